@@ -42,22 +42,15 @@ export {
   sendRaw,
 } from './raw-request.ts'
 export { startProcess, type StartedProcess, type StartProcessOptions } from './start-process.ts'
-export {
-  startStubModelServer,
-  type ModelAnswer,
-  type ModelConversation,
-  type ModelFailure,
-  type ModelFinish,
-  type ModelMessage,
-  type ModelProtocolName,
-  type ModelRequest,
-  type ModelSpeech,
-  type ModelTokens,
-  type ModelToolCall,
-  type ModelToolDefinition,
-  type ModelTurn,
-  type StubModelServer,
-} from './start-stub-model-server.ts'
+export { startStubModelServer, type StubModelServer } from './start-stub-model-server.ts'
+export type {
+  ModelAnswer,
+  ModelMessage,
+  ModelProtocolName,
+  ModelRequest,
+  ModelSpeech,
+  ModelTurn,
+} from './stub-model/turn.ts'
 export { createSignedInUser, type SignedInTestUser } from './create-signed-in-user.ts'
 export { createTestBroker, type TestBroker } from './create-test-broker.ts'
 export { createTestDatabase, type TestDatabase } from './create-test-database.ts'

@@ -5,7 +5,8 @@ import { createOpenAI } from '@ai-sdk/openai'
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { APICallError, generateText, jsonSchema, streamText, tool, type LanguageModel } from 'ai'
-import { startStubModelServer, type ModelTurn, type StubModelServer } from './start-stub-model-server.ts'
+import { startStubModelServer, type StubModelServer } from './start-stub-model-server.ts'
+import type { ModelTurn } from './stub-model/turn.ts'
 
 const tools = {
   send_order: tool({

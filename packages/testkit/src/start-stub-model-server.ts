@@ -10,28 +10,14 @@ import { ProtocolViolation } from './stub-model/check.ts'
 import { googleGenerateContent } from './stub-model/google-generate-content.ts'
 import { openAiChat } from './stub-model/openai-chat.ts'
 import { openAiResponses } from './stub-model/openai-responses.ts'
-import type {
-  ModelAnswer,
-  ModelFailure,
-  ModelProtocol,
-  ModelRequest,
-  ModelSpeech,
-  ModelTurn,
-} from './stub-model/turn.ts'
-
-export type {
-  ModelAnswer,
-  ModelConversation,
-  ModelFailure,
-  ModelFinish,
-  ModelMessage,
-  ModelProtocolName,
-  ModelRequest,
-  ModelSpeech,
-  ModelTokens,
-  ModelToolCall,
-  ModelToolDefinition,
-  ModelTurn,
+import {
+  type ModelAnswer,
+  type ModelFailure,
+  type ModelProtocol,
+  type ModelRequest,
+  type ModelSpeech,
+  type ModelTurn,
+  toServerSentEvents,
 } from './stub-model/turn.ts'
 
 /** A model provider whose answers the test scripts. */
@@ -79,7 +65,7 @@ export async function startStubModelServer(
       if (!(error instanceof ProtocolViolation)) throw error
       violations.push(`${protocol.name}: ${error.message}`)
       const { status, message } = error
-      answerWithFailure(response, protocol, request, { failure: 'status', status, message })
+      await answerWithFailure(response, protocol, request, { failure: 'status', status, message })
       return
     }
     const turn = turns.shift() ?? options.otherwise ?? OUT_OF_TURNS
@@ -115,6 +101,9 @@ export async function startStubModelServer(
 
 const OUT_OF_TURNS: ModelAnswer = { failure: 'status', status: 400, message: 'The stub model has no turn left' }
 
+const JSON_TYPE = 'application/json'
+const SERVER_SENT_EVENTS = { type: 'text/event-stream', encode: toServerSentEvents }
+
 const PROTOCOLS: readonly ModelProtocol[] = [
   openAiResponses,
   openAiChat,
@@ -147,14 +136,14 @@ async function answer(
   request: ModelRequest,
   turn: ModelAnswer,
 ): Promise<void> {
-  if ('failure' in turn) {
-    answerWithFailure(response, protocol, request, turn)
-    return
-  }
+  if ('failure' in turn) return await answerWithFailure(response, protocol, request, turn)
   if (turn.delayMs) await sleep(turn.delayMs, undefined, { ref: false })
-  const type = request.isStreaming ? protocol.streamType : 'application/json'
-  const body = request.isStreaming ? protocol.stream(turn, request) : JSON.stringify(protocol.whole(turn, request))
-  response.writeHead(200, { 'content-type': type, ...(protocol.idHeader ? { [protocol.idHeader]: randomUUID() } : {}) })
+  const { encoding = SERVER_SENT_EVENTS, idHeader } = protocol
+  const type = request.isStreaming ? encoding.type : JSON_TYPE
+  const body = request.isStreaming
+    ? encoding.encode(protocol.stream(turn, request))
+    : JSON.stringify(protocol.whole(turn, request))
+  response.writeHead(200, { 'content-type': type, ...(idHeader ? { [idHeader]: randomUUID() } : {}) })
   await writeBody(response, Buffer.from(body), turn)
 }
 
@@ -180,40 +169,28 @@ async function writeInPieces(response: ServerResponse, body: Buffer, delayMs: nu
   return rest
 }
 
-function answerWithFailure(
+async function answerWithFailure(
   response: ServerResponse,
   protocol: ModelProtocol,
   request: ModelRequest,
   turn: ModelFailure,
-): void {
+): Promise<void> {
   if (turn.failure === 'hang') return
-  if (turn.failure === 'custom') {
-    turn.respond(response)
-    return
-  }
-  if (turn.failure === 'reset') {
-    response.socket?.resetAndDestroy()
-    return
-  }
-  if (turn.failure === 'redirect') {
-    response.writeHead(307, { location: turn.location }).end()
-    return
-  }
+  if (turn.failure === 'custom') return turn.respond(response)
+  if (turn.failure === 'reset') return void response.socket?.resetAndDestroy()
+  if (turn.failure === 'redirect') return void response.writeHead(307, { location: turn.location }).end()
   if (turn.failure === 'prompt_blocked') {
-    const { status, body } = protocol.promptBlocked(request)
-    const type = request.isStreaming && status === 200 ? protocol.streamType : 'application/json'
-    response.writeHead(status, { 'content-type': type }).end(body)
-    return
+    const blocked = protocol.promptBlocked(request)
+    if ('speech' in blocked) return await answer(response, protocol, request, blocked.speech)
+    const { status, body } = blocked
+    const { type, encode } = protocol.encoding ?? SERVER_SENT_EVENTS
+    const isStream = request.isStreaming && status === 200
+    response.writeHead(status, { 'content-type': isStream ? type : JSON_TYPE })
+    return void response.end(isStream ? encode([body]) : JSON.stringify(body))
   }
-  const { retryAfterSeconds } = turn
-  const { headers, body } = protocol.error(
-    turn.status,
-    turn.message ?? 'scripted failure',
-    turn.code,
-    retryAfterSeconds,
-  )
+  const { status, message = 'scripted failure', code, retryAfterSeconds, body } = turn
   const hasHeader = retryAfterSeconds !== undefined && !protocol.asksForDelayInBody
   const retryAfter = hasHeader ? { 'retry-after': String(retryAfterSeconds) } : {}
-  response.writeHead(turn.status, { 'content-type': 'application/json', ...headers, ...retryAfter })
-  response.end(turn.body ?? JSON.stringify(body))
+  response.writeHead(status, { 'content-type': JSON_TYPE, ...protocol.errorHeaders?.(status), ...retryAfter })
+  response.end(body ?? JSON.stringify(protocol.error(status, message, code, retryAfterSeconds)))
 }

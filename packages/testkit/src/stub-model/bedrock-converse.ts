@@ -1,30 +1,34 @@
 import { crc32 } from 'node:zlib'
 import { ANTHROPIC_SCHEMA_RULES } from './anthropic-messages.ts'
 import {
-  checkToolSchema,
-  checkUnique,
-  type Fields,
+  checkInteger,
+  checkToolNames,
   readFields,
-  readInteger,
   readList,
   readObject,
+  readOptionalList,
   readString,
+  readTool,
   reject,
 } from './check.ts'
+import { addText, checkMessages, newMessage } from './conversation.ts'
 import {
-  argumentsText,
-  argumentsValue,
   finishOf,
   type IncomingModelRequest,
   type ModelFinish,
   type ModelMessage,
   type ModelProtocol,
   type ModelSpeech,
-  type ModelToolCall,
+  type ModelToolDefinition,
   newId,
+  partsOf,
+  type SpeechPart,
   splitIntoPieces,
   tokensOf,
 } from './turn.ts'
+
+/** An event of a stream: one entry, from the event's type to its payload. */
+type StreamEvent = Readonly<Record<string, object>>
 
 /** Amazon Bedrock's Converse and ConverseStream. */
 export const bedrockConverse: ModelProtocol = {
@@ -32,61 +36,33 @@ export const bedrockConverse: ModelProtocol = {
   path: /\/model\/(?<model>[^/]+)\/converse(-stream)?$/,
   isStreaming: (path) => path.endsWith('/converse-stream'),
   read: readRequest,
-  whole(speech) {
-    const content: object[] = []
-    if (speech.reasoning !== undefined)
-      content.push({ reasoningContent: { reasoningText: reasoning(speech.reasoning) } })
-    if (speech.text !== undefined) content.push({ text: speech.text })
-    for (const call of speech.toolCalls ?? []) {
-      content.push({ toolUse: { ...toolUse(call), input: argumentsValue(call) ?? call.arguments } })
-    }
-    return {
-      output: { message: { role: 'assistant', content } },
-      stopReason: STOP_REASONS[finishOf(speech)],
-      usage: usage(speech),
-      metrics: { latencyMs: 1 },
-    }
-  },
-  stream(speech) {
-    const frames = [toFrame('messageStart', { role: 'assistant' })]
-    let contentBlockIndex = 0
-    const block = (start: object | null, deltas: object[]) => {
-      if (start) frames.push(toFrame('contentBlockStart', { contentBlockIndex, start }))
-      frames.push(...deltas.map((delta) => toFrame('contentBlockDelta', { contentBlockIndex, delta })))
-      frames.push(toFrame('contentBlockStop', { contentBlockIndex }))
-      contentBlockIndex += 1
-    }
-    if (speech.reasoning !== undefined) {
-      const { signature } = reasoning('')
-      const deltas = splitIntoPieces(speech.reasoning).map((text) => ({ reasoningContent: { text } }))
-      block(null, [...deltas, { reasoningContent: { signature } }])
-    }
-    if (speech.text !== undefined)
-      block(
-        null,
-        splitIntoPieces(speech.text).map((text) => ({ text })),
-      )
-    for (const call of speech.toolCalls ?? []) {
-      const deltas = splitIntoPieces(argumentsText(call)).map((input) => ({ toolUse: { input } }))
-      block({ toolUse: toolUse(call) }, deltas)
-    }
-    frames.push(toFrame('messageStop', { stopReason: STOP_REASONS[finishOf(speech)] }))
-    frames.push(toFrame('metadata', { usage: usage(speech), metrics: { latencyMs: 1 } }))
-    return Buffer.concat(frames)
-  },
-  streamType: 'application/vnd.amazon.eventstream',
-  idHeader: 'x-amzn-requestid',
-  error: (status, message) => ({
-    headers: { 'x-amzn-errortype': ERROR_TYPES[status] ?? 'ValidationException' },
-    body: { message },
+  whole: (speech) => ({
+    output: { message: { role: 'assistant', content: partsOf(speech).map((part) => toBlock(part).whole) } },
+    stopReason: STOP_REASONS[finishOf(speech)],
+    usage: usage(speech),
+    metrics: { latencyMs: 1 },
   }),
-  promptBlocked(request) {
-    const speech: ModelSpeech = { text: 'Sorry, I cannot answer that.', finishReason: 'content_filter' }
-    const body = request.isStreaming
-      ? bedrockConverse.stream(speech, request)
-      : JSON.stringify(bedrockConverse.whole(speech, request))
-    return { status: 200, body }
+  stream: (speech): StreamEvent[] => [
+    { messageStart: { role: 'assistant' } },
+    ...partsOf(speech).flatMap((part, contentBlockIndex): StreamEvent[] => {
+      const { start, deltas } = toBlock(part)
+      return [
+        ...(start ? [{ contentBlockStart: { contentBlockIndex, start } }] : []),
+        ...deltas.map((delta) => ({ contentBlockDelta: { contentBlockIndex, delta } })),
+        { contentBlockStop: { contentBlockIndex } },
+      ]
+    }),
+    { messageStop: { stopReason: STOP_REASONS[finishOf(speech)] } },
+    { metadata: { usage: usage(speech), metrics: { latencyMs: 1 } } },
+  ],
+  encoding: {
+    type: 'application/vnd.amazon.eventstream',
+    encode: (events) => Buffer.concat(events.flatMap((event) => Object.entries(event).map(toFrame))),
   },
+  idHeader: 'x-amzn-requestid',
+  error: (_status, message) => ({ message }),
+  errorHeaders: (status) => ({ 'x-amzn-errortype': ERROR_TYPES[status] ?? 'ValidationException' }),
+  promptBlocked: () => ({ speech: { text: 'Sorry, I cannot answer that.', finishReason: 'content_filter' } }),
 }
 
 const STOP_REASONS: Record<ModelFinish, string> = {
@@ -109,12 +85,24 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   503: 'ServiceUnavailableException',
 }
 
-function reasoning(text: string) {
-  return { text, signature: 'c2lnbmF0dXJl' }
-}
-
-function toolUse(call: ModelToolCall) {
-  return { toolUseId: call.id ?? newId('tooluse_'), name: call.name }
+/** A block of an answer: whole, as a stream starts it (only calls of tools have a start), and the pieces that a stream adds. */
+function toBlock(part: SpeechPart): { whole: object; start?: object; deltas: object[] } {
+  const pieces = splitIntoPieces(part.text)
+  if (part.kind === 'text') return { whole: { text: part.text }, deltas: pieces.map((text) => ({ text })) }
+  if (part.kind === 'reasoning') {
+    const signature = 'c2lnbmF0dXJl'
+    const deltas = [...pieces.map((text) => ({ text })), { signature }]
+    return {
+      whole: { reasoningContent: { reasoningText: { text: part.text, signature } } },
+      deltas: deltas.map((reasoningContent) => ({ reasoningContent })),
+    }
+  }
+  const toolUse = { toolUseId: part.id ?? newId('tooluse_'), name: part.name }
+  return {
+    whole: { toolUse: { ...toolUse, input: part.value ?? part.text } },
+    start: { toolUse },
+    deltas: pieces.map((input) => ({ toolUse: { input } })),
+  }
 }
 
 function usage(speech: ModelSpeech) {
@@ -129,7 +117,7 @@ function usage(speech: ModelSpeech) {
 }
 
 /** A message of Amazon's event stream encoding: lengths, a checksum of them, headers, the payload, a checksum of all. */
-function toFrame(eventType: string, payload: object): Buffer {
+function toFrame([eventType, payload]: [string, unknown]): Buffer {
   const headers = Buffer.concat(
     [
       [':event-type', eventType],
@@ -154,17 +142,14 @@ function toFrame(eventType: string, payload: object): Buffer {
 const REQUEST =
   'messages system? inferenceConfig? toolConfig? additionalModelRequestFields? additionalModelResponseFieldPaths? ' +
   'guardrailConfig? promptVariables? requestMetadata? performanceConfig? serviceTier? outputConfig?'
-const TOOL_USE_ID = /^[a-zA-Z0-9_-]{1,64}$/
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
 
 function readRequest({ body, headers, model }: IncomingModelRequest) {
   checkAuthorization(headers)
   const request = readFields(body, 'request', REQUEST)
-  const inference = readFields(
-    request['inferenceConfig'] ?? {},
-    'inferenceConfig',
-    'maxTokens? temperature? topP? stopSequences?',
-  )
-  if (inference['maxTokens'] !== undefined) readInteger(inference['maxTokens'], 'inferenceConfig.maxTokens', 1)
+  const inferenceNames = 'maxTokens? temperature? topP? stopSequences?'
+  const { maxTokens } = readFields(request['inferenceConfig'] ?? {}, 'inferenceConfig', inferenceNames)
+  checkInteger(maxTokens, 'inferenceConfig.maxTokens', 1)
   const isClaude = model.includes('anthropic.')
   if (JSON.stringify(body).includes('"cachePoint"') && !isClaude && !model.includes('nova')) {
     reject('You invoked an unsupported model or your request did not allow prompt caching.', 403)
@@ -174,8 +159,7 @@ function readRequest({ body, headers, model }: IncomingModelRequest) {
   if (tools.length === 0 && messages.some(({ calls, results }) => calls.length + results.length > 0)) {
     reject('The toolConfig field must be defined when using toolUse and toolResult content blocks.')
   }
-  const system = request['system'] === undefined ? [] : readList(request['system'], 'system', { min: 0 })
-  const instructions = system.flatMap((block, index) => {
+  const instructions = readOptionalList(request['system'], 'system', { min: 0 }).flatMap((block, index) => {
     const { text } = readFields(block, `system.${index}`, 'text? cachePoint? guardContent?')
     return text === undefined ? [] : [checkText(text, `system.${index}`)]
   })
@@ -191,36 +175,19 @@ function checkAuthorization(headers: IncomingModelRequest['headers']): void {
   if (!signature.test(authorization) || !headers['x-amz-date']) reject('Missing Authentication Token', 403)
 }
 
-function readToolConfig(value: unknown, isClaude: boolean) {
+function readToolConfig(value: unknown, isClaude: boolean): ModelToolDefinition[] {
   const { tools } = readFields(value, 'toolConfig', 'tools toolChoice?')
+  const rules = { name: TOOL_NAME, schema: isClaude ? ANTHROPIC_SCHEMA_RULES : { allowsTypeLists: true } }
   const read = readList(tools, 'toolConfig.tools').flatMap((tool, index) => {
-    const path = `toolConfig.tools.${index}`
+    const path = `toolConfig.tools.${index}.toolSpec`
     const { toolSpec } = readFields(tool, path, 'toolSpec? cachePoint?')
     if (toolSpec === undefined) return []
-    const { name, description, inputSchema } = readFields(
-      toolSpec,
-      `${path}.toolSpec`,
-      'name description? inputSchema strict?',
-    )
-    const { json } = readFields(inputSchema, `${path}.toolSpec.inputSchema`, 'json')
-    return [
-      {
-        name: readString(name, `${path}.toolSpec.name`, { pattern: /^[a-zA-Z0-9_-]{1,64}$/ }),
-        description:
-          description === undefined ? '' : readString(description, `${path}.toolSpec.description`, { pattern: /./ }),
-        schema: checkToolSchema(
-          json,
-          `${path}.toolSpec.inputSchema.json`,
-          isClaude ? ANTHROPIC_SCHEMA_RULES : { allowsTypeLists: true },
-        ),
-      },
-    ]
+    const { name, description, inputSchema } = readFields(toolSpec, path, 'name description? inputSchema strict?')
+    if (description !== undefined) readString(description, `${path}.description`, { pattern: /./ })
+    const { json: schema } = readFields(inputSchema, `${path}.inputSchema`, 'json')
+    return [readTool({ name, description, schema }, path, rules)]
   })
-  checkUnique(
-    read.map(({ name }) => name),
-    (name) => `The tool names must be unique: ${name}`,
-  )
-  return read
+  return checkToolNames(read)
 }
 
 function checkText(value: unknown, path: string): string {
@@ -232,74 +199,44 @@ function checkText(value: unknown, path: string): string {
 }
 
 function readMessages(value: unknown, isClaude: boolean): ModelMessage[] {
-  const messages: ModelMessage[] = []
-  let unanswered: string[] = []
-  for (const [index, item] of readList(value, 'messages').entries()) {
-    const { role, content } = readFields(item, `messages.${index}`, 'role content')
-    if (role !== 'user' && role !== 'assistant') reject(`messages.${index}.role: must be user or assistant`)
-    if (index === 0 && role !== 'user') reject('A conversation must start with a user message.')
-    if (messages.at(-1)?.role === role) reject('A conversation must alternate between user and assistant roles.')
-    const message: ModelMessage = { role, text: '', calls: [], results: [] }
-    const texts: string[] = []
-    for (const [at, block] of readList(content, `messages.${index}.content`).entries()) {
-      readBlock(block, `messages.${index}.content.${at}`, { message, texts, isClaude })
+  const messages = readList(value, 'messages').map((item, index) => {
+    const path = `messages.${index}`
+    const { role, content } = readFields(item, path, 'role content')
+    const message = newMessage(role, path)
+    for (const [at, block] of readList(content, `${path}.content`).entries()) {
+      readBlock(block, `${path}.content.${at}`, message, isClaude)
     }
-    const expected = unanswered
-    for (const { id } of message.results) {
-      if (!expected.includes(id)) {
-        reject(
-          `The number of toolResult blocks at messages.${index}.content exceeds the number of toolUse blocks of previous turn.`,
-        )
-      }
-      unanswered = unanswered.filter((other) => other !== id)
-    }
-    if (unanswered.length > 0) {
-      reject(`Expected toolResult blocks at messages.${index}.content for the following Ids: ${unanswered.join(', ')}`)
-    }
-    unanswered = message.calls.map(({ id }) => id)
-    checkUnique(unanswered, (id) => `The toolUse blocks at messages.${index}.content contain duplicate Ids: ${id}`)
-    message.text = texts.join('\n')
-    messages.push(message)
-  }
-  if (unanswered.length > 0) reject(`Expected toolResult blocks for the following Ids: ${unanswered.join(', ')}`)
-  if (messages.at(-1)?.role !== 'user') reject('The conversation must end with a user message.')
-  return messages
+    return message
+  })
+  return checkMessages(messages, { startsWithUser: true, alternates: true, endsWithUser: true })
 }
 
-function readBlock(
-  block: unknown,
-  path: string,
-  { message, texts, isClaude }: { message: ModelMessage; texts: string[]; isClaude: boolean },
-): void {
-  const fields: Fields = readFields(block, path, 'text? toolUse? toolResult? reasoningContent? cachePoint?')
+function readBlock(block: unknown, path: string, message: ModelMessage, isClaude: boolean): void {
+  const fields = readFields(block, path, 'text? toolUse? toolResult? reasoningContent? cachePoint?')
   if (Object.keys(fields).length !== 1) reject(`${path}: exactly one member of the union must be set`)
-  const { text, toolUse: call, toolResult, cachePoint } = fields
-  if (text !== undefined) texts.push(checkText(text, path))
+  const { text, toolUse, toolResult, cachePoint } = fields
+  if (text !== undefined) addText(message, checkText(text, path))
   if (cachePoint !== undefined) readFields(cachePoint, `${path}.cachePoint`, 'type ttl?')
-  if (call !== undefined) {
-    if (message.role !== 'assistant') reject(`${path}: toolUse blocks are only allowed in assistant messages`)
-    const { toolUseId, name, input } = readFields(call, `${path}.toolUse`, 'toolUseId name input type?')
+  if (toolUse !== undefined) {
+    const { toolUseId, name, input } = readFields(toolUse, `${path}.toolUse`, 'toolUseId name input type?')
     message.calls.push({
-      id: readString(toolUseId, `${path}.toolUse.toolUseId`, { pattern: TOOL_USE_ID }),
-      name: readString(name, `${path}.toolUse.name`, { pattern: /^[a-zA-Z0-9_-]{1,64}$/ }),
+      id: readString(toolUseId, `${path}.toolUse.toolUseId`, { pattern: TOOL_NAME }),
+      name: readString(name, `${path}.toolUse.name`, { pattern: TOOL_NAME }),
       arguments: readObject(input, `${path}.toolUse.input`),
     })
   }
-  if (toolResult !== undefined) {
-    if (message.role !== 'user') reject(`${path}: toolResult blocks are only allowed in user messages`)
-    const { toolUseId, content, status } = readFields(
-      toolResult,
-      `${path}.toolResult`,
-      'toolUseId content status? type?',
-    )
-    const parts = readList(content, `${path}.toolResult.content`, { min: status === 'error' ? 1 : 0 })
-    const result = parts.map((part, at) => {
-      const { text: partText, json } = readFields(part, `${path}.toolResult.content.${at}`, 'text? json?')
-      if (json !== undefined) return JSON.stringify(json)
-      if (isClaude && String(partText).trim() === '')
-        reject('messages: text content blocks must contain non-whitespace text')
-      return readString(partText, `${path}.toolResult.content.${at}.text`)
-    })
-    message.results.push({ id: readString(toolUseId, `${path}.toolResult.toolUseId`), text: result.join('\n') })
-  }
+  if (toolResult !== undefined) message.results.push(readToolResult(toolResult, `${path}.toolResult`, isClaude))
+}
+
+function readToolResult(value: unknown, path: string, isClaude: boolean) {
+  const { toolUseId, content, status } = readFields(value, path, 'toolUseId content status? type?')
+  const parts = readList(content, `${path}.content`, { min: status === 'error' ? 1 : 0 }).map((part, at) => {
+    const { text, json } = readFields(part, `${path}.content.${at}`, 'text? json?')
+    if (json !== undefined) return JSON.stringify(json)
+    if (isClaude && String(text).trim() === '') {
+      reject('messages: text content blocks must contain non-whitespace text')
+    }
+    return readString(text, `${path}.content.${at}.text`)
+  })
+  return { id: readString(toolUseId, `${path}.toolUseId`), text: parts.join('\n') }
 }

@@ -1,3 +1,5 @@
+import type { ModelToolDefinition } from './turn.ts'
+
 /** A request that the real API rejects; the message is close to the real one. */
 export class ProtocolViolation extends Error {
   readonly status: number
@@ -15,10 +17,14 @@ export function reject(message: string, status?: number): never {
 
 export type Fields = Record<string, unknown>
 
+export function readObject(value: unknown, path: string): Fields {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) reject(`${path}: must be an object`)
+  return value as Fields
+}
+
 /** Checks that the value is an object with these fields: `a` is required, `a?` may be missing. Other fields are rejected. */
 export function readFields(value: unknown, path: string, names: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) reject(`${path}: must be an object`)
-  const fields = value as Fields
+  const fields = readObject(value, path)
   const known = new Map(names.split(' ').map((name) => [name.replace('?', ''), name.endsWith('?')]))
   for (const name of Object.keys(fields)) {
     if (!known.has(name)) reject(`${path}: Unknown field "${name}"`)
@@ -32,10 +38,10 @@ export function readFields(value: unknown, path: string, names: string): Fields 
 export function readString(
   value: unknown,
   path: string,
-  { pattern, max }: { pattern?: RegExp; max?: number } = {},
+  { pattern, max = Infinity }: { pattern?: RegExp; max?: number } = {},
 ): string {
   if (typeof value !== 'string') reject(`${path}: must be a string`)
-  if (max !== undefined && value.length > max) {
+  if (value.length > max) {
     reject(`Invalid '${path}': string too long. Expected a string with maximum length ${max}, but got ${value.length}`)
   }
   if (pattern && !pattern.test(value)) reject(`Invalid '${path}': does not match the expected pattern ${pattern}`)
@@ -49,17 +55,15 @@ export function readList(value: unknown, path: string, { min = 1, max = Infinity
   return value
 }
 
-export function readInteger(value: unknown, path: string, min: number): number {
-  if (!Number.isInteger(value) || (value as number) < min) reject(`${path}: must be a whole number of at least ${min}`)
-  return value as number
+/** Like `readList`, of a field that may be missing. */
+export function readOptionalList(value: unknown, path: string, limits?: { min?: number; max?: number }): unknown[] {
+  return value === undefined ? [] : readList(value, path, limits)
 }
 
-export function checkUnique(names: readonly string[], message: (name: string) => string): void {
-  const seen = new Set<string>()
-  for (const name of names) {
-    if (seen.has(name)) reject(message(name))
-    seen.add(name)
-  }
+/** Checks a field that may be missing. */
+export function checkInteger(value: unknown, path: string, min: number): void {
+  if (value === undefined) return
+  if (!Number.isInteger(value) || (value as number) < min) reject(`${path}: must be a whole number of at least ${min}`)
 }
 
 /** Reads arguments in the form of JSON text. */
@@ -70,13 +74,30 @@ export function readJsonObject(value: unknown, path: string): Fields {
   } catch {
     reject(`${path}: is not JSON`)
   }
-  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) reject(`${path}: is not a JSON object`)
-  return parsed as Fields
+  return readObject(parsed, path)
 }
 
-export function readObject(value: unknown, path: string): Fields {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) reject(`${path}: must be an object`)
-  return value as Fields
+/** What an API demands of a tool: of its name and description, and of the schema of its arguments. */
+export interface ToolRules {
+  readonly name: RegExp
+  readonly maxDescription?: number
+  readonly schema: SchemaRules
+}
+
+/** Reads the definition of a tool whose parts the API has in different places. */
+export function readTool(tool: Partial<Record<keyof ModelToolDefinition, unknown>>, path: string, rules: ToolRules) {
+  return {
+    name: readString(tool.name, `${path}.name`, { pattern: rules.name }),
+    description: readString(tool.description ?? '', `${path}.description`, { max: rules.maxDescription }),
+    schema: checkToolSchema(tool.schema, `${path}.schema`, rules.schema),
+  }
+}
+
+export function checkToolNames(tools: ModelToolDefinition[]): ModelToolDefinition[] {
+  const names = tools.map(({ name }) => name)
+  const twice = names.find((name, index) => names.indexOf(name) !== index)
+  if (twice !== undefined) reject(`tools: names must be unique, but '${twice}' is not`)
+  return tools
 }
 
 /** What an API demands of the schema of a tool's arguments. */
@@ -98,7 +119,7 @@ export interface SchemaRules {
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null'])
 
 /** Checks a tool's schema: an object at the top, well-formed throughout, and within the rules of the API. */
-export function checkToolSchema(value: unknown, path: string, rules: SchemaRules): Fields {
+function checkToolSchema(value: unknown, path: string, rules: SchemaRules): Fields {
   const schema = readObject(value, path)
   if (schema['type'] !== 'object') reject(`${path}: schema must be a JSON Schema of 'type: "object"'`)
   for (const keyword of ['anyOf', 'oneOf', 'allOf', 'enum', 'not']) {

@@ -1,16 +1,18 @@
 import {
-  checkToolSchema,
-  checkUnique,
+  checkInteger,
+  checkToolNames,
   type Fields,
   readFields,
-  readInteger,
   readJsonObject,
   readList,
+  readOptionalList,
   readString,
+  readTool,
   reject,
 } from './check.ts'
+import { checkMessages } from './conversation.ts'
 import {
-  argumentsText,
+  asksForStream,
   finishOf,
   type IncomingModelRequest,
   type ModelFinish,
@@ -18,7 +20,9 @@ import {
   type ModelProtocol,
   type ModelSpeech,
   newId,
+  partsOf,
   splitIntoPieces,
+  toServerSentEvents,
   tokensOf,
 } from './turn.ts'
 
@@ -26,60 +30,57 @@ import {
 export const openAiChat: ModelProtocol = {
   name: 'openai-compatible',
   path: /\/chat\/completions$/,
-  isStreaming: (_path, body) => body['stream'] === true,
+  isStreaming: asksForStream,
   read: readRequest,
   whole(speech, request) {
+    const { text = null, reasoning } = speech
+    const calls = partsOf(speech).flatMap((part) => (part.kind === 'call' ? [part] : []))
     const message = {
       role: 'assistant',
-      content: isRefusal(speech) ? null : (speech.text ?? null),
-      refusal: isRefusal(speech) ? (speech.text ?? 'No.') : null,
-      ...(speech.reasoning === undefined ? {} : { reasoning_content: speech.reasoning }),
-      tool_calls: speech.toolCalls?.map((call) => ({
-        id: call.id ?? newId('call_'),
-        type: 'function',
-        function: { name: call.name, arguments: argumentsText(call) },
-      })),
+      content: isRefusal(speech) ? null : text,
+      refusal: isRefusal(speech) ? (text ?? 'No.') : null,
+      ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
+      tool_calls: speech.toolCalls && calls.map((call) => toToolCall(call, call.text)),
     }
     const choice = { index: 0, message, logprobs: null, finish_reason: FINISH_REASONS[finishOf(speech)] }
     return { ...head('chat.completion', request), choices: [choice], usage: usage(speech) }
   },
   stream(speech, request) {
     const common = head('chat.completion.chunk', request)
-    const chunk = (delta: object, finish: string | null = null) => ({
+    const chunk = (delta: object, finish_reason: string | null = null) => ({
       ...common,
-      choices: [{ index: 0, delta, logprobs: null, finish_reason: finish }],
+      choices: [{ index: 0, delta, logprobs: null, finish_reason }],
     })
-    const chunks: object[] = [chunk({ role: 'assistant', content: speech.text === undefined ? null : '' })]
-    if (speech.reasoning !== undefined) {
-      chunks.push(...splitIntoPieces(speech.reasoning).map((piece) => chunk({ reasoning_content: piece })))
-    }
-    if (speech.text !== undefined) {
-      const field = isRefusal(speech) ? 'refusal' : 'content'
-      chunks.push(...splitIntoPieces(speech.text).map((piece) => chunk({ [field]: piece })))
-    }
-    for (const [index, call] of (speech.toolCalls ?? []).entries()) {
-      const start = {
-        index,
-        id: call.id ?? newId('call_'),
-        type: 'function',
-        function: { name: call.name, arguments: '' },
+    const parts = partsOf(speech)
+    const firstCall = parts.findIndex(({ kind }) => kind === 'call')
+    const chunks = parts.flatMap((part, position) => {
+      const pieces = splitIntoPieces(part.text)
+      if (part.kind === 'reasoning') return pieces.map((piece) => chunk({ reasoning_content: piece }))
+      if (part.kind === 'text') {
+        const field = isRefusal(speech) ? 'refusal' : 'content'
+        return pieces.map((piece) => chunk({ [field]: piece }))
       }
-      chunks.push(chunk({ tool_calls: [start] }))
-      const parts = splitIntoPieces(argumentsText(call))
-      chunks.push(...parts.map((part) => chunk({ tool_calls: [{ index, function: { arguments: part } }] })))
-    }
-    chunks.push(chunk({}, FINISH_REASONS[finishOf(speech)]))
-    chunks.push({ ...common, choices: [], usage: usage(speech) })
-    return [...chunks.map((item) => JSON.stringify(item)), '[DONE]'].map((data) => `data: ${data}\n\n`).join('')
+      const index = position - firstCall
+      return [
+        chunk({ tool_calls: [{ index, ...toToolCall(part, '') }] }),
+        ...pieces.map((piece) => chunk({ tool_calls: [{ index, function: { arguments: piece } }] })),
+      ]
+    })
+    return [
+      chunk({ role: 'assistant', content: speech.text === undefined ? null : '' }),
+      ...chunks,
+      chunk({}, FINISH_REASONS[finishOf(speech)]),
+      { ...common, choices: [], usage: usage(speech) },
+    ]
   },
-  streamType: 'text/event-stream',
+  encoding: { type: 'text/event-stream', encode: (events) => `${toServerSentEvents(events)}data: [DONE]\n\n` },
   error: (status, message, code) => ({
-    body: { error: { message, type: errorType(status), param: null, code: code ?? null } },
+    error: { message, type: errorType(status), param: null, code: code ?? null },
   }),
   // Azure's content filter.
   promptBlocked: () => ({
     status: 400,
-    body: JSON.stringify({
+    body: {
       error: {
         message:
           "The response was filtered due to the prompt triggering Azure OpenAI's content management policy. Please modify your prompt and retry.",
@@ -92,7 +93,7 @@ export const openAiChat: ModelProtocol = {
           content_filter_result: { hate: { filtered: true, severity: 'high' } },
         },
       },
-    }),
+    },
   }),
 }
 
@@ -111,154 +112,8 @@ function isRefusal(speech: ModelSpeech): boolean {
   return finishOf(speech) === 'refusal'
 }
 
-const REQUEST =
-  'model messages tools? tool_choice? temperature? top_p? n? stream? stream_options? stop? max_tokens? max_completion_tokens? ' +
-  'presence_penalty? frequency_penalty? logit_bias? logprobs? top_logprobs? user? response_format? seed? parallel_tool_calls? ' +
-  'reasoning_effort? verbosity? store? metadata? service_tier? prompt_cache_key? safety_identifier? modalities? prediction?'
-
-export const OPENAI_TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
-export const OPENAI_MAX_TOOLS = 128
-export const OPENAI_MAX_DESCRIPTION = 1_024
-/** Models that take `max_completion_tokens` instead, and no sampling options. */
-export const OPENAI_REASONING_MODEL = /^(gpt-[5-9]|o[1-9])/
-
-function readRequest({ body }: IncomingModelRequest) {
-  const request = readFields(body, 'request', REQUEST)
-  const model = readString(request['model'], 'model')
-  if (request['stream_options'] !== undefined && request['stream'] !== true) {
-    reject("The 'stream_options' parameter is only allowed when 'stream' is enabled.")
-  }
-  for (const name of ['max_tokens', 'max_completion_tokens']) {
-    if (request[name] !== undefined) readInteger(request[name], name, 1)
-  }
-  if (OPENAI_REASONING_MODEL.test(model)) {
-    for (const [name, instead] of [
-      ['max_tokens', " Use 'max_completion_tokens' instead."],
-      ['temperature', ''],
-      ['top_p', ''],
-    ] as const) {
-      if (request[name] !== undefined)
-        reject(`Unsupported parameter: '${name}' is not supported with this model.${instead}`)
-    }
-  }
-  const tools = request['tools'] === undefined ? [] : readTools(request['tools'])
-  if (request['tool_choice'] !== undefined && request['tools'] === undefined) {
-    reject("'tool_choice' is only allowed when 'tools' are specified.")
-  }
-  return { ...readMessages(request['messages']), tools }
-}
-
-function readTools(value: unknown) {
-  const tools = readList(value, 'tools', { max: OPENAI_MAX_TOOLS }).map((item, index) => {
-    const path = `tools[${index}]`
-    const { type, function: definition } = readFields(item, path, 'type function')
-    if (type !== 'function') reject(`Invalid value: '${String(type)}'. Supported values are: 'function'`)
-    return readFunction(definition, `${path}.function`, 'name description? parameters? strict?')
-  })
-  checkUnique(
-    tools.map(({ name }) => name),
-    (name) => `Invalid 'tools': duplicate function name '${name}'`,
-  )
-  return tools
-}
-
-/** Reads the definition of a function, of which the Responses API has the same fields one level higher. */
-export function readFunction(value: unknown, path: string, names: string) {
-  const { name, description = '', parameters, strict } = readFields(value, path, names)
-  return {
-    name: readString(name, `${path}.name`, { pattern: OPENAI_TOOL_NAME }),
-    description: readString(description, `${path}.description`, { max: OPENAI_MAX_DESCRIPTION }),
-    schema: checkToolSchema(parameters, `${path}.parameters`, {
-      allowsTypeLists: true,
-      ...(strict === true ? { isStrict: true, maxDepth: 10 } : {}),
-    }),
-  }
-}
-
-function readMessages(value: unknown) {
-  const instructions: string[] = []
-  const messages: ModelMessage[] = []
-  let unanswered: string[] = []
-  for (const [index, item] of readList(value, 'messages').entries()) {
-    const path = `messages[${index}]`
-    const { role } = item as Fields
-    if (role !== 'tool' && unanswered.length > 0) {
-      reject(
-        `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${unanswered.join(', ')}`,
-      )
-    }
-    if (role === 'system' || role === 'developer') {
-      instructions.push(readText(readFields(item, path, 'role content name?')['content'], `${path}.content`))
-    } else if (role === 'user') {
-      const text = readText(readFields(item, path, 'role content name?')['content'], `${path}.content`)
-      messages.push({ role, text, calls: [], results: [] })
-    } else if (role === 'assistant') {
-      const message = readAssistant(item, path)
-      unanswered = message.calls.map(({ id }) => id)
-      messages.push(message)
-    } else if (role === 'tool') {
-      const { tool_call_id, content } = readFields(item, path, 'role content tool_call_id')
-      const id = readString(tool_call_id, `${path}.tool_call_id`)
-      if (!unanswered.includes(id)) {
-        reject(
-          "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
-        )
-      }
-      unanswered = unanswered.filter((other) => other !== id)
-      const result = { id, text: readText(content, `${path}.content`) }
-      const last = messages.at(-1)
-      if (last?.role === 'user') last.results.push(result)
-      else messages.push({ role: 'user', text: '', calls: [], results: [result] })
-    } else {
-      reject(`Invalid value: '${String(role)}'. Supported values are: 'system', 'assistant', 'user', 'tool'`)
-    }
-  }
-  if (unanswered.length > 0)
-    reject(`The following tool_call_ids did not have response messages: ${unanswered.join(', ')}`)
-  return { instructions: instructions.join('\n'), messages }
-}
-
-function readAssistant(item: unknown, path: string): ModelMessage {
-  const { content = null, tool_calls } = readFields(
-    item,
-    path,
-    'role content? tool_calls? refusal? name? audio? reasoning_content?',
-  )
-  if (content === null && tool_calls === undefined) {
-    reject(`Invalid value for 'content': expected a string, got null. (${path})`)
-  }
-  const calls = tool_calls === undefined ? [] : readList(tool_calls, `${path}.tool_calls`, { max: 128 })
-  const read = calls.map((call, index) => {
-    const callPath = `${path}.tool_calls[${index}]`
-    const { id, type, function: called } = readFields(call, callPath, 'id type function')
-    if (type !== 'function') reject(`${callPath}.type: must be 'function'`)
-    const { name, arguments: text } = readFields(called, `${callPath}.function`, 'name arguments')
-    return {
-      id: readString(id, `${callPath}.id`, { max: 40, pattern: /./ }),
-      name: readString(name, `${callPath}.function.name`, { pattern: OPENAI_TOOL_NAME }),
-      arguments: readJsonObject(text, `${callPath}.function.arguments`),
-    }
-  })
-  checkUnique(
-    read.map(({ id }) => id),
-    (id) => `Duplicate value for 'tool_call_id' of '${id}' in ${path}`,
-  )
-  return {
-    role: 'assistant',
-    text: content === null ? '' : readText(content, `${path}.content`),
-    calls: read,
-    results: [],
-  }
-}
-
-function readText(value: unknown, path: string): string {
-  if (typeof value === 'string') return value
-  const parts = readList(value, path).map((part, index) => {
-    const { type, text } = readFields(part, `${path}[${index}]`, 'type text')
-    if (type !== 'text') reject(`Invalid value: '${String(type)}'. Supported values are: 'text'`)
-    return readString(text, `${path}[${index}].text`)
-  })
-  return parts.join('\n')
+function toToolCall({ id = newId('call_'), name }: { id?: string; name: string }, text: string) {
+  return { id, type: 'function', function: { name, arguments: text } }
 }
 
 function head(object: string, { model }: IncomingModelRequest) {
@@ -279,4 +134,118 @@ function usage(speech: ModelSpeech) {
 function errorType(status: number): string {
   if (status === 429) return 'rate_limit_exceeded'
   return status >= 500 ? 'server_error' : 'invalid_request_error'
+}
+
+const REQUEST =
+  'model messages tools? tool_choice? temperature? top_p? n? stream? stream_options? stop? max_tokens? max_completion_tokens? ' +
+  'presence_penalty? frequency_penalty? logit_bias? logprobs? top_logprobs? user? response_format? seed? parallel_tool_calls? ' +
+  'reasoning_effort? verbosity? store? metadata? service_tier? prompt_cache_key? safety_identifier? modalities? prediction?'
+
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
+const MAX_TOOLS = 128
+/** Models that take `max_completion_tokens` instead, and no sampling options. */
+const REASONING_MODEL = /^(gpt-[5-9]|o[1-9])/
+
+function readRequest({ body }: IncomingModelRequest) {
+  const request = readFields(body, 'request', REQUEST)
+  checkReasoningModel(request, ['max_tokens', 'temperature', 'top_p'])
+  if (request['stream_options'] !== undefined && request['stream'] !== true) {
+    reject("The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+  }
+  for (const name of ['max_tokens', 'max_completion_tokens']) checkInteger(request[name], name, 1)
+  if (request['tool_choice'] !== undefined && request['tools'] === undefined) {
+    reject("'tool_choice' is only allowed when 'tools' are specified.")
+  }
+  const tools = readOpenAiTools(request['tools'], (item, path) => {
+    const { function: definition } = readFields(item, path, 'type function')
+    return readFields(definition, `${path}.function`, 'name description? parameters? strict?')
+  })
+  return { ...readMessages(request['messages']), tools }
+}
+
+/** Rejects the parameters that a reasoning model does not take. Both APIs of OpenAI have these rules. */
+export function checkReasoningModel(request: Fields, rejected: readonly string[]): void {
+  if (!REASONING_MODEL.test(readString(request['model'], 'model'))) return
+  const name = rejected.find((each) => request[each] !== undefined)
+  if (name === undefined) return
+  const instead = name === 'max_tokens' ? " Use 'max_completion_tokens' instead." : ''
+  reject(`Unsupported parameter: '${name}' is not supported with this model.${instead}`)
+}
+
+/** Reads the definitions of functions, whose fields `fieldsOf` finds: the two APIs have them on different levels. */
+export function readOpenAiTools(value: unknown, fieldsOf: (item: unknown, path: string) => Fields) {
+  const tools = readOptionalList(value, 'tools', { max: MAX_TOOLS }).map((item, index) => {
+    const path = `tools[${index}]`
+    const { type } = item as Fields
+    if (type !== 'function') reject(`Invalid value: '${String(type)}'. Supported values are: 'function' (${path}.type)`)
+    const { name, description, parameters: schema, strict } = fieldsOf(item, path)
+    const strictRules = strict === true ? { isStrict: true, maxDepth: 10 } : {}
+    const rules = { name: TOOL_NAME, maxDescription: 1_024, schema: { allowsTypeLists: true, ...strictRules } }
+    return readTool({ name, description, schema }, path, rules)
+  })
+  return checkToolNames(tools)
+}
+
+/** Reads a call of a function; the two APIs allow ids of different lengths. */
+export function readOpenAiCall(call: { id: unknown; name: unknown; text: unknown }, path: string, maxId: number) {
+  return {
+    id: readString(call.id, `${path}.id`, { max: maxId, pattern: /./ }),
+    name: readString(call.name, `${path}.name`, { pattern: TOOL_NAME }),
+    arguments: readJsonObject(call.text, `${path}.arguments`),
+  }
+}
+
+function readMessages(value: unknown) {
+  const instructions: string[] = []
+  const messages: ModelMessage[] = []
+  for (const [index, item] of readList(value, 'messages').entries()) {
+    const path = `messages[${index}]`
+    const { role } = item as Fields
+    if (role !== 'tool' && messages.at(-1)?.calls.length) {
+      reject(`An assistant message with 'tool_calls' must be followed by tool messages, before '${path}'`)
+    }
+    if (role === 'assistant') {
+      messages.push(readAssistant(item, path))
+    } else if (role === 'tool') {
+      const { tool_call_id: id, content } = readFields(item, path, 'role content tool_call_id')
+      const result = { id: readString(id, `${path}.tool_call_id`), text: readText(content, `${path}.content`) }
+      // The results of one message with calls are messages of their own.
+      const last = messages.at(-1)
+      if (last && last.results.length > 0) last.results.push(result)
+      else messages.push({ role: 'user', text: '', calls: [], results: [result] })
+    } else if (role === 'user' || role === 'system' || role === 'developer') {
+      const text = readText(readFields(item, path, 'role content name?')['content'], `${path}.content`)
+      if (role === 'user') messages.push({ role, text, calls: [], results: [] })
+      else instructions.push(text)
+    } else {
+      reject(`Invalid value: '${String(role)}'. Supported values are: 'system', 'assistant', 'user', 'tool'`)
+    }
+  }
+  return { instructions: instructions.join('\n'), messages: checkMessages(messages) }
+}
+
+function readAssistant(item: unknown, path: string): ModelMessage {
+  const names = 'role content? tool_calls? refusal? name? audio? reasoning_content?'
+  const { content = null, tool_calls } = readFields(item, path, names)
+  if (content === null && tool_calls === undefined) {
+    reject(`Invalid value for 'content': expected a string, got null. (${path})`)
+  }
+  const calls = readOptionalList(tool_calls, `${path}.tool_calls`, { max: 128 }).map((call, index) => {
+    const callPath = `${path}.tool_calls[${index}]`
+    const { id, type, function: called } = readFields(call, callPath, 'id type function')
+    if (type !== 'function') reject(`${callPath}.type: must be 'function'`)
+    const { name, arguments: text } = readFields(called, `${callPath}.function`, 'name arguments')
+    return readOpenAiCall({ id, name, text }, callPath, 40)
+  })
+  return { role: 'assistant', text: content === null ? '' : readText(content, `${path}.content`), calls, results: [] }
+}
+
+function readText(value: unknown, path: string): string {
+  if (typeof value === 'string') return value
+  const parts = readList(value, path).map((part, index) => {
+    const { type, text } = readFields(part, `${path}[${index}]`, 'type text')
+    if (type !== 'text') reject(`Invalid value: '${String(type)}'. Supported values are: 'text'`)
+    return readString(text, `${path}[${index}].text`)
+  })
+  return parts.join('\n')
 }

@@ -99,6 +99,9 @@ export interface ModelToolDefinition {
 /** What a protocol reads from a request before it answers. */
 export type IncomingModelRequest = Pick<ModelRequest, 'path' | 'headers' | 'body' | 'isStreaming' | 'model'>
 
+/** The response to a request whose prompt the provider's filter rejects: a turn of the model, or a body of its own. */
+export type PromptBlocked = { readonly speech: ModelSpeech } | { readonly status: number; readonly body: object }
+
 /** One provider's API. */
 export interface ModelProtocol {
   name: ModelProtocolName
@@ -107,37 +110,57 @@ export interface ModelProtocol {
   isStreaming: (path: string, body: Record<string, unknown>) => boolean
   /**
    * Reads a request as strictly as the real API.
-   * @throws ProtocolViolation with the text of the API's error
+   * @throws ProtocolViolation with a text close to the API's error
    */
   read: (request: IncomingModelRequest) => ModelConversation
   /** The JSON body of an answer without streaming. */
   whole: (speech: ModelSpeech, request: IncomingModelRequest) => object
-  /** The body of a streamed answer. */
-  stream: (speech: ModelSpeech, request: IncomingModelRequest) => string | Buffer
-  streamType: string
+  /** The events of a streamed answer. */
+  stream: (speech: ModelSpeech, request: IncomingModelRequest) => readonly object[]
+  /** @default server-sent events */
+  encoding?: { readonly type: string; readonly encode: (events: readonly object[]) => string | Buffer }
   /** The header with the id of an answer, where the body has none. */
   idHeader?: string
   /** `retryAfterSeconds` is only for APIs that ask for a delay in the body; all others do it in the header `Retry-After`. */
-  error: (
-    status: number,
-    message: string,
-    code?: string,
-    retryAfterSeconds?: number,
-  ) => { readonly headers?: Readonly<Record<string, string>>; readonly body: object }
+  error: (status: number, message: string, code?: string, retryAfterSeconds?: number) => object
+  /** The header with the type of an error, where the body has none. */
+  errorHeaders?: (status: number) => Readonly<Record<string, string>>
   asksForDelayInBody?: boolean
-  promptBlocked: (request: IncomingModelRequest) => { readonly status: number; readonly body: string | Buffer }
+  promptBlocked: (request: IncomingModelRequest) => PromptBlocked
 }
 
-/** Serializes a tool call's arguments. */
-export function argumentsText(call: ModelToolCall): string {
-  return typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments)
+/** Whether the body asks for a stream; some APIs say it in the path. */
+export function asksForStream(_path: string, body: Record<string, unknown>): boolean {
+  return body['stream'] === true
 }
 
-/** The arguments as a value, for APIs whose answers have an object there; undefined if they are not JSON. */
-export function argumentsValue(call: ModelToolCall): unknown {
-  if (typeof call.arguments !== 'string') return call.arguments
+/** A part of an answer. Arguments are JSON text, and a value unless the text is malformed. */
+export type SpeechPart =
+  | { readonly kind: 'reasoning'; readonly text: string }
+  | { readonly kind: 'text'; readonly text: string }
+  | {
+      readonly kind: 'call'
+      readonly id?: string
+      readonly name: string
+      readonly text: string
+      readonly value: unknown
+    }
+
+/** The parts of an answer, in the order in which every API sends them. */
+export function partsOf({ reasoning, text, toolCalls = [] }: ModelSpeech): SpeechPart[] {
+  return [
+    ...(reasoning === undefined ? [] : [{ kind: 'reasoning' as const, text: reasoning }]),
+    ...(text === undefined ? [] : [{ kind: 'text' as const, text }]),
+    ...toolCalls.map(({ id, name, arguments: value }): SpeechPart => {
+      if (typeof value !== 'string') return { kind: 'call', id, name, text: JSON.stringify(value), value }
+      return { kind: 'call', id, name, text: value, value: parseOrUndefined(value) }
+    }),
+  ]
+}
+
+function parseOrUndefined(text: string): unknown {
   try {
-    return JSON.parse(call.arguments) as unknown
+    return JSON.parse(text) as unknown
   } catch {
     return undefined
   }
@@ -164,8 +187,11 @@ export function splitIntoPieces(text: string, size = 8): string[] {
 }
 
 /** Server-sent events, each with its type if it has one. */
-export function toServerSentEvents(events: readonly { readonly type?: string }[]): string {
+export function toServerSentEvents(events: readonly object[]): string {
   return events
-    .map((event) => `${event.type ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`)
+    .map(
+      (event: { readonly type?: string }) =>
+        `${event.type ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`,
+    )
     .join('')
 }

@@ -214,7 +214,7 @@ test.each<[Protocol, string, string, unknown, RegExp]>([
   ['anthropic', 'no max_tokens', 'max_tokens', undefined, /max_tokens.*Field required/],
   ['anthropic', 'an empty text', 'messages.0.content', [{ type: 'text', text: '' }], /must be non-empty/],
   ['anthropic', 'a blank text', 'messages.0.content', [{ type: 'text', text: ' \n' }], /non-whitespace text/],
-  ['anthropic', 'an answer first', 'messages.0.role', 'assistant', /first message must use/],
+  ['anthropic', 'an answer first', 'messages.0.role', 'assistant', /must start with a user message/],
   [
     'anthropic',
     'another field name',
