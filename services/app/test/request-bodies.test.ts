@@ -40,6 +40,16 @@ test('people who are not signed in send less than others, and only some operatio
   expect(larger).toEqual(['saveWorkflowUsers', 'saveTrigger', 'saveFile', 'saveWebhookSource'])
 })
 
+test('a large body of a person who is not signed in is refused before it arrives, and its connection is closed', async () => {
+  const connection = await openConnection(app.url)
+  connection.write(
+    'POST /app/sign-in HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\n' +
+      'Content-Length: 2400000\r\n\r\n{',
+  )
+  const answer = parseAnswer(await connection.ended)
+  expect([answer?.status, answer?.headers['connection']]).toEqual([400, 'close'])
+})
+
 test('a person who loses access while the body of a request arrives no longer acts', async () => {
   const { id: organizationId, owner } = await app.createOrganization()
   const admin = await app.createPerson(organizationId, 'admin')

@@ -59,7 +59,7 @@ async function readBytes(req: IncomingMessage, length: string | undefined, limit
   try {
     return await getRawBody(req, { length: length ?? null, limit })
   } catch (error) {
-    // Discards the rest of the body, so that the connection stays usable.
+    // Discards the rest of the body, so that the connection stays usable; the server closes that of a large one.
     req.resume()
     throw error
   }

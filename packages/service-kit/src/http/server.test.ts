@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { responseState } from './response-state.ts'
 import type { ApiError } from './errors.ts'
@@ -70,6 +71,18 @@ const call = async (server: HttpServer, path: string): Promise<{ countBytes: () 
   }
   return { countBytes }
 }
+
+/** Starts a server that answers 401 without reading the body. */
+const startRefusing = async (): Promise<HttpServer> => {
+  const server = await startHttpServer((_req, res) => writeJson(res, { status: 401, body: '{}', requestId: 'r1' }), {
+    host: '127.0.0.1',
+    port: 0,
+  })
+  running.push(server)
+  return server
+}
+/** The head of a request with a body. */
+const head = (headers: string) => `POST / HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`
 
 describe('answers that their callers do not read', () => {
   test('are closed when they make no progress', async () => {
@@ -150,6 +163,40 @@ describe('startHttpServer', () => {
     const server = await start({ headersTimeoutMs: 50, requestTimeoutMs: 100, keepAliveTimeoutMs: 60_000 })
     const received = await exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT')
     expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400'])
+  })
+
+  describe('answers a request before its body has arrived', () => {
+    test('and keeps the connection, if the rest is small', async () => {
+      const body = head('Content-Length: 60000') + 'x'.repeat(60_000)
+      const received = await exchange(await startRefusing(), body + body + 'rubbish\r\n\r\n')
+      expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401', 'HTTP/1.1 401', 'HTTP/1.1 400'])
+    })
+
+    test.each(['Content-Length: 1000000000', 'Transfer-Encoding: chunked'])('and closes it with %s', async (header) => {
+      const server = await startRefusing()
+      const socket = connect({ host: '127.0.0.1', port: server.port, allowHalfOpen: true })
+      const closed = new Promise((resolve) => socket.on('error', () => {}).once('close', resolve))
+      let received = ''
+      socket.setEncoding('utf8').on('data', (more: string) => (received += more))
+      // A caller that goes on sending whatever it reads.
+      socket.write(head(header))
+      const chunk = header.endsWith('chunked') ? `10000\r\n${'x'.repeat(0x10000)}\r\n` : 'x'.repeat(0x10000)
+      const send = (): void => void (socket.writable && socket.write(chunk, () => setTimeout(send, 10)))
+      send()
+      await once(socket, 'end')
+      expect(received).toMatch(/^HTTP\/1\.1 401 [^]*\r\nConnection: close\r\n[^]*\{\}$/)
+      expect(server.inFlight).toBe(0)
+      await closed
+    })
+
+    test('and a caller that reads nothing before it has sent all gets the answer', async () => {
+      const socket = connect({ host: '127.0.0.1', port: (await startRefusing()).port }).pause()
+      const body = Buffer.alloc(16 * 1024 * 1024)
+      await promisify<string | Buffer>(socket.write.bind(socket))(head(`Content-Length: ${body.length}`))
+      await promisify<string | Buffer>(socket.write.bind(socket))(body)
+      expect(String(await once(socket.resume(), 'data'))).toContain('HTTP/1.1 401')
+      await once(socket, 'close')
+    })
   })
 
   test('counts no request of a connection that was closed, also if several were waiting on it', async () => {

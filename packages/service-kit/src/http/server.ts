@@ -49,8 +49,12 @@ export interface HttpServer {
 
 /** For the request line and the headers together. */
 const MAX_HEADER_BYTES = 16 * 1024
-/** How long the server keeps reading after a refusal: closing a socket with unread bytes makes TCP discard the answer. */
+/** How long the server keeps a connection after a refusal: closing a socket with unread bytes makes TCP discard the answer. */
 const LINGER_MS = 1_000
+/** A caller that reads its answer while it sends stops within this time. Only then is the rest of its body read, for the others. */
+const LINGER_UNREAD_MS = 100
+/** The rest of a body that is read and dropped for the sake of the connection. */
+const MAX_DROPPED_BYTES = 64 * 1024
 
 /**
  * Starts an HTTP server; rejects when it cannot listen, with a clear error if the port is taken. Also requests that Node
@@ -83,6 +87,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       else streams.add(res)
     }
     if (isDraining) res.setHeader('Connection', 'close')
+    if (mayHaveLargeBody(req)) closeAfterEarlyResponse(req, res)
     const target = toOriginForm(req.url ?? '')
     if (req.httpVersionMajor !== 1 || target === undefined) {
       refuse(res, new ApiError('invalid_request', 'The request is not valid HTTP/1.1.'))
@@ -148,6 +153,34 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
       drain()
       return (closing ??= closeGracefully(server, streams, graceMs))
     },
+  }
+}
+
+function mayHaveLargeBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > MAX_DROPPED_BYTES
+}
+
+/**
+ * Makes a response that begins before the body has arrived the last one of its connection, as RFC 9112, section 9.6 describes: to read
+ * and drop what may be megabytes would take time from the requests of others. The response is sent with `Connection: close`, then
+ * the server's side is closed; the caller's side gets LINGER_MS.
+ */
+function closeAfterEarlyResponse(req: IncomingMessage, res: ServerResponse): void {
+  const { socket } = req
+  const writeHead = res.writeHead.bind(res) as (...values: unknown[]) => ServerResponse
+  res.writeHead = (...values: unknown[]) => {
+    if (!req.complete) {
+      res.shouldKeepAlive = false
+      // Node reads and drops a body of which nothing was read.
+      req.pause().read(0)
+      // Node calls it when the last response of a connection has been sent.
+      socket.destroySoon = () => {
+        socket.end()
+        setTimeout(() => req.resume(), LINGER_UNREAD_MS).unref()
+        closeSoon(socket)
+      }
+    }
+    return writeHead(...values)
   }
 }
 

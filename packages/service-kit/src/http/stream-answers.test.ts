@@ -3,6 +3,7 @@ import { afterEach, expect, test } from '@jest/globals'
 import { Registry } from '../metrics.ts'
 import { serveOperations } from './operations.ts'
 import { handleErrors } from './errors.ts'
+import { assignRequestId } from './request-id.ts'
 import { type HttpServer, startHttpServer } from './server.ts'
 
 const running: HttpServer[] = []
@@ -13,7 +14,7 @@ const READ = { id: 'read', method: 'get', path: '/read' } as const
 
 /** Serves a stream and another operation, with one slot for both. */
 async function start(): Promise<HttpServer> {
-  const app = express()
+  const app = express().use(assignRequestId)
   app.use(
     serveOperations({
       operations: { follow: STREAM, read: READ },
