@@ -1,6 +1,5 @@
 import { describeInternalApi, INTERNAL_OPERATIONS } from '@workflow-service/contract'
 import { isDatabaseUnavailable } from '@workflow-service/database'
-import { serveReference } from '@workflow-service/reference'
 import {
   assignRequestId,
   createExpressApp,
@@ -14,7 +13,6 @@ import {
 } from '@workflow-service/service-kit'
 import type { Express } from 'express'
 import type { DispatcherContext } from './dispatcher-context.ts'
-import { createInternalReference } from './internal-reference.ts'
 import { requireToken } from './require-token.ts'
 import { deleteSource } from './routes/delete-webhook-source.ts'
 import { getSource } from './routes/get-webhook-source.ts'
@@ -33,16 +31,12 @@ const BODY_MAX_BYTES = 512 * 1024
 /** Maximum calls in flight. Each may hold a body of 512 KiB in memory. Runners are trusted not to take all. */
 const MAX_CALLS_IN_FLIGHT = 4_000
 
-/** Creates the internal API. Health, metrics, the OpenAPI document and its page need no token. */
+/** Creates the internal API. Health, metrics and the OpenAPI document need no token. */
 export function createApp(ctx: DispatcherContext, health: HealthOptions): Express {
   const app = createExpressApp()
   app.use(assignRequestId)
   app.use(healthRoutes(health))
   app.get('/internal/openapi.json', serveOpenApi(describeInternalApi))
-  app.get(
-    '/internal/docs',
-    serveReference({ path: '/internal/docs', otherPaths: ['/internal/docs/'], reference: createInternalReference }),
-  )
   app.use(
     logRequests({
       logger: ctx.logger,

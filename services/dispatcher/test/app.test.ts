@@ -78,12 +78,8 @@ describe('200', () => {
     expect((await callWith(`bearer   ${token}`)).status).toBe(200)
   })
 
-  test('for health, metrics, the OpenAPI document and its page without a token', async () => {
-    for (const path of ['/healthz', '/readyz', '/metrics', '/internal/openapi.json', '/internal/docs']) {
-      expect((await fetch(`${dispatcher.url}${path}`)).status).toBe(200)
-    }
-    const page = await (await fetch(`${dispatcher.url}/internal/docs/`, { headers: { Accept: 'text/html' } })).text()
-    for (const id of Object.keys(INTERNAL_OPERATIONS)) expect(page).toContain(`<article id="${id}"`)
+  test.each(['/healthz', '/readyz', '/metrics', '/internal/openapi.json'])('for %s without a token', async (path) => {
+    expect((await fetch(`${dispatcher.url}${path}`)).status).toBe(200)
   })
 })
 
