@@ -4,7 +4,7 @@ import { checkUrl, type UrlCheck } from './check-url.ts'
 import { parseSubnets } from './parse-subnets.ts'
 
 /** URLs as an attacker or a customer in a hurry may write them, each with the expected result. */
-const urls: Record<string, [url: string, expected: string][]> = {
+const urls: Record<string, (readonly [url: string, expected: string])[]> = {
   'ordinary, accepted': [
     ['https://hooks.example.com/in', 'name hooks.example.com'],
     ['http://hooks.example.com', 'name hooks.example.com'],
@@ -45,399 +45,170 @@ const urls: Record<string, [url: string, expected: string][]> = {
     ['https://hooks.example.com//evil', 'name hooks.example.com'],
   ],
   loopback: [
-    ['http://127.0.0.1', 'url_not_public'],
-    ['http://127.0.0.1/', 'url_not_public'],
-    ['http://127.0.0.1:80/', 'url_not_public'],
-    ['http://127.0.0.1:8081/internal', 'url_not_public'],
-    ['http://127.0.0.1?x', 'url_not_public'],
-    ['http://127.0.0.1#x', 'url_not_public'],
-    ['http://127.1/', 'url_not_public'],
-    ['http://127.0.1/', 'url_not_public'],
-    ['http://127.127.127.127/', 'url_not_public'],
-    ['http://127.255.255.255/', 'url_not_public'],
-    ['http://0/', 'url_not_public'],
-    ['http://0.0.0.0/', 'url_not_public'],
-    ['http://0.0.0.0:8080/', 'url_not_public'],
-    ['http://0.1.2.3/', 'url_not_public'],
-    ['http://localhost/', 'url_not_public'],
-    ['http://LOCALHOST/', 'url_not_public'],
-    ['http://localhost:8080/', 'url_not_public'],
-    ['http://localhost./', 'url_not_public'],
-    ['http://localhost../', 'url_parsing'],
-    ['http://foo.localhost/', 'url_not_public'],
-    ['http://foo.localhost./', 'url_not_public'],
-    ['http://localhost.localdomain/', 'url_not_public'],
-    ['http://localhost.localdomain./', 'url_not_public'],
-    ['http://localhost6/', 'url_not_public'],
-    ['http://ip6-localhost/', 'url_not_public'],
-    ['http://[::1]/', 'url_not_public'],
-    ['http://[::1]:8080/', 'url_not_public'],
-    ['http://[0:0:0:0:0:0:0:1]/', 'url_not_public'],
-    ['http://[0000::0001]/', 'url_not_public'],
-    ['http://[::]/', 'url_not_public'],
-    ['http://[::]:8080/', 'url_not_public'],
-    ['http://[0::0]/', 'url_not_public'],
+    ...all('url_not_public')`
+      http://127.0.0.1 http://127.0.0.1/ http://127.0.0.1:80/ http://127.0.0.1:8081/internal http://127.0.0.1?x
+      http://127.0.0.1#x http://127.1/ http://127.0.1/ http://127.127.127.127/ http://127.255.255.255/ http://0/
+      http://0.0.0.0/ http://0.0.0.0:8080/ http://0.1.2.3/ http://localhost/ http://LOCALHOST/ http://localhost:8080/
+      http://localhost./ http://foo.localhost/ http://foo.localhost./ http://localhost.localdomain/
+      http://localhost.localdomain./ http://localhost6/ http://ip6-localhost/ http://[::1]/ http://[::1]:8080/
+      http://[0:0:0:0:0:0:0:1]/ http://[0000::0001]/ http://[::]/ http://[::]:8080/ http://[0::0]/
+    `,
+    ...all('url_parsing')`
+      http://localhost../
+    `,
   ],
   'numbers that are addresses': [
-    ['http://2130706433/', 'url_not_public'],
-    ['http://2130706433:80/', 'url_not_public'],
-    ['http://017700000001/', 'url_not_public'],
-    ['http://0x7f000001/', 'url_not_public'],
-    ['http://0X7F000001/', 'url_not_public'],
-    ['http://0x7f.1/', 'url_not_public'],
-    ['http://0x7f.0.0.1/', 'url_not_public'],
-    ['http://0177.0.0.1/', 'url_not_public'],
-    ['http://0177.1/', 'url_not_public'],
-    ['http://00177.0.0.1/', 'url_not_public'],
-    ['http://0127.0.0.1/', 'url_not_public'],
-    ['http://127.0.0.01/', 'url_not_public'],
-    ['http://127.0.0.0x1/', 'url_not_public'],
-    ['http://127.00.00.01/', 'url_not_public'],
-    ['http://127.0x0.0.1/', 'url_not_public'],
-    ['http://127.0.0.1./', 'url_not_public'],
-    ['http://127.0.0.1../', 'url_parsing'],
-    ['http://8.8.8.8./', 'url_not_public'],
-    ['http://08.8.8.8/', 'url_parsing'],
-    ['http://010.8.8.8/', 'url_not_public'],
-    ['http://8.8.2056/', 'url_not_public'],
-    ['http://134744072/', 'url_not_public'],
-    ['http://0x08080808/', 'url_not_public'],
-    ['http://8.525320/', 'url_not_public'],
-    ['http://3232235521/', 'url_not_public'],
-    ['http://2852039166/', 'url_not_public'],
-    ['http://0xa9fea9fe/', 'url_not_public'],
-    ['http://0251.0376.0251.0376/', 'url_not_public'],
-    ['http://169.16689662/', 'url_not_public'],
-    ['http://169.254.43518/', 'url_not_public'],
-    ['http://0xA9.0xFE.0xA9.0xFE/', 'url_not_public'],
-    ['http://4294967295/', 'url_not_public'],
-    ['http://4294967296/', 'url_parsing'],
-    ['http://256.256.256.256/', 'url_parsing'],
-    ['http://1.2.3.4.5/', 'url_parsing'],
-    ['http://1.2.3/', 'url_not_public'],
-    ['http://127.0.0.1.1/', 'url_parsing'],
-    ['http://0x/', 'url_not_public'],
-    ['http://0x100000000/', 'url_parsing'],
-    ['http://1e9/', 'url_not_public'],
-    ['http://127.0.0.1e0/', 'url_not_public'],
-    ['http://-1/', 'url_not_public'],
-    ['http://+127.0.0.1/', 'url_parsing'],
+    ...all('url_not_public')`
+      http://2130706433/ http://2130706433:80/ http://017700000001/ http://0x7f000001/ http://0X7F000001/
+      http://0x7f.1/ http://0x7f.0.0.1/ http://0177.0.0.1/ http://0177.1/ http://00177.0.0.1/ http://0127.0.0.1/
+      http://127.0.0.01/ http://127.0.0.0x1/ http://127.00.00.01/ http://127.0x0.0.1/ http://127.0.0.1./
+      http://8.8.8.8./ http://010.8.8.8/ http://8.8.2056/ http://134744072/ http://0x08080808/ http://8.525320/
+      http://3232235521/ http://2852039166/ http://0xa9fea9fe/ http://0251.0376.0251.0376/ http://169.16689662/
+      http://169.254.43518/ http://0xA9.0xFE.0xA9.0xFE/ http://4294967295/ http://1.2.3/ http://0x/ http://1e9/
+      http://127.0.0.1e0/ http://-1/
+    `,
+    ...all('url_parsing')`
+      http://127.0.0.1../ http://08.8.8.8/ http://4294967296/ http://256.256.256.256/ http://1.2.3.4.5/
+      http://127.0.0.1.1/ http://0x100000000/ http://+127.0.0.1/
+    `,
   ],
   'private, special and metadata': [
-    ['http://10.0.0.1/', 'url_not_public'],
-    ['http://10.255.255.255/', 'url_not_public'],
-    ['http://172.16.0.1/', 'url_not_public'],
-    ['http://172.31.255.255/', 'url_not_public'],
-    ['http://192.168.0.1/', 'url_not_public'],
-    ['http://100.64.0.1/', 'url_not_public'],
-    ['http://100.100.100.200/latest/meta-data/', 'url_not_public'],
-    ['http://169.254.169.254/latest/meta-data/', 'url_not_public'],
-    ['http://169.254.170.2/v2/credentials', 'url_not_public'],
-    ['http://169.254.0.23/', 'url_not_public'],
-    ['http://192.0.0.192/opc/v1/', 'url_not_public'],
-    ['http://168.63.129.16/', 'url_not_public'],
-    ['http://224.0.0.1/', 'url_not_public'],
-    ['http://239.255.255.250:1900/', 'url_not_public'],
-    ['http://240.0.0.1/', 'url_not_public'],
-    ['http://255.255.255.255/', 'url_not_public'],
-    ['http://192.88.99.1/', 'url_not_public'],
-    ['http://198.18.0.1/', 'url_not_public'],
-    ['http://203.0.113.7/', 'url_not_public'],
-    ['http://192.0.2.1/', 'url_not_public'],
-    ['http://192.31.196.1/', 'url_not_public'],
-    ['http://192.52.193.1/', 'url_not_public'],
-    ['http://metadata.google.internal/computeMetadata/v1/', 'url_not_public'],
-    ['http://METADATA.GOOGLE.INTERNAL./', 'url_not_public'],
-    ['http://metadata/', 'url_not_public'],
-    ['http://instance-data.ec2.internal/', 'url_not_public'],
-    ['http://kubernetes.default.svc.cluster.local/', 'url_not_public'],
-    ['http://kubernetes/', 'url_not_public'],
-    ['http://host.docker.internal/', 'url_not_public'],
-    ['http://gateway.docker.internal/', 'url_not_public'],
-    ['http://printer.local/', 'url_not_public'],
-    ['http://nas.lan/', 'url_not_public'],
-    ['http://router.home.arpa/', 'url_not_public'],
-    ['http://home.arpa/', 'url_not_public'],
-    ['http://wiki.corp/', 'url_not_public'],
-    ['http://intranet/', 'url_not_public'],
-    ['http://db.intranet/', 'url_not_public'],
-    ['http://x.private/', 'url_not_public'],
-    ['http://x.home/', 'url_not_public'],
-    ['http://abc.onion/', 'url_not_public'],
-    ['http://ai/', 'url_not_public'],
-    ['http://com./', 'url_not_public'],
-    ['http://postgres:5432/', 'url_not_public'],
-    ['http://rabbitmq:15672/', 'url_not_public'],
+    ...all('url_not_public')`
+      http://10.0.0.1/ http://10.255.255.255/ http://172.16.0.1/ http://172.31.255.255/ http://192.168.0.1/
+      http://100.64.0.1/ http://100.100.100.200/latest/meta-data/ http://169.254.169.254/latest/meta-data/
+      http://169.254.170.2/v2/credentials http://169.254.0.23/ http://192.0.0.192/opc/v1/ http://168.63.129.16/
+      http://224.0.0.1/ http://239.255.255.250:1900/ http://240.0.0.1/ http://255.255.255.255/ http://192.88.99.1/
+      http://198.18.0.1/ http://203.0.113.7/ http://192.0.2.1/ http://192.31.196.1/ http://192.52.193.1/
+      http://metadata.google.internal/computeMetadata/v1/ http://METADATA.GOOGLE.INTERNAL./ http://metadata/
+      http://instance-data.ec2.internal/ http://kubernetes.default.svc.cluster.local/ http://kubernetes/
+      http://host.docker.internal/ http://gateway.docker.internal/ http://printer.local/ http://nas.lan/
+      http://router.home.arpa/ http://home.arpa/ http://wiki.corp/ http://intranet/ http://db.intranet/
+      http://x.private/ http://x.home/ http://abc.onion/ http://ai/ http://com./ http://postgres:5432/
+      http://rabbitmq:15672/
+    `,
   ],
   IPv6: [
-    ['http://[fe80::1]/', 'url_not_public'],
-    ['http://[fc00::1]/', 'url_not_public'],
-    ['http://[fd00:ec2::254]/latest/', 'url_not_public'],
-    ['http://[fd20:ce::254]/', 'url_not_public'],
-    ['http://[fec0::1]/', 'url_not_public'],
-    ['http://[ff02::1]/', 'url_not_public'],
-    ['http://[2001:db8::1]/', 'url_not_public'],
-    ['http://[3fff::1]/', 'url_not_public'],
-    ['http://[100::1]/', 'url_not_public'],
-    ['http://[5f00::1]/', 'url_not_public'],
-    ['http://[4000::1]/', 'url_not_public'],
-    ['http://[e000::1]/', 'url_not_public'],
-    ['http://[1::1]/', 'url_not_public'],
-    ['http://[2001::1]/', 'url_not_public'],
-    ['http://[2001:10::1]/', 'url_not_public'],
-    ['http://[2002:7f00:1::]/', 'url_not_public'],
-    ['http://[2002:7f00:0001::1]/', 'url_not_public'],
-    ['http://[64:ff9b::127.0.0.1]/', 'url_not_public'],
-    ['http://[64:ff9b::7f00:1]/', 'url_not_public'],
-    ['http://[64:ff9b:1::a9fe:a9fe]/', 'url_not_public'],
-    ['http://[::ffff:127.0.0.1]/', 'url_not_public'],
-    ['http://[::FFFF:127.0.0.1]/', 'url_not_public'],
-    ['http://[::ffff:7f00:1]/', 'url_not_public'],
-    ['http://[0:0:0:0:0:ffff:7f00:1]/', 'url_not_public'],
-    ['http://[::ffff:169.254.169.254]/', 'url_not_public'],
-    ['http://[::ffff:8.8.8.8]/', 'url_not_public'],
-    ['http://[::127.0.0.1]/', 'url_not_public'],
-    ['http://[::7f00:1]/', 'url_not_public'],
-    ['http://[::ffff:0:127.0.0.1]/', 'url_not_public'],
-    ['http://[::ffff:0:7f00:1]/', 'url_not_public'],
-    ['http://[::ffff:127.1]/', 'url_parsing'],
-    ['http://[::ffff:0x7f.0.0.1]/', 'url_parsing'],
-    ['http://[::ffff:0177.0.0.1]/', 'url_parsing'],
-    ['http://[fe80::1%25eth0]/', 'url_parsing'],
-    ['http://[fe80::1%eth0]/', 'url_parsing'],
-    ['http://[2606:4700::1%25lo]/', 'url_parsing'],
-    ['http://[::1%250]/', 'url_parsing'],
-    ['http://[::1]%00/', 'url_parsing'],
-    ['http://[::1].example.com/', 'url_parsing'],
-    ['http://[::1', 'url_parsing'],
-    ['http://::1/', 'url_parsing'],
-    ['http://[::1]]/', 'url_parsing'],
-    ['http://[[::1]]/', 'url_parsing'],
-    ['http://[127.0.0.1]/', 'url_parsing'],
-    ['http://[localhost]/', 'url_parsing'],
-    ['http://[example.com]/', 'url_parsing'],
-    ['http://[v1.fe80::1]/', 'url_parsing'],
-    ['http://[::1]x/', 'url_parsing'],
-    ['http://2606:4700::1/', 'url_parsing'],
-    ['http://[]/', 'url_parsing'],
-    ['http://[:::1]/', 'url_parsing'],
-    ['http://[1:2:3:4:5:6:7:8:9]/', 'url_parsing'],
+    ...all('url_not_public')`
+      http://[fe80::1]/ http://[fc00::1]/ http://[fd00:ec2::254]/latest/ http://[fd20:ce::254]/ http://[fec0::1]/
+      http://[ff02::1]/ http://[2001:db8::1]/ http://[3fff::1]/ http://[100::1]/ http://[5f00::1]/ http://[4000::1]/
+      http://[e000::1]/ http://[1::1]/ http://[2001::1]/ http://[2001:10::1]/ http://[2002:7f00:1::]/
+      http://[2002:7f00:0001::1]/ http://[64:ff9b::127.0.0.1]/ http://[64:ff9b::7f00:1]/
+      http://[64:ff9b:1::a9fe:a9fe]/ http://[::ffff:127.0.0.1]/ http://[::FFFF:127.0.0.1]/ http://[::ffff:7f00:1]/
+      http://[0:0:0:0:0:ffff:7f00:1]/ http://[::ffff:169.254.169.254]/ http://[::ffff:8.8.8.8]/ http://[::127.0.0.1]/
+      http://[::7f00:1]/ http://[::ffff:0:127.0.0.1]/ http://[::ffff:0:7f00:1]/
+    `,
+    ...all('url_parsing')`
+      http://[::ffff:127.1]/ http://[::ffff:0x7f.0.0.1]/ http://[::ffff:0177.0.0.1]/ http://[fe80::1%25eth0]/
+      http://[fe80::1%eth0]/ http://[2606:4700::1%25lo]/ http://[::1%250]/ http://[::1]%00/ http://[::1].example.com/
+      http://[::1 http://::1/ http://[::1]]/ http://[[::1]]/ http://[127.0.0.1]/ http://[localhost]/
+      http://[example.com]/ http://[v1.fe80::1]/ http://[::1]x/ http://2606:4700::1/ http://[]/ http://[:::1]/
+      http://[1:2:3:4:5:6:7:8:9]/
+    `,
   ],
   'other digits and letters': [
-    ['http://１２７.０.０.１/', 'url_not_public'],
-    ['http://127。0。0。1/', 'url_not_public'],
-    ['http://127．0．0．1/', 'url_not_public'],
-    ['http://127｡0｡0｡1/', 'url_not_public'],
-    ['http://①②⑦.⓪.⓪.①/', 'url_not_public'],
-    ['http://𝟏𝟐𝟕.𝟎.𝟎.𝟏/', 'url_not_public'],
-    ['http://١٢٧.٠.٠.١/', 'url_parsing'],
-    ['http://ｌｏｃａｌｈｏｓｔ/', 'url_not_public'],
-    ['http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ/', 'url_not_public'],
-    ['http://loca\u00ADlhost/', 'url_not_public'],
-    ['http://loc\u200Balhost/', 'url_not_public'],
-    ['http://localhoſt/', 'url_not_public'],
-    ['http://127.0.0.1\u200B/', 'url_not_public'],
-    ['http://127.0.0.\u00AD1/', 'url_not_public'],
-    ['http://⑯⑨。②⑤④。⑯⑨｡②⑤④/', 'url_not_public'],
-    ['http://metadata.google.ｉnternal/', 'url_not_public'],
     ['http://foo.ʟocal/', 'name foo.xn--ocal-uhc'],
-    ['http://foo.ⅼocal/', 'url_not_public'],
-    ['http://８.８.８.８/', 'url_not_public'],
-    ['http://example\u3000.com/', 'url_parsing'],
-    ['http://example.com\u2028/', 'url_parsing'],
-    ['http://exa\u0000mple.com/', 'url_parsing'],
     ['http://example．com/', 'name example.com'],
-    ['http://example.com／evil/', 'url_parsing'],
-    ['http://example.com＠127.0.0.1/', 'url_parsing'],
-    ['http://example.com：80/', 'url_parsing'],
-    ['http://example.com﹫127.0.0.1/', 'url_parsing'],
-    ['http://xn--/', 'url_not_public'],
-    ['http://xn--a/', 'url_not_public'],
-    ['http://xn--lgbbat1ad8j/', 'url_not_public'],
     ['http://💩.la/', 'name xn--ls8h.la'],
-    ['http://a\u{E0061}.com/', 'url_parsing'],
-    ['http://LOCALHOST\u0307/', 'url_not_public'],
-    ['http://\uFEFFexample.com/', 'url_parsing'],
-    ['http://ex\uD800ample.com/', 'url_parsing'],
-    ['https://hooks.example.com/\uDC00', 'url_parsing'],
+    ...all('url_not_public')`
+      http://１２７.０.０.１/ http://127。0。0。1/ http://127．0．0．1/ http://127｡0｡0｡1/ http://①②⑦.⓪.⓪.①/ http://𝟏𝟐𝟕.𝟎.𝟎.𝟏/
+      http://ｌｏｃａｌｈｏｓｔ/ http://ⓛⓞⓒⓐⓛⓗⓞⓢⓣ/ http://loca\u00ADlhost/ http://loc\u200Balhost/ http://localhoſt/
+      http://127.0.0.1\u200B/ http://127.0.0.\u00AD1/ http://⑯⑨。②⑤④。⑯⑨｡②⑤④/ http://metadata.google.ｉnternal/
+      http://foo.ⅼocal/ http://８.８.８.８/ http://xn--/ http://xn--a/ http://xn--lgbbat1ad8j/ http://LOCALHOST\u0307/
+    `,
+    ...all('url_parsing')`
+      http://١٢٧.٠.٠.١/ http://example\u3000.com/ http://example.com\u2028/ http://exa\u0000mple.com/
+      http://example.com／evil/ http://example.com＠127.0.0.1/ http://example.com：80/ http://example.com﹫127.0.0.1/
+      http://a\u{E0061}.com/ http://\uFEFFexample.com/ http://ex\uD800ample.com/ https://hooks.example.com/\uDC00
+    `,
   ],
   'percent signs': [
-    ['http://%31%32%37.0.0.1/', 'url_not_public'],
-    ['http://127.0.0.1%2f@example.com/', 'url_parsing'],
-    ['http://%6c%6f%63%61%6c%68%6f%73%74/', 'url_not_public'],
-    ['http://localhost%00.example.com/', 'url_parsing'],
-    ['http://127.0.0.1%00.example.com/', 'url_parsing'],
-    ['http://127.0.0.1%20.example.com/', 'url_parsing'],
-    ['http://127.0.0.1%09/', 'url_parsing'],
-    ['http://example.com%2f.evil.com/', 'url_parsing'],
-    ['http://example.com%40127.0.0.1/', 'url_parsing'],
-    ['http://ex%61mple.com/', 'url_parsing'],
-    ['http://example%2ecom/', 'url_parsing'],
-    ['http://%2531.com/', 'url_parsing'],
-    ['http://example.com%/', 'url_parsing'],
-    ['http://%5b::1%5d/', 'url_parsing'],
-    ['http://example.com%23@127.0.0.1/', 'url_not_public'],
-    ['http://example.com%3a80/', 'url_parsing'],
-    ['http://%E2%91%A0%E2%91%A1%E2%91%A6.0.0.1/', 'url_not_public'],
-    ['http://127%2e0%2e0%2e1/', 'url_not_public'],
+    ...all('url_not_public')`
+      http://%31%32%37.0.0.1/ http://%6c%6f%63%61%6c%68%6f%73%74/ http://example.com%23@127.0.0.1/
+      http://%E2%91%A0%E2%91%A1%E2%91%A6.0.0.1/ http://127%2e0%2e0%2e1/
+    `,
+    ...all('url_parsing')`
+      http://127.0.0.1%2f@example.com/ http://localhost%00.example.com/ http://127.0.0.1%00.example.com/
+      http://127.0.0.1%20.example.com/ http://127.0.0.1%09/ http://example.com%2f.evil.com/
+      http://example.com%40127.0.0.1/ http://ex%61mple.com/ http://example%2ecom/ http://%2531.com/
+      http://example.com%/ http://%5b::1%5d/ http://example.com%3a80/
+    `,
   ],
   'user information and confusion over the host': [
-    ['http://user@example.com/', 'url_parsing'],
-    ['http://user:pass@example.com/', 'url_parsing'],
-    ['http://@example.com/', 'url_parsing'],
-    ['http://:@example.com/', 'url_parsing'],
-    ['http://:pass@example.com/', 'url_parsing'],
-    ['http://user:@example.com/', 'url_parsing'],
-    ['http://example.com@127.0.0.1/', 'url_not_public'],
-    ['http://example.com:80@127.0.0.1/', 'url_not_public'],
-    ['http://127.0.0.1@example.com/', 'url_parsing'],
-    ['http://127.0.0.1:80@example.com:80/', 'url_parsing'],
-    ['http://a@b@example.com/', 'url_parsing'],
-    ['http://example.com%40@127.0.0.1/', 'url_not_public'],
-    ['http://[::1]@example.com/', 'url_parsing'],
     ['http://example.com#@127.0.0.1/', 'name example.com'],
     ['http://example.com?@127.0.0.1/', 'name example.com'],
-    ['http://127.0.0.1#@example.com/', 'url_not_public'],
-    ['http://127.0.0.1/@example.com', 'url_not_public'],
-    ['http://127.0.0.1?@example.com', 'url_not_public'],
-    ['http://127.0.0.1;@example.com/', 'url_parsing'],
-    ['http://127.0.0.1:80:80/', 'url_parsing'],
-    ['http://127.0.0.1,example.com/', 'url_parsing'],
     ['http://127.0.0.1 example.com/', 'url_parsing'],
     ['http://example.com 127.0.0.1/', 'url_parsing'],
-    ['http://127.0.0.1&@example.com/', 'url_parsing'],
     ['http://1.1.1.1 &@127.0.0.1# @3.3.3.3/', 'url_not_public'],
+    ...all('url_parsing')`
+      http://user@example.com/ http://user:pass@example.com/ http://@example.com/ http://:@example.com/
+      http://:pass@example.com/ http://user:@example.com/ http://127.0.0.1@example.com/
+      http://127.0.0.1:80@example.com:80/ http://a@b@example.com/ http://[::1]@example.com/
+      http://127.0.0.1;@example.com/ http://127.0.0.1:80:80/ http://127.0.0.1,example.com/
+      http://127.0.0.1&@example.com/
+    `,
+    ...all('url_not_public')`
+      http://example.com@127.0.0.1/ http://example.com:80@127.0.0.1/ http://example.com%40@127.0.0.1/
+      http://127.0.0.1#@example.com/ http://127.0.0.1/@example.com http://127.0.0.1?@example.com
+    `,
   ],
   'back slashes, tabs, line ends, spaces': [
-    ['http:\\\\127.0.0.1\\', 'url_not_public'],
-    ['http:\\\\example.com\\', 'url_parsing'],
-    ['http://127.0.0.1\\@example.com/', 'url_not_public'],
-    ['http://example.com\\@127.0.0.1/', 'url_parsing'],
-    ['http://example.com\\127.0.0.1/', 'url_parsing'],
-    ['http:/\\127.0.0.1/', 'url_not_public'],
-    ['http:/\\example.com/', 'url_parsing'],
-    ['https://hooks.example.com/a\\b', 'url_parsing'],
-    ['https://hooks.example.com/?a=\\', 'url_parsing'],
-    ['\\\\127.0.0.1\\x', 'url_parsing'],
-    ['http://127.0.0.1\t/', 'url_not_public'],
-    ['http://12\t7.0.0.1/', 'url_not_public'],
-    ['http://\t127.0.0.1/', 'url_not_public'],
     ['ht\ntp://127.0.0.1/', 'url_not_public'],
     ['http://127.0.\r\n0.1/', 'url_not_public'],
-    ['h\tttp://example.com/', 'url_parsing'],
-    ['https://hooks.example.com/a\tb', 'url_parsing'],
     ['https://hooks.example.com/a\nb', 'url_parsing'],
     ['https://hooks.example.com/\r\nHost: x', 'url_parsing'],
     ['https://hooks.example.com/ HTTP/1.1', 'url_parsing'],
     ['https://hooks.example.com/a b', 'url_parsing'],
     [' https://hooks.example.com/', 'url_parsing'],
     ['https://hooks.example.com/ ', 'url_parsing'],
-    ['\u0000https://hooks.example.com/', 'url_parsing'],
-    ['https://hooks.example.com/\u0000', 'url_parsing'],
-    ['https://hooks.example.com/\u007F', 'url_parsing'],
-    ['https://hooks.example.com/\u0085', 'url_parsing'],
-    ['https://hooks.example.com/\u00A0', 'url_parsing'],
-    ['\u00A0https://hooks.example.com/', 'url_parsing'],
-    ['https://hooks.example.com/\u2003x', 'url_parsing'],
-    ['https://hooks.example.com/\u000B', 'url_parsing'],
-    ['\uFEFFhttps://hooks.example.com/', 'url_parsing'],
     ['https://hooks.exam\nple.com/', 'url_parsing'],
+    ...all('url_not_public')`
+      http:\\\\127.0.0.1\\ http://127.0.0.1\\@example.com/ http:/\\127.0.0.1/ http://127.0.0.1\t/ http://12\t7.0.0.1/
+      http://\t127.0.0.1/
+    `,
+    ...all('url_parsing')`
+      http:\\\\example.com\\ http://example.com\\@127.0.0.1/ http://example.com\\127.0.0.1/ http:/\\example.com/
+      https://hooks.example.com/a\\b https://hooks.example.com/?a=\\ \\\\127.0.0.1\\x h\tttp://example.com/
+      https://hooks.example.com/a\tb \u0000https://hooks.example.com/ https://hooks.example.com/\u0000
+      https://hooks.example.com/\u007F https://hooks.example.com/\u0085 https://hooks.example.com/\u00A0
+      \u00A0https://hooks.example.com/ https://hooks.example.com/\u2003x https://hooks.example.com/\u000B
+      \uFEFFhttps://hooks.example.com/
+    `,
   ],
   schemes: [
-    ['ftp://example.com/', 'url_scheme'],
-    ['FTP://example.com/', 'url_scheme'],
-    ['file:///etc/passwd', 'url_scheme'],
-    ['file://127.0.0.1/c$', 'url_scheme'],
-    ['gopher://127.0.0.1:6379/_x', 'url_scheme'],
-    ['dict://127.0.0.1:11211/', 'url_scheme'],
-    ['ldap://127.0.0.1/', 'url_scheme'],
-    ['javascript:alert(1)', 'url_scheme'],
-    ['data:text/plain,x', 'url_scheme'],
-    ['ws://example.com/', 'url_scheme'],
-    ['wss://example.com/', 'url_scheme'],
-    ['unix:/var/run/docker.sock', 'url_scheme'],
-    ['http+unix://%2fvar%2frun/', 'url_scheme'],
-    ['blob:https://example.com/x', 'url_scheme'],
-    ['about:blank', 'url_scheme'],
-    ['mailto:a@example.com', 'url_scheme'],
-    ['jar:http://127.0.0.1!/', 'url_scheme'],
-    ['view-source:http://127.0.0.1/', 'url_scheme'],
-    ['httpx://example.com/', 'url_scheme'],
-    ['http2://example.com', 'url_scheme'],
-    ['shttp://example.com/', 'url_scheme'],
-    ['url:http://127.0.0.1/', 'url_scheme'],
-    ['netdoc:///etc/passwd', 'url_scheme'],
-    ['httpss://example.com/', 'url_scheme'],
-    ['http_://example.com/', 'url_parsing'],
+    ...all('url_scheme')`
+      ftp://example.com/ FTP://example.com/ file:///etc/passwd file://127.0.0.1/c$ gopher://127.0.0.1:6379/_x
+      dict://127.0.0.1:11211/ ldap://127.0.0.1/ javascript:alert(1) data:text/plain,x ws://example.com/
+      wss://example.com/ unix:/var/run/docker.sock http+unix://%2fvar%2frun/ blob:https://example.com/x about:blank
+      mailto:a@example.com jar:http://127.0.0.1!/ view-source:http://127.0.0.1/ httpx://example.com/
+      http2://example.com shttp://example.com/ url:http://127.0.0.1/ netdoc:///etc/passwd httpss://example.com/
+    `,
+    ...all('url_parsing')`
+      http_://example.com/
+    `,
   ],
   'not quite URLs': [
     ['', 'url_parsing'],
-    ['/', 'url_parsing'],
-    ['//', 'url_parsing'],
-    ['//127.0.0.1/', 'url_parsing'],
-    ['//example.com/', 'url_parsing'],
-    ['///example.com', 'url_parsing'],
-    ['example.com', 'url_parsing'],
-    ['example.com/hook', 'url_parsing'],
-    ['example.com:8080/hook', 'url_parsing'],
-    ['localhost:8080', 'url_parsing'],
-    ['127.0.0.1', 'url_parsing'],
-    ['127.0.0.1:80', 'url_parsing'],
-    ['http', 'url_parsing'],
-    ['http:', 'url_parsing'],
-    ['http:/', 'url_parsing'],
-    ['http://', 'url_parsing'],
-    ['https://', 'url_parsing'],
-    ['http:///', 'url_parsing'],
-    ['http:////', 'url_parsing'],
-    ['http://?', 'url_parsing'],
-    ['http://#', 'url_parsing'],
-    ['http://:80/', 'url_parsing'],
-    ['http:example.com', 'url_parsing'],
-    ['http:/example.com', 'url_parsing'],
-    ['http:127.0.0.1', 'url_not_public'],
-    ['http:/127.0.0.1', 'url_not_public'],
-    ['http:///127.0.0.1/', 'url_not_public'],
-    ['http:////example.com/', 'url_parsing'],
-    ['https:///example.com/', 'url_parsing'],
-    ['https:https://example.com/', 'url_not_public'],
-    ['http://https://example.com/', 'url_not_public'],
-    ['http://.', 'url_parsing'],
-    ['http://..', 'url_parsing'],
-    ['http://.example.com/', 'url_parsing'],
-    ['http://example..com/', 'url_parsing'],
-    ['http://example.com../', 'url_parsing'],
-    ['http://-/', 'url_not_public'],
-    ['http://*/', 'url_parsing'],
-    ['http://*.example.com/', 'url_parsing'],
-    ['http://exa<mple.com/', 'url_parsing'],
-    ['http://exa|mple.com/', 'url_parsing'],
-    ['http://exa^mple.com/', 'url_parsing'],
-    ['http://exa{mple}.com/', 'url_parsing'],
-    ["http://exa'mple.com/", 'url_parsing'],
-    ['http://exa;mple.com/', 'url_parsing'],
-    ['http://exa,mple.com/', 'url_parsing'],
-    ['http://exa!mple.com/', 'url_parsing'],
-    ['http://exa"mple.com/', 'url_parsing'],
-    ['http://$HOST/', 'url_parsing'],
     ['http://${HOST}/', 'url_parsing'],
-    ['{{url}}', 'url_parsing'],
-    ['http://example.com:0/', 'url_parsing'],
-    ['http://example.com:00/', 'url_parsing'],
-    ['http://example.com:65536/', 'url_parsing'],
-    ['http://example.com:99999/', 'url_parsing'],
-    ['http://example.com:-1/', 'url_parsing'],
-    ['http://example.com:80a/', 'url_parsing'],
-    ['http://example.com:８０/', 'url_parsing'],
-    ['http://example.com:80:90/', 'url_parsing'],
-    ['null', 'url_parsing'],
-    ['undefined', 'url_parsing'],
-    ['http://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.com/', 'url_parsing'],
+    ...all('url_parsing')`
+      / // //127.0.0.1/ //example.com/ ///example.com example.com example.com/hook example.com:8080/hook
+      localhost:8080 127.0.0.1 127.0.0.1:80 http http: http:/ http:// https:// http:/// http://// http://? http://#
+      http://:80/ http:example.com http:/example.com http:////example.com/ https:///example.com/ http://. http://..
+      http://.example.com/ http://example..com/ http://example.com../ http://*/ http://*.example.com/
+      http://exa<mple.com/ http://exa|mple.com/ http://exa^mple.com/ http://exa{mple}.com/ http://exa'mple.com/
+      http://exa;mple.com/ http://exa,mple.com/ http://exa!mple.com/ http://exa"mple.com/ http://$HOST/ {{url}}
+      http://example.com:0/ http://example.com:00/ http://example.com:65536/ http://example.com:99999/
+      http://example.com:-1/ http://example.com:80a/ http://example.com:８０/ http://example.com:80:90/ null undefined
+      http://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.com/
+    `,
+    ...all('url_not_public')`
+      http:127.0.0.1 http:/127.0.0.1 http:///127.0.0.1/ https:https://example.com/ http://https://example.com/
+      http://-/
+    `,
   ],
 }
 
 describe.each(Object.entries(urls))('checkUrl, %s', (_, rows) => {
-  test.each(rows)('%j: %s', (url, expected) => expect(toShort(checkUrl(url))).toBe(expected))
+  test.each([...rows])('%j: %s', (url, expected) => expect(toShort(checkUrl(url))).toBe(expected))
 })
 
 describe('checkUrl', () => {
@@ -580,6 +351,12 @@ describe('checkUrl with allowed subnets', () => {
     ['ftp://127.0.0.1/', 'url_scheme'],
   ])('%j: %s', (url, expected) => expect(toShort(checkUrl(url, allowed))).toBe(expected))
 })
+
+/** Expects one result of all URLs of a text, between which are spaces and line breaks. */
+function all(expected: string) {
+  return ([text = '']: TemplateStringsArray) =>
+    text.split(/[ \n]+/).flatMap((url) => (url === '' ? [] : [[url, expected] as const]))
+}
 
 /** The result for a plain URL with this host name. */
 function checkHostName(name: string): string {
