@@ -44,108 +44,123 @@ interface Waiter {
 
 /** Creates a limiter. Each call takes time in proportion to the waiting callers of its key, regardless of the number of keys. */
 export function createInFlightLimiter(limits: InFlightLimits): InFlightLimiter {
-  /** Keys with a slot in flight or a waiting caller. */
-  const states = new Map<string, KeyState>()
-  /** Keys with a waiting caller that are below their own limit: they only wait for a slot of the process. */
-  const ready = new Set<string>()
-  let inFlight = 0
-  let waiting = 0
-  let isStopped = false
+  return new FairLimiter(limits)
+}
 
-  const limitReached = (state: KeyState | undefined): LimitReached | undefined => {
-    if (state && state.inFlight >= limits.perKey) return 'key_limit'
-    return inFlight >= limits.total ? 'total_limit' : undefined
+class FairLimiter implements InFlightLimiter {
+  readonly #limits: InFlightLimits
+  /** Keys with a slot in flight or a waiting caller. */
+  readonly #states = new Map<string, KeyState>()
+  /** Keys with a waiting caller that are below their own limit: they only wait for a slot of the process. */
+  readonly #ready = new Set<string>()
+  #isStopped = false
+  inFlight = 0
+  waiting = 0
+
+  constructor(limits: InFlightLimits) {
+    this.#limits = limits
   }
-  const stateOf = (key: string): KeyState => {
-    const state = states.get(key) ?? { inFlight: 0, waiters: [] }
-    states.set(key, state)
-    return state
+
+  tryAcquire(key: string): ReleaseSlot | LimitReached {
+    const state = this.#stateOf(key)
+    return this.#limitReached(state) ?? this.#takeSlot(key, state)
   }
+
+  async acquire(
+    key: string,
+    waitMs = this.#limits.waitMs,
+    arrivedMs = performance.now(),
+  ): Promise<ReleaseSlot | LimitReached> {
+    const state = this.#stateOf(key)
+    const reached = this.#limitReached(state)
+    if (reached === undefined) return this.#takeSlot(key, state)
+    const { maxWaiting, maxWaitingPerKey } = this.#limits
+    const isFull = this.waiting >= maxWaiting || state.waiters.length >= maxWaitingPerKey
+    const last = state.waiters.at(-1)
+    const mayReplace = last !== undefined && last.arrivedMs > arrivedMs
+    if ((isFull && !mayReplace) || this.#isStopped || waitMs <= 0) {
+      this.#update(key, state)
+      return reached
+    }
+    const { promise, resolve } = Promise.withResolvers<ReleaseSlot | LimitReached>()
+    const waiter: Waiter = { arrivedMs, resolve }
+    state.waiters.splice(1 + state.waiters.findLastIndex((other) => other.arrivedMs <= arrivedMs), 0, waiter)
+    this.waiting += 1
+    this.#update(key, state)
+    if (isFull && last) this.#refuse(key, state, last)
+    const timer = setTimeout(() => this.#refuse(key, state, waiter), waitMs)
+    try {
+      return await promise
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  stopWaiting(): void {
+    this.#isStopped = true
+    for (const [key, state] of this.#states) {
+      for (let [waiter] = state.waiters; waiter; [waiter] = state.waiters) this.#refuse(key, state, waiter)
+    }
+  }
+
+  #limitReached({ inFlight }: KeyState): LimitReached | undefined {
+    if (inFlight >= this.#limits.perKey) return 'key_limit'
+    return this.inFlight >= this.#limits.total ? 'total_limit' : undefined
+  }
+
+  /** The key's state; `#update` stores it when it has something to keep. */
+  #stateOf(key: string): KeyState {
+    return this.#states.get(key) ?? { inFlight: 0, waiters: [] }
+  }
+
   /** Call after every change of the key's slots or waiting callers. */
-  const update = (key: string, state: KeyState): void => {
-    if (state.inFlight === 0 && state.waiters.length === 0) states.delete(key)
-    if (state.waiters.length > 0 && state.inFlight < limits.perKey) ready.add(key)
-    else ready.delete(key)
+  #update(key: string, state: KeyState): void {
+    if (state.inFlight === 0 && state.waiters.length === 0) this.#states.delete(key)
+    else this.#states.set(key, state)
+    if (state.waiters.length > 0 && state.inFlight < this.#limits.perKey) this.#ready.add(key)
+    else this.#ready.delete(key)
   }
-  const takeSlot = (key: string, state: KeyState): ReleaseSlot => {
-    inFlight += 1
+
+  #takeSlot(key: string, state: KeyState): ReleaseSlot {
+    this.inFlight += 1
     state.inFlight += 1
+    this.#update(key, state)
     let isReleased = false
     return () => {
       if (isReleased) return
       isReleased = true
-      inFlight -= 1
+      this.inFlight -= 1
       state.inFlight -= 1
-      update(key, state)
-      serveNextWaiter()
+      this.#update(key, state)
+      this.#serveNextWaiter()
     }
   }
-  const removeWaiter = (key: string, state: KeyState, waiter: Waiter): void => {
-    const index = state.waiters.indexOf(waiter)
-    if (index === -1) return
-    state.waiters.splice(index, 1)
-    waiting -= 1
-    update(key, state)
-  }
-  const refuse = (key: string, state: KeyState, waiter: Waiter): void => {
-    waiter.resolve(limitReached(state) ?? 'total_limit')
-    removeWaiter(key, state, waiter)
-  }
-  const serveNextWaiter = (): void => {
-    if (inFlight >= limits.total) return
-    for (const key of ready) {
-      const state = stateOf(key)
+
+  #serveNextWaiter(): void {
+    if (this.inFlight >= this.#limits.total) return
+    for (const key of this.#ready) {
+      const state = this.#stateOf(key)
       const [waiter] = state.waiters
       if (!waiter) continue
-      const release = takeSlot(key, state)
+      const release = this.#takeSlot(key, state)
       // Moves the key to the end of the order, behind the keys that were not served yet.
-      ready.delete(key)
-      removeWaiter(key, state, waiter)
+      this.#ready.delete(key)
+      this.#removeWaiter(key, state, waiter)
       waiter.resolve(release)
       return
     }
   }
-  const tryAcquire = (key: string): ReleaseSlot | LimitReached => {
-    const state = states.get(key)
-    return limitReached(state) ?? takeSlot(key, state ?? stateOf(key))
+
+  #refuse(key: string, state: KeyState, waiter: Waiter): void {
+    waiter.resolve(this.#limitReached(state) ?? 'total_limit')
+    this.#removeWaiter(key, state, waiter)
   }
-  return {
-    tryAcquire,
-    acquire: async (key, waitMs = limits.waitMs, arrivedMs = performance.now()) => {
-      const state = stateOf(key)
-      const reached = limitReached(state)
-      if (reached === undefined) return takeSlot(key, state)
-      const isFull = waiting >= limits.maxWaiting || state.waiters.length >= limits.maxWaitingPerKey
-      const last = state.waiters.at(-1)
-      const mayReplace = last !== undefined && last.arrivedMs > arrivedMs
-      if ((isFull && !mayReplace) || isStopped || waitMs <= 0) {
-        update(key, state)
-        return reached
-      }
-      const { promise, resolve } = Promise.withResolvers<ReleaseSlot | LimitReached>()
-      const waiter: Waiter = { arrivedMs, resolve }
-      state.waiters.splice(1 + state.waiters.findLastIndex((other) => other.arrivedMs <= arrivedMs), 0, waiter)
-      waiting += 1
-      update(key, state)
-      if (isFull && last) refuse(key, state, last)
-      const timer = setTimeout(() => refuse(key, state, waiter), waitMs)
-      try {
-        return await promise
-      } finally {
-        clearTimeout(timer)
-      }
-    },
-    stopWaiting: () => {
-      isStopped = true
-      for (const [key, state] of states) {
-        for (let waiter = state.waiters[0]; waiter; waiter = state.waiters[0]) refuse(key, state, waiter)
-      }
-    },
-    get inFlight() {
-      return inFlight
-    },
-    get waiting() {
-      return waiting
-    },
+
+  #removeWaiter(key: string, state: KeyState, waiter: Waiter): void {
+    const index = state.waiters.indexOf(waiter)
+    if (index === -1) return
+    state.waiters.splice(index, 1)
+    this.waiting -= 1
+    this.#update(key, state)
   }
 }

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Context, Span, SpanContext } from '@opentelemetry/api'
+import type { Context, Span, SpanContext, TraceState } from '@opentelemetry/api'
 import type { SpanExporter } from '@opentelemetry/sdk-trace'
 import type { TraceContext } from '@workflow-service/contract'
 import { describeError, type Logger } from './logger.ts'
@@ -138,20 +138,10 @@ export async function startTracing({
   const parentOf = ({ parent, traceOf }: SpanStart): Context => {
     const local = current.getStore()
     if (local) return trace.setSpan(ROOT_CONTEXT, local)
-    if (parent) return trace.setSpanContext(ROOT_CONTEXT, fromTraceContext(parent))
+    if (parent) return trace.setSpanContext(ROOT_CONTEXT, fromTraceContext(parent, createTraceState))
     // The SDK asks for an id of the trace, synchronously, exactly when there is no parent.
     if (traceOf !== undefined) rootTraceId = traceOf.replaceAll('-', '')
     return ROOT_CONTEXT
-  }
-  const fromTraceContext = ({ traceparent, tracestate }: TraceContext): SpanContext => {
-    const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-')
-    return {
-      traceId,
-      spanId,
-      traceFlags: Number.parseInt(flags, 16),
-      isRemote: true,
-      ...(tracestate === null ? {} : { traceState: createTraceState(tracestate) }),
-    }
   }
   const startSpan = (start: SpanStart, startTime?: Date): Span => {
     const { name, kind, attributes } = start
@@ -185,6 +175,20 @@ export async function startTracing({
     },
     // A failed export is logged where it fails; one that takes longer is abandoned.
     stop: () => withTimeout(provider.shutdown(), EXPORT_TIMEOUT_MS).catch(() => {}),
+  }
+}
+
+function fromTraceContext(
+  { traceparent, tracestate }: TraceContext,
+  parseState: (text: string) => TraceState,
+): SpanContext {
+  const [, traceId = '', spanId = '', flags = ''] = traceparent.split('-')
+  return {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16),
+    isRemote: true,
+    ...(tracestate === null ? {} : { traceState: parseState(tracestate) }),
   }
 }
 

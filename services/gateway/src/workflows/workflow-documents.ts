@@ -77,23 +77,12 @@ const QUEUE_TIMEOUT_MS = 2_500
  * The users of an organization are cached once for all its `company_wide` workflows: with 4,000 users, they were 300 kB of each.
  */
 export function createWorkflowDocuments(options: WorkflowDocumentsOptions): WorkflowDocuments {
-  const { db, maxBytes = MAX_BYTES, maxUsersBytes = MAX_USERS_BYTES, onAnswer = () => {} } = options
-  const cache = new LRUCache<string, CachedDocument>({
-    maxSize: maxBytes,
-    maxEntrySize: options.maxDocumentBytes ?? MAX_DOCUMENT_BYTES,
-    // V8 stores text with at most two bytes per character.
-    sizeCalculation: ({ start, end }) => 2 * (start.length + end.length),
-  })
-  const users = new LRUCache<string, OrganizationUsers>({
-    maxSize: maxUsersBytes,
-    sizeCalculation: ({ json }) => json.length,
-  })
+  const { db, onAnswer = () => {} } = options
+  const cache = new DocumentCache(options)
+  const { users } = cache
   const batchOptions = {
     isItemError: isStatementError,
-    queueTimeout: {
-      ms: QUEUE_TIMEOUT_MS,
-      error: databaseTooSlow,
-    },
+    queueTimeout: { ms: QUEUE_TIMEOUT_MS, error: databaseTooSlow },
   }
   const findVersion = batchCalls(
     lookUpDistinct((lookUps) => findWorkflowVersions(db, lookUps)),
@@ -104,31 +93,6 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
     { ...batchOptions, maxSize: MAX_DOCUMENTS_PER_STATEMENT, concurrency: 4 },
   )
 
-  /** Undefined also for a document whose users are no longer cached. */
-  const findCached = (organizationId: string, workflowId: string): { version: string; json: JsonParts } | undefined => {
-    const document = cache.get(workflowId)
-    if (document?.organizationId !== organizationId) return undefined
-    const { version, start, usersVersion, end } = document
-    if (usersVersion === null) return { version, json: [start, end] }
-    const listed = users.get(organizationId)
-    return listed?.version === usersVersion ? { version, json: [start, listed.json, end] } : undefined
-  }
-  const updateCache = (
-    organizationId: string,
-    workflowId: string,
-    document: WorkflowDocument | null,
-  ): JsonParts | null => {
-    if (document === null) {
-      cache.delete(workflowId)
-      return null
-    }
-    const { version, start, users: listed, end } = document
-    cache.set(workflowId, { organizationId, version, start, usersVersion: listed?.version ?? null, end })
-    if (listed === null) return [start, end]
-    users.set(organizationId, listed)
-    return [start, listed.json, end]
-  }
-
   /** Returns the first workflows of the list, of which it reads at most `maxReads` from the database; null for a deleted one. */
   const findGroup = async (
     organizationId: string,
@@ -138,7 +102,7 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
     const cached: (JsonParts | null)[] = []
     const missing: WorkflowVersion[] = []
     for (const workflow of listed) {
-      const document = findCached(organizationId, workflow.id)
+      const document = cache.find(organizationId, workflow.id)
       const json = document?.version === workflow.version ? document.json : null
       if (json === null && missing.length === maxReads) break
       if (json === null) missing.push(workflow)
@@ -151,49 +115,103 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
     const found = (await findWorkflows(db, lookUps, users)).values()
     return cached.map((json, index) => {
       if (json !== null) return json
-      return updateCache(organizationId, listed[index]!.id, found.next().value ?? null)
+      return cache.update(organizationId, listed[index]!.id, found.next().value ?? null)
     })
   }
 
   return {
     find: async (organizationId, workflowId) => {
       const lookUp = { organizationId, workflowId }
-      const cached = findCached(organizationId, workflowId)
+      const cached = cache.find(organizationId, workflowId)
       if (cached) {
         const version = await findVersion(lookUp)
         if (version === cached.version) {
           onAnswer('memory', 1)
           return cached.json
         }
-        if (version === null) return updateCache(organizationId, workflowId, null)
+        if (version === null) return cache.update(organizationId, workflowId, null)
       }
       onAnswer('database', 1)
-      return updateCache(organizationId, workflowId, await findDocument(lookUp))
+      return cache.update(organizationId, workflowId, await findDocument(lookUp))
     },
-    findListed: async (organizationId, page, pageMaxBytes) => {
-      const startedMs = performance.now()
-      const documents: JsonParts[] = []
-      let [count, bytes] = [0, 0]
-      let maxReads = FIRST_DOCUMENTS_OF_PAGE
-      while (count < page.length && bytes < pageMaxBytes) {
-        if (performance.now() - startedMs > QUEUE_TIMEOUT_MS) throw databaseTooSlow()
-        for (const document of await findGroup(organizationId, page.slice(count), maxReads)) {
-          const size = document === null ? 0 : countBytes(document)
-          if (documents.length > 0 && bytes + size > pageMaxBytes) return { documents, count }
-          if (document !== null) documents.push(document)
-          bytes += size
-          count += 1
-        }
-        // As many as fit if they are as large as those so far.
-        const meanBytes = bytes / Math.max(1, documents.length)
-        const fitting = Math.floor((pageMaxBytes - bytes) / Math.max(1, meanBytes))
-        maxReads = Math.max(1, Math.min(MAX_DOCUMENTS_PER_STATEMENT, fitting))
-      }
-      return { documents, count }
-    },
+    findListed: (organizationId, page, pageMaxBytes) =>
+      readPage(page, pageMaxBytes, (rest, maxReads) => findGroup(organizationId, rest, maxReads)),
     get cachedBytes() {
-      return cache.calculatedSize
+      return cache.bytes
     },
+  }
+}
+
+/** Reads a page group by group, each of as many workflows as may fit. */
+async function readPage(
+  page: readonly WorkflowVersion[],
+  pageMaxBytes: number,
+  readGroup: (rest: readonly WorkflowVersion[], maxReads: number) => Promise<readonly (JsonParts | null)[]>,
+): Promise<ListedDocuments> {
+  const startedMs = performance.now()
+  const documents: JsonParts[] = []
+  let [count, bytes] = [0, 0]
+  let maxReads = FIRST_DOCUMENTS_OF_PAGE
+  while (count < page.length && bytes < pageMaxBytes) {
+    if (performance.now() - startedMs > QUEUE_TIMEOUT_MS) throw databaseTooSlow()
+    for (const document of await readGroup(page.slice(count), maxReads)) {
+      const size = document === null ? 0 : countBytes(document)
+      if (documents.length > 0 && bytes + size > pageMaxBytes) return { documents, count }
+      if (document !== null) documents.push(document)
+      bytes += size
+      count += 1
+    }
+    // As many as fit if they are as large as those so far.
+    const meanBytes = bytes / Math.max(1, documents.length)
+    const fitting = Math.floor((pageMaxBytes - bytes) / Math.max(1, meanBytes))
+    maxReads = Math.max(1, Math.min(MAX_DOCUMENTS_PER_STATEMENT, fitting))
+  }
+  return { documents, count }
+}
+
+/** Documents by workflow, and the users that the documents of an organization share. */
+class DocumentCache {
+  readonly users: LRUCache<string, OrganizationUsers>
+  readonly #documents: LRUCache<string, CachedDocument>
+
+  constructor({
+    maxBytes = MAX_BYTES,
+    maxUsersBytes = MAX_USERS_BYTES,
+    maxDocumentBytes = MAX_DOCUMENT_BYTES,
+  }: Pick<WorkflowDocumentsOptions, 'maxBytes' | 'maxUsersBytes' | 'maxDocumentBytes'>) {
+    this.users = new LRUCache({ maxSize: maxUsersBytes, sizeCalculation: ({ json }) => json.length })
+    this.#documents = new LRUCache({
+      maxSize: maxBytes,
+      maxEntrySize: maxDocumentBytes,
+      // V8 stores text with at most two bytes per character.
+      sizeCalculation: ({ start, end }) => 2 * (start.length + end.length),
+    })
+  }
+
+  get bytes(): number {
+    return this.#documents.calculatedSize
+  }
+
+  /** Undefined also for a document whose users are no longer cached. */
+  find(organizationId: string, workflowId: string): { version: string; json: JsonParts } | undefined {
+    const document = this.#documents.get(workflowId)
+    if (document?.organizationId !== organizationId) return undefined
+    const { version, start, usersVersion, end } = document
+    if (usersVersion === null) return { version, json: [start, end] }
+    const listed = this.users.get(organizationId)
+    return listed?.version === usersVersion ? { version, json: [start, listed.json, end] } : undefined
+  }
+
+  update(organizationId: string, workflowId: string, document: WorkflowDocument | null): JsonParts | null {
+    if (document === null) {
+      this.#documents.delete(workflowId)
+      return null
+    }
+    const { version, start, users: listed, end } = document
+    this.#documents.set(workflowId, { organizationId, version, start, usersVersion: listed?.version ?? null, end })
+    if (listed === null) return [start, end]
+    this.users.set(organizationId, listed)
+    return [start, listed.json, end]
   }
 }
 
