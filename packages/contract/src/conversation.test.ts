@@ -17,7 +17,7 @@ describe('a prompt that is kept', () => {
     expect(fitted.tools).toEqual(tools.map((each) => ({ ...each, schema: null })))
   })
 
-  test('never exceeds it, whatever is long', () => {
+  test('never exceeds it, regardless of what is long', () => {
     // Six bytes of JSON for each character.
     const long = '\u0001'.repeat(200_000)
     const tools = Array.from({ length: 100 }, () => ({ ...tool, description: long }))

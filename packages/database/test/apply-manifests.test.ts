@@ -516,7 +516,7 @@ const withAddress = (email: string, named = email) => ({
 })
 
 describe('an email address in a manifest', () => {
-  test('names the user whatever its case, and may change it', async () => {
+  test('names the user regardless of its case, and may change it', async () => {
     const first = await apply(withAddress('Ada@Acme.test'))
     const second = await apply(withAddress('ada@acme.test', 'ADA@acme.test'))
     expect(second.users).toMatchObject([
@@ -533,7 +533,7 @@ describe('an email address in a manifest', () => {
     expect(await snapshot()).toEqual(before)
   })
 
-  test('is listed once for a workflow, whatever its case', async () => {
+  test('is listed once for a workflow, regardless of its case', async () => {
     const { workflows, ...rest } = withAddress('ada@acme.test')
     const twice = { ...rest, workflows: [{ ...workflows[0], users: ['ada@acme.test', 'Ada@acme.test'] }] }
     expect(await violationsOf(twice)).toEqual(['workflows[0].users[1]: is the same as workflows[0].users[0]'])

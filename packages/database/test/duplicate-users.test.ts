@@ -54,7 +54,7 @@ const add = (email: string) =>
 const remove = (id: string) => deleteUser(database.db, id, () => {}, operatorOf(organizationId))
 const duplicates = async () => (await listDuplicateUsers(database.db)).map(({ email }) => email)
 
-test('Users whose addresses differ in case only survive the migration, and whoever can sign in keeps the address', async () => {
+test('Users whose addresses differ in case only survive the migration, and the one who can sign in keeps the address', async () => {
   expect(await duplicates()).toEqual(['ADA@acme.test', 'ada@acme.test'])
   expect(await add('aDa@acme.test')).toBe('email_taken')
 })

@@ -132,7 +132,7 @@ describe('A reset link', () => {
 })
 
 describe('A password that was replaced', () => {
-  test('signs nobody in, even if it was checked before', async () => {
+  test('signs no person in, even if it was checked before', async () => {
     const person = await withPassword(app.organization.id)
     const account = { id: person.accountId, name: 'Ada', passwordHash: 'checked before it was replaced' }
     const membership = { id: app.organization.id, userId: person.userId }
@@ -277,7 +277,7 @@ describe('An email address', () => {
     expect((await accept(link)).body.account.email).toBe(operators)
   })
 
-  test('of an owner is changed by owners only, and by nobody without a password', async () => {
+  test('of an owner is changed by owners only, and never without a password', async () => {
     const { admin, owner, id } = await app.createOrganization()
     const params = { user_id: owner.userId }
     const byAdmin = await app.call(admin, 'createUserLink', { params, body: { kind: 'email', email: newEmail() } })

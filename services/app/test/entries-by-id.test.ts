@@ -33,7 +33,7 @@ const read = async (person: TestPerson, list: AppOperationId, query: Record<stri
   await data.call(person, list, { params: { source_id: sourceId }, query })
 
 describe('Entries by their ids', () => {
-  test.each(LISTS)('are those that the person sees, whatever the filters say: %s', async (list) => {
+  test.each(LISTS)('are those that the person sees, regardless of the filters: %s', async (list) => {
     const { admin, member } = data.app.organization
     const ids = [seen[list], hidden[list], newId()].join(',')
     const found = async (person: TestPerson) => {

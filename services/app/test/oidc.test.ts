@@ -133,7 +133,7 @@ describe('Sign-in with OpenID Connect', () => {
     expect(await visit(answer, new Map())).toBe(failed)
   })
 
-  test('leads to a path of this host, in whatever way it is written', () => {
+  test('leads to a path of this host, however it is written', () => {
     for (const next of [
       '/.//attacker.example',
       '/a/..//attacker.example',

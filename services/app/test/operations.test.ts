@@ -312,7 +312,7 @@ async function outcome(who: TestPerson | null, id: AppOperationId, call: Sample)
 
 describe('Every operation', () => {
   test.each(operations.map((operation) => [operation.id, operation] as const))(
-    '%s works for those whom OPERATIONS.md names, and for nobody else',
+    '%s works for those whom OPERATIONS.md names, and for no others',
     async (id, operation) => {
       const organization = await data.app.createOrganization()
       for (const caller of ['stranger', ...ROLES.toReversed()] as const) {

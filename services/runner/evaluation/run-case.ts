@@ -68,7 +68,7 @@ export async function runCase(agent: Agent, entry: EvaluationCase, repeat: numbe
 
 type History = NonNullable<EvaluationCase['history']>[number]
 
-/** Creates an agent that sends these payloads, whatever the context says, such as one that executed an earlier run. */
+/** Creates an agent that sends these payloads regardless of the context, such as one that executed an earlier run. */
 export function createPastAgent({ sent = [], said, context }: History): Agent {
   return async (run) => {
     await run.append([{ kind: 'message', data: { agent: 'builtin', text: toText(context) } }])

@@ -27,7 +27,7 @@ who belong to several organizations.
 
 const EMAIL_HELP = `
 The link works once, for ${LINK_HOURS.email} hours, and replaces an earlier one. The person needs the password too. Send it to the new
-address: whoever can read it there is whom you trust to be that person. Admins make such links in the application.
+address: you trust the reader of that mailbox to be that person. Admins make such links in the application.
 `
 
 const PERSON = argument('<person>', 'the id of the user, or the email address with which the person signs in')

@@ -48,7 +48,7 @@ export interface ReadDescription<Source> {
 
 /**
  * Reads the webhook sources to which a description sends, by a grammar that accounts for every word of it and of the trigger's
- * input message. Anything else needs rules, whatever it says. Case does not matter, and a line break can end a sentence.
+ * input message. Anything else needs rules. Case does not matter, and a line break can end a sentence.
  *
  *     description = [opening "."] {"Send|Forward|Post|Deliver" [object] "to" SOURCE {("," | "and" | ", then to") SOURCE} "."}
  *     opening     = "A|An|The [new] NOUN" arrival | "New NOUN" arrival      arrival = "came in|comes in|arrived|arrives"

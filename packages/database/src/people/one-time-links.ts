@@ -355,7 +355,7 @@ export async function findInvitation(
 }
 
 /**
- * Adds the account of a new person, or locks the one that joins and ends its other links: whoever made them may change it in its
+ * Adds the account of a new person, or locks the one that joins and ends its other links: their makers may change it in its
  * present organizations only.
  */
 async function ensureAccount(client: PoolClient, person: LinkPerson): Promise<{ accountId: string; name: string }> {

@@ -36,7 +36,7 @@ export const smallSources = (organizations: string) =>
   sql('sources/small-sources', {
     ORGANIZATIONS: organizations,
     COMPRESSED_MAX_BYTES,
-    // More than MAX_BYTES, whatever the others have.
+    // More than MAX_BYTES, regardless of the others.
     TOO_LARGE: 1_048_576,
     READ_MAX: MAX_COUNT + 1,
     MAX_COUNT,

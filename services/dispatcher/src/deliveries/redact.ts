@@ -15,7 +15,7 @@ export type Redact = (text: string) => string
 /**
  * Creates a function that replaces the secrets in the texts of an endpoint, which may repeat what it was sent: as they are, in
  * Base64 and Base64url, and each of these percent-encoded or escaped as in JSON, whichever characters are encoded. The end of a
- * text may be the beginning of a secret that was cut off. A text that still repeats a part of a secret, in whatever other spelling, is
+ * text may be the beginning of a secret that was cut off. A text that still repeats a part of a secret, also in another spelling, is
  * replaced as a whole: see `createRepetitionFinder`. Takes time in proportion to the lengths of text and secret, which only a
  * secret that repeats itself needs: a text that would take longer than some 20 ms is replaced as a whole, too.
  */

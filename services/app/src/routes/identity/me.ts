@@ -92,7 +92,7 @@ async function toMe(ctx: AppServiceContext, user: SignedInUser): Promise<MeOut> 
   }
 }
 
-/** The same for every address: whether it has an account is nobody's to learn. */
+/** The same for every address, so that the response does not tell whether it has an account. */
 function emailNeedsLink(): ApiError {
   const message = 'is changed with a link that an admin of your organization makes on the page People, or the operator'
   return invalidFields([{ field: 'email', code: 'value_error', message }])

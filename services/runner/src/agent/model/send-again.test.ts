@@ -109,7 +109,7 @@ describe('a payload that may have arrived', () => {
     expect(JSON.stringify(server.requests[2]?.body)).toContain('Nothing was sent: delivery_id must be one of')
   })
 
-  test('and was accepted since is never sent again, whatever the model says', async () => {
+  test('and was accepted since is never sent again, also if the model asks for it', async () => {
     const { agent } = await createAgent([send, sendAgainTwice, send, done])
     const run = createInMemoryRun({ sources, endpoint: failing('timed_out') })
     await run.execute(agent)
