@@ -67,18 +67,15 @@ async function test(args) {
   await runNode(['packages/dev-servers/src/prepare-tests.ts'])
   const [interrupted] = running.signals
   if (interrupted) return exitStatus(null, interrupted)
-  const checks = [
-    await runCheck('Type-check', ['node_modules/typescript/bin/tsc', '--project', 'tsconfig.base.json']),
-    await runCheck('Type-check of the page', [
-      'node_modules/typescript/bin/tsc',
-      '--project',
-      'packages/console/tsconfig.json',
-    ]),
-    await runCheck('Lint', ['node_modules/oxlint/bin/oxlint', '--type-aware', '--deny-warnings']),
-    await runCheck('Format', ['node_modules/oxfmt/bin/oxfmt', '--check']),
-  ]
-  // Once before the tests, so that test files that run at the same time do not all build it.
-  checks.push(await runCheck('Build of the page', ['packages/console/build.ts']))
+  const tsc = ['node_modules/typescript/bin/tsc', '--project']
+  const checks = await Promise.all([
+    runCheck('Type-check', [...tsc, 'tsconfig.base.json']),
+    runCheck('Type-check of the page', [...tsc, 'packages/console/tsconfig.json']),
+    runCheck('Lint', ['node_modules/oxlint/bin/oxlint', '--type-aware', '--deny-warnings']),
+    runCheck('Format', ['node_modules/oxfmt/bin/oxfmt', '--check']),
+    // Once before the tests, so that test files that run at the same time do not all build it.
+    runCheck('Build of the page', ['packages/console/build.ts']),
+  ])
   print('Tests:')
   const { status, passed, failed } = await runJest(args)
   const [signal] = running.signals
@@ -225,10 +222,10 @@ function installError(output) {
 
 // --------------------------------------------------------------------------------------------- processes and signals
 
-/** The child process that runs now, and the signals that this process has received. */
-const running = { child: undefined, inForeground: false, signals: new Set() }
+/** The child processes that run now, each with whether it has the terminal, and the signals that this process has received. */
+const running = { children: new Map(), signals: new Set() }
 
-/** Runs a command and resolves to its exit status and output. Ends this process if a signal interrupted the command. */
+/** Runs a command and resolves to its exit status and output. After a signal, ends this process when the last command has ended. */
 async function runInBackground([command, ...args], { env = process.env, onOutput = () => {} } = {}) {
   const shell = IS_WINDOWS && command !== process.execPath && command !== NODE
   const child = spawn(command, args, { cwd: ROOT, env, shell, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -241,7 +238,7 @@ async function runInBackground([command, ...args], { env = process.env, onOutput
   }
   const status = await untilClosed(child, { inForeground: false })
   const [signal] = running.signals
-  if (signal) {
+  if (signal && running.children.size === 0) {
     print('Interrupted; nothing is left running.')
     process.exit(exitStatus(null, signal))
   }
@@ -255,11 +252,11 @@ async function runNode(args, extraEnv = {}) {
 }
 
 function untilClosed(child, { inForeground }) {
-  Object.assign(running, { child, inForeground })
+  running.children.set(child, inForeground)
   return new Promise((resolve, reject) => {
     child.on('error', (error) => reject(new UserError(`${child.spawnfile} cannot be run: ${error.message}`)))
     child.on('close', (code, signal) => {
-      running.child = undefined
+      running.children.delete(child)
       resolve(exitStatus(code, signal))
     })
   })
@@ -285,12 +282,13 @@ function interrupt(signal) {
   // Ctrl-C arrives twice: from the terminal and from npm.
   if (running.signals.has(signal)) return
   running.signals.add(signal)
-  if (!running.child) process.exit(exitStatus(null, signal))
-  // On Windows a signal would end the child at once. It gets Ctrl-C and the closing of its window itself, and sees npm's end.
-  else if (running.inForeground && IS_WINDOWS) return
-  else if (!running.inForeground) running.child.kill()
-  // On a terminal, the child gets Ctrl-C from the terminal too.
-  else if (signal !== 'SIGINT' || !process.stdin.isTTY) running.child.kill(signal)
+  if (running.children.size === 0) process.exit(exitStatus(null, signal))
+  for (const [child, inForeground] of running.children) {
+    if (!inForeground) child.kill()
+    // On Windows a signal would end the child at once. It gets Ctrl-C and the closing of its window itself, and sees npm's end. On a
+    // terminal, the child gets Ctrl-C from the terminal too.
+    else if (!IS_WINDOWS && (signal !== 'SIGINT' || !process.stdin.isTTY)) child.kill(signal)
+  }
 }
 
 /** Returns the exit status as shells do: 128 plus the number of the signal. */
