@@ -1,6 +1,6 @@
 import { win32 } from 'node:path'
 import { findProgram, isExecutable, type ProgramPlatform } from './find-program.ts'
-import { installOnDebian } from './install-on-debian.ts'
+import { findOrInstall } from './programs.ts'
 
 // The headless shell is first: without the windows and services of a full browser, tests of pages need a quarter less processor time.
 const NAMES = [
@@ -34,14 +34,8 @@ export async function findChromium(options: { log?: (line: string) => void; path
     if (await isExecutable(path)) return path
     throw new Error(`The browser in CHROMIUM_PATH cannot be executed: ${path}`)
   }
-  const found = await findChromiumFile()
-  if (found) return found
-  const failure = await installOnDebian('chromium-headless-shell', log)
-  const installed = await findChromiumFile()
-  if (installed) return installed
-  throw new Error(
-    `Chromium is needed and not installed${failure ? ` (${failure})` : ''}: install chromium-headless-shell, chromium or Chrome, or set CHROMIUM_PATH`,
-  )
+  const advice = 'install chromium-headless-shell, chromium or Chrome, or set CHROMIUM_PATH'
+  return await findOrInstall('Chromium', findChromiumFile, { advice, log })
 }
 
 /** Finds the file of an installed Chromium or Chrome. */

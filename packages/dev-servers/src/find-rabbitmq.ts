@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { findProgram, isExecutable } from './find-program.ts'
-import { installOnDebian } from './install-on-debian.ts'
+import { findOrInstall } from './programs.ts'
 
 /** The programs of an installed RabbitMQ. */
 export interface RabbitMqPrograms {
@@ -18,15 +18,9 @@ const DEBIAN_SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 
 /** Finds an installed RabbitMQ. On Debian, root installs it first. Rejects, with what to do, when there is none. */
 export async function findRabbitMq(log?: (line: string) => void): Promise<RabbitMqPrograms> {
-  const found = await locate()
-  if (found) return found
-  const failure = await installOnDebian('rabbitmq-server', log)
-  const installed = await locate()
-  if (installed) return installed
-  throw new Error(
-    `RabbitMQ is needed and not installed${failure ? ` (${failure})` : ''}: install rabbitmq-server, or for tests run ` +
-      '"docker compose up -d rabbitmq" and set AMQP_URL as CONTRIBUTING.md says under "Set-up"',
-  )
+  const advice =
+    'install rabbitmq-server, or for tests run "docker compose up -d rabbitmq" and set AMQP_URL as CONTRIBUTING.md says under "Set-up"'
+  return await findOrInstall('RabbitMQ', locate, { advice, log })
 }
 
 async function locate(): Promise<RabbitMqPrograms | undefined> {

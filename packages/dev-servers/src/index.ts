@@ -12,7 +12,7 @@ export { isAlive } from './is-alive.ts'
 export { installOnDebian } from './install-on-debian.ts'
 export { callManagementApi } from './rabbitmq-management.ts'
 export { makeRunFolder, removeDeadRunFolders } from './run-folder.ts'
-export { type Exit, type GuardedProcess, type GuardedSpawnOptions, spawnGuarded } from './spawn-guarded.ts'
+export { type Exit, type GuardedProcess, spawnGuarded } from './spawn-guarded.ts'
 export {
   type EmbeddedPostgres,
   type EmbeddedPostgresOptions,
@@ -21,4 +21,4 @@ export {
 export { type PrivatePostgres, startPostgres } from './start-postgres.ts'
 export { type PrivateRabbitMq, rabbitMqFolders, startRabbitMq } from './start-rabbitmq.ts'
 export { startRedis } from './start-redis.ts'
-export { waitUntil, type WaitOptions } from './wait-until.ts'
+export { waitUntil } from './wait-until.ts'

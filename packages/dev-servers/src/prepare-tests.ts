@@ -3,12 +3,13 @@ import { existsSync } from 'node:fs'
 import { findChromiumFile } from './find-chromium.ts'
 import { findProgram } from './find-program.ts'
 import { APT_GET, installOnDebian } from './install-on-debian.ts'
-import { planInstall } from './plan-install.ts'
+import { planInstall } from './programs.ts'
+import { findRedisFile } from './start-redis.ts'
 
 const { env } = process
 const missing = [
   ...(env['AMQP_URL'] || (await findProgram('rabbitmq-server')) ? [] : (['RabbitMQ'] as const)),
-  ...((await findProgram('redis-server')) || (await findProgram('valkey-server')) ? [] : (['Redis'] as const)),
+  ...((await findRedisFile()) ? [] : (['Redis'] as const)),
   ...(env['CHROMIUM_PATH'] || (await findChromiumFile()) ? [] : (['Chromium'] as const)),
 ]
 const isRoot = process.getuid?.() === 0

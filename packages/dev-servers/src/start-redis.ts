@@ -2,8 +2,8 @@ import { rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { findProgram } from './find-program.ts'
 import { freePort } from './free-port.ts'
-import { installOnDebian } from './install-on-debian.ts'
 import { controlServer, type PrivateServer } from './private-server.ts'
+import { findOrInstall } from './programs.ts'
 import { makeRunFolder } from './run-folder.ts'
 import { spawnGuarded } from './spawn-guarded.ts'
 import { waitUntil } from './wait-until.ts'
@@ -13,7 +13,7 @@ import { waitUntil } from './wait-until.ts'
  * 50 ms where one is installed. On Debian, root installs it first. Rejects when there is none.
  */
 export async function startRedis(options: { log?: (line: string) => void } = {}): Promise<PrivateServer> {
-  const program = await findRedis(options.log)
+  const program = await findOrInstall('Redis', findRedisFile, { advice: 'install redis-server', log: options.log })
   const folder = await makeRunFolder()
   const port = await freePort()
   const start = async () => {
@@ -36,16 +36,8 @@ export async function startRedis(options: { log?: (line: string) => void } = {})
   })
 }
 
-async function findRedis(log?: (line: string) => void): Promise<string> {
-  const found = await locate()
-  if (found) return found
-  const failure = await installOnDebian('redis-server', log)
-  const installed = await locate()
-  if (installed) return installed
-  throw new Error(`Redis or Valkey is needed and not installed${failure ? ` (${failure})` : ''}: install redis-server`)
-}
-
-async function locate(): Promise<string | undefined> {
+/** The file of an installed Redis or Valkey. */
+export async function findRedisFile(): Promise<string | undefined> {
   return (await findProgram('redis-server')) ?? (await findProgram('valkey-server'))
 }
 

@@ -18,19 +18,16 @@ export {
   startRabbitMq,
   startRedis,
   waitUntil,
-  type WaitOptions,
 } from '@workflow-service/dev-servers'
 export { type CapturedLogger, createCapturedLogger } from './create-captured-logger.ts'
 export {
   startCustomerEndpoint,
   type Answer,
-  type AnswerSource,
   type CustomerEndpoint,
-  type CustomerEndpointOptions,
   type RecordedRequest,
 } from './start-customer-endpoint.ts'
-export { startRawEndpoint, type RawEndpoint, type RawEndpointOptions } from './start-raw-endpoint.ts'
-export { createCertificate, type Certificate, type CertificateOptions } from './create-certificate.ts'
+export { startRawEndpoint, type RawEndpointOptions } from './start-raw-endpoint.ts'
+export { createCertificate } from './create-certificate.ts'
 export {
   CONNECTION_ENDS,
   openConnection,
@@ -38,10 +35,9 @@ export {
   parseAnswer,
   readUntilClosed,
   type RawAnswer,
-  type RawConnection,
   sendRaw,
 } from './raw-request.ts'
-export { startProcess, type StartedProcess, type StartProcessOptions } from './start-process.ts'
+export { startProcess, type StartedProcess } from './start-process.ts'
 export { startStubModelServer, type StubModelServer } from './start-stub-model-server.ts'
 export type {
   ModelAnswer,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { planInstall } from './plan-install.ts'
+import { planInstall } from './programs.ts'
 
 const debian = { platform: 'linux', hasAptGet: true } as const
 const other = { hasAptGet: false, isRoot: false } as const
