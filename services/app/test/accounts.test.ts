@@ -298,6 +298,8 @@ describe('An email address', () => {
     expect((await accept(token)).error.code).toBe('email_taken')
     expect(await isOpen(token)).toBe(true)
     expect(await emailsOf(person)).toEqual({ email: person.email, users: [person.email] })
+    // Who tries addresses is seen where their accounts are, and is stopped like who guesses passwords.
+    expect(await people.actionsIn(b, b.member.accountId)).toEqual(['account.sign_in_failed'])
   })
 
   test('belongs to a link of the kind email only', async () => {

@@ -101,11 +101,24 @@ async function useLink(
       const account = link.accountId === null ? undefined : await findAccountById(ctx.db, link.accountId)
       if (!account) throw linkNotUsable()
       const { id: accountId, passwordHash } = await checkAccount(ctx, request, account.email, password)
-      return await acceptEmail(ctx.db, token, link, { accountId, passwordHash }, request)
+      const used = await acceptEmail(ctx.db, token, link, { accountId, passwordHash }, request)
+      if (used === 'email_taken' && link.newEmail !== null) await countProbe(ctx, request, link.newEmail)
+      return used
     }
     default:
       throw linkNotUsable()
   }
+}
+
+/**
+ * Counts the use of a link for the address of another account as a failed sign-in to that account. The person has to learn that the address
+ * is taken, and there is no mail that could say so to its owner alone: so this bounds how many addresses can be tried, 20 in 5 minutes
+ * from a network, and the organizations of each see it in their audit logs. Each takes a new link, which is in that of its maker.
+ */
+async function countProbe(ctx: AppServiceContext, request: VisitorRequest, email: string): Promise<void> {
+  await ctx.signInLimits.attempt(request.principal, email, async () => {
+    await recordFailedSignIn(ctx.db, await findAccountByEmail(ctx.db, email), request)
+  })
 }
 
 /** Finds the account with this email address and password. An unknown address takes the same steps and the same time. */
