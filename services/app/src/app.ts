@@ -1,5 +1,5 @@
 import { APP_OPERATIONS, bodyLimitsOf, describeAppApi } from '@workflow-service/contract/app'
-import { isDatabaseUnavailable, recordAuditEvent } from '@workflow-service/database'
+import { assertQuotas, isDatabaseUnavailable, QuotaExceededError, recordAuditEvent } from '@workflow-service/database'
 import {
   ApiError,
   answerHealthz,
@@ -22,7 +22,7 @@ import type { AppHandlers } from './routes/app-handlers.ts'
 import { dataHandlers, dataRules } from './routes/data/index.ts'
 import { identityHandlers } from './routes/identity/index.ts'
 import { workflowsHandlers, workflowsRules } from './routes/workflows/index.ts'
-import { assertQuota, QUOTAS } from './quotas.ts'
+import { QUOTAS, quotaExceeded, quotasOf } from './quotas.ts'
 import { requireHost } from './require-host.ts'
 import { createOperationShares } from './operation-shares.ts'
 import { securityHeaders } from './security-headers.ts'
@@ -81,15 +81,23 @@ function serveApi(ctx: AppServiceContext): RequestHandler {
   return (req, res, next) => (req.path.startsWith('/app/') ? serve(req, res, next) : next())
 }
 
-/** Checks the quotas of the organization before each operation that has some. */
-function withQuotas(ctx: AppServiceContext, handlers: AppHandlers): Served['handlers'] {
+/**
+ * Gives each operation that creates something the quotas of the organization, which its transaction checks. The dispatcher creates webhook
+ * sources: their quota is checked before their endpoint gets a request, and several saves at once may exceed it by their number.
+ */
+function withQuotas({ config: { quotas }, db }: AppServiceContext, handlers: AppHandlers): Served['handlers'] {
   // `authorize` gives each operation the caller that its `access` promises.
   const served = handlers as unknown as Served['handlers']
   const checked = (Object.keys(QUOTAS) as (keyof typeof QUOTAS)[]).map((id) => [
     id,
     async (request: Parameters<Served['handlers'][typeof id]>[0]) => {
-      await assertQuota(ctx, id, request)
-      return await served[id](request as never)
+      const limited = { ...request, quotas: quotasOf(quotas, id, request) }
+      try {
+        if (id === 'saveWebhookSource') await assertQuotas(db.pool, limited)
+        return await served[id](limited as never)
+      } catch (error) {
+        throw error instanceof QuotaExceededError ? quotaExceeded(quotas, id, error) : error
+      }
     },
   ])
   return { ...served, ...(Object.fromEntries(checked) as object) }

@@ -1,8 +1,7 @@
 import type { AppOperationId } from '@workflow-service/contract'
-import { exceedsQuota, type QuotaKind, type SavedThing } from '@workflow-service/database'
+import type { QuotaCheck, QuotaExceededError, QuotaKind, SavedThing } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
-import type { AppServiceContext } from './app-service-context.ts'
 import type { Principal, Visitor } from './auth/principal.ts'
 
 const MIB = 2 ** 20
@@ -70,24 +69,21 @@ interface SavingRequest {
   readonly body?: unknown
 }
 
-/**
- * Refuses a request that would create more than the organization may have. What exists may always be changed, unless it grows.
- * @throws ApiError 409 `quota_exceeded`
- */
-export async function assertQuota(
-  { db, config }: Pick<AppServiceContext, 'db' | 'config'>,
-  operationId: AppOperationId,
-  request: SavingRequest,
-): Promise<void> {
-  for (const { kind, setting, what } of QUOTAS[operationId] ?? []) {
-    const max = config.quotas[setting]
+/** Returns the quotas that limit a request. What exists may always be changed, unless it grows. */
+export function quotasOf(quotas: Quotas, operationId: AppOperationId, request: SavingRequest): readonly QuotaCheck[] {
+  return (QUOTAS[operationId] ?? []).map(({ kind, setting }) => {
     const isSize = kind === 'file_bytes'
-    if (!(await exceedsQuota(db, kind, toSavedThing(request, isSize), isSize ? max * MIB : max))) continue
-    throw new ApiError(
-      'quota_exceeded',
-      `There can be at most ${max.toLocaleString('en')} ${what}. Delete some that are not needed, or ask the operator to raise ${setting}.`,
-    )
-  }
+    return { kind, thing: toSavedThing(request, isSize), max: isSize ? quotas[setting] * MIB : quotas[setting] }
+  })
+}
+
+/** Creates a 409 `quota_exceeded`. */
+export function quotaExceeded(quotas: Quotas, operationId: AppOperationId, { kind }: QuotaExceededError): ApiError {
+  const { setting, what } = QUOTAS[operationId]!.find((quota) => quota.kind === kind)!
+  return new ApiError(
+    'quota_exceeded',
+    `There can be at most ${quotas[setting].toLocaleString('en')} ${what}. Delete some that are not needed, or ask the operator to raise ${setting}.`,
+  )
 }
 
 function toSavedThing({ principal, params = {}, body }: SavingRequest, isSize: boolean): SavedThing {

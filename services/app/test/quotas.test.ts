@@ -95,6 +95,18 @@ describe('quotas', () => {
     expect(await create('createUser', person())).toBe(409)
   })
 
+  test.each([
+    ['createWorkflow', 2, () => ({ body: workflow() })],
+    ['createSession', 1, () => ({ body: { id: newId() } })],
+    ['createApiKey', 1, () => ({ body: { id: newId(), ...key(newId()) } })],
+    ['createUser', 1, () => ({ body: { id: newId(), ...person() } })],
+  ] as const)('are not exceeded by several requests at once: %s', async (operationId, allowed, request) => {
+    const { owner } = await app.createOrganization()
+    const answers = await Promise.all(Array.from({ length: 6 }, () => app.call(owner, operationId, request())))
+    expect(answers.filter(({ status }) => status < 300)).toHaveLength(allowed)
+    expect(answers.filter(({ error }) => error?.code === 'quota_exceeded')).toHaveLength(6 - allowed)
+  })
+
   test('refuse a webhook source too many before its endpoint gets a request', async () => {
     const { owner, id } = await app.createOrganization()
     await app.db.pool.query(

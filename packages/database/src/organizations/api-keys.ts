@@ -23,6 +23,7 @@ import {
 import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
 import { USER_NAME } from './visibility.ts'
+import { assertQuotas } from './quotas.ts'
 
 /** A key without its secret part, which is not stored. */
 export interface ApiKey {
@@ -120,6 +121,7 @@ export async function storeApiKey(
   if (prefix === undefined) throw new TypeError('The given key does not have the format of an API key.')
   try {
     return await inTransaction(db, async (client) => {
+      if (by) await assertQuotas(client, by)
       const { rowCount } = await client.query(
         `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes, expires_at, created_by)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING`,

@@ -1,5 +1,6 @@
 import type { AuditEventOut } from '@workflow-service/contract'
 import { datesToIso, type Db, newId, type Queryable, type RowOf } from '../connection/index.ts'
+import type { LimitedByQuotas } from './quotas.ts'
 
 /** Every action of the audit log, as `<kind>.<verb>`. */
 export const AUDIT_ACTIONS = [
@@ -69,7 +70,7 @@ export interface AuditPrincipal {
 }
 
 /** Who makes a change, and with which request, for its audit event. */
-export interface AuditedBy {
+export interface AuditedBy extends LimitedByQuotas {
   readonly principal: AuditPrincipal
   readonly requestId: string | null
 }

@@ -1,4 +1,4 @@
-import type { Db } from '../connection/index.ts'
+import type { Queryable } from '../connection/index.ts'
 
 /** What an organization may have a limited number of. */
 export type QuotaKind =
@@ -65,26 +65,49 @@ const COUNTED: Readonly<Record<QuotaKind, { readonly amounts: string; readonly s
   },
 }
 
+/** What a change may need of a quota. A size has bytes. */
+export interface QuotaCheck {
+  readonly kind: QuotaKind
+  readonly thing: SavedThing
+  readonly max: number
+}
+
+/** A change that quotas limit. */
+export interface LimitedByQuotas {
+  readonly quotas?: readonly QuotaCheck[]
+}
+
+/** A change would take the organization beyond a quota. Nothing was written. */
+export class QuotaExceededError extends Error {
+  override name = 'QuotaExceededError'
+  readonly kind: QuotaKind
+
+  constructor(kind: QuotaKind) {
+    super(`The quota of ${kind} is used up`)
+    this.kind = kind
+  }
+}
+
 /**
- * Whether saving the thing would take the organization beyond `max`. What does not grow may always be saved. Requests that are under way
- * at the same time may exceed `max` by their number.
+ * Refuses a change that would take the organization beyond a quota. What does not grow may always be saved. In a transaction, the changes
+ * of an organization that quotas limit wait for each other from here on, so that none of several at once exceeds a quota.
+ * @throws QuotaExceededError
  */
-export async function exceedsQuota(
-  db: Db,
-  kind: QuotaKind,
-  { organizationId, id, workflowId, bytes }: SavedThing,
-  max: number,
-): Promise<boolean> {
-  const { amounts, stored } = COUNTED[kind]
-  const { rows } = await db.pool.query<{ exceeds: boolean }>(
-    `WITH given (organization, id, workflow, max, size) AS (
-       SELECT $1::uuid, $2::uuid, $3::uuid, $4::bigint,
-         coalesce($5::bigint, (SELECT coalesce(sum(octet_length(content)), 0) FROM files WHERE workflow_id = $3::uuid))
-     ),
-       growth (n) AS (SELECT size - coalesce((${stored}), 0) FROM given)
-     SELECT growth.n > 0 AND growth.n + (SELECT coalesce(sum(n), 0) FROM (${amounts}) AS counted (n)) > max AS exceeds
-     FROM given, growth`,
-    [organizationId, id, workflowId ?? null, max, kind === 'file_bytes' ? bytes : 1],
-  )
-  return rows[0]?.exceeds ?? false
+export async function assertQuotas(client: Queryable, { quotas = [] }: LimitedByQuotas): Promise<void> {
+  for (const { kind, thing, max } of quotas) {
+    const { organizationId, id, workflowId, bytes } = thing
+    await client.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`quotas of ${organizationId}`])
+    const { amounts, stored } = COUNTED[kind]
+    const { rows } = await client.query<{ exceeds: boolean }>(
+      `WITH given (organization, id, workflow, max, size) AS (
+         SELECT $1::uuid, $2::uuid, $3::uuid, $4::bigint,
+           coalesce($5::bigint, (SELECT coalesce(sum(octet_length(content)), 0) FROM files WHERE workflow_id = $3::uuid))
+       ),
+         growth (n) AS (SELECT size - coalesce((${stored}), 0) FROM given)
+       SELECT growth.n > 0 AND growth.n + (SELECT coalesce(sum(n), 0) FROM (${amounts}) AS counted (n)) > max AS exceeds
+       FROM given, growth`,
+      [organizationId, id, workflowId ?? null, max, kind === 'file_bytes' ? bytes : 1],
+    )
+    if (rows[0]?.exceeds) throw new QuotaExceededError(kind)
+  }
 }

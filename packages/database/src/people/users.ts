@@ -11,7 +11,13 @@ import {
   type RowOf,
   versionOf,
 } from '../connection/index.ts'
-import { type AuditPrincipal, changedFields, recordAuditEvent } from '../organizations/index.ts'
+import {
+  assertQuotas,
+  type AuditPrincipal,
+  changedFields,
+  type LimitedByQuotas,
+  recordAuditEvent,
+} from '../organizations/index.ts'
 import { lockAccount, mayChangeAccount, recordAccountEvent, revokeLinks } from './accounts.ts'
 import { hashToken, newToken } from './sign-ins.ts'
 
@@ -184,14 +190,16 @@ type NewUser = Pick<AppUserOut, 'id' | 'email' | 'first_name' | 'last_name' | 'r
 export async function createUser(
   db: Database,
   { id, ...values }: NewUser,
-  { principal, requestId }: Request,
+  request: Request & LimitedByQuotas,
 ): Promise<AppUserOut | 'email_taken' | 'id_taken'> {
+  const { principal, requestId } = request
   const { organizationId } = principal
   const { email, first_name, last_name, role } = values
   try {
     const created = await inUsersTransaction(db, organizationId, async (client) => {
       const stored = await findUser(client, organizationId, id)
       if (stored) return changedFields<typeof values>(stored, values).length === 0 ? stored : undefined
+      await assertQuotas(client, request)
       await client.query(
         `INSERT INTO users (id, organization_id, email, email_key, first_name, last_name, role)
          VALUES ($1, $2, $3, $4, $5, $6, $7)`,

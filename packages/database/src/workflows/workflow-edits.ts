@@ -2,10 +2,12 @@ import type { FieldError, Role, SaveAutoRunIn, SaveWorkflowIn, WorkflowDetailOut
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction, versionOf, workflowSearchText } from '../connection/index.ts'
 import {
+  assertQuotas,
   type AuditAction,
   type AuditChange,
   changedFields,
   isVisible,
+  type LimitedByQuotas,
   recordAuditEvent,
   viewerOf,
 } from '../organizations/index.ts'
@@ -13,7 +15,7 @@ import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 import { readWorkflowDetail, usersVersion } from './workflow-detail.ts'
 
 /** A person's change of a workflow. */
-export interface WorkflowEdit {
+export interface WorkflowEdit extends LimitedByQuotas {
   readonly workflowId: string
   readonly principal: EditingPerson
   readonly requestId: string
@@ -77,6 +79,7 @@ export async function editWorkflow(
 ): Promise<WorkflowDetailOut> {
   return await inTransaction(db, async (client) => {
     await lockWorkflow(client, edit, 'FOR NO KEY UPDATE')
+    await assertQuotas(client, edit)
     const before = await readDetail(client, edit)
     const audited = await work(client, before)
     if (!audited) return before
@@ -146,6 +149,7 @@ type WorkflowValues = Omit<SaveWorkflowIn, 'version'>
 export async function createWorkflow(db: Db, edit: WorkflowEdit, values: WorkflowValues): Promise<WorkflowDetailOut> {
   const { name, description, scope } = values
   return await inTransaction(db, async (client) => {
+    await assertQuotas(client, edit)
     if (await insertWorkflow(client, edit, values)) {
       await audit(client, edit, name, {
         action: 'workflow.created',
@@ -167,6 +171,7 @@ export async function duplicateWorkflow(
 ): Promise<WorkflowDetailOut> {
   return await inTransaction(db, async (client) => {
     await lockWorkflow(client, edit, 'FOR NO KEY UPDATE')
+    await assertQuotas(client, edit)
     const { description, scope } = await readDetail(client, edit)
     const values = { name, description, scope }
     const copy = { ...edit, workflowId: id }
