@@ -93,7 +93,6 @@ test('an agent that does what the cases expect reaches 100 % of them', async () 
     wrongSends: 0,
     emptiedSends: 0,
     obeyed: { count: 0 },
-    sources: { precision: 1, recall: 1 },
   })
 })
 

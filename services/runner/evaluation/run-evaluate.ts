@@ -1,14 +1,21 @@
+// pnpm evaluate: see ../README.md, "Evaluation"
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { SettingsError } from '@workflow-service/service-kit'
-import type { AgentConfig } from '../src/agent/agent-settings.ts'
+import { readSettings, SettingsError } from '@workflow-service/service-kit'
+import { Type } from 'typebox'
+import {
+  type AgentConfig,
+  agentSettings,
+  agentSettingsParsers,
+  agentSettingsRules,
+  toAgentConfig,
+} from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
-import { MODEL_PROVIDERS } from '../src/agent/model/providers.ts'
+import { modelBaseUrl } from '../src/agent/model/providers.ts'
 import { evaluate } from './evaluate.ts'
-import { readAgentConfig } from './read-agent-config.ts'
 import { CaseError, readCases } from './read-cases.ts'
-import { type AnswerRecorder, startAnswerRecorder } from './record-answers.ts'
+import { AnswerRecorder } from './record-answers.ts'
 import { formatReport, isAcceptable, type ModelPrice, toJsonReport } from './report.ts'
 
 const USAGE = `Usage: pnpm evaluate [options]
@@ -32,6 +39,8 @@ const MODEL_CONCURRENCY = 4
 
 /** Wrong usage; the message says what to change. */
 class UsageError extends Error {}
+
+const AgentSettings = Type.Object(agentSettings, agentSettingsRules)
 
 /** Where the command writes. */
 export interface EvaluateOutput {
@@ -67,36 +76,31 @@ async function execute(
   const price = toPrice(options.price)
   if (options.replay && options.record === undefined) throw new UsageError('--replay needs --record FOLDER')
   const cases = readCases(options.cases)
-  const config = readAgentConfig({ ...env, AGENT_MODEL: options.agent })
-  const recorder = await startRecorder(config, options)
-  try {
-    const results = await evaluate({
-      cases,
-      repeats,
-      concurrency: config.kind === 'builtin' ? 1 : MODEL_CONCURRENCY,
-      agentFor: (entry, repeat) => createAgent(withRecorder(config, recorder, `${entry.id}-${repeat}`)),
-    })
-    stdout(`${formatReport(results, options.agent, price)}\n`)
-    if (options.list) {
-      for (const { entry, score } of results.filter((result) => !isAcceptable(result, options.agent))) {
-        const mistakes = score.mistakes.map(({ kind, text }) => `  ${kind}: ${text}\n`)
-        stdout(`\n${entry.id}\n${mistakes.join('')}`)
-      }
+  const settings = readSettings(
+    AgentSettings,
+    { ...env, AGENT_MODEL: options.agent },
+    { parsers: agentSettingsParsers },
+  )
+  const config = toAgentConfig(settings)
+  const recorder = createRecorder(config, options)
+  const results = await evaluate({
+    cases,
+    repeats,
+    concurrency: config.kind === 'builtin' ? 1 : MODEL_CONCURRENCY,
+    agentFor: (entry, repeat) => createAgent(config, recorder && { fetch: recorder.fetchFor(`${entry.id}-${repeat}`) }),
+  })
+  stdout(`${formatReport(results, options.agent, price)}\n`)
+  if (options.list) {
+    for (const { entry, score } of results.filter((result) => !isAcceptable(result, options.agent))) {
+      const mistakes = score.mistakes.map(({ kind, text }) => `  ${kind}: ${text}\n`)
+      stdout(`\n${entry.id}\n${mistakes.join('')}`)
     }
-    if (recorder) {
-      stderr(`${recorder.replayed} answers replayed, ${recorder.requested} requested\n`)
-    }
-    if (options.json !== undefined) {
-      writeFileSync(options.json, `${JSON.stringify(toJsonReport(results, options.agent, price), null, 2)}\n`)
-    }
-    return results.every((result) => isAcceptable(result, options.agent)) ? 0 : 1
-  } finally {
-    await recorder?.close()
   }
-}
-
-function withRecorder(config: AgentConfig, recorder: AnswerRecorder | undefined, label: string): AgentConfig {
-  return config.kind === 'builtin' || !recorder ? config : { ...config, baseUrl: recorder.baseUrlFor(label) }
+  if (recorder) stderr(`${recorder.replayed} answers replayed, ${recorder.requested} requested\n`)
+  if (options.json !== undefined) {
+    writeFileSync(options.json, `${JSON.stringify(toJsonReport(results, options.agent, price), null, 2)}\n`)
+  }
+  return results.every((result) => isAcceptable(result, options.agent)) ? 0 : 1
 }
 
 function parse(args: readonly string[]) {
@@ -136,12 +140,18 @@ function toPrice(text: string | undefined): ModelPrice | undefined {
   return { input: Number(match[1]), output: Number(match[2]) }
 }
 
-async function startRecorder(
+function createRecorder(
   config: AgentConfig,
   { record, replay }: { record?: string | undefined; replay: boolean },
-): Promise<AnswerRecorder | undefined> {
+): AnswerRecorder | undefined {
   if (record === undefined) return undefined
   if (config.kind === 'builtin') throw new UsageError('--record is for models; the built-in agent asks none')
-  const upstreamUrl = config.baseUrl ?? MODEL_PROVIDERS[config.provider].baseUrl(config)
-  return await startAnswerRecorder({ folder: record, upstreamUrl: replay ? null : upstreamUrl })
+  return new AnswerRecorder({ folder: record, baseUrl: modelBaseUrl(config), isReplay: replay })
+}
+
+if (import.meta.main) {
+  process.exitCode = await runEvaluate(process.argv.slice(2), process.env, {
+    stdout: (text) => void process.stdout.write(text),
+    stderr: (text) => void process.stderr.write(text),
+  })
 }

@@ -1,5 +1,13 @@
 import type { DeliveryOutcome, JournalStep, NewJournalStep, RunPrompt } from '@workflow-service/contract'
-import type { ApprovalRequest, ApprovalState } from '@workflow-service/database'
+import type {
+  ApprovalRequest,
+  ApprovalState,
+  ClaimedRun,
+  EarlierRun,
+  FoundSource,
+  SourceName,
+  WorkflowFile,
+} from '@workflow-service/database'
 
 /**
  * Executes one run. Resolves when the run succeeded.
@@ -15,27 +23,10 @@ export type Agent = (run: AgentRun) => Promise<void>
  * API. Every call can throw LeaseLostError or RunInterruptedError, and the agent must let these pass.
  */
 export interface AgentRun {
-  readonly run: {
-    readonly id: string
-    readonly organizationId: string
-    readonly sessionId: string
-    readonly workflow: {
-      readonly id: string
-      readonly name: string
-      readonly description: string
-      /** The workflow's `rules.yaml`; null if it has none. */
-      readonly rulesFileId: string | null
-      /** Files whose names may look like those of rules, and are none. */
-      readonly rulesLikeFiles?: readonly { readonly name: string; readonly path: readonly string[] }[] | null
-    }
-    /** The trigger's text at the time when the start was accepted; may be empty. */
-    readonly inputMessage: string
-    /** The text of the start request; empty for an auto-run. */
-    readonly context: string
-    readonly requestId: string
-    /** When the start was accepted, in ISO 8601. */
-    readonly acceptedAt: string
-  }
+  readonly run: Pick<
+    ClaimedRun,
+    'id' | 'organizationId' | 'sessionId' | 'workflow' | 'inputMessage' | 'context' | 'requestId' | 'acceptedAt'
+  >
   /** The agent's steps in the journal when this attempt began, in order; empty unless the run is resumed. */
   readonly steps: readonly JournalStep[]
   /**
@@ -48,19 +39,16 @@ export interface AgentRun {
   /** The newest `limit` finished runs of the session before this one, oldest first, and the total number of such runs. */
   history(limit: number): Promise<SessionHistory>
   /** All webhook sources of the organization, sorted by name, as they were when this attempt began or later. */
-  listSources(): Promise<readonly AgentSourceName[]>
+  listSources(): Promise<readonly SourceName[]>
   /** Those of the sources that were not deleted, in the order of `sourceIds`. At most SOURCES_PER_READ of them. */
   readSources(sourceIds: readonly string[]): Promise<readonly AgentWebhookSource[]>
   /**
    * The sources whose names or descriptions have one of the words, in lower case: first those with the most of them. At most `limit`,
    * with the beginning of their descriptions.
    */
-  searchSources(
-    words: readonly string[],
-    limit: number,
-  ): Promise<readonly (AgentSourceName & { readonly description: string })[]>
+  searchSources(words: readonly string[], limit: number): Promise<readonly FoundSource[]>
   /** The workflow's files, sorted by folder, then by name. */
-  listFiles(): Promise<readonly AgentFile[]>
+  listFiles(): Promise<readonly WorkflowFile[]>
   /** A file's content; undefined when the workflow has no such file. */
   readFile(fileId: string): Promise<string | undefined>
   /** Records what a model is asked with at this point of the journal, for people. */
@@ -109,13 +97,8 @@ export interface DeliveryResult {
 /** How many sources one call reads: an example has at most 64 KiB. */
 export const SOURCES_PER_READ = 16
 
-export interface AgentSourceName {
-  readonly id: string
-  readonly name: string
-}
-
 /** A webhook source without its URL and its signing secret. */
-export interface AgentWebhookSource extends AgentSourceName {
+export interface AgentWebhookSource extends SourceName {
   readonly description: string
   /** Empty if there is an `exampleError`. */
   readonly exampleRequestBody: Record<string, unknown>
@@ -123,25 +106,7 @@ export interface AgentWebhookSource extends AgentSourceName {
   readonly exampleError?: string
 }
 
-export interface AgentFile {
-  readonly id: string
-  readonly name: string
-  /** Folder names, outermost first; empty for the workflow's root. */
-  readonly path: readonly string[]
-}
-
 export interface SessionHistory {
   readonly runs: readonly EarlierRun[]
   readonly total: number
-}
-
-/** An earlier run of the session. */
-export interface EarlierRun {
-  readonly runId: string
-  readonly workflowName: string
-  readonly inputMessage: string
-  readonly context: string
-  readonly status: 'succeeded' | 'failed'
-  readonly error: string | null
-  readonly steps: readonly JournalStep[]
 }

@@ -4,10 +4,10 @@ import {
   PAYLOAD_MAX_BYTES,
   readDescription,
 } from '@workflow-service/contract'
-import { newDeliveryId } from '@workflow-service/database'
+import { newDeliveryId, type SourceName } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from '../agent-steps.ts'
-import type { Agent, AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
+import type { Agent, AgentRun, AgentWebhookSource } from '../agent.ts'
 import { formatDelivery, isDeliveryCall, sendDelivery } from '../deliveries.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
@@ -65,7 +65,7 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
 }
 
 /** Plans one delivery to each source that the description names. @throws PlanError if one of the payloads cannot be built. */
-async function planByDescription(agentRun: AgentRun, sources: readonly AgentSourceName[]): Promise<NewJournalStep[]> {
+async function planByDescription(agentRun: AgentRun, sources: readonly SourceName[]): Promise<NewJournalStep[]> {
   const { workflow, inputMessage, context: text } = agentRun.run
   const { named, rulesNeeded } = readDescription(workflow.description, sources, inputMessage)
   const details = { sources: named.slice(0, 100).map(({ name }) => name), missing: [], unusable: [], unused: [] }
@@ -95,7 +95,7 @@ async function planByDescription(agentRun: AgentRun, sources: readonly AgentSour
   return steps
 }
 
-function describeNoDestination(sources: readonly AgentSourceName[]): string {
+function describeNoDestination(sources: readonly SourceName[]): string {
   return sources.length === 0
     ? 'Nothing was sent: the organization has no webhook source'
     : 'Nothing was sent: the workflow\'s description names none of the organization\'s webhook sources. Add one, such as "Send it to NAME.", or write a rules.yaml'

@@ -2,13 +2,13 @@ import { newId } from '@workflow-service/database'
 import { generateText, type LanguageModelMiddleware, type LanguageModelUsage, streamText, wrapLanguageModel } from 'ai'
 import type { ModelConfig } from '../agent-settings.ts'
 import { ModelError, toModelError } from './model-error.ts'
-import { limitToolCalls } from './model-limits.ts'
+import { limitToolCalls, observeParts } from './model-limits.ts'
 import type { AskModel, ModelAnswer, ModelAnswerContent } from './model-question.ts'
 import { adaptRequests } from './provider-requests.ts'
 import { createProviderModel } from './providers.ts'
 
-/** Creates the function that asks the configured model. */
-export function createAskModel(config: ModelConfig, now: () => number = Date.now): AskModel {
+/** Creates the function that asks the configured model. Its requests are sent by `send`. */
+export function createAskModel(config: ModelConfig, now: () => number = Date.now, send = fetch): AskModel {
   let providerModel: ReturnType<typeof createProviderModel> | undefined
   return async (question, abort) => {
     const deadline = AbortSignal.timeout(config.timeoutMs)
@@ -16,7 +16,7 @@ export function createAskModel(config: ModelConfig, now: () => number = Date.now
     const request = {
       ...question,
       model: wrapLanguageModel({
-        model: await (providerModel ??= createProviderModel(config)),
+        model: await (providerModel ??= createProviderModel(config, send)),
         middleware: [adaptRequests(config), keepInputs(inputs), distinctCallIds, limitToolCalls],
       }),
       // The agent retries instead: it writes retries to the journal and can be interrupted.
@@ -39,27 +39,9 @@ export function createAskModel(config: ModelConfig, now: () => number = Date.now
 
 /** Keeps the arguments of the tool calls as the model wrote them: the SDK parses them, and rounds numbers. */
 function keepInputs(inputs: string[]): LanguageModelMiddleware {
-  const keep = (part: { readonly type: string; readonly input?: unknown }): void => {
-    if (part.type === 'tool-call') inputs.push(String(part.input))
-  }
-  return {
-    specificationVersion: 'v4',
-    async wrapGenerate({ doGenerate }) {
-      const answer = await doGenerate()
-      for (const part of answer.content) keep(part)
-      return answer
-    },
-    async wrapStream({ doStream }) {
-      const { stream, ...rest } = await doStream()
-      const keeper = new TransformStream({
-        transform(part, controller) {
-          keep(part)
-          controller.enqueue(part)
-        },
-      })
-      return { ...rest, stream: stream.pipeThrough(keeper) }
-    },
-  }
+  return observeParts(() => ({ type, input }) => {
+    if (type === 'tool-call') inputs.push(String(input))
+  })
 }
 
 /** Some servers give two calls of one answer the same id, or none, and the SDK would replace the second by the first. */

@@ -9,6 +9,7 @@ import {
   type StubModelServer,
 } from '@workflow-service/testkit'
 import { type JournalStep, listConversation, listToolCalls, type ModelAnswerStep } from '@workflow-service/contract'
+import type { EarlierRun } from '@workflow-service/database'
 import {
   Crash,
   createInMemoryRun,
@@ -18,7 +19,7 @@ import {
 import { modelConfig } from '../../../test/support/model-config.ts'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import type { Agent, AgentRun, EarlierRun } from '../agent.ts'
+import type { Agent, AgentRun } from '../agent.ts'
 import type { ModelClock } from './ask-with-retries.ts'
 import { type AgentHooks, createModelAgent, MAX_TURNS } from './model-agent.ts'
 import { MODEL_ANSWER_MAX_BYTES } from './model-limits.ts'

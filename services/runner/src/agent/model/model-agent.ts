@@ -9,10 +9,11 @@ import {
   truncateText,
 } from '@workflow-service/contract'
 import { type LogEvent, type Logger, NO_TRACING, type Tracing } from '@workflow-service/service-kit'
+import type { WorkflowFile } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, refuseCall } from '../agent-steps.ts'
-import type { Agent, AgentFile, AgentRun } from '../agent.ts'
+import type { Agent, AgentRun } from '../agent.ts'
 import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
 import { askWithRetries, type ModelClock, RETRY_NOTES, systemClock, type WaitedSoFar } from './ask-with-retries.ts'
@@ -48,6 +49,8 @@ export interface AgentHooks {
   readonly tracing?: Tracing
   /** The pace that all runners share. Default: none. */
   readonly modelGate?: ModelGate
+  /** What sends the requests to the model. Default: Node's. */
+  readonly fetch?: typeof fetch
   /** For the operator. Default: nothing is logged. */
   readonly logger?: Pick<Logger, 'info' | 'warn'>
 }
@@ -82,7 +85,7 @@ interface ModelPrompt {
  * answers, and when it has used its tokens.
  */
 export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, clock: ModelClock = systemClock): Agent {
-  const ask = traceRequests(createAskModel(config, clock.now), config, hooks.tracing ?? NO_TRACING)
+  const ask = traceRequests(createAskModel(config, clock.now, hooks.fetch), config, hooks.tracing ?? NO_TRACING)
   const model = `${config.provider}:${config.modelName}`
   return async (run) => {
     run.signal.throwIfAborted()
@@ -156,7 +159,7 @@ function hasNote({ all }: AgentSteps, code: string): boolean {
   return all.some((step) => step.kind === 'note' && step.data.code === code)
 }
 
-async function createPrompt({ run, steps, config }: Context, files: readonly AgentFile[]): Promise<ModelPrompt> {
+async function createPrompt({ run, steps, config }: Context, files: readonly WorkflowFile[]): Promise<ModelPrompt> {
   const sources = await selectSources(run, listFoundSources(steps))
   const toolbox = createToolbox(sources.available, files, {
     hasSearch: sources.searchable.length > 0,

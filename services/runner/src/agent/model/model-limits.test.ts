@@ -1,11 +1,9 @@
-import { afterEach, expect, jest, test } from '@jest/globals'
-import { fetchModelAnswer } from './model-limits.ts'
+import { expect, test } from '@jest/globals'
+import { limitAnswers } from './model-limits.ts'
 
 const CHUNK_BYTES = 64 * 1_024
 const CHUNKS = 64
 const READERS = 8
-
-afterEach(() => void jest.restoreAllMocks())
 
 /** A body whose chunks are all there at once, so that only the reader decides when it reads them. */
 function createBody(): ReadableStream<Uint8Array> {
@@ -20,7 +18,7 @@ function createBody(): ReadableStream<Uint8Array> {
 }
 
 test('of several large answers, one turn of the event loop reads at most one chunk', async () => {
-  jest.spyOn(globalThis, 'fetch').mockImplementation(() => Promise.resolve(new Response(createBody())))
+  const fetchModelAnswer = limitAnswers(async () => new Response(createBody()))
   let turn = 0
   let isDone = false
   const countTurns = (): void => {

@@ -1,7 +1,8 @@
 import { derivePayloadSchema, END_RUN, type SendAgain, truncateText } from '@workflow-service/contract'
 import { jsonSchema, tool, type ToolSet } from 'ai'
+import type { WorkflowFile } from '@workflow-service/database'
 import { toStorableText } from '../../storable-text.ts'
-import type { AgentFile, AgentRun, AgentWebhookSource } from '../agent.ts'
+import type { AgentRun, AgentWebhookSource } from '../agent.ts'
 import type { DeliveryCall } from '../deliveries.ts'
 import { markUntrusted } from '../untrusted-text.ts'
 import { type ToolSchema, toToolSchema } from './tool-schema.ts'
@@ -47,7 +48,7 @@ export type ToolEntry =
 /** Creates the tools: those for files if there are any, the search if `hasSearch`, and one to send these deliveries again. */
 export function createToolbox(
   sources: readonly AgentWebhookSource[],
-  files: readonly AgentFile[],
+  files: readonly WorkflowFile[],
   { hasSearch = false, again = [] }: { readonly hasSearch?: boolean; readonly again?: readonly DeliveryCall[] } = {},
 ): Toolbox {
   const entries = new Map<string, ToolEntry>()
@@ -245,7 +246,7 @@ async function runFileTool(run: AgentRun, name: string, args: Record<string, unk
   return { ok: true, text: `${markUntrusted('file', characters.slice(offset, end).join(''), sessionId)}${more}` }
 }
 
-function pathOf(file: AgentFile): string {
+function pathOf(file: WorkflowFile): string {
   return [...file.path, file.name].join('/')
 }
 

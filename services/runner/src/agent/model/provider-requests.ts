@@ -11,28 +11,24 @@ type ProviderOptions = NonNullable<CallParams['providerOptions']>
 const EMPTY_TEXT = '(no text)'
 
 /** Adds the options from the settings to each request, and adapts it to what the provider's API accepts. */
-export function adaptRequests(config: ModelConfig): LanguageModelMiddleware {
-  const { call, provider: options } = config.options
-  const providerOptions = {
-    [MODEL_PROVIDERS[config.provider].optionsKey]: { ...FIXED_OPTIONS[config.provider], ...options },
-  }
+export function adaptRequests({ provider, modelName, options }: ModelConfig): LanguageModelMiddleware {
+  const { optionsKey, fixedOptions, hasStrictTools = false, cacheMark } = MODEL_PROVIDERS[provider]
+  const providerOptions = { [optionsKey]: { ...fixedOptions, ...options.provider } } as ProviderOptions
+  const mark = cacheMark?.(modelName)
   return {
     specificationVersion: 'v4',
-    transformParams({ params }) {
+    async transformParams({ params }) {
       const request = {
         ...params,
-        ...call,
+        ...options.call,
         prompt: params.prompt.map(withoutBlankTexts),
-        providerOptions: { ...params.providerOptions, ...(providerOptions as ProviderOptions) },
+        providerOptions: { ...params.providerOptions, ...providerOptions },
       }
-      if (config.provider === 'openai') return Promise.resolve(withoutStrictTools(request))
-      return Promise.resolve(withCacheBreakpoints(request, cacheOptions(config)))
+      if (hasStrictTools) return withoutStrictTools(request)
+      return mark ? withCacheMarks(request, { [optionsKey]: mark } as ProviderOptions) : request
     },
   }
 }
-
-/** OpenAI would keep each answer for 30 days, and the next request would refer to it: a run continues from its own journal. */
-const FIXED_OPTIONS: Partial<Record<ModelConfig['provider'], Record<string, unknown>>> = { openai: { store: false } }
 
 /** Anthropic, Bedrock and Google refuse text blocks that are empty or of white space only. */
 function withoutBlankTexts(message: Message): Message {
@@ -45,20 +41,10 @@ function withoutBlankTexts(message: Message): Message {
   return { ...message, content: kept } as Message
 }
 
-/** In the Responses API, functions are strict unless they say otherwise, and then every field is required. */
 function withoutStrictTools(request: CallParams): CallParams {
   const { tools } = request
   if (!tools) return request
   return { ...request, tools: tools.map((tool) => (tool.type === 'function' ? { ...tool, strict: false } : tool)) }
-}
-
-/** How a request marks the end of a prefix to cache; null where the provider caches by itself or not at all. */
-function cacheOptions({ provider, modelName }: ModelConfig): ProviderOptions | null {
-  if (provider === 'anthropic') return { anthropic: { cacheControl: { type: 'ephemeral' } } }
-  // Bedrock refuses cache points for other models.
-  if (provider === 'bedrock' && modelName.includes('anthropic.'))
-    return { bedrock: { cachePoint: { type: 'default' } } }
-  return null
 }
 
 /**
@@ -66,8 +52,7 @@ function cacheOptions({ provider, modelName }: ModelConfig): ProviderOptions | n
  * the first message, and the last one, up to which the run's next request is the same. Anthropic allows 4 marks, reads the
  * longest prefix that it has cached, and looks back at most 20 blocks from a mark.
  */
-function withCacheBreakpoints(request: CallParams, options: ProviderOptions | null): CallParams {
-  if (!options) return request
+function withCacheMarks(request: CallParams, mark: ProviderOptions): CallParams {
   const { prompt, tools } = request
   const marked = new Set([
     prompt.findIndex(({ role }) => role === 'system'),
@@ -76,14 +61,12 @@ function withCacheBreakpoints(request: CallParams, options: ProviderOptions | nu
   ])
   return {
     ...request,
-    prompt: prompt.map((message, index): Message => (marked.has(index) ? withOptions(message, options) : message)),
-    ...(tools
-      ? {
-          tools: tools.map((tool, index) =>
-            index === tools.length - 1 && tool.type === 'function' ? withOptions(tool, options) : tool,
-          ),
-        }
-      : {}),
+    prompt: prompt.map((message, index): Message => (marked.has(index) ? withOptions(message, mark) : message)),
+    ...(tools && {
+      tools: tools.map((tool, index) =>
+        index === tools.length - 1 && tool.type === 'function' ? withOptions(tool, mark) : tool,
+      ),
+    }),
   }
 }
 

@@ -1,13 +1,23 @@
 import type { LanguageModel } from 'ai'
 import type { ModelConfig, ModelProvider } from '../agent-settings.ts'
-import { fetchModelAnswer } from './model-limits.ts'
+import { limitAnswers } from './model-limits.ts'
 
 type ProviderModel = Exclude<LanguageModel, string>
 
+type RequestOptions = Readonly<Record<string, unknown>>
+
 /** One provider of models. */
 interface Provider {
+  /** Its name in the semantic conventions for generative AI; for a compatible API that of the format. */
+  readonly tracingName: string
   /** The key under which the provider's package reads its options and returns its metadata. */
   readonly optionsKey: string
+  /** Options of every request, which those from the settings may replace. */
+  readonly fixedOptions?: RequestOptions
+  /** Whether its API makes functions strict unless they say otherwise, and then requires every field. */
+  readonly hasStrictTools?: boolean
+  /** How a request marks the end of a prefix to cache; without it, the provider caches by itself or not at all. */
+  readonly cacheMark?: (modelName: string) => RequestOptions | undefined
   /** The API's own base URL. */
   readonly baseUrl: (config: ModelConfig) => string
   /**
@@ -25,7 +35,11 @@ interface ProviderSettings {
 
 export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
   openai: {
+    tracingName: 'openai',
     optionsKey: 'openai',
+    // It would keep each answer for 30 days, and the next request would refer to it: a run continues from its own journal.
+    fixedOptions: { store: false },
+    hasStrictTools: true,
     baseUrl: () => 'https://api.openai.com/v1',
     async createModel({ modelName }, options) {
       const { createOpenAI } = await import('@ai-sdk/openai')
@@ -33,7 +47,9 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
     },
   },
   anthropic: {
+    tracingName: 'anthropic',
     optionsKey: 'anthropic',
+    cacheMark: () => ({ cacheControl: { type: 'ephemeral' } }),
     baseUrl: () => 'https://api.anthropic.com/v1',
     async createModel({ modelName }, options) {
       const { createAnthropic } = await import('@ai-sdk/anthropic')
@@ -41,6 +57,7 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
     },
   },
   google: {
+    tracingName: 'gcp.gemini',
     optionsKey: 'google',
     baseUrl: () => 'https://generativelanguage.googleapis.com/v1beta',
     async createModel({ modelName }, options) {
@@ -49,7 +66,10 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
     },
   },
   bedrock: {
+    tracingName: 'aws.bedrock',
     optionsKey: 'bedrock',
+    // It refuses cache points for other models.
+    cacheMark: (modelName) => (modelName.includes('anthropic.') ? { cachePoint: { type: 'default' } } : undefined),
     baseUrl: ({ aws }) =>
       `https://bedrock-runtime.${aws?.region}.amazonaws.com${aws?.region.startsWith('cn-') ? '.cn' : ''}`,
     async createModel({ modelName, aws }, options) {
@@ -58,6 +78,7 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
     },
   },
   'openai-compatible': {
+    tracingName: 'openai',
     optionsKey: 'model',
     baseUrl() {
       throw new TypeError('AGENT_BASE_URL is missing')
@@ -78,14 +99,11 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
 }
 
 /** Creates the model that the settings name. Loads the package of its provider and no other. */
-export async function createProviderModel(
-  config: ModelConfig,
-  send: typeof fetch = fetchModelAnswer,
-): Promise<ProviderModel> {
+export async function createProviderModel(config: ModelConfig, send: typeof fetch = fetch): Promise<ProviderModel> {
   return MODEL_PROVIDERS[config.provider].createModel(config, {
     baseURL: modelBaseUrl(config),
     apiKey: config.apiKey ?? '',
-    fetch: send,
+    fetch: limitAnswers(send),
   })
 }
 

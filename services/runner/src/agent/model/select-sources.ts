@@ -1,5 +1,6 @@
 import { findNamedSources, RULES_FILE_NAME, truncateText } from '@workflow-service/contract'
-import type { AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
+import type { SourceName } from '@workflow-service/database'
+import type { AgentRun, AgentWebhookSource } from '../agent.ts'
 import { readInParts } from '../read-in-parts.ts'
 
 /** Up to this number, each source has a tool if none is named. Of more sources, only those have one that a search found. */
@@ -16,7 +17,7 @@ export interface SelectedSources {
   /** Those with a tool. */
   readonly available: readonly AgentWebhookSource[]
   /** Those that get a tool when a search finds them. */
-  readonly searchable: readonly AgentSourceName[]
+  readonly searchable: readonly SourceName[]
   /** Which have a tool and why, for people; null without any source. */
   readonly reason: string | null
 }
@@ -59,7 +60,7 @@ export async function selectSources(
   }
 }
 
-function describeSelection(available: readonly AgentSourceName[], others: number, namedBy: readonly string[]): string {
+function describeSelection(available: readonly SourceName[], others: number, namedBy: readonly string[]): string {
   const names = truncateText(available.map(({ name }) => JSON.stringify(name)).join(', '), MAX_NAMES_LENGTH)
   if (namedBy.length > 0) {
     const rest = others === 0 ? '' : ` The ${others} other webhook sources of the organization have none in this run.`

@@ -1,5 +1,6 @@
 import { END_RUN } from '@workflow-service/contract'
-import type { AgentRun, EarlierRun } from '../agent.ts'
+import type { EarlierRun } from '@workflow-service/database'
+import type { AgentRun } from '../agent.ts'
 import { indexToolResults } from '../agent-steps.ts'
 import { isDeliveryCall } from '../deliveries.ts'
 import { startText } from '../start-text.ts'

@@ -1,17 +1,8 @@
 import type { Tracing } from '@workflow-service/service-kit'
-import type { ModelConfig, ModelProvider } from '../agent-settings.ts'
+import type { ModelConfig } from '../agent-settings.ts'
 import { ModelError } from './model-error.ts'
 import type { AskModel } from './model-question.ts'
-import { modelBaseUrl } from './providers.ts'
-
-/** How the semantic conventions for generative AI name the providers; for a compatible API it is the format's name. */
-const PROVIDER_NAMES: Readonly<Record<ModelProvider, string>> = {
-  openai: 'openai',
-  anthropic: 'anthropic',
-  google: 'gcp.gemini',
-  bedrock: 'aws.bedrock',
-  'openai-compatible': 'openai',
-}
+import { MODEL_PROVIDERS, modelBaseUrl } from './providers.ts'
 
 /**
  * Makes each request to the model a span, after the semantic conventions for generative AI (`gen_ai.client.inference`): which model was asked,
@@ -21,7 +12,7 @@ export function traceRequests(ask: AskModel, config: ModelConfig, tracing: Traci
   const { hostname, port, protocol } = new URL(modelBaseUrl(config))
   const attributes = {
     'gen_ai.operation.name': 'chat',
-    'gen_ai.provider.name': PROVIDER_NAMES[config.provider],
+    'gen_ai.provider.name': MODEL_PROVIDERS[config.provider].tracingName,
     'gen_ai.request.model': config.modelName,
     'gen_ai.request.max_tokens': config.maxOutputTokens,
     'gen_ai.request.stream': config.isStreaming ? true : null,

@@ -5,9 +5,9 @@ import {
   RULES_FILE_NAME,
   RULES_MAX_DELIVERIES,
 } from '@workflow-service/contract'
-import { newDeliveryId } from '@workflow-service/database'
+import { newDeliveryId, type SourceName } from '@workflow-service/database'
 import type { Rule, Rules } from '@workflow-service/rules'
-import type { AgentRun, AgentSourceName, AgentWebhookSource } from '../agent.ts'
+import type { AgentRun, AgentWebhookSource } from '../agent.ts'
 import { type FilledPayload, fillPayload, formatFilled } from '../builtin/fill-payload.ts'
 import { refuseIncomplete } from '../builtin/incomplete-payloads.ts'
 import { PlanError } from '../builtin/plan-error.ts'
@@ -20,7 +20,7 @@ import { toRuleFields } from './rule-fields.ts'
 
 /** What the agent plans with. */
 interface PlanOptions {
-  readonly sources: readonly AgentSourceName[]
+  readonly sources: readonly SourceName[]
   /** The name of the tool in the journal. */
   readonly tool: string
   /** All payloads of the run together. */
@@ -83,7 +83,7 @@ const NO_RULE_MATCHED = {
 async function evaluateRules(
   { run }: AgentRun,
   rules: Rules,
-  sources: readonly AgentSourceName[],
+  sources: readonly SourceName[],
 ): Promise<AskedDelivery[]> {
   const { createEvaluation, findSources } = await import('@workflow-service/rules')
   const { found, errors } = findSources(rules, sources)
