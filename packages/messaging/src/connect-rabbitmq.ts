@@ -1,8 +1,8 @@
 import { SESSION_MESSAGE_TYPE, SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from '@workflow-service/contract'
 import { readDeadLetters, REQUEST_ID_HEADER } from './dead-letters.ts'
+import type { RabbitMqOptions } from './open-connection.ts'
 import { openConsumer } from './open-consumer.ts'
 import { openPublisher } from './open-publisher.ts'
-import type { RabbitMqOptions } from './rabbitmq-options.ts'
 import type { Consumer, SessionQueue } from './session-queue.ts'
 
 /**

@@ -1,9 +1,11 @@
 import { SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from '@workflow-service/contract'
+import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ChannelModel, Options } from 'amqplib'
 
 /** `quorum` survives the loss of a node of a cluster. On a single node, `classic` costs less. */
 export type QueueType = 'quorum' | 'classic'
 
+const CLOSE_TIMEOUT_MS = 2_000
 /** AMQP's reply code for a queue that exists with other arguments. */
 const PRECONDITION_FAILED = 406
 /** AMQP's reply code for a classic queue on a node of the cluster that is down. */
@@ -37,6 +39,11 @@ export async function openChannel(model: ChannelModel): Promise<Channel> {
   const channel = await model.createChannel()
   channel.on('error', () => {})
   return channel
+}
+
+/** Closes a channel; returns silently when it is closed already, its connection is lost, or the broker does not answer. */
+export async function closeChannel(channel: Channel): Promise<void> {
+  await withTimeout(channel.close(), CLOSE_TIMEOUT_MS).catch(() => {})
 }
 
 function queueOptions(queueType: QueueType): Record<string, Options.AssertQueue> {

@@ -24,9 +24,6 @@
  * await queue.close()
  */
 export { connectRabbitMq } from './connect-rabbitmq.ts'
-export type { QueueType } from './declare-queues.ts'
 export { createInProcessQueue } from './in-process-queue.ts'
-export type { ConnectionState, QueueLogger } from './open-connection.ts'
-export type { RabbitMqOptions } from './rabbitmq-options.ts'
 export { createSessionNotifier, type SessionNotifier } from './session-notifier.ts'
 export type * from './session-queue.ts'

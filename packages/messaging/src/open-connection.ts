@@ -1,31 +1,43 @@
 import type { Duplex } from 'node:stream'
 import { splitHosts } from '@workflow-service/contract'
-import { withTimeout } from '@workflow-service/service-kit'
+import { type Logger, withTimeout } from '@workflow-service/service-kit'
 import { type ChannelModel, connect, type Options, type SocketOptions } from 'amqplib'
-
-/** The part of pino's logger that this package uses. */
-export interface QueueLogger {
-  info(fields: object, message: string): void
-  warn(fields: object, message: string): void
-  debug(fields: object, message: string): void
-}
+import { declareQueues, type QueueType } from './declare-queues.ts'
+import type { DeadLetterReason } from './session-queue.ts'
 
 /** `blocked`: connected, but the broker accepts no messages because of its memory or disk alarm. */
 export type ConnectionState = 'up' | 'down' | 'blocked'
 
-export interface ConnectionOptions {
-  /** May name several nodes of a cluster, separated by commas: each attempt uses the next one. */
-  url: string
-  /** Shown in the broker's list of connections. */
-  name: string
+/** The options of `connectRabbitMq`. */
+export interface RabbitMqOptions {
   /**
-   * Opens the channels of each new connection. When a channel closes or the broker cancels a consumer, `reconnect` drops
-   * the connection, and the next one gets new channels.
+   * `amqp://` or `amqps://`, with user, password and virtual host. `?heartbeat=` sets the heartbeat in seconds. May name several nodes
+   * of a cluster, separated by commas: each attempt uses the next one.
+   * @default heartbeat 5: a broker that does not answer is noticed within 15 s
    */
-  setUp: (model: ChannelModel, reconnect: (reason: string) => void) => Promise<void>
-  /** Called at each change; `down` comes once per outage, with the first error. */
-  onState: (state: ConnectionState, error?: Error) => void
+  url: string
+  /** The type of the session queue if this process is the first to declare it; an existing queue is used as it is. */
+  queueType: QueueType
+  /** Names the process in the broker's list of connections. */
+  connectionName: string
+  /**
+   * Gets connection losses, handlers that failed and messages that cannot be read.
+   * @default no logging
+   */
+  logger?: Pick<Logger, 'info' | 'warn'>
+  /** Called when a connection comes up, goes down or is blocked; `down` comes once per outage. */
+  onState?: (role: ConnectionRole, state: ConnectionState) => void
+  /** Called for each message that cannot be read. */
+  onDeadLetter?: (reason: DeadLetterReason) => void
 }
+
+type ConnectionRole = 'publisher' | 'consumer'
+
+/**
+ * Opens the channels of each new connection, on which the queues are declared. When a channel closes or the broker cancels a consumer,
+ * `reconnect` drops the connection, and the next one gets new channels.
+ */
+type SetUp = (model: ChannelModel, reconnect: (reason: string) => void) => Promise<void>
 
 /** A connection that reconnects until it is closed. */
 export interface RecoveringConnection {
@@ -46,21 +58,39 @@ const MAX_RECONNECT_DELAY_MS = 5_000
  * Connects in the background and reconnects without end. Adds to amqplib's recovery what it leaves to its user: errors
  * and time-outs of the set-up, and closing while the broker does not answer.
  */
-export function openConnection(options: ConnectionOptions): RecoveringConnection {
-  const { url, name, setUp, onState } = options
+export function openConnection(
+  role: ConnectionRole,
+  options: RabbitMqOptions,
+  setUpChannels: SetUp,
+): RecoveringConnection {
+  const { url, queueType, connectionName, logger } = options
   const sockets = new AbortController()
   let isDown = false
+  const report = (state: ConnectionState): void => {
+    isDown = state === 'down'
+    options.onState?.(role, state)
+  }
   const reportDown = (error: Error): void => {
     if (isDown || sockets.signal.aborted) return
-    isDown = true
-    onState('down', error)
+    report('down')
+    logger?.warn({ role, error: error.message }, 'broker.disconnected')
+  }
+  const reportUp = (): void => {
+    report('up')
+    logger?.info({ role }, 'broker.connected')
+  }
+  const setUp: SetUp = async (model, reconnect) => {
+    await declareQueues(model, queueType, (queue, { message }) =>
+      logger?.warn({ queue, error: message }, 'queue.mismatched'),
+    )
+    await setUpChannels(model, reconnect)
   }
   const socketOptions: SocketOptions & { signal: AbortSignal } = {
     // Nagle's algorithm and delayed acknowledgements together add 44 ms to each confirm at a low rate.
     noDelay: true,
     keepAlive: true,
     timeout: CONNECT_TIMEOUT_MS,
-    clientProperties: { connection_name: name },
+    clientProperties: { connection_name: `${connectionName} ${role}` },
     signal: sockets.signal,
   }
   const nodes = splitHosts(url).map(withHeartbeat)
@@ -77,16 +107,16 @@ export function openConnection(options: ConnectionOptions): RecoveringConnection
       setup: (model: ChannelModel) => setUpSafely(model, setUp),
     },
   }).then((recovering) => {
-    recovering.on('connect', () => {
-      isDown = false
-      onState('up')
-    })
+    recovering.on('connect', reportUp)
     recovering.on('disconnect', reportDown)
     recovering.on('disconnect', useNextNode)
     recovering.on('connect-failed', reportDown)
     recovering.on('connect-failed', useNextNode)
-    recovering.on('blocked', () => onState('blocked'))
-    recovering.on('unblocked', () => onState('up'))
+    recovering.on('blocked', () => {
+      report('blocked')
+      logger?.warn({ role }, 'broker.blocked')
+    })
+    recovering.on('unblocked', reportUp)
     // An unhandled `error` event would crash the process; `disconnect` reports the same error.
     recovering.on('error', () => {})
     return recovering
@@ -100,7 +130,7 @@ export function openConnection(options: ConnectionOptions): RecoveringConnection
   }
 }
 
-async function setUpSafely(model: ChannelModel, setUp: ConnectionOptions['setUp']): Promise<void> {
+async function setUpSafely(model: ChannelModel, setUp: SetUp): Promise<void> {
   let isClosed = false
   const { promise: closed, resolve: close } = Promise.withResolvers<void>()
   // amqplib adds its own listeners after the set-up. Before that, an `error` event would crash the process and a `close`

@@ -2,14 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { SESSIONS_QUEUE } from '@workflow-service/contract'
 import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ConsumeMessage } from 'amqplib'
-import { closeChannel } from './close-channel.ts'
 import { publishDeadLetter, REQUEST_ID_HEADER } from './dead-letters.ts'
-import { declareQueues, openChannel } from './declare-queues.ts'
+import { closeChannel, openChannel } from './declare-queues.ts'
 import { decodeSessionMessage, type MessageError } from './decode-session-message.ts'
-import { logMismatch, stateReporter } from './log-connection.ts'
-import { openConnection } from './open-connection.ts'
+import { openConnection, type RabbitMqOptions } from './open-connection.ts'
 import type { Publisher } from './open-publisher.ts'
-import type { RabbitMqOptions } from './rabbitmq-options.ts'
 import type { Consumer, MessageHandler } from './session-queue.ts'
 
 /** The publishing connection may come up a little later than the consuming one. */
@@ -24,7 +21,7 @@ export function openConsumer(
   handler: MessageHandler,
   prefetch: number,
 ): Consumer {
-  const { url, queueType, connectionName, logger, onDeadLetter } = options
+  const { logger, onDeadLetter } = options
   const running = new Set<Promise<void>>()
   let current: { channel: Channel; consumerTag: string } | undefined
   let isClosing = false
@@ -53,39 +50,30 @@ export function openConsumer(
     return 'reject'
   }
 
-  const connection = openConnection({
-    url,
-    name: `${connectionName} consumer`,
-    async setUp(model, reconnect) {
-      await declareQueues(model, queueType, logMismatch(options))
-      const channel = await openChannel(model)
-      channel.on('close', () => {
-        if (current?.channel === channel) current = undefined
-        if (!isClosing) reconnect('The consuming channel closed')
-      })
-      await channel.prefetch(prefetch)
-      const { consumerTag } = await channel.consume(SESSIONS_QUEUE, (message) => {
-        // null: the broker cancelled the consumer.
-        if (message === null) return reconnect('The broker cancelled the consumer')
-        const done = handle(message)
-          .then((verdict) => settle(channel, message, verdict))
-          .finally(() => running.delete(done))
-        running.add(done)
-      })
-      current = { channel, consumerTag }
-    },
-    onState: stateReporter('consumer', options),
+  const connection = openConnection('consumer', options, async (model, reconnect) => {
+    const channel = await openChannel(model)
+    channel.on('close', () => {
+      if (current?.channel === channel) current = undefined
+      if (!isClosing) reconnect('The consuming channel closed')
+    })
+    await channel.prefetch(prefetch)
+    const { consumerTag } = await channel.consume(SESSIONS_QUEUE, (message) => {
+      // null: the broker cancelled the consumer.
+      if (message === null) return reconnect('The broker cancelled the consumer')
+      const done = handle(message)
+        .then((verdict) => settle(channel, message, verdict))
+        .finally(() => running.delete(done))
+      running.add(done)
+    })
+    current = { channel, consumerTag }
   })
 
   const close = async (): Promise<void> => {
     isClosing = true
     if (current) {
       const { channel, consumerTag } = current
-      try {
-        await withTimeout(channel.cancel(consumerTag), CANCEL_TIMEOUT_MS)
-      } catch {
-        // The end of the connection ends the consumer too.
-      }
+      // Without an answer, the end of the connection ends the consumer too.
+      await withTimeout(channel.cancel(consumerTag), CANCEL_TIMEOUT_MS).catch(() => {})
     }
     await Promise.all(running)
     // Closing the channel first makes sure that the broker has processed the last acknowledgement.

@@ -1,20 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ChannelModel, ConfirmChannel, Options } from 'amqplib'
-import { closeChannel } from './close-channel.ts'
-import { declareQueues, openChannel } from './declare-queues.ts'
-import { logMismatch, stateReporter } from './log-connection.ts'
-import { openConnection } from './open-connection.ts'
-import type { RabbitMqOptions } from './rabbitmq-options.ts'
+import { closeChannel, openChannel } from './declare-queues.ts'
+import { openConnection, type RabbitMqOptions } from './open-connection.ts'
 import type { PublishOutcome } from './session-queue.ts'
 
-export interface Publisher {
-  /** Never rejects. */
-  publish(queue: string, content: Buffer, options: Options.Publish): Promise<PublishOutcome>
-  /** Runs a request on a separate channel. Rejects while the broker is unavailable or when it takes longer than 2 s. */
-  request<Answer>(run: (channel: Channel) => Promise<Answer>): Promise<Answer>
-  close(): Promise<void>
-}
+export type Publisher = ReturnType<typeof openPublisher>
 
 interface UnconfirmedMessage {
   readonly publishedAt: number
@@ -29,51 +20,45 @@ const CONFIRM_CHECK_INTERVAL_MS = 5_000
 const REQUEST_TIMEOUT_MS = 2_000
 
 /** Opens the connection that publishes and that carries requests such as queue lengths. */
-export function openPublisher(options: RabbitMqOptions): Publisher {
-  const { url, queueType, connectionName } = options
+export function openPublisher(options: RabbitMqOptions) {
   const idPrefix = randomUUID()
-  const reportState = stateReporter('publisher', options)
   let sequence = 0
   let isBlocked = false
   let current: { model: ChannelModel; channel: ConfirmChannel } | undefined
   let unconfirmed = new Map<string, UnconfirmedMessage>()
 
-  const connection = openConnection({
-    url,
-    name: `${connectionName} publisher`,
-    async setUp(model, reconnect) {
-      await declareQueues(model, queueType, logMismatch(options))
-      const channel = await model.createConfirmChannel()
-      const unconfirmedOnChannel = new Map<string, UnconfirmedMessage>()
-      const confirmCheck = setInterval(() => {
-        const [oldest] = unconfirmedOnChannel.values()
-        if (!isBlocked && oldest && Date.now() - oldest.publishedAt > CONFIRM_TIMEOUT_MS) {
-          reconnect(`The broker confirmed nothing for ${CONFIRM_TIMEOUT_MS} ms`)
-        }
-      }, CONFIRM_CHECK_INTERVAL_MS)
-      channel.on('error', () => {})
-      // The broker confirms a message that no queue takes too, after it has returned it.
-      channel.on('return', ({ properties }) => {
-        const returned = unconfirmedOnChannel.get(String(properties.messageId))
-        if (returned) returned.isReturned = true
-      })
-      channel.on('close', () => {
-        clearInterval(confirmCheck)
-        if (current?.channel === channel) current = undefined
-        reconnect('The publishing channel closed')
-      })
-      unconfirmed = unconfirmedOnChannel
-      isBlocked = false
-      current = { model, channel }
-    },
-    onState(state, error) {
-      isBlocked = state === 'blocked'
-      reportState(state, error)
-    },
+  const onState: RabbitMqOptions['onState'] = (role, state) => {
+    isBlocked = state === 'blocked'
+    options.onState?.(role, state)
+  }
+  const connection = openConnection('publisher', { ...options, onState }, async (model, reconnect) => {
+    const channel = await model.createConfirmChannel()
+    const unconfirmedOnChannel = new Map<string, UnconfirmedMessage>()
+    const confirmCheck = setInterval(() => {
+      const [oldest] = unconfirmedOnChannel.values()
+      if (!isBlocked && oldest && Date.now() - oldest.publishedAt > CONFIRM_TIMEOUT_MS) {
+        reconnect(`The broker confirmed nothing for ${CONFIRM_TIMEOUT_MS} ms`)
+      }
+    }, CONFIRM_CHECK_INTERVAL_MS)
+    channel.on('error', () => {})
+    // The broker confirms a message that no queue takes too, after it has returned it.
+    channel.on('return', ({ properties }) => {
+      const returned = unconfirmedOnChannel.get(String(properties.messageId))
+      if (returned) returned.isReturned = true
+    })
+    channel.on('close', () => {
+      clearInterval(confirmCheck)
+      if (current?.channel === channel) current = undefined
+      reconnect('The publishing channel closed')
+    })
+    unconfirmed = unconfirmedOnChannel
+    isBlocked = false
+    current = { model, channel }
   })
 
   return {
-    publish(queue, content, publishOptions) {
+    /** Never rejects. */
+    publish(queue: string, content: Buffer, publishOptions: Options.Publish): Promise<PublishOutcome> {
       const pending = unconfirmed
       if (!current || isBlocked || pending.size >= MAX_UNCONFIRMED) return Promise.resolve('failed')
       const { promise, resolve } = Promise.withResolvers<PublishOutcome>()
@@ -95,7 +80,8 @@ export function openPublisher(options: RabbitMqOptions): Publisher {
       }
       return promise
     },
-    async request(run) {
+    /** Runs a request on a separate channel. Rejects while the broker is unavailable or when it takes longer than 2 s. */
+    async request<Answer>(run: (channel: Channel) => Promise<Answer>): Promise<Answer> {
       if (!current) throw new Error('RabbitMQ is not connected')
       const makeError = () => new Error(`RabbitMQ did not answer within ${REQUEST_TIMEOUT_MS} ms`)
       const channel = await withTimeout(openChannel(current.model), REQUEST_TIMEOUT_MS, makeError)

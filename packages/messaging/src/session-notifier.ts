@@ -2,14 +2,6 @@ import { SESSIONS_QUEUE } from '@workflow-service/contract'
 import { NO_TRACING, type Tracing, withTimeout } from '@workflow-service/service-kit'
 import type { SessionQueue } from './session-queue.ts'
 
-/** Publishes which sessions have starts to run (contract README, "Queue messages"). */
-export interface SessionNotifier {
-  /** Publishes without waiting for the confirm: the runners' sweep finds a session whose message is lost. */
-  notify(sessionId: string, requestId: string): void
-  /** Resolves when all messages are confirmed or have failed, after two seconds at the latest. */
-  close(): Promise<void>
-}
-
 const CLOSE_TIMEOUT_MS = 2_000
 
 /** After the semantic conventions for messaging. */
@@ -19,11 +11,14 @@ const PUBLISH_SPAN = {
   attributes: { 'messaging.operation.name': 'send', 'messaging.destination.name': SESSIONS_QUEUE },
 } as const
 
+/** Publishes which sessions have starts to run (contract README, "Queue messages"). */
+export type SessionNotifier = ReturnType<typeof createSessionNotifier>
+
 export function createSessionNotifier(options: {
   sessionQueue: SessionQueue
   tracing?: Tracing
   onOutcome?: (outcome: Awaited<ReturnType<SessionQueue['publish']>>) => void
-}): SessionNotifier {
+}) {
   const { sessionQueue, tracing = NO_TRACING, onOutcome = () => {} } = options
   const unconfirmed = new Set<Promise<void>>()
   const publish = async (sessionId: string, requestId: string): Promise<void> => {
@@ -34,12 +29,14 @@ export function createSessionNotifier(options: {
     })
   }
   return {
-    notify: (sessionId, requestId) => {
+    /** Publishes without waiting for the confirm: the runners' sweep finds a session whose message is lost. */
+    notify(sessionId: string, requestId: string): void {
       const publishing = publish(sessionId, requestId)
       unconfirmed.add(publishing)
       void publishing.finally(() => unconfirmed.delete(publishing))
     },
-    close: async () => {
+    /** Resolves when all messages are confirmed or have failed, after two seconds at the latest. */
+    async close(): Promise<void> {
       await withTimeout(Promise.all(unconfirmed), CLOSE_TIMEOUT_MS).catch(() => {})
     },
   }

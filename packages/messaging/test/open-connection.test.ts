@@ -36,12 +36,12 @@ describe('openConnection', () => {
     proxy.forwarding = forwarding
     const states: string[] = []
     let attempts = 0
-    const connection = openConnection({
-      url,
-      name: 'test',
-      setUp: async (model) => void (await setUp(model, ++attempts, proxy)),
-      onState: (state) => states.push(state),
-    })
+    const onState = (_role: string, state: string) => void states.push(state)
+    const connection = openConnection(
+      'consumer',
+      { url, queueType: 'classic', connectionName: 'test', onState },
+      async (model) => void (await setUp(model, ++attempts, proxy)),
+    )
     try {
       return await check({ proxy, connection, states })
     } finally {
