@@ -9,6 +9,7 @@ import {
 import { createRunStore } from '../src/runs/run-store.ts'
 import { createActiveSessions, type LeasedSession } from '../src/sessions/active-sessions.ts'
 import { createSessionStore } from '../src/sessions/session-store.ts'
+import { insertStarts } from './support/insert-starts.ts'
 
 const database = useTestDatabase({ statementTimeoutMs: 300 })
 const note = { kind: 'note' as const, data: { code: 'test', text: 'a step' } }
@@ -17,28 +18,10 @@ let sessions: LeasedSession[]
 let organizationId: string
 
 beforeEach(async () => {
-  organizationId = newId()
-  const workflowId = newId()
-  await database.db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [organizationId])
-  await database.db.pool.query(
-    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
-     VALUES ($1, $2, 'w', '', 'company_wide', 'w', true)`,
-    [workflowId, organizationId],
-  )
-  const ids = [newId(), newId(), newId()]
-  for (const id of ids) {
-    await database.db.pool.query(
-      `INSERT INTO sessions (id, organization_id, last_start_number, waiting_since) VALUES ($1, $2, 1, now())`,
-      [id, organizationId],
-    )
-    await database.db.pool.query(
-      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
-       VALUES ($1, $2, $3, $1, 1, 'api', 'go', 'r')`,
-      [id, organizationId, workflowId],
-    )
-  }
+  const inserted = await insertStarts(database.db, 3)
+  organizationId = inserted.organizationId
   const activeSessions = createActiveSessions(10)
-  const acquired = await openSessionStore(activeSessions).acquire(ids)
+  const acquired = await openSessionStore(activeSessions).acquire(inserted.ids)
   sessions = acquired.sessions.map((session) => activeSessions.add(session))
 })
 

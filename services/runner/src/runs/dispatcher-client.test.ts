@@ -169,21 +169,14 @@ describe('the dispatcher client', () => {
     expect(waiting).toEqual([1, -1])
   })
 
-  test('interrupts the run when its organization is suspended', async () => {
-    const { requests, result } = await deliver(refuse(403, 'organization_suspended'))
-    await expect(result).rejects.toThrow(RunInterruptedError)
+  test.each([
+    [403, 'organization_suspended', RunInterruptedError],
+    [409, 'lease_lost', LeaseLostError],
+    [409, 'idempotency_conflict', RunError],
+  ])('ends the run without another request after %i %s', async (status, code, errorClass) => {
+    const { requests, result } = await deliver(refuse(status, code))
+    await expect(result).rejects.toThrow(errorClass)
     expect(requests).toHaveLength(1)
-  })
-
-  test('reports a lost lease', async () => {
-    const { requests, result } = await deliver(refuse(409, 'lease_lost'))
-    await expect(result).rejects.toThrow(LeaseLostError)
-    expect(requests).toHaveLength(1)
-  })
-
-  test('fails the run when the delivery id belongs to another payload', async () => {
-    const { result } = await deliver(refuse(409, 'idempotency_conflict'))
-    await expect(result).rejects.toThrow(RunError)
   })
 
   test.each<[number, string, string]>([
@@ -193,13 +186,6 @@ describe('the dispatcher client', () => {
   ])('%i %s is an outcome: %s, and nothing was sent', async (status, code, outcome) => {
     const { result } = await deliver(refuse(status, code))
     expect(await result).toEqual({ outcome, status: null, answer: null, reason: expect.any(String) })
-  })
-
-  test('stops waiting at once when the runner stops between two requests', async () => {
-    const { requests, result } = await deliver(refuse(503, 'service_unavailable'))
-    await waitUntil(() => requests.length >= 1)
-    leased.activeSessions.interruptAll()
-    await expect(result).rejects.toThrow(RunInterruptedError)
   })
 
   test('lets a request under way end when the runner stops', async () => {

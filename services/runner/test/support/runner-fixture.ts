@@ -58,12 +58,7 @@ export interface RunnerFixture {
    * The workflow's description names the webhook sources that its runs post to: "Order intake", "Audit log". Without `files`, rules send
    * them the whole context as the field `message`.
    */
-  createOrganization(options?: {
-    description?: string
-    files?: readonly { name: string; content: string }[]
-    /** By name, the example request body of each webhook source and the endpoint's answer, instead of the two above. */
-    sources?: Readonly<Record<string, { example: object; answer?: Answer }>>
-  }): Promise<TestOrganization>
+  createOrganization(options?: OrganizationOptions): Promise<TestOrganization>
   /** Records a start as the gateway does, and publishes its message by default. */
   start(
     organization: TestOrganization,
@@ -86,6 +81,78 @@ function pathOf(name: string): string {
 function sendContextTo(description: string, sources: readonly string[]): string {
   const named = sources.filter((name) => description.includes(name))
   return `deliveries:\n${named.map((name) => `  - { to: ${name}, payload: { message: context } }\n`).join('')}`
+}
+
+/** What an organization of a test has. */
+interface OrganizationOptions {
+  readonly description?: string
+  readonly files?: readonly { name: string; content: string }[]
+  /** By name, the example request body of each webhook source and the endpoint's answer, instead of "Order intake" and "Audit log". */
+  readonly sources?: Readonly<Record<string, { example: object; answer?: Answer }>>
+}
+
+async function createOrganization(
+  db: Database,
+  dispatcher: { readonly url: string; readonly token: string },
+  {
+    description = 'Post it to Order intake.',
+    sources = { 'Order intake': { example: { message: 'text' } }, 'Audit log': { example: { message: 'text' } } },
+    files = [{ name: 'rules.yaml', content: sendContextTo(description, Object.keys(sources)) }],
+  }: OrganizationOptions = {},
+): Promise<TestOrganization> {
+  const named = Object.entries(sources).map(([name, source]) => ({ name, path: pathOf(name), ...source }))
+  const paths = named.flatMap(({ path, answer }) => (answer === undefined ? [] : [[path, answer] as const]))
+  const endpoint = await startCustomerEndpoint({ paths: Object.fromEntries(paths) })
+  const organizationId = newId()
+  const [applied] = await applyManifests(db, [
+    toManifest({
+      organization: { id: organizationId, name: 'Acme' },
+      users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
+      api_keys: [{ name: 'ci', scopes: ['read', 'start'] }],
+      workflows: [
+        {
+          name: 'Forward',
+          description,
+          scope: 'company_wide',
+          is_active: true,
+          files: files.map((file) => ({ path: [], ...file })),
+          triggers: [{ name: 'API', is_active: true, trigger_source: { slug: 'api', name: 'API' } }],
+        },
+      ],
+    }),
+  ])
+  for (const { name, path, example } of named) {
+    const saved = await fetch(
+      `${dispatcher.url}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=never`,
+      {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${dispatcher.token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          name,
+          description: 'Accepts any message.',
+          endpoint_url: `${endpoint.url}${path}`,
+          example_request_body: example,
+        }),
+      },
+    )
+    if (!saved.ok) throw new Error(`The source was refused: ${await saved.text()}`)
+  }
+  const key = await db.prisma.apiKey.findFirstOrThrow({ where: { organizationId } })
+  const workflowId = applied!.workflows[0]!.id
+  return { organizationId, workflowId, apiKeyId: key.id, endpoint }
+}
+
+function startTestDispatcher(databaseUrl: string, token: string): Promise<RunningService> {
+  const config = readDispatcherConfig({
+    DATABASE_URL: databaseUrl,
+    INTERNAL_API_TOKEN: token,
+    SECRETS_KEY: randomBytes(32).toString('base64'),
+    WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
+    MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: '1000',
+    HOST: '127.0.0.1',
+    PORT: '0',
+  })
+  return startDispatcher(config, { logger: createLogger({ service: 'dispatcher', level: 'silent' }) })
 }
 
 /** Sets the fixture up for a test file. */
@@ -114,18 +181,7 @@ export function useRunnerFixture(): RunnerFixture {
   })
   const database = useTestDatabase({ maxConnections: 8 })
   beforeAll(async () => {
-    const config = readDispatcherConfig({
-      DATABASE_URL: database.url,
-      INTERNAL_API_TOKEN: token,
-      SECRETS_KEY: randomBytes(32).toString('base64'),
-      WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
-      MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: '1000',
-      HOST: '127.0.0.1',
-      PORT: '0',
-    })
-    runningDispatcher = await startDispatcher(config, {
-      logger: createLogger({ service: 'dispatcher', level: 'silent' }),
-    })
+    runningDispatcher = await startTestDispatcher(database.url, token)
   })
 
   const runnerEnv = (env: Record<string, string>): Record<string, string> => ({
@@ -150,52 +206,10 @@ export function useRunnerFixture(): RunnerFixture {
     queue,
     logLines,
     run,
-    async createOrganization({
-      description = 'Post it to Order intake.',
-      sources = { 'Order intake': { example: { message: 'text' } }, 'Audit log': { example: { message: 'text' } } },
-      files = [{ name: 'rules.yaml', content: sendContextTo(description, Object.keys(sources)) }],
-    } = {}) {
-      const named = Object.entries(sources).map(([name, source]) => ({ name, path: pathOf(name), ...source }))
-      const paths = named.flatMap(({ path, answer }) => (answer === undefined ? [] : [[path, answer] as const]))
-      const endpoint = await startCustomerEndpoint({ paths: Object.fromEntries(paths) })
-      endpoints.push(endpoint)
-      const organizationId = newId()
-      const [applied] = await applyManifests(database.db, [
-        toManifest({
-          organization: { id: organizationId, name: 'Acme' },
-          users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
-          api_keys: [{ name: 'ci', scopes: ['read', 'start'] }],
-          workflows: [
-            {
-              name: 'Forward',
-              description,
-              scope: 'company_wide',
-              is_active: true,
-              files: files.map((file) => ({ path: [], ...file })),
-              triggers: [{ name: 'API', is_active: true, trigger_source: { slug: 'api', name: 'API' } }],
-            },
-          ],
-        }),
-      ])
-      for (const { name, path, example } of named) {
-        const saved = await fetch(
-          `${dispatcher().url}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=never`,
-          {
-            method: 'PUT',
-            headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-            body: JSON.stringify({
-              name,
-              description: 'Accepts any message.',
-              endpoint_url: `${endpoint.url}${path}`,
-              example_request_body: example,
-            }),
-          },
-        )
-        if (!saved.ok) throw new Error(`The source was refused: ${await saved.text()}`)
-      }
-      const key = await database.db.prisma.apiKey.findFirstOrThrow({ where: { organizationId } })
-      const workflowId = applied!.workflows[0]!.id
-      return { organizationId, workflowId, apiKeyId: key.id, endpoint }
+    async createOrganization(options) {
+      const organization = await createOrganization(database.db, { url: dispatcher().url, token }, options)
+      endpoints.push(organization.endpoint)
+      return organization
     },
     async start({ organizationId, workflowId, apiKeyId }, options = {}) {
       const { context = 'hello', sessionId = null, isPublished = true } = options
