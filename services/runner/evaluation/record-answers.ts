@@ -30,8 +30,9 @@ export class AnswerRecorder {
   fetchFor(label: string): typeof fetch {
     const { folder, baseUrl, isReplay } = this.#options
     return async (input, init) => {
-      const path = String(input).slice(baseUrl.replace(/\/+$/u, '').length + 1)
-      const request = `${label}\n${path}\n${String(init?.body)}`
+      const { url, text } = await readRequest(input, init)
+      const path = url.slice(baseUrl.replace(/\/+$/u, '').length + 1)
+      const request = `${label}\n${path}\n${text}`
       const hash = createHash('sha256').update(request).digest('hex').slice(0, 32)
       const file = join(folder, `${hash}.json`)
       if (existsSync(file)) {
@@ -54,4 +55,9 @@ export class AnswerRecorder {
       return new Response(body, { status, headers })
     }
   }
+}
+
+async function readRequest(...given: Parameters<typeof fetch>): Promise<{ url: string; text: string }> {
+  const request = new Request(...given)
+  return { url: request.url, text: await request.text() }
 }
