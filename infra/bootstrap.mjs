@@ -71,6 +71,7 @@ async function test(args) {
   const checks = await Promise.all([
     runCheck('Type-check', [...tsc, 'tsconfig.base.json']),
     runCheck('Type-check of the page', [...tsc, 'packages/console/tsconfig.json']),
+    runCheck('Type-check of the reference page', [...tsc, 'packages/reference/src/page/tsconfig.json']),
     runCheck('Lint', ['node_modules/oxlint/bin/oxlint', '--type-aware', '--deny-warnings']),
     runCheck('Format', ['node_modules/oxfmt/bin/oxfmt', '--check']),
     // Once before the tests, so that test files that run at the same time do not all build it.

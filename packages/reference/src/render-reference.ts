@@ -27,10 +27,6 @@ export interface ErrorEntry {
 /** What the page shows. */
 export interface Reference {
   readonly document: OpenApiDocument
-  /** The path of the document, relative to the page. */
-  readonly documentPath: string
-  /** Steps from the page to the root of the API: `.` for `/docs`, `..` for `/internal/docs`. */
-  readonly root: string
   /** Whether the address in samples is replaced by that of the page. */
   readonly usesPageAddress: boolean
   readonly guides: readonly Guide[]
@@ -74,11 +70,7 @@ export async function renderReference(reference: Reference): Promise<string> {
         <link rel="icon" type="image/svg+xml" href="${ICON}" />
         ${inline('style', STYLE)} ${inline('script', THEME_SCRIPT)}
       </head>
-      <body
-        data-server="${server}"
-        data-root="${reference.root}"
-        ${reference.usesPageAddress && html` data-uses-page-address`}
-      >
+      <body data-server="${server}" ${reference.usesPageAddress && html` data-uses-page-address`}>
         <a class="skip" href="#content">Skip to the content</a>
         <header class="top">
           <button type="button" class="icon menu" aria-expanded="false" aria-controls="nav" aria-label="Menu">
@@ -96,7 +88,7 @@ export async function renderReference(reference: Reference): Promise<string> {
           <nav id="nav" aria-label="Reference">
             ${renderNavigation(articles)}
             <p class="nav-end">
-              <a href="${reference.documentPath}">OpenAPI document</a> <span>version ${document.info.version}</span>
+              <a href="v1/openapi.json">OpenAPI document</a> <span>version ${document.info.version}</span>
             </p>
           </nav>
           <main id="content" tabindex="-1">${rendered}</main>

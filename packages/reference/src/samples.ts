@@ -31,11 +31,10 @@ export function describeRequest(document: OpenApiDocument, operation: Operation)
   }
 }
 
-/** Creates samples that need no library: curl, TypeScript and Python. The credential is in an environment variable. */
-export function createSamples(request: RequestToSample, credential: string): CodeSample[] {
+/** Creates samples that need no library: curl and Python. The credential is in an environment variable. */
+export function createSamples(request: RequestToSample, credential: string): [CodeSample, CodeSample] {
   return [
     { label: 'curl', language: 'bash', text: toCurl(request, credential) },
-    { label: 'TypeScript', language: 'ts', text: toTypeScript(request, credential) },
     { label: 'Python', language: 'python', text: toPython(request, credential) },
   ]
 }
@@ -47,21 +46,6 @@ function toCurl({ method, url, headers, body }: RequestToSample, credential: str
     ...(body === undefined ? [] : [`-d '${JSON.stringify(body).replaceAll("'", String.raw`'\''`)}'`]),
   ]
   return [`curl${method === 'GET' ? '' : ` -X ${method}`} '${url}'`, ...options].join(' \\\n  ')
-}
-
-function toTypeScript({ method, url, headers, body }: RequestToSample, credential: string): string {
-  const lines = Object.entries(headers).map(([name, value]) => `    '${name}': '${value}',`)
-  return [
-    `const response = await fetch('${url}', {`,
-    ...(method === 'GET' ? [] : [`  method: '${method}',`]),
-    '  headers: {',
-    `    Authorization: \`Bearer \${process.env.${credential}}\`,`,
-    ...lines,
-    '  },',
-    ...(body === undefined ? [] : [`  body: JSON.stringify(${indent(JSON.stringify(body, null, 2))}),`]),
-    '})',
-    'console.log(response.status, await response.text())',
-  ].join('\n')
 }
 
 function toPython({ method, url, headers, body }: RequestToSample, credential: string): string {
@@ -99,6 +83,6 @@ function toPythonValue(value: unknown): string {
   })
 }
 
-function indent(text: string, spaces = 2): string {
+function indent(text: string, spaces: number): string {
   return text.replaceAll('\n', `\n${' '.repeat(spaces)}`)
 }

@@ -60,8 +60,6 @@ export function createPublicReference(apiUrl: string | undefined): Reference {
   })
   return {
     document,
-    documentPath: 'v1/openapi.json',
-    root: '.',
     usesPageAddress: apiUrl === undefined,
     guides,
     errors: PUBLIC_ERROR_CODES.map((code) => ({
@@ -77,7 +75,7 @@ export function createPublicReference(apiUrl: string | undefined): Reference {
 }
 
 function samplesOf(document: OpenApiDocument, operation: Operation, serverUrl: string): CodeSample[] {
-  const samples = createSamples(describeRequest(document, operation), 'WORKFLOW_API_KEY')
+  const [curl, python] = createSamples(describeRequest(document, operation), 'WORKFLOW_API_KEY')
   const text = createClientSample(operation.operationId as OperationId, serverUrl)
-  return samples.map((sample) => (sample.label === 'TypeScript' ? { ...sample, text } : sample))
+  return [curl, { label: 'TypeScript', language: 'ts', text }, python]
 }

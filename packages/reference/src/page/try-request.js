@@ -1,0 +1,134 @@
+import { all, element, one } from './dom.js'
+
+const SHOWN_CHARACTERS = 100_000
+/** The headers of a response that are shown, in this order; the others are folded away. */
+const NOTABLE = ['x-request-id', 'ratelimit', 'ratelimit-policy', 'retry-after', 'www-authenticate', 'content-type']
+
+/** Only in memory. */
+let credential = ''
+
+/** Makes the forms send. Requests go to `requestRoot`, which the page's policy allows. */
+export function startForms(requestRoot) {
+  const credentialInputs = /** @type {HTMLInputElement[]} */ (all('[data-credential]'))
+  for (const each of credentialInputs) {
+    each.addEventListener('input', () => {
+      credential = each.value.trim()
+      for (const other of credentialInputs) if (other !== each) other.value = each.value
+    })
+  }
+  for (const each of /** @type {HTMLInputElement[]} */ (all('[name="Idempotency-Key"]'))) each.value = randomUuid()
+  for (const each of all('.address')) each.textContent = new URL(requestRoot).host
+  for (const form of all('.try form')) {
+    form.addEventListener('submit', (event) => {
+      event.preventDefault()
+      void submit(form, requestRoot)
+    })
+  }
+}
+
+async function submit(form, requestRoot) {
+  const button = one('button', form)
+  const answer = /** @type {Element} */ (form.nextElementSibling)
+  if (button.getAttribute('aria-disabled') === 'true') return
+  button.setAttribute('aria-disabled', 'true')
+  answer.replaceChildren(element('p', { className: 'pending', textContent: 'Sending …' }))
+  try {
+    answer.replaceChildren(...(await send(form, requestRoot)))
+  } catch (error) {
+    const { message } = /** @type {Error} */ (error)
+    const textContent = error instanceof TypeError ? `The request was not answered: ${message}.` : message
+    answer.replaceChildren(element('p', { className: 'failed', textContent }))
+  } finally {
+    button.removeAttribute('aria-disabled')
+  }
+}
+
+/** In pages on plain HTTP `crypto.randomUUID` is missing. */
+function randomUuid() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return hex.replace(/^(.{8})(.{4}).(.{3}).(.{3})/, '$1-$2-4$3-8$4-')
+}
+
+async function send(form, requestRoot) {
+  const inputs = /** @type {HTMLInputElement[]} */ (all('[data-parameter]', form))
+  const missing = inputs.find(({ value, dataset }) => dataset['parameter'] === 'path' && value.trim() === '')
+  if (missing) {
+    missing.focus()
+    throw new Error(`Fill in ${missing.name}.`)
+  }
+  let path = String(form.dataset['path'])
+  const query = new URLSearchParams()
+  /** @type {Record<string, string>} */
+  const headers = credential === '' ? {} : { Authorization: `Bearer ${credential}` }
+  for (const { name, value, dataset } of inputs) {
+    if (dataset['parameter'] === 'path') path = path.replaceAll(`{${name}}`, encodeURIComponent(value.trim()))
+    if (dataset['parameter'] === 'query' && value !== '') query.append(name, value)
+    if (dataset['parameter'] === 'header' && value !== '') headers[name] = value
+  }
+  const body = /** @type {HTMLTextAreaElement | null} */ (form.querySelector('[name="body"]'))?.value
+  if (body !== undefined) headers['Content-Type'] = 'application/json'
+  const url = `${requestRoot}${path}${query.size > 0 ? `?${query}` : ''}`
+  const began = performance.now()
+  const options = /** @type {const} */ ({ credentials: 'omit', cache: 'no-store' })
+  const response = await fetch(url, { method: form.dataset['method'], headers, body, ...options })
+  const text = await response.text()
+  return renderAnswer(response, text, Math.round(performance.now() - began))
+}
+
+function renderAnswer(response, text, duration) {
+  let shown = text
+  try {
+    const value = JSON.parse(text)
+    rememberIds(value)
+    shown = JSON.stringify(value, null, 2)
+  } catch {
+    // Not JSON: shown as it is.
+  }
+  if (shown.length > SHOWN_CHARACTERS)
+    shown = `${shown.slice(0, SHOWN_CHARACTERS)}\n… ${shown.length - SHOWN_CHARACTERS} more characters`
+  const status = element(
+    'p',
+    { className: `outcome ${response.ok ? 'good' : 'bad'}` },
+    element('strong', { textContent: `${response.status} ${response.statusText}`.trim() }),
+    element('span', { textContent: `${duration} ms` }),
+  )
+  const notable = NOTABLE.filter((name) => response.headers.has(name))
+  const others = [...response.headers.keys()].filter((name) => !NOTABLE.includes(name))
+  const listOf = (names) =>
+    element(
+      'dl',
+      {},
+      ...names.flatMap((name) => [
+        element('dt', { textContent: name }),
+        element('dd', { textContent: response.headers.get(name) ?? '' }),
+      ]),
+    )
+  const summary = element('summary', { textContent: `${others.length} more headers` })
+  const pre = element('pre', { tabIndex: 0 }, element('code', {}, ...highlightJson(shown)))
+  return [status, listOf(notable), element('details', {}, summary, listOf(others)), ...(shown === '' ? [] : [pre])]
+}
+
+/** Offers the ids of an answer where a path asks for one. */
+function rememberIds(value) {
+  const items = Array.isArray(value?.data) ? value.data : [value]
+  const list = one('#seen-ids')
+  for (const item of items) {
+    if (typeof item?.id !== 'string' || typeof item.name !== 'string') continue
+    const options = /** @type {HTMLOptionElement[]} */ (all('option', list))
+    if (!options.some((option) => option.value === item.id))
+      list.append(element('option', { value: item.id, label: item.name }))
+  }
+}
+
+function highlightJson(text) {
+  const parts = []
+  let end = 0
+  for (const match of text.matchAll(/("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|-?\b\d[\d.eE+-]*/g)) {
+    const kind = match[1] ? (match[2] ? 'name' : 'string') : match[3] ? 'keyword' : 'number'
+    const token = match[1] ?? match[0]
+    parts.push(text.slice(end, match.index), element('span', { className: `t-${kind}`, textContent: token }))
+    end = match.index + token.length
+  }
+  return [...parts, text.slice(end)]
+}
