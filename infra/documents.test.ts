@@ -5,6 +5,9 @@ import { basename, dirname, join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { manifestErrors } from '../packages/database/src/manifest/index.ts'
+import { MAINTENANCE as APP_TASKS } from '../services/app/src/maintenance.ts'
+import { MAINTENANCE as DISPATCHER_TASKS } from '../services/dispatcher/src/maintenance.ts'
+import { MAINTENANCE as GATEWAY_TASKS } from '../services/gateway/src/maintenance.ts'
 import { createServiceToken } from '../packages/webhook-token/src/index.js'
 
 const root = join(import.meta.dirname, '..')
@@ -173,6 +176,24 @@ describe('docs/operations.md', () => {
     expect(listed.toSorted()).toEqual(defined.toSorted())
   })
 })
+
+test('docs/operations.md lists what the services do on a timer, with its interval and statements', () => {
+  const tasks = { dispatcher: DISPATCHER_TASKS, app: APP_TASKS, gateway: GATEWAY_TASKS }
+  const defined = Object.entries(tasks).flatMap(([service, list]) =>
+    list.map(({ name, intervalMs, statements }) => [service, name, durationOf(intervalMs), ...statements]),
+  )
+  const [, timers = ''] = read('docs/operations.md').split('\n## Timers\n')
+  const rows = [...timers.replace(/\n## [^]*/, '').matchAll(/^\| (dispatcher|app|gateway) .*$/gm)].map(([row]) => {
+    const [service = '', name = '', interval = '', statements = ''] = row.slice(2).split(/ +\| */)
+    return [service, name, interval, ...[...statements.matchAll(/`(\w+)`/g)].map(([, statement = '']) => statement)]
+  })
+  expect(rows).toEqual(defined)
+})
+
+function durationOf(ms: number): string {
+  if (ms % 3_600_000 === 0) return `${ms / 3_600_000} h`
+  return ms % 60_000 === 0 ? `${ms / 60_000} min` : `${ms / 1_000} s`
+}
 
 /** Whether a relative link of a file leads to a file or folder and, if it names one, to a heading there. */
 function leadsSomewhere(file: string, link: string): boolean {
