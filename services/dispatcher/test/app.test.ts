@@ -3,7 +3,7 @@ import { describe, expect, test } from '@jest/globals'
 import { compile, INTERNAL_OPERATIONS, InternalErrorResponse } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { readUntilClosed } from '@workflow-service/testkit'
-import { type Answer, sourceIn, TOKEN } from './support/test-dispatcher.ts'
+import { type Answer, refusal, sourceIn, TOKEN } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const SECOND_TOKEN = 'the-second-token-of-the-list-while-it-is-changed'
@@ -54,7 +54,7 @@ describe('401', () => {
     ['a token in another case', `Bearer ${TOKEN.toUpperCase()}`],
   ])('for %s', async (_what, authorization) => {
     const answer = await callWith(authorization)
-    expect(answer).toMatchObject({ status: 401, body: { error: { code: 'unauthorized' } } })
+    expect(answer).toMatchObject(refusal(401, 'unauthorized'))
     expect(answer.headers.get('www-authenticate')).toBe('Bearer')
     expect(isError(answer.body)).toBe(true)
   })
@@ -67,7 +67,7 @@ describe('401', () => {
     ]
     for (const [method, path] of paths) {
       const filled = path.replaceAll(/\{\w+\}/g, newId())
-      expect(await rawCall(method, filled)).toMatchObject({ status: 401, body: { error: { code: 'unauthorized' } } })
+      expect(await rawCall(method, filled)).toMatchObject(refusal(401, 'unauthorized'))
     }
   })
 })
@@ -92,7 +92,7 @@ describe('errors', () => {
     ['OPTIONS', '/internal/anything'],
   ])('404 for %s %s', async (method, path) => {
     const answer = await rawCall(method, path, { authorization: `Bearer ${TOKEN}` })
-    expect(answer).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
+    expect(answer).toMatchObject(refusal(404, 'not_found'))
     expect(isError(answer.body)).toBe(true)
   })
 

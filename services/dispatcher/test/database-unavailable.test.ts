@@ -11,7 +11,15 @@ import {
 } from '@workflow-service/testkit'
 import { readDispatcherConfig } from '../src/config.ts'
 import { startDispatcher } from '../src/start-dispatcher.ts'
-import { type Answer, callDispatcher, PAYLOAD, sourceIn, sourcePath, testEnv } from './support/test-dispatcher.ts'
+import {
+  type Answer,
+  callDispatcher,
+  PAYLOAD,
+  refusal,
+  sourceIn,
+  sourcePath,
+  testEnv,
+} from './support/test-dispatcher.ts'
 
 const organizationId = newId()
 const sourceId = newId()
@@ -73,7 +81,7 @@ describe('while the database is unavailable', () => {
     endpoint.answerWith({ status: 204 })
     await postgres.kill()
     const refused = await send(id)
-    expect(refused).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(refused).toMatchObject(refusal(503, 'service_unavailable'))
     expect(refused.headers.get('retry-after')).toBe('1')
     expect(endpoint.requests).toEqual([])
     const ready = await fetch(`${dispatcher.url}/readyz`)
@@ -105,7 +113,7 @@ describe('while the database is unavailable', () => {
 
     expect((await sendingAhead).body.outcome).toBe('accepted')
     const late = await sendingBehind
-    expect(late).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(late).toMatchObject(refusal(503, 'service_unavailable'))
     expect(await db.prisma.delivery.findUnique({ where: { id: behind } })).toBeNull()
     expect((await send(behind)).body.outcome).toBe('accepted')
     expect(endpoint.requests).toHaveLength(2)
@@ -116,7 +124,7 @@ describe('while the database is unavailable', () => {
     await postgres.kill()
     const path = sourcePath(organizationId, newId())
     const answer = await callDispatcher(dispatcher.url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url }))
-    expect(answer).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(answer).toMatchObject(refusal(503, 'service_unavailable'))
     expect(endpoint.requests).toEqual([])
     await postgres.restart()
     await waitUntil(async () => (await fetch(`${dispatcher.url}/readyz`)).status === 200)

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { freePort, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
-import { type Answer, callDispatcher, sourceIn } from './support/test-dispatcher.ts'
+import { type Answer, callDispatcher, refusal, sourceIn } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher({ slotWaitMs: 100 })
@@ -100,7 +100,7 @@ describe('limits', () => {
     await dispatcher.endpoint.waitForRequests(1)
     const id = newId()
     const beyond = await send(id, {}, narrow.url)
-    expect(beyond).toMatchObject({ status: 503, body: { error: { code: 'service_unavailable' } } })
+    expect(beyond).toMatchObject(refusal(503, 'service_unavailable'))
     expect(beyond.headers.get('retry-after')).toBe('1')
     expect(await dispatcher.isRecorded(id)).toBe(false)
     open()
@@ -155,7 +155,7 @@ describe('a suspended organization', () => {
     dispatcher.endpoint.requests.length = 0
     await suspend(true)
     const id = newId()
-    expect(await send(id)).toMatchObject({ status: 403, body: { error: { code: 'organization_suspended' } } })
+    expect(await send(id)).toMatchObject(refusal(403, 'organization_suspended'))
     expect(await dispatcher.isRecorded(id)).toBe(false)
     expect((await send(sent)).body.outcome).toBe('accepted')
     expect(dispatcher.endpoint.requests).toEqual([])

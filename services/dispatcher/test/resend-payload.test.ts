@@ -1,7 +1,13 @@
-import { beforeAll, describe, expect, test } from '@jest/globals'
-import { newId } from '@workflow-service/database'
+import { randomBytes } from 'node:crypto'
+import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
+import { claimDeliveries, inTransaction, newDeliveryId, newId } from '@workflow-service/database'
+import type { RunningService } from '@workflow-service/service-kit'
+import { freePort, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
-import { type Answer, PAYLOAD } from './support/test-dispatcher.ts'
+import type { OutboundResult } from '../src/outbound/outbound-result.ts'
+import { parseSubnets } from '../src/outbound/parse-subnets.ts'
+import { createSendRequest } from '../src/outbound/send-request.ts'
+import { type Answer, callDispatcher, PAYLOAD, refusal, sourceIn } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher()
@@ -162,5 +168,300 @@ describe('is refused before anything is sent or recorded', () => {
       ['source_id', 'missing'],
       ['payload', 'missing'],
     ])
+  })
+})
+
+let guardedId: string
+
+/** Inserts an approval as a person gives it; the payload is sent under its id. */
+async function approve(id: string, { status = 'approved', payload = PAYLOAD } = {}): Promise<void> {
+  const { organizationId } = dispatcher
+  const { pool } = dispatcher.db
+  const [workflowId, sessionId, runId] = [newId(), await dispatcher.createSession(1), newId()]
+  await pool.query(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active) VALUES ($1, $2, 'W', '', 'company_wide', 'w', true)`,
+    [workflowId, organizationId],
+  )
+  await pool.query(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+     VALUES ($1, $2, $3, $4, 1, 'api', '', 'r')`,
+    [runId, organizationId, workflowId, sessionId],
+  )
+  await pool.query(
+    `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, status, expires_at, decided_at)
+     VALUES ($1, $2, $3, $4, 'Orders', $5, $6, now(), CASE WHEN $6 <> 'waiting' THEN now() END)`,
+    [id, organizationId, runId, guardedId, JSON.stringify(payload), status],
+  )
+}
+
+const sendGuarded = (id: string) => dispatcher.send(id, { source_id: guardedId })
+const resendBy = (id: string, of: string, person: string | null) =>
+  dispatcher.call('PUT', `/internal/deliveries/${id}`, {
+    organization_id: dispatcher.organizationId,
+    resend_of: of,
+    sent_by: person,
+  })
+const moveTo = (path: string) =>
+  dispatcher.saveSource({ endpoint_url: `${dispatcher.endpoint.url}${path}`, approval: 'always' }, 'never', guardedId)
+const statusOf = async (id: string) =>
+  (await dispatcher.db.prisma.approval.findUniqueOrThrow({ where: { deliveryId: id } })).status
+
+async function addUser(role: 'owner' | 'admin' | 'member', isActive = true): Promise<string> {
+  const id = newId()
+  const email = `${id}@acme.test`
+  await dispatcher.db.pool.query(
+    `INSERT INTO users (id, organization_id, email, role, deactivated_at)
+     VALUES ($1, $2, $3, $4, CASE WHEN $5 THEN NULL ELSE now() END)`,
+    [id, dispatcher.organizationId, email, role, isActive],
+  )
+  return id
+}
+
+const REFUSED = refusal(409, 'approval_required')
+
+describe('a payload to a source that asks for approval', () => {
+  beforeEach(async () => {
+    guardedId = await dispatcher.saveSource({ approval: 'always' })
+    dispatcher.endpoint.requests.length = 0
+  })
+
+  test.each([
+    ['has no approval', null],
+    ['waits', { status: 'waiting' }],
+    ['was declined', { status: 'declined' }],
+    ['was approved with other values', { payload: { ...PAYLOAD, total: -1 } }],
+  ])('is refused and not recorded if it %s', async (_what, approval) => {
+    const id = newId()
+    if (approval) await approve(id, approval)
+    expect(await sendGuarded(id)).toMatchObject(REFUSED)
+    expect(dispatcher.endpoint.requests).toEqual([])
+    expect(await dispatcher.db.prisma.delivery.count({ where: { id } })).toBe(0)
+  })
+
+  test('is sent once under the id that was approved', async () => {
+    const id = newId()
+    await approve(id)
+    expect(await sendGuarded(id)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
+    expect(await sendGuarded(id)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
+    expect(await sendGuarded(newId())).toMatchObject(REFUSED)
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
+  test('is sent again only by a person who may approve it, or the operator', async () => {
+    const id = newId()
+    await approve(id)
+    await sendGuarded(id)
+    dispatcher.endpoint.requests.length = 0
+    for (const refused of [await addUser('member'), await addUser('admin', false), newId()]) {
+      const resent = newId()
+      expect(await resendBy(resent, id, refused)).toMatchObject(REFUSED)
+      expect(await dispatcher.isRecorded(resent)).toBe(false)
+    }
+    expect(dispatcher.endpoint.requests).toEqual([])
+    for (const allowed of [await addUser('admin'), await addUser('owner'), null]) {
+      expect(await resendBy(newId(), id, allowed)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
+    }
+    await dispatcher.saveSource({ approval: 'none' }, 'never', guardedId)
+    expect(await resendBy(newId(), id, await addUser('member'))).toMatchObject({ status: 200 })
+    expect(dispatcher.endpoint.requests).toHaveLength(4)
+  })
+
+  test('keeps its id until it is sent: nothing can be sent again under it', async () => {
+    const [earlier, id] = [newId(), newId()]
+    await approve(earlier)
+    await sendGuarded(earlier)
+    await approve(id, { status: 'waiting' })
+    const conflict = refusal(409, 'idempotency_conflict')
+    // The second is one that a run has planned, and that asks for no approval.
+    for (const taken of [id, newDeliveryId()]) expect(await resendBy(taken, earlier, null)).toMatchObject(conflict)
+    await dispatcher.db.pool.query(
+      `UPDATE approvals SET status = 'approved', decided_at = now() WHERE delivery_id = $1`,
+      [id],
+    )
+    expect(await sendGuarded(id)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
+  })
+
+  test('is not sent to another URL than was approved: an edit of the URL ends the approval, another edit does not', async () => {
+    const [sent, waiting, approved] = [newId(), newId(), newId()]
+    await approve(sent)
+    await sendGuarded(sent)
+    await approve(waiting, { status: 'waiting' })
+    await approve(approved)
+    await dispatcher.saveSource({ description: 'Other words.', approval: 'always' }, 'never', guardedId)
+    expect([await statusOf(waiting), await statusOf(approved)]).toEqual(['waiting', 'approved'])
+    await moveTo('/elsewhere')
+    expect(await sendGuarded(approved)).toMatchObject(REFUSED)
+    expect([await statusOf(sent), await statusOf(waiting), await statusOf(approved)]).toEqual([
+      'approved',
+      'declined',
+      'declined',
+    ])
+    expect(dispatcher.endpoint.requests.map(({ path }) => path)).toEqual(['/'])
+  })
+
+  test('stays approved when an edit of the URL comes while it is being claimed: it is sent to the approved URL', async () => {
+    const id = newId()
+    await approve(id)
+    const { db, organizationId } = dispatcher
+    const request = {
+      id,
+      organizationId,
+      sourceId: guardedId,
+      requestBody: JSON.stringify(PAYLOAD),
+      runId: null,
+      requestId: 'r',
+    }
+    const edit = await inTransaction(db, async (client) => {
+      const [claim] = await claimDeliveries({ pool: client }, [{ ...request, lease: null, resend: null }])
+      expect(claim).toMatchObject({ kind: 'claimed', target: { endpointUrl: dispatcher.endpoint.url } })
+      const saved = moveTo('/elsewhere')
+      await waitUntil(async () => {
+        const { rows } = await db.pool.query(
+          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        )
+        return rows.length > 0
+      })
+      return { saved }
+    })
+    await edit.saved
+    expect(await statusOf(id)).toBe('approved')
+  })
+
+  test('needs another first approval after a save with another URL, not with another description', async () => {
+    await dispatcher.saveSource({ approval: 'first' }, 'never', guardedId)
+    const id = newId()
+    await approve(id)
+    await sendGuarded(id)
+    await dispatcher.saveSource({ description: 'Other words.' }, 'never', guardedId)
+    expect(await sendGuarded(newId())).toMatchObject({ status: 200 })
+    await dispatcher.saveSource({ endpoint_url: `${dispatcher.endpoint.url}/other` }, 'never', guardedId)
+    expect(await sendGuarded(newId())).toMatchObject(REFUSED)
+  })
+})
+
+const sendAt = (id: string, url?: string, change: Record<string, unknown> = {}): Promise<Answer> =>
+  dispatcher.send(id, { source_id: sourceId, ...change }, url)
+
+const unavailable = expect.objectContaining({
+  status: 503,
+  body: { error: expect.objectContaining({ code: 'service_unavailable' }) },
+})
+
+describe('a connection that the service cannot open', () => {
+  const shortage: OutboundResult = { kind: 'unavailable', detail: 'the service has no files left', durationMs: 1 }
+  const realRequest = createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8') })
+  const sendRequest = jest.fn(realRequest)
+  let short: RunningService
+
+  beforeAll(async () => {
+    short = await dispatcher.startAnother({ sendRequest })
+  })
+  beforeEach(() => void sendRequest.mockClear())
+
+  test('is 503 without a trace, and the same id is sent later, by any dispatcher', async () => {
+    sendRequest.mockResolvedValueOnce(shortage)
+    const id = newId()
+    const answer = await sendAt(id, short.url)
+    expect(answer).toEqual(unavailable)
+    expect(answer.body.error.message).toBe(
+      'The service has no files left. Nothing was sent. Repeat the call with the same id.',
+    )
+    expect(await dispatcher.isRecorded(id)).toBe(false)
+    expect((await sendAt(id)).body.outcome).toBe('accepted')
+    expect((await sendAt(id, short.url)).body.outcome).toBe('accepted')
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
+  test('is 503 also while the egress proxy is down', async () => {
+    const proxy = { host: '127.0.0.1', port: await freePort(), authorization: null }
+    sendRequest.mockImplementationOnce(
+      createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8'), egressProxy: proxy }),
+    )
+    const id = newId()
+    expect(await sendAt(id, short.url)).toEqual(unavailable)
+    expect(await dispatcher.isRecorded(id)).toBe(false)
+    expect((await sendAt(id, short.url)).body.outcome).toBe('accepted')
+  })
+
+  test('lets a call that waited for the outcome ask again, and not end as a conflict', async () => {
+    const { promise, resolve } = Promise.withResolvers<OutboundResult>()
+    sendRequest.mockReturnValueOnce(promise)
+    const id = newId()
+    const first = sendAt(id, short.url)
+    while (sendRequest.mock.calls.length === 0) await new Promise(setImmediate)
+    const second = sendAt(id)
+    resolve(shortage)
+    expect(await first).toEqual(unavailable)
+    const { status, body } = await second
+    // The second call may have arrived after the claim was removed.
+    expect(status === 503 || body.outcome === 'accepted').toBe(true)
+    expect((await sendAt(id)).body.outcome).toBe('accepted')
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
+  test('that became unknown meanwhile is recorded as refused, because it was not sent', async () => {
+    const { promise, resolve } = Promise.withResolvers<OutboundResult>()
+    sendRequest.mockReturnValueOnce(promise)
+    const id = newId()
+    const call = sendAt(id, short.url)
+    while (!(await dispatcher.isRecorded(id))) await new Promise(setImmediate)
+    const change = { outcome: 'unknown', finishedAt: new Date() }
+    await dispatcher.db.prisma.delivery.update({ where: { id }, data: change })
+    resolve(shortage)
+    expect((await call).body).toMatchObject({ outcome: 'refused', reason: expect.stringMatching(/Nothing was sent/) })
+    expect((await sendAt(id)).body.outcome).toBe('refused')
+  })
+
+  test('is 503 for a save, and not a failed verification', async () => {
+    sendRequest.mockResolvedValueOnce(shortage)
+    const id = newId()
+    const answer = await callDispatcher(short.url, 'PUT', dispatcher.sourcePath(id), sourceIn({}))
+    expect(answer).toEqual(unavailable)
+    expect((await dispatcher.call('GET', `${dispatcher.sourcePath(id)}/deliveries`)).status).toBe(404)
+  })
+})
+
+describe('a rotation of SECRETS_KEY', () => {
+  const [oldKey, newKey] = [randomBytes(32).toString('base64'), randomBytes(32).toString('base64')]
+
+  test('one dispatcher after another loses no payload: a key that is not known yet is 503', async () => {
+    const behind = await dispatcher.startAnother({}, { secretsKeys: [oldKey] })
+    const ahead = await dispatcher.startAnother({}, { secretsKeys: [newKey, oldKey] })
+    const id = newId()
+    const path = dispatcher.sourcePath(id)
+    const body = sourceIn({ endpoint_url: dispatcher.endpoint.url, signing_secret: 'sealed with the new key' })
+    expect((await callDispatcher(ahead.url, 'PUT', path, body)).status).toBe(201)
+    dispatcher.endpoint.requests.length = 0
+
+    const deliveryId = newId()
+    expect(await sendAt(deliveryId, behind.url, { source_id: id })).toEqual(unavailable)
+    expect(await dispatcher.isRecorded(deliveryId)).toBe(false)
+    const { signing_secret: _, ...withoutSecret } = body
+    expect(await callDispatcher(behind.url, 'PUT', path, withoutSecret)).toEqual(unavailable)
+    expect(await callDispatcher(behind.url, 'POST', `${path}/test`)).toEqual(unavailable)
+    expect(dispatcher.endpoint.requests).toEqual([])
+
+    const updated = await dispatcher.startAnother({}, { secretsKeys: [oldKey, newKey] })
+    expect((await sendAt(deliveryId, updated.url, { source_id: id })).body.outcome).toBe('accepted')
+    expect((await sendAt(deliveryId, behind.url, { source_id: id })).body.outcome).toBe('accepted')
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+})
+
+describe('a dispatcher that was delayed for longer than 8 s after its claim', () => {
+  afterEach(() => void jest.restoreAllMocks())
+
+  test('does not send, answers 503, and the id can be sent later', async () => {
+    const delayed = await dispatcher.startAnother()
+    const id = newId()
+    let calls = 0
+    const now = performance.now.bind(performance)
+    // The claim is the first that reads the clock after the call for a slot.
+    jest.spyOn(performance, 'now').mockImplementation(() => now() + calls++ * 10_000)
+    const answer = await sendAt(id, delayed.url)
+    jest.restoreAllMocks()
+    expect(answer).toEqual(unavailable)
+    expect(dispatcher.endpoint.requests).toEqual([])
+    expect((await sendAt(id, delayed.url)).body.outcome).toBe('accepted')
   })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
-import { newId } from '@workflow-service/database'
-import { startCustomerEndpoint } from '@workflow-service/testkit'
+import { newId, readRejectedAnswers } from '@workflow-service/database'
+import { createCertificate, freePort, startCustomerEndpoint, startRawEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
-import { type Answer, sourceIn, sourcePath } from './support/test-dispatcher.ts'
+import { type Answer, callDispatcher, invalidField, refusal, sourceIn, sourcePath } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher()
@@ -144,7 +144,7 @@ describe('404', () => {
   test('for an unknown organization', async () => {
     const path = sourcePath(newId(), newId())
     const answer = await dispatcher.call('PUT', path, sourceIn({ endpoint_url: dispatcher.endpoint.url }))
-    expect(answer).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
+    expect(answer).toMatchObject(refusal(404, 'not_found'))
     expect(dispatcher.endpoint.requests).toHaveLength(0)
   })
 })
@@ -159,10 +159,9 @@ describe('a new address without a secret', () => {
       const other = await startCustomerEndpoint()
       const id = newId()
       await saveMoving(id, { signing_secret: 'for the first address' })
-      expect(await saveMoving(id, { endpoint_url: other.url }, query)).toMatchObject({
-        status: 422,
-        body: { error: { code: 'validation_error', details: [{ field: 'signing_secret', code: 'missing' }] } },
-      })
+      expect(await saveMoving(id, { endpoint_url: other.url }, query)).toMatchObject(
+        invalidField('signing_secret', 'missing'),
+      )
       expect(other.requests).toEqual([])
       expect((await saveMoving(id, { endpoint_url: other.url, signing_secret: 'for the second' })).status).toBe(200)
       expect((await saveMoving(id, { signing_secret: null })).status).toBe(200)
@@ -228,7 +227,7 @@ describe('verify=if_changed', () => {
     expect((await dispatcher.save(id, change, '?verify=if_changed')).body).toEqual(changed.body)
     expect(dispatcher.endpoint.requests).toHaveLength(1)
     const verified = await dispatcher.save(id, { ...source, approval: 'none' })
-    expect(verified).toMatchObject({ status: 422, body: { error: { code: 'verification_failed' } } })
+    expect(verified).toMatchObject(refusal(422, 'verification_failed'))
   })
 
   test('verifies a source that was never verified', async () => {
@@ -261,9 +260,273 @@ describe('verify=never', () => {
   })
 
   test('any other mode is refused', async () => {
-    expect(await dispatcher.save(newId(), {}, '?verify=maybe')).toMatchObject({
-      status: 422,
-      body: { error: { details: [{ field: 'verify', code: 'enum' }] } },
+    expect(await dispatcher.save(newId(), {}, '?verify=maybe')).toMatchObject(invalidField('verify', 'enum'))
+  })
+})
+
+/** Whether the endpoint answers the first request of the test. */
+const isFirst = (): boolean => dispatcher.endpoint.requests.length === 1
+
+/** Saves a stored and a new source, expects that both fail to verify and change nothing, and returns the error. */
+async function verificationError(change: Record<string, unknown>): Promise<Record<string, unknown>> {
+  const id = newId()
+  const before = (await dispatcher.save(id, { name: `Before ${id}` })).body
+  const answer = await dispatcher.save(id, { name: `After ${id}`, ...change })
+  expect(answer).toMatchObject(refusal(422, 'verification_failed'))
+  expect((await dispatcher.readSource(id)).body).toEqual(before)
+  const fresh = newId()
+  expect((await dispatcher.save(fresh, change)).body.error).toMatchObject({ reason: answer.body.error.reason })
+  expect((await dispatcher.readSource(fresh)).status).toBe(404)
+  const [entry] = await dispatcher.readLog(fresh)
+  expect(entry).toMatchObject({ kind: 'verification', source_id: fresh })
+  return { ...answer.body.error, logged: entry?.outcome }
+}
+
+describe('422 verification_failed', () => {
+  test.each([400, 401, 410, 503])('status %i', async (status) => {
+    dispatcher.endpoint.answerWith(() => ({ status: isFirst() ? 204 : status }))
+    expect(await verificationError({})).toMatchObject({
+      reason: 'status',
+      status,
+      message: expect.stringContaining(String(status)),
+      logged: 'rejected',
     })
+    expect(dispatcher.endpoint.requests).toHaveLength(3)
+  })
+
+  test('a redirect is not followed; the error has its location', async () => {
+    dispatcher.endpoint.answerWith(() => (isFirst() ? {} : { redirect: 'https://elsewhere.example/x', status: 308 }))
+    expect(await verificationError({})).toMatchObject({
+      reason: 'redirect',
+      status: 308,
+      location: 'https://elsewhere.example/x',
+      logged: 'rejected',
+    })
+  })
+
+  test('an unused port', async () => {
+    const port = await freePort()
+    expect(await verificationError({ endpoint_url: `http://127.0.0.1:${port}/` })).toMatchObject({
+      reason: 'unreachable',
+      kind: 'connection_refused',
+      logged: 'unreachable',
+    })
+  })
+
+  test('a connection that is reset', async () => {
+    dispatcher.endpoint.answerWith(() => (isFirst() ? {} : 'reset'))
+    expect(await verificationError({})).toMatchObject({ reason: 'unreachable', kind: 'connection_reset' })
+  })
+
+  test('a certificate that is not trusted; the error says why', async () => {
+    const tls = await createCertificate({ names: ['127.0.0.1'] })
+    const secure = await startCustomerEndpoint({ tls })
+    expect(await verificationError({ endpoint_url: secure.url })).toMatchObject({
+      reason: 'unreachable',
+      kind: 'tls',
+      tls_fault: 'self_signed',
+    })
+    expect(secure.requests).toHaveLength(0)
+    await secure.close()
+  })
+
+  test('a secret that the endpoint repeats in its answer appears neither in the error nor in the log', async () => {
+    const secret = 'echoed-secret with space'
+    const echo = await startRawEndpoint((socket) => {
+      const location = `https://x.example/?s=${encodeURIComponent(secret)}&t=${secret.replaceAll(' ', '%20')}`
+      socket.end(`HTTP/1.1 302 Found\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`)
+    })
+    const id = newId()
+    const answer = await dispatcher.save(id, { endpoint_url: echo.url, signing_secret: secret })
+    expect(answer).toMatchObject({ status: 422, body: { error: { location: expect.stringContaining('[hidden]') } } })
+    expect(JSON.stringify([answer.body, await dispatcher.readLog(id)])).not.toMatch(/echoed-secret/)
+    await echo.close()
+  })
+
+  test('a rejection shows what the endpoint answered, without the secret', async () => {
+    dispatcher.endpoint.answerWith(({ json }) => ({ status: 400, body: `not valid:\n${JSON.stringify(json)}` }))
+    const saved = await dispatcher.save(newId(), { signing_secret: 'echoed-secret' })
+    const { error } = saved.body
+    expect(error).toMatchObject({
+      reason: 'status',
+      rejected_answer: expect.stringMatching(/^not valid:\n\{.*\[hidden\]/),
+    })
+    expect(JSON.stringify(error)).not.toContain('echoed-secret')
+    const kept = await readRejectedAnswers(dispatcher.db, dispatcher.organizationId, [String(error.delivery_id)])
+    expect([...kept.values()]).toEqual([error.rejected_answer])
+    // Too short to be recognized in a text.
+    const short = await dispatcher.save(newId(), { signing_secret: 'short' })
+    expect(short.body.error.reason).toBe('status')
+    expect(JSON.stringify(short.body)).not.toMatch(/short|rejected_answer/)
+  })
+
+  test('a time-out', async () => {
+    // The deadline itself is tested in test/outbound.
+    const late = await dispatcher.startAnother({
+      sendRequest: async ({ deadlineMs }) => ({
+        kind: 'timed_out',
+        phase: 'answer',
+        wasSent: true,
+        detail: 'the endpoint took too long to answer',
+        durationMs: deadlineMs,
+      }),
+    })
+    const id = newId()
+    const answer = await callDispatcher(late.url, 'PUT', dispatcher.sourcePath(id), sourceIn({}))
+    expect(answer).toMatchObject({
+      status: 422,
+      body: { error: { code: 'verification_failed', reason: 'timed_out', kind: 'answer' } },
+    })
+    expect(await dispatcher.readLog(id)).toEqual([
+      expect.objectContaining({ outcome: 'timed_out', duration_ms: 10_000 }),
+    ])
+  })
+
+  test('a name that resolves to a private address; only the log of the service has the address', async () => {
+    const rebound = await dispatcher.startAnother({
+      sendRequest: async () => ({
+        kind: 'refused',
+        code: 'url_not_public',
+        address: null,
+        detail: 'the address of hooks.example.com is not publicly reachable',
+        internalDetail: 'hooks.example.com: 10.1.2.3 is not a public address',
+        durationMs: 1,
+      }),
+    })
+    const id = newId()
+    const answer = await callDispatcher(rebound.url, 'PUT', dispatcher.sourcePath(id), sourceIn({}))
+    expect(answer).toMatchObject({
+      status: 422,
+      body: { error: { code: 'verification_failed', reason: 'url_not_public' } },
+    })
+    expect(answer.body.error).not.toHaveProperty('address')
+    expect(JSON.stringify([answer.body, await dispatcher.readLog(id)])).not.toContain('10.1.2.3')
+    expect(JSON.stringify(dispatcher.logLines)).toContain('10.1.2.3')
+  })
+})
+
+/** Returns field and code of each error of a save that is refused before a request is sent. */
+async function validationErrors(change: Record<string, unknown>): Promise<[string, string][]> {
+  const answer = await dispatcher.save(newId(), change)
+  expect(answer).toMatchObject(refusal(422, 'validation_error'))
+  expect(dispatcher.endpoint.requests).toHaveLength(0)
+  return answer.body.error.details.map(({ field, code }) => [field, code])
+}
+
+describe('422 validation_error', () => {
+  test.each([
+    ['another scheme', 'ftp://hooks.example.com/', 'url_scheme'],
+    ['2,001 characters', `https://hooks.example.com/${'a'.repeat(1_975)}`, 'string_too_long'],
+    ['no characters', '', 'string_too_short'],
+    ['a private address', 'http://10.0.0.1/', 'url_not_public'],
+  ])('refuses an endpoint URL with %s', async (_what, url, code) => {
+    expect(await validationErrors({ endpoint_url: url })).toEqual([['endpoint_url', code]])
+  })
+
+  test('refuses localhost and loopback by default', async () => {
+    const strict = await dispatcher.startAnother({}, { allowedSubnets: { cidrs: [], contains: () => false } })
+    for (const host of ['localhost', '127.0.0.1', '[::1]', '0x7f.1']) {
+      const source = sourceIn({ endpoint_url: `http://${host}:${dispatcher.endpoint.port}/` })
+      const answer = await callDispatcher(strict.url, 'PUT', dispatcher.sourcePath(newId()), source)
+      expect(answer).toMatchObject({
+        status: 422,
+        body: {
+          error: {
+            message: expect.stringMatching(/^endpoint_url: The endpoint must be publicly reachable: /),
+            details: [{ field: 'endpoint_url', code: 'url_not_public' }],
+          },
+        },
+      })
+    }
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
+  })
+
+  test('refuses an X-Actor that is not valid, before anything is sent', async () => {
+    const path = dispatcher.sourcePath(newId())
+    const source = sourceIn({ endpoint_url: dispatcher.endpoint.url })
+    const answer = await dispatcher.call('PUT', path, source, { 'x-actor': '{"name":"Ada"}' })
+    expect(answer).toMatchObject({ status: 422, body: { error: { details: [{ field: 'X-Actor' }] } } })
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
+  })
+
+  test.each([
+    ['a list', [1]],
+    ['null', null],
+  ])('refuses %s as the example', async (_what, example) => {
+    expect(await validationErrors({ example_request_body: example })).toEqual([['example_request_body', 'dict_type']])
+  })
+
+  test('refuses the type of a verification request in the example', async () => {
+    const example = { type: 'service.webhook.verification', id: 1 }
+    expect(await validationErrors({ example_request_body: example })).toEqual([
+      ['example_request_body.type', 'reserved_value'],
+    ])
+  })
+
+  test('accepts that type deeper in the example', async () => {
+    const example = { event: { type: 'service.webhook.verification' } }
+    expect((await dispatcher.save(newId(), { example_request_body: example })).status).toBe(201)
+  })
+
+  test.each([
+    ['is larger than 64 KiB', { text: 'x'.repeat(64 * 1024) }, 'too_large'],
+    ['has a list of more than 100 items', { lines: Array.from({ length: 101 }, () => 1) }, 'too_long'],
+    [
+      'has more than 500 fields',
+      Object.fromEntries(Array.from({ length: 501 }, (_, index) => [`field_${index}`, 1])),
+      'too_many_fields',
+    ],
+  ])('refuses an example that %s', async (_what, example, code) => {
+    expect(await validationErrors({ example_request_body: example })).toEqual([['example_request_body', code]])
+  })
+
+  test('refuses an example that nests too deep, even 100,000 levels', async () => {
+    for (const levels of [40, 100_000]) {
+      const text = JSON.stringify(sourceIn({ endpoint_url: dispatcher.endpoint.url, example_request_body: {} }))
+      const body = text.replace(
+        '"example_request_body":{}',
+        `"example_request_body":{"a":${'['.repeat(levels)}${']'.repeat(levels)}}`,
+      )
+      const answer = await dispatcher.call('PUT', dispatcher.sourcePath(newId()), body)
+      expect(answer).toMatchObject(invalidField('example_request_body', 'too_deep'))
+    }
+  })
+
+  test.each(['12345678901234567890', '1e-400', '0.12345678901234567890'])(
+    'refuses the number %s, which JavaScript cannot represent exactly',
+    async (number) => {
+      const text = JSON.stringify(sourceIn({ endpoint_url: dispatcher.endpoint.url, example_request_body: { n: 0 } }))
+      const answer = await dispatcher.call(
+        'PUT',
+        dispatcher.sourcePath(newId()),
+        text.replace('"n":0', `"n":${number}`),
+      )
+      expect(answer).toMatchObject(invalidField('example_request_body', 'inexact_number'))
+    },
+  )
+
+  test('reports every invalid field at once, in the order of the schema', async () => {
+    expect(
+      await validationErrors({
+        name: '   ',
+        description: 5,
+        endpoint_url: 'nonsense',
+        signing_secret: '',
+        example_request_body: [],
+        extra: 1,
+      }),
+    ).toEqual([
+      ['name', 'string_too_short'],
+      ['description', 'string_type'],
+      ['endpoint_url', 'url_parsing'],
+      ['signing_secret', 'string_too_short'],
+      ['example_request_body', 'dict_type'],
+      ['extra', 'extra_forbidden'],
+    ])
+  })
+
+  test('does not repeat the secret', async () => {
+    const answer = await dispatcher.save(newId(), { signing_secret: 'do-not-repeat-me', endpoint_url: 'nonsense' })
+    expect(JSON.stringify(answer.body)).not.toContain('do-not-repeat-me')
   })
 })

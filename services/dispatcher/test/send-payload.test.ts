@@ -1,8 +1,18 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { compile, DeliveryOut, InternalErrorResponse, WebhookSourceOut } from '@workflow-service/contract'
 import { newId, readRejectedAnswers } from '@workflow-service/database'
 import { freePort, startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
-import { type Answer, callDispatcher, PAYLOAD } from './support/test-dispatcher.ts'
+import * as fc from 'fast-check'
+import {
+  type Answer,
+  callDispatcher,
+  invalidField,
+  PAYLOAD,
+  refusal,
+  sourceIn,
+  sourcePath,
+} from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const SECRET = 'the signing secret of this test'
@@ -257,7 +267,7 @@ describe('404', () => {
     dispatcher.endpoint.requests.length = 0
     for (const change of [{ source_id: newId() }, { source_id: deleted }, { organization_id: newId() }]) {
       const id = newId()
-      expect(await send(id, change)).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
+      expect(await send(id, change)).toMatchObject(refusal(404, 'not_found'))
       expect(await dispatcher.isRecorded(id)).toBe(false)
     }
     expect(dispatcher.endpoint.requests).toEqual([])
@@ -281,10 +291,7 @@ describe('422', () => {
     ['an epoch that is too large', { lease: { session_id: newId(), epoch: 1e20 } }, 'lease.epoch', 'less_than_equal'],
     ['an unknown field', { extra: 1 }, 'extra', 'extra_forbidden'],
   ])('refuses %s', async (_what, change, field, code) => {
-    expect(await send(newId(), change)).toMatchObject({
-      status: 422,
-      body: { error: { code: 'validation_error', details: [{ field, code }] } },
-    })
+    expect(await send(newId(), change)).toMatchObject(invalidField(field, code))
   })
 
   test('refuses a payload that nests too deep, even 100,000 levels', async () => {
@@ -294,10 +301,7 @@ describe('422', () => {
         `"total":${'['.repeat(levels)}${']'.repeat(levels)}`,
       )
       const answer = await dispatcher.call('PUT', `/internal/deliveries/${newId()}`, body)
-      expect(answer).toMatchObject({
-        status: 422,
-        body: { error: { details: [{ field: 'payload', code: 'too_deep' }] } },
-      })
+      expect(answer).toMatchObject(invalidField('payload', 'too_deep'))
     }
   })
 })
@@ -315,4 +319,254 @@ describe('the signing secret', () => {
     expect(dispatcher.endpoint.requests).toEqual([])
     await waitUntil(() => dispatcher.logLines.some(({ level }) => level === 'error'))
   })
+})
+
+/** Records a delivery in flight, as another dispatcher would. */
+async function recordInFlight(ageMs: number): Promise<string> {
+  const id = newId()
+  await dispatcher.db.prisma.delivery.create({
+    data: {
+      id,
+      organizationId: dispatcher.organizationId,
+      sourceId,
+      kind: 'payload',
+      outcome: 'in_flight',
+      requestBody: PAYLOAD,
+      createdAt: new Date(Date.now() - ageMs),
+    },
+  })
+  return id
+}
+
+describe('at most once', () => {
+  test('a repeated call answers the recorded delivery and sends nothing', async () => {
+    dispatcher.endpoint.answerWith(() => ({ status: 499 + dispatcher.endpoint.requests.length }))
+    const id = newId()
+    const first = await send(id)
+    expect(first.body).toMatchObject({ outcome: 'rejected', status: 500 })
+    for (let call = 0; call < 3; call += 1) expect(await send(id)).toMatchObject({ status: 200, body: first.body })
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
+  test('a repeated -0 is the same payload, because JSON.stringify makes it 0', async () => {
+    const id = newId()
+    const body = JSON.stringify(deliveryBody({ payload: { order_id: 'x', total: 0 } })).replace(
+      '"total":0',
+      '"total":-0',
+    )
+    for (let call = 0; call < 2; call += 1) {
+      expect((await dispatcher.call('PUT', `/internal/deliveries/${id}`, body)).body.outcome).toBe('accepted')
+    }
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
+  test('of many concurrent calls at two dispatchers one sends, and all get the same answer', async () => {
+    const other = await dispatcher.startAnother()
+    const id = newId()
+    dispatcher.endpoint.answerWith({ body: 'once', delayMs: 200 })
+    const calls = Array.from({ length: 20 }, (_, index) => send(id, {}, index % 2 === 0 ? dispatcher.url : other.url))
+    const answers = await Promise.all(calls)
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+    for (const answer of answers)
+      expect(answer).toMatchObject({ status: 200, body: { outcome: 'accepted', answer: 'once' } })
+  })
+
+  test('the outcome is recorded if the caller disconnects', async () => {
+    const id = newId()
+    const caller = new AbortController()
+    dispatcher.endpoint.answerWith(async () => {
+      caller.abort()
+      return { status: 200, body: 'arrived' }
+    })
+    const call = fetch(`${dispatcher.url}/internal/deliveries/${id}`, {
+      method: 'PUT',
+      headers: {
+        authorization: `Bearer ${dispatcher.config.internalApiTokens[0]}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify(deliveryBody()),
+      signal: caller.signal,
+    })
+    await expect(call).rejects.toThrow('aborted')
+    expect((await send(id)).body).toMatchObject({ outcome: 'accepted', answer: 'arrived' })
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
+  describe('of a delivery that another dispatcher recorded', () => {
+    test('the outcome becomes unknown past the deadline of 40 s, and nothing is sent', async () => {
+      const id = await recordInFlight(41_000)
+      const answer = await send(id)
+      expect(answer.body).toMatchObject({
+        outcome: 'unknown',
+        status: null,
+        reason: expect.stringContaining('interrupted'),
+      })
+      expect((await send(id)).body).toEqual(answer.body)
+      expect(dispatcher.endpoint.requests).toEqual([])
+    })
+
+    test('a call waits for the outcome until the deadline', async () => {
+      const waiting = await dispatcher.startAnother({ deliveryDeadlineMs: 1_000 })
+      const startedMs = performance.now()
+      expect((await send(await recordInFlight(0), {}, waiting.url)).body.outcome).toBe('unknown')
+      expect(performance.now() - startedMs).toBeGreaterThan(900)
+    })
+
+    test('a call gets the outcome that is recorded while it waits', async () => {
+      const id = await recordInFlight(0)
+      const call = send(id)
+      const data = { outcome: 'accepted', status: 200, finishedAt: new Date() }
+      await dispatcher.db.prisma.delivery.update({ where: { id }, data })
+      expect((await call).body).toMatchObject({ outcome: 'accepted', status: 200 })
+      expect(dispatcher.endpoint.requests).toEqual([])
+    })
+  })
+})
+
+describe('409 idempotency_conflict', () => {
+  test.each([
+    ['another payload', () => ({ payload: { order_id: 'C-3', total: 12 } })],
+    ['another source', async () => ({ source_id: await dispatcher.saveSource() })],
+  ])('the id was used for %s', async (_what, change) => {
+    const id = newId()
+    await send(id)
+    const different = await change()
+    dispatcher.endpoint.requests.length = 0
+    expect(await send(id, different)).toMatchObject(refusal(409, 'idempotency_conflict'))
+    expect(dispatcher.endpoint.requests).toEqual([])
+  })
+
+  test('the id was used by another organization, about which nothing is revealed', async () => {
+    const id = newId()
+    await send(id)
+    const other = await dispatcher.createOrganization()
+    const otherSource = newId()
+    const path = `${sourcePath(other, otherSource)}?verify=never`
+    await dispatcher.call('PUT', path, {
+      name: 'Other',
+      description: '',
+      endpoint_url: dispatcher.endpoint.url,
+      example_request_body: PAYLOAD,
+    })
+    dispatcher.endpoint.requests.length = 0
+    const answer = await send(id, { organization_id: other, source_id: otherSource })
+    expect(answer).toMatchObject(refusal(409, 'idempotency_conflict'))
+    expect(JSON.stringify(answer.body)).not.toContain(sourceId)
+    expect(dispatcher.endpoint.requests).toEqual([])
+  })
+
+  test('the id belongs to a verification request', async () => {
+    const log = await dispatcher.call('GET', `${dispatcher.sourcePath(sourceId)}/deliveries?kind=verification`)
+    expect((await send(log.body.data[0]?.id ?? '')).body.error.code).toBe('idempotency_conflict')
+  })
+})
+
+describe('409 lease_lost', () => {
+  test.each([2, 4])("epoch %i is not the session's 3: nothing is sent and nothing recorded", async (epoch) => {
+    const id = newId()
+    const lease = { session_id: await dispatcher.createSession(3), epoch }
+    expect(await send(id, { lease })).toMatchObject(refusal(409, 'lease_lost'))
+    expect(dispatcher.endpoint.requests).toEqual([])
+    expect(await dispatcher.isRecorded(id)).toBe(false)
+  })
+
+  test('for an unknown session and one of another organization', async () => {
+    const other = await dispatcher.createOrganization()
+    for (const sessionId of [newId(), await dispatcher.createSession(1, other)]) {
+      expect((await send(newId(), { lease: { session_id: sessionId, epoch: 1 } })).body.error.code).toBe('lease_lost')
+    }
+    expect(dispatcher.endpoint.requests).toEqual([])
+  })
+
+  test('the next lease gets the delivery that the previous one sent', async () => {
+    const id = newId()
+    const sessionId = await dispatcher.createSession(1)
+    const first = await send(id, { lease: { session_id: sessionId, epoch: 1 } })
+    await dispatcher.db.prisma.session.update({ where: { id: sessionId }, data: { leaseEpoch: 2 } })
+    expect((await send(id, { lease: { session_id: sessionId, epoch: 2 } })).body).toEqual(first.body)
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+})
+
+const isSource = compile(WebhookSourceOut)
+const isDelivery = compile(DeliveryOut)
+const isError = compile(InternalErrorResponse)
+
+/** Text of every kind: NUL, lone surrogates, control characters, names with a meaning in JavaScript. */
+const text = fc.oneof(
+  fc.string({ unit: 'binary' }),
+  fc.string({ unit: 'grapheme' }),
+  fc.constantFrom(
+    '__proto__',
+    'constructor',
+    'toString',
+    'a\u0000b',
+    '\ud800',
+    '',
+    'type',
+    'service.webhook.verification',
+  ),
+)
+const json = fc.letrec((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 4 },
+    text,
+    fc.double(),
+    fc.integer(),
+    fc.boolean(),
+    fc.constant(null),
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.dictionary(text, tie('value'), { maxKeys: 4 }),
+  ),
+})).value
+const object = fc.dictionary(text, json, { maxKeys: 5 })
+
+const hasValidBody = (answer: Answer, isSuccess: (body: unknown) => boolean): boolean =>
+  answer.status < 400 ? isSuccess(answer.body) : isError(answer.body)
+
+describe('arbitrary input', () => {
+  test('to a save is saved or refused with an error of the contract, never with a 500', async () => {
+    const field = fc.option(json, { nil: undefined })
+    const source = fc.record({
+      name: fc.oneof(text, field),
+      description: fc.oneof(text, field),
+      endpoint_url: fc.oneof(fc.constant('http://127.0.0.1:9/'), fc.webUrl(), text, field),
+      signing_secret: fc.oneof(text, field),
+      example_request_body: fc.oneof(object, field),
+    })
+    await fc.assert(
+      fc.asyncProperty(source, async (body) => {
+        const answer = await dispatcher.call('PUT', `${dispatcher.sourcePath(newId())}?verify=never`, body)
+        expect([201, 409, 422]).toContain(answer.status)
+        expect(hasValidBody(answer, isSource)).toBe(true)
+      }),
+      { seed: 1, numRuns: 100 },
+    )
+  }, 60_000)
+
+  test('as example and payload has a recorded outcome, and the endpoint receives exactly the payload', async () => {
+    await fc.assert(
+      fc.asyncProperty(object, fc.oneof(object, fc.constant(undefined)), async (example, other) => {
+        const used = newId()
+        const saved = await dispatcher.call(
+          'PUT',
+          `${dispatcher.sourcePath(used)}?verify=never`,
+          sourceIn({ endpoint_url: dispatcher.endpoint.url, example_request_body: example }),
+        )
+        fc.pre(saved.status === 201)
+        dispatcher.endpoint.requests.length = 0
+        const payload: unknown = JSON.parse(JSON.stringify(other ?? example))
+        const answer = await dispatcher.send(newId(), { source_id: used, payload })
+        expect(answer.status).toBe(200)
+        expect(isDelivery(answer.body)).toBe(true)
+        expect(['accepted', 'invalid']).toContain(answer.body.outcome)
+        expect(dispatcher.endpoint.requests.map((request) => request.json)).toEqual(
+          answer.body.outcome === 'accepted' ? [payload] : [],
+        )
+        const log = await dispatcher.call('GET', `${dispatcher.sourcePath(used)}/deliveries`)
+        expect(log.body.data).toEqual([answer.body])
+      }),
+      { seed: 1, numRuns: 60 },
+    )
+  }, 60_000)
 })

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import type { DeliveryOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { checkServiceToken } from '@workflow-service/webhook-token'
-import { sourcePath } from './support/test-dispatcher.ts'
+import { type Answer, invalidField, refusal, sourceIn, sourcePath } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher()
@@ -15,12 +16,14 @@ const listPath = (organizationId: string): string => sourcePath(organizationId, 
 
 describe('the list of sources', () => {
   test('has every source that is not deleted, sorted by name in code point order, without secrets', async () => {
-    for (const name of ['b', 'a', 'Z', 'é', 'aa']) {
-      await dispatcher.saveSource({ name, signing_secret: `secret of ${name} ........` })
+    const organizationId = await dispatcher.createOrganization()
+    const ids = ['b', 'a', 'Z', 'é', 'aa', 'deleted'].map((name) => [name, newId()] as const)
+    for (const [name, id] of ids) {
+      const source = { name, signing_secret: `secret of ${name} ........`, endpoint_url: dispatcher.endpoint.url }
+      await dispatcher.call('PUT', sourcePath(organizationId, id), sourceIn(source))
     }
-    const deleted = await dispatcher.saveSource({ name: 'deleted' })
-    await dispatcher.call('DELETE', dispatcher.sourcePath(deleted))
-    const { status, body } = await dispatcher.call('GET', listPath(dispatcher.organizationId))
+    await dispatcher.call('DELETE', sourcePath(organizationId, String(ids.at(-1)?.[1])))
+    const { status, body } = await dispatcher.call('GET', listPath(organizationId))
     expect(status).toBe(200)
     expect(body.data.map((source) => (source as unknown as { name: string }).name)).toEqual(['Z', 'a', 'aa', 'b', 'é'])
     expect(JSON.stringify(body)).not.toContain('secret of')
@@ -119,5 +122,330 @@ describe('a test of a source', () => {
     const answer = await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
     expect(answer).toMatchObject({ status: 422, body: { error: { details: [{ field: 'signing_secret' }] } } })
     expect(dispatcher.endpoint.requests).toEqual([])
+  })
+})
+
+/** Answers two verification requests only after both have arrived, so that their saves are concurrent. */
+async function answerTwoTogether(): Promise<{ status: number }> {
+  await dispatcher.endpoint.waitForRequests(2)
+  return { status: 200 }
+}
+
+const statusesOf = (answers: Answer[]): number[] => answers.map(({ status }) => status).toSorted((a, b) => a - b)
+
+describe('409', () => {
+  test('a name is taken ignoring case, and no request is sent', async () => {
+    await dispatcher.save(newId(), { name: 'Straße École' })
+    dispatcher.endpoint.requests.length = 0
+    for (const name of ['STRASSE ÉCOLE', 'straße école', ' Straße E\u0301cole ']) {
+      expect(await dispatcher.save(newId(), { name })).toMatchObject(refusal(409, 'name_taken'))
+    }
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
+  })
+
+  test('a rename keeps the id and frees the old name', async () => {
+    const id = newId()
+    await dispatcher.save(id, { name: 'Old name' })
+    expect(await dispatcher.save(id, { name: 'OLD NAME' })).toMatchObject({
+      status: 200,
+      body: { id, name: 'OLD NAME' },
+    })
+    expect((await dispatcher.save(id, { name: 'New name' })).status).toBe(200)
+    expect((await dispatcher.save(newId(), { name: 'old name' })).status).toBe(201)
+  })
+
+  test.each([0, 2])('a version that is not the stored one (%i) changes nothing and sends nothing', async (version) => {
+    const id = newId()
+    const saved = await dispatcher.save(id, { name: `Versioned ${id}` }, '?version=0')
+    expect(saved).toMatchObject({ status: 201, body: { version: 1 } })
+    dispatcher.endpoint.requests.length = 0
+    expect(await dispatcher.save(id, { name: `Other ${id}` }, `?version=${version}`)).toMatchObject(
+      refusal(409, 'source_changed'),
+    )
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
+    expect((await dispatcher.readSource(id)).body).toEqual(saved.body)
+  })
+
+  test('a repeated save with the version that it replaced is answered 200 and sends nothing', async () => {
+    const id = newId()
+    await dispatcher.save(id, { name: `Repeated ${id}` })
+    const change = { name: `Repeated ${id}`, description: 'changed' }
+    const saved = await dispatcher.save(id, change, '?version=1')
+    expect(saved).toMatchObject({ status: 200, body: { version: 2, description: 'changed' } })
+    dispatcher.endpoint.requests.length = 0
+    expect(await dispatcher.save(id, change, '?version=1')).toEqual({ ...saved, headers: expect.anything() })
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
+  })
+
+  test('another organization may use the same name', async () => {
+    const other = await dispatcher.createOrganization()
+    await dispatcher.save(newId(), { name: 'Shared name' })
+    const path = sourcePath(other, newId())
+    const answer = await dispatcher.call(
+      'PUT',
+      path,
+      sourceIn({ name: 'Shared name', endpoint_url: dispatcher.endpoint.url }),
+    )
+    expect(answer.status).toBe(201)
+  })
+
+  test('the name of a deleted source can be used again, its id cannot', async () => {
+    const id = newId()
+    await dispatcher.save(id, { name: 'Short-lived' })
+    await dispatcher.call('DELETE', dispatcher.sourcePath(id))
+    expect(await dispatcher.save(id, { name: 'Short-lived' })).toMatchObject(refusal(409, 'id_taken'))
+    expect((await dispatcher.save(newId(), { name: 'Short-lived' })).status).toBe(201)
+  })
+
+  test("the id of another organization's source is refused", async () => {
+    const other = await dispatcher.createOrganization()
+    const id = newId()
+    const before = (await dispatcher.save(id, { name: 'Mine' })).body
+    dispatcher.endpoint.requests.length = 0
+    const path = sourcePath(other, id)
+    const answer = await dispatcher.call('PUT', path, sourceIn({ endpoint_url: dispatcher.endpoint.url }))
+    expect(answer).toMatchObject(refusal(409, 'id_taken'))
+    expect(dispatcher.endpoint.requests).toHaveLength(0)
+    expect((await dispatcher.readSource(id)).body).toEqual(before)
+  })
+
+  test('an edit of a source that is not there has one answer, whether the id is unused, deleted or of another organization', async () => {
+    const [deleted, foreign] = [newId(), newId()]
+    const other = await dispatcher.createOrganization()
+    const source = sourceIn({ name: 'Theirs', endpoint_url: dispatcher.endpoint.url })
+    expect((await dispatcher.call('PUT', sourcePath(other, foreign), source)).status).toBe(201)
+    await dispatcher.save(deleted, { name: 'Gone' })
+    await dispatcher.call('DELETE', dispatcher.sourcePath(deleted))
+    await dispatcher.save(newId(), { name: 'Present' })
+    dispatcher.endpoint.requests.length = 0
+    for (const id of [newId(), deleted, foreign]) {
+      for (const name of ['An edit', 'Present']) {
+        const answer = await dispatcher.save(id, { name }, '?version=1')
+        expect(answer).toMatchObject(refusal(409, 'id_taken'))
+      }
+    }
+    expect(dispatcher.endpoint.requests).toEqual([])
+  })
+
+  test('of two concurrent saves one is written completely, and the other gets source_changed', async () => {
+    const id = newId()
+    await dispatcher.save(id, { name: 'Contested', signing_secret: 'secret zero' })
+    dispatcher.endpoint.requests.length = 0
+    dispatcher.endpoint.answerWith(answerTwoTogether)
+    const one = {
+      name: 'One',
+      description: 'one',
+      endpoint_url: `${dispatcher.endpoint.url}/one`,
+      signing_secret: 'secret one',
+    }
+    const two = {
+      name: 'Two',
+      description: 'two',
+      endpoint_url: `${dispatcher.endpoint.url}/two`,
+      signing_secret: 'secret two',
+    }
+    const answers = await Promise.all([dispatcher.save(id, one), dispatcher.save(id, two)])
+    expect(statusesOf(answers)).toEqual([200, 409])
+    expect(answers.find(({ status }) => status === 409)?.body.error.code).toBe('source_changed')
+    const stored = (await dispatcher.readSource(id)).body
+    const winner = stored.name === 'One' ? one : two
+    expect(stored).toMatchObject({ description: winner.description, endpoint_url: winner.endpoint_url })
+
+    dispatcher.endpoint.answerWith({ status: 204 })
+    dispatcher.endpoint.requests.length = 0
+    await dispatcher.call('POST', `${dispatcher.sourcePath(id)}/test`)
+    expect(dispatcher.endpoint.requests[0]?.json).toMatchObject({
+      data: { signing_secret: winner.signing_secret, target_url: winner.endpoint_url },
+    })
+  })
+
+  test('a save that keeps the secret is never combined with a new secret that it did not verify', async () => {
+    const id = newId()
+    await dispatcher.save(id, { name: 'Mixture', signing_secret: 'old secret' })
+    dispatcher.endpoint.requests.length = 0
+    dispatcher.endpoint.answerWith(async (request) => {
+      await dispatcher.endpoint.waitForRequests(2)
+      // Delays the save that keeps the secret, so that the new secret is written first.
+      if (request.text.includes('old secret')) await dispatcher.call('GET', dispatcher.sourcePath(id))
+      return { status: 200 }
+    })
+    const answers = await Promise.all([
+      dispatcher.save(id, { name: 'Mixture', signing_secret: 'new secret' }),
+      dispatcher.save(id, { name: 'Mixture', endpoint_url: `${dispatcher.endpoint.url}/kept` }),
+    ])
+    expect(statusesOf(answers)).toEqual([200, 409])
+  })
+
+  test('two concurrent saves with the same values both succeed', async () => {
+    for (const id of [newId(), newId()]) {
+      dispatcher.endpoint.requests.length = 0
+      dispatcher.endpoint.answerWith(answerTwoTogether)
+      const source = { name: `Twins ${id}`, signing_secret: 'the same secret' }
+      const answers = await Promise.all([dispatcher.save(id, source), dispatcher.save(id, source)])
+      expect(statusesOf(answers)).toEqual([200, 201])
+    }
+  })
+
+  test('of two concurrent new sources with one name, one gets it', async () => {
+    dispatcher.endpoint.answerWith(answerTwoTogether)
+    const answers = await Promise.all([
+      dispatcher.save(newId(), { name: 'Contested name' }),
+      dispatcher.save(newId(), { name: 'CONTESTED NAME' }),
+    ])
+    expect(statusesOf(answers)).toEqual([201, 409])
+    expect(answers.find(({ status }) => status === 409)?.body.error.code).toBe('name_taken')
+  })
+
+  test('a save does not restore a source that was deleted meanwhile', async () => {
+    const id = newId()
+    await dispatcher.save(id, { name: 'Deleted meanwhile' })
+    dispatcher.endpoint.answerWith(async () => {
+      await dispatcher.call('DELETE', dispatcher.sourcePath(id))
+      return { status: 200 }
+    })
+    expect(await dispatcher.save(id, { name: 'Deleted meanwhile' })).toMatchObject(refusal(409, 'id_taken'))
+    expect((await dispatcher.readSource(id)).status).toBe(404)
+  })
+})
+
+let sourceId: string
+/** 60 entries, newest first: three per millisecond, every tenth rejected, every twentieth a verification. */
+let entries: { id: string; createdAt: Date; outcome: string; kind: string }[]
+
+const START_MS = Date.parse('2026-01-31T09:00:00.000Z')
+
+beforeAll(async () => {
+  sourceId = await dispatcher.saveSource({}, 'never')
+  entries = Array.from({ length: 60 }, (_, index) => ({
+    id: newId(),
+    createdAt: new Date(START_MS + Math.floor(index / 3)),
+    outcome: index % 10 === 0 ? 'rejected' : 'accepted',
+    kind: index % 20 === 0 ? 'verification' : 'payload',
+  })).toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1))
+  await dispatcher.db.prisma.delivery.createMany({
+    data: entries.map((entry) => ({
+      ...entry,
+      organizationId: dispatcher.organizationId,
+      sourceId,
+      status: 200,
+      requestBody: { id: entry.id },
+      finishedAt: entry.createdAt,
+    })),
+  })
+})
+
+const list = (query: string, source = sourceId): Promise<Answer> =>
+  dispatcher.call('GET', `${dispatcher.sourcePath(source)}/deliveries${query}`)
+
+/** Reads all pages. */
+async function readAll(query: string, limit: number): Promise<DeliveryOut[]> {
+  const found: DeliveryOut[] = []
+  let cursor: string | null = null
+  do {
+    const next: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
+    const { body } = await list(`?limit=${limit}${query}${next}`)
+    expect(body.data.length).toBeLessThanOrEqual(limit)
+    expect(body.pagination.has_more).toBe(body.pagination.next_cursor !== null)
+    found.push(...body.data)
+    cursor = body.pagination.next_cursor
+  } while (cursor !== null)
+  return found
+}
+
+const idsOf = (data: { id: string }[]): string[] => data.map(({ id }) => id)
+
+describe('200', () => {
+  test('has the newest 25 entries by default', async () => {
+    const { body } = await list('')
+    expect(idsOf(body.data)).toEqual(idsOf(entries.slice(0, 25)))
+    expect(body.pagination).toEqual({ has_more: true, next_cursor: expect.any(String) })
+  })
+
+  test.each([1, 2, 7, 20, 59, 60, 61, 100])('pages of %i entries have every entry once, in order', async (limit) => {
+    expect(idsOf(await readAll('', limit))).toEqual(idsOf(entries))
+  })
+
+  test('a new entry between two pages neither repeats nor hides others', async () => {
+    const first = await list('?limit=10')
+    const newer = { id: newId(), createdAt: new Date(START_MS + 60_000) }
+    const data = {
+      ...newer,
+      organizationId: dispatcher.organizationId,
+      sourceId,
+      kind: 'payload',
+      outcome: 'accepted',
+      status: 200,
+      requestBody: {},
+      finishedAt: newer.createdAt,
+    }
+    await dispatcher.db.prisma.delivery.create({ data })
+    const second = await list(`?limit=10&cursor=${first.body.pagination.next_cursor}`)
+    await dispatcher.db.prisma.delivery.delete({ where: { id: newer.id } })
+    expect(idsOf([...first.body.data, ...second.body.data])).toEqual(idsOf(entries.slice(0, 20)))
+  })
+
+  test.each([
+    ['outcome', '&outcome=rejected', (entry: { outcome: string }) => entry.outcome === 'rejected'],
+    ['kind', '&kind=verification', (entry: { kind: string }) => entry.kind === 'verification'],
+    [
+      'both',
+      '&kind=payload&outcome=rejected',
+      (entry: { kind: string; outcome: string }) => entry.kind === 'payload' && entry.outcome === 'rejected',
+    ],
+    [
+      'time, from `since` to before `until`',
+      '&since=2026-01-31T09:00:00.005Z&until=2026-01-31T10:00:00.010%2B01:00',
+      (entry: { createdAt: Date }) =>
+        entry.createdAt.getTime() >= START_MS + 5 && entry.createdAt.getTime() < START_MS + 10,
+    ],
+    ['an outcome without entries', '&outcome=timed_out', () => false],
+  ])('filters by %s', async (_what, query, isWanted) => {
+    expect(idsOf(await readAll(query, 4))).toEqual(idsOf(entries.filter(isWanted)))
+  })
+
+  test.each([
+    'since=0000-01-01T00:00:00Z',
+    'until=9999-12-31T23:59:59.999999999Z',
+    `cursor=${Buffer.from(`999999999999999.${'f'.repeat(32)}`).toString('base64url')}`,
+  ])('accepts extreme times: %s', async (query) => {
+    expect(idsOf((await list(`?limit=60&${query}`)).body.data)).toEqual(idsOf(entries))
+  })
+
+  test('a source that was never used has an empty log', async () => {
+    const fresh = await dispatcher.saveSource({}, 'never')
+    expect((await list('', fresh)).body).toEqual({ data: [], pagination: { has_more: false, next_cursor: null } })
+  })
+})
+
+describe('404', () => {
+  test('for an unknown source and one of another organization', async () => {
+    expect((await list('', newId())).status).toBe(404)
+    const other = await dispatcher.createOrganization()
+    expect((await dispatcher.call('GET', `${sourcePath(other, sourceId)}/deliveries`)).status).toBe(404)
+  })
+})
+
+describe('422', () => {
+  test.each([
+    ['limit=0', 'limit', 'greater_than_equal'],
+    ['limit=101', 'limit', 'less_than_equal'],
+    ['limit=1e1', 'limit', 'int_parsing'],
+    ['limit=', 'limit', 'int_parsing'],
+    ['limit=1&limit=2', 'limit', 'int_parsing'],
+    ['kind=payload&kind=payload', 'kind', 'string_type'],
+    ['outcome=good', 'outcome', 'enum'],
+    ['kind=ping', 'kind', 'enum'],
+    ['since=yesterday', 'since', 'datetime_parsing'],
+    ['until=2026-13-01T00:00:00Z', 'until', 'datetime_parsing'],
+    ['cursor=nonsense', 'cursor', 'invalid_cursor'],
+    [`cursor=${'a'.repeat(513)}`, 'cursor', 'string_too_long'],
+    [`cursor=${Buffer.from(`9999999999999999.${'a'.repeat(32)}`).toString('base64url')}`, 'cursor', 'invalid_cursor'],
+  ])('for %s', async (query, field, code) => {
+    const answer = await list(`?${query}`)
+    expect(answer).toMatchObject(invalidField(field, code))
+  })
+
+  test('not for unknown parameters', async () => {
+    expect((await list('?colour=blue')).status).toBe(200)
   })
 })

@@ -88,3 +88,13 @@ export function sourceIn(change: Record<string, unknown>): Record<string, unknow
 
 /** Follows the example of `sourceIn`. */
 export const PAYLOAD = { order_id: 'B-2', total: 12 }
+
+/** Matches an answer with this status and error code. */
+export function refusal(status: number, code: string): object {
+  return { status, body: { error: { code } } }
+}
+
+/** Matches a 422 for this field alone. */
+export function invalidField(field: string, code: string): object {
+  return { status: 422, body: { error: { code: 'validation_error', details: [{ field, code }] } } }
+}
