@@ -3,14 +3,14 @@ import { readLocalDir } from '@workflow-service/cli/local-folder'
 import { DispatcherSettings } from '@workflow-service/dispatcher'
 import { GatewaySettings } from '@workflow-service/gateway'
 import { RunnerSettings } from '@workflow-service/runner'
-import { portSetting, readSettings, SharedSettings } from '@workflow-service/service-kit'
+import { readSettings, SharedSettings } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 
 /** All servers of the local stack listen on loopback only. */
 export const LOCAL_HOST = '127.0.0.1'
 
 const LocalSettings = Type.Object({
-  PORT: portSetting({ default: 8080, description: 'The port of the public API; 0 selects a free one.' }),
+  PORT: SharedSettings.port({ default: 8080, description: 'The port of the public API; 0 selects a free one.' }),
   APP_PORT: Type.Optional(
     Type.Integer({
       minimum: 0,

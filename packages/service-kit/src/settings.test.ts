@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { Type } from 'typebox'
-import { readSettings, SettingsError, splitList } from './settings.ts'
+import { readSettings, SettingsError } from './settings.ts'
+import { splitList } from './split-list.ts'
 
 const Settings = Type.Object({
   DATABASE_URL: Type.String({

@@ -1,6 +1,8 @@
 import { splitHosts } from '@workflow-service/contract'
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { Static, TObject } from 'typebox'
+import { SHARED_PARSERS } from './shared-settings.ts'
+import { splitList } from './split-list.ts'
 
 /** Every error of the settings at once: a line for each setting, with what is wrong and an example. */
 export class SettingsError extends Error {
@@ -56,6 +58,18 @@ for (const [name, format] of Object.entries(formats)) ajv.addFormat(name, format
 /** One function for each setting whose text it reads; the message of an error that it throws continues the setting's name. */
 export type SettingParsers<Parsed extends object> = { readonly [Name in keyof Parsed]: (text: string) => Parsed[Name] }
 
+type SharedParsed<Names extends PropertyKey> = {
+  [Name in keyof typeof SHARED_PARSERS & Names]: ReturnType<(typeof SHARED_PARSERS)[Name]>
+}
+
+/** The settings of a schema, of which parsers have read some. */
+export type Settings<Schema extends TObject, Parsed extends object = object> = Omit<
+  Static<Schema>,
+  keyof Parsed | keyof typeof SHARED_PARSERS
+> &
+  NoInfer<Parsed> &
+  SharedParsed<keyof Static<Schema>>
+
 /**
  * Reads the settings that the schema names from the environment: text becomes numbers and booleans, defaults are filled
  * in, an empty value counts as absent. Each property needs a description and an example. The value of a `writeOnly`
@@ -66,14 +80,14 @@ export function readSettings<Schema extends TObject, Parsed extends object = obj
   schema: Schema,
   env: NodeJS.ProcessEnv,
   { parsers, otherErrors = [] }: { parsers?: SettingParsers<Parsed>; otherErrors?: readonly string[] } = {},
-): Omit<Static<Schema>, keyof Parsed> & NoInfer<Parsed> {
+): Settings<Schema, Parsed> {
   const settings: Record<string, unknown> = {}
   for (const name of Object.keys(schema.properties)) {
     const value = env[name]?.trim()
     if (value !== undefined && value !== '') settings[name] = value
   }
   const errors = schemaErrors(schema, settings)
-  for (const [name, parse] of Object.entries<(text: string) => unknown>(parsers ?? {})) {
+  for (const [name, parse] of Object.entries<(text: string) => unknown>({ ...SHARED_PARSERS, ...parsers })) {
     const { [name]: text } = settings
     if (errors.has(name) || typeof text !== 'string') continue
     try {
@@ -82,7 +96,7 @@ export function readSettings<Schema extends TObject, Parsed extends object = obj
       errors.set(name, error instanceof Error ? error.message : String(error))
     }
   }
-  if (errors.size === 0 && otherErrors.length === 0) return settings as Static<Schema> & Parsed
+  if (errors.size === 0 && otherErrors.length === 0) return settings as Settings<Schema, Parsed>
   const lines = [...errors].map(([name, message]) => `${name} ${message}${describeSetting(schema, name)}`)
   throw new SettingsError([...otherErrors, ...lines])
 }
@@ -99,14 +113,6 @@ function schemaErrors(schema: TObject, settings: Record<string, unknown>): Map<s
   }
   if (errors.size === 0) errors.set('The settings', 'do not match their schema')
   return errors
-}
-
-/** Returns the items of a comma-separated setting, without surrounding white space and without empty items. */
-export function splitList(text: string): string[] {
-  return text
-    .split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '')
 }
 
 function describeSchemaError(error: ErrorObject): string {

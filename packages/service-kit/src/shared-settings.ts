@@ -1,4 +1,6 @@
 import { Type } from 'typebox'
+import { parseOtlpHeaders, type TracingOptions } from './tracing.ts'
+import { parseTrustProxy } from './trust-proxy.ts'
 
 /** The schemas of settings that several programs read, each under the same name and with the same meaning. */
 export const SharedSettings = {
@@ -78,20 +80,83 @@ export const SharedSettings = {
     description: 'The lowest level of log lines to write.',
     examples: ['info'],
   }),
+  /** Creates the schema of a TCP port. */
+  port: (options: { default: number; description: string }) =>
+    Type.Integer({ minimum: 0, maximum: 65_535, ...options, examples: [options.default] }),
+  /** Creates the schema of `DATABASE_POOL_SIZE`. */
+  poolSize: (options: { default: number }) =>
+    Type.Integer({
+      minimum: 2,
+      maximum: 1_000,
+      ...options,
+      description: 'Maximum connections of a process to PostgreSQL.',
+      examples: [options.default],
+    }),
+  /** The settings of tracing. */
+  tracing: {
+    OTEL_EXPORTER_OTLP_ENDPOINT: Type.Optional(
+      Type.String({
+        format: 'http-url',
+        description:
+          'The base URL of an OpenTelemetry receiver (OTLP/HTTP, JSON) for traces of requests, runs and deliveries, without their texts; without it, no library for them is loaded.',
+        examples: ['http://otel-collector:4318'],
+      }),
+    ),
+    OTEL_EXPORTER_OTLP_HEADERS: Type.String({
+      writeOnly: true,
+      default: '',
+      description:
+        'Headers of the requests to OTEL_EXPORTER_OTLP_ENDPOINT: name=value, separated by commas, values percent-encoded.',
+      examples: ['api-key=abc'],
+    }),
+    OTEL_TRACES_SAMPLER_ARG: Type.Number({
+      minimum: 0,
+      maximum: 1,
+      default: 1,
+      description:
+        'The share of the traces that begin here and are exported. Requests with a traceparent follow its sampled flag.',
+      examples: [0.1],
+    }),
+  },
 }
 
-/** Creates the schema of a TCP port's setting. */
-export function portSetting(options: { default: number; description: string }) {
-  return Type.Integer({ minimum: 0, maximum: 65_535, ...options, examples: [options.default] })
+/** Reads the texts of shared settings. */
+export const SHARED_PARSERS = {
+  OTEL_EXPORTER_OTLP_HEADERS: parseOtlpHeaders,
+  TRUST_PROXY: parseTrustProxy,
 }
 
-/** Creates the schema of `DATABASE_POOL_SIZE`. */
-export function poolSizeSetting(options: { default: number }) {
-  return Type.Integer({
-    minimum: 2,
-    maximum: 1_000,
-    ...options,
-    description: 'Maximum connections of a process to PostgreSQL.',
-    examples: [options.default],
-  })
+/** The configuration that every service has. */
+export interface ServiceConfig {
+  databaseUrl: string
+  databasePoolSize: number
+  host: string
+  port: number
+  logLevel: string
+  tracing: Pick<TracingOptions, 'endpoint' | 'headers' | 'sampleRatio'>
+}
+
+/** Returns the part of the configuration that every service has. */
+export function toServiceConfig(settings: {
+  readonly DATABASE_URL: string
+  readonly DATABASE_POOL_SIZE: number
+  readonly HOST: string
+  readonly PORT: number
+  readonly LOG_LEVEL: string
+  readonly OTEL_EXPORTER_OTLP_ENDPOINT?: string
+  readonly OTEL_EXPORTER_OTLP_HEADERS: TracingOptions['headers']
+  readonly OTEL_TRACES_SAMPLER_ARG: number
+}): ServiceConfig {
+  return {
+    databaseUrl: settings.DATABASE_URL,
+    databasePoolSize: settings.DATABASE_POOL_SIZE,
+    host: settings.HOST,
+    port: settings.PORT,
+    logLevel: settings.LOG_LEVEL,
+    tracing: {
+      endpoint: settings.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
+      headers: settings.OTEL_EXPORTER_OTLP_HEADERS,
+      sampleRatio: settings.OTEL_TRACES_SAMPLER_ARG,
+    },
+  }
 }

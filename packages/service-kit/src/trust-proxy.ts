@@ -1,4 +1,4 @@
-import { splitList } from './settings.ts'
+import { splitList } from './split-list.ts'
 import { compile as compileProxyList } from 'proxy-addr'
 
 /** The values of TRUST_PROXY that Express takes as its `trust proxy`: no proxy, a number of proxies, or their networks. */

@@ -1,15 +1,10 @@
 import { fileURLToPath } from 'node:url'
 import {
-  parseTrustProxy,
-  poolSizeSetting,
-  portSetting,
   readSettings,
+  type ServiceConfig,
   SharedSettings,
   splitList,
-  toTracingConfig,
-  type TracingConfig,
-  tracingParsers,
-  tracingSettings,
+  toServiceConfig,
   type TrustProxy,
 } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
@@ -32,8 +27,8 @@ export const AppSettings = Type.Object({
   ),
   API_URL: SharedSettings.API_URL,
   HOST: SharedSettings.HOST,
-  PORT: portSetting({ default: 8083, description: 'The port of the application; 0 selects a free one.' }),
-  METRICS_PORT: portSetting({
+  PORT: SharedSettings.port({ default: 8083, description: 'The port of the application; 0 selects a free one.' }),
+  METRICS_PORT: SharedSettings.port({
     default: 9083,
     description: 'The port of /readyz and /metrics, which must not be public; 0 selects a free one.',
   }),
@@ -55,9 +50,9 @@ export const AppSettings = Type.Object({
       examples: ['the-secret-of-the-client'],
     }),
   ),
-  DATABASE_POOL_SIZE: poolSizeSetting({ default: 10 }),
+  DATABASE_POOL_SIZE: SharedSettings.poolSize({ default: 10 }),
   ...quotaSettings,
-  ...tracingSettings,
+  ...SharedSettings.tracing,
 })
 
 /** An OpenID Connect provider. */
@@ -68,9 +63,7 @@ export interface OidcConfig {
 }
 
 /** The application's configuration. */
-export interface AppConfig {
-  databaseUrl: string
-  databasePoolSize: number
+export interface AppConfig extends ServiceConfig {
   /** Not used when `AppOverrides.sessionQueue` is given. */
   amqpUrl: string
   amqpQueueType: 'quorum' | 'classic'
@@ -79,18 +72,14 @@ export interface AppConfig {
   /** An origin. */
   appUrl: string | undefined
   apiUrl: string | undefined
-  host: string
-  port: number
   metricsPort: number
   /** How long a stop serves requests, not ready, before it closes the port. */
   shutdownDelayMs: number
-  logLevel: string
   /** Undefined when each process counts alone. */
   rateLimitStoreUrl: string | undefined
   trustProxy: TrustProxy
   oidc: OidcConfig | undefined
   quotas: Quotas
-  tracing: TracingConfig
   /** The folder of the built page. */
   consoleFolder: string
 }
@@ -103,29 +92,23 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../../../packages/console/dist', i
  */
 export function readAppConfig(env: NodeJS.ProcessEnv = process.env): AppConfig {
   const settings = readSettings(AppSettings, env, {
-    parsers: { TRUST_PROXY: parseTrustProxy, ...tracingParsers },
     otherErrors: [...oidcErrors(env), ...appUrlErrors(env)],
   })
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings
   return {
-    databaseUrl: settings.DATABASE_URL,
-    databasePoolSize: settings.DATABASE_POOL_SIZE,
+    ...toServiceConfig(settings),
     amqpUrl: settings.AMQP_URL,
     amqpQueueType: settings.AMQP_QUEUE_TYPE,
     dispatcherUrl: settings.DISPATCHER_URL,
     internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
     appUrl: settings.APP_URL === undefined ? undefined : new URL(settings.APP_URL).origin,
     apiUrl: settings.API_URL?.replace(/\/+$/, ''),
-    host: settings.HOST,
-    port: settings.PORT,
     metricsPort: settings.METRICS_PORT,
     shutdownDelayMs: settings.SHUTDOWN_DELAY_SECONDS * 1_000,
-    logLevel: settings.LOG_LEVEL,
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
     trustProxy: settings.TRUST_PROXY,
     oidc: issuer && clientId && clientSecret ? { issuer, clientId, clientSecret } : undefined,
     quotas: toQuotas(settings),
-    tracing: toTracingConfig(settings),
     consoleFolder: CONSOLE_FOLDER,
   }
 }

@@ -1,13 +1,9 @@
 import {
-  poolSizeSetting,
-  portSetting,
   readSettings,
+  type ServiceConfig,
   SharedSettings,
   splitList,
-  toTracingConfig,
-  type TracingConfig,
-  tracingParsers,
-  tracingSettings,
+  toServiceConfig,
 } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 import { type EgressProxy, parseEgressProxy } from './outbound/egress-proxy.ts'
@@ -26,7 +22,7 @@ export const DispatcherSettings = Type.Object({
   INTERNAL_API_TOKEN: SharedSettings.INTERNAL_API_TOKEN,
   SECRETS_KEY: SharedSettings.SECRETS_KEY,
   HOST: SharedSettings.HOST,
-  PORT: portSetting({
+  PORT: SharedSettings.port({
     default: 8081,
     description: 'The port of the internal API, /healthz, /readyz and /metrics; 0 selects a free one.',
   }),
@@ -72,28 +68,22 @@ export const DispatcherSettings = Type.Object({
     730,
     `Days that the audit log is kept, at least ${MIN_AUDIT_DAYS}. 0 keeps it forever.`,
   ),
-  DATABASE_POOL_SIZE: poolSizeSetting({ default: 20 }),
-  ...tracingSettings,
+  DATABASE_POOL_SIZE: SharedSettings.poolSize({ default: 20 }),
+  ...SharedSettings.tracing,
 })
 
 /** The settings, parsed. */
-export interface DispatcherConfig {
-  databaseUrl: string
-  databasePoolSize: number
+export interface DispatcherConfig extends ServiceConfig {
   internalApiTokens: readonly string[]
   /** Base64; the first encrypts. */
   secretsKeys: readonly string[]
-  host: string
-  port: number
   /** How long a stop serves requests, not ready, before it closes the port. */
   shutdownDelayMs: number
-  logLevel: string
   allowedSubnets: Subnets
   egressProxy: EgressProxy | null
   maxInFlight: number
   maxInFlightPerSource: number
   retentionDays: RetentionDays
-  tracing: TracingConfig
 }
 
 /** Days after which rows are deleted; 0 keeps them. */
@@ -111,18 +101,14 @@ export interface RetentionDays {
  */
 export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): DispatcherConfig {
   const settings = readSettings(DispatcherSettings, env, {
-    parsers: { WEBHOOK_ALLOWED_SUBNETS: parseSubnets, WEBHOOK_EGRESS_PROXY: parseEgressProxy, ...tracingParsers },
+    parsers: { WEBHOOK_ALLOWED_SUBNETS: parseSubnets, WEBHOOK_EGRESS_PROXY: parseEgressProxy },
     otherErrors: [...environmentErrors(env, process.execArgv), ...auditErrors(env)],
   })
   return {
-    databaseUrl: settings.DATABASE_URL,
-    databasePoolSize: settings.DATABASE_POOL_SIZE,
+    ...toServiceConfig(settings),
     internalApiTokens: splitList(settings.INTERNAL_API_TOKEN),
     secretsKeys: splitList(settings.SECRETS_KEY),
-    host: settings.HOST,
-    port: settings.PORT,
     shutdownDelayMs: settings.SHUTDOWN_DELAY_SECONDS * 1_000,
-    logLevel: settings.LOG_LEVEL,
     allowedSubnets: settings.WEBHOOK_ALLOWED_SUBNETS,
     egressProxy: settings.WEBHOOK_EGRESS_PROXY,
     maxInFlight: settings.MAX_DELIVERIES_IN_FLIGHT,
@@ -134,7 +120,6 @@ export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): Disp
       sessions: settings.SESSION_RETENTION_DAYS,
       auditEvents: settings.AUDIT_RETENTION_DAYS,
     },
-    tracing: toTracingConfig(settings),
   }
 }
 

@@ -1,14 +1,9 @@
 import {
-  parseTrustProxy,
-  poolSizeSetting,
-  portSetting,
   readSettings,
+  type ServiceConfig,
   SharedSettings,
   splitList,
-  toTracingConfig,
-  type TracingConfig,
-  tracingParsers,
-  tracingSettings,
+  toServiceConfig,
   type TrustProxy,
 } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
@@ -19,8 +14,8 @@ export const GatewaySettings = Type.Object({
   AMQP_URL: SharedSettings.AMQP_URL,
   AMQP_QUEUE_TYPE: SharedSettings.AMQP_QUEUE_TYPE,
   HOST: SharedSettings.HOST,
-  PORT: portSetting({ default: 8080, description: 'The port of the public API; 0 selects a free one.' }),
-  METRICS_PORT: portSetting({
+  PORT: SharedSettings.port({ default: 8080, description: 'The port of the public API; 0 selects a free one.' }),
+  METRICS_PORT: SharedSettings.port({
     default: 9080,
     description: 'The port of /readyz and /metrics, which must not be public; 0 selects a free one.',
   }),
@@ -51,23 +46,18 @@ export const GatewaySettings = Type.Object({
       'Requests that a process handles at once, and bodies that it reads at once; one organization may have half. Further ones are answered 503.',
     examples: [2000],
   }),
-  DATABASE_POOL_SIZE: poolSizeSetting({ default: 20 }),
-  ...tracingSettings,
+  DATABASE_POOL_SIZE: SharedSettings.poolSize({ default: 20 }),
+  ...SharedSettings.tracing,
 })
 
 /** The gateway's configuration. */
-export interface GatewayConfig {
-  databaseUrl: string
-  databasePoolSize: number
+export interface GatewayConfig extends ServiceConfig {
   /** Not used when `GatewayOverrides.sessionQueue` is given. */
   amqpUrl: string
   amqpQueueType: 'quorum' | 'classic'
-  host: string
-  port: number
   metricsPort: number
   /** How long a stop serves requests, not ready, before it closes the port. */
   shutdownDelayMs: number
-  logLevel: string
   /** Without a slash at the end. Undefined: the address that the caller uses. */
   apiUrl: string | undefined
   /** 0 for no limit. */
@@ -77,7 +67,6 @@ export interface GatewayConfig {
   trustProxy: TrustProxy
   corsOrigins: readonly string[]
   maxRequestsInFlight: number
-  tracing: TracingConfig
 }
 
 /**
@@ -85,25 +74,18 @@ export interface GatewayConfig {
  * @throws SettingsError with every error at once.
  */
 export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env): GatewayConfig {
-  const settings = readSettings(GatewaySettings, env, {
-    parsers: { TRUST_PROXY: parseTrustProxy, ...tracingParsers },
-  })
+  const settings = readSettings(GatewaySettings, env, {})
   return {
-    databaseUrl: settings.DATABASE_URL,
-    databasePoolSize: settings.DATABASE_POOL_SIZE,
+    ...toServiceConfig(settings),
     amqpUrl: settings.AMQP_URL,
     amqpQueueType: settings.AMQP_QUEUE_TYPE,
-    host: settings.HOST,
-    port: settings.PORT,
     metricsPort: settings.METRICS_PORT,
     shutdownDelayMs: settings.SHUTDOWN_DELAY_SECONDS * 1_000,
-    logLevel: settings.LOG_LEVEL,
     apiUrl: settings.API_URL?.replace(/\/+$/, ''),
     rateLimitPerMinute: settings.RATE_LIMIT_PER_MINUTE,
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
     trustProxy: settings.TRUST_PROXY,
     corsOrigins: splitList(settings.CORS_ORIGINS),
     maxRequestsInFlight: settings.MAX_REQUESTS_IN_FLIGHT,
-    tracing: toTracingConfig(settings),
   }
 }

@@ -1,18 +1,13 @@
 import {
-  poolSizeSetting,
-  portSetting,
   readSettings,
+  type ServiceConfig,
   SharedSettings,
   splitList,
-  toTracingConfig,
-  type TracingConfig,
-  tracingParsers,
-  tracingSettings,
+  toServiceConfig,
 } from '@workflow-service/service-kit'
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import {
   type AgentConfig,
-  type AgentSettings,
   agentSettings,
   agentSettingsParsers,
   agentSettingsRules,
@@ -23,13 +18,13 @@ import {
 export const RunnerSettings = Type.Object(
   {
     DATABASE_URL: SharedSettings.DATABASE_URL,
-    DATABASE_POOL_SIZE: poolSizeSetting({ default: 10 }),
+    DATABASE_POOL_SIZE: SharedSettings.poolSize({ default: 10 }),
     AMQP_URL: SharedSettings.AMQP_URL,
     AMQP_QUEUE_TYPE: SharedSettings.AMQP_QUEUE_TYPE,
     DISPATCHER_URL: SharedSettings.DISPATCHER_URL,
     INTERNAL_API_TOKEN: SharedSettings.INTERNAL_API_TOKEN,
     HOST: SharedSettings.HOST,
-    PORT: portSetting({
+    PORT: SharedSettings.port({
       default: 8082,
       description: 'The port of /healthz, /readyz and /metrics; 0 selects a free one.',
     }),
@@ -48,29 +43,23 @@ export const RunnerSettings = Type.Object(
       description: 'Percentage of the slots that one organization may use, so that others find free ones.',
       examples: [75],
     }),
-    ...tracingSettings,
+    ...SharedSettings.tracing,
     ...agentSettings,
   },
   agentSettingsRules,
 )
 
 /** The runner's settings in the form that its code uses. */
-export interface RunnerConfig {
-  databaseUrl: string
-  databasePoolSize: number
+export interface RunnerConfig extends ServiceConfig {
   /** Unused if the caller passes a session queue. */
   amqpUrl: string
   amqpQueueType: 'quorum' | 'classic'
   dispatcherUrl: string
   internalApiToken: string
-  host: string
-  port: number
-  logLevel: string
   /** Maximum sessions at once. */
   concurrency: number
   /** Maximum sessions of one organization at once. */
   perOrganization: number
-  tracing: TracingConfig
   agent: AgentConfig
 }
 
@@ -79,28 +68,16 @@ export interface RunnerConfig {
  * @throws SettingsError with all errors at once.
  */
 export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env): RunnerConfig {
-  return toConfig(readSettings(RunnerSettings, env, { parsers }))
-}
-
-const parsers = { ...agentSettingsParsers, ...tracingParsers }
-
-type ParsedSettings = AgentSettings & { OTEL_EXPORTER_OTLP_HEADERS: TracingConfig['headers'] }
-
-function toConfig(settings: Omit<Static<typeof RunnerSettings>, keyof ParsedSettings> & ParsedSettings): RunnerConfig {
+  const settings = readSettings(RunnerSettings, env, { parsers: agentSettingsParsers })
   const concurrency = settings.RUNNER_CONCURRENCY
   return {
-    databaseUrl: settings.DATABASE_URL,
-    databasePoolSize: settings.DATABASE_POOL_SIZE,
+    ...toServiceConfig(settings),
     amqpUrl: settings.AMQP_URL,
     amqpQueueType: settings.AMQP_QUEUE_TYPE,
     dispatcherUrl: settings.DISPATCHER_URL,
     internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
-    host: settings.HOST,
-    port: settings.PORT,
-    logLevel: settings.LOG_LEVEL,
     concurrency,
     perOrganization: Math.max(1, Math.floor((concurrency * settings.RUNNER_ORGANIZATION_SHARE) / 100)),
-    tracing: toTracingConfig(settings),
     agent: toAgentConfig(settings),
   }
 }
