@@ -117,9 +117,11 @@ export interface ExpectedRequest {
   readonly dispatcher?: Dispatcher
 }
 
-/** Sends a request, repeats none, and resolves to the body of its response. @throws Error if the status is another one. */
-export async function send(url: string, options: ExpectedRequest = {}): Promise<string> {
-  const { method = 'GET', headers, body, status = 200, timeoutMs = 30_000, dispatcher } = options
+/** Sends a request, and repeats none. */
+export async function requestOnce(
+  url: string,
+  { method = 'GET', headers, body, timeoutMs = 30_000, dispatcher }: ExpectedRequest = {},
+): Promise<{ status: number; text: string }> {
   const response = await request(url, {
     method,
     headers: { ...headers },
@@ -128,7 +130,12 @@ export async function send(url: string, options: ExpectedRequest = {}): Promise<
     bodyTimeout: timeoutMs,
     ...(dispatcher ? { dispatcher } : {}),
   })
-  const text = await response.body.text()
-  if (response.statusCode === status) return text
-  throw new Error(`${new URL(url).pathname}: ${response.statusCode} ${text.slice(0, 200)}`)
+  return { status: response.statusCode, text: await response.body.text() }
+}
+
+/** Sends a request, and resolves to the body of its response. @throws Error if the status is another one. */
+export async function send(url: string, options: ExpectedRequest = {}): Promise<string> {
+  const { status, text } = await requestOnce(url, options)
+  if (status === (options.status ?? 200)) return text
+  throw new Error(`${new URL(url).pathname}: ${status} ${text.slice(0, 200)}`)
 }

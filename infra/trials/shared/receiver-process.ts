@@ -1,6 +1,6 @@
 // A customer's endpoint and, in the same process, a load generator: see `RemoteReceiver`.
 // Usage: receiver-process.ts [DELAY_MS]
-//   POST /     receives a payload and answers 204 after the delay; a verification request without delay
+//   POST /     receives a payload and answers 204 after the delay
 //   PUT /      begins the `RemoteLoad`s of the body
 //   DELETE /   ends the loads that have no end, waits for all calls, and answers with `RemoteFigures`
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -30,11 +30,12 @@ async function answer({ method, json, text }: RecordedRequest): Promise<Answer> 
   }
   if (method === 'DELETE') return { body: await finish() }
   const label = LABEL.exec(text)?.[0]
-  if (label === undefined) return { status: 204 }
-  const arrive = pending.get(label)
-  if (!arrive) repeated += 1
-  pending.delete(label)
-  arrive?.()
+  if (label !== undefined) {
+    const arrive = pending.get(label)
+    if (!arrive) repeated += 1
+    pending.delete(label)
+    arrive?.()
+  }
   return { status: 204, delayMs }
 }
 

@@ -1,0 +1,263 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newId } from '@workflow-service/database'
+import { tally } from '../../shared/figures.ts'
+import { requestOnce, startLoad } from '../../shared/load.ts'
+import { seedDeliveries, seedRuns, seedTriggers, seedWorkflows } from '../../shared/seed.ts'
+import { type Attack, type AttackOptions, openSocket, toHead } from '../attack.ts'
+import type { AttackTarget } from '../target.ts'
+
+const ROUND_MS = 1_000
+
+/** One request to the application. */
+interface AppRequest {
+  readonly method?: 'GET' | 'POST' | 'PUT'
+  readonly path: string
+  readonly body?: string
+  readonly headers?: Record<string, string>
+}
+
+/** An attack that sends `atOnce` requests at once, again and again; its control sends as many small reads at once. */
+interface Burst {
+  readonly name: string
+  readonly what: string
+  readonly atOnce: number
+  readonly prepare?: (target: AttackTarget) => Promise<void>
+  /** @param n Counts the requests. */
+  readonly requestOf: (target: AttackTarget, n: number) => AppRequest
+}
+
+const STRANGER = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
+const WIDE_BODY = JSON.stringify(Object.fromEntries(Array.from({ length: 220_000 }, (_, n) => [`f${n}`, 1])))
+const DEEP_BODY = `{"email":${'[['.repeat(400_000)}`
+const LARGE_FILTERS = Object.fromEntries(Array.from({ length: 60_000 }, (_, n) => [`filter_${n}`, n]))
+/** 32 KiB of conditions that parse, compile and are true for no start. */
+const LONG_RULES = `deliveries:\n${Array.from({ length: 50 }, (_, n) => `  - to: Endpoint\n    when: ${Array.from({ length: 17 }, (_each, part) => `context.contains("a${n} ${part}")`).join(' && ')}\n`).join('')}`
+
+const BURSTS: readonly Attack[] = (
+  [
+    {
+      name: 'app-reads',
+      what: 'overviews, runs and usage of 60,000 runs',
+      atOnce: 60,
+      prepare: seedMuch,
+      requestOf: (_target, n) => ({ path: ['/app/overview', '/app/runs?limit=100', '/app/usage'][n % 3] ?? '' }),
+    },
+    {
+      name: 'app-exports',
+      what: 'exports of a manifest with 3,000 workflows',
+      atOnce: 40,
+      prepare: seedMuch,
+      requestOf: () => ({ path: '/app/manifest' }),
+    },
+    {
+      name: 'app-audit',
+      what: 'pages of the audit log and of the delivery log',
+      atOnce: 60,
+      prepare: seedMuch,
+      requestOf: (_target, n) => ({ path: n % 2 === 0 ? '/app/audit-events?limit=100' : '/app/search?q=workflow' }),
+    },
+    {
+      name: 'app-files',
+      what: 'files of 1 MiB',
+      atOnce: 80,
+      requestOf: (target) => ({
+        method: 'PUT',
+        path: `/app/workflows/${workflowOf(target)}/files/${newId()}`,
+        body: JSON.stringify({ name: `${newId()}.txt`, path: [], content: 'x'.repeat(2 ** 20), version: null }),
+      }),
+    },
+    {
+      name: 'app-rules',
+      what: 'files rules.yaml of 32 KiB',
+      atOnce: 40,
+      requestOf: (target) => ({
+        method: 'PUT',
+        path: `/app/workflows/${workflowOf(target)}/files/${newId()}`,
+        body: JSON.stringify({ name: 'rules.yaml', path: [], content: LONG_RULES, version: null }),
+      }),
+    },
+    {
+      name: 'app-filters',
+      what: 'triggers with filters of 1 MB',
+      atOnce: 40,
+      requestOf: (target) => ({
+        method: 'PUT',
+        path: `/app/workflows/${workflowOf(target)}/triggers/${newId()}`,
+        body: JSON.stringify({
+          name: 'x',
+          is_active: true,
+          trigger_source: { slug: 'other', name: 'Other' },
+          events: [],
+          filters: LARGE_FILTERS,
+          input_message: '',
+          subagent_sources: [],
+          version: null,
+        }),
+      }),
+    },
+    {
+      name: 'app-large-edits',
+      what: 'edits of a workflow with 1,000 triggers',
+      atOnce: 40,
+      prepare: async (target: AttackTarget) => await seedTriggers(target.system, [workflowOf(target)], 1_000),
+      requestOf: (target, n) => ({
+        method: 'PUT',
+        path: `/app/workflows/${workflowOf(target)}/active`,
+        body: JSON.stringify({ is_active: n % 2 === 0 }),
+      }),
+    },
+    {
+      name: 'app-saves',
+      what: 'small saves',
+      atOnce: 100,
+      requestOf: () => ({
+        method: 'POST',
+        path: '/app/workflows',
+        body: JSON.stringify({ id: newId(), name: 'Many', description: 'x', scope: 'only_me' }),
+      }),
+    },
+    {
+      name: 'app-tarpit-saves',
+      what: 'saves of webhook sources whose endpoint never answers',
+      atOnce: 250,
+      prepare: async (target: AttackTarget) => target.endpoint.answerWith('hang'),
+      requestOf: (target) => ({
+        method: 'PUT',
+        path: `/app/webhook-sources/${newId()}`,
+        body: JSON.stringify({
+          name: newId(),
+          description: 'Takes everything.',
+          endpoint_url: target.endpoint.url,
+          signing_secret: null,
+          example_request_body: { text: 'x' },
+          version: null,
+        }),
+      }),
+    },
+    {
+      name: 'app-strangers-wide',
+      what: 'bodies of 2.4 MB with 220,000 members, of people who are not signed in',
+      atOnce: 30,
+      requestOf: () => ({ method: 'POST', path: '/app/sign-in', body: WIDE_BODY, headers: STRANGER }),
+    },
+    {
+      name: 'app-strangers-deep',
+      what: 'bodies of 2.4 MB, nested 400,000 times, of people who are not signed in',
+      atOnce: 30,
+      requestOf: () => ({ method: 'POST', path: '/app/sign-in', body: DEEP_BODY, headers: STRANGER }),
+    },
+  ] satisfies Burst[]
+).map(toAttack)
+
+function toAttack({ name, what, atOnce, prepare, requestOf }: Burst): Attack {
+  return {
+    name,
+    isOnApplication: true,
+    async prepare(target) {
+      workflowIds.set(target, await target.createWorkflow('Send it to "Endpoint".'))
+      await prepare?.(target)
+    },
+    async sendOrdinary(target, options) {
+      await sendRounds(target, { ...options, atOnce }, () => ({ path: '/app/me' }))
+    },
+    async run(target, options) {
+      const statuses = await sendRounds(target, { ...options, atOnce }, (n) => requestOf(target, n))
+      return `${atOnce} at once: ${what}: ${tally(statuses)}`
+    },
+  }
+}
+
+/** So many callers, each of which sends a request per second, or when its last one is answered. Resolves to the statuses. */
+async function sendRounds(
+  target: AttackTarget,
+  { atOnce, seconds }: Pick<AttackOptions, 'seconds'> & { readonly atOnce: number },
+  requestOf: (n: number) => AppRequest,
+): Promise<(number | string)[]> {
+  const statuses: (number | string)[] = []
+  const load = startLoad({
+    callers: atOnce,
+    spacingMs: ROUND_MS,
+    seconds,
+    call: async (number) => statuses.push(await sendToApp(target, requestOf(number))),
+  })
+  await load.done
+  return statuses
+}
+
+/** Resolves to the status of the response, or to the reason why there was none. */
+async function sendToApp(
+  { services, appHeaders }: AttackTarget,
+  { path, headers = appHeaders, ...request }: AppRequest,
+): Promise<number | string> {
+  try {
+    return (await requestOnce(services.app.url + path, { ...request, headers })).status
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? (error as Error).name
+  }
+}
+
+/** Connections that ask for a large answer and do not read it. */
+const unreadExports: Attack = {
+  name: 'app-unread-exports',
+  isOnApplication: true,
+  prepare: seedMuch,
+  async sendOrdinary(target, options) {
+    await sendRounds(target, { ...options, atOnce: 200 }, () => ({ path: '/app/me' }))
+  },
+  async run(target, { seconds }) {
+    const { url } = target.services.app
+    const headers = Object.entries(target.appHeaders).map(([name, value]) => `${name}: ${value}`)
+    const head = toHead('GET /app/manifest HTTP/1.1', `Host: ${new URL(url).host}`, ...headers)
+    const sockets = Array.from({ length: 200 }, () => openSocket(url, head).socket.pause())
+    await sleep(seconds * 1_000)
+    for (const socket of sockets) socket.destroy()
+    return `${sockets.length} connections that do not read a manifest`
+  },
+}
+
+const CUT_BODIES = 5_000
+
+/** Bodies that never arrive in full: each connection is closed, by FIN or by RST, after one byte. */
+const cutBodies: Attack = {
+  name: 'app-cut-bodies',
+  isOnApplication: true,
+  async run({ services: { app } }) {
+    const head = toHead(
+      'POST /app/sign-in HTTP/1.1',
+      `Host: ${new URL(app.url).host}`,
+      'Sec-Fetch-Site: same-origin',
+      'Content-Type: application/json',
+      'Content-Length: 1000',
+    )
+    for (let opened = 0; opened < CUT_BODIES; opened += 250) {
+      const sockets = Array.from({ length: 250 }, () => openSocket(app.url, `${head}{`).socket)
+      await sleep(100)
+      for (const socket of sockets.splice(0, 125)) socket.end()
+      for (const socket of sockets) socket.resetAndDestroy()
+    }
+    return `${CUT_BODIES} bodies that end after one byte`
+  },
+  async checkAfterwards(target, expect) {
+    const body = JSON.stringify({ email: 'nobody@acme.test', password: 'a wrong password' })
+    const status = await sendToApp(target, { method: 'POST', path: '/app/sign-in', body, headers: STRANGER })
+    expect(status === 401, `A sign-in after the attack was answered ${status}.`)
+  },
+}
+
+/** Attacks on the application, by one organization or by strangers. */
+export const APPLICATION_ATTACKS: readonly Attack[] = [...BURSTS, unreadExports, cutBodies]
+
+const workflowIds = new WeakMap<AttackTarget, string>()
+
+function workflowOf(target: AttackTarget): string {
+  return workflowIds.get(target) ?? ''
+}
+
+async function seedMuch(target: AttackTarget): Promise<void> {
+  const { system, attacker } = target
+  await seedWorkflows(system, attacker, 3_000, { detailed: 2 })
+  const workflowId = await target.createWorkflow('Send it to "Endpoint".')
+  await seedRuns(system, { ...attacker, workflowId }, 60_000)
+  const { sourceId } = await target.saveSource('Endpoint', { text: 'x' }, false)
+  await seedDeliveries(system, { ...attacker, sourceId }, 30_000)
+}

@@ -1,0 +1,73 @@
+import { writeFile } from 'node:fs/promises'
+import { anyText, defineTrial, whole } from '../shared/define-trial.ts'
+import { round, toTable } from '../shared/figures.ts'
+import { SERVICES } from '../shared/system.ts'
+import type { Attack } from './attack.ts'
+import { API_ATTACKS } from './attacks/api.ts'
+import { APPLICATION_ATTACKS } from './attacks/application.ts'
+import { MODEL_ATTACKS } from './attacks/model.ts'
+import { RUN_ATTACKS } from './attacks/runs.ts'
+import { type AttackReport, BAR, type LoadFigures, runAttack } from './run-attack.ts'
+import { LATENCY_KINDS, startAttackTarget } from './target.ts'
+
+/** All attacks, in the order in which they run. */
+export const ATTACKS: readonly Attack[] = [...RUN_ATTACKS, ...API_ATTACKS, ...MODEL_ATTACKS, ...APPLICATION_ATTACKS]
+
+export const trial = defineTrial({
+  name: 'attack',
+  summary: 'attacks the services, and measures what another organization notices',
+  parts: ATTACKS.map(({ name }) => name),
+  options: {
+    seconds: whole('how long an attack goes on that repeats its requests', 5, { least: 1, most: 15 }),
+    json: anyText('also write the reports to this file'),
+  },
+  async run({ options: { seconds, json }, parts, log }) {
+    const reports: AttackReport[] = []
+    for (const attack of ATTACKS.filter(({ name }) => parts.length === 0 || parts.includes(name))) {
+      log(attack.name)
+      // A new target for each attack, so that nothing of the previous one is still under way.
+      const target = await startAttackTarget(attack.services)
+      try {
+        const report = await runAttack(target, attack, { seconds })
+        reports.push(report)
+        for (const reason of reasonsOf(report)) log(`  ${reason}`)
+      } finally {
+        await target.close()
+      }
+    }
+    process.stdout.write(`${describeReports(reports)}\n\nOk is: ${BAR}.\n`)
+    if (json !== undefined) await writeFile(json, `${JSON.stringify({ seconds, bar: BAR, reports }, null, 2)}\n`)
+    return reports.flatMap((report) => reasonsOf(report).map((reason) => `${report.name}: ${reason}`))
+  },
+})
+
+/** Why the services or the victim were hurt; empty if they were not. */
+function reasonsOf({ violations, delays }: AttackReport): string[] {
+  return [...violations, ...delays]
+}
+
+/** A row for each load, and a verdict for each attack. */
+function describeReports(reports: readonly AttackReport[]): string {
+  const rows = reports.flatMap(({ name, before, ordinary, during }) =>
+    Object.entries({ before, ordinary, during }).flatMap(([load, figures]) =>
+      figures === null ? [] : [[name, load, ...rowOf(figures)]],
+    ),
+  )
+  const verdicts = reports.map((report) => {
+    const { name, summary, durationMs, peakMiB } = report
+    const peaks = SERVICES.map((service) => `${service} ${round(peakMiB[service] ?? Number.NaN)}`).join(', ')
+    const verdict = reasonsOf(report).length > 0 ? `HURT: ${reasonsOf(report).join(' ')}` : 'ok'
+    return `- ${name}: ${verdict} (${summary}; ${(durationMs / 1_000).toFixed(1)} s; peak MiB: ${peaks})`
+  })
+  const victim = ['reads', 'starts', 'reads in the application', 'saves there']
+  const head = ['attack', 'load', ...victim, 'CPU ms: gateway/dispatcher/runner/app/postgres/attacker']
+  return `The victim's p95 (max) in ms:\n\n${toTable(head, rows)}\n\n${verdicts.join('\n')}`
+}
+
+function rowOf({ latency, cpuMs }: LoadFigures): string[] {
+  const { gateway, dispatcher, runner, app, postgres, attacker } = cpuMs
+  return [
+    ...LATENCY_KINDS.map((kind) => `${round(latency[kind].p95)} (${round(latency[kind].max)})`),
+    [gateway, dispatcher, runner, app, postgres, attacker].map(round).join('/'),
+  ]
+}

@@ -1,0 +1,122 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startCustomerEndpoint } from '@workflow-service/testkit'
+import { apiHeadersOf, createOrganization, createWorkflow } from '../../shared/customers.ts'
+import { send } from '../../shared/load.ts'
+import { seedWorkflows } from '../../shared/seed.ts'
+import { withSystem } from '../../shared/system.ts'
+import { requestsPerSecond, singleRowCommitsPerSecond } from '../baselines.ts'
+import { type BenchOptions, type Figure, measureAlternately, pieceSeconds } from '../figure.ts'
+
+const CONNECTIONS = 64
+const START = { method: 'POST' as const, body: JSON.stringify({ context: '{"order_id": "A-1001", "total": 99.5}' }) }
+
+/** Measures reads and starts per second against a default Express 5 application that answers the same bytes. */
+export async function measureApi(options: BenchOptions): Promise<Figure[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'bench-'))
+  try {
+    return await withSystem(options, async (system) => {
+      const organization = await createOrganization(system)
+      await seedWorkflows(system, organization, 25)
+      const gateway = await system.start('gateway')
+      const headers = apiHeadersOf(organization)
+      const get = async (path: string): Promise<unknown> => JSON.parse(await send(gateway.url + path, { headers }))
+      const page = (await get('/v1/workflows')) as { data: { id: string }[] }
+      const bodies = {
+        organization: await get('/v1/organization'),
+        workflow: page.data[0],
+        start: { id: crypto.randomUUID(), workflow_id: crypto.randomUUID(), session_id: crypto.randomUUID() },
+      }
+      const bodiesFile = join(folder, 'bodies.json')
+      await writeFile(bodiesFile, JSON.stringify(bodies))
+      const express = await system.startScript(import.meta.resolve('../baseline-server.ts'), [bodiesFile])
+
+      const load = { connections: CONNECTIONS, seconds: pieceSeconds(options), headers }
+      const measureGet = async (
+        name: string,
+        paths: readonly string[],
+        expressPath: string,
+        ratio: number,
+      ): Promise<Figure> => {
+        options.log(name)
+        const { value, baselines } = await measureAlternately(
+          options,
+          () => requestsPerSecond({ ...load, url: gateway.url, paths }),
+          { express: () => requestsPerSecond({ ...load, url: express.url, paths: [expressPath] }) },
+        )
+        const baseline = { name: 'Express 5', value: baselines.express }
+        return { name, value, unit: '/s', baseline, target: { kind: 'at least', ratio } }
+      }
+      const gets = [
+        await measureGet('GET /v1/organization', ['/v1/organization'], '/get/organization', 0.8),
+        await measureGet(
+          'GET /v1/workflows/{id}',
+          // Different ids: the gateway answers simultaneous look-ups of the same workflow with one query.
+          page.data.map(({ id }) => `/v1/workflows/${id}`),
+          '/get/workflow',
+          0.4,
+        ),
+      ]
+
+      options.log('POST start')
+      const workflowId = await createWorkflow(system, organization, 'Post to Order intake.')
+      const { value, baselines } = await measureAlternately(
+        options,
+        () => requestsPerSecond({ ...load, ...START, url: `${gateway.url}/v1/workflows/${workflowId}/start` }),
+        {
+          express: () => requestsPerSecond({ ...load, ...START, url: `${express.url}/start` }),
+          commits: () => singleRowCommitsPerSecond(system.postgres.url, load.seconds),
+        },
+      )
+      const start = { name: 'POST start, 202', value, unit: '/s', target: { kind: 'at least', ratio: 0.2 } } as const
+      return [
+        ...gets,
+        { ...start, baseline: { name: 'Express 5 with ajv', value: baselines.express } },
+        { ...start, baseline: { name: 'single-row commits', value: baselines.commits } },
+      ]
+    })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+
+/** Measures what a trace costs a start: its context stored with the start, and spans exported for every start. */
+export async function measureTracing(options: BenchOptions): Promise<Figure[]> {
+  // Takes the spans, and drops them.
+  const receiver = await startCustomerEndpoint({ keepsRequests: false, answer: { status: 200 } })
+  try {
+    return await withSystem(options, async (system) => {
+      const organization = await createOrganization(system)
+      const workflowId = await createWorkflow(system, organization, 'Post to Order intake.')
+      const untraced = await system.start('gateway')
+      const tracing = await system.start('gateway', { env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } })
+      const startsPerSecond = (gateway: { url: string }, headers: Record<string, string> = {}): Promise<number> =>
+        requestsPerSecond({
+          ...START,
+          url: `${gateway.url}/v1/workflows/${workflowId}/start`,
+          headers: { ...apiHeadersOf(organization), ...headers },
+          connections: CONNECTIONS,
+          seconds: pieceSeconds(options),
+        })
+      await startsPerSecond(untraced)
+      await startsPerSecond(tracing)
+
+      options.log('POST start without a trace, with one, and with exported spans')
+      const { value: plain, baselines } = await measureAlternately(options, () => startsPerSecond(untraced), {
+        traced: () => startsPerSecond(untraced, { traceparent: TRACEPARENT }),
+        exported: () => startsPerSecond(tracing, { traceparent: TRACEPARENT }),
+      })
+      const baseline = { name: 'without a trace', value: plain }
+      const target = { kind: 'at least', ratio: 0.95 } as const
+      return [
+        { name: 'POST start with a trace', value: baselines.traced, unit: '/s', baseline, target },
+        { name: 'POST start with exported spans', value: baselines.exported, unit: '/s', baseline },
+      ]
+    })
+  } finally {
+    await receiver.close()
+  }
+}

@@ -1,0 +1,237 @@
+import { buildConsole, measureConsole } from '@workflow-service/console/build'
+import { createSignedInUser } from '@workflow-service/testkit'
+import { type Browser, launchChromium, type Page, signedInContext } from '@workflow-service/testkit/launch-chromium'
+import { createCustomer, createWorkflow, type Customer } from '../../shared/customers.ts'
+import { median, percentile } from '../../shared/figures.ts'
+import { runLoad, send } from '../../shared/load.ts'
+import { startRemoteReceiver } from '../../shared/receiver.ts'
+import { seedDeliveries, seedRuns } from '../../shared/seed.ts'
+import { type Service, type System, withSystem } from '../../shared/system.ts'
+import { type BenchOptions, type Figure, fixedLimit } from '../figure.ts'
+import { payloadsPerSecond, type ServicePath, startsOf, warmUp, withServicePath } from '../service-path.ts'
+
+const REQUESTS = 200
+const SMALL_TABLE = 1_000
+const COLD_STARTS = 7
+const CLICKS = 60
+const STARTS = 40
+
+/** Measures the application: the size of its page, the page in a real browser, and its lists in large tables. */
+export async function measureApp(options: BenchOptions): Promise<Figure[]> {
+  await buildConsole()
+  return [
+    ...measureSizes(),
+    ...(await measurePage(options)),
+    ...(await compareTables(options, 'application', applicationPages)),
+  ]
+}
+
+function measureSizes(): Figure[] {
+  const { scriptsAtStart, largestLaterScript, styles } = measureConsole()
+  return [
+    limited('JavaScript at start, gzip', scriptsAtStart / 1_000, 'kB', 170),
+    limited('largest later chunk, gzip', largestLaterScript / 1_000, 'kB', 25),
+    limited('CSS, gzip', styles / 1_000, 'kB', 12),
+  ]
+}
+
+function limited(name: string, value: number, unit: string, limit: number): Figure {
+  return { name: `page, ${name}`, value, unit, ...fixedLimit(limit) }
+}
+
+/** A page of the application in a browser, signed in as an owner. */
+interface Visit {
+  readonly path: ServicePath
+  readonly app: Service
+  readonly open: () => Promise<Page>
+}
+
+async function measurePage(options: BenchOptions): Promise<Figure[]> {
+  return await withServicePath(options, async (path) => {
+    const { system, customer } = path
+    const app = await system.start('app')
+    const { cookie } = await createSignedInUser(system.pool, customer.organizationId)
+    const browser = await launchChromium({ log: options.log })
+    try {
+      const open = async (): Promise<Page> => await openPage(browser, app, cookie)
+      const visit = { path, app, open }
+      await warmUp(path, options)
+      options.log('page: ready, cold')
+      const figures = [limited('ready, cold', await readyMs(visit), 'ms', 1_000)]
+      figures.push(limited('ready, cold, CPU 4 times slower', await readyMs(visit, 4), 'ms', 2_500))
+      options.log('page: clicks')
+      figures.push(limited('click → paint, p95', await clickMs(visit), 'ms', 100))
+      options.log('page: start → row')
+      figures.push(limited('commit → row, idle, p95', percentile(await rowDelaysMs(visit), 0.95), 'ms', 600))
+      const load = payloadsPerSecond(path, path.gateway.url, Math.max(options.seconds * 4, 20))
+      const underLoad = percentile(await rowDelaysMs(visit), 0.95)
+      figures.push(limited(`commit → row at ${Math.round(await load)} runs/s, p95`, underLoad, 'ms', 1_500))
+      return figures
+    } finally {
+      await browser.close()
+    }
+  })
+}
+
+async function openPage(browser: Browser, { url }: Service, cookie: { name: string; value: string }): Promise<Page> {
+  const context = await browser.newContext({ ...signedInContext(url, cookie), viewport: { width: 1280, height: 800 } })
+  return await context.newPage()
+}
+
+/** Median time from the navigation until the overview shows its heading, with an empty cache. */
+async function readyMs({ open }: Visit, slowdown = 1): Promise<number> {
+  const times: number[] = []
+  for (let round = 0; round < COLD_STARTS; round += 1) {
+    const page = await open()
+    const devTools = await page.context().newCDPSession(page)
+    await devTools.send('Emulation.setCPUThrottlingRate', { rate: slowdown })
+    await page.goto('/')
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    times.push(await page.evaluate<number>('performance.now()'))
+    await page.context().close()
+  }
+  return median(times)
+}
+
+/** Collects the time from each click until the next frame is painted, as the Event Timing API rounds it to 8 ms. */
+const OBSERVE_CLICKS = `
+  window.clickMs = []
+  new PerformanceObserver((list) => {
+    for (const { name, duration } of list.getEntries()) if (name === 'click') window.clickMs.push(duration)
+  }).observe({ type: 'event', durationThreshold: 16, buffered: true })`
+
+/** Walks through the pages of the navigation. A click that takes less than 16 ms is not reported and counts as 16. */
+async function clickMs({ open }: Visit): Promise<number> {
+  const page = await open()
+  await page.addInitScript(OBSERVE_CLICKS)
+  await page.goto('/')
+  const links = page.getByRole('navigation').first().getByRole('link')
+  await links.first().waitFor()
+  const count = await links.count()
+  for (let click = 0; click < CLICKS; click += 1) {
+    await links.nth((click + 1) % count).click()
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => setTimeout(done)))')
+  }
+  const reported = await page.evaluate<number[]>('window.clickMs')
+  await page.context().close()
+  return percentile([...reported, ...Array.from({ length: Math.max(0, CLICKS - reported.length) }, () => 16)], 0.95)
+}
+
+/** Notes when the text of the page first announces a new row. */
+const OBSERVE_ROWS = `
+  window.announcedAt = undefined
+  const isAnnounced = () => [...document.querySelectorAll('main button')].some((button) => /\\bnew\\b/i.test(button.textContent))
+  new MutationObserver(() => {
+    if (window.announcedAt === undefined && isAnnounced()) window.announcedAt = performance.timeOrigin + performance.now()
+  }).observe(document, { subtree: true, childList: true, characterData: true })`
+
+/**
+ * Times from the answer to a start until the list of its workflow's runs announces it. The workflow is another one than that
+ * of the load.
+ */
+async function rowDelaysMs({ path, open }: Visit): Promise<number[]> {
+  const { system, gateway, customer } = path
+  const workflowId = await createWorkflow(system, customer, 'Does nothing.')
+  const { url, headers } = startsOf({ ...customer, workflowId }, gateway.url)
+  const start = async (text: string): Promise<unknown> =>
+    await send(url, { method: 'POST', headers, status: 202, body: JSON.stringify({ context: `text: ${text}` }) })
+  const page = await open()
+  await page.addInitScript(OBSERVE_ROWS)
+  // An empty list shows its first rows at once instead of announcing them.
+  await start('the first')
+  await page.goto(`/workflows/${workflowId}/runs`)
+  await page.getByRole('row').nth(1).waitFor()
+  const delays: number[] = []
+  for (let number = 0; number < STARTS; number += 1) {
+    await page.evaluate('window.announcedAt = undefined')
+    await start(`start ${number}`)
+    const committedAt = performance.timeOrigin + performance.now()
+    await page.getByRole('button', { name: /\bnew\b/i }).waitFor()
+    delays.push((await page.evaluate<number>('window.announcedAt')) - committedAt)
+    await page.getByRole('button', { name: /\bnew\b/i }).click()
+    await page.getByRole('button', { name: /\bnew\b/i }).waitFor({ state: 'detached' })
+  }
+  await page.context().close()
+  return delays
+}
+
+/** Measures the response time of a page of the delivery log, in a large log and in a small one. */
+export async function measureDeliveryLog(options: BenchOptions): Promise<Figure[]> {
+  const figures = await compareTables(
+    options,
+    'delivery log',
+    async (system, { organizationId, sourceId }, dispatcher) => {
+      const deliveries = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}/deliveries`
+      return {
+        origin: dispatcher.url,
+        headers: system.internalHeaders,
+        pages: [
+          ['first page', `${deliveries}?limit=25`],
+          ['filtered by outcome', `${deliveries}?limit=25&outcome=rejected`],
+        ],
+      }
+    },
+  )
+  return figures.map((figure) => ({ ...figure, name: figure.name.replace(/rows$/, 'deliveries') }))
+}
+
+/** Pages to measure, by name and path. */
+interface Pages {
+  readonly origin: string
+  readonly headers: Record<string, string>
+  readonly pages: readonly (readonly [name: string, path: string])[]
+}
+
+async function applicationPages(system: System, { organizationId, sourceId, workflowId }: Customer): Promise<Pages> {
+  const app = await system.start('app')
+  const { cookie } = await createSignedInUser(system.pool, organizationId)
+  return {
+    origin: app.url,
+    headers: { cookie: `${cookie.name}=${cookie.value}` },
+    pages: [
+      ['log', `/app/webhook-sources/${sourceId}/deliveries`],
+      ['log filtered by outcome', `/app/webhook-sources/${sourceId}/deliveries?outcome=rejected`],
+      ['run list', '/app/runs'],
+      ['run list of failures', '/app/runs?status=failed'],
+      ['run list of a workflow', `/app/runs?workflow_id=${workflowId}`],
+    ],
+  }
+}
+
+/** Measures the response times of pages in large tables and in small ones. */
+async function compareTables(
+  options: BenchOptions,
+  name: string,
+  pagesOf: (system: System, customer: Customer, dispatcher: Service) => Promise<Pages>,
+): Promise<Figure[]> {
+  const measureTables = async (rows: number): Promise<Map<string, number>> =>
+    await withSystem(options, async (system) => {
+      options.log(`${name}: inserting ${rows.toLocaleString('en')} deliveries and runs`)
+      const receiver = await startRemoteReceiver(system)
+      const dispatcher = await system.start('dispatcher')
+      const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url })
+      await seedDeliveries(system, customer, rows)
+      await seedRuns(system, customer, rows)
+      const { origin, headers, pages } = await pagesOf(system, customer, dispatcher)
+      const measured = new Map<string, number>()
+      for (const [page, path] of pages) {
+        const rounds: number[] = []
+        for (let round = 0; round < options.rounds; round += 1) {
+          const calls = await runLoad({ count: REQUESTS, call: async () => await send(origin + path, { headers }) })
+          rounds.push(median(calls.map(({ ms }) => ms)))
+        }
+        measured.set(page, median(rounds))
+      }
+      return measured
+    })
+  const small = await measureTables(SMALL_TABLE)
+  const large = await measureTables(options.largeTable)
+  return [...large].map(([page, value]) => ({
+    name: `${name}, ${page}, ${options.largeTable.toLocaleString('en')} rows`,
+    value,
+    unit: 'ms',
+    baseline: { name: 'at 1,000', value: small.get(page) ?? Number.NaN },
+    target: { kind: 'at most', ratio: 1.5 },
+  }))
+}

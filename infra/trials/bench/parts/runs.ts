@@ -1,0 +1,209 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { waitUntil } from '@workflow-service/testkit'
+import { median, percentile } from '../../shared/figures.ts'
+import { residentMiB } from '../../shared/process-usage.ts'
+import { queueStarts } from '../../shared/seed.ts'
+import { openMinimalPath, requestsPerSecond, singleRowCommitsPerSecond } from '../baselines.ts'
+import { type BenchOptions, type Figure, fixedLimit, measureAlternately, pieceSeconds } from '../figure.ts'
+import {
+  countEnded,
+  cpuPerRun,
+  payloadsPerSecond,
+  runsPerSecond,
+  type ServicePath,
+  type ServicePathOptions,
+  SESSIONS_AT_ONCE,
+  startsOf,
+  warmUp,
+  withServicePath,
+} from '../service-path.ts'
+
+/** 1,200 runs per second on a machine where a default Express 5 application answers 27,000 GET requests per second. */
+const TARGET_RUNS_PER_GET = 0.044
+const QUEUED_STARTS = 10_000
+
+/** Measures the runs completed per second: first with 64 sessions at once, then while 10,000 queued starts are drained. */
+export async function measureRuns(options: BenchOptions): Promise<Figure[]> {
+  return await withServicePath(options, async (path) => {
+    const { system } = path
+    await warmUp(path, options)
+    options.log('runs per second, 64 sessions at once')
+    const emptyServicesUrl = await startEmptyServices(path)
+    const express = await system.startScript(import.meta.resolve('../baseline-server.ts'))
+    const seconds = pieceSeconds(options)
+    await payloadsPerSecond(path, emptyServicesUrl, seconds)
+    const { value: rate, baselines } = await measureAlternately(options, () => runsPerSecond(path, seconds), {
+      commits: () => singleRowCommitsPerSecond(system.postgres.url, seconds),
+      emptyServices: () => payloadsPerSecond(path, emptyServicesUrl, seconds),
+      express: () => requestsPerSecond({ url: `${express.url}/get`, connections: SESSIONS_AT_ONCE, seconds }),
+    })
+    const cpu = await cpuPerRun(path, async () => {
+      const before = await countEnded(system)
+      await runsPerSecond(path, options.seconds)
+      return (await countEnded(system)) - before
+    })
+
+    options.log('draining 10,000 queued starts')
+    const drains: Drain[] = []
+    for (let round = 0; round < options.rounds; round += 1) drains.push(await drain(path))
+    const perSecond = { value: rate, unit: '/s' }
+    const commits = { name: 'single-row commits', value: baselines.commits }
+    return [
+      {
+        name: 'runs completed, 64 sessions at once',
+        ...perSecond,
+        baseline: commits,
+        target: { kind: 'at least', ratio: 0.3 },
+      },
+      {
+        name: 'the same, against a GET',
+        ...perSecond,
+        baseline: { name: 'Express 5', value: baselines.express },
+        target: { kind: 'at least', ratio: TARGET_RUNS_PER_GET },
+      },
+      {
+        name: 'the same, against the hops alone',
+        ...perSecond,
+        baseline: { name: '3 empty services and RabbitMQ', value: baselines.emptyServices },
+      },
+      { name: 'the hops alone, against commits', value: baselines.emptyServices, unit: '/s', baseline: commits },
+      ...cpu,
+      {
+        name: 'runs completed, draining 10,000',
+        value: median(drains.map((each) => each.perSecond)),
+        unit: '/s',
+        baseline: { name: '64 sessions at once', value: rate },
+        target: { kind: 'at least', ratio: 0.8 },
+      },
+      {
+        name: 'runner memory at its peak, draining',
+        value: median(drains.map(({ peakMiB }) => peakMiB)),
+        unit: 'MiB',
+        baseline: { name: 'before', value: median(drains.map(({ beforeMiB }) => beforeMiB)) },
+        target: { kind: 'at most', ratio: 1.5 },
+      },
+    ]
+  })
+}
+
+/** Starts the services of `empty-services.ts`. Resolves to the address of their gateway. */
+async function startEmptyServices({ system, receiver }: ServicePath): Promise<string> {
+  const start = async (role: string, targetUrl: string): Promise<string> => {
+    const script = import.meta.resolve('../empty-services.ts')
+    return (await system.startScript(script, [role, targetUrl, system.rabbitMq.url])).url
+  }
+  const gatewayUrl = await start('gateway', '')
+  await start('runner', await start('dispatcher', receiver.url))
+  return gatewayUrl
+}
+
+/** The runs completed per second, and the memory of the runner before and at its peak. */
+interface Drain {
+  readonly perSecond: number
+  readonly beforeMiB: number
+  readonly peakMiB: number
+}
+
+async function drain({ system, runner, customer }: ServicePath): Promise<Drain> {
+  const before = await countEnded(system)
+  await queueStarts(system, customer, QUEUED_STARTS)
+  const startedAt = performance.now()
+  const beforeMiB = await residentMiB(runner.process.pid)
+  let peakMiB = beforeMiB
+  const isDrained = async (): Promise<boolean> => {
+    peakMiB = Math.max(peakMiB, await residentMiB(runner.process.pid))
+    return (await countEnded(system)) - before >= QUEUED_STARTS
+  }
+  await waitUntil(isDrained, { timeoutMs: 180_000, intervalMs: 200 })
+  return { perSecond: QUEUED_STARTS / ((performance.now() - startedAt) / 1_000), beforeMiB, peakMiB }
+}
+
+const STARTS_PER_ROUND = 150
+
+/** Measures the time from the start request until the endpoint has the payload, on an idle system. */
+export async function measureLatency(
+  options: BenchOptions,
+  { startsPerRound = STARTS_PER_ROUND, warmsUp = true, ...pathOptions }: LatencyOptions = {},
+): Promise<Figure[]> {
+  return await withServicePath({ ...options, ...pathOptions }, async (path) => {
+    const { postgres, rabbitMq } = path.system
+    const minimalPath = await openMinimalPath({ database: postgres.url, amqp: rabbitMq.url, http: path.receiver.url })
+    if (warmsUp) await warmUp(path, options)
+    options.log('start → endpoint, idle')
+    const measureRound = async (): Promise<{ latencies: number[]; baselines: number[] }> => {
+      const [latencies, baselines]: number[][] = [[], []]
+      for (let number = 0; number < startsPerRound; number += 1) {
+        baselines!.push(await minimalPath.measureMs())
+        latencies!.push(await measureStart(path))
+      }
+      return { latencies: latencies!, baselines: baselines! }
+    }
+    await measureRound()
+    const rounds: Awaited<ReturnType<typeof measureRound>>[] = []
+    const cpu = await cpuPerRun(path, async () => {
+      for (let round = 0; round < options.rounds; round += 1) rounds.push(await measureRound())
+      return options.rounds * startsPerRound
+    })
+    await minimalPath.close()
+    const baseline = {
+      name: 'HTTP + 2 commits + broker hop',
+      value: median(rounds.map(({ baselines }) => median(baselines))),
+    }
+    const toFigure = (name: string, share: number, ratio: number): Figure => ({
+      name: `start → endpoint, ${name}`,
+      value: median(rounds.map(({ latencies }) => percentile(latencies, share))),
+      unit: 'ms',
+      baseline,
+      target: { kind: 'at most', ratio },
+    })
+    return [toFigure('p50', 0.5, 3), toFigure('p99', 0.99, 10), ...cpu]
+  })
+}
+
+/** How a test makes the part small. */
+interface LatencyOptions extends Pick<ServicePathOptions, 'rabbitMq'> {
+  readonly startsPerRound?: number
+  readonly warmsUp?: boolean
+}
+
+/** Measures one start, and waits for the end of its run. */
+async function measureStart({ system, gateway, customer, receiver }: ServicePath): Promise<number> {
+  const before = await countEnded(system)
+  // What came before has settled.
+  await sleep(5)
+  // Polling before the arrival would slow down what is measured.
+  const [call] = await receiver.run({ ...startsOf(customer, gateway.url), count: 1 })
+  await waitUntil(async () => (await countEnded(system)) > before, { timeoutMs: 30_000, intervalMs: 20 })
+  return call?.ms ?? Number.NaN
+}
+
+const WAITING_SESSIONS = 1_000
+const WAITING_LIMIT_MIB = 150
+/** Below the dispatcher's deadline of 30 s. */
+const ENDPOINT_DELAY_MS = 28_000
+
+/** Measures the memory of a runner with 1,000 sessions that wait for a slow endpoint. */
+export async function measureWaiting(options: BenchOptions): Promise<Figure[]> {
+  const rounds: number[] = []
+  const pathOptions = {
+    profile: options.profile,
+    endpointDelayMs: ENDPOINT_DELAY_MS,
+    runnerEnv: { RUNNER_CONCURRENCY: String(WAITING_SESSIONS), RUNNER_ORGANIZATION_SHARE: '100' },
+    dispatcherEnv: { MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: String(WAITING_SESSIONS) },
+  }
+  for (let round = 0; round < options.rounds; round += 1) {
+    const measured = await withServicePath(pathOptions, async ({ system, runner, customer }) => {
+      options.log('1,000 sessions waiting for a slow endpoint')
+      await queueStarts(system, customer, WAITING_SESSIONS)
+      const query = `SELECT count(*)::int AS count FROM deliveries WHERE outcome = 'in_flight'`
+      const areAllWaiting = async () =>
+        (await system.pool.query<{ count: number }>(query)).rows[0]?.count === WAITING_SESSIONS
+      await waitUntil(areAllWaiting, { timeoutMs: 25_000, intervalMs: 2 })
+      return await residentMiB(runner.process.pid)
+    })
+    rounds.push(measured)
+  }
+  return [
+    { name: 'runner, 1,000 sessions waiting', value: median(rounds), unit: 'MiB', ...fixedLimit(WAITING_LIMIT_MIB) },
+  ]
+}

@@ -1,0 +1,207 @@
+import { statfs } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { migrate } from '@workflow-service/database'
+import { type PrivatePostgres, startPostgres } from '@workflow-service/testkit'
+import { Client } from 'pg'
+import { POSTGRES_SETTINGS } from '../../shared/system.ts'
+import type { BenchOptions, Figure } from '../figure.ts'
+import { readLists, retire, runStarts, sweep } from '../scale/calls.ts'
+import { measureRetentionLoad } from '../scale/retention-load.ts'
+import { type LargeTables, SEEDED_DAYS, seedLargeTables } from '../scale/seed-large-tables.ts'
+import { type Measure, measureDatabase, type MeasuredDatabase, type StatementCost } from '../scale/statement-cost.ts'
+
+const SMALL_ROWS = 20_000
+/** Measured rounds for each of `BenchOptions.rounds`. */
+const ROUNDS = 10
+const RETENTION_BATCHES = 10
+const SMALL_BATCH = 40
+const RETENTION_DAYS = SEEDED_DAYS / 2
+/** Measured: 2.0 kB, and room for what is measured. */
+const BYTES_PER_ROW = 2_500
+const SPARE_BYTES = 4 * 2 ** 30
+const LOAD_SECONDS_PER_ROUND = 40
+const MAX_RATIO = 1.5
+
+/** A database with what its calls need. */
+interface Filled {
+  readonly name: string
+  readonly tables: LargeTables
+  readonly measured: MeasuredDatabase
+  readonly seen: Parameters<typeof readLists>[2]
+}
+
+/**
+ * Measures hot paths, lists, sweeps and the retention with `rows` starts and deliveries against 20,000 of them: two databases of one
+ * server, statement by statement in turns.
+ */
+export async function measureScale(options: BenchOptions): Promise<Figure[]> {
+  await checkDisk(options.rows)
+  const postgres = await startPostgres({ settings: POSTGRES_SETTINGS })
+  try {
+    await changeWalLevel(postgres, 'minimal')
+    await fill(postgres, 'small', SMALL_ROWS, options)
+    const tables = await fill(postgres, 'large', options.rows, options)
+    await changeWalLevel(postgres, 'replica')
+    const size = await readSize(postgres, options)
+    const small = await open(postgres, 'small', tables)
+    const large = await open(postgres, 'large', tables)
+    try {
+      await measureCalls(small, large, options)
+      await measureRetention(small, large)
+    } finally {
+      await small.measured.close()
+      await large.measured.close()
+    }
+    options.log('200 starts per second, with and without retention')
+    const seconds = LOAD_SECONDS_PER_ROUND * options.rounds
+    const load = await measureRetentionLoad(urlOf(postgres.url, 'large'), tables, {
+      seconds,
+      olderThanDays: RETENTION_DAYS,
+    })
+    return [
+      size,
+      ...toFigures(options.rows, small.measured.costs(), large.measured.costs()),
+      {
+        name: 'all statements of 20 starts at 200 starts/s, with retention, p95',
+        value: load.p95WithMs,
+        unit: 'ms',
+        baseline: { name: 'without retention', value: load.p95WithoutMs },
+      },
+      {
+        name: 'starts that the retention deletes, meanwhile',
+        value: load.retiredPerSecond,
+        unit: '/s',
+        baseline: { name: 'starts', value: load.startsPerSecond },
+        target: { kind: 'at least', ratio: 1 },
+      },
+    ]
+  } finally {
+    await postgres.stop()
+  }
+}
+
+async function checkDisk(rows: number): Promise<void> {
+  const { bavail, bsize } = await statfs(tmpdir())
+  const [free, needed] = [bavail * bsize, rows * BYTES_PER_ROW + SPARE_BYTES]
+  if (free >= needed) return
+  throw new Error(
+    `${rows} rows need ${toGib(needed)} GiB in ${tmpdir()}, which has ${toGib(free)}. Choose fewer with --rows.`,
+  )
+}
+
+function toGib(bytes: number): string {
+  return (bytes / 2 ** 30).toFixed(1)
+}
+
+function urlOf(server: string, database: string): string {
+  const url = new URL(server)
+  url.pathname = database
+  return url.href
+}
+
+async function withClient<Result>(url: string, work: (client: Client) => Promise<Result>): Promise<Result> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    return await work(client)
+  } finally {
+    await client.end()
+  }
+}
+
+/** `minimal` leaves the seeded rows out of the write-ahead log; what is measured has the default. */
+async function changeWalLevel(postgres: PrivatePostgres, level: 'minimal' | 'replica'): Promise<void> {
+  await withClient(postgres.adminUrl, async (client) => {
+    await client.query(`ALTER SYSTEM SET wal_level = ${level}`)
+    await client.query(`ALTER SYSTEM SET max_wal_senders = ${level === 'minimal' ? 0 : 10}`)
+  })
+  await postgres.restart()
+}
+
+async function fill(
+  postgres: PrivatePostgres,
+  name: string,
+  rows: number,
+  { log }: BenchOptions,
+): Promise<LargeTables> {
+  await withClient(postgres.adminUrl, async (client) => {
+    await client.query(`CREATE DATABASE ${name} OWNER ${new URL(postgres.url).username}`)
+  })
+  await migrate({ databaseUrl: urlOf(postgres.url, name) })
+  return await withClient(urlOf(postgres.adminUrl, name), (client) => seedLargeTables(client, rows, log))
+}
+
+async function readSize(postgres: PrivatePostgres, { rows }: BenchOptions): Promise<Figure> {
+  const bytes = await withClient(urlOf(postgres.adminUrl, 'large'), async (client) => {
+    const result = await client.query<{ bytes: number }>('SELECT pg_database_size(current_database())::float8 AS bytes')
+    return result.rows[0]?.bytes ?? Number.NaN
+  })
+  return {
+    name: `stored per start, ${rows.toLocaleString('en')} starts`,
+    value: bytes / rows,
+    unit: 'bytes',
+    baseline: { name: 'all together, GiB', value: bytes / 2 ** 30 },
+  }
+}
+
+async function open(postgres: PrivatePostgres, name: string, tables: LargeTables): Promise<Filled> {
+  const measured = await measureDatabase(urlOf(postgres.url, name), urlOf(postgres.adminUrl, name))
+  const { rows } = await measured.db.pool.query<{ runId: string; deliveryId: string }>(
+    `SELECT start.id AS "runId", delivery.id AS "deliveryId"
+     FROM (SELECT id FROM starts WHERE organization_id = $1 ORDER BY created_at DESC LIMIT 1 OFFSET 100) AS start
+     JOIN deliveries AS delivery ON delivery.run_id = start.id`,
+    [tables.organizationId],
+  )
+  const [newest] = rows
+  if (!newest) throw new Error('No run was seeded')
+  return { name, tables, measured, seen: { seededDays: SEEDED_DAYS, ...newest } }
+}
+
+const unmeasured: Measure = async (_name, call) => await call()
+
+async function measureCalls(small: Filled, large: Filled, { rounds, log }: BenchOptions): Promise<void> {
+  for (let round = 0; round <= rounds * ROUNDS; round += 1) {
+    if (round % ROUNDS === 1) log(`statements: round ${round} of ${rounds * ROUNDS}`)
+    for (const { measured, tables, seen } of [small, large]) {
+      // The first round plans the statements.
+      const measure = round === 0 ? unmeasured : measured.measure
+      await runStarts(measured.db, tables, 1, measure)
+      await runStarts(measured.db, tables, 20, measure)
+      await readLists(measured.db, tables, seen, measure)
+      await sweep(measured.db, measure)
+    }
+  }
+}
+
+async function measureRetention(small: Filled, large: Filled): Promise<void> {
+  for (let batch = 0; batch < RETENTION_BATCHES; batch += 1) {
+    for (const { measured, tables } of [small, large]) {
+      await retire(measured.db, tables, { olderThanDays: RETENTION_DAYS, batchSize: SMALL_BATCH }, measured.measure)
+    }
+  }
+  for (let batch = 0; batch < RETENTION_BATCHES; batch += 1) {
+    const options = { olderThanDays: RETENTION_DAYS, batchSize: 1_000 }
+    await retire(large.measured.db, large.tables, options, large.measured.measure)
+  }
+}
+
+/** The overview reads up to 200 rows of a kind: more than a small table has. */
+const GROWING = new Set(['application: overview', 'application: usage of 7 days'])
+
+function toFigures(
+  rows: number,
+  small: ReadonlyMap<string, StatementCost>,
+  large: ReadonlyMap<string, StatementCost>,
+): Figure[] {
+  return [...large].flatMap(([name, cost]): Figure[] => {
+    const before = small.get(name)
+    const named = (value: number) => ({ name: before ? `at ${SMALL_ROWS.toLocaleString('en')}` : 'no other', value })
+    const target = before && !GROWING.has(name) ? { target: { kind: 'at most', ratio: MAX_RATIO } as const } : {}
+    const title = `${name}, ${rows.toLocaleString('en')} rows`
+    return [
+      { name: title, value: cost.ms, unit: 'ms', baseline: named(before?.ms ?? cost.ms) },
+      { name: title, value: cost.pages, unit: 'pages', baseline: named(before?.pages ?? cost.pages), ...target },
+      { name: title, value: cost.walBytes, unit: 'bytes of log', baseline: named(before?.walBytes ?? cost.walBytes) },
+    ]
+  })
+}

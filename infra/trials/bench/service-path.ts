@@ -1,0 +1,120 @@
+import { startRabbitMq } from '@workflow-service/testkit'
+import { untilAllEnded } from '../shared/callers.ts'
+import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
+import { cpuMs, cpuMsWithChildren } from '../shared/process-usage.ts'
+import { type RemoteLoad, type RemoteReceiver, startRemoteReceiver } from '../shared/receiver.ts'
+import { type Service, type System, type SystemOptions, withSystem } from '../shared/system.ts'
+import type { BenchOptions, Figure } from './figure.ts'
+
+export const SESSIONS_AT_ONCE = 64
+const WARM_UP_RUNS = 5_000
+/** Before payloads are counted, so that they arrive as evenly as starts leave. */
+const LEAD_MS = 500
+
+/** The whole path of a start: gateway, runner, dispatcher, RabbitMQ, and the customer's endpoint. */
+export interface ServicePath {
+  readonly system: System
+  readonly dispatcher: Service
+  readonly gateway: Service
+  readonly runner: Service
+  readonly customer: Customer
+  /** In a process of its own, from which starts are sent, too. */
+  readonly receiver: RemoteReceiver
+  /** The CPU time of each process so far, in ms. */
+  readCpu(): Promise<Record<string, number>>
+}
+
+export interface ServicePathOptions extends Pick<BenchOptions, 'profile'> {
+  /** How long the endpoint takes to answer a payload. Default 0. */
+  readonly endpointDelayMs?: number
+  readonly runnerEnv?: Record<string, string>
+  readonly dispatcherEnv?: Record<string, string>
+  /** Default: starts one, and stops it. */
+  readonly rabbitMq?: SystemOptions['rabbitMq'] & { readonly pid: number }
+}
+
+/** Starts the path, measures on it, and stops it. */
+export async function withServicePath<Result>(
+  { profile, endpointDelayMs = 0, runnerEnv, dispatcherEnv, ...options }: ServicePathOptions,
+  measure: (path: ServicePath) => Promise<Result>,
+): Promise<Result> {
+  const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
+  return await withSystem({ profile, rabbitMq }, async (system) => {
+    const receiver = await startRemoteReceiver(system, endpointDelayMs)
+    const dispatcher = await system.start('dispatcher', { env: dispatcherEnv })
+    const gateway = await system.start('gateway')
+    const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url })
+    const runner = await system.start('runner', { env: runnerEnv })
+    const readCpu = async () => ({
+      gateway: await cpuMs(gateway.process.pid),
+      runner: await cpuMs(runner.process.pid),
+      dispatcher: await cpuMs(dispatcher.process.pid),
+      PostgreSQL: await cpuMsWithChildren(system.postgres.pid),
+      RabbitMQ: await cpuMsWithChildren(rabbitMq.pid),
+    })
+    return await measure({ system, dispatcher, gateway, runner, customer, receiver, readCpu })
+  })
+}
+
+/** Executes runs until the code of the services is compiled: the first thousands take several times as long. */
+export async function warmUp(path: ServicePath, { seconds, log }: BenchOptions): Promise<void> {
+  log('warming up')
+  for (let runs = 0; runs < WARM_UP_RUNS;) {
+    const rate = await runsPerSecond(path, seconds)
+    if (rate === 0) throw new Error(`No start reached the endpoint within ${seconds} s.`)
+    runs += seconds * rate
+  }
+}
+
+/** Measures the runs completed per second. Resolves when all runs have ended. */
+export async function runsPerSecond(path: ServicePath, seconds: number): Promise<number> {
+  const rate = await payloadsPerSecond(path, path.gateway.url, seconds)
+  await untilAllEnded(path.system.pool)
+  return rate
+}
+
+/** Starts of the customer's workflow, each in a new session and until its payload has arrived. */
+export function startsOf({ apiKey, organizationId, workflowId }: Customer, origin: string): RemoteLoad {
+  const headers = apiHeadersOf({ apiKey, organizationId })
+  return { url: `${origin}/v1/workflows/${workflowId}/start`, headers, label: 'bench' }
+}
+
+/**
+ * Keeps SESSIONS_AT_ONCE starts under way, each in a new session, and measures the payloads that reach the
+ * endpoint per second.
+ * @param origin The gateway that gets the starts.
+ */
+export async function payloadsPerSecond(
+  { customer, receiver }: Pick<ServicePath, 'customer' | 'receiver'>,
+  origin: string,
+  seconds: number,
+): Promise<number> {
+  const load = { ...startsOf(customer, origin), callers: SESSIONS_AT_ONCE, seconds: LEAD_MS / 1_000 + seconds }
+  const calls = await receiver.run(load)
+  const from = Math.min(...calls.map(({ at }) => at)) + LEAD_MS
+  const isCounted = (endedAt: number): boolean => endedAt >= from && endedAt < from + seconds * 1_000
+  return calls.filter(({ at, ms }) => isCounted(at + ms)).length / seconds
+}
+
+/** Measures the CPU time that a run takes of each process. `work` resolves to the number of runs that it has completed. */
+export async function cpuPerRun(path: ServicePath, work: () => Promise<number>): Promise<Figure[]> {
+  const before = await path.readCpu()
+  const runs = await work()
+  const after = await path.readCpu()
+  const spent = Object.entries(after).map(([process, ms]) => ({ process, ms: (ms - (before[process] ?? 0)) / runs }))
+  const all = spent.reduce((sum, { ms }) => sum + ms, 0)
+  return spent.map(({ process, ms }) => ({
+    name: `CPU per run, ${process}`,
+    value: ms,
+    unit: 'ms',
+    baseline: { name: 'all five processes', value: all },
+  }))
+}
+
+/** Counts the runs that have ended. */
+export async function countEnded({ pool }: System): Promise<number> {
+  const { rows } = await pool.query<{ count: number }>(
+    `SELECT count(*)::int AS count FROM starts WHERE status IN ('succeeded', 'failed')`,
+  )
+  return rows[0]?.count ?? 0
+}

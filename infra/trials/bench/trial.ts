@@ -1,0 +1,61 @@
+import { writeFile } from 'node:fs/promises'
+import { cpus, totalmem, version } from 'node:os'
+import { anyText, defineTrial, whole } from '../shared/define-trial.ts'
+import { type BenchOptions, type Figure, toFigureTable, toJson } from './figure.ts'
+import { measureApi, measureTracing } from './parts/api.ts'
+import { measureApp, measureDeliveryLog } from './parts/app.ts'
+import { measureFootprint } from './parts/footprint.ts'
+import { measureList } from './parts/list.ts'
+import { measureLatency, measureRuns, measureWaiting } from './parts/runs.ts'
+import { measureScale } from './parts/scale.ts'
+
+const PARTS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
+  api: measureApi,
+  list: measureList,
+  latency: (options) => measureLatency(options),
+  runs: measureRuns,
+  waiting: measureWaiting,
+  log: measureDeliveryLog,
+  app: measureApp,
+  tracing: measureTracing,
+  footprint: measureFootprint,
+  scale: measureScale,
+}
+/** With 10,000,000 rows, `scale` takes three quarters of an hour. */
+const DEFAULT_PARTS = Object.keys(PARTS).filter((part) => part !== 'scale')
+
+export const trial = defineTrial({
+  name: 'bench',
+  summary: 'measures the service on this machine; all parts but scale by default',
+  parts: Object.keys(PARTS),
+  options: {
+    json: anyText('also write the figures to this file'),
+    profile: anyText('write a CPU profile of each service to this folder; this lowers the figures'),
+    rounds: whole('rounds of each measurement; the figure is their median', 3),
+    seconds: whole('length of one round under load', 5),
+    'large-table': whole('rows of the large tables', 1_000_000),
+    rows: whole('starts and deliveries in the part scale', 1_000_000),
+  },
+  async run({ options: { json, 'large-table': largeTable, ...options }, parts, log }) {
+    const machine = {
+      cpu: cpus()[0]?.model ?? 'unknown',
+      cores: cpus().length,
+      memory_gib: Math.round(totalmem() / 2 ** 30),
+      kernel: version(),
+      node: process.version,
+      pinned: 'nothing: every process runs on every core',
+    }
+    log(`${machine.cores} × ${machine.cpu}, ${machine.memory_gib} GiB, Node ${machine.node}`)
+    const figures: Figure[] = []
+    for (const part of parts.length > 0 ? parts : DEFAULT_PARTS) {
+      figures.push(...((await PARTS[part]?.({ ...options, largeTable, log })) ?? []))
+    }
+    process.stdout.write(`${toFigureTable(figures)}\n`)
+    if (json !== undefined) {
+      const { rounds, seconds } = options
+      const report = { machine, options: { rounds, seconds }, figures: toJson(figures) }
+      await writeFile(json, `${JSON.stringify(report, null, 2)}\n`)
+    }
+    return []
+  },
+})

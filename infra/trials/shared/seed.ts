@@ -1,0 +1,134 @@
+import { workflowSearchText } from '@workflow-service/database'
+import type { Pool } from 'pg'
+import type { Customer, Organization } from './customers.ts'
+
+interface Seeded {
+  readonly pool: Pool
+}
+
+/** Search words: ten workflows contain the first, none the second. */
+export const RARE_WORD = 'quokka'
+export const ABSENT_WORD = 'narwhal'
+
+/**
+ * Inserts workflows. The pages that are measured (first, last, search) have 5 triggers, 10 users and 20 files per
+ * workflow; at most `detailed` workflows at each end of the list have these, so that a million takes minutes.
+ */
+export async function seedWorkflows(
+  { pool }: Seeded,
+  { organizationId }: Pick<Organization, 'organizationId'>,
+  count: number,
+  { detailed = count, description = 'Post to Order intake.' } = {},
+): Promise<void> {
+  // Creating the index after the insert of a million rows saves minutes.
+  const { rows: indexes } = await pool.query<{ definition: string }>(
+    `SELECT indexdef AS definition FROM pg_indexes WHERE indexname = 'workflows_search'`,
+  )
+  await pool.query('DROP INDEX IF EXISTS workflows_search')
+  const rare = workflowSearchText(`Workflow ${RARE_WORD}`, description)
+  const plain = workflowSearchText('Workflow number', description)
+  await pool.query(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text, created_at)
+     SELECT gen_random_uuid(), $1, CASE WHEN is_rare THEN 'Workflow ${RARE_WORD}' ELSE 'Workflow number' END, $2, 'only_me', true,
+            CASE WHEN is_rare THEN $3 ELSE $4 END, now() - interval '1 year' + n * interval '1 second'
+     FROM (SELECT n, n % greatest($5 / 10, 1) = 0 AS is_rare FROM generate_series(1, $5) n) AS numbered`,
+    [organizationId, description, rare, plain, count],
+  )
+  const { rows } = await pool.query<{ id: string }>(
+    `(SELECT id FROM workflows WHERE organization_id = $1 ORDER BY created_at LIMIT $2) UNION
+     (SELECT id FROM workflows WHERE organization_id = $1 ORDER BY created_at DESC LIMIT $2) UNION
+     (SELECT id FROM workflows WHERE organization_id = $1 AND name LIKE '%${RARE_WORD}%' LIMIT 10)`,
+    [organizationId, Math.min(detailed, 50)],
+  )
+  const ids = rows.map(({ id }) => id)
+  await pool.query(
+    `INSERT INTO workflow_users (organization_id, workflow_id, user_id)
+     SELECT users.organization_id, detailed.id, users.id FROM unnest($2::uuid[]) AS detailed (id), users WHERE organization_id = $1`,
+    [organizationId, ids],
+  )
+  await seedTriggers({ pool }, ids, 5)
+  await pool.query(
+    `INSERT INTO trigger_events (trigger_id, position, slug, name)
+     SELECT id, n, 'event' || n, 'Event ' || n FROM triggers, generate_series(0, 1) n WHERE workflow_id = ANY ($1)`,
+    [ids],
+  )
+  await pool.query(
+    `INSERT INTO files (id, workflow_id, name, path, content)
+     SELECT gen_random_uuid(), id, 'file' || n || '.md', '{docs}', repeat('text ', 2000)
+     FROM unnest($1::uuid[]) AS detailed (id), generate_series(1, 20) n`,
+    [ids],
+  )
+  for (const { definition } of indexes) {
+    await pool.query(definition)
+    await pool.query('ALTER INDEX workflows_search ALTER COLUMN 1 SET STATISTICS 0')
+  }
+  await pool.query('ANALYZE')
+}
+
+/** Inserts triggers of each of the workflows. */
+export async function seedTriggers({ pool }: Seeded, workflowIds: readonly string[], count: number): Promise<void> {
+  await pool.query(
+    `INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, created_at)
+     SELECT gen_random_uuid(), workflow.id, 'Trigger ' || n, true, 'api', 'API', now() + n * interval '1 second'
+     FROM unnest($1::uuid[]) AS workflow (id), generate_series(1, $2::int) n`,
+    [workflowIds, count],
+  )
+}
+
+/** Inserts finished payload deliveries of the customer's webhook source. */
+export async function seedDeliveries(
+  { pool }: Seeded,
+  { organizationId, sourceId }: Pick<Customer, 'organizationId' | 'sourceId'>,
+  count: number,
+): Promise<void> {
+  await pool.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, duration_ms, request_body, created_at, finished_at)
+     SELECT gen_random_uuid(), $1, $2, 'payload', CASE n % 10 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, 12,
+            json_build_object('order_id', n), now() - interval '1 day' + n * interval '10 milliseconds', now()
+     FROM generate_series(1, $3) n`,
+    [organizationId, sourceId, count],
+  )
+  await pool.query('ANALYZE deliveries')
+}
+
+/** Inserts ended runs of the customer's workflow, ten in each session. */
+export async function seedRuns(
+  { pool }: Seeded,
+  { organizationId, workflowId }: Pick<Customer, 'organizationId' | 'workflowId'>,
+  count: number,
+): Promise<void> {
+  await pool.query(
+    `WITH seeded AS MATERIALIZED (
+       SELECT gen_random_uuid() AS id, n FROM generate_series(0, ($3::int - 1) / 10) n
+     ), created AS (
+       INSERT INTO sessions (id, organization_id, last_start_number, last_finished_number) SELECT id, $1, 10, 10 FROM seeded
+     )
+     INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error,
+                         attempts, created_at, started_at, finished_at)
+     SELECT gen_random_uuid(), $1, $2, id, number, 'api', 'a seeded start', 'bench',
+            CASE number WHEN 10 THEN 'failed' ELSE 'succeeded' END, CASE number WHEN 10 THEN 'seeded: It failed.' END,
+            1, at, at, at + interval '20 milliseconds'
+     FROM seeded, generate_series(1, 10) number,
+          LATERAL (SELECT now() - interval '1 day' + (n * 10 + number) * interval '10 milliseconds') AS t (at)`,
+    [organizationId, workflowId, count],
+  )
+  await pool.query('ANALYZE sessions, starts')
+}
+
+/** Inserts starts as the gateway records them, each in a new session. */
+export async function queueStarts(
+  { pool }: Seeded,
+  { organizationId, workflowId }: Pick<Customer, 'organizationId' | 'workflowId'>,
+  count: number,
+): Promise<void> {
+  await pool.query(
+    `WITH queued AS MATERIALIZED (
+       SELECT gen_random_uuid() AS id FROM generate_series(1, $3::int)
+     ), created AS (
+       INSERT INTO sessions (id, organization_id, last_start_number, waiting_since) SELECT id, $1, 1, now() FROM queued
+     )
+     INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+     SELECT gen_random_uuid(), $1, $2, id, 1, 'api', 'text: queued start', 'bench' FROM queued`,
+    [organizationId, workflowId, count],
+  )
+}
