@@ -9,6 +9,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type PrivateRabbitMq, startProcess, startRabbitMq, waitUntil } from '@workflow-service/testkit'
 import { runBackupTrial, SMALL } from './backup/trial.ts'
+import { toFigureTable } from './bench/figure.ts'
+import { measureLatency } from './bench/parts/runs.ts'
 import { runChaos } from './chaos/trial.ts'
 import { tryDatabaseFailover } from './cluster/trial.ts'
 import { tryService } from './image/trial.ts'
@@ -101,6 +103,17 @@ describe('a small trial keeps every promise', () => {
       expect(record.samples.length).toBeGreaterThan(1)
       expect(await readFile(join(output, 'soak.md'), 'utf8')).toContain('| gateway, memory')
       await rm(output, { recursive: true })
+    },
+    TIMEOUT_MS,
+  )
+
+  test(
+    'bench: the latency of a start, and the CPU time that its run takes',
+    async () => {
+      const options = { rounds: 1, seconds: 1, largeTable: 1, rows: 1, log }
+      const figures = await measureLatency(options, { startsPerRound: 5, warmsUp: false, rabbitMq })
+      expect(toFigureTable(figures)).toMatch(/^\| start → endpoint, p50 +\| [\d.,]+ ms/m)
+      expect(figures.filter(({ value, baseline }) => !(value >= 0 && baseline.value > 0))).toEqual([])
     },
     TIMEOUT_MS,
   )

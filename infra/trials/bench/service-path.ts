@@ -97,14 +97,14 @@ export async function payloadsPerSecond(
 }
 
 /** Measures the CPU time that a run takes of each process. `work` resolves to the number of runs that it has completed. */
-export async function cpuPerRun(path: ServicePath, work: () => Promise<number>): Promise<Figure[]> {
+export async function cpuPerRun(path: ServicePath, name: string, work: () => Promise<number>): Promise<Figure[]> {
   const before = await path.readCpu()
   const runs = await work()
   const after = await path.readCpu()
   const spent = Object.entries(after).map(([process, ms]) => ({ process, ms: (ms - (before[process] ?? 0)) / runs }))
   const all = spent.reduce((sum, { ms }) => sum + ms, 0)
   return spent.map(({ process, ms }) => ({
-    name: `CPU per run, ${process}`,
+    name: `CPU per run, ${name}, ${process}`,
     value: ms,
     unit: 'ms',
     baseline: { name: 'all five processes', value: all },

@@ -37,7 +37,7 @@ export async function measureRuns(options: BenchOptions): Promise<Figure[]> {
       emptyServices: () => payloadsPerSecond(path, emptyServicesUrl, seconds),
       express: () => requestsPerSecond({ url: `${express.url}/get`, connections: SESSIONS_AT_ONCE, seconds }),
     })
-    const cpu = await cpuPerRun(path, async () => {
+    const cpu = await cpuPerRun(path, '64 sessions at once', async () => {
       const before = await countEnded(system)
       await runsPerSecond(path, options.seconds)
       return (await countEnded(system)) - before
@@ -140,7 +140,7 @@ export async function measureLatency(
     }
     await measureRound()
     const rounds: Awaited<ReturnType<typeof measureRound>>[] = []
-    const cpu = await cpuPerRun(path, async () => {
+    const cpu = await cpuPerRun(path, 'idle', async () => {
       for (let round = 0; round < options.rounds; round += 1) rounds.push(await measureRound())
       return options.rounds * startsPerRound
     })
