@@ -125,14 +125,6 @@ describe('the containers', () => {
     }
   })
 
-  test('have an image of files that .dockerignore lets in', () => {
-    const dockerfile = readFileSync(join(root, 'infra/Dockerfile'), 'utf8')
-    const letIn = readFileSync(join(root, '.dockerignore'), 'utf8').split('\n')
-    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, paths = '']) => paths.split(' '))
-    expect(copied).toContain('packages/console')
-    expect(copied.filter((path) => !letIn.includes(`!${path.split('/')[0]}`))).toEqual([])
-  })
-
   test('publish only the public API, the application and RabbitMQ, on 127.0.0.1 by default', () => {
     const published = Object.entries(compose.services).flatMap(([name, { ports = [] }]) =>
       ports.map((port) => ({ name, port: interpolate(port, {}) })),

@@ -10,6 +10,7 @@ export default {
   testMatch: ['**/*.test.ts'],
   testEnvironment: '<rootDir>/packages/testkit/src/jest/environment.ts',
   testRunner: '<rootDir>/packages/testkit/src/jest/test-runner.ts',
+  testSequencer: '<rootDir>/packages/testkit/src/jest/sequencer.ts',
   transform: {},
   modulePathIgnorePatterns: ['<rootDir>/.local/'],
   // Faked in the process that also runs Node's own code, these would stop its streams.

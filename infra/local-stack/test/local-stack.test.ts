@@ -241,15 +241,17 @@ describe('npm start', () => {
     4 * START_MS,
   )
 
-  test.each(['✓ Loading', '✓ PostgreSQL'])(
-    'leaves no process and no temporary file when stopped after "%s", and the next start succeeds',
-    async (line) => {
-      const stack = await run({ INTERRUPT_AT: line }, ['--import', interruptAt])
-      // Exit status 130, which startProcess reports as the signal.
-      expect(await stack.exited).toMatchObject({ signal: 'SIGINT' })
-      expect(stack.stdout).toContain('nothing is left running')
-      expect(existsSync(join(localDir, 'postgres', 'postmaster.pid'))).toBe(false)
-      expect((await readdir(localDir)).filter((name) => name.includes('new'))).toEqual([])
+  test(
+    'leaves no process and no temporary file when it is stopped at any moment, and the next start succeeds',
+    async () => {
+      for (const line of ['✓ Loading', '✓ PostgreSQL']) {
+        const stack = await run({ INTERRUPT_AT: line }, ['--import', interruptAt])
+        // Exit status 130, which startProcess reports as the signal.
+        expect([line, await stack.exited]).toEqual([line, { code: null, signal: 'SIGINT' }])
+        expect(stack.stdout).toContain('nothing is left running')
+        expect(existsSync(join(localDir, 'postgres', 'postmaster.pid'))).toBe(false)
+        expect((await readdir(localDir)).filter((name) => name.includes('new'))).toEqual([])
+      }
       const next = await startUntilReady()
       expect(next.stdout).toContain('202 Accepted')
     },

@@ -50,3 +50,4 @@ export type {
 export { createSignedInUser, type SignedInTestUser } from './create-signed-in-user.ts'
 export { createTestBroker, type TestBroker } from './create-test-broker.ts'
 export { createTestDatabase, type TestDatabase } from './create-test-database.ts'
+export { triggerBody } from './trigger-body.ts'

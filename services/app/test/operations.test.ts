@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { type AppOperation, type AppOperationId, type Role } from '@workflow-service/contract'
 import { APP_OPERATIONS, isOpen, ROLES } from '@workflow-service/contract/app'
 import { AUDIT_ACTIONS, createSetupLink, hashToken, newId } from '@workflow-service/database'
+import { triggerBody } from '@workflow-service/testkit'
 import { EXAMPLE, sourceIn, useDataApp } from './support/data-fixtures.ts'
 import type { AppCall, TestOrganization, TestPerson } from './support/test-app.ts'
 
@@ -33,16 +34,7 @@ async function workflowOf({ organization }: World) {
   return { params: { workflow_id: id }, workflow: body }
 }
 
-const TRIGGER = {
-  name: 'From the API',
-  is_active: true,
-  trigger_source: { slug: 'api', name: 'API' },
-  events: [],
-  filters: null,
-  input_message: '',
-  subagent_sources: [],
-  version: null,
-}
+const TRIGGER = triggerBody()
 const FILE = { name: 'a.txt', path: [], content: 'A', version: null }
 
 async function savedTrigger(world: World) {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { AppOperationId } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
+import { triggerBody } from '@workflow-service/testkit'
 import { type AppCall, useTestApp } from './support/test-app.ts'
 
 const app = useTestApp({
@@ -15,16 +16,7 @@ const app = useTestApp({
 })
 
 const workflow = (id = newId()) => ({ id, name: 'Orders', description: 'Book it.', scope: 'company_wide' })
-const trigger = {
-  name: '',
-  is_active: true,
-  trigger_source: { slug: 'api', name: 'API' },
-  events: [],
-  filters: null,
-  input_message: '',
-  subagent_sources: [],
-  version: null,
-}
+const trigger = triggerBody()
 const file = (name: string, content = 'x') => ({ name, path: [], content, version: null })
 const key = (name: string) => ({ name, scopes: ['read'], expires_at: null })
 const person = () => ({ email: `${newId()}@acme.test`, first_name: '', last_name: '', role: null })

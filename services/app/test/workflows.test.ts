@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import type { SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
+import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { findWorkflows, newId, openSession, purgeDeletedWorkflows } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
-import { waitUntil } from '@workflow-service/testkit'
+import { triggerBody, waitUntil } from '@workflow-service/testkit'
 import { parse } from 'yaml'
 import { type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'
 
@@ -12,16 +12,7 @@ beforeEach(async () => {
   acme = await app.createOrganization()
 })
 
-const API_TRIGGER: SaveTriggerIn = {
-  name: 'From the API',
-  is_active: true,
-  trigger_source: { slug: 'api', name: 'API' },
-  events: [],
-  filters: null,
-  input_message: '',
-  subagent_sources: [],
-  version: null,
-}
+const API_TRIGGER = triggerBody()
 
 async function create(who: TestPerson, values: object = {}): Promise<WorkflowDetailOut> {
   const body = { id: newId(), name: 'Forward orders', description: 'Post them.', scope: 'company_wide', ...values }

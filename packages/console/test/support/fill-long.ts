@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { waitUntil } from '@workflow-service/testkit'
+import { triggerBody, waitUntil } from '@workflow-service/testkit'
 import type { Filled } from './fill.ts'
 import type { Console, SignedIn } from './start-console.ts'
 
@@ -99,16 +99,7 @@ export async function fillLong(
   await createWorkflow(ids.warnedId, long('X'), `Send the text to "${long('S')}" and "${long('Y')}". ${long('t')}`)
   await call('saveTrigger', {
     params: { workflow_id: asked, trigger_id: randomUUID() },
-    body: {
-      name: '',
-      is_active: true,
-      trigger_source: { slug: 'api', name: 'API' },
-      events: [],
-      filters: null,
-      input_message: '',
-      subagent_sources: [],
-      version: null,
-    },
+    body: triggerBody({ name: '' }),
   })
   await call('setWorkflowActive', { params: { workflow_id: asked }, body: { is_active: true } })
   for (const isDeclined of [true, false]) {
