@@ -51,7 +51,7 @@ const [longSession, hiddenSession] = [id('sessions', 1), id('sessions', 2)]
 const after = { createdAt: new Date(Date.now() - 12_000_000), id: newId() }
 const limit = 26
 
-type Pooled = Pick<Database, 'pool'>
+type Pooled = Pick<Database, 'pool' | 'prisma'>
 /** The calls of the application, and how many rows of one table each may read. */
 const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unknown>]> = {
   'runs of an admin': [100, (on) => listVisibleRuns(on, admin, { limit, after })],
@@ -141,7 +141,7 @@ async function seed({ pool }: Pooled): Promise<void> {
     SELECT ${sqlId('api_keys')}, :organization, 'k' || n, 'wfk_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), '{start}',
       now() - interval '2 hours' - n * interval '1 second'
     FROM generate_series(1, ${ROWS}) n`)
-  await rollUpUsage({ pool })
+  await rollUpUsage(database.db)
 }
 
 let plannedEmpty: PoolClient

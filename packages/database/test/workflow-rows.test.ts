@@ -1,6 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import type { QueryConfig } from 'pg'
 import {
   type Database,
   deleteWorkflow,
@@ -15,6 +14,7 @@ import {
   viewerOf,
   workflowSearchText,
 } from '../src/index.ts'
+import { onConnection } from './support/on-connection.ts'
 
 const COUNT = 5_000
 const RUNS = 3_000
@@ -84,11 +84,8 @@ beforeAll(async () => {
  * Runs the call in a transaction that is rolled back. Returns the rows that it read of each table, and the tables that it
  * scanned sequentially.
  */
-async function readsOf(call: (on: Pick<Database, 'pool'>) => Promise<unknown>) {
+async function readsOf(call: (on: Pick<Database, 'pool' | 'prisma'>) => Promise<unknown>) {
   const client = await db.pool.connect()
-  const query = (statement: string | QueryConfig, values?: unknown[]) =>
-    ['BEGIN', 'COMMIT', 'ROLLBACK'].includes(statement as string) ? Promise.resolve() : client.query(statement, values)
-  const inner = { query, on: () => {}, off: () => {}, release: () => {} }
   const count = async () => {
     const { rows } = await client.query<{ table: string; scans: number; rows: number }>(
       `SELECT relname AS table, seq_scan::integer AS scans, (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer AS rows
@@ -99,9 +96,7 @@ async function readsOf(call: (on: Pick<Database, 'pool'>) => Promise<unknown>) {
   try {
     await client.query('BEGIN')
     const before = await count()
-    const result = await call({
-      pool: { ...inner, connect: () => Promise.resolve(inner) } as unknown as Database['pool'],
-    })
+    const result = await call(onConnection(client))
     const after = [...(await count()).values()]
     const rows = (table: string) => {
       const found = after.find((each) => each.table === table)
@@ -149,7 +144,9 @@ describe.each(['planned without statistics', 'planned with statistics'])('%s', (
     expect(seen).toEqual(visible.map(({ id }) => id))
   })
 
-  test.each<[string, (on: Pick<Database, 'pool'>, edit: Parameters<typeof deleteWorkflow>[1]) => Promise<unknown>]>([
+  test.each<
+    [string, (on: Pick<Database, 'pool' | 'prisma'>, edit: Parameters<typeof deleteWorkflow>[1]) => Promise<unknown>]
+  >([
     ['reading', (on, { workflowId }) => readWorkflowDetail(on, viewerOf(member), workflowId)],
     ['the readiness', (on, { workflowId }) => readReadiness(on, viewerOf(member), workflowId)],
     [

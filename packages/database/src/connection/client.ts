@@ -3,6 +3,7 @@ import type * as adapter from '@prisma/adapter-pg'
 import { Pool, type PoolClient } from 'pg'
 import { toPrimary } from './connect-to-primary.ts'
 import type * as client from '../generated/client.ts'
+import { poolForPrisma } from './prisma-transaction.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -83,7 +84,11 @@ function createPrismaClient(pool: Pool, onError: (error: Error) => void): client
   const { PrismaPg } = require('@prisma/adapter-pg') as typeof adapter
   const { PrismaClient } = require('../generated/client.ts') as typeof client
   return new PrismaClient({
-    adapter: new PrismaPg(pool, { onPoolError: onError, onConnectionError: onError, disposeExternalPool: false }),
+    adapter: new PrismaPg(poolForPrisma(pool), {
+      onPoolError: onError,
+      onConnectionError: onError,
+      disposeExternalPool: false,
+    }),
   })
 }
 

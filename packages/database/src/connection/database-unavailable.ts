@@ -68,7 +68,14 @@ export function isStatementError(error: unknown): boolean {
   return !isDatabaseUnavailable(error)
 }
 
-/** Whether PostgreSQL rejected a row because another one has a value that must be unique. */
-export function isUniqueViolation(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code === '23505'
+/** The unique constraint for which PostgreSQL rejected a row; undefined for any other error. */
+export function violatedConstraint(error: unknown): string | undefined {
+  if (error instanceof DatabaseError) return error.code === '23505' ? (error.constraint ?? '') : undefined
+  const { code, meta } = (error ?? {}) as { code?: unknown; meta?: PrismaErrorMeta }
+  return code === 'P2002' ? (meta?.driverAdapterError?.cause?.constraint?.index ?? '') : undefined
+}
+
+/** Where Prisma keeps the driver's error. */
+interface PrismaErrorMeta {
+  readonly driverAdapterError?: { readonly cause?: { readonly constraint?: { readonly index?: string } } }
 }

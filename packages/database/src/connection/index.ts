@@ -8,6 +8,7 @@ export { deriveId, isDeliveryIdOfRun, newDeliveryId, newId, NIL_UUID } from './i
 export * from './in-transaction.ts'
 export * from './migrate.ts'
 export * from './paging.ts'
+export { inPrismaTransaction, type Transaction } from './prisma-transaction.ts'
 export * from './rows.ts'
 export * from './search-text.ts'
 export * from './sql-fragments.ts'

@@ -7,8 +7,8 @@ import {
   type ManifestFieldError,
 } from '@workflow-service/contract'
 import { findManifestShapeErrors, toManifestFieldError } from '@workflow-service/contract/manifest'
-import { parseApiKey } from '../organizations/index.ts'
 import { foldCase } from '../connection/index.ts'
+import { parseApiKey } from '../organizations/index.ts'
 import { normalizedName } from '../sources/index.ts'
 
 /** A manifest cannot be applied, and nothing was written. Has every violation with its path. */

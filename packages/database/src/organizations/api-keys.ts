@@ -3,27 +3,23 @@ import {
   boolean,
   bytea,
   type Database,
-  datesToIso,
   type Db,
   float8,
-  inTransaction,
-  isUniqueViolation,
+  inPrismaTransaction,
   newId,
   orNull,
-  positionParams,
-  type Queryable,
-  type RowOf,
   runStatement,
   statement,
   text,
   textArray,
   type TimePosition,
   uuid,
+  violatedConstraint,
 } from '../connection/index.ts'
 import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
 import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
-import { USER_NAME } from './visibility.ts'
 import { assertQuotas } from './quotas.ts'
+import { type NamedUser, USER_NAME_FIELDS, userName } from './visibility.ts'
 
 /** A key without its secret part, which is not stored. */
 export interface ApiKey {
@@ -112,7 +108,7 @@ export interface NewApiKey {
  * @throws ApiKeyExistsError when the organization has a key with this name, or the given key is in use.
  */
 export async function storeApiKey(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   organizationId: string,
   { id = newId(), name, scopes, expiresAt, key = createApiKey().key }: NewApiKey,
   by?: AuditedBy,
@@ -120,16 +116,15 @@ export async function storeApiKey(
   const prefix = parseApiKey(key)?.prefix
   if (prefix === undefined) throw new TypeError('The given key does not have the format of an API key.')
   try {
-    return await inTransaction(db, async (client) => {
-      if (by) await assertQuotas(client, by)
-      const { rowCount } = await client.query(
-        `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes, expires_at, created_by)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING`,
-        [id, organizationId, name, prefix, hashApiKey(key), scopes, expiresAt, by?.principal.userId ?? null],
-      )
-      if (rowCount !== 1) return undefined
+    return await inPrismaTransaction(db, async (tx) => {
+      if (by) await assertQuotas(tx, by)
+      const createdBy = by?.principal.userId ?? null
+      const keySha256 = Uint8Array.from(hashApiKey(key))
+      await tx.prisma.apiKey.create({
+        data: { id, organizationId, name, prefix, keySha256, scopes: [...scopes], expiresAt, createdBy },
+      })
       if (by) {
-        await recordAuditEvent(client, {
+        await recordAuditEvent(tx, {
           ...by,
           action: 'api_key.created',
           target: { kind: 'api_key', id, name },
@@ -139,7 +134,9 @@ export async function storeApiKey(
       return key
     })
   } catch (error) {
-    if (!isUniqueViolation(error)) throw error
+    const constraint = violatedConstraint(error)
+    if (constraint === undefined) throw error
+    if (constraint === 'api_keys_pkey') return undefined
     throw new ApiKeyExistsError(
       `The organization already has a key named ${JSON.stringify(name)}, or the given key is in use: choose another.`,
       { cause: error },
@@ -149,7 +146,7 @@ export async function storeApiKey(
 
 /** Stores a given or a new key under a new id, and reads what was stored. @throws ApiKeyExistsError */
 export async function issueApiKey(
-  db: Pick<Database, 'pool' | 'prisma'>,
+  db: Pick<Database, 'prisma'>,
   organizationId: string,
   wanted: Omit<NewApiKey, 'id'>,
   by?: AuditedBy,
@@ -176,7 +173,7 @@ export async function listApiKeys(db: Pick<Database, 'prisma'>, organizationId: 
  * revoked key keeps its time.
  */
 export async function revokeApiKey(
-  db: Pick<Database, 'pool' | 'prisma'>,
+  db: Pick<Database, 'prisma'>,
   organizationId: string,
   which: { id: string } | { prefix: string } | { name: string },
   by?: AuditedBy,
@@ -185,13 +182,13 @@ export async function revokeApiKey(
   const stored = await read()
   if (!stored) return null
   const { id, name } = stored
-  await inTransaction(db, async (client) => {
-    const { rowCount } = await client.query(
-      'UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL',
-      [organizationId, id],
-    )
+  await inPrismaTransaction(db, async (tx) => {
+    const { count } = await tx.prisma.apiKey.updateMany({
+      where: { organizationId, id, revokedAt: null },
+      data: { revokedAt: new Date() },
+    })
     const target = { kind: 'api_key', id, name }
-    if (rowCount === 1 && by) await recordAuditEvent(client, { ...by, action: 'api_key.revoked', target })
+    if (count === 1 && by) await recordAuditEvent(tx, { ...by, action: 'api_key.revoked', target })
   })
   const row = await read()
   return row && toApiKey(row)
@@ -201,36 +198,50 @@ function toApiKey(row: Omit<ApiKey, 'scopes'> & { scopes: string[] }): ApiKey {
   return { ...row, scopes: row.scopes as Scope[] }
 }
 
-const API_KEY_COLUMNS = `key.id, key.name, key.prefix, key.scopes,
-  (
-    SELECT json_build_object('id', users.id, 'name', ${USER_NAME}) FROM users
-    WHERE users.organization_id = key.organization_id AND users.id = key.created_by
-  ) AS created_by, key.created_at, key.expires_at, key.revoked_at, key.last_used_at`
+const CREATOR = { select: { id: true, ...USER_NAME_FIELDS } } as const
+
+type ListedKey = Omit<ApiKey, 'scopes'> & { scopes: string[]; creator: (NamedUser & { id: string }) | null }
+
+function toOut({ id, name, prefix, scopes, creator, ...times }: ListedKey): ApiKeyOut {
+  return {
+    id,
+    name,
+    prefix,
+    scopes: scopes as Scope[],
+    created_by: creator && { id: creator.id, name: userName(creator) },
+    created_at: times.createdAt.toISOString(),
+    expires_at: times.expiresAt?.toISOString() ?? null,
+    revoked_at: times.revokedAt?.toISOString() ?? null,
+    last_used_at: times.lastUsedAt?.toISOString() ?? null,
+  }
+}
 
 /** The organization's keys, newest first, including revoked and expired ones. */
 export async function listApiKeyPage(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   organizationId: string,
   { limit, after }: { readonly limit: number; readonly after?: TimePosition | undefined },
 ): Promise<readonly ApiKeyOut[]> {
-  const { rows } = await db.pool.query<RowOf<ApiKeyOut>>(
-    `SELECT ${API_KEY_COLUMNS} FROM api_keys AS key
-     WHERE key.organization_id = $1 AND (key.created_at, key.id) < ($2, $3)
-     ORDER BY key.created_at DESC, key.id DESC LIMIT $4`,
-    [organizationId, ...positionParams(after), limit],
-  )
-  return rows.map((row) => datesToIso<ApiKeyOut>(row))
+  const keys = await db.prisma.apiKey.findMany({
+    where: {
+      organizationId,
+      // The first condition lets PostgreSQL begin to read the index there.
+      ...(after && { createdAt: { lte: after.createdAt }, NOT: { createdAt: after.createdAt, id: { gte: after.id } } }),
+    },
+    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
+    take: limit,
+    select: { ...SELECT_COLUMNS, creator: CREATOR },
+  })
+  return keys.map(toOut)
 }
 
 /** The key of this id, without its secret part. */
 export async function findApiKey(
-  client: Queryable,
+  db: Pick<Database, 'prisma'>,
   organizationId: string,
-  apiKeyId: string,
+  id: string,
 ): Promise<ApiKeyOut | undefined> {
-  const { rows } = await client.query<RowOf<ApiKeyOut>>(
-    `SELECT ${API_KEY_COLUMNS} FROM api_keys AS key WHERE key.organization_id = $1 AND key.id = $2`,
-    [organizationId, apiKeyId],
-  )
-  return rows[0] && datesToIso<ApiKeyOut>(rows[0])
+  const select = { ...SELECT_COLUMNS, creator: CREATOR }
+  const key = await db.prisma.apiKey.findFirst({ where: { organizationId, id }, select })
+  return key ? toOut(key) : undefined
 }

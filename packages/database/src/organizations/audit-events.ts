@@ -1,5 +1,6 @@
 import type { AuditEventOut } from '@workflow-service/contract'
-import { datesToIso, type Db, newId, type Queryable, type RowOf } from '../connection/index.ts'
+import { type Database, newId, type Queryable } from '../connection/index.ts'
+import type { AuditEvent, Prisma } from '../generated/client.ts'
 import type { LimitedByQuotas } from './quotas.ts'
 
 /** Every action of the audit log, as `<kind>.<verb>`. */
@@ -173,41 +174,43 @@ export interface AuditEventQuery {
 
 /** Lists entries of an organization's audit log, newest first. */
 export async function listAuditEvents(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   organizationId: string,
-  query: AuditEventQuery,
+  { limit, before, actorId, targetId, action, since, until }: AuditEventQuery,
 ): Promise<AuditEventOut[]> {
-  const values: unknown[] = [organizationId, query.limit]
-  const conditions: string[] = []
-  const where = (condition: string, value: unknown): void => {
-    if (value === undefined) return
-    values.push(value)
-    conditions.push(condition.replace('?', `$${values.length}`))
+  const where: Prisma.AuditEventWhereInput = {
+    organizationId,
+    ...(actorId === undefined ? {} : { actorId }),
+    ...(targetId === undefined ? {} : { targetId }),
+    AND: [
+      ...(before === undefined ? [] : [{ id: { lt: before } }]),
+      // Ids are made a little before or after `at`; the range of ids only keeps the search short.
+      ...(since ? [{ at: { gte: since } }, { id: { gte: firstIdAt(since.getTime() - 60_000) } }] : []),
+      ...(until ? [{ at: { lt: until } }, { id: { lt: firstIdAt(until.getTime() + 60_000) } }] : []),
+    ],
   }
-  where('id < ?', query.before)
-  where('actor_id = ?', query.actorId)
-  where('target_id = ?', query.targetId)
-  where('at >= ?', query.since)
-  // Ids are made a little before or after `at`; the range of ids only keeps the search short.
-  where('id >= ?', query.since && firstIdAt(query.since.getTime() - 60_000))
-  where('at < ?', query.until)
-  where('id < ?', query.until && firstIdAt(query.until.getTime() + 60_000))
-  const rows = (condition: string): string => `
-    SELECT id, at, json_build_object('kind', actor_kind, 'id', actor_id, 'name', actor_name) AS actor, action,
-      CASE WHEN target_kind IS NOT NULL THEN
-        json_build_object('kind', target_kind, 'id', target_id, 'name', coalesce(target_name, ''))
-      END AS target, changes, request_id, address
-    FROM audit_events WHERE ${['organization_id = $1', ...conditions, condition].filter(Boolean).join(' AND ')}
-    ORDER BY id DESC LIMIT $2`
-  const { action } = query
-  const read = async (text: string) =>
-    (await db.pool.query<RowOf<AuditEventOut>>(text, values)).rows.map((row) => datesToIso<AuditEventOut>(row))
-  if (action === undefined) return await read(rows(''))
+  const read = (condition: Prisma.AuditEventWhereInput) =>
+    db.prisma.auditEvent.findMany({ where: { ...where, ...condition }, orderBy: { id: 'desc' }, take: limit })
+  if (action === undefined) return (await read({})).map(toOut)
   // One look-up in the index for each action of the kind.
-  values.push(action.endsWith('.') ? AUDIT_ACTIONS.filter((each) => each.startsWith(action)) : [action])
-  const text = `SELECT event.* FROM unnest($${values.length}::text[]) AS wanted(name)
-    CROSS JOIN LATERAL (${rows('action = wanted.name')}) AS event ORDER BY id DESC LIMIT $2`
-  return await read(text)
+  const actions = action.endsWith('.') ? AUDIT_ACTIONS.filter((each) => each.startsWith(action)) : [action]
+  const found = await Promise.all(actions.map((each) => read({ action: each })))
+  const newestFirst = found.flat().toSorted((a, b) => (a.id < b.id ? 1 : -1))
+  return newestFirst.slice(0, limit).map(toOut)
+}
+
+function toOut(event: AuditEvent): AuditEventOut {
+  const { id, at, actorKind, actorId, actorName, action, targetKind, targetId, targetName, changes, ...rest } = event
+  return {
+    id,
+    at: at.toISOString(),
+    actor: { kind: actorKind as AuditActor['kind'], id: actorId, name: actorName },
+    action,
+    target: targetKind === null ? null : { kind: targetKind, id: targetId, name: targetName ?? '' },
+    changes: changes as unknown as AuditEventOut['changes'],
+    request_id: rest.requestId,
+    address: rest.address,
+  }
 }
 
 /** The lowest UUIDv7 of a point in time. */

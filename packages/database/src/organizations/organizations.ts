@@ -1,12 +1,11 @@
 import type { AppOrganizationOut } from '@workflow-service/contract'
 import {
   type Database,
-  datesToIso,
-  type Db,
   deriveId,
+  inPrismaTransaction,
   inTransaction,
   newId,
-  type RowOf,
+  type Transaction,
   versionOf,
 } from '../connection/index.ts'
 import { type AuditPrincipal, OPERATOR, recordAuditEvent } from './audit-events.ts'
@@ -58,13 +57,15 @@ export async function findWorkflowNames(
   return new Map(found.map(({ id, name }) => [id, name]))
 }
 
-const SELECT_ORGANIZATION = `
-  SELECT id, name, is_suspended, created_at FROM organizations WHERE id = $1 AND deleted_at IS NULL`
-
 /** The organization, as its people see it. */
-export async function readOrganization(db: Db, organizationId: string): Promise<AppOrganizationOut | undefined> {
-  const { rows } = await db.pool.query<RowOf<AppOrganizationOut>>(SELECT_ORGANIZATION, [organizationId])
-  return rows[0] && datesToIso<AppOrganizationOut>({ ...rows[0], version: versionOf([rows[0].name]) })
+export async function readOrganization(
+  db: Pick<Database, 'prisma'>,
+  id: string,
+): Promise<AppOrganizationOut | undefined> {
+  const found = await db.prisma.organization.findFirst({ where: { id, deletedAt: null } })
+  if (!found) return undefined
+  const { name, isSuspended, createdAt } = found
+  return { id, name, is_suspended: isSuspended, created_at: createdAt.toISOString(), version: versionOf([name]) }
 }
 
 /** Renames an organization, unless it was renamed since `version` was read. */
@@ -74,13 +75,16 @@ export async function renameOrganization(
   { principal, requestId }: { principal: AuditPrincipal; requestId: string },
 ): Promise<'saved' | 'changed_meanwhile'> {
   const { organizationId: id } = principal
-  return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ name: string }>(`${SELECT_ORGANIZATION} FOR NO KEY UPDATE`, [id])
+  return await inPrismaTransaction(db, async (tx) => {
+    const { rows } = await tx.query<{ name: string }>(
+      'SELECT name FROM organizations WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE',
+      [id],
+    )
     const old = rows[0]?.name
     if (name === old) return 'saved'
     if (versionOf([old]) !== version) return 'changed_meanwhile'
-    await client.query('UPDATE organizations SET name = $2, updated_at = now() WHERE id = $1', [id, name])
-    await recordAuditEvent(client, {
+    await tx.prisma.organization.update({ where: { id }, data: { name, updatedAt: new Date() } })
+    await recordAuditEvent(tx, {
       principal,
       action: 'organization.saved',
       target: { kind: 'organization', id, name },
@@ -115,24 +119,30 @@ const INSERT_ORGANIZATION = `
   WHERE organizations.purged_at IS NOT NULL`
 
 /** Suspends an organization, or ends that, as the operator. Returns whether that changed anything. */
-export async function setOrganizationSuspended(db: Database, id: string, isSuspended: boolean): Promise<boolean> {
-  return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ name: string }>(
-      `UPDATE organizations SET is_suspended = $2, updated_at = now()
-       WHERE id = $1 AND is_suspended <> $2 AND deleted_at IS NULL RETURNING name`,
-      [id, isSuspended],
-    )
-    const [changed] = rows
-    if (!changed) return false
-    await recordAuditEvent(client, {
+export async function setOrganizationSuspended(
+  db: Pick<Database, 'prisma'>,
+  id: string,
+  isSuspended: boolean,
+): Promise<boolean> {
+  return await inPrismaTransaction(db, async (tx) => {
+    const { count } = await tx.prisma.organization.updateMany({
+      where: { id, isSuspended: !isSuspended, deletedAt: null },
+      data: { isSuspended, updatedAt: new Date() },
+    })
+    if (count === 0) return false
+    await recordAuditEvent(tx, {
       actor: OPERATOR,
       organizationId: id,
       action: 'organization.saved',
-      target: { kind: 'organization', id, name: changed.name },
+      target: { kind: 'organization', id, name: await readName(tx, id) },
       changes: [{ field: 'suspended', old: !isSuspended, new: isSuspended }],
     })
     return true
   })
+}
+
+async function readName({ prisma }: Transaction, id: string): Promise<string> {
+  return (await prisma.organization.findFirst({ where: { id }, select: { name: true } }))?.name ?? ''
 }
 
 /**
@@ -140,26 +150,25 @@ export async function setOrganizationSuspended(db: Database, id: string, isSuspe
  * `deleteOrganizationRows` then deletes its rows.
  */
 export async function deleteOrganization(
-  db: Database,
+  db: Pick<Database, 'prisma'>,
   { principal, requestId }: { principal: AuditPrincipal; requestId: string | null },
 ): Promise<void> {
   const { organizationId: id } = principal
-  await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ name: string }>(
-      `UPDATE organizations SET deleted_at = coalesce(deleted_at, now()), is_suspended = true WHERE id = $1 RETURNING name`,
-      [id],
-    )
-    await client.query('DELETE FROM sign_ins WHERE organization_id = $1', [id])
-    await client.query('DELETE FROM one_time_links WHERE organization_id = $1', [id])
-    await client.query('UPDATE api_keys SET revoked_at = now() WHERE organization_id = $1 AND revoked_at IS NULL', [id])
-    const name = rows[0]?.name ?? ''
+  const now = new Date()
+  await inPrismaTransaction(db, async (tx) => {
+    const { organization, signIn, oneTimeLink, apiKey } = tx.prisma
+    await organization.updateMany({ where: { id }, data: { isSuspended: true } })
+    await organization.updateMany({ where: { id, deletedAt: null }, data: { deletedAt: now } })
+    await signIn.deleteMany({ where: { organizationId: id } })
+    await oneTimeLink.deleteMany({ where: { organizationId: id } })
+    await apiKey.updateMany({ where: { organizationId: id, revokedAt: null }, data: { revokedAt: now } })
     // Of no organization: the audit log of the organization is deleted with it.
-    await recordAuditEvent(client, {
+    await recordAuditEvent(tx, {
       actor: principal.userId === null ? OPERATOR : { kind: 'person', id: principal.userId, name: principal.name },
       organizationId: null,
       address: principal.address,
       action: 'organization.deleted',
-      target: { kind: 'organization', id, name },
+      target: { kind: 'organization', id, name: await readName(tx, id) },
       requestId,
     })
   })

@@ -50,3 +50,23 @@ export function isSessionVisible(session: string, memberId: string): string {
 /** The expression for the name of a user: the name, or the email address without one. */
 export const USER_NAME = `coalesce(nullif(trim(concat_ws(' ', nullif(users.first_name, ''), nullif(users.last_name, ''))), ''),
   (SELECT accounts.name FROM accounts WHERE accounts.id = users.account_id), users.email)`
+
+/** The fields from which Prisma's reads make the name of a user. */
+export const USER_NAME_FIELDS = {
+  firstName: true,
+  lastName: true,
+  email: true,
+  account: { select: { name: true } },
+} as const
+
+export interface NamedUser {
+  readonly firstName: string
+  readonly lastName: string
+  readonly email: string
+  readonly account: { readonly name: string } | null
+}
+
+/** As USER_NAME. */
+export function userName({ firstName, lastName, email, account }: NamedUser): string {
+  return `${firstName} ${lastName}`.trim() || (account?.name ?? email)
+}

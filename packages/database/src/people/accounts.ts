@@ -1,6 +1,13 @@
 import type { Role } from '@workflow-service/contract'
+import {
+  type Database,
+  type Db,
+  foldCase,
+  inPrismaTransaction,
+  type Queryable,
+  type Transaction,
+} from '../connection/index.ts'
 import type { Prisma } from '../generated/client.ts'
-import { type Database, type Db, foldCase, inTransaction, type Queryable } from '../connection/index.ts'
 import {
   type AuditedBy,
   type AuditPrincipal,
@@ -112,22 +119,25 @@ export async function signIn(
   method: NewSignIn['method'],
   { principal: { address, userAgent }, requestId }: VisitorRequest,
 ): Promise<string | undefined> {
-  return await inTransaction(db, async (client) => {
-    const { rowCount } = await client.query(
-      `UPDATE accounts SET last_signed_in_at = now()
-       WHERE id = $1 AND disabled_at IS NULL AND ($2 OR password_hash IS NOT DISTINCT FROM $3)`,
-      [account.id, account.passwordHash === undefined, account.passwordHash ?? null],
-    )
-    if (rowCount === 0) return undefined
+  return await inPrismaTransaction(db, async (tx) => {
+    const { count } = await tx.prisma.account.updateMany({
+      where: {
+        id: account.id,
+        disabledAt: null,
+        ...(account.passwordHash === undefined ? {} : { passwordHash: account.passwordHash }),
+      },
+      data: { lastSignedInAt: new Date() },
+    })
+    if (count === 0) return undefined
     const { id: organizationId, userId } = membership
-    await recordAuditEvent(client, {
+    await recordAuditEvent(tx, {
       principal: { organizationId, userId, name: account.name, address },
       action: 'account.signed_in',
       target: { kind: 'account', id: account.id, name: account.name },
       changes: [{ field: 'method', old: null, new: method }],
       requestId,
     })
-    return await createSignIn(client, { accountId: account.id, organizationId, method, address, userAgent })
+    return await createSignIn(tx, { accountId: account.id, organizationId, method, address, userAgent })
   })
 }
 
@@ -155,10 +165,10 @@ export async function recordFailedSignIn(
  * after the locks of organizations. Resolves to undefined without such an account.
  */
 export async function lockAccount(
-  client: Queryable,
+  tx: Queryable,
   accountId: string,
 ): Promise<{ name: string; email: string; passwordHash: string | null } | undefined> {
-  const { rows } = await client.query<{ name: string; email: string; passwordHash: string | null }>(
+  const { rows } = await tx.query<{ name: string; email: string; passwordHash: string | null }>(
     `SELECT name, email, password_hash AS "passwordHash" FROM accounts WHERE id = $1 AND disabled_at IS NULL FOR NO KEY UPDATE`,
     [accountId],
   )
@@ -166,12 +176,11 @@ export async function lockAccount(
 }
 
 /** Ends every open link with which a person could become this account or change it. */
-export async function revokeLinks(client: Queryable, accountId: string): Promise<void> {
-  await client.query(
-    `UPDATE one_time_links SET revoked_at = now()
-     WHERE user_id IN (SELECT id FROM users WHERE account_id = $1) AND used_at IS NULL AND revoked_at IS NULL`,
-    [accountId],
-  )
+export async function revokeLinks({ prisma }: Pick<Transaction, 'prisma'>, accountId: string): Promise<void> {
+  await prisma.oneTimeLink.updateMany({
+    where: { user: { accountId }, usedAt: null, revokedAt: null },
+    data: { revokedAt: new Date() },
+  })
 }
 
 /**
@@ -180,45 +189,54 @@ export async function revokeLinks(client: Queryable, accountId: string): Promise
  * Called with the account locked, when a link is made and when it is used.
  */
 export async function mayChangeAccount(
-  client: Queryable,
+  { prisma }: Pick<Transaction, 'prisma'>,
   accountId: string,
   makerId: string | null,
   kind: 'reset' | 'email',
 ): Promise<boolean> {
   if (makerId === null) return true
-  const { rows } = await client.query<{ count: number; isAllowed: boolean | null }>(
-    `SELECT count(*)::int AS count, bool_and(EXISTS (
-       SELECT FROM users maker
-       WHERE maker.organization_id = u.organization_id AND maker.account_id = (SELECT account_id FROM users WHERE id = $2)
-         AND maker.deactivated_at IS NULL AND (maker.role = 'owner' OR (maker.role = 'admin' AND u.role IS DISTINCT FROM 'owner'))
-     )) AS "isAllowed"
-     FROM users u JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
-     WHERE u.account_id = $1`,
-    [accountId, makerId],
+  const maker = await prisma.user.findFirst({ where: { id: makerId }, select: { accountId: true } })
+  if (!maker || maker.accountId === null) return false
+  const [users, makers] = [
+    await prisma.user.findMany({ where: { accountId, organization: { deletedAt: null } } }),
+    await prisma.user.findMany({ where: { accountId: maker.accountId, deactivatedAt: null } }),
+  ]
+  const isAllowed = users.every(({ organizationId, role }) =>
+    makers.some(
+      (user) =>
+        user.organizationId === organizationId &&
+        (user.role === 'owner' || (user.role === 'admin' && role !== 'owner')),
+    ),
   )
-  const [found] = rows
-  return found?.isAllowed === true && (kind === 'email' || found.count === 1)
+  return isAllowed && (kind === 'email' ? users.length > 0 : users.length === 1)
 }
+
+/** The users that an account is, one in each organization. */
+const ofAccount = (accountId: string) =>
+  ({
+    where: { accountId, organization: { deletedAt: null } },
+    select: { id: true, organizationId: true },
+    orderBy: { organizationId: 'asc' },
+  }) satisfies Prisma.UserFindManyArgs
 
 /** Records a change of an account in the audit log of each of its organizations: what changes in one concerns all. */
 export async function recordAccountEvent(
-  client: Queryable,
+  tx: Transaction,
   accountId: string,
   { principal, requestId }: AuditedBy,
   event: Pick<NewAuditEvent, 'action' | 'target' | 'changes'>,
 ): Promise<void> {
-  const { rows } = await client.query<{ organizationId: string; actorId: string | null }>(
-    `SELECT u.organization_id AS "organizationId", actor.id AS "actorId"
-     FROM users u JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
-     LEFT JOIN users actor ON actor.organization_id = u.organization_id
-       AND actor.account_id = (SELECT account_id FROM users WHERE id = $2)
-     WHERE u.account_id = $1 ORDER BY u.organization_id`,
-    [accountId, principal.userId],
-  )
-  const { name, address } = principal
-  for (const { organizationId, actorId } of rows) {
-    const actor = principal.userId === null ? OPERATOR : ({ kind: 'person', id: actorId, name } as const)
-    await recordAuditEvent(client, { ...event, actor, organizationId, address, requestId })
+  const { name, address, userId } = principal
+  const users = await tx.prisma.user.findMany(ofAccount(accountId))
+  // The actor is the user that the person is in each organization.
+  const actor =
+    userId === null ? null : await tx.prisma.user.findFirst({ where: { id: userId }, select: { accountId: true } })
+  const actors = actor?.accountId ? await tx.prisma.user.findMany(ofAccount(actor.accountId)) : []
+  const actorIds = new Map(actors.map((user) => [user.organizationId, user.id]))
+  for (const { organizationId } of users) {
+    const by =
+      userId === null ? OPERATOR : ({ kind: 'person', id: actorIds.get(organizationId) ?? null, name } as const)
+    await recordAuditEvent(tx, { ...event, actor: by, organizationId, address, requestId })
   }
 }
 
@@ -229,10 +247,10 @@ export async function saveAccount(
   { principal, requestId }: AuditedRequest,
 ): Promise<void> {
   const { accountId, name } = principal
-  await inTransaction(db, async (client) => {
-    await client.query('UPDATE accounts SET name = $2 WHERE id = $1', [accountId, values.name])
+  await inPrismaTransaction(db, async (tx) => {
+    await tx.prisma.account.update({ where: { id: accountId }, data: { name: values.name } })
     await recordAccountEvent(
-      client,
+      tx,
       accountId,
       { principal, requestId },
       {
@@ -254,15 +272,14 @@ export async function changePassword(
   { principal, requestId }: AuditedRequest,
 ): Promise<boolean> {
   const { accountId, signInId, name } = principal
-  return await inTransaction(db, async (client) => {
-    await lockAccount(client, accountId)
-    const { rowCount } = await client.query('SELECT FROM sign_ins WHERE id = $1', [signInId])
-    if (rowCount === 0) return false
-    await setPassword(client, accountId, passwordHash)
-    await client.query('DELETE FROM sign_ins WHERE account_id = $1 AND id <> $2', [accountId, signInId])
-    await revokeLinks(client, accountId)
+  return await inPrismaTransaction(db, async (tx) => {
+    await lockAccount(tx, accountId)
+    if (!(await tx.prisma.signIn.findFirst({ where: { id: signInId }, select: { id: true } }))) return false
+    await setPassword(tx, accountId, passwordHash)
+    await tx.prisma.signIn.deleteMany({ where: { accountId, id: { not: signInId } } })
+    await revokeLinks(tx, accountId)
     await recordAccountEvent(
-      client,
+      tx,
       accountId,
       { principal, requestId },
       {
@@ -274,9 +291,19 @@ export async function changePassword(
   })
 }
 
-export async function setPassword(client: Queryable, accountId: string, passwordHash: string): Promise<void> {
-  await client.query('UPDATE accounts SET password_hash = $2, password_changed_at = now() WHERE id = $1', [
-    accountId,
-    passwordHash,
-  ])
+export async function setPassword(
+  { prisma }: Pick<Transaction, 'prisma'>,
+  accountId: string,
+  passwordHash: string,
+): Promise<void> {
+  await prisma.account.update({ where: { id: accountId }, data: { passwordHash, passwordChangedAt: new Date() } })
+}
+
+/** Deletes those of the accounts that no user has any more. */
+export async function deleteAccountsWithoutUser(
+  { prisma }: Pick<Transaction, 'prisma'>,
+  accountIds: readonly (string | null)[],
+): Promise<void> {
+  const ids = accountIds.filter((id) => id !== null)
+  await prisma.account.deleteMany({ where: { id: { in: ids }, users: { none: {} } } })
 }

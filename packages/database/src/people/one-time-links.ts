@@ -1,6 +1,15 @@
+import { randomUUID } from 'node:crypto'
 import type { Role } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
-import { type Database, type Db, foldCase, inTransaction, isUniqueViolation, newId } from '../connection/index.ts'
+import {
+  type Database,
+  type Db,
+  foldCase,
+  inPrismaTransaction,
+  newId,
+  type Transaction,
+  violatedConstraint,
+} from '../connection/index.ts'
+import type { User } from '../generated/client.ts'
 import { OPERATOR, recordAuditEvent } from '../organizations/index.ts'
 import {
   lockAccount,
@@ -11,7 +20,7 @@ import {
   type VisitorRequest,
 } from './accounts.ts'
 import { hashToken, newToken } from './sign-ins.ts'
-import { EMAIL_KEY, emailKeyOf, inUsersTransaction, LINK_HOURS } from './users.ts'
+import { EMAIL_KEY, emailKeyOf, hoursFromNow, inUsersTransaction, LINK_HOURS } from './users.ts'
 
 /** A link that can be used, and what it is for. */
 export interface OneTimeLink {
@@ -38,18 +47,14 @@ const SETUP_LOCK = 5_271_906_418
  */
 export async function createSetupLink(db: Database, organizationId: string | null): Promise<string> {
   const token = newToken()
-  await inTransaction(db, async (client) => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
-    await client.query(
-      `UPDATE one_time_links SET revoked_at = now() WHERE organization_id ${organizationId === null ? 'IS NULL' : '= $1'} AND kind = 'setup' AND ${IS_OPEN}`,
-      organizationId === null ? [] : [organizationId],
-    )
-    await client.query(
-      `INSERT INTO one_time_links (token_sha256, kind, organization_id, role, expires_at)
-       VALUES ($1, 'setup', $2, 'owner', now() + interval '${LINK_HOURS.setup} hours')`,
-      [hashToken(token), organizationId],
-    )
-    await recordAuditEvent(client, {
+  await inPrismaTransaction(db, async (tx) => {
+    await tx.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
+    await revokeSetupLinks(tx, [organizationId])
+    const expiresAt = hoursFromNow(LINK_HOURS.setup)
+    await tx.prisma.oneTimeLink.create({
+      data: { tokenSha256: hashToken(token), kind: 'setup', organizationId, role: 'owner', expiresAt },
+    })
+    await recordAuditEvent(tx, {
       actor: OPERATOR,
       organizationId,
       action: 'setup.link_created',
@@ -59,25 +64,48 @@ export async function createSetupLink(db: Database, organizationId: string | nul
 }
 
 /** Reads what a link is for; undefined if it was used, revoked or expired, or if its user may no longer use it. */
-export async function findOneTimeLink(db: Db, token: string): Promise<OneTimeLink | undefined> {
-  const { rows } = await db.pool.query<OneTimeLink>(
-    `SELECT l.kind, l.organization_id AS "organizationId", o.name AS "organizationName", l.expires_at AS "expiresAt",
-       u.account_id AS "accountId", l.new_email AS "newEmail",
-       CASE WHEN u.id IS NOT NULL THEN json_build_object('id', u.id, 'email', u.email, 'role', u.role,
-         'name', trim(u.first_name || ' ' || u.last_name)) END AS "user"
-     FROM one_time_links l
-     LEFT JOIN organizations o ON o.id = l.organization_id
-     LEFT JOIN users u ON u.id = l.user_id
-     WHERE l.token_sha256 = $1 AND ${IS_OPEN} AND o.deleted_at IS NULL
-       AND (l.kind = 'setup' OR (u.role IS NOT NULL AND u.deactivated_at IS NULL))`,
-    [hashToken(token)],
-  )
-  return rows[0]
+export async function findOneTimeLink(db: Pick<Database, 'prisma'>, token: string): Promise<OneTimeLink | undefined> {
+  const link = await db.prisma.oneTimeLink.findFirst({
+    where: {
+      tokenSha256: hashToken(token),
+      ...isOpen(),
+      AND: [
+        { OR: [{ organizationId: null }, { organization: { deletedAt: null } }] },
+        { OR: [{ kind: 'setup' }, { user: { role: { not: null }, deactivatedAt: null } }] },
+      ],
+    },
+    include: { organization: { select: { name: true } }, user: true },
+  })
+  if (!link) return undefined
+  const { kind, organizationId, organization, user, newEmail, expiresAt } = link
+  return {
+    kind: kind as OneTimeLink['kind'],
+    organizationId,
+    organizationName: organization?.name ?? null,
+    user: user && toLinkUser(user),
+    accountId: user?.accountId ?? null,
+    newEmail,
+    expiresAt,
+  }
+}
+
+/** The conditions of a link that can be used. Its use compares again, by the database's clock: `consumeLink`. */
+const isOpen = () => ({ usedAt: null, revokedAt: null, expiresAt: { gt: new Date() } })
+
+function toLinkUser({ id, email, role, firstName, lastName }: User): NonNullable<OneTimeLink['user']> {
+  return { id, email, role: role as Role, name: `${firstName} ${lastName}`.trim() }
+}
+
+async function revokeSetupLinks({ prisma }: Transaction, organizationIds: readonly (string | null)[]): Promise<void> {
+  await prisma.oneTimeLink.updateMany({
+    where: { kind: 'setup', OR: organizationIds.map((organizationId) => ({ organizationId })), ...isOpen() },
+    data: { revokedAt: new Date() },
+  })
 }
 
 /** Uses a link up, and resolves to who made it (null: the operator). Of several attempts at the same time, one succeeds. */
-async function consumeLink(client: PoolClient, token: string): Promise<{ createdBy: string | null } | undefined> {
-  const { rows } = await client.query<{ createdBy: string | null }>(
+async function consumeLink(tx: Transaction, token: string): Promise<{ createdBy: string | null } | undefined> {
+  const { rows } = await tx.query<{ createdBy: string | null }>(
     `UPDATE one_time_links SET used_at = now() WHERE token_sha256 = $1 AND ${IS_OPEN} RETURNING created_by AS "createdBy"`,
     [hashToken(token)],
   )
@@ -123,7 +151,7 @@ async function orNotUsed<Result>(work: Promise<Result>): Promise<Result | 'email
     return await work
   } catch (error) {
     if (error instanceof PasswordChangedError) return 'password_changed'
-    if (error instanceof EmailTakenError || isUniqueViolation(error)) return 'email_taken'
+    if (error instanceof EmailTakenError || violatedConstraint(error) !== undefined) return 'email_taken'
     throw error
   }
 }
@@ -141,44 +169,40 @@ export async function completeSetup(
   { principal: { address }, requestId }: VisitorRequest,
 ): Promise<UsedLink | NotUsed> {
   const organizationId = link.organizationId ?? newId()
-  const work = async (client: PoolClient): Promise<UsedLink | undefined> => {
-    await client.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
-    if (!(await consumeLink(client, token))) return undefined
-    await client.query(
-      `UPDATE one_time_links SET revoked_at = now()
-       WHERE (organization_id IS NULL OR organization_id = $1) AND kind = 'setup' AND ${IS_OPEN}`,
-      [organizationId],
-    )
+  const work = async (tx: Transaction): Promise<UsedLink | undefined> => {
+    await tx.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
+    if (!(await consumeLink(tx, token))) return undefined
+    await revokeSetupLinks(tx, [null, organizationId])
     if (link.organizationId === null) {
-      await client.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [organizationId, organizationName])
+      await tx.prisma.organization.create({ data: { id: organizationId, name: organizationName } })
     }
-    const { accountId, name } = await ensureAccount(client, person)
+    const { accountId, name } = await ensureAccount(tx, person)
     const used = {
       accountId,
-      userId: await makeOwner(client, organizationId, accountId, person.email, name),
+      userId: await makeOwner(tx, organizationId, accountId, person.email, name),
       organizationId,
       name,
     }
     const by = { principal: { ...used, address }, requestId }
     const target = { kind: 'organization', id: organizationId, name: link.organizationName ?? organizationName }
-    if (link.organizationId === null) await recordAuditEvent(client, { ...by, action: 'organization.created', target })
-    await recordAuditEvent(client, { ...by, action: 'setup.completed', target })
+    if (link.organizationId === null) await recordAuditEvent(tx, { ...by, action: 'organization.created', target })
+    await recordAuditEvent(tx, { ...by, action: 'setup.completed', target })
     return used
   }
   return await orNotUsed(
-    link.organizationId === null ? inTransaction(db, work) : inUsersTransaction(db, link.organizationId, work),
+    link.organizationId === null ? inPrismaTransaction(db, work) : inUsersTransaction(db, link.organizationId, work),
   )
 }
 
 /** Makes the account an owner: as the user that it is already, as the user of its address who has no account, or as a new user. */
 async function makeOwner(
-  client: PoolClient,
+  tx: Transaction,
   organizationId: string,
   accountId: string,
   email: string,
   name: string,
 ): Promise<string> {
-  const { rows } = await client.query<{ id: string; accountId: string | null }>(
+  const { rows } = await tx.query<{ id: string; accountId: string | null }>(
     `SELECT id, account_id AS "accountId" FROM users u
      WHERE organization_id = $1 AND (account_id = $2 OR ${EMAIL_KEY} = $3)
      ORDER BY account_id = $2 DESC NULLS LAST, email = $4 DESC LIMIT 1`,
@@ -187,16 +211,14 @@ async function makeOwner(
   const [user] = rows
   if (!user) {
     const id = newId()
-    await client.query(
-      `INSERT INTO users (id, organization_id, email, email_key, first_name, account_id, role)
-       VALUES ($1, $2, $3, $4, $5, $6, 'owner')`,
-      [id, organizationId, email, emailKeyOf(email), name, accountId],
-    )
+    await tx.prisma.user.create({
+      data: { id, organizationId, email, emailKey: emailKeyOf(email), firstName: name, accountId, role: 'owner' },
+    })
     return id
   }
   if (user.accountId !== null && user.accountId !== accountId) throw new EmailTakenError()
   // Another role: see endSignIns() of users.ts.
-  await client.query(
+  await tx.query(
     `UPDATE users SET account_id = $2, role = 'owner', deactivated_at = NULL,
        signed_out_at = CASE WHEN role = 'owner' THEN signed_out_at ELSE date_trunc('milliseconds', clock_timestamp()) END
      WHERE id = $1`,
@@ -218,18 +240,17 @@ export async function acceptInvitation(
 ): Promise<UsedLink | NotUsed> {
   const { organizationId, user } = link
   if (organizationId === null || !user) return undefined
-  const work = async (client: PoolClient): Promise<UsedLink | undefined> => {
-    const isUsed = token === null ? await consumeInvitation(client, user.id) : await consumeLink(client, token)
+  const work = async (tx: Transaction): Promise<UsedLink | undefined> => {
+    const isUsed = token === null ? await consumeInvitation(tx, user.id) : await consumeLink(tx, token)
     if (!isUsed) return undefined
-    const { accountId, name } = await ensureAccount(client, person)
-    const updated = await client.query(
-      `UPDATE users SET account_id = $3 WHERE organization_id = $1 AND id = $2
-         AND account_id IS NULL AND role IS NOT NULL AND deactivated_at IS NULL`,
-      [organizationId, user.id, accountId],
-    )
-    if (updated.rowCount === 0) throw new Error('A user with an open invitation has an account or no role')
+    const { accountId, name } = await ensureAccount(tx, person)
+    const { count } = await tx.prisma.user.updateMany({
+      where: { organizationId, id: user.id, accountId: null, role: { not: null }, deactivatedAt: null },
+      data: { accountId },
+    })
+    if (count === 0) throw new Error('A user with an open invitation has an account or no role')
     const used = { accountId, userId: user.id, organizationId, name }
-    await recordAuditEvent(client, {
+    await recordAuditEvent(tx, {
       principal: { ...used, address },
       action: 'link.accepted',
       target: { kind: 'user', id: user.id, name: user.email },
@@ -241,8 +262,8 @@ export async function acceptInvitation(
   return await orNotUsed(inUsersTransaction(db, organizationId, work))
 }
 
-async function consumeInvitation(client: PoolClient, userId: string): Promise<boolean> {
-  const { rowCount } = await client.query(
+async function consumeInvitation(tx: Transaction, userId: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
     `UPDATE one_time_links SET used_at = now() WHERE user_id = $1 AND kind = 'invitation' AND ${IS_OPEN}`,
     [userId],
   )
@@ -262,16 +283,16 @@ export async function acceptReset(
 ): Promise<UsedLink | undefined> {
   const { organizationId, user, accountId } = link
   if (organizationId === null || !user || accountId === null) return undefined
-  return await inTransaction(db, async (client) => {
-    const account = await lockAccount(client, accountId)
-    const consumed = account && (await consumeLink(client, token))
-    if (!consumed || !(await mayChangeAccount(client, accountId, consumed.createdBy, 'reset'))) return undefined
-    await setPassword(client, accountId, passwordHash)
-    await client.query('DELETE FROM sign_ins WHERE account_id = $1', [accountId])
-    await revokeLinks(client, accountId)
+  return await inPrismaTransaction(db, async (tx) => {
+    const account = await lockAccount(tx, accountId)
+    const consumed = account && (await consumeLink(tx, token))
+    if (!consumed || !(await mayChangeAccount(tx, accountId, consumed.createdBy, 'reset'))) return undefined
+    await setPassword(tx, accountId, passwordHash)
+    await tx.prisma.signIn.deleteMany({ where: { accountId } })
+    await revokeLinks(tx, accountId)
     const used = { accountId, userId: user.id, organizationId, name: account.name }
     await recordAccountEvent(
-      client,
+      tx,
       accountId,
       { principal: { ...used, address }, requestId },
       {
@@ -294,33 +315,30 @@ export async function acceptEmail(
 ): Promise<UsedLink | NotUsed> {
   const { organizationId, user, newEmail } = link
   if (organizationId === null || !user || newEmail === null || accountId !== link.accountId) return undefined
-  const work = async (client: PoolClient): Promise<UsedLink | undefined> => {
+  const work = async (tx: Transaction): Promise<UsedLink | undefined> => {
     // Before the account, in the order of their ids, as every change of users does. Joining another one meanwhile revokes the link.
-    const { rows } = await client.query<{ id: string }>(
+    const { rows } = await tx.query<{ id: string }>(
       `SELECT id FROM organizations WHERE id IN (SELECT organization_id FROM users WHERE account_id = $1)
        ORDER BY id FOR NO KEY UPDATE`,
       [accountId],
     )
-    const account = await lockAccount(client, accountId)
-    const consumed = account && (await consumeLink(client, token))
-    if (!consumed || !(await mayChangeAccount(client, accountId, consumed.createdBy, 'email'))) return undefined
+    const account = await lockAccount(tx, accountId)
+    const consumed = account && (await consumeLink(tx, token))
+    if (!consumed || !(await mayChangeAccount(tx, accountId, consumed.createdBy, 'email'))) return undefined
     if (account.passwordHash !== passwordHash) throw new PasswordChangedError()
-    await client.query('UPDATE accounts SET email = $2, email_key = $3 WHERE id = $1', [
-      accountId,
-      newEmail,
-      foldCase(newEmail),
-    ])
-    await client.query('UPDATE organizations SET users_version = gen_random_uuid()::text WHERE id = ANY ($1::uuid[])', [
-      rows.map(({ id }) => id),
-    ])
-    await client.query('UPDATE users SET email = $2, email_key = $3, is_duplicate = false WHERE account_id = $1', [
-      accountId,
-      newEmail,
-      emailKeyOf(newEmail),
-    ])
+    await tx.prisma.account.update({
+      where: { id: accountId },
+      data: { email: newEmail, emailKey: foldCase(newEmail) },
+    })
+    for (const { id } of rows)
+      await tx.prisma.organization.update({ where: { id }, data: { usersVersion: randomUUID() } })
+    await tx.prisma.user.updateMany({
+      where: { accountId },
+      data: { email: newEmail, emailKey: emailKeyOf(newEmail), isDuplicate: false },
+    })
     const used = { accountId, userId: user.id, organizationId, name: account.name }
     await recordAccountEvent(
-      client,
+      tx,
       accountId,
       { principal: { ...used, address }, requestId },
       {
@@ -331,7 +349,7 @@ export async function acceptEmail(
     )
     return used
   }
-  return await orNotUsed(inTransaction(db, work))
+  return await orNotUsed(inPrismaTransaction(db, work))
 }
 
 /** An open invitation of an email address. The addresses are compared ignoring case. */
@@ -358,20 +376,27 @@ export async function findInvitation(
  * Adds the account of a new person, or locks the one that joins and ends its other links: their makers may change it in its
  * present organizations only.
  */
-async function ensureAccount(client: PoolClient, person: LinkPerson): Promise<{ accountId: string; name: string }> {
+async function ensureAccount(tx: Transaction, person: LinkPerson): Promise<{ accountId: string; name: string }> {
   if ('accountId' in person) {
     const { accountId } = person
-    const account = await lockAccount(client, accountId)
+    const account = await lockAccount(tx, accountId)
     if (account?.passwordHash !== person.passwordHash) throw new PasswordChangedError()
-    await revokeLinks(client, accountId)
+    await revokeLinks(tx, accountId)
     return { accountId, name: account.name }
   }
   const accountId = newId()
   const { name, email, passwordHash, oidc } = person
-  await client.query(
-    `INSERT INTO accounts (id, email, email_key, name, password_hash, password_changed_at, oidc_issuer, oidc_subject)
-     VALUES ($1, $2, $3, $4, $5, CASE WHEN $5::text IS NOT NULL THEN now() END, $6, $7)`,
-    [accountId, email, foldCase(email), name, passwordHash, oidc?.issuer ?? null, oidc?.subject ?? null],
-  )
+  await tx.prisma.account.create({
+    data: {
+      id: accountId,
+      email,
+      emailKey: foldCase(email),
+      name,
+      passwordHash,
+      passwordChangedAt: passwordHash === null ? null : new Date(),
+      oidcIssuer: oidc?.issuer ?? null,
+      oidcSubject: oidc?.subject ?? null,
+    },
+  })
   return { accountId, name }
 }

@@ -3,13 +3,11 @@ import type { Role, SignInOut } from '@workflow-service/contract'
 import {
   boolean,
   type Database,
-  datesToIso,
   type Db,
-  inTransaction,
+  inPrismaTransaction,
   newId,
   orNull,
   type Queryable,
-  type RowOf,
   runStatement,
   statement,
   text,
@@ -68,8 +66,8 @@ const FIND_SIGNED_IN_USER = statement(
 const TOUCH_SIGN_IN = statement('people/touch-sign-in', {})
 
 /** Returns the hash under which a token of a cookie or of a link is stored. */
-export function hashToken(token: string): Buffer {
-  return hash('sha256', token, 'buffer')
+export function hashToken(token: string): Buffer<ArrayBuffer> {
+  return Buffer.from(hash('sha256', token, 'buffer'))
 }
 
 /** Makes a token: 32 random bytes as base64url. */
@@ -107,10 +105,10 @@ export async function findOpenSignIns(db: Db, signInIds: readonly string[]): Pro
 }
 
 /** Creates a sign-in, and returns the token for its cookie. */
-export async function createSignIn(client: Queryable, signIn: NewSignIn): Promise<string> {
+export async function createSignIn(tx: Queryable, signIn: NewSignIn): Promise<string> {
   const token = newToken()
-  // Like a confirmation: the person has just signed in.
-  await client.query(
+  // Like a confirmation: the person has just signed in. By hand: its times are compared with others of the database's clock.
+  await tx.query(
     `INSERT INTO sign_ins (token_sha256, id, account_id, organization_id, method, expires_at, confirmed_at, address, user_agent)
      VALUES ($1, $2, $3, $4, $5, now() + interval '${SIGN_IN_MAX_DAYS} days', now(), $6, left($7, 500))`,
     [
@@ -126,20 +124,31 @@ export async function createSignIn(client: Queryable, signIn: NewSignIn): Promis
   return token
 }
 
-const IS_ALIVE = `expires_at > now() AND last_seen_at > now() - interval '${SIGN_IN_IDLE_DAYS} days'`
 const LIST_MAX_COUNT = 100
 
 /** Lists the sign-ins of the person that have not ended, the newest 100. */
 export async function listSignIns(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   { accountId, signInId }: Pick<SignedInUser, 'accountId' | 'signInId'>,
 ): Promise<SignInOut[]> {
-  const { rows } = await db.pool.query<RowOf<SignInOut>>(
-    `SELECT id, method, address, user_agent, created_at, last_seen_at, id = $2 AS is_current
-     FROM sign_ins WHERE account_id = $1 AND ${IS_ALIVE} ORDER BY created_at DESC LIMIT ${LIST_MAX_COUNT}`,
-    [accountId, signInId],
-  )
-  return rows.map((row) => datesToIso<SignInOut>(row))
+  const signIns = await db.prisma.signIn.findMany({
+    where: {
+      accountId,
+      expiresAt: { gt: new Date() },
+      lastSeenAt: { gt: new Date(Date.now() - SIGN_IN_IDLE_DAYS * 86_400_000) },
+    },
+    orderBy: { createdAt: 'desc' },
+    take: LIST_MAX_COUNT,
+  })
+  return signIns.map(({ id, method, address, userAgent, createdAt, lastSeenAt }) => ({
+    id,
+    method: method as SignInMethod,
+    address,
+    user_agent: userAgent,
+    created_at: createdAt.toISOString(),
+    last_seen_at: lastSeenAt.toISOString(),
+    is_current: id === signInId,
+  }))
 }
 
 /** Ends one of the person's sign-ins. Returns false if the person has no such sign-in. */
@@ -148,14 +157,14 @@ export async function endSignIn(
   signInId: string,
   { principal, requestId }: { principal: AuditPrincipal & { accountId: string }; requestId: string },
 ): Promise<boolean> {
-  return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ userAgent: string | null }>(
-      'DELETE FROM sign_ins WHERE account_id = $1 AND id = $2 RETURNING user_agent AS "userAgent"',
-      [principal.accountId, signInId],
-    )
-    if (!rows[0]) return false
-    const target = { kind: 'sign_in', id: signInId, name: rows[0].userAgent ?? '' }
-    await recordAuditEvent(client, { principal, action: 'account.signed_out', target, requestId })
+  return await inPrismaTransaction(db, async (tx) => {
+    const where = { accountId: principal.accountId, id: signInId }
+    const signIn = await tx.prisma.signIn.findFirst({ where, select: { userAgent: true } })
+    // Of two requests at the same time, one ends it.
+    const { count } = await tx.prisma.signIn.deleteMany({ where })
+    if (!signIn || count === 0) return false
+    const target = { kind: 'sign_in', id: signInId, name: signIn.userAgent ?? '' }
+    await recordAuditEvent(tx, { principal, action: 'account.signed_out', target, requestId })
     return true
   })
 }
@@ -165,9 +174,10 @@ export async function confirmSignIn(
   db: Database,
   { principal, requestId }: { principal: AuditPrincipal & { signInId: string }; requestId: string },
 ): Promise<void> {
-  await inTransaction(db, async (client) => {
-    await client.query('UPDATE sign_ins SET confirmed_at = now() WHERE id = $1', [principal.signInId])
-    await recordAuditEvent(client, { principal, action: 'account.confirmed', requestId })
+  await inPrismaTransaction(db, async (tx) => {
+    // By the database's clock, by which the confirmation ends.
+    await tx.query('UPDATE sign_ins SET confirmed_at = now() WHERE id = $1', [principal.signInId])
+    await recordAuditEvent(tx, { principal, action: 'account.confirmed', requestId })
   })
 }
 
@@ -176,15 +186,15 @@ export async function confirmSignIn(
  * undefined if it is none of the person's.
  */
 export async function switchOrganization(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   organizationId: string,
   {
     principal: { accountId, signInId, name, address },
     requestId,
   }: { principal: AuditPrincipal & { accountId: string; signInId: string }; requestId: string },
 ): Promise<'switched' | 'signed_out' | undefined> {
-  return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ userId: string; mayEnter: boolean }>(
+  return await inPrismaTransaction(db, async (tx) => {
+    const { rows } = await tx.query<{ userId: string; mayEnter: boolean }>(
       `SELECT u.id AS "userId", ${IS_AFTER_SIGN_OUT} AS "mayEnter"
        FROM sign_ins s JOIN users u ON u.account_id = s.account_id
        JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
@@ -195,8 +205,8 @@ export async function switchOrganization(
     if (!found) return undefined
     if (!found.mayEnter) return 'signed_out'
     // Whether the person may be there is read again with each request.
-    await client.query('UPDATE sign_ins SET organization_id = $2 WHERE id = $1', [signInId, organizationId])
-    await recordAuditEvent(client, {
+    await tx.prisma.signIn.updateMany({ where: { id: signInId }, data: { organizationId } })
+    await recordAuditEvent(tx, {
       principal: { organizationId, userId: found.userId, name, address },
       action: 'account.signed_in',
       target: { kind: 'account', id: accountId, name },

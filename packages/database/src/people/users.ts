@@ -1,16 +1,15 @@
-import type { AppUserOut } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
+import { randomUUID } from 'node:crypto'
+import type { AppUserOut, Role } from '@workflow-service/contract'
 import {
   type Database,
-  datesToIso,
   type Db,
   foldCase,
-  inTransaction,
-  isUniqueViolation,
-  type Queryable,
-  type RowOf,
+  inPrismaTransaction,
+  type Transaction,
   versionOf,
+  violatedConstraint,
 } from '../connection/index.ts'
+import type { Prisma } from '../generated/client.ts'
 import {
   assertQuotas,
   type AuditPrincipal,
@@ -18,7 +17,13 @@ import {
   type LimitedByQuotas,
   recordAuditEvent,
 } from '../organizations/index.ts'
-import { lockAccount, mayChangeAccount, recordAccountEvent, revokeLinks } from './accounts.ts'
+import {
+  deleteAccountsWithoutUser,
+  lockAccount,
+  mayChangeAccount,
+  recordAccountEvent,
+  revokeLinks,
+} from './accounts.ts'
 import { hashToken, newToken } from './sign-ins.ts'
 
 /** The values that a person edits. */
@@ -35,8 +40,6 @@ interface StoredUser extends AppUserOut, UserValues {
 /** Throws to refuse a change of this user to these values; undefined values: another change. Called with the user's row locked. */
 export type CheckUserChange = (user: Pick<AppUserOut, 'role'>, next?: Pick<AppUserOut, 'role'>) => void
 
-type UserRow = RowOf<Omit<StoredUser, 'version'>>
-
 interface Request {
   readonly principal: AuditPrincipal
   readonly requestId: string | null
@@ -51,64 +54,86 @@ export function emailKeyOf(email: string): string | null {
   return folded === email.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase()) ? null : folded
 }
 
-const SELECT_USER = `
-  SELECT u.id, u.email, u.first_name, u.last_name, u.role, u.deactivated_at IS NOT NULL AS is_deactivated, u.account_id,
-    u.is_duplicate,
-    CASE
-      WHEN u.deactivated_at IS NOT NULL THEN 'deactivated'
-      WHEN u.role IS NULL THEN 'no_access'
-      WHEN u.account_id IS NOT NULL THEN 'active'
-      WHEN EXISTS (
-        SELECT FROM one_time_links l WHERE l.user_id = u.id AND l.kind = 'invitation'
-          AND l.used_at IS NULL AND l.revoked_at IS NULL AND l.expires_at > now()
-      ) THEN 'invited'
-      ELSE 'no_access'
-    END AS state,
-    greatest(a.last_signed_in_at, (
-      SELECT max(s.last_seen_at) FROM sign_ins s WHERE s.account_id = u.account_id AND s.organization_id = u.organization_id
-    )) AS last_seen_at,
-    (
-      SELECT count(*)::int FROM workflow_users wu JOIN workflows w ON w.id = wu.workflow_id AND w.deleted_at IS NULL
-      WHERE wu.user_id = u.id
-    ) AS workflow_count
-  FROM users u LEFT JOIN accounts a ON a.id = u.account_id`
+/** The columns of a user, and what its state follows from. */
+const userFields = (organizationId: string) =>
+  ({
+    id: true,
+    email: true,
+    firstName: true,
+    lastName: true,
+    role: true,
+    deactivatedAt: true,
+    accountId: true,
+    isDuplicate: true,
+    account: {
+      select: {
+        lastSignedInAt: true,
+        signIns: {
+          where: { organizationId },
+          select: { lastSeenAt: true },
+          orderBy: { lastSeenAt: 'desc' },
+          take: 1,
+        },
+      },
+    },
+    oneTimeLinks: {
+      where: { kind: 'invitation', usedAt: null, revokedAt: null, expiresAt: { gt: new Date() } },
+      select: { kind: true },
+      take: 1,
+    },
+    _count: { select: { workflows: { where: { workflow: { deletedAt: null } } } } },
+  }) satisfies Prisma.UserSelect
+
+type UserRow = Prisma.UserGetPayload<{ select: ReturnType<typeof userFields> }>
 
 /** Lists the users of an organization by email address, those after the address `after`. */
 export async function listUsers(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   organizationId: string,
   { limit, after = '' }: { limit: number; after?: string | undefined },
 ): Promise<AppUserOut[]> {
-  const { rows } = await db.pool.query<UserRow>(
-    `${SELECT_USER} WHERE u.organization_id = $1 AND u.email > $2 ORDER BY u.email LIMIT $3`,
-    [organizationId, after, limit],
-  )
+  const rows = await db.prisma.user.findMany({
+    where: { organizationId, email: { gt: after } },
+    select: userFields(organizationId),
+    orderBy: { email: 'asc' },
+    take: limit,
+  })
   return rows.map((row) => toOut(toStored(row)))
 }
 
 /** Reads one user; undefined if the organization has no such user. */
-async function findUser(db: Queryable, organizationId: string, userId: string): Promise<StoredUser | undefined> {
-  const { rows } = await db.query<UserRow>(`${SELECT_USER} WHERE u.organization_id = $1 AND u.id = $2`, [
-    organizationId,
-    userId,
-  ])
-  return rows[0] && toStored(rows[0])
+async function findUser(
+  { prisma }: Pick<Transaction, 'prisma'>,
+  organizationId: string,
+  id: string,
+): Promise<StoredUser | undefined> {
+  const row = await prisma.user.findFirst({ where: { organizationId, id }, select: userFields(organizationId) })
+  return row ? toStored(row) : undefined
 }
 
 /** Reads one user for the operator; undefined if the organization has no such user. */
-export async function findUserById(db: Db, organizationId: string, userId: string): Promise<AppUserOut | undefined> {
-  const user = await findUser(db.pool, organizationId, userId)
+export async function findUserById(
+  db: Pick<Database, 'prisma'>,
+  organizationId: string,
+  userId: string,
+): Promise<AppUserOut | undefined> {
+  const user = await findUser(db, organizationId, userId)
   return user && toOut(user)
 }
 
 /** Reads the user of this email address: exactly this one, or else the only one that differs in case. */
-export async function findUserByEmail(db: Db, organizationId: string, email: string): Promise<AppUserOut | undefined> {
-  const { rows } = await db.pool.query<UserRow>(
-    `${SELECT_USER} WHERE u.organization_id = $1 AND coalesce(u.email_key, lower(u.email)) = $2 ORDER BY u.email = $3 DESC LIMIT 2`,
+export async function findUserByEmail(
+  db: Pick<Database, 'pool' | 'prisma'>,
+  organizationId: string,
+  email: string,
+): Promise<AppUserOut | undefined> {
+  // By hand: Prisma has no lower().
+  const { rows } = await db.pool.query<{ id: string; email: string }>(
+    `SELECT id, email FROM users WHERE organization_id = $1 AND ${EMAIL_KEY} = $2 ORDER BY email = $3 DESC LIMIT 2`,
     [organizationId, foldCase(email), email],
   )
   const [first, second] = rows
-  return first && (first.email === email || !second) ? toOut(toStored(first)) : undefined
+  return first && (first.email === email || !second) ? await findUserById(db, organizationId, first.id) : undefined
 }
 
 /**
@@ -130,7 +155,7 @@ export async function foldEmails(db: Db): Promise<number> {
         [id, email, emailKeyOf(email), isDuplicate],
       )
     await save(false).catch((error: unknown) => {
-      if (!isUniqueViolation(error)) throw error
+      if (violatedConstraint(error) === undefined) throw error
       return save(true)
     })
   }
@@ -138,18 +163,49 @@ export async function foldEmails(db: Db): Promise<number> {
 }
 
 /** Lists users whose addresses differ from another user's in case only, since before the unique indexes: the first 10. */
-export async function listDuplicateUsers(db: Db): Promise<{ email: string; organizationName: string }[]> {
-  const { rows } = await db.pool.query<{ email: string; organizationName: string }>(
-    `SELECT u.email, o.name AS "organizationName" FROM users u
-     JOIN organizations o ON o.id = u.organization_id AND o.deleted_at IS NULL
-     WHERE u.is_duplicate ORDER BY o.name, u.email LIMIT 10`,
-  )
-  return rows
+export async function listDuplicateUsers(
+  db: Pick<Database, 'prisma'>,
+): Promise<{ email: string; organizationName: string }[]> {
+  const users = await db.prisma.user.findMany({
+    where: { isDuplicate: true, organization: { deletedAt: null } },
+    select: { email: true, organization: { select: { name: true } } },
+    orderBy: [{ organization: { name: 'asc' } }, { email: 'asc' }],
+    take: 10,
+  })
+  return users.map(({ email, organization }) => ({ email, organizationName: organization.name }))
 }
 
-function toStored(row: UserRow): StoredUser {
-  const user = datesToIso(row)
-  return { ...user, version: versionOfUser(user) }
+function toStored({ account, oneTimeLinks, _count, ...row }: UserRow): StoredUser {
+  const values = {
+    first_name: row.firstName,
+    last_name: row.lastName,
+    role: row.role as Role | null,
+    is_deactivated: row.deactivatedAt !== null,
+  }
+  const seenAt = [account?.lastSignedInAt, account?.signIns[0]?.lastSeenAt].map((time) => time?.getTime() ?? 0)
+  const lastSeenMs = Math.max(...seenAt)
+  return {
+    id: row.id,
+    email: row.email,
+    ...values,
+    state: stateOf(values, row.accountId !== null, oneTimeLinks.length > 0),
+    last_seen_at: lastSeenMs === 0 ? null : new Date(lastSeenMs).toISOString(),
+    workflow_count: _count.workflows,
+    version: versionOfUser(values),
+    account_id: row.accountId,
+    is_duplicate: row.isDuplicate,
+  }
+}
+
+function stateOf(
+  { role, is_deactivated: isDeactivated }: UserValues,
+  hasAccount: boolean,
+  isInvited: boolean,
+): AppUserOut['state'] {
+  if (isDeactivated) return 'deactivated'
+  if (role === null) return 'no_access'
+  if (hasAccount) return 'active'
+  return isInvited ? 'invited' : 'no_access'
 }
 
 function toOut({
@@ -172,14 +228,14 @@ function versionOfUser({ first_name, last_name, role, is_deactivated }: UserValu
 export async function inUsersTransaction<Result>(
   db: Database,
   organizationId: string,
-  work: (client: PoolClient) => Promise<Result>,
+  work: (tx: Transaction) => Promise<Result>,
 ): Promise<Result | undefined> {
-  return await inTransaction(db, async (client) => {
-    const { rowCount } = await client.query(
-      'UPDATE organizations SET users_version = gen_random_uuid()::text WHERE id = $1 AND deleted_at IS NULL',
-      [organizationId],
-    )
-    return rowCount === 0 ? undefined : await work(client)
+  return await inPrismaTransaction(db, async (tx) => {
+    const { count } = await tx.prisma.organization.updateMany({
+      where: { id: organizationId, deletedAt: null },
+      data: { usersVersion: randomUUID() },
+    })
+    return count === 0 ? undefined : await work(tx)
   })
 }
 
@@ -196,28 +252,35 @@ export async function createUser(
   const { organizationId } = principal
   const { email, first_name, last_name, role } = values
   try {
-    const created = await inUsersTransaction(db, organizationId, async (client) => {
-      const stored = await findUser(client, organizationId, id)
+    const created = await inUsersTransaction(db, organizationId, async (tx) => {
+      const stored = await findUser(tx, organizationId, id)
       if (stored) return changedFields<typeof values>(stored, values).length === 0 ? stored : undefined
-      await assertQuotas(client, request)
-      await client.query(
-        `INSERT INTO users (id, organization_id, email, email_key, first_name, last_name, role)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-        [id, organizationId, email, emailKeyOf(email), first_name, last_name, role],
-      )
-      await recordAuditEvent(client, {
+      await assertQuotas(tx, request)
+      await tx.prisma.user.create({
+        data: {
+          id,
+          organizationId,
+          email,
+          emailKey: emailKeyOf(email),
+          firstName: first_name,
+          lastName: last_name,
+          role,
+        },
+      })
+      await recordAuditEvent(tx, {
         principal,
         action: 'user.created',
         target: { kind: 'user', id, name: email },
         changes: changedFields({}, values),
         requestId,
       })
-      return await findUser(client, organizationId, id)
+      return await findUser(tx, organizationId, id)
     })
     return created ? toOut(created) : 'id_taken'
   } catch (error) {
-    if (!isUniqueViolation(error)) throw error
-    return (error as { constraint?: string }).constraint === 'users_pkey' ? 'id_taken' : 'email_taken'
+    const constraint = violatedConstraint(error)
+    if (constraint === undefined) throw error
+    return constraint === 'users_pkey' ? 'id_taken' : 'email_taken'
   }
 }
 
@@ -233,8 +296,8 @@ export async function saveUser(
   { principal, requestId }: Request,
 ): Promise<{ kind: 'saved' | 'changed_meanwhile'; user: AppUserOut } | 'last_owner' | undefined> {
   const { organizationId } = principal
-  return await inUsersTransaction(db, organizationId, async (client) => {
-    const stored = await findUser(client, organizationId, userId)
+  return await inUsersTransaction(db, organizationId, async (tx) => {
+    const stored = await findUser(tx, organizationId, userId)
     if (!stored) return undefined
     const { first_name, last_name, role, is_deactivated } = { ...stored, ...change }
     const next: UserValues = { first_name, last_name, role, is_deactivated }
@@ -243,23 +306,25 @@ export async function saveUser(
     if (versionOfUser(next) === stored.version) return { kind: 'saved', user: toOut(stored) }
     if (version !== stored.version) return { kind: 'changed_meanwhile', user: toOut(stored) }
     const staysOwner = role === 'owner' && !is_deactivated
-    if (!staysOwner && (await isLastOwner(client, organizationId, stored))) return 'last_owner'
-    await client.query(
-      `UPDATE users SET first_name = $3, last_name = $4, role = $5,
-         deactivated_at = CASE WHEN $6 THEN coalesce(deactivated_at, now()) END
-       WHERE organization_id = $1 AND id = $2`,
-      [organizationId, userId, first_name, last_name, role, is_deactivated],
-    )
-    if (role !== stored.role || is_deactivated !== stored.is_deactivated)
-      await endAccess(client, organizationId, stored)
-    await recordAuditEvent(client, {
+    if (!staysOwner && (await isLastOwner(tx, organizationId, stored))) return 'last_owner'
+    await tx.prisma.user.update({
+      where: { organizationId, id: userId },
+      data: {
+        firstName: first_name,
+        lastName: last_name,
+        role,
+        ...(is_deactivated === stored.is_deactivated ? {} : { deactivatedAt: is_deactivated ? new Date() : null }),
+      },
+    })
+    if (role !== stored.role || is_deactivated !== stored.is_deactivated) await endAccess(tx, organizationId, stored)
+    await recordAuditEvent(tx, {
       principal,
       action: 'user.saved',
       target: { kind: 'user', id: userId, name: stored.email },
       changes: changedFields<UserValues>(stored, next),
       requestId,
     })
-    return { kind: 'saved', user: toOut((await findUser(client, organizationId, userId))!) }
+    return { kind: 'saved', user: toOut((await findUser(tx, organizationId, userId))!) }
   })
 }
 
@@ -271,23 +336,21 @@ export async function deleteUser(
   { principal, requestId }: Request,
 ): Promise<'removed' | 'last_owner' | undefined> {
   const { organizationId } = principal
-  return await inUsersTransaction(db, organizationId, async (client) => {
-    const stored = await findUser(client, organizationId, userId)
+  return await inUsersTransaction(db, organizationId, async (tx) => {
+    const stored = await findUser(tx, organizationId, userId)
     if (!stored) return undefined
     check(stored)
-    if (await isLastOwner(client, organizationId, stored)) return 'last_owner'
-    await endAccess(client, organizationId, stored)
-    await client.query('DELETE FROM users WHERE organization_id = $1 AND id = $2', [organizationId, userId])
+    if (await isLastOwner(tx, organizationId, stored)) return 'last_owner'
+    await endAccess(tx, organizationId, stored)
+    await tx.prisma.user.delete({ where: { organizationId, id: userId } })
     // Of several users whose addresses differed in case only before the unique index existed, the next one takes its place.
-    await client.query(
+    await tx.query(
       `UPDATE users SET is_duplicate = false WHERE NOT $3 AND id = (
          SELECT id FROM users WHERE organization_id = $1 AND ${EMAIL_KEY} = $2 AND is_duplicate ORDER BY id LIMIT 1)`,
       [organizationId, foldCase(stored.email), stored.is_duplicate],
     )
-    await client.query('DELETE FROM accounts WHERE id = $1 AND NOT EXISTS (SELECT FROM users WHERE account_id = $1)', [
-      stored.account_id,
-    ])
-    await recordAuditEvent(client, {
+    await deleteAccountsWithoutUser(tx, [stored.account_id])
+    await recordAuditEvent(tx, {
       principal,
       action: 'user.removed',
       target: { kind: 'user', id: userId, name: stored.email },
@@ -309,19 +372,23 @@ export async function signUserOut(
   { principal, requestId }: Request,
 ): Promise<'signed_out' | undefined> {
   const { organizationId } = principal
-  return await inUsersTransaction(db, organizationId, async (client) => {
-    const stored = await findUser(client, organizationId, userId)
+  return await inUsersTransaction(db, organizationId, async (tx) => {
+    const stored = await findUser(tx, organizationId, userId)
     if (!stored) return undefined
     check(stored)
-    await endSignIns(client, organizationId, stored)
+    await endSignIns(tx, organizationId, stored)
     const target = { kind: 'user', id: userId, name: stored.email }
-    await recordAuditEvent(client, { principal, action: 'user.signed_out', target, requestId })
+    await recordAuditEvent(tx, { principal, action: 'user.signed_out', target, requestId })
     return 'signed_out'
   })
 }
 
 /** How long a link of each kind can be used. */
 export const LINK_HOURS = { setup: 72, invitation: 72, reset: 1, email: 72 } as const
+
+export function hoursFromNow(hours: number): Date {
+  return new Date(Date.now() + hours * 3_600_000)
+}
 
 /** The link to make. `email`: gives the account another address. */
 export type NewUserLink = { readonly kind: 'invitation' | 'reset' } | { readonly kind: 'email'; readonly email: string }
@@ -340,33 +407,44 @@ export async function createUserLink(
 ): Promise<{ token: string; expiresAt: Date } | 'not_possible' | 'email_taken' | undefined> {
   const { organizationId } = principal
   const { kind } = link
-  return await inUsersTransaction(db, organizationId, async (client) => {
-    const stored = await findUser(client, organizationId, userId)
+  return await inUsersTransaction(db, organizationId, async (tx) => {
+    const stored = await findUser(tx, organizationId, userId)
     if (!stored) return undefined
     check(stored)
     const { account_id: accountId, role, is_deactivated: isDeactivated } = stored
     if (role === null || isDeactivated || (kind === 'invitation') !== (accountId === null)) return 'not_possible'
     if (kind !== 'invitation' && accountId !== null) {
-      const account = await lockAccount(client, accountId)
+      const account = await lockAccount(tx, accountId)
       if (!account || (kind === 'email' && account.passwordHash === null)) return 'not_possible'
-      if (!(await mayChangeAccount(client, accountId, principal.userId, kind))) return 'not_possible'
+      if (!(await mayChangeAccount(tx, accountId, principal.userId, kind))) return 'not_possible'
     }
     // Only among the organization's own users, whom the maker sees: accounts of others are not revealed before the link is used.
-    if (link.kind === 'email' && (await hasOtherUser(client, organizationId, userId, link.email))) return 'email_taken'
+    if (link.kind === 'email' && (await hasOtherUser(tx, organizationId, userId, link.email))) return 'email_taken'
     // An account has at most one of a kind, whichever organization it was made in.
-    await client.query(
-      `UPDATE one_time_links SET revoked_at = now()
-       WHERE user_id IN (SELECT $1::uuid UNION SELECT id FROM users WHERE account_id = $3) AND kind = $2
-         AND used_at IS NULL AND revoked_at IS NULL`,
-      [userId, kind, accountId],
-    )
+    await tx.prisma.oneTimeLink.updateMany({
+      where: {
+        OR: [{ userId }, ...(accountId === null ? [] : [{ user: { accountId } }])],
+        kind,
+        usedAt: null,
+        revokedAt: null,
+      },
+      data: { revokedAt: new Date() },
+    })
     const token = newToken()
     const newEmail = link.kind === 'email' ? link.email : null
-    const { rows } = await client.query<{ expiresAt: Date }>(
-      `INSERT INTO one_time_links (token_sha256, kind, organization_id, user_id, role, created_by, expires_at, new_email)
-       VALUES ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 hour', $8) RETURNING expires_at AS "expiresAt"`,
-      [hashToken(token), kind, organizationId, userId, role, principal.userId, LINK_HOURS[kind], newEmail],
-    )
+    const { expiresAt } = await tx.prisma.oneTimeLink.create({
+      data: {
+        tokenSha256: hashToken(token),
+        kind,
+        organizationId,
+        userId,
+        role,
+        createdBy: principal.userId,
+        expiresAt: hoursFromNow(LINK_HOURS[kind]),
+        newEmail,
+      },
+      select: { expiresAt: true },
+    })
     const event = {
       action: 'user.link_created',
       target: { kind: 'user', id: userId, name: stored.email },
@@ -375,19 +453,14 @@ export async function createUserLink(
         ...(newEmail === null ? [] : [{ field: 'email', old: stored.email, new: newEmail }]),
       ],
     } as const
-    if (accountId === null) await recordAuditEvent(client, { ...event, principal, requestId })
-    else await recordAccountEvent(client, accountId, { principal, requestId }, event)
-    return { token, expiresAt: rows[0]!.expiresAt }
+    if (accountId === null) await recordAuditEvent(tx, { ...event, principal, requestId })
+    else await recordAccountEvent(tx, accountId, { principal, requestId }, event)
+    return { token, expiresAt }
   })
 }
 
-async function hasOtherUser(
-  client: PoolClient,
-  organizationId: string,
-  userId: string,
-  email: string,
-): Promise<boolean> {
-  const { rowCount } = await client.query(
+async function hasOtherUser(tx: Transaction, organizationId: string, userId: string, email: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
     `SELECT FROM users WHERE organization_id = $1 AND ${EMAIL_KEY} = $2 AND id <> $3 LIMIT 1`,
     [organizationId, foldCase(email), userId],
   )
@@ -395,35 +468,33 @@ async function hasOtherUser(
 }
 
 /** Whether the organization would have no owner who can sign in without this one. */
-async function isLastOwner(client: PoolClient, organizationId: string, user: StoredUser): Promise<boolean> {
+async function isLastOwner(tx: Transaction, organizationId: string, user: StoredUser): Promise<boolean> {
   if (user.role !== 'owner' || user.is_deactivated || user.account_id === null) return false
-  const { rowCount } = await client.query(
-    `SELECT FROM users WHERE organization_id = $1 AND id <> $2 AND role = 'owner' AND deactivated_at IS NULL
-       AND account_id IS NOT NULL LIMIT 1`,
-    [organizationId, user.id],
-  )
-  return rowCount === 0
+  const other = await tx.prisma.user.findFirst({
+    where: { organizationId, id: { not: user.id }, role: 'owner', deactivatedAt: null, accountId: { not: null } },
+    select: { id: true },
+  })
+  return other === null
 }
 
-async function endAccess(client: PoolClient, organizationId: string, user: StoredUser): Promise<void> {
-  await endSignIns(client, organizationId, user)
-  await client.query(
-    'UPDATE one_time_links SET revoked_at = now() WHERE user_id = $1 AND used_at IS NULL AND revoked_at IS NULL',
-    [user.id],
-  )
+async function endAccess(tx: Transaction, organizationId: string, user: StoredUser): Promise<void> {
+  await endSignIns(tx, organizationId, user)
+  await tx.prisma.oneTimeLink.updateMany({
+    where: { userId: user.id, usedAt: null, revokedAt: null },
+    data: { revokedAt: new Date() },
+  })
   if (user.account_id === null) return
-  await lockAccount(client, user.account_id)
-  await revokeLinks(client, user.account_id)
+  await lockAccount(tx, user.account_id)
+  await revokeLinks(tx, user.account_id)
 }
 
 /** Ends the sign-ins that are in the organization, and keeps those that are in another one from coming back. */
-async function endSignIns(client: PoolClient, organizationId: string, user: StoredUser): Promise<void> {
+async function endSignIns(tx: Transaction, organizationId: string, user: StoredUser): Promise<void> {
   // The clock, not the beginning of the transaction, which may have waited for a lock.
-  await client.query(`UPDATE users SET signed_out_at = date_trunc('milliseconds', clock_timestamp()) WHERE id = $1`, [
+  // Written by the database, whose clock gives a sign-in its time.
+  await tx.query(`UPDATE users SET signed_out_at = date_trunc('milliseconds', clock_timestamp()) WHERE id = $1`, [
     user.id,
   ])
-  await client.query('DELETE FROM sign_ins WHERE account_id = $1 AND organization_id = $2', [
-    user.account_id,
-    organizationId,
-  ])
+  if (user.account_id === null) return
+  await tx.prisma.signIn.deleteMany({ where: { accountId: user.account_id, organizationId } })
 }

@@ -1,6 +1,13 @@
 import type { TraceContext } from '@workflow-service/contract'
-import { DatabaseError } from 'pg'
-import { type Db, deriveId, inTransaction, runStatement, statement, text } from '../connection/index.ts'
+import {
+  type Db,
+  deriveId,
+  inTransaction,
+  runStatement,
+  statement,
+  text,
+  violatedConstraint,
+} from '../connection/index.ts'
 import {
   type AuditPrincipal,
   isSessionVisible,
@@ -53,7 +60,7 @@ export async function recordAppStart(db: Db, start: AppStart): Promise<AppStartO
     return await record(db, start)
   } catch (error) {
     // A concurrent request with the same id has recorded the start.
-    if (error instanceof DatabaseError && error.code === '23505') return await record(db, start)
+    if (violatedConstraint(error) !== undefined) return await record(db, start)
     throw error
   }
 }

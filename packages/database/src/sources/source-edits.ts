@@ -1,5 +1,4 @@
 import { type ApprovalMode, trimWhiteSpace } from '@workflow-service/contract'
-import { DatabaseError } from 'pg'
 import {
   boolean,
   type Database,
@@ -14,6 +13,7 @@ import {
   text,
   timestamptz,
   uuid,
+  violatedConstraint,
 } from '../connection/index.ts'
 import { type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
 import { endApprovalsOfSource } from './end-approvals.ts'
@@ -213,9 +213,7 @@ export async function saveWebhookSource(
     })
     return source ? { kind: 'saved', source } : { kind: 'changed_meanwhile' }
   } catch (error) {
-    if (error instanceof DatabaseError && error.code === '23505' && error.constraint === 'webhook_sources_name') {
-      return { kind: 'name_taken' }
-    }
+    if (violatedConstraint(error) === 'webhook_sources_name') return { kind: 'name_taken' }
     throw error
   }
 }

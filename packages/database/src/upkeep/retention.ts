@@ -3,14 +3,14 @@ import {
   type Db,
   integer,
   NIL_UUID,
+  type RowOfStatement,
   runStatement,
   sql,
   statement,
+  type Statement,
   type TimePosition,
   timestamptz,
   uuid,
-  type Statement,
-  type RowOfStatement,
 } from '../connection/index.ts'
 import { firstIdAt } from '../organizations/index.ts'
 import { COUNTED_UNTIL, HOURS_COUNTED_AGAIN } from './usage.ts'

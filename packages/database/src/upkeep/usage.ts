@@ -10,10 +10,10 @@ import {
   type RowOfStatement,
   runStatement,
   statement,
+  type Statement,
   text,
   timestamptz,
   uuid,
-  type Statement,
 } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 

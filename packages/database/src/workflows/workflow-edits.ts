@@ -1,6 +1,14 @@
-import type { FieldError, Role, SaveAutoRunIn, SaveWorkflowIn, WorkflowDetailOut } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
-import { type Db, inTransaction, versionOf, workflowSearchText } from '../connection/index.ts'
+import { randomUUID } from 'node:crypto'
+import type { Role, SaveAutoRunIn, SaveWorkflowIn, WorkflowDetailOut } from '@workflow-service/contract'
+import {
+  type Database,
+  type Db,
+  inPrismaTransaction,
+  inTransaction,
+  type Transaction,
+  versionOf,
+  workflowSearchText,
+} from '../connection/index.ts'
 import {
   assertQuotas,
   type AuditAction,
@@ -38,7 +46,12 @@ type EditProblem =
   | 'id_taken'
   /** A run has not ended. */
   | 'workflow_busy'
-  | 'invalid'
+  /** The person would not see the workflow any more. */
+  | 'hidden_from_editor'
+  /** The user of this index is none of the organization. */
+  | 'unknown_user'
+  /** Another file of the folder has the name. */
+  | 'file_name_taken'
 
 /** A change is refused, and nothing was written. */
 export class EditRefused extends Error {
@@ -46,17 +59,14 @@ export class EditRefused extends Error {
   readonly problem: EditProblem
   readonly what: string
   readonly current: object | null
-  readonly violations: readonly FieldError[]
+  readonly index: number
 
-  constructor(
-    problem: EditProblem,
-    options: { what?: string; current?: object | null; violations?: readonly FieldError[] } = {},
-  ) {
+  constructor(problem: EditProblem, options: { what?: string; current?: object | null; index?: number } = {}) {
     super(problem)
     this.problem = problem
     this.what = options.what ?? 'Workflow'
     this.current = options.current ?? null
-    this.violations = options.violations ?? []
+    this.index = options.index ?? 0
   }
 }
 
@@ -73,31 +83,32 @@ export interface AuditedEdit {
  * @throws EditRefused
  */
 export async function editWorkflow(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   edit: WorkflowEdit,
-  work: (client: PoolClient, before: WorkflowDetailOut) => Promise<AuditedEdit | undefined>,
+  work: (tx: Transaction, before: WorkflowDetailOut) => Promise<AuditedEdit | undefined>,
 ): Promise<WorkflowDetailOut> {
-  return await inTransaction(db, async (client) => {
-    await lockWorkflow(client, edit, 'FOR NO KEY UPDATE')
-    await assertQuotas(client, edit)
-    const before = await readDetail(client, edit)
-    const audited = await work(client, before)
+  return await inPrismaTransaction(db, async (tx) => {
+    await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
+    await assertQuotas(tx, edit)
+    const before = await readDetail(tx, edit)
+    const audited = await work(tx, before)
     if (!audited) return before
-    await client.query('UPDATE workflows SET version = gen_random_uuid(), updated_at = now() WHERE id = $1', [
-      before.id,
-    ])
-    await audit(client, edit, before.name, audited)
+    await tx.prisma.workflow.update({
+      where: { id: before.id },
+      data: { version: randomUUID(), updatedAt: new Date() },
+    })
+    await audit(tx, edit, before.name, audited)
     // Also when the person has just lost access.
-    return await readDetail(client, edit, { organizationId: edit.principal.organizationId, memberId: null })
+    return await readDetail(tx, edit, { organizationId: edit.principal.organizationId, memberId: null })
   })
 }
 
 async function lockWorkflow(
-  client: PoolClient,
+  tx: Transaction,
   { workflowId, principal }: WorkflowEdit,
   lock: 'FOR NO KEY UPDATE' | 'FOR UPDATE',
 ): Promise<{ name: string }> {
-  const { rows } = await client.query<{ name: string }>(
+  const { rows } = await tx.query<{ name: string }>(
     `SELECT name FROM workflows WHERE organization_id = $1 AND id = $2 AND ${isVisible('workflows', '$3')} ${lock}`,
     [principal.organizationId, workflowId, viewerOf(principal).memberId],
   )
@@ -106,22 +117,22 @@ async function lockWorkflow(
 }
 
 async function readDetail(
-  client: PoolClient,
+  tx: Transaction,
   { workflowId, principal }: WorkflowEdit,
   viewer = viewerOf(principal),
 ): Promise<WorkflowDetailOut> {
-  const detail = await readWorkflowDetail({ pool: client }, viewer, workflowId)
+  const detail = await readWorkflowDetail({ pool: tx }, viewer, workflowId)
   if (!detail) throw new EditRefused('not_found')
   return detail
 }
 
 async function audit(
-  client: PoolClient,
+  tx: Transaction,
   { workflowId, principal, requestId }: WorkflowEdit,
   name: string,
   { action, changes }: AuditedEdit,
 ): Promise<void> {
-  await recordAuditEvent(client, {
+  await recordAuditEvent(tx, {
     principal,
     action,
     target: { kind: 'workflow', id: workflowId, name },
@@ -131,32 +142,32 @@ async function audit(
 }
 
 /**
- * Whether there is something to save. A repeated save, and one of the values that another person has saved, is none.
+ * Refuses to overwrite what another person saved.
+ * @param current What is saved now, for the person.
  * @throws EditRefused `changed_meanwhile` if the saved values are not those that were edited.
  */
-export function isChange(
-  versions: { readonly stored: string | null; readonly edited: string | null; readonly wanted: string | null },
-  current: object | null,
-): boolean {
-  if (versions.stored === versions.wanted) return false
-  if (versions.stored !== versions.edited) throw new EditRefused('changed_meanwhile', { current })
-  return true
+export function assertUnchangedSince(edited: string | null, stored: string | null, current: object | null): void {
+  if (stored !== edited) throw new EditRefused('changed_meanwhile', { current })
 }
 
 type WorkflowValues = Omit<SaveWorkflowIn, 'version'>
 
 /** Creates an inactive workflow with the person as its user. Repeated with the same values, it answers the same. */
-export async function createWorkflow(db: Db, edit: WorkflowEdit, values: WorkflowValues): Promise<WorkflowDetailOut> {
+export async function createWorkflow(
+  db: Pick<Database, 'prisma'>,
+  edit: WorkflowEdit,
+  values: WorkflowValues,
+): Promise<WorkflowDetailOut> {
   const { name, description, scope } = values
-  return await inTransaction(db, async (client) => {
-    await assertQuotas(client, edit)
-    if (await insertWorkflow(client, edit, values)) {
-      await audit(client, edit, name, {
+  return await inPrismaTransaction(db, async (tx) => {
+    await assertQuotas(tx, edit)
+    if (await insertWorkflow(tx, edit, values)) {
+      await audit(tx, edit, name, {
         action: 'workflow.created',
         changes: changedFields({}, { name, description, scope }),
       })
     }
-    return await readCreated(client, edit, values)
+    return await readCreated(tx, edit, values)
   })
 }
 
@@ -165,22 +176,22 @@ export async function createWorkflow(db: Db, edit: WorkflowEdit, values: Workflo
  * user too. Repeated with the same values, it answers the same.
  */
 export async function duplicateWorkflow(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   edit: WorkflowEdit,
   { id, name }: { readonly id: string; readonly name: string },
 ): Promise<WorkflowDetailOut> {
-  return await inTransaction(db, async (client) => {
-    await lockWorkflow(client, edit, 'FOR NO KEY UPDATE')
-    await assertQuotas(client, edit)
-    const { description, scope } = await readDetail(client, edit)
+  return await inPrismaTransaction(db, async (tx) => {
+    await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
+    await assertQuotas(tx, edit)
+    const { description, scope } = await readDetail(tx, edit)
     const values = { name, description, scope }
     const copy = { ...edit, workflowId: id }
-    if (await insertWorkflow(client, copy, values)) {
-      await client.query(COPY_PARTS, [edit.workflowId, id, edit.principal.organizationId])
+    if (await insertWorkflow(tx, copy, values)) {
+      await tx.query(COPY_PARTS, [edit.workflowId, id, edit.principal.organizationId])
       const changes = changedFields({}, { ...values, copy_of: edit.workflowId })
-      await audit(client, copy, name, { action: 'workflow.created', changes })
+      await audit(tx, copy, name, { action: 'workflow.created', changes })
     }
-    return await readCreated(client, copy, values)
+    return await readCreated(tx, copy, values)
   })
 }
 
@@ -212,65 +223,69 @@ const COPY_PARTS = `
 
 /** Resolves to false when the id is taken. */
 async function insertWorkflow(
-  client: PoolClient,
+  tx: Transaction,
   { workflowId, principal: { organizationId, userId } }: WorkflowEdit,
   { name, description, scope }: { name: string; description: string; scope: string },
 ): Promise<boolean> {
-  const { rowCount } = await client.query(
-    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
-     VALUES ($1, $2, $3, $4, $5, $6, false) ON CONFLICT (id) DO NOTHING`,
-    [workflowId, organizationId, name, description, scope, workflowSearchText(name, description)],
-  )
-  if (!rowCount) return false
-  await client.query('INSERT INTO workflow_users (organization_id, workflow_id, user_id) VALUES ($1, $2, $3)', [
-    organizationId,
-    workflowId,
-    userId,
-  ])
+  const { count } = await tx.prisma.workflow.createMany({
+    data: {
+      id: workflowId,
+      organizationId,
+      name,
+      description,
+      scope,
+      searchText: workflowSearchText(name, description),
+      isActive: false,
+    },
+    skipDuplicates: true,
+  })
+  if (count === 0) return false
+  await tx.prisma.workflowUser.create({ data: { organizationId, workflowId, userId } })
   return true
 }
 
 /** @throws EditRefused `id_taken` if the id is that of another workflow. */
 async function readCreated(
-  client: PoolClient,
+  tx: Transaction,
   edit: WorkflowEdit,
   { name, description, scope }: { name: string; description: string; scope: string },
 ): Promise<WorkflowDetailOut> {
   const { principal, workflowId } = edit
-  const found = await readWorkflowDetail({ pool: client }, viewerOf(principal), workflowId)
+  const found = await readWorkflowDetail({ pool: tx }, viewerOf(principal), workflowId)
   if (found?.version === versionOf([name, description, scope])) return found
   throw new EditRefused('id_taken')
 }
 
 export async function saveWorkflow(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   edit: WorkflowEdit,
   { version, ...values }: SaveWorkflowIn,
 ): Promise<WorkflowDetailOut> {
   const { name, description, scope } = values
-  return await editWorkflow(db, edit, async (client, before) => {
+  return await editWorkflow(db, edit, async (tx, before) => {
     const wanted = versionOf([name, description, scope])
-    if (!isChange({ stored: before.version, edited: version, wanted }, before)) return undefined
+    if (before.version === wanted) return undefined
+    assertUnchangedSince(version, before.version, before)
     const { memberId } = viewerOf(edit.principal)
     if (scope !== 'company_wide' && memberId !== null && !before.users.some(({ id }) => id === memberId)) {
-      const message = 'would hide the workflow from you; add yourself to its people first'
-      throw new EditRefused('invalid', { violations: [{ field: 'scope', code: 'value_error', message }] })
+      throw new EditRefused('hidden_from_editor')
     }
-    await client.query('UPDATE workflows SET name = $2, description = $3, scope = $4, search_text = $5 WHERE id = $1', [
-      before.id,
-      name,
-      description,
-      scope,
-      workflowSearchText(name, description),
-    ])
+    await tx.prisma.workflow.update({
+      where: { id: before.id },
+      data: { name, description, scope, searchText: workflowSearchText(name, description) },
+    })
     return { action: 'workflow.saved', changes: changedFields<object>(before, values) }
   })
 }
 
-export async function setWorkflowActive(db: Db, edit: WorkflowEdit, isActive: boolean): Promise<WorkflowDetailOut> {
-  return await editWorkflow(db, edit, async (client, before) => {
+export async function setWorkflowActive(
+  db: Pick<Database, 'prisma'>,
+  edit: WorkflowEdit,
+  isActive: boolean,
+): Promise<WorkflowDetailOut> {
+  return await editWorkflow(db, edit, async (tx, before) => {
     if (before.is_active === isActive) return undefined
-    await client.query('UPDATE workflows SET is_active = $2 WHERE id = $1', [before.id, isActive])
+    await tx.prisma.workflow.update({ where: { id: before.id }, data: { isActive } })
     return {
       action: isActive ? 'workflow.activated' : 'workflow.deactivated',
       changes: [{ field: 'is_active', old: before.is_active, new: isActive }],
@@ -280,63 +295,57 @@ export async function setWorkflowActive(db: Db, edit: WorkflowEdit, isActive: bo
 
 /** Saves the schedule. It counts from now when it is switched on or gets another frequency. */
 export async function saveAutoRun(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   edit: WorkflowEdit,
   { version, ...schedule }: SaveAutoRunIn,
 ): Promise<WorkflowDetailOut> {
   const { enabled, frequency } = schedule
-  return await editWorkflow(db, edit, async (client, before) => {
+  return await editWorkflow(db, edit, async (tx, before) => {
     const { auto_run: stored } = before
     const wanted = versionOf([enabled, frequency])
-    if (!isChange({ stored: stored.version, edited: version, wanted }, before)) return undefined
-    const { rows } = await client.query<StoredSchedule & { now: Date }>(
+    if (stored.version === wanted) return undefined
+    assertUnchangedSince(version, stored.version, before)
+    const { rows } = await tx.query<StoredSchedule & { now: Date }>(
       `SELECT auto_run_anchor_at AS "anchorAt", auto_run_next_at AS "nextAt", now()::timestamptz(3) AS now
        FROM workflows WHERE id = $1`,
       [before.id],
     )
     const { now, ...times } = rows[0]!
     const { anchorAt, nextAt } = scheduleAutoRun(schedule, { ...stored, ...times }, now)
-    await client.query(
-      `UPDATE workflows SET auto_run_enabled = $2, auto_run_frequency = $3, auto_run_anchor_at = $4, auto_run_next_at = $5
-       WHERE id = $1`,
-      [before.id, enabled, frequency, anchorAt, nextAt],
-    )
+    await tx.prisma.workflow.update({
+      where: { id: before.id },
+      data: {
+        autoRunEnabled: enabled,
+        autoRunFrequency: frequency,
+        autoRunAnchorAt: anchorAt,
+        autoRunNextAt: nextAt,
+      },
+    })
     return { action: 'auto_run.saved', changes: changedFields<object>(stored, schedule) }
   })
 }
 
 export async function saveWorkflowUsers(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   edit: WorkflowEdit,
   { userIds, version }: { readonly userIds: readonly string[]; readonly version: string },
 ): Promise<WorkflowDetailOut> {
-  return await editWorkflow(db, edit, async (client, before) => {
+  return await editWorkflow(db, edit, async (tx, before) => {
     const ids = [...new Set(userIds)]
-    if (!isChange({ stored: before.users_version, edited: version, wanted: usersVersion(ids) }, before))
-      return undefined
-    const known = await client.query<{ id: string; email: string }>(
+    if (before.users_version === usersVersion(ids)) return undefined
+    assertUnchangedSince(version, before.users_version, before)
+    const { organizationId } = edit.principal
+    const known = await tx.query<{ id: string; email: string }>(
       'SELECT id, email FROM users WHERE organization_id = $1 AND id = ANY ($2::uuid[]) ORDER BY id FOR KEY SHARE',
-      [edit.principal.organizationId, ids],
+      [organizationId, ids],
     )
     const emails = new Map(known.rows.map(({ id, email }) => [id, email]))
     const unknown = userIds.findIndex((id) => !emails.has(id))
-    if (unknown !== -1) {
-      const violation: FieldError = {
-        field: `user_ids.${unknown}`,
-        code: 'not_found',
-        message: 'must be a user of your organization',
-      }
-      throw new EditRefused('invalid', { violations: [violation] })
-    }
-    await client.query('DELETE FROM workflow_users WHERE workflow_id = $1 AND user_id <> ALL ($2::uuid[])', [
-      before.id,
-      ids,
-    ])
-    await client.query(
-      `INSERT INTO workflow_users (organization_id, workflow_id, user_id)
-       SELECT $1, $2, unnest($3::uuid[]) ON CONFLICT DO NOTHING`,
-      [edit.principal.organizationId, before.id, ids],
-    )
+    if (unknown !== -1) throw new EditRefused('unknown_user', { index: unknown })
+    const { workflowUser } = tx.prisma
+    await workflowUser.deleteMany({ where: { workflowId: before.id, userId: { notIn: ids } } })
+    const data = ids.map((userId) => ({ organizationId, workflowId: before.id, userId }))
+    await workflowUser.createMany({ data, skipDuplicates: true })
     const old = before.users.map(({ email }) => email)
     return { action: 'workflow_users.saved', changes: [{ field: 'users', old, new: [...emails.values()].toSorted() }] }
   })
@@ -355,18 +364,23 @@ const FIND_UNFINISHED_RUN = `
  * Hides a workflow and switches it off; `purgeDeletedWorkflows` deletes it. The lock excludes starts under way.
  * @throws EditRefused `workflow_busy` while a run has not ended.
  */
-export async function deleteWorkflow(db: Db, edit: WorkflowEdit): Promise<void> {
-  await inTransaction(db, async (client) => {
-    const { name } = await lockWorkflow(client, edit, 'FOR UPDATE')
-    const unfinished = await client.query(FIND_UNFINISHED_RUN, [edit.principal.organizationId, edit.workflowId])
+export async function deleteWorkflow(db: Pick<Database, 'prisma'>, edit: WorkflowEdit): Promise<void> {
+  await inPrismaTransaction(db, async (tx) => {
+    const { name } = await lockWorkflow(tx, edit, 'FOR UPDATE')
+    const unfinished = await tx.query(FIND_UNFINISHED_RUN, [edit.principal.organizationId, edit.workflowId])
     if (unfinished.rowCount) throw new EditRefused('workflow_busy')
-    await client.query(
-      `UPDATE workflows SET deleted_at = now(), is_active = false, auto_run_enabled = false, auto_run_anchor_at = NULL,
-         auto_run_next_at = NULL, version = gen_random_uuid()
-       WHERE id = $1`,
-      [edit.workflowId],
-    )
-    await audit(client, edit, name, { action: 'workflow.deleted', changes: [{ field: 'name', old: name, new: null }] })
+    await tx.prisma.workflow.update({
+      where: { id: edit.workflowId },
+      data: {
+        deletedAt: new Date(),
+        isActive: false,
+        autoRunEnabled: false,
+        autoRunAnchorAt: null,
+        autoRunNextAt: null,
+        version: randomUUID(),
+      },
+    })
+    await audit(tx, edit, name, { action: 'workflow.deleted', changes: [{ field: 'name', old: name, new: null }] })
   })
 }
 

@@ -1,9 +1,8 @@
-import type { AppFileOut, FieldError, SaveFileIn, SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
-import type { Connection, Db } from '../connection/index.ts'
+import type { AppFileOut, SaveFileIn, SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
+import type { Connection, Database, Queryable } from '../connection/index.ts'
 import { type AuditChange, changedFields, isVisible, type Viewer, viewerOf } from '../organizations/index.ts'
 import { type TriggerValues, triggerVersion } from './workflow-detail.ts'
-import { EditRefused, editWorkflow, isChange, type WorkflowEdit } from './workflow-edits.ts'
+import { assertUnchangedSince, EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
 
 // The filters of an unchanged trigger keep their text: numbers and names that JavaScript writes otherwise stay as they are.
 const UPSERT_TRIGGER = `
@@ -13,29 +12,21 @@ const UPSERT_TRIGGER = `
     filters = CASE WHEN $9 THEN triggers.filters ELSE $7::json END
   WHERE triggers.workflow_id = $2`
 
-const INSERT_EVENTS = `
-  INSERT INTO trigger_events (trigger_id, position, slug, name)
-  SELECT $1, row_number() OVER () - 1, slug, name FROM json_to_recordset($2::json) AS event (slug text, name text)`
-
-const INSERT_SUBAGENT_SOURCES = `
-  INSERT INTO subagent_sources (trigger_id, position, source_id, name, type)
-  SELECT $1, row_number() OVER () - 1, id, name, type
-  FROM json_to_recordset($2::json) AS source (id uuid, name text, type text)`
-
 /** Saves a trigger: a new one when `version` is null. */
 export async function saveTrigger(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   edit: WorkflowEdit,
   triggerId: string,
   { version, ...values }: SaveTriggerIn,
 ): Promise<WorkflowDetailOut> {
   const wanted: TriggerValues = { ...values, subagent_sources: values.subagent_sources.toSorted(inDocumentOrder) }
-  return await editWorkflow(db, edit, async (client, before) => {
+  return await editWorkflow(db, edit, async (tx, before) => {
     const stored = before.triggers.find(({ id }) => id === triggerId)
-    const versions = { stored: stored?.version ?? null, edited: version, wanted: triggerVersion(wanted) }
-    if (!isChange(versions, before)) return undefined
+    const storedVersion = stored?.version ?? null
+    if (storedVersion === triggerVersion(wanted)) return undefined
+    assertUnchangedSince(version, storedVersion, before)
     const filters = wanted.filters && JSON.stringify(wanted.filters)
-    const { rowCount } = await client.query(UPSERT_TRIGGER, [
+    const { rowCount } = await tx.query(UPSERT_TRIGGER, [
       triggerId,
       before.id,
       wanted.name,
@@ -47,10 +38,19 @@ export async function saveTrigger(
       stored !== undefined && (stored.filters && JSON.stringify(stored.filters)) === filters,
     ])
     if (!rowCount) throw new EditRefused('id_taken', { what: 'Trigger' })
-    await client.query('DELETE FROM trigger_events WHERE trigger_id = $1', [triggerId])
-    await client.query('DELETE FROM subagent_sources WHERE trigger_id = $1', [triggerId])
-    await client.query(INSERT_EVENTS, [triggerId, JSON.stringify(wanted.events)])
-    await client.query(INSERT_SUBAGENT_SOURCES, [triggerId, JSON.stringify(wanted.subagent_sources)])
+    const { triggerEvent, subagentSource } = tx.prisma
+    await triggerEvent.deleteMany({ where: { triggerId } })
+    await triggerEvent.createMany({ data: wanted.events.map((event, position) => ({ triggerId, position, ...event })) })
+    await subagentSource.deleteMany({ where: { triggerId } })
+    await subagentSource.createMany({
+      data: wanted.subagent_sources.map(({ id: sourceId, name, type }, position) => ({
+        triggerId,
+        position,
+        sourceId: sourceId ?? null,
+        name,
+        type,
+      })),
+    })
     const changes = changedFields<object>(stored ?? {}, wanted)
     return { action: 'trigger.saved', changes: ofPart('trigger', wanted.name || triggerId, changes) }
   })
@@ -72,25 +72,20 @@ function removedFields(old: object): AuditChange[] {
 }
 
 export async function deleteTrigger(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   edit: WorkflowEdit,
   triggerId: string,
   version: string,
 ): Promise<WorkflowDetailOut> {
-  return await editWorkflow(db, edit, async (client, before) => {
+  return await editWorkflow(db, edit, async (tx, before) => {
     const stored = before.triggers.find(({ id }) => id === triggerId)
     if (!stored) throw new EditRefused('not_found', { what: 'Trigger' })
-    isChange({ stored: stored.version, edited: version, wanted: null }, before)
-    await client.query('DELETE FROM triggers WHERE id = $1', [triggerId])
+    assertUnchangedSince(version, stored.version, before)
+    await tx.prisma.trigger.delete({ where: { id: triggerId } })
     const { id: _id, version: _version, ...values } = stored
     return { action: 'trigger.deleted', changes: ofPart('trigger', stored.name || triggerId, removedFields(values)) }
   })
 }
-
-const READ_FILE = `
-  SELECT files.id, files.name, files.path, files.content, files.version
-  FROM workflows AS workflow JOIN files ON files.workflow_id = workflow.id
-  WHERE workflow.organization_id = $1 AND workflow.id = $2 AND files.id = $3 AND ${isVisible('workflow', '$4')}`
 
 /** Reads a file with its content; undefined when the person cannot see it. */
 export async function readAppFile(
@@ -99,11 +94,18 @@ export async function readAppFile(
   workflowId: string,
   fileId: string,
 ): Promise<AppFileOut | undefined> {
-  return (await db.pool.query<AppFileOut>(READ_FILE, [organizationId, workflowId, fileId, memberId])).rows[0]
+  // By hand: the same condition on what a person sees as in the statements of lists.
+  const { rows } = await db.pool.query<AppFileOut>(
+    `SELECT files.id, files.name, files.path, files.content, files.version
+     FROM workflows AS workflow JOIN files ON files.workflow_id = workflow.id
+     WHERE workflow.organization_id = $1 AND workflow.id = $2 AND files.id = $3 AND ${isVisible('workflow', '$4')}`,
+    [organizationId, workflowId, fileId, memberId],
+  )
+  return rows[0]
 }
 
-function readStored(client: PoolClient, { workflowId, principal }: WorkflowEdit, fileId: string) {
-  return readAppFile({ pool: client }, viewerOf(principal), workflowId, fileId)
+function readStored(tx: Queryable, { workflowId, principal }: WorkflowEdit, fileId: string) {
+  return readAppFile({ pool: tx }, viewerOf(principal), workflowId, fileId)
 }
 
 const UPSERT_FILE = `
@@ -113,27 +115,20 @@ const UPSERT_FILE = `
 
 /** Saves a file: a new one when `version` is null. */
 export async function saveFile(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   edit: WorkflowEdit,
   fileId: string,
   { version, ...wanted }: SaveFileIn,
 ): Promise<WorkflowDetailOut> {
-  return await editWorkflow(db, edit, async (client, before) => {
-    const stored = await readStored(client, edit, fileId)
-    const isSame = stored && JSON.stringify(valuesOf(stored)) === JSON.stringify(valuesOf(wanted))
-    const storedVersion = stored?.version ?? null
-    if (!isChange({ stored: storedVersion, edited: version, wanted: isSame ? storedVersion : '' }, stored ?? null))
-      return undefined
+  return await editWorkflow(db, edit, async (tx, before) => {
+    const stored = await readStored(tx, edit, fileId)
+    if (stored && JSON.stringify(valuesOf(stored)) === JSON.stringify(valuesOf(wanted))) return undefined
+    assertUnchangedSince(version, stored?.version ?? null, stored ?? null)
     const location = [...wanted.path, wanted.name].join('/')
     if (before.files.some(({ id, path, name }) => id !== fileId && [...path, name].join('/') === location)) {
-      const violation: FieldError = {
-        field: 'name',
-        code: 'value_error',
-        message: 'is the name of another file in this folder',
-      }
-      throw new EditRefused('invalid', { violations: [violation] })
+      throw new EditRefused('file_name_taken')
     }
-    const { rowCount } = await client.query(UPSERT_FILE, [fileId, before.id, wanted.name, wanted.path, wanted.content])
+    const { rowCount } = await tx.query(UPSERT_FILE, [fileId, before.id, wanted.name, wanted.path, wanted.content])
     if (!rowCount) throw new EditRefused('id_taken', { what: 'File' })
     const changes = changedFields<object>(stored ?? {}, wanted)
     return { action: 'file.saved', changes: ofPart('file', location, changes) }
@@ -145,16 +140,16 @@ function valuesOf({ name, path, content }: Omit<AppFileOut, 'id' | 'version'>) {
 }
 
 export async function deleteFile(
-  db: Db,
+  db: Pick<Database, 'prisma'>,
   edit: WorkflowEdit,
   fileId: string,
   version: string,
 ): Promise<WorkflowDetailOut> {
-  return await editWorkflow(db, edit, async (client) => {
-    const stored = await readStored(client, edit, fileId)
+  return await editWorkflow(db, edit, async (tx) => {
+    const stored = await readStored(tx, edit, fileId)
     if (!stored) throw new EditRefused('not_found', { what: 'File' })
-    isChange({ stored: stored.version, edited: version, wanted: null }, stored)
-    await client.query('DELETE FROM files WHERE id = $1', [fileId])
+    assertUnchangedSince(version, stored.version, stored)
+    await tx.prisma.file.delete({ where: { id: fileId } })
     return {
       action: 'file.deleted',
       changes: ofPart('file', [...stored.path, stored.name].join('/'), removedFields(valuesOf(stored))),

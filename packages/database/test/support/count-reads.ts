@@ -25,7 +25,7 @@ export async function excessiveReads(
   client: PoolClient,
   tables: readonly string[],
   maxRows: number,
-  call: (on: Pick<Database, 'pool'>) => Promise<unknown>,
+  call: (on: Pick<Database, 'pool' | 'prisma'>) => Promise<unknown>,
 ): Promise<TableReads[]> {
   await client.query('BEGIN')
   try {

@@ -1,7 +1,24 @@
-import type { PoolClient } from 'pg'
-import type { Database } from '../../src/connection/client.ts'
+import { PrismaPg } from '@prisma/adapter-pg'
+import { Pool, type PoolClient, type QueryConfig } from 'pg'
+import { poolForPrisma } from '../../src/connection/prisma-transaction.ts'
+import { PrismaClient } from '../../src/generated/client.ts'
+import type { Database } from '../../src/index.ts'
 
-/** A database whose statements all run on this connection. */
-export function onConnection(client: PoolClient): Pick<Database, 'pool'> {
-  return { pool: client as unknown as Database['pool'] }
+const NOTHING = { rows: [], fields: [], rowCount: 0 }
+
+/** A database whose statements all run on this connection, those of transactions in the transaction that the test has begun. */
+export function onConnection(client: PoolClient): Pick<Database, 'pool' | 'prisma'> {
+  const query = async (statement: string | QueryConfig, values?: unknown[]) => {
+    const text = typeof statement === 'string' ? statement : statement.text
+    return /^(BEGIN|COMMIT|ROLLBACK)$/.test(text) ? NOTHING : await client.query(statement, values)
+  }
+  const inner = { query, on: () => {}, off: () => {}, removeListener: () => {}, release: () => {} }
+  const connect = async () => await Promise.resolve(inner)
+  const pool = Object.assign(Object.create(new Pool()) as Pool, { query, connect })
+  return {
+    pool,
+    get prisma() {
+      return new PrismaClient({ adapter: new PrismaPg(poolForPrisma(pool)) })
+    },
+  }
 }

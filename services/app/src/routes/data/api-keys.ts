@@ -21,7 +21,7 @@ export function apiKeyHandlers(ctx: AppServiceContext) {
         if (!(error instanceof ApiKeyExistsError)) throw error
         throw new ApiError('name_taken', 'Another key of the organization has this name. Choose another.')
       })
-      const apiKey = await findApiKey(db.pool, organizationId, id)
+      const apiKey = await findApiKey(db, organizationId, id)
       // A key of another organization, or another key of this one.
       if (!apiKey || (key === undefined && apiKey.name !== name)) {
         throw new ApiError('id_taken', 'This id cannot be used. Choose a new one.')

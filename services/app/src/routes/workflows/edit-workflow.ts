@@ -1,4 +1,4 @@
-import type { WorkflowDetailOut } from '@workflow-service/contract'
+import type { FieldError, WorkflowDetailOut } from '@workflow-service/contract'
 import { EditRefused, type LimitedByQuotas, type WorkflowEdit } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
@@ -45,12 +45,16 @@ export function editHandler<Request extends EditRequest>(
   })
 }
 
-function toApiError({ problem, what, current, violations }: EditRefused): ApiError {
+function toApiError({ problem, what, current, index }: EditRefused): ApiError {
   switch (problem) {
     case 'not_found':
       return notFound(what)
-    case 'invalid':
-      return invalidFields(violations)
+    case 'hidden_from_editor':
+      return invalidField('scope', 'would hide the workflow from you; add yourself to its people first')
+    case 'unknown_user':
+      return invalidField(`user_ids.${index}`, 'must be a user of your organization', 'not_found')
+    case 'file_name_taken':
+      return invalidField('name', 'is the name of another file in this folder')
     case 'id_taken':
       return new ApiError('id_taken', 'This id is taken. Choose a new one.')
     case 'workflow_busy':
@@ -60,4 +64,8 @@ function toApiError({ problem, what, current, violations }: EditRefused): ApiErr
     default:
       return problem satisfies never
   }
+}
+
+function invalidField(field: string, message: string, code: FieldError['code'] = 'value_error'): ApiError {
+  return invalidFields([{ field, code, message }])
 }
