@@ -1,5 +1,3 @@
-// Run directly, writes case.schema.json: `pnpm generate:cases`. A test fails when it is out of date.
-import { writeFileSync } from 'node:fs'
 import { type Static, Type } from 'typebox'
 
 const CLOSED = { additionalProperties: false } as const
@@ -153,19 +151,5 @@ export const EvaluationCase = Type.Object(
 )
 export type EvaluationCase = Static<typeof EvaluationCase>
 
-/** The content of a case file. */
-export const CaseFile = Type.Array(EvaluationCase, {
-  $schema: 'https://json-schema.org/draft/2020-12/schema',
-  title: 'Evaluation cases',
-  description: 'Cases of `pnpm evaluate` (services/runner/README.md, "Evaluation").',
-  minItems: 1,
-})
-
-export const SCHEMA_FILE = new URL('case.schema.json', import.meta.url)
-
-/** The JSON Schema of a case file, as text. */
-export function caseJsonSchema(): string {
-  return `${JSON.stringify(CaseFile, null, 2)}\n`
-}
-
-if (import.meta.main) writeFileSync(SCHEMA_FILE, caseJsonSchema())
+/** The content of a case file of `pnpm evaluate`. */
+export const CaseFile = Type.Array(EvaluationCase, { minItems: 1 })

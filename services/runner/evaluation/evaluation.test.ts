@@ -1,11 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Agent } from '../src/agent/agent.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
 import { RunError } from '../src/run-errors.ts'
-import { caseJsonSchema, type EvaluationCase, SCHEMA_FILE } from './case-schema.ts'
+import type { EvaluationCase } from './case-schema.ts'
 import { type CaseResult, evaluate } from './evaluate.ts'
 import { toSamplePayload } from './matchers.ts'
 import { readCases } from './read-cases.ts'
@@ -31,10 +31,6 @@ function perfectAgent({ expect: { status, error = [], deliveries }, sources, con
 }
 
 describe('the cases', () => {
-  test('have a JSON Schema that is current', () => {
-    expect(readFileSync(SCHEMA_FILE, 'utf8')).toBe(caseJsonSchema())
-  })
-
   test.each([
     ['is not JSON', () => '{', /bad\.json: .*JSON/u],
     ['is no list', () => '{}', /bad\.json is not a valid case file:\n {2}- the file: must be array/u],

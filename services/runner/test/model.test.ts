@@ -35,6 +35,14 @@ afterEach(() => server.close())
 const end = (status: string) => ({ toolCalls: [{ name: 'end_run', arguments: { status, reason: 'As asked.' } }] })
 const send = (message: string) => ({ toolCalls: [{ name: 'send_to_order_intake', arguments: { message } }] })
 
+/** Sends the payload that may have arrived again. */
+function sendAgain({ conversation }: ModelRequest): ModelAnswer {
+  const { schema } = conversation.tools.find(({ name }) => name === 'send_again')!
+  const { delivery_id: id } = schema['properties'] as { delivery_id: { enum: string[] } }
+  const reason = 'The endpoint ignores repeated orders.'
+  return { toolCalls: [{ name: 'send_again', arguments: { delivery_id: id.enum[0], reason } }] }
+}
+
 /** Sends the number of the run's order, then ends the run. */
 function answer({ body }: ModelRequest): ModelAnswer {
   const text = JSON.stringify(body)
@@ -175,5 +183,22 @@ describe('runs with a model', () => {
     const ids = deliveries.map(({ id }) => id)
     const kept = await readRejectedAnswers(fixture.db, deliveries[0]?.organizationId ?? '', ids)
     expect([...kept.values()]).toEqual([injection])
+  }, 60_000)
+
+  test('send a payload again that may have arrived only when the model says so: the endpoint resets its connection', async () => {
+    acme.endpoint.answerWith((_request, index) => (index === 0 ? 'reset' : { status: 204 }))
+    const turns = [() => send('order 1'), () => send('order 1'), sendAgain, () => end('done')]
+    const sentBefore: number[] = []
+    const env = await startModel((request, index) => {
+      sentBefore.push(acme.endpoint.requests.length)
+      return turns[index]!(request)
+    })
+    await fixture.startRunner({ timing: MODEL_TIMING }, env)
+    const [run] = await fixture.waitForRuns([await fixture.start(acme, { context: 'order 1' })])
+    expect(run).toMatchObject({ status: 'succeeded', error: null })
+    expect(sentBefore).toEqual([0, 1, 1, 2])
+    const [first, second] = acme.endpoint.requests
+    expect(second?.json).toEqual(first?.json)
+    expect(run!.deliveries.map(({ outcome }) => outcome).toSorted()).toEqual(['accepted', 'unreachable'])
   }, 60_000)
 })

@@ -8,7 +8,12 @@ import { type CapturedLogger, createCapturedLogger, freePort, waitUntil } from '
 import * as fc from 'fast-check'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
-import { createDispatcherClient, type DispatcherClient, type OutgoingDelivery, toAnswer } from './dispatcher-client.ts'
+import {
+  createDispatcherClient,
+  type DispatcherClient,
+  type OutgoingDelivery,
+  readResponse,
+} from './dispatcher-client.ts'
 
 const TOKEN = 'a-token-that-no-log-line-may-ever-carry'
 const accepted = { outcome: 'accepted', status: 204, answer: null, reason: null, id: 'any' }
@@ -232,7 +237,7 @@ describe('an answer of the dispatcher', () => {
         fc.oneof(fc.constantFrom(200, 403, 409, 503), fc.integer({ min: 200, max: 599 })),
         text,
         (status, body) => {
-          const understood = toAnswer(status, body)
+          const understood = readResponse(status, body)
           const result = understood.kind === 'outcome' && 'status' in understood.result ? understood.result : null
           // Nothing but a 200 says that an endpoint was called.
           const outcomes = status === 200 ? DELIVERY_OUTCOMES : ['refused', 'invalid']

@@ -14,21 +14,6 @@ import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
 import { sleep } from '../sleep.ts'
 
-/** Client of the dispatcher's internal API. */
-export interface DispatcherClient {
-  /**
-   * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the request
-   * with the same id while the dispatcher is unavailable or its answer was lost (contract README, "Deliveries").
-   * @throws LeaseLostError; RunInterruptedError, also when the organization is suspended; RunError when the id belongs to another payload;
-   * Error when the dispatcher keeps giving invalid answers.
-   */
-  deliver(
-    lease: Pick<ActiveLease, 'signal' | 'abort'>,
-    delivery: OutgoingDelivery,
-  ): Promise<DeliveryResult | ApprovalRequired>
-  close(): Promise<void>
-}
-
 /** A payload and the delivery id that the journal has for it. */
 export interface OutgoingDelivery {
   readonly id: string
@@ -37,18 +22,18 @@ export interface OutgoingDelivery {
   readonly trace: TraceContext | null
 }
 
-/** The dispatcher answers soon after the payload's deadline; later than this the connection counts as broken. */
-const ANSWER_TIMEOUT_MS = PAYLOAD_DEADLINE_MS + 30_000
+/** The dispatcher responds soon after the payload's deadline; later than this the connection counts as broken. */
+const RESPONSE_TIMEOUT_MS = PAYLOAD_DEADLINE_MS + 30_000
 const CONNECT_TIMEOUT_MS = 5_000
-const MAX_ANSWER_BYTES = 4 * 1_048_576
+const MAX_RESPONSE_BYTES = 4 * 1_048_576
 const FIRST_DELAY_MS = 100
 const MAX_DELAY_MS = 2_000
 /** A delivery that has waited this long for the dispatcher is logged, once. */
 const LOG_WAITING_AFTER_MS = 10_000
-/** Invalid answers to one delivery before the attempt at the run fails. */
-const MAX_INVALID_ANSWERS = 10
+/** Invalid responses to one delivery before the attempt at the run fails. */
+const MAX_INVALID_RESPONSES = 10
 
-export type DispatcherAnswer =
+export type DispatcherResponse =
   | { readonly kind: 'outcome'; readonly result: DeliveryResult | ApprovalRequired }
   | { readonly kind: 'lease_lost' }
   | { readonly kind: 'suspended' }
@@ -59,6 +44,9 @@ export type DispatcherAnswer =
   | { readonly kind: 'busy'; readonly reason: string }
   | { readonly kind: 'invalid'; readonly reason: string }
 
+/** Client of the dispatcher's internal API. */
+export type DispatcherClient = ReturnType<typeof createDispatcherClient>
+
 /**
  * Creates the client. undici repeats no request by itself; `deliver` repeats requests under the same delivery id, which
  * the dispatcher sends at most once.
@@ -66,14 +54,14 @@ export type DispatcherAnswer =
 export function createDispatcherClient(options: {
   url: string
   token: string
-  /** Maximum connections: one per run that can wait for an answer. */
+  /** Maximum connections: one per run that can wait for a response. */
   connections: number
   logger: Logger
   /** The number of deliveries that wait until the dispatcher accepts them. */
   waitingDeliveries: Pick<Gauge, 'inc' | 'dec'>
   /** A monotonic clock in milliseconds; tests set another one. */
   now?: () => number
-}): DispatcherClient {
+}) {
   const { url, token, connections, logger, waitingDeliveries, now = () => performance.now() } = options
   const { origin, pathname } = new URL(url)
   const basePath = pathname.replace(/\/+$/, '')
@@ -81,9 +69,9 @@ export function createDispatcherClient(options: {
     connections,
     pipelining: 1,
     connectTimeout: CONNECT_TIMEOUT_MS,
-    headersTimeout: ANSWER_TIMEOUT_MS,
-    bodyTimeout: ANSWER_TIMEOUT_MS,
-    maxResponseSize: MAX_ANSWER_BYTES,
+    headersTimeout: RESPONSE_TIMEOUT_MS,
+    bodyTimeout: RESPONSE_TIMEOUT_MS,
+    maxResponseSize: MAX_RESPONSE_BYTES,
   })
   const availability = createAvailabilityLog(logger, {
     unavailable: 'dispatcher.unavailable',
@@ -93,7 +81,7 @@ export function createDispatcherClient(options: {
   const request = async (
     { id, body, requestId, trace }: OutgoingDelivery,
     signal: AbortSignal,
-  ): Promise<DispatcherAnswer> => {
+  ): Promise<DispatcherResponse> => {
     try {
       const response = await pool.request({
         method: 'PUT',
@@ -109,7 +97,7 @@ export function createDispatcherClient(options: {
         idempotent: false,
         signal,
       })
-      return toAnswer(response.statusCode, await response.body.text())
+      return readResponse(response.statusCode, await response.body.text())
     } catch (error) {
       // Only the code: the error object of an HTTP client may carry the request, and with it the token.
       const { code, name } = error as { code?: string; name?: string }
@@ -117,25 +105,34 @@ export function createDispatcherClient(options: {
     }
   }
 
-  const deliver: DispatcherClient['deliver'] = async ({ signal, abort }, delivery) => {
+  /**
+   * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the request
+   * with the same id while the dispatcher is unavailable or its response was lost (contract README, "Deliveries").
+   * @throws LeaseLostError; RunInterruptedError, also when the organization is suspended; RunError when the id belongs to another
+   * payload; Error when the dispatcher keeps giving invalid responses.
+   */
+  const deliver = async (
+    { signal, abort }: Pick<ActiveLease, 'signal' | 'abort'>,
+    delivery: OutgoingDelivery,
+  ): Promise<DeliveryResult | ApprovalRequired> => {
     const firstMs = now()
     const nextDelayMs = backoff({ firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS, hasJitter: true })
-    let invalidAnswers = 0
+    let invalidResponses = 0
     let isWaiting = false
     let isLogged = false
     try {
       for (;;) {
         abort.throwIfAborted()
-        const answer = await request(delivery, abort)
+        const response = await request(delivery, abort)
         abort.throwIfAborted()
-        if (answer.kind === 'invalid') {
-          logger.error({ reason: answer.reason }, 'dispatcher.response_invalid')
-          if (++invalidAnswers >= MAX_INVALID_ANSWERS) throw new Error(answer.reason)
-        } else if (answer.kind === 'unavailable') {
-          availability.reportUnavailable({ reason: answer.reason })
+        if (response.kind === 'invalid') {
+          logger.error({ reason: response.reason }, 'dispatcher.response_invalid')
+          if (++invalidResponses >= MAX_INVALID_RESPONSES) throw new Error(response.reason)
+        } else if (response.kind === 'unavailable') {
+          availability.reportUnavailable({ reason: response.reason })
         } else {
           availability.reportAvailable()
-          if (answer.kind !== 'busy') return toResultOrThrow(answer)
+          if (response.kind !== 'busy') return toResultOrThrow(response)
         }
         if (!isWaiting) waitingDeliveries.inc()
         isWaiting = true
@@ -143,7 +140,7 @@ export function createDispatcherClient(options: {
         if (waitedMs > LOG_WAITING_AFTER_MS && !isLogged) {
           isLogged = true
           logger.warn(
-            { ...logFields(delivery), waited_ms: Math.round(waitedMs), reason: answer.reason },
+            { ...logFields(delivery), waited_ms: Math.round(waitedMs), reason: response.reason },
             'delivery.waiting',
           )
         }
@@ -154,24 +151,21 @@ export function createDispatcherClient(options: {
       if (isWaiting) waitingDeliveries.dec()
     }
   }
-  return {
-    deliver,
-    close: () => pool.destroy(),
-  }
+  return { deliver, close: (): Promise<void> => pool.destroy() }
 }
 
 function toResultOrThrow(
-  answer: Exclude<DispatcherAnswer, { kind: 'invalid' | 'unavailable' | 'busy' }>,
+  response: Exclude<DispatcherResponse, { kind: 'invalid' | 'unavailable' | 'busy' }>,
 ): DeliveryResult | ApprovalRequired {
-  switch (answer.kind) {
+  switch (response.kind) {
     case 'outcome':
-      return answer.result
+      return response.result
     case 'lease_lost':
       throw new LeaseLostError()
     case 'suspended':
       throw new RunInterruptedError('The run was interrupted because its organization is suspended')
     default:
-      throw new RunError('delivery_conflict', answer.reason)
+      throw new RunError('delivery_conflict', response.reason)
   }
 }
 
@@ -185,9 +179,9 @@ function logFields({ id, body, requestId }: OutgoingDelivery): object {
   }
 }
 
-/** Reads an answer of the dispatcher; any text is an answer of some kind. */
-export function toAnswer(status: number, text: string): DispatcherAnswer {
-  const body = toObject(parse(text))
+/** Reads a response of the dispatcher; any text is a response of some kind. */
+export function readResponse(status: number, text: string): DispatcherResponse {
+  const body = parseObject(text)
   if (status === 200) {
     const result = toResult(body)
     if (result) return { kind: 'outcome', result }
@@ -221,15 +215,15 @@ export function toAnswer(status: number, text: string): DispatcherAnswer {
   }
 }
 
-function notSent(outcome: 'refused' | 'invalid', reason: string): DispatcherAnswer {
+function notSent(outcome: 'refused' | 'invalid', reason: string): DispatcherResponse {
   return { kind: 'outcome', result: { outcome, status: null, answer: null, reason } }
 }
 
 function toResult(body: Record<string, unknown>): DeliveryResult | undefined {
   const { outcome, status, answer, reason, duration_ms: durationMs } = body
-  if (!isFinal(outcome)) return undefined
+  if (outcome === 'in_flight' || !DELIVERY_OUTCOMES.includes(outcome as DeliveryOutcome)) return undefined
   return {
-    outcome,
+    outcome: outcome as DeliveryResult['outcome'],
     status: Number.isInteger(status) ? (status as number) : null,
     answer: typeof answer === 'string' ? answer : null,
     reason: typeof reason === 'string' ? reason : null,
@@ -237,15 +231,11 @@ function toResult(body: Record<string, unknown>): DeliveryResult | undefined {
   }
 }
 
-function isFinal(outcome: unknown): outcome is DeliveryResult['outcome'] {
-  return outcome !== 'in_flight' && DELIVERY_OUTCOMES.includes(outcome as DeliveryOutcome)
-}
-
-function parse(text: string): unknown {
+function parseObject(text: string): Record<string, unknown> {
   try {
-    return JSON.parse(text)
+    return toObject(JSON.parse(text))
   } catch {
-    return undefined
+    return {}
   }
 }
 
