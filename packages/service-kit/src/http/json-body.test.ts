@@ -98,6 +98,17 @@ test('a body that nests too deep is refused before it is parsed, objects and lis
   expect((await read(JSON.stringify(['[{'.repeat(100), [], [], {}]))).value).toHaveLength(4)
 })
 
+test('the ends of strings are found, however long they are and whatever they escape', () => {
+  const text = fc.array(fc.constantFrom('\\', '"', ',', '[', 'x'.repeat(250), 'x'.repeat(600)), { maxLength: 12 })
+  fc.assert(
+    fc.property(fc.array(text, { minLength: 1, maxLength: 4 }), (texts) => {
+      const bytes = Buffer.from(JSON.stringify(texts.map((parts) => parts.join(''))))
+      assertSimple(bytes, { maxMembers: texts.length, maxDepth: 1 })
+      expect(() => assertSimple(bytes, { maxMembers: texts.length - 1 })).toThrow('fields and list items')
+    }),
+  )
+})
+
 test('a body of at most uncheckedBytes is not checked', () => {
   const limits = { maxBytes: 1_000, maxMembers: 2, maxDepth: 2 }
   const readWith = (uncheckedBytes: number) => readWithLimits('[[[1,2,3]]]', { ...limits, uncheckedBytes })

@@ -89,12 +89,10 @@ export function assertSimple(
   bytes: Uint8Array,
   { maxMembers = Infinity, maxDepth = Infinity }: Omit<BodyLimits, 'maxBytes'>,
 ): void {
-  let [members, depth, isInString] = [1, 0, false]
+  let [members, depth] = [1, 0]
   for (let index = 0; index < bytes.length; index += 1) {
     const byte = bytes[index]
-    if (byte === BACKSLASH) index += 1
-    else if (byte === QUOTE) isInString = !isInString
-    else if (isInString) continue
+    if (byte === QUOTE) index = endOfString(bytes, index + 1)
     else if (byte === COMMA) members += 1
     else if (byte === OPENING_BRACKET || byte === OPENING_BRACE) depth += 1
     else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) depth -= 1
@@ -108,6 +106,30 @@ export function assertSimple(
       throw bodyError('too_deep', `must not nest objects and lists more than ${maxDepth} levels deep`)
     }
   }
+}
+
+/** From here on, the end of a string is searched natively: 20 times as fast for a file of 1 MiB, but slower for short strings. */
+const LONG_STRING_BYTES = 256
+
+/** Returns the index of the quote that ends the string that begins at `start`; the number of bytes without one. */
+function endOfString(bytes: Uint8Array, start: number): number {
+  let searchAt = start + LONG_STRING_BYTES
+  for (let index = start; index < bytes.length; index += 1) {
+    if (index >= searchAt) {
+      const quote = bytes.indexOf(QUOTE, index)
+      if (quote === -1) return bytes.length
+      let escapes = 0
+      while (quote - escapes > index && bytes[quote - escapes - 1] === BACKSLASH) escapes += 1
+      if (escapes % 2 === 0) return quote
+      index = quote
+      searchAt = quote + LONG_STRING_BYTES
+    } else if (bytes[index] === QUOTE) {
+      return index
+    } else if (bytes[index] === BACKSLASH) {
+      index += 1
+    }
+  }
+  return bytes.length
 }
 
 function bodyError(code: FieldCode, message: string): ApiError {
