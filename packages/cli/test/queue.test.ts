@@ -1,6 +1,5 @@
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
 import { createTestBroker, type TestBroker, waitUntil } from '@workflow-service/testkit'
-import got from 'got'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { wf } from './support/wf.ts'
 
@@ -49,7 +48,13 @@ describe('wf queue show', () => {
 async function publishInvalid(payload: string): Promise<void> {
   const { managementUrl } = broker
   if (managementUrl === undefined) throw new Error('This test needs the management API of the broker')
-  await got.post(`${managementUrl}/api/exchanges/${encodeURIComponent(broker.virtualHost)}/amq.default/publish`, {
-    json: { properties: {}, routing_key: 'workflow.sessions', payload, payload_encoding: 'string' },
-  })
+  const url = new URL(
+    `api/exchanges/${encodeURIComponent(broker.virtualHost)}/amq.default/publish`,
+    `${managementUrl}/`,
+  )
+  const headers = { authorization: `Basic ${Buffer.from(`${url.username}:${url.password}`).toString('base64')}` }
+  url.username = url.password = ''
+  const body = { properties: {}, routing_key: 'workflow.sessions', payload, payload_encoding: 'string' }
+  const response = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
+  expect(response.status).toBe(200)
 }

@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
+import { createDatabase } from '@workflow-service/database'
 import { startProcess } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { wf } from './support/wf.ts'
@@ -9,6 +10,9 @@ const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const database = useTestDatabase()
 
 const migrate = async (...args: string[]) => await wf({ DATABASE_URL: database.url }, ['migrate', ...args])
+
+const afterRestore = async (args: string[], ask?: (question: string) => Promise<string>) =>
+  await wf({ DATABASE_URL: database.url }, ['after-restore', ...args], ask ? { ask } : {})
 
 describe('wf', () => {
   test.each<[string, string[]]>([
@@ -94,6 +98,28 @@ describe('wf', () => {
     expect(await piped.exited).toMatchObject({ code: 0 })
     expect(piped.stdout).toBe('Usage: wf COMMAND [options]\n0\n')
     expect(piped.stderr).toBe('')
+  })
+})
+
+describe('wf after-restore', () => {
+  test('refuses while a service is connected, and without a confirmation', async () => {
+    const runner = createDatabase({ url: database.url, applicationName: 'runner' })
+    await runner.ping()
+    expect(await afterRestore(['--yes'])).toMatchObject({
+      exitStatus: 1,
+      stderr: expect.stringContaining('services use the database: runner. Stop them first.'),
+    })
+    await runner.close()
+    expect(await afterRestore([])).toMatchObject({ exitStatus: 1, stderr: expect.stringContaining('--yes') })
+    expect(await afterRestore([], async () => 'yes')).toMatchObject({ exitStatus: 1 })
+  })
+
+  test('says what it ended', async () => {
+    expect((await afterRestore(['--yes', '--json'])).json()).toEqual({ runs: 0, deliveries: 0, schedules: 0 })
+    expect(await afterRestore([], async () => 'restored')).toMatchObject({
+      exitStatus: 0,
+      stdout: expect.stringContaining('0 runs ended as failed'),
+    })
   })
 })
 

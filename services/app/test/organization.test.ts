@@ -35,6 +35,48 @@ describe('The setup', () => {
     expect(announcements()).toHaveLength(1)
   })
 
+  test('is warned about by the page if the browser keeps no cookie, but needs none', async () => {
+    const first = await app.call(null, 'tryCookie')
+    expect(first.body).toEqual({ is_kept: false })
+    // The attributes for which browsers refuse the cookie of a sign-in.
+    expect(first.headers.get('set-cookie')).toBe('__Host-trial=1; Path=/; Secure; HttpOnly; SameSite=Lax; Max-Age=60')
+    const again = await fetch(`${app.url}/app/cookie`, { headers: { cookie: 'other=1; __Host-trial=1' } })
+    expect(await again.json()).toEqual({ is_kept: true })
+  })
+
+  test('signs the first owner in, who signs out and in again', async () => {
+    const token = await createSetupLink(app.db, null)
+    const opened = await app.call(null, 'openLink', { body: { token } })
+    expect(opened.body).toMatchObject({ kind: 'setup', role: 'owner' })
+    const body = {
+      token,
+      organization_name: 'Globex',
+      name: 'Ada Lovelace',
+      email: 'Ada@globex.test',
+      password: SET_UP.password,
+    }
+    const setUp = await app.call(null, 'setUp', { body })
+    expect(setUp.body).toMatchObject({ role: 'owner', organization: { name: 'Globex' } })
+    const me = await app.call(setUp.cookie!, 'getMe')
+    expect(me.body.account).toMatchObject({ name: 'Ada Lovelace', has_password: true })
+    const out = await app.call(setUp.cookie!, 'signOut')
+    expect(out.cookie).toBe('')
+    expect((await app.call(setUp.cookie!, 'getMe')).error.code).toBe('unauthorized')
+    const signedIn = await app.call(null, 'signIn', { body: { email: ' ada@GLOBEX.test', password: SET_UP.password } })
+    expect(signedIn.status).toBe(200)
+    expect(signedIn.headers.get('set-cookie')).toMatch(
+      /^__Host-session=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Lax; Max-Age=2592000$/,
+    )
+    const log = await app.call(signedIn.cookie!, 'listAuditEvents')
+    expect(log.body.data.map(({ action }) => action)).toEqual([
+      'account.signed_in',
+      'account.signed_out',
+      'account.signed_in',
+      'setup.completed',
+      'organization.created',
+    ])
+  })
+
   test('ends the earlier links of its organization, and those for a new one', async () => {
     const { id } = await app.createOrganization()
     const other = await app.createOrganization()

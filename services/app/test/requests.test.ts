@@ -1,0 +1,214 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import type { AppOperation, AppOperationId } from '@workflow-service/contract'
+import { APP_OPERATIONS, bodyLimitsOf, describeAppApi, isOpen } from '@workflow-service/contract/app'
+import { newId } from '@workflow-service/database'
+import { openConnection, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
+import { type AppCall, useTestApp } from './support/test-app.ts'
+
+const app = useTestApp()
+
+const WITH_BODY = Object.values<AppOperation>(APP_OPERATIONS).filter(({ body }) => body !== undefined)
+
+test.each(WITH_BODY.map((operation) => [operation.id as AppOperationId, bodyLimitsOf(operation)] as const))(
+  '%s refuses a body beyond its limits %j, and says the limit',
+  async (id, { maxBytes, maxMembers, maxDepth }) => {
+    const params = Object.fromEntries(
+      [...APP_OPERATIONS[id].path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => [name, newId()]),
+    )
+    const messageFor = async (body: string): Promise<string> => {
+      const { status, error } = await app.call(app.organization.owner, id, { params, body })
+      return `${status} ${error.message}`
+    }
+    expect(await messageFor(`{}${' '.repeat(maxBytes - 1)}`)).toBe(
+      `400 The body is larger than ${Math.round(maxBytes / 1024)} KiB.`,
+    )
+    expect(await messageFor(`{}${' '.repeat(maxBytes - 2)}`)).toMatch(/^422 (?!body)/)
+    const members = Array.from({ length: maxMembers + 1 }, () => 1).join()
+    expect(await messageFor(`[${members}]`)).toBe(
+      `422 body must have at most ${maxMembers.toLocaleString('en')} fields and list items in all.`,
+    )
+    expect(await messageFor('['.repeat(maxDepth + 1))).toBe(
+      `422 body must not nest objects and lists more than ${maxDepth} levels deep.`,
+    )
+  },
+)
+
+test('people who are not signed in send less than others, and only some operations take more', () => {
+  const ofStrangers = WITH_BODY.filter(isOpen).map(bodyLimitsOf)
+  expect(ofStrangers).toEqual(ofStrangers.map(() => ({ maxBytes: 16 * 1024, maxMembers: 100, maxDepth: 64 })))
+  const larger = WITH_BODY.filter(({ bodyLimits }) => bodyLimits).map(({ id }) => id)
+  expect(larger).toEqual(['saveWorkflowUsers', 'saveTrigger', 'saveFile', 'saveWebhookSource'])
+})
+
+test('a large body of a person who is not signed in is refused before it arrives, and its connection is closed', async () => {
+  const connection = await openConnection(app.url)
+  connection.write(
+    'POST /app/sign-in HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: application/json\r\n' +
+      'Content-Length: 2400000\r\n\r\n{',
+  )
+  const answer = parseAnswer(await connection.ended)
+  expect([answer?.status, answer?.headers['connection']]).toEqual([400, 'close'])
+})
+
+test('a person who loses access while the body of a request arrives no longer acts', async () => {
+  const { id: organizationId, owner } = await app.createOrganization()
+  const admin = await app.createPerson(organizationId, 'admin')
+  const body = JSON.stringify({ id: newId(), name: 'Stolen', scopes: ['read'], expires_at: null })
+  const connection = await openConnection(app.url)
+  connection.write(
+    'POST /app/api-keys HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nX-Request-Id: late\r\n' +
+      `Cookie: __Host-session=${admin.token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n` +
+      'Connection: close\r\n\r\n',
+  )
+  connection.write(body.slice(0, 1))
+  await waitUntil(async () =>
+    (await (await fetch(`${app.metricsUrl}/metrics`)).text()).includes('{stage="reading",service="app"} 1\n'),
+  )
+  expect((await app.call(owner, 'signUserOut', { params: { user_id: admin.userId } })).status).toBe(204)
+  connection.write(body.slice(1))
+  expect(parseAnswer(await connection.ended)?.status).toBe(401)
+  const keys = await app.db.pool.query('SELECT 1 FROM api_keys WHERE organization_id = $1', [organizationId])
+  expect(keys.rows).toEqual([])
+})
+
+const ID = '01a1fd4e-f109-7ab0-9050-44d23f55f995'
+const encode = (text: string | Buffer) => Buffer.from(text).toString('base64url')
+/** Valid positions of every list, and what is none. */
+const POSITIONS = {
+  workflows: `1700000000000.${ID}`,
+  runs: `1700000000000.${ID}`,
+  audit: ID,
+  users: 'a@b.c',
+  session: '5',
+}
+const CRAFTED = [
+  'x',
+  '%00',
+  encode(ID),
+  encode(`1700000000000.${ID}`),
+  encode('5'),
+  encode('a@b.c'),
+  encode(Buffer.from([0xff, 0xfe, 0])),
+  ...Object.keys(POSITIONS).flatMap((list) => [encode(list), encode(`${list} `), encode(`${list} \0`)]),
+  ...['runs', 'workflows', 'sessions', 'api_keys', 'deliveries'].map((list) => encode(`${list} 999999999999999.${ID}`)),
+  encode(`audit ${ID}'`),
+  encode('session -1'),
+  'a'.repeat(513),
+]
+const lists = (Object.keys(APP_OPERATIONS) as AppOperationId[])
+  .filter((id) => JSON.stringify(APP_OPERATIONS[id]).includes('"cursor":'))
+  .map((id): [AppOperationId, AppCall] => [id, { params: { source_id: newId() } }])
+const all: [string, AppOperationId, AppCall][] = [
+  ...lists.map(([id, call]): [string, AppOperationId, AppCall] => [id, id, call]),
+  ['listRuns of a session', 'listRuns', { query: { session_id: newId() } }],
+]
+
+describe('A cursor', () => {
+  test('is a parameter of these lists', () => {
+    expect(all.map(([name]) => name).toSorted()).toEqual([
+      'listApiKeys',
+      'listAuditEvents',
+      'listDeliveries',
+      'listRuns',
+      'listRuns of a session',
+      'listSessions',
+      'listUsers',
+      'listWorkflows',
+    ])
+  })
+
+  test.each(all)('that is crafted is refused: %s', async (_name, id, call) => {
+    for (const cursor of CRAFTED) {
+      const { status, error } = await app.call(app.organization.owner, id, {
+        ...call,
+        query: { ...call.query, cursor },
+      })
+      expect([cursor, status, error?.details?.map(({ field }) => field)]).toEqual([cursor, 422, ['cursor']])
+    }
+  })
+
+  test.each(all)('of another list is refused: %s', async (_name, id, call) => {
+    const answers: number[] = []
+    for (const [list, position] of Object.entries(POSITIONS)) {
+      const query = { ...call.query, cursor: encode(`${list} ${position}`) }
+      answers.push((await app.call(app.organization.owner, id, { ...call, query })).status)
+    }
+    expect(answers.filter((status) => status !== 422).length).toBeLessThanOrEqual(1)
+  })
+})
+
+test('many exports of one organization take no connection from the requests of another one, nor all from its own', async () => {
+  const other = await app.createOrganization()
+  const blocker = await app.db.pool.connect()
+  try {
+    // An export waits for the lock, and keeps its connection.
+    await blocker.query('BEGIN; LOCK TABLE webhook_sources IN ACCESS EXCLUSIVE MODE')
+    const exports = Array.from({ length: 30 }, () => app.call(app.organization.admin, 'exportManifest'))
+    await waitUntil(async () => {
+      const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      return (await app.db.pool.query(waiting)).rows.length > 0
+    })
+    for (const person of [other.member, app.organization.admin, other.owner]) {
+      expect((await app.call(person, 'listSignIns')).status).toBe(200)
+    }
+    await blocker.query('COMMIT')
+    const statuses = (await Promise.all(exports)).map(({ status }) => status)
+    expect(statuses).toEqual(exports.map(() => 200))
+  } finally {
+    blocker.release(true)
+  }
+})
+
+let [named, unnamed] = ['', '']
+
+beforeAll(async () => {
+  named = (await app.startAnother({ appUrl: 'https://app.acme.test', trustProxy: 1 })).url
+  unnamed = (await app.startAnother({ appUrl: undefined })).url
+})
+
+async function statusAt(url: string, host: string, path = '/app/setup', more = ''): Promise<string> {
+  const answer = await sendRaw(url, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${more}Connection: close\r\n\r\n`)
+  if (answer?.status !== 421) return String(answer?.status)
+  const { error } = JSON.parse(answer.text) as { error: { code: string; message: string; request_id: string } }
+  expect(error.request_id).toBe(answer.headers['x-request-id'])
+  return `421 ${error.code}: ${error.message}`
+}
+
+test.each(['app.acme.test', 'APP.acme.test:8443', 'localhost', 'localhost:1', '127.0.0.1:80', '127.1.2.3', '[::1]:80'])(
+  'answers at the host %s',
+  async (host) => expect(await statusAt(named, host)).toBe('200'),
+)
+
+test.each([
+  'evil.test',
+  'app.acme.test.evil.test',
+  'evil.test:app.acme.test',
+  '127.0.0.1.evil.test',
+  'localhost.',
+  '10.0.0.1',
+  'app.acme.test@evil.test',
+  '',
+])('refuses every path at the host %j, except that of the health check', async (host) => {
+  for (const path of ['/', '/app/setup', '/app/openapi.json', '/app/me', '/nothing']) {
+    expect(await statusAt(named, host, path)).toBe(
+      '421 misdirected_request: The application is at https://app.acme.test, and answers at no other host. ' +
+        'Open it there, or set APP_URL; a proxy must pass Host on.',
+    )
+  }
+  expect(await statusAt(named, host, '/healthz')).toBe('200')
+})
+
+test('a page of another host cannot name the own one', async () => {
+  expect(await statusAt(named, 'evil.test', '/app/setup', 'X-Forwarded-Host: app.acme.test\r\n')).toMatch(/^421 /)
+})
+
+test('without APP_URL it answers on its own machine only, and says what to do', async () => {
+  expect(await statusAt(unnamed, 'localhost')).toBe('200')
+  expect(await statusAt(unnamed, 'app.acme.test')).toMatch(/ set it to the address that people type\.$/)
+})
+
+test('Anyone can read the OpenAPI document, whose server is the application', async () => {
+  const answer = await fetch(new URL('/app/openapi.json', app.url))
+  expect(answer.status).toBe(200)
+  expect(await answer.json()).toEqual(describeAppApi(app.config.appUrl ?? app.url))
+})
