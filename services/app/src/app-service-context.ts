@@ -5,15 +5,7 @@ import {
   type SessionNotifier,
   type SessionQueue,
 } from '@workflow-service/messaging'
-import {
-  createLogger,
-  createMetrics,
-  describeError,
-  type Logger,
-  type Registry,
-  startTracing,
-  type Tracing,
-} from '@workflow-service/service-kit'
+import { createServiceParts, type Logger, type Registry, type Tracing } from '@workflow-service/service-kit'
 import { createSignInLimits, type SignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
 import { createEventStreams, type EventStreams } from './event-stream.ts'
@@ -52,24 +44,15 @@ export async function createAppServiceContext(
   config: AppConfig,
   overrides: AppOverrides = {},
 ): Promise<AppServiceContext> {
-  const logger = overrides.logger ?? createLogger({ service: 'app', level: config.logLevel })
-  const tracing = await startTracing({ ...config.tracing, service: 'app', logger })
-  const metrics = createMetrics('app')
-  const db = createDatabase({
-    url: config.databaseUrl,
-    applicationName: 'app',
-    maxConnections: config.databasePoolSize,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'database.connection_lost'),
-  })
+  const parts = await createServiceParts('app', config, overrides.logger)
+  const { logger, metrics, tracing } = parts
+  const db = createDatabase(parts.database)
   const sessionQueue =
     overrides.sessionQueue ??
     connectRabbitMq({ url: config.amqpUrl, queueType: config.amqpQueueType, connectionName: 'app', logger })
   const sessionNotifier = createSessionNotifier({ sessionQueue, tracing })
   const signInLimits = createSignInLimits({ url: config.rateLimitStoreUrl, logger })
-  const hints = createHintSender({
-    db,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
-  })
+  const hints = createHintSender({ db, onError: parts.onHintError })
   const eventStreams = createEventStreams({ db, databaseUrl: config.databaseUrl, logger })
   return {
     config,

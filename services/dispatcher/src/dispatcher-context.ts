@@ -8,13 +8,10 @@ import {
 } from '@workflow-service/database'
 import {
   createInFlightLimiter,
-  createLogger,
-  createMetrics,
-  describeError,
+  createServiceParts,
   type InFlightLimiter,
   type Logger,
   type Registry,
-  startTracing,
   type Tracing,
 } from '@workflow-service/service-kit'
 import type { DispatcherConfig } from './config.ts'
@@ -80,15 +77,9 @@ export async function createDispatcherContext(
   config: DispatcherConfig,
   overrides: DispatcherOverrides = {},
 ): Promise<DispatcherContext> {
-  const logger = overrides.logger ?? createLogger({ service: 'dispatcher', level: config.logLevel })
-  const db = createDatabase({
-    url: config.databaseUrl,
-    applicationName: 'dispatcher',
-    maxConnections: config.databasePoolSize,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'database.connection_lost'),
-  })
-  const tracing = await startTracing({ ...config.tracing, service: 'dispatcher', logger })
-  const metrics = createMetrics('dispatcher')
+  const parts = await createServiceParts('dispatcher', config, overrides.logger)
+  const { logger, metrics, tracing } = parts
+  const db = createDatabase(parts.database)
   const slotWaitMs = overrides.slotWaitMs ?? SLOT_WAIT_MS
   const limiter = createInFlightLimiter({
     total: config.maxInFlight,
@@ -98,10 +89,7 @@ export async function createDispatcherContext(
     maxWaitingPerKey: MAX_WAITING_PER_SOURCE,
   })
   const store = createDeliveryStore(db)
-  const hints = createHintSender({
-    db,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
-  })
+  const hints = createHintSender({ db, onError: parts.onHintError })
   const outcomes = createOutcomeRecorder({ store, logger })
   return {
     config,

@@ -16,14 +16,12 @@ import {
 } from '@workflow-service/messaging'
 import {
   createInFlightLimiter,
-  createLogger,
-  createMetrics,
+  createServiceParts,
   describeError,
   type InFlightLimiter,
   type Logger,
   registerSystemMetrics,
   type Registry,
-  startTracing,
   type Tracing,
   withTimeout,
 } from '@workflow-service/service-kit'
@@ -81,16 +79,10 @@ export async function createGatewayContext(
   config: GatewayConfig,
   overrides: GatewayOverrides = {},
 ): Promise<GatewayContext> {
-  const logger = overrides.logger ?? createLogger({ service: 'gateway', level: config.logLevel })
-  const tracing = await startTracing({ ...config.tracing, service: 'gateway', logger })
-  const metrics = createMetrics('gateway')
+  const parts = await createServiceParts('gateway', config, overrides.logger)
+  const { logger, metrics, tracing } = parts
   const gatewayMetrics = createGatewayMetrics(metrics)
-  const db = createDatabase({
-    url: config.databaseUrl,
-    applicationName: 'gateway',
-    maxConnections: config.databasePoolSize,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'database.connection_lost'),
-  })
+  const db = createDatabase(parts.database)
   const sessionQueue =
     overrides.sessionQueue ??
     connectRabbitMq({
@@ -107,10 +99,7 @@ export async function createGatewayContext(
     backlog: () => measureBacklog(db),
     queueDepth: () => sessionQueue.depth(),
   })
-  const hints = createHintSender({
-    db,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
-  })
+  const hints = createHintSender({ db, onError: parts.onHintError })
   const apiKeyUsage = createApiKeyUsage(db)
   const rateLimits = createRateLimits({ config, logger, metrics: gatewayMetrics })
   const sessionNotifier = createSessionNotifier({

@@ -11,13 +11,10 @@ import {
 } from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
 import {
-  createLogger,
-  createMetrics,
-  describeError,
+  createServiceParts,
   type Logger,
   registerSystemMetrics,
   type Registry,
-  startTracing,
   withTimeout,
 } from '@workflow-service/service-kit'
 import type { Agent } from './agent/agent.ts'
@@ -88,21 +85,12 @@ export async function createRunnerContext(
   overrides: RunnerOverrides = {},
 ): Promise<RunnerContext> {
   const timing = { ...DEFAULT_TIMING, ...overrides.timing }
-  const logger = overrides.logger ?? createLogger({ service: 'runner', level: config.logLevel })
-  const tracing = await startTracing({ ...config.tracing, service: 'runner', logger })
-  const metrics = createMetrics('runner')
+  const parts = await createServiceParts('runner', config, overrides.logger)
+  const { logger, metrics, tracing } = parts
   // Unique per process start, so that a restarted runner does not own its predecessor's leases.
   const owner = `${hostname()}/${process.pid}/${randomUUID()}`
-  const db = createDatabase({
-    url: config.databaseUrl,
-    applicationName: 'runner',
-    maxConnections: config.databasePoolSize,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'database.connection_lost'),
-  })
-  const hints = createHintSender({
-    db,
-    onError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
-  })
+  const db = createDatabase(parts.database)
+  const hints = createHintSender({ db, onError: parts.onHintError })
   const activeSessions = createActiveSessions(config.concurrency)
   const runnerMetrics = createRunnerMetrics(metrics, {
     activeSessions: () => activeSessions.size,

@@ -6,6 +6,7 @@ import {
   type ErrorResponse,
   type ErrorStatus,
   type FieldError,
+  START_CONFLICTS,
 } from '@workflow-service/contract'
 import type { ErrorRequestHandler, RequestHandler, Response } from 'express'
 import { describeError, type Logger } from '../logger.ts'
@@ -71,6 +72,16 @@ export function invalidFields(violations: readonly FieldError[], omittedCount = 
 /** Puts a field before its message, which is a predicate ("must be a string") or a sentence ("The URL must not be empty"). */
 export function describeFieldError({ field, message }: Pick<FieldError, 'field' | 'message'>): string {
   return `${field}${/^\p{Lu}/u.test(message) ? ':' : ''} ${message}`
+}
+
+/** Creates the refusal of a start, the same for the API and the application. */
+export function startRefused(
+  refusal: 'workflow_not_found' | 'session_not_found' | keyof typeof START_CONFLICTS,
+): ApiError {
+  if (refusal === 'workflow_not_found') return notFound('Workflow')
+  if (refusal !== 'session_not_found') return new ApiError(refusal, START_CONFLICTS[refusal])
+  const message = 'must be an open session of your organization'
+  return invalidFields([{ field: 'session_id', code: 'not_found', message }])
 }
 
 /** Creates a 503 with `Retry-After`: a dependency is unavailable, and the caller may retry. */

@@ -1,19 +1,11 @@
 import { createHash } from 'node:crypto'
-import { type ErrorCode, START_CONFLICTS, type WorkflowStartOut } from '@workflow-service/contract'
-import { newId, type StartRefusal } from '@workflow-service/database'
-import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
+import type { WorkflowStartOut } from '@workflow-service/contract'
+import { newId } from '@workflow-service/database'
+import { ApiError, startRefused } from '@workflow-service/service-kit'
 import type { GatewayContext } from '../gateway-context.ts'
 import type { PublicApiHandlers } from './operation-handlers.ts'
 
 type StartRequest = Parameters<PublicApiHandlers['startWorkflow']>[0]
-type ConflictCode = Extract<StartRefusal, ErrorCode>
-
-const CONFLICTS: Record<ConflictCode, string> = {
-  ...START_CONFLICTS,
-  idempotency_conflict:
-    'This Idempotency-Key was used for another request within the last 24 hours. Use a new one for each start.',
-}
-
 /**
  * `POST /v1/workflows/{workflow_id}/start` (contract README, "Starts and sessions"): answers 202 once the start is
  * committed, then notifies the runners.
@@ -38,7 +30,8 @@ export function startWorkflow({
       idempotency:
         idempotencyKey === undefined ? null : { key: idempotencyKey, requestSha256: hashStartRequest(request) },
     })
-    if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw toError(outcome.kind)
+    if (outcome.kind === 'idempotency_conflict') throw idempotencyConflict()
+    if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw startRefused(outcome.kind)
     if (outcome.kind === 'accepted') {
       sessionNotifier.notify(outcome.sessionId, requestId)
       hints.add(principal.organizationId, 'runs', 'sessions')
@@ -58,15 +51,8 @@ function hashStartRequest({ params, body }: Pick<StartRequest, 'params' | 'body'
   return createHash('sha256').update(values, 'utf8').digest()
 }
 
-function toError(refusal: StartRefusal): ApiError {
-  switch (refusal) {
-    case 'workflow_not_found':
-      return notFound('Workflow')
-    case 'session_not_found':
-      return invalidFields([
-        { field: 'session_id', code: 'not_found', message: 'must be an open session of your organization' },
-      ])
-    default:
-      return new ApiError(refusal, CONFLICTS[refusal])
-  }
+function idempotencyConflict(): ApiError {
+  const message =
+    'This Idempotency-Key was used for another request within the last 24 hours. Use a new one for each start.'
+  return new ApiError('idempotency_conflict', message)
 }

@@ -1,6 +1,5 @@
-import { START_CONFLICTS } from '@workflow-service/contract'
 import { type AppStartOutcome, recordAppStart } from '@workflow-service/database'
-import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
+import { ApiError, startRefused } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { editContextOf } from './edit-workflow.ts'
@@ -16,7 +15,7 @@ export function startWorkflow(ctx: AppServiceContext): AppHandlers['startWorkflo
       context: body.context,
       trace,
     })
-    if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw toApiError(outcome.kind)
+    if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw refusalOf(outcome.kind)
     if (outcome.kind === 'accepted') {
       ctx.sessionNotifier.notify(outcome.sessionId, requestId)
       ctx.hints.add(principal.organizationId, 'runs', 'sessions', 'workflows')
@@ -25,19 +24,13 @@ export function startWorkflow(ctx: AppServiceContext): AppHandlers['startWorkflo
   }
 }
 
-function toApiError(refusal: Exclude<AppStartOutcome['kind'], 'accepted' | 'replayed'>): ApiError {
+function refusalOf(refusal: Exclude<AppStartOutcome['kind'], 'accepted' | 'replayed'>): ApiError {
   switch (refusal) {
-    case 'workflow_not_found':
-      return notFound('Workflow')
-    case 'session_not_found':
-      return invalidFields([
-        { field: 'session_id', code: 'not_found', message: 'must be an open session of your organization' },
-      ])
     case 'id_taken':
       return new ApiError('id_taken', 'This id is that of another run. Choose a new one.')
     case 'organization_suspended':
       return new ApiError('organization_suspended', 'The organization is suspended.')
     default:
-      return new ApiError(refusal, START_CONFLICTS[refusal])
+      return startRefused(refusal)
   }
 }
