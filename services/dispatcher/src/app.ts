@@ -14,13 +14,10 @@ import {
 import type { Express } from 'express'
 import type { DispatcherContext } from './dispatcher-context.ts'
 import { requireToken } from './require-token.ts'
-import { deleteSource } from './routes/delete-webhook-source.ts'
-import { getSource } from './routes/get-webhook-source.ts'
 import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'
-import { listSources } from './routes/list-webhook-sources.ts'
 import { saveSource } from './routes/save-webhook-source.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
-import { testSource } from './routes/test-webhook-source.ts'
+import { deleteSource, getSource, listSources, testSource } from './routes/webhook-sources.ts'
 import { validateSource } from './sources/validate-source.ts'
 
 /**

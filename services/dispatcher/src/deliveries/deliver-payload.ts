@@ -29,8 +29,7 @@ import { SEND_WITHIN_MS } from './deadlines.ts'
 import { toDeliveryResult } from './describe-outcome.ts'
 import { inFlightDelivery } from './in-flight-delivery.ts'
 import { reportDelivery } from './report-delivery.ts'
-import { NotSentError } from './not-sent-error.ts'
-import { sendSignedRequest } from './send-signed-request.ts'
+import { NotSentError, sendSignedRequest } from './send-signed-request.ts'
 
 /** A payload to send once for its id. */
 export interface PayloadRequest {

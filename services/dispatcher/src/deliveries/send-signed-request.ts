@@ -3,8 +3,15 @@ import type { SpanAttributes } from '@workflow-service/service-kit'
 import { createServiceToken, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import type { SentResult } from '../outbound/outbound-result.ts'
-import { NotSentError } from './not-sent-error.ts'
 import { createRedactor, type Redact } from './redact.ts'
+
+/**
+ * The service itself lacked something before a byte was sent, such as a file descriptor or a key of SECRETS_KEY. Not an
+ * outcome: the record of the delivery is removed, and the caller may repeat the call. The message is a sentence for the caller.
+ */
+export class NotSentError extends Error {
+  override name = 'NotSentError'
+}
 
 interface SignedRequest {
   url: string

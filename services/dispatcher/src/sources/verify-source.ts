@@ -16,9 +16,8 @@ import type { DispatcherContext } from '../dispatcher-context.ts'
 import { toDeliveryResult, toVerificationFailure, type VerificationFailure } from '../deliveries/describe-outcome.ts'
 import { inFlightDelivery } from '../deliveries/in-flight-delivery.ts'
 import { reportDelivery } from '../deliveries/report-delivery.ts'
-import { NotSentError } from '../deliveries/not-sent-error.ts'
 import { isRedactable, REDACTED } from '../deliveries/redact.ts'
-import { sendSignedRequest } from '../deliveries/send-signed-request.ts'
+import { NotSentError, sendSignedRequest } from '../deliveries/send-signed-request.ts'
 
 /** Shorter than a payload's: a person waits for the answer to a save. */
 const SLOT_WAIT_MS = 5_000

@@ -1,0 +1,74 @@
+import type { WebhookSourceList } from '@workflow-service/contract'
+import {
+  confirmWebhookSource,
+  deleteWebhookSource,
+  findWebhookSource,
+  listWebhookSources,
+} from '@workflow-service/database'
+import { notFound } from '@workflow-service/service-kit'
+import type { DispatcherContext } from '../dispatcher-context.ts'
+import { decryptSigningSecret } from '../sources/signing-secret.ts'
+import { verifySource } from '../sources/verify-source.ts'
+import type { InternalHandlers } from './internal-handlers.ts'
+import { readActor } from './read-actor.ts'
+import { toDeliveryOut, toWebhookSourceOut } from './to-wire.ts'
+
+/** Returns all sources of an organization. An unknown organization has none. */
+export function listSources(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers['listWebhookSources'] {
+  return async ({ params }) => {
+    const sources = await listWebhookSources(ctx.db, params.organization_id)
+    const body: WebhookSourceList = { data: sources.map(toWebhookSourceOut) }
+    return { status: 200, body }
+  }
+}
+
+/** Returns a source. 404 also for a deleted source and one of another organization. */
+export function getSource(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers['getWebhookSource'] {
+  return async ({ params }) => {
+    const source = await findWebhookSource(ctx.db, params.organization_id, params.source_id)
+    if (!source) throw notFound('Webhook source')
+    return { status: 200, body: toWebhookSourceOut(source) }
+  }
+}
+
+/** Deletes a source and its secret; the log stays. 404 if it is already deleted. */
+export function deleteSource(
+  ctx: Pick<DispatcherContext, 'db' | 'hints' | 'logger'>,
+): InternalHandlers['deleteWebhookSource'] {
+  return async (request) => {
+    const { params, requestId } = request
+    const { organization_id: organizationId, source_id: sourceId } = params
+    const by = readActor(organizationId, request)
+    const isDeleted = await deleteWebhookSource(ctx.db, organizationId, sourceId, by)
+    if (!isDeleted) throw notFound('Webhook source')
+    ctx.hints.add(organizationId, 'webhook_sources')
+    ctx.logger.info({ request_id: requestId, source_id: sourceId }, 'webhook_source.deleted')
+    return { status: 204 }
+  }
+}
+
+/** Verifies the stored values of a source and returns the delivery. A failure changes nothing. */
+export function testSource(ctx: DispatcherContext): InternalHandlers['testWebhookSource'] {
+  return async (request) => {
+    const { params, requestId, trace } = request
+    const { organization_id: organizationId, source_id: sourceId } = params
+    const by = readActor(organizationId, request)
+    const source = await findWebhookSource(ctx.db, organizationId, sourceId)
+    if (!source) throw notFound('Webhook source')
+    const { delivery, failure } = await verifySource(ctx, {
+      organizationId,
+      sourceId,
+      targetUrl: source.endpointUrl,
+      signingSecret: decryptSigningSecret(ctx.secrets, source),
+      bodyExample: source.exampleRequestBody,
+      requestId,
+      trace,
+      test: by && { by, sourceName: source.name },
+    })
+    if (!failure) {
+      await confirmWebhookSource(ctx.db, organizationId, sourceId, source.version)
+      ctx.hints.add(organizationId, 'webhook_sources')
+    }
+    return { status: 200, body: toDeliveryOut(delivery) }
+  }
+}
