@@ -2,7 +2,6 @@ import { request as httpRequest } from 'node:http'
 import { describe, expect, test } from '@jest/globals'
 import { compile, INTERNAL_OPERATIONS, InternalErrorResponse } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
-import { readUntilClosed } from '@workflow-service/testkit'
 import { type Answer, refusal, sourceIn, TOKEN } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
@@ -33,12 +32,6 @@ function rawCall(method: string, target: string, headers: Record<string, string>
   outgoing.end()
   return promise
 }
-
-test('an idle connection is closed without an answer, whether it was used or not, and half a request gets one', async () => {
-  const health = 'GET /healthz HTTP/1.1\r\nHost: x\r\n'
-  const received = await Promise.all(['', `${health}\r\n`, health].map((text) => readUntilClosed(dispatcher.url, text)))
-  expect(received.map((text) => text.match(/(?<=HTTP\/1\.1 )\d+/g))).toEqual([null, ['200'], ['400']])
-}, 40_000)
 
 describe('401', () => {
   test.each([
