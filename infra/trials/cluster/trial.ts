@@ -8,7 +8,7 @@ import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { percentile, toTable } from '../shared/figures.ts'
 import { createRandom } from '../shared/random.ts'
 import { type Receiver, startReceiver } from '../shared/receiver.ts'
-import { startSystem, type System, type SystemOptions, withSystem } from '../shared/system.ts'
+import { type Service, startSystem, type System, type SystemOptions, withSystem } from '../shared/system.ts'
 import { createNetwork } from './network.ts'
 import { PRIMARY_SETTINGS, startStandby } from './postgres-standby.ts'
 import { type RabbitMqCluster, startRabbitMqCluster } from './rabbitmq-cluster.ts'
@@ -90,15 +90,16 @@ async function tryBrokerCluster(log: Log): Promise<readonly string[]> {
 /** Kills the primary and promotes its synchronous standby, under load. Resolves to the broken guarantees. */
 export async function tryDatabaseFailover(
   log: Log,
-  { phaseMs = PHASE_MS, rabbitMq }: { phaseMs?: number; rabbitMq?: SystemOptions['rabbitMq'] } = {},
+  options: { phaseMs?: number; processes?: number; rabbitMq?: SystemOptions['rabbitMq'] } = {},
 ): Promise<readonly string[]> {
+  const { phaseMs = PHASE_MS, processes, rabbitMq } = options
   return await withSystem({ postgresSettings: PRIMARY_SETTINGS, rabbitMq }, async (system) => {
     log('starting a synchronous standby')
     const standby = await startStandby(system.postgres)
     const db = createDatabase({ url: standby.url, applicationName: 'trial', maxConnections: 3 })
     try {
-      const options = { pool: db.pool, env: { DATABASE_URL: standby.url }, phaseMs, log }
-      return await underLoad(system, options, async (phase) => {
+      const load = { pool: db.pool, env: { DATABASE_URL: standby.url }, phaseMs, processes, log }
+      return await underLoad(system, load, async (phase) => {
         await phase('undisturbed', async () => {})
         await phase('primary killed, standby promoted', async () => {
           await system.postgres.kill()
@@ -118,6 +119,8 @@ interface LoadOptions {
   /** Of every service. */
   readonly env?: Readonly<Record<string, string>>
   readonly phaseMs: number
+  /** Gateways, and runners. Default 2. */
+  readonly processes?: number | undefined
   readonly log: Log
 }
 
@@ -131,22 +134,22 @@ interface Ended {
   readonly to: number
 }
 
-/** Starts two of each service and the load, runs the phases, logs what callers noticed in each, and compares the records. */
+/** Starts gateways, runners and the load, runs the phases, logs what callers noticed in each, and compares the records. */
 async function underLoad(
   system: System,
-  { pool, env = {}, phaseMs, log }: LoadOptions,
+  { pool, env = {}, phaseMs, processes = 2, log }: LoadOptions,
   run: (phase: Phase) => Promise<void>,
 ): Promise<readonly string[]> {
   const receiver = await startReceiver()
   try {
     const dispatcher = await system.start('dispatcher', { env })
-    const gateways = [await system.start('gateway', { env }), await system.start('gateway', { env })]
+    const gateways: Service[] = []
+    for (let count = 0; count < processes; count++) gateways.push(await system.start('gateway', { env }))
     const customer = await createCustomer(system, dispatcher, {
       endpointUrl: receiver.url,
       paths: ['/Acme/orders', '/Acme/audit'],
     })
-    await system.start('runner', { env })
-    await system.start('runner', { env })
+    for (let count = 0; count < processes; count++) await system.start('runner', { env })
     const load = startCallers({
       gatewayUrls: gateways.map(({ url }) => url),
       customer,

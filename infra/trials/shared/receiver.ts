@@ -1,5 +1,5 @@
 import { type Answer, startCustomerEndpoint } from '@workflow-service/testkit'
-import type { Call } from './load.ts'
+import type { Call, ExpectedRequest, LoadOptions } from './load.ts'
 import type { Script, System } from './system.ts'
 
 /** A payload, and when its body was complete, in ms since 1970. */
@@ -46,19 +46,13 @@ export function hash(text: string): number {
   return value
 }
 
-/** A load that the receiver's process sends, as JSON: the options of `LoadOptions`, and one request. */
-export interface RemoteLoad {
+type RemoteLimits = Pick<LoadOptions<unknown>, 'callers' | 'everyMs' | 'seconds' | 'count'>
+
+/** A load that the receiver's process sends, as JSON. */
+export interface RemoteLoad extends RemoteLimits, Omit<ExpectedRequest, 'timeoutMs' | 'dispatcher'> {
   readonly url: string
-  readonly method?: 'GET' | 'POST' | 'PUT'
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
-  readonly status?: number
-  /** Starts a workflow with the text `LABEL NUMBER`: a call ends when its payload has arrived. */
+  /** Starts a workflow with the text `LABEL start NUMBER`: a call ends when its payload has arrived. */
   readonly label?: string
-  readonly callers?: number
-  readonly everyMs?: number
-  readonly seconds?: number
-  readonly count?: number
 }
 
 /** What the receiver's process measured: the calls of each load, and the payloads that arrived more than once. */

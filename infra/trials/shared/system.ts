@@ -97,58 +97,17 @@ export async function startSystem({ profile, postgresSettings, env: commonEnv, .
     const port = env?.['PORT'] ?? String(await freePort())
     const hasMetricsPort = name === 'gateway' || name === 'app'
     const metricsPort = hasMetricsPort ? (env?.['METRICS_PORT'] ?? String(await freePort())) : port
-    const metricsUrl = `http://127.0.0.1:${metricsPort}`
-    const url = `http://127.0.0.1:${port}`
-    if (name === 'dispatcher') dispatcherUrl ||= url
+    if (name === 'dispatcher') dispatcherUrl ||= `http://127.0.0.1:${port}`
+    const shared = { DATABASE_URL: postgres.url, AMQP_URL: rabbitMq.url, ...SHARED_ENV, ...ENV_OF[name] }
+    const ports = { PORT: port, METRICS_PORT: metricsPort }
     const args = [...profiling, ...(program ?? (await argumentsOfStartScript(folder)))]
-    const outputs: StartedProcess[] = []
-    const launch = async (): Promise<StartedProcess> => {
-      const process = await startProcess({
-        ...withLimit(args, openFiles),
-        cwd: fileURLToPath(folder),
-        env: {
-          DATABASE_URL: postgres.url,
-          AMQP_URL: rabbitMq.url,
-          HOST: '127.0.0.1',
-          LOG_LEVEL: 'warn',
-          NODE_ENV: 'production',
-          INTERNAL_API_TOKEN: TOKEN,
-          ...ENV_OF[name],
-          DISPATCHER_URL: dispatcherUrl,
-          ...commonEnv,
-          ...env,
-          PORT: port,
-          METRICS_PORT: metricsPort,
-        },
-        readyWhen: { url: `${metricsUrl}/readyz` },
-        timeoutMs: BOOT_TIMEOUT_MS,
-      })
-      outputs.push(process)
-      return process
-    }
-    const startedAt = performance.now()
-    let process = await launch()
-    const bootMs = performance.now() - startedAt
-    started.push({ stop: async (timeoutMs) => await process.stop(timeoutMs) })
-    return {
-      name,
-      url,
-      metricsUrl,
-      bootMs,
-      get process() {
-        return process
-      },
-      async kill(signal = 'SIGKILL') {
-        process.kill(signal)
-        await process.exited
-      },
-      async restart() {
-        process = await launch()
-      },
-      pause: () => void process.kill('SIGSTOP'),
-      resume: () => void process.kill('SIGCONT'),
-      output: () => outputs.map(({ stdout, stderr }) => `--- ${name}\n${stdout}${stderr}`).join('\n'),
-    }
+    const service = await startService(name, {
+      ...withLimit(args, openFiles),
+      cwd: fileURLToPath(folder),
+      env: { ...shared, DISPATCHER_URL: dispatcherUrl, ...commonEnv, ...env, ...ports },
+    })
+    started.push({ stop: async (timeoutMs) => await service.process.stop(timeoutMs) })
+    return service
   }
 
   /** Runs a script that prints `listening PORT`. */
@@ -192,11 +151,48 @@ export async function withSystem<Result>(
   }
 }
 
+const SHARED_ENV = { HOST: '127.0.0.1', LOG_LEVEL: 'warn', NODE_ENV: 'production', INTERNAL_API_TOKEN: TOKEN }
 const ENV_OF: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
   gateway: { RATE_LIMIT_PER_MINUTE: '0' },
   dispatcher: { SECRETS_KEY, WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8' },
   runner: {},
   app: {},
+}
+
+/** Starts a service of which the environment names the ports. */
+async function startService(
+  name: ServiceName,
+  options: { command?: string; args: string[]; cwd: string; env: Readonly<Record<string, string>> },
+): Promise<Service> {
+  const metricsUrl = `http://127.0.0.1:${options.env['METRICS_PORT']}`
+  const outputs: StartedProcess[] = []
+  const launch = async (): Promise<StartedProcess> => {
+    const readyWhen = { url: `${metricsUrl}/readyz` }
+    const launched = await startProcess({ ...options, readyWhen, timeoutMs: BOOT_TIMEOUT_MS })
+    outputs.push(launched)
+    return launched
+  }
+  const startedAt = performance.now()
+  let process = await launch()
+  return {
+    name,
+    url: `http://127.0.0.1:${options.env['PORT']}`,
+    metricsUrl,
+    bootMs: performance.now() - startedAt,
+    get process() {
+      return process
+    },
+    async kill(signal = 'SIGKILL') {
+      process.kill(signal)
+      await process.exited
+    },
+    async restart() {
+      process = await launch()
+    },
+    pause: () => void process.kill('SIGSTOP'),
+    resume: () => void process.kill('SIGCONT'),
+    output: () => outputs.map(({ stdout, stderr }) => `--- ${name}\n${stdout}${stderr}`).join('\n'),
+  }
 }
 
 /** Node with these arguments; with a limit a shell sets it and becomes Node, so the process id is Node's. */

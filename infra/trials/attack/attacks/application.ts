@@ -60,30 +60,20 @@ const BURSTS: readonly Attack[] = (
       name: 'app-files',
       what: 'files of 1 MiB',
       atOnce: 80,
-      requestOf: (target) => ({
-        method: 'PUT',
-        path: `/app/workflows/${workflowOf(target)}/files/${newId()}`,
-        body: JSON.stringify({ name: `${newId()}.txt`, path: [], content: 'x'.repeat(2 ** 20), version: null }),
-      }),
+      requestOf: (target) => saveFile(target, `${newId()}.txt`, 'x'.repeat(2 ** 20)),
     },
     {
       name: 'app-rules',
       what: 'files rules.yaml of 32 KiB',
       atOnce: 40,
-      requestOf: (target) => ({
-        method: 'PUT',
-        path: `/app/workflows/${workflowOf(target)}/files/${newId()}`,
-        body: JSON.stringify({ name: 'rules.yaml', path: [], content: LONG_RULES, version: null }),
-      }),
+      requestOf: (target) => saveFile(target, 'rules.yaml', LONG_RULES),
     },
     {
       name: 'app-filters',
       what: 'triggers with filters of 1 MB',
       atOnce: 40,
-      requestOf: (target) => ({
-        method: 'PUT',
-        path: `/app/workflows/${workflowOf(target)}/triggers/${newId()}`,
-        body: JSON.stringify({
+      requestOf: (target) =>
+        save(`/app/workflows/${workflowOf(target)}/triggers/${newId()}`, {
           name: 'x',
           is_active: true,
           trigger_source: { slug: 'other', name: 'Other' },
@@ -93,18 +83,13 @@ const BURSTS: readonly Attack[] = (
           subagent_sources: [],
           version: null,
         }),
-      }),
     },
     {
       name: 'app-large-edits',
       what: 'edits of a workflow with 1,000 triggers',
       atOnce: 40,
       prepare: async (target: AttackTarget) => await seedTriggers(target.system, [workflowOf(target)], 1_000),
-      requestOf: (target, n) => ({
-        method: 'PUT',
-        path: `/app/workflows/${workflowOf(target)}/active`,
-        body: JSON.stringify({ is_active: n % 2 === 0 }),
-      }),
+      requestOf: (target, n) => save(`/app/workflows/${workflowOf(target)}/active`, { is_active: n % 2 === 0 }),
     },
     {
       name: 'app-saves',
@@ -121,10 +106,8 @@ const BURSTS: readonly Attack[] = (
       what: 'saves of webhook sources whose endpoint never answers',
       atOnce: 250,
       prepare: async (target: AttackTarget) => target.endpoint.answerWith('hang'),
-      requestOf: (target) => ({
-        method: 'PUT',
-        path: `/app/webhook-sources/${newId()}`,
-        body: JSON.stringify({
+      requestOf: (target) =>
+        save(`/app/webhook-sources/${newId()}`, {
           name: newId(),
           description: 'Takes everything.',
           endpoint_url: target.endpoint.url,
@@ -132,7 +115,6 @@ const BURSTS: readonly Attack[] = (
           example_request_body: { text: 'x' },
           version: null,
         }),
-      }),
     },
     {
       name: 'app-strangers-wide',
@@ -148,6 +130,15 @@ const BURSTS: readonly Attack[] = (
     },
   ] satisfies Burst[]
 ).map(toAttack)
+
+function save(path: string, body: object): AppRequest {
+  return { method: 'PUT', path, body: JSON.stringify(body) }
+}
+
+function saveFile(target: AttackTarget, name: string, content: string): AppRequest {
+  const file = { name, path: [], content, version: null }
+  return save(`/app/workflows/${workflowOf(target)}/files/${newId()}`, file)
+}
 
 function toAttack({ name, what, atOnce, prepare, requestOf }: Burst): Attack {
   return {

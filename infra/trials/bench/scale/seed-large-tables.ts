@@ -48,7 +48,7 @@ export async function seedLargeTables(client: Client, rows: number, log: (line: 
   await client.query(`SET LOCAL session_replication_role = replica`)
   await client.query(`SET LOCAL maintenance_work_mem = '512MB'`)
   for (const { name } of indexes) await client.query(`DROP INDEX ${name}`)
-  await client.query('TRUNCATE starts, sessions, deliveries, run_steps, idempotency_keys, approvals')
+  await client.query('TRUNCATE starts, sessions, deliveries, run_steps, idempotency_keys, approvals CASCADE')
   for (let first = 1; first <= rows; first += CHUNK) {
     await seedChunk(client, first, Math.min(rows, first + CHUNK - 1), rows)
     log(
