@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { readSettings } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
+import { modelConfig } from '../../test/support/model-config.ts'
 import { agentSettings, agentSettingsParsers, agentSettingsRules, toAgentConfig } from './agent-settings.ts'
 
 const schema = Type.Object(agentSettings, agentSettingsRules)
@@ -16,22 +17,9 @@ describe("the agent's settings", () => {
 
   test('select a model with an OpenAI-compatible API, whose key is optional', () => {
     const env = { AGENT_MODEL: 'openai-compatible:org/model:7b', AGENT_BASE_URL: 'http://localhost:11434/v1' }
-    expect(config(env)).toEqual({
-      kind: 'model',
-      provider: 'openai-compatible',
-      modelName: 'org/model:7b',
-      baseUrl: 'http://localhost:11434/v1',
-      apiKey: null,
-      aws: null,
-      options: { call: {}, provider: {} },
-      timeoutMs: 120_000,
-      maxWaitMs: 86_400_000,
-      runTokens: 1_000_000,
-      maxDeliveries: 50,
-      maxOutputTokens: null,
-      historyTokens: 8_000,
-      isStreaming: false,
-    })
+    const { AGENT_BASE_URL: baseUrl } = env
+    const defaults = { timeoutMs: 120_000, maxWaitMs: 86_400_000, historyTokens: 8_000, maxDeliveries: 50 }
+    expect(config(env)).toEqual(modelConfig({ modelName: 'org/model:7b', baseUrl, apiKey: null, ...defaults }))
   })
 
   test('select a model of Anthropic', () => {

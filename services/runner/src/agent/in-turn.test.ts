@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { withTurns } from '../../test/support/count-turns.ts'
 import { createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
 import { createBuiltinAgent } from './builtin/builtin-agent.ts'
 import { inTurn } from './in-turn.ts'
@@ -8,22 +9,16 @@ const LONG_MS = 6
 
 /** Does the work of all at once, and gives the largest number of works in one turn of the event loop. */
 async function countPerTurn(start: (work: () => void) => readonly Promise<unknown>[]): Promise<number> {
-  let turn = 0
-  let isDone = false
-  const countTurns = (): void => {
-    turn += 1
-    if (!isDone) setImmediate(countTurns)
-  }
-  setImmediate(countTurns)
   const turns: number[] = []
-  await Promise.all(
-    start(() => {
-      turns.push(turn)
-      const endsAt = performance.now() + LONG_MS
-      while (performance.now() < endsAt);
-    }),
+  await withTurns((turn) =>
+    Promise.all(
+      start(() => {
+        turns.push(turn())
+        const endsAt = performance.now() + LONG_MS
+        while (performance.now() < endsAt);
+      }),
+    ),
   )
-  isDone = true
   return Math.max(...[...Map.groupBy(turns, (each) => each).values()].map(({ length }) => length))
 }
 

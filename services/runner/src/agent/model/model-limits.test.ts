@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { withTurns } from '../../../test/support/count-turns.ts'
 import { limitAnswers } from './model-limits.ts'
 
 const CHUNK_BYTES = 64 * 1_024
@@ -19,24 +20,19 @@ function createBody(): ReadableStream<Uint8Array> {
 
 test('of several large answers, one turn of the event loop reads at most one chunk', async () => {
   const fetchModelAnswer = limitAnswers(async () => new Response(createBody()))
-  let turn = 0
-  let isDone = false
-  const countTurns = (): void => {
-    turn += 1
-    if (!isDone) setImmediate(countTurns)
-  }
-  setImmediate(countTurns)
   const chunksByTurn = new Map<number, number>()
-  const readAll = async (): Promise<number> => {
-    let total = 0
-    for await (const chunk of (await fetchModelAnswer('https://models.example/')).body ?? []) {
-      total += chunk.length
-      if (total > (CHUNKS / 4) * CHUNK_BYTES) chunksByTurn.set(turn, (chunksByTurn.get(turn) ?? 0) + 1)
-    }
-    return total
-  }
-  const totals = await Promise.all(Array.from({ length: READERS }, readAll))
-  isDone = true
+  const totals = await withTurns((turn) =>
+    Promise.all(
+      Array.from({ length: READERS }, async () => {
+        let total = 0
+        for await (const chunk of (await fetchModelAnswer('https://models.example/')).body ?? []) {
+          total += chunk.length
+          if (total > (CHUNKS / 4) * CHUNK_BYTES) chunksByTurn.set(turn(), (chunksByTurn.get(turn()) ?? 0) + 1)
+        }
+        return total
+      }),
+    ),
+  )
   expect(totals).toEqual(totals.map(() => CHUNKS * CHUNK_BYTES))
   // A chunk comes before or after the turn is counted, so two of them may have the same number.
   expect(Math.max(...chunksByTurn.values())).toBeLessThanOrEqual(2)
