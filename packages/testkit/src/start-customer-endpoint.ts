@@ -84,8 +84,8 @@ export async function startCustomerEndpoint(options: CustomerEndpointOptions = {
   let received = 0
   const handle = async (incoming: IncomingMessage, response: ServerResponse) => {
     const request = await record(incoming)
-    const index = received++
-    if (options.keepsRequests !== false) requests.push(request)
+    // Tests empty `requests` between their cases.
+    const index = options.keepsRequests === false ? received++ : requests.push(request) - 1
     const chosen = options.paths?.[request.path.split('?')[0] ?? ''] ?? answer
     await send(response, typeof chosen === 'function' ? await chosen(request, index) : chosen)
   }
