@@ -1,136 +1,85 @@
 import { type Static, Type } from 'typebox'
-import { Closed, OpenEnum, Str } from './schema/types.ts'
+import { Closed } from './schema/objects.ts'
+import { OpenEnum, Str } from './schema/values.ts'
 
 /** The only statuses of an error answer of the public and the internal API (contract README, "Errors"). */
 export const ERROR_STATUSES = [400, 401, 403, 404, 409, 422, 429, 500, 503] as const
 /** Also that of a request to the application at a host that is not its own. */
 export type ErrorStatus = (typeof ERROR_STATUSES)[number] | 421
 
-/** Every error code of the three APIs with its status (contract README, "Errors"). */
-export const ERROR_CODES = {
-  invalid_request: 400,
-  invalid_json: 400,
-  unsupported_media_type: 400,
-  body_too_large: 400,
-  unauthorized: 401,
-  sign_in_failed: 401,
-  insufficient_scope: 403,
-  organization_suspended: 403,
-  forbidden_for_role: 403,
-  confirmation_required: 403,
-  cross_site_request: 403,
-  not_found: 404,
-  session_closed: 409,
-  workflow_inactive: 409,
-  no_active_api_trigger: 409,
-  no_users_with_access: 409,
-  idempotency_conflict: 409,
-  name_taken: 409,
-  id_taken: 409,
-  source_changed: 409,
-  lease_lost: 409,
-  approval_required: 409,
-  not_waiting: 409,
-  changed_meanwhile: 409,
-  email_taken: 409,
-  last_owner: 409,
-  link_not_usable: 409,
-  manifest_too_large: 409,
-  not_resendable: 409,
-  workflow_busy: 409,
-  quota_exceeded: 409,
-  misdirected_request: 421,
-  validation_error: 422,
-  verification_failed: 422,
-  rate_limited: 429,
-  internal_error: 500,
-  service_unavailable: 503,
-} as const satisfies Record<string, ErrorStatus>
-export type ErrorCode = keyof typeof ERROR_CODES
+type Api = 'public' | 'internal' | 'app'
+const ALL = ['public', 'internal', 'app'] as const
+const PUBLIC = ['public'] as const
+const PUBLIC_AND_APP = ['public', 'app'] as const
+const INTERNAL = ['internal'] as const
+const INTERNAL_AND_APP = ['internal', 'app'] as const
+const APP = ['app'] as const
 
-/** When each error code is answered (contract README, "Errors"). */
-export const ERROR_MEANINGS: Readonly<Record<ErrorCode, string>> = {
-  invalid_request: 'the request is not valid HTTP or cannot be read',
-  invalid_json: 'the body is not JSON in UTF-8',
-  unsupported_media_type: 'another content type, charset or encoding',
-  body_too_large: 'the body exceeds its limit',
-  unauthorized: 'no valid key or token, or not signed in',
-  sign_in_failed: 'the sign-in failed, regardless of the cause',
-  insufficient_scope: 'the key lacks the scope',
-  organization_suspended: 'the organization of the key, or of a payload, is suspended',
-  forbidden_for_role: 'the role does not allow it',
-  confirmation_required: 'the person must confirm with the password first',
-  cross_site_request: "the request does not come from the application's own page",
-  not_found: "unknown path, method, workflow, source or organization; another organization's is answered the same",
-  session_closed: 'the session is closed',
-  workflow_inactive: 'the workflow is inactive',
-  no_active_api_trigger: 'no active trigger has the source slug `api`',
-  no_users_with_access: 'no user has access to the workflow',
-  idempotency_conflict: 'the Idempotency-Key, or the delivery id, was used for another request',
-  name_taken: 'another webhook source has the name',
-  id_taken: 'the id of the webhook source cannot be used',
-  source_changed: 'another save of the webhook source won',
-  lease_lost: "the lease's epoch is not the current one",
-  approval_required: 'the payload needs the approval of a person',
-  not_waiting: 'the payload was decided, or its approval expired',
-  changed_meanwhile: 'saved since the edited version was read; `current` has the object as it is now',
-  email_taken: 'another account or user has the email address',
-  last_owner: 'the organization would have no owner',
-  link_not_usable: 'the link was used or revoked, or has expired',
-  manifest_too_large: 'the manifest to export is larger than 10 MiB; use `wf export`',
-  not_resendable: 'not a payload, its outcome is not known yet, or its source is deleted',
-  workflow_busy: 'a run of the workflow has not ended',
-  quota_exceeded: 'the organization has as many as it may have; the message names the setting',
-  misdirected_request: 'the host is neither that of `APP_URL` nor loopback',
-  validation_error: 'fields fail validation',
-  verification_failed: 'the endpoint did not confirm',
-  rate_limited: 'too many requests; wait `Retry-After` seconds',
-  internal_error: 'an unexpected error; no internals are disclosed',
-  service_unavailable: 'a dependency does not answer, or too much is under way; wait `Retry-After` seconds',
+/** Every error code with its status, the APIs that answer it, and when they do (contract README, "Errors"). */
+const ERRORS = {
+  invalid_request: [400, ALL, 'the request is not valid HTTP or cannot be read'],
+  invalid_json: [400, ALL, 'the body is not JSON in UTF-8'],
+  unsupported_media_type: [400, ALL, 'another content type, charset or encoding'],
+  body_too_large: [400, ALL, 'the body exceeds its limit'],
+  unauthorized: [401, ALL, 'no valid key or token, or not signed in'],
+  sign_in_failed: [401, APP, 'the sign-in failed, regardless of the cause'],
+  insufficient_scope: [403, PUBLIC, 'the key lacks the scope'],
+  organization_suspended: [403, ALL, 'the organization of the key, or of a payload, is suspended'],
+  forbidden_for_role: [403, APP, 'the role does not allow it'],
+  confirmation_required: [403, APP, 'the person must confirm with the password first'],
+  cross_site_request: [403, APP, "the request does not come from the application's own page"],
+  not_found: [
+    404,
+    ALL,
+    "unknown path, method, workflow, source or organization; another organization's is answered the same",
+  ],
+  session_closed: [409, PUBLIC_AND_APP, 'the session is closed'],
+  workflow_inactive: [409, PUBLIC_AND_APP, 'the workflow is inactive'],
+  no_active_api_trigger: [409, PUBLIC_AND_APP, 'no active trigger has the source slug `api`'],
+  no_users_with_access: [409, PUBLIC_AND_APP, 'no user has access to the workflow'],
+  idempotency_conflict: [409, ALL, 'the Idempotency-Key, or the delivery id, was used for another request'],
+  name_taken: [409, INTERNAL_AND_APP, 'another webhook source has the name'],
+  id_taken: [409, INTERNAL_AND_APP, 'the id of the webhook source cannot be used'],
+  source_changed: [409, INTERNAL_AND_APP, 'another save of the webhook source won'],
+  lease_lost: [409, INTERNAL, "the lease's epoch is not the current one"],
+  approval_required: [409, INTERNAL, 'the payload needs the approval of a person'],
+  not_waiting: [409, APP, 'the payload was decided, or its approval expired'],
+  changed_meanwhile: [409, APP, 'saved since the edited version was read; `current` has the object as it is now'],
+  email_taken: [409, APP, 'another account or user has the email address'],
+  last_owner: [409, APP, 'the organization would have no owner'],
+  link_not_usable: [409, APP, 'the link was used or revoked, or has expired'],
+  manifest_too_large: [409, APP, 'the manifest to export is larger than 10 MiB; use `wf export`'],
+  not_resendable: [409, INTERNAL_AND_APP, 'not a payload, its outcome is not known yet, or its source is deleted'],
+  workflow_busy: [409, APP, 'a run of the workflow has not ended'],
+  quota_exceeded: [409, APP, 'the organization has as many as it may have; the message names the setting'],
+  misdirected_request: [421, APP, 'the host is neither that of `APP_URL` nor loopback'],
+  validation_error: [422, ALL, 'fields fail validation'],
+  verification_failed: [422, INTERNAL_AND_APP, 'the endpoint did not confirm'],
+  rate_limited: [429, PUBLIC_AND_APP, 'too many requests; wait `Retry-After` seconds'],
+  internal_error: [500, ALL, 'an unexpected error; no internals are disclosed'],
+  service_unavailable: [503, ALL, 'a dependency does not answer, or too much is under way; wait `Retry-After` seconds'],
+} as const satisfies Record<string, readonly [ErrorStatus, readonly Api[], string]>
+type Errors = typeof ERRORS
+export type ErrorCode = keyof Errors
+type CodeOf<Of extends Api> = { [Code in ErrorCode]: Of extends Errors[Code][1][number] ? Code : never }[ErrorCode]
+
+const ALL_CODES = Object.keys(ERRORS) as ErrorCode[]
+function codesOf<Of extends Api>(api: Of): readonly CodeOf<Of>[] {
+  const isOf = (code: ErrorCode): code is CodeOf<Of> => ERRORS[code][1].some((each) => each === api)
+  return ALL_CODES.filter(isOf)
 }
 
-/** The error codes of the public API. */
-export const PUBLIC_ERROR_CODES = [
-  'invalid_request',
-  'invalid_json',
-  'unsupported_media_type',
-  'body_too_large',
-  'unauthorized',
-  'insufficient_scope',
-  'organization_suspended',
-  'not_found',
-  'session_closed',
-  'workflow_inactive',
-  'no_active_api_trigger',
-  'no_users_with_access',
-  'idempotency_conflict',
-  'validation_error',
-  'rate_limited',
-  'internal_error',
-  'service_unavailable',
-] as const satisfies ErrorCode[]
-
-/** The error codes of the internal API. */
-export const INTERNAL_ERROR_CODES = [
-  'invalid_request',
-  'invalid_json',
-  'unsupported_media_type',
-  'body_too_large',
-  'unauthorized',
-  'organization_suspended',
-  'not_found',
-  'idempotency_conflict',
-  'name_taken',
-  'id_taken',
-  'source_changed',
-  'lease_lost',
-  'approval_required',
-  'not_resendable',
-  'validation_error',
-  'verification_failed',
-  'internal_error',
-  'service_unavailable',
-] as const satisfies ErrorCode[]
+/** The status of each error code. */
+export const ERROR_CODES = Object.fromEntries(ALL_CODES.map((code) => [code, ERRORS[code][0]])) as {
+  readonly [Code in ErrorCode]: Errors[Code][0]
+}
+/** When each error code is answered. */
+export const ERROR_MEANINGS = Object.fromEntries(ALL_CODES.map((code) => [code, ERRORS[code][2]])) as Readonly<
+  Record<ErrorCode, string>
+>
+export const PUBLIC_ERROR_CODES = codesOf('public')
+export const INTERNAL_ERROR_CODES = codesOf('internal')
+export const APP_ERROR_CODES = codesOf('app')
 
 /** When each field code is answered: Pydantic v2's codes where it has one (contract README, "Errors"). */
 export const FIELD_MEANINGS = {
@@ -207,3 +156,12 @@ export const ErrorBody = Closed('ErrorBody', 'What went wrong.', {
 /** The body of every error answer, regardless of its status (contract README, "Errors"). */
 export const ErrorResponse = Closed('ErrorResponse', 'The body of every error.', { error: ErrorBody })
 export type ErrorResponse = Static<typeof ErrorResponse>
+
+/** The messages of refused starts, in both APIs (contract README, "Starts and sessions"). */
+export const START_CONFLICTS = {
+  workflow_inactive: 'The workflow is inactive. Activate it, then start it again.',
+  no_active_api_trigger:
+    'The workflow has no active trigger whose source is "api". Add one, or activate the one it has.',
+  no_users_with_access: 'No user has access to the workflow. Give access to at least one.',
+  session_closed: 'The session is closed. Leave session_id out to start in a new one.',
+} as const satisfies Partial<Record<ErrorCode, string>>

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { APPROVAL_DECISIONS, DELIVERY_OUTCOMES } from './internal/resources.ts'
-import { Bool, CLOSED, Closed, DateTime, Int, List, Nullable, Str, StringEnum, Uuid } from './schema/types.ts'
+import { CLOSED, Closed, List, Nullable } from './schema/objects.ts'
+import { Bool, DateTime, Int, Str, StringEnum, Uuid } from './schema/values.ts'
 
 /**
  * The kinds of steps in the journal of a run (contract README, "The journal"). The schemas below define `run_steps.data` of

@@ -5,64 +5,48 @@ export const CONTEXT_MAX_LENGTH = 10_000
 
 /** Workflows or log entries on a page, unless the caller asks for another number. */
 export const LIST_DEFAULT_LIMIT = 25
-
 /** Workflows or log entries on a page at most. */
 export const LIST_MAX_LIMIT = 100
-
 /** Workflows on a page, as JSON in UTF-8. A page with one larger workflow is larger. */
 export const LIST_PAGE_MAX_BYTES = 2 * 1024 * 1024
 
 /** Query parameter `search`. */
 export const SEARCH_MAX_LENGTH = 200
-
 /** Query parameter `cursor`. */
 export const CURSOR_MAX_LENGTH = 512
-
 /** Header `Idempotency-Key`. */
 export const IDEMPOTENCY_KEY_MAX_LENGTH = 255
-
 /** Header `tracestate`; a longer one is dropped. */
 export const TRACESTATE_MAX_LENGTH = 512
-
 /** Entries in the header `tracestate`; one with more is dropped. */
 export const TRACESTATE_MAX_MEMBERS = 32
 
 /** Name of a webhook source. */
 export const WEBHOOK_SOURCE_NAME_MAX_LENGTH = 200
-
 /** Description of a webhook source. */
 export const WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH = 10_000
-
 /** Endpoint URL of a webhook source. */
 export const ENDPOINT_URL_MAX_LENGTH = 2_000
-
 /** Signing secret of a webhook source. */
 export const SIGNING_SECRET_MAX_LENGTH = 1_000
 
 /** Time for the answer to a verification request. */
 export const VERIFICATION_DEADLINE_MS = 10_000
-
 /** Time for the answer to a payload request. */
 export const PAYLOAD_DEADLINE_MS = 30_000
-
 /** Answer text that the agent can read. */
 export const ANSWER_MAX_LENGTH = 300
 
 /** Example request body, as compact JSON in UTF-8. */
 export const EXAMPLE_MAX_BYTES = 64 * 1024
-
 /** Named fields in an example request body, those of nested objects and of every list item included. */
 export const EXAMPLE_MAX_FIELDS = 500
-
 /** Items of one list in an example request body. */
 export const EXAMPLE_MAX_LIST_LENGTH = 100
-
 /** Payload, as compact JSON in UTF-8. */
 export const PAYLOAD_MAX_BYTES = 256 * 1024
-
 /** Values in an example or a payload: objects, lists, and everything in them. */
 export const PAYLOAD_MAX_VALUES = 20_000
-
 /** Levels of objects and lists in an example or a payload; the body itself is level 1. */
 export const PAYLOAD_MAX_DEPTH = 32
 
@@ -71,40 +55,30 @@ export const MISMATCHES_MAX_COUNT = 20
 
 /** Names in a manifest that have no limit of their own. */
 export const NAME_MAX_LENGTH = 200
-
 /** Email address of a user. */
 export const EMAIL_MAX_LENGTH = 320
-
 /** Slug of a trigger source or event, type of a subagent source, scope of a workflow. */
 export const SLUG_MAX_LENGTH = 100
-
 /** Name of a workflow or a trigger. */
 export const WORKFLOW_NAME_MAX_LENGTH = 500
-
 /** Description of a workflow or input message of a trigger. */
 export const WORKFLOW_TEXT_MAX_LENGTH = 50_000
-
 /** Name of a file or a folder. */
 export const FILE_NAME_MAX_LENGTH = 255
-
 /** Folders in the path of a file. */
 export const FILE_PATH_MAX_DEPTH = 50
-
 /** Content of a file in a manifest, in UTF-8. */
 export const FILE_CONTENT_MAX_BYTES = 1024 * 1024
 
 /** A `rules.yaml`, in UTF-8. */
 export const RULES_MAX_BYTES = 32 * 1024
-
 /** Deliveries in a `rules.yaml`. */
 export const RULES_MAX_DELIVERIES = 50
-
 /** One expression in a `rules.yaml`. */
 export const RULE_EXPRESSION_MAX_LENGTH = 2_000
 
 /** A manifest that the application exports; `wf export` has no limit. */
 export const MANIFEST_EXPORT_MAX_BYTES = 10 * 1024 * 1024
-
 /** Field errors in one error answer. */
 export const ERROR_DETAILS_MAX = 100
 
@@ -114,19 +88,15 @@ export const PASSWORD_MAX_LENGTH = 256
 
 /** Body of a request to the application, in bytes, unless its operation allows more. */
 export const APP_BODY_MAX_BYTES = 256 * 1024
-
 /** Fields and list items in it. */
 export const APP_BODY_MAX_MEMBERS = 1_000
-
 /** The same before the sign-in: anybody may send such a body. */
 export const STRANGER_BODY_MAX_BYTES = 16 * 1024
 export const STRANGER_BODY_MAX_MEMBERS = 100
-
 /** Levels of objects and lists in any body that the application takes; an example in it has a lower limit of its own. */
 export const APP_BODY_MAX_DEPTH = 64
 
 /** Days after which a payload without a decision counts as declined. */
 export const APPROVAL_DAYS = 7
-
 /** Reason for declining a payload. */
 export const APPROVAL_REASON_MAX_LENGTH = 1_000

@@ -16,19 +16,8 @@ import { SCOPES } from './public/operations.ts'
 import { AUTO_RUN_FREQUENCIES } from './public/resources.ts'
 import { compile } from './schema/ajv.ts'
 import { toFieldErrors } from './schema/field-errors.ts'
-import {
-  Bool,
-  Closed,
-  DateTime,
-  JsonObject,
-  List,
-  Name,
-  Nullable,
-  Str,
-  StringEnum,
-  Text,
-  Uuid,
-} from './schema/types.ts'
+import { Closed, JsonObject, List, Nullable } from './schema/objects.ts'
+import { Bool, DateTime, Name, Str, StringEnum, Text, Uuid } from './schema/values.ts'
 
 const Flag = (description: string, options: { default?: boolean } = {}) => Type.Optional(Bool(description, options))
 const Id = (description: string) => Type.Optional(Uuid(description))
@@ -43,15 +32,13 @@ export const ManifestOrganization = Closed('ManifestOrganization', 'The organiza
   suspended: Flag('Whether every request of its keys is refused.', { default: false }),
 })
 
-/** A user of the organization, identified by the email address. */
-export const ManifestUser = Closed('ManifestUser', 'A user.', {
+export const ManifestUser = Closed('ManifestUser', 'A user of the organization, identified by the email address.', {
   email: Text(EMAIL_MAX_LENGTH, 'Email address, unique in the organization.', 1),
   first_name: Type.Optional(Name(NAME_MAX_LENGTH, 'First name.', 0, { default: '' })),
   last_name: Type.Optional(Name(NAME_MAX_LENGTH, 'Last name.', 0, { default: '' })),
 })
 
-/** An API key, identified by its name. */
-export const ManifestApiKey = Closed('ManifestApiKey', 'An API key.', {
+export const ManifestApiKey = Closed('ManifestApiKey', 'An API key, identified by its name.', {
   name: Name(NAME_MAX_LENGTH, 'Name, unique in the organization.'),
   key: Type.Optional(Str('The key itself. When absent, one is created and printed once.', { format: 'storable' })),
   scopes: Type.Optional(
@@ -64,32 +51,31 @@ export const ManifestApiKey = Closed('ManifestApiKey', 'An API key.', {
   revoked: Flag('Whether the key is refused. When absent, a revoked key stays revoked.'),
 })
 
-/** A webhook source, saved through the dispatcher. */
-export const ManifestWebhookSource = Closed('ManifestWebhookSource', 'A webhook source.', {
-  id: Id('Derived from the name when absent.'),
-  ...WebhookSourceIn.properties,
-  verify: Flag('False records the source without the verification request.', { default: true }),
-})
+export const ManifestWebhookSource = Closed(
+  'ManifestWebhookSource',
+  'A webhook source, saved through the dispatcher.',
+  {
+    id: Id('Derived from the name when absent.'),
+    ...WebhookSourceIn.properties,
+    verify: Flag('False records the source without the verification request.', { default: true }),
+  },
+)
 
-/** The schedule of a workflow. */
 export const ManifestAutoRun = Closed('ManifestAutoRun', 'The schedule; absent or null means never configured.', {
   enabled: Nullable(Bool('Whether the workflow reruns on a schedule.')),
   frequency: Type.Optional(Nullable(StringEnum(AUTO_RUN_FREQUENCIES, 'How often; required when enabled.'))),
 })
 
-/** The origin of a trigger's events. */
 export const ManifestTriggerSource = Closed('ManifestTriggerSource', "The origin of a trigger's events.", {
   slug: Text(SLUG_MAX_LENGTH, 'Machine-readable name, such as `api`.', 1),
   name: Name(NAME_MAX_LENGTH, 'Human-readable name.'),
 })
 
-/** An event that fires a trigger. */
 export const ManifestTriggerEvent = Closed('ManifestTriggerEvent', 'An event that fires a trigger.', {
   slug: Text(SLUG_MAX_LENGTH, 'Machine-readable event name.', 1),
   name: Name(NAME_MAX_LENGTH, 'Human-readable event name.'),
 })
 
-/** A source that subagents of a triggered session may use. */
 export const ManifestSubagentSource = Closed('ManifestSubagentSource', 'A source that subagents may use.', {
   id: Type.Optional(
     Nullable(
@@ -102,7 +88,6 @@ export const ManifestSubagentSource = Closed('ManifestSubagentSource', 'A source
   type: Text(SLUG_MAX_LENGTH, '`api`, `street`, `platform_internal`, …', 1),
 })
 
-/** A trigger of a workflow. */
 export const ManifestTrigger = Closed('ManifestTrigger', 'A trigger of a workflow.', {
   id: Id('Derived from the workflow and the name when absent.'),
   name: Type.Optional(Name(WORKFLOW_NAME_MAX_LENGTH, 'Trigger name.', 0, { default: '' })),
@@ -117,7 +102,6 @@ export const ManifestTrigger = Closed('ManifestTrigger', 'A trigger of a workflo
   created_at: Time('Creation time. Default: when it is first applied.'),
 })
 
-/** A file of a workflow. */
 export const ManifestFile = Closed('ManifestFile', 'A file of a workflow.', {
   id: Id('Derived from the workflow, the path and the name when absent.'),
   name: Name(
@@ -134,8 +118,7 @@ export const ManifestFile = Closed('ManifestFile', 'A file of a workflow.', {
   content: Type.Optional(Str('Text of at most 1 MiB in UTF-8.', { format: 'storable', default: '' })),
 })
 
-/** A workflow with everything that belongs to it. */
-export const ManifestWorkflow = Closed('ManifestWorkflow', 'A workflow.', {
+export const ManifestWorkflow = Closed('ManifestWorkflow', 'A workflow with everything that belongs to it.', {
   id: Id('Derived from the name when absent.'),
   name: Name(WORKFLOW_NAME_MAX_LENGTH, 'Workflow name.'),
   description: Type.Optional(Text(WORKFLOW_TEXT_MAX_LENGTH, 'What the workflow does.', 0, { default: '' })),
@@ -153,8 +136,7 @@ export const ManifestWorkflow = Closed('ManifestWorkflow', 'A workflow.', {
   updated_at: Time('Time of the last change. Default: when something about it last changed.'),
 })
 
-/** A session that starts can name. */
-export const ManifestSession = Closed('ManifestSession', 'A session.', {
+export const ManifestSession = Closed('ManifestSession', 'A session that starts can name.', {
   id: Id('Derived from its position in the list when absent.'),
   open: Flag('Whether it accepts starts. Default true for a new session; when absent, an existing one stays as it is.'),
 })

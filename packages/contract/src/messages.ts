@@ -1,5 +1,6 @@
 import { type Static } from 'typebox'
-import { Closed, Uuid } from './schema/types.ts'
+import { Closed } from './schema/objects.ts'
+import { Uuid } from './schema/values.ts'
 
 /** The durable queue of sessions with work (contract README, "Queue messages"). */
 export const SESSIONS_QUEUE = 'workflow.sessions'

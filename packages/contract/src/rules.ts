@@ -4,7 +4,8 @@ import { RULE_EXPRESSION_MAX_LENGTH, RULES_MAX_DELIVERIES, WEBHOOK_SOURCE_NAME_M
 import { type ManifestFieldError, toManifestFieldError } from './manifest.ts'
 import { compile } from './schema/ajv.ts'
 import { toFieldErrors } from './schema/field-errors.ts'
-import { Closed, JsonObject, List, Str } from './schema/types.ts'
+import { Closed, JsonObject, List } from './schema/objects.ts'
+import { Str } from './schema/values.ts'
 
 /** The name of the workflow file that the built-in agent follows instead of the description (contract README, "Rules"). */
 export const RULES_FILE_NAME = 'rules.yaml'

@@ -1,6 +1,7 @@
 import { type TSchema } from 'typebox'
 import { PageInfo } from '../public/resources.ts'
-import { Closed, List, Nullable, Str, Uuid } from '../schema/types.ts'
+import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Str, Uuid } from '../schema/values.ts'
 
 /** The roles of a user of an organization, the most powerful first (contract README, "Application"). */
 export const ROLES = ['owner', 'admin', 'member'] as const

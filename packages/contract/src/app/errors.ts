@@ -1,11 +1,7 @@
 import { type Static, Type } from 'typebox'
-import { ERROR_CODES, ErrorCodeOf, type ErrorCode } from '../errors.ts'
+import { APP_ERROR_CODES, ErrorCodeOf } from '../errors.ts'
 import { InternalErrorBody } from '../internal/resources.ts'
-import { Closed } from '../schema/types.ts'
-
-/** Only the public or the internal API answers them. */
-const OTHER_CODES = new Set(['insufficient_scope', 'lease_lost', 'approval_required'])
-const APP_ERROR_CODES = (Object.keys(ERROR_CODES) as ErrorCode[]).filter((code) => !OTHER_CODES.has(code))
+import { Closed } from '../schema/objects.ts'
 
 /** The error body of the application's API: also that of a failed verification, and the current object after a conflict. */
 export const AppErrorBody = Closed('AppErrorBody', 'What went wrong.', {

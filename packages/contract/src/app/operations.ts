@@ -8,82 +8,16 @@ import {
   STRANGER_BODY_MAX_BYTES,
   STRANGER_BODY_MAX_MEMBERS,
 } from '../limits.ts'
-import { Closed, Parameters, Str, StringEnum, Text, Uuid } from '../schema/types.ts'
+import { Closed, Parameters } from '../schema/objects.ts'
+import { Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { APP_ROUTES } from './routes.ts'
-import { AuditEventPage, ManifestOut, OverviewOut, SearchOut, USAGE_GROUPS, UsageOut } from './overview.ts'
-import {
-  AppOrganizationOut,
-  AppUserOut,
-  AppUserPage,
-  CreateUserIn,
-  CreateUserLinkIn,
-  DeleteOrganizationIn,
-  SaveOrganizationIn,
-  SaveUserIn,
-  UserLinkOut,
-} from './people.ts'
-import {
-  ApiKeyPage,
-  CreateApiKeyIn,
-  CreateSessionIn,
-  DeclineIn,
-  NewApiKeyOut,
-  RulesDraftOut,
-  RunDetailOut,
-  RunListQuery,
-  RunPage,
-  RunPromptsOut,
-  SessionDetailOut,
-  SessionListQuery,
-  SessionPage,
-} from './runs.ts'
-import {
-  AcceptLinkIn,
-  ChangePasswordIn,
-  ConfirmIn,
-  CookieOut,
-  LinkOut,
-  MeOut,
-  OpenLinkIn,
-  SaveMeIn,
-  SetUpIn,
-  SetupStateOut,
-  SignInIn,
-  SignInList,
-  SwitchOrganizationIn,
-} from './sign-in.ts'
-import {
-  AppDeliveryOut,
-  AppDeliveryPage,
-  AppDeliveryQuery,
-  AppWebhookSourceList,
-  AppWebhookSourceOut,
-  DeliveryDetailOut,
-  IDS_QUERY,
-  PERIOD_QUERY,
-  ResendIn,
-  SaveWebhookSourceIn,
-  SaveWebhookSourceSettingsIn,
-} from './webhook-sources.ts'
-import {
-  AppFileOut,
-  AppStartIn,
-  AppStartOut,
-  CreateWorkflowIn,
-  DuplicateWorkflowIn,
-  ReadinessOut,
-  SaveAutoRunIn,
-  SaveFileIn,
-  SaveTriggerIn,
-  SaveWorkflowIn,
-  SaveWorkflowUsersIn,
-  SetActiveIn,
-  VersionQuery,
-  WorkflowDetailOut,
-  WorkflowReadOut,
-  WorkflowRowPage,
-} from './workflows.ts'
+import * as overview from './overview.ts'
+import * as people from './people.ts'
+import * as runs from './runs.ts'
+import * as signIn from './sign-in.ts'
+import * as sources from './webhook-sources.ts'
+import * as workflows from './workflows.ts'
 
 /**
  * Who may call an operation. `link`: the holder of a one-time token, which the body contains. `signed_in`: any person who is
@@ -189,8 +123,8 @@ function created<Schema extends TSchema>(schema: Schema, description: string) {
   return { status: 201, schema, description } as const
 }
 
-const PERSON = ok(MeOut, 'The person.')
-const WORKFLOW = ok(WorkflowDetailOut, 'The workflow.')
+const PERSON = ok(signIn.MeOut, 'The person.')
+const WORKFLOW = ok(workflows.WorkflowDetailOut, 'The workflow.')
 
 const SearchText = Text(SEARCH_MAX_LENGTH, 'What to look for.')
 const OidcText = Type.Optional(Str('From the provider.', { maxLength: 4_000 }))
@@ -198,17 +132,17 @@ const OidcText = Type.Optional(Str('From the provider.', { maxLength: 4_000 }))
 const PageQuery = Parameters('PageQuery', 'Query parameters of a list.', { ...PAGE_QUERY })
 const WorkflowQuery = Parameters('WorkflowQuery', 'Query parameters of the workflows.', {
   ...PAGE_QUERY,
-  ...IDS_QUERY,
+  ...sources.IDS_QUERY,
   search: Type.Optional(SearchText),
 })
 const SearchQuery = Parameters('SearchQuery', 'Query parameters of the search.', { q: SearchText })
 const UsageQuery = Parameters('UsageQuery', 'Query parameters of the usage.', {
-  ...PERIOD_QUERY,
-  by: Type.Optional(StringEnum(USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
+  ...sources.PERIOD_QUERY,
+  by: Type.Optional(StringEnum(overview.USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
 })
 const AuditQuery = Parameters('AuditQuery', 'Query parameters of the audit log.', {
   ...PAGE_QUERY,
-  ...PERIOD_QUERY,
+  ...sources.PERIOD_QUERY,
   actor_id: Type.Optional(Uuid('Only events of this user.')),
   target_id: Type.Optional(Uuid('Only events of this thing.')),
   action: Type.Optional(Text(100, 'Only this action, or all of a kind: `workflow.`.')),
@@ -227,30 +161,34 @@ const OidcCallbackQuery = Parameters('OidcCallbackQuery', 'Query parameters from
 
 /** Every operation of the application's API (contract README, "Application"). */
 export const APP_OPERATIONS = defineOperations({
-  getSetup: { access: 'public', summary: 'Read the state of the sign-in', success: ok(SetupStateOut, 'The state.') },
+  getSetup: {
+    access: 'public',
+    summary: 'Read the state of the sign-in',
+    success: ok(signIn.SetupStateOut, 'The state.'),
+  },
   tryCookie: {
     access: 'public',
     summary: 'Try whether the browser keeps cookies',
     description:
       'Sets a cookie of one minute with the attributes of the cookie of a sign-in; the next call says whether it came back. The page asks before it uses a one-time link.',
-    success: ok(CookieOut, 'Whether this request had the cookie.'),
+    success: ok(signIn.CookieOut, 'Whether this request had the cookie.'),
   },
   setUp: {
     access: 'link',
     summary: 'Create the first owner',
     description:
       'Uses a setup link, creates the account and signs it in. 409 `link_not_usable` if the link was used, revoked or expired.',
-    body: SetUpIn,
+    body: signIn.SetUpIn,
     trimmed: ['organization_name', 'name', 'email'],
-    success: created(MeOut, 'The owner is signed in.'),
+    success: created(signIn.MeOut, 'The owner is signed in.'),
   },
   signIn: {
     access: 'public',
     summary: 'Sign in',
     description: 'One message for every failure: 401 `sign_in_failed`.',
-    body: SignInIn,
+    body: signIn.SignInIn,
     trimmed: ['email'],
-    success: ok(MeOut, 'The person is signed in.'),
+    success: ok(signIn.MeOut, 'The person is signed in.'),
   },
   startOidc: {
     access: 'public',
@@ -270,24 +208,24 @@ export const APP_OPERATIONS = defineOperations({
     access: 'link',
     summary: 'Read what a link is for',
     description: 'Does not use the link.',
-    body: OpenLinkIn,
-    success: ok(LinkOut, 'The link.'),
+    body: signIn.OpenLinkIn,
+    success: ok(signIn.LinkOut, 'The link.'),
   },
   acceptLink: {
     access: 'link',
     summary: 'Accept an invitation, or set a new password or address',
     description:
       'Uses the link and signs the person in. An invitation of an address that has an account, and another address, need the password of the account: 401 `sign_in_failed`.',
-    body: AcceptLinkIn,
+    body: signIn.AcceptLinkIn,
     trimmed: ['name'],
-    success: ok(MeOut, 'The person is signed in.'),
+    success: ok(signIn.MeOut, 'The person is signed in.'),
   },
   getMe: { access: 'signed_in', summary: 'Read who is signed in', success: PERSON },
   saveMe: {
     access: 'signed_in',
     summary: 'Change the name',
     description: 'The email address is changed with a link of the kind `email`.',
-    body: SaveMeIn,
+    body: signIn.SaveMeIn,
     trimmed: ['name', 'email'],
     success: PERSON,
   },
@@ -296,26 +234,26 @@ export const APP_OPERATIONS = defineOperations({
     access: 'signed_in',
     summary: 'Change the password',
     description: 'Ends every other sign-in of the account. Needs a confirmation of the last 10 minutes.',
-    body: ChangePasswordIn,
+    body: signIn.ChangePasswordIn,
     success: PERSON,
   },
   switchOrganization: {
     access: 'signed_in',
     summary: 'Work in another organization',
     description: '401 `unauthorized` if the person was signed out of it after this sign-in.',
-    body: SwitchOrganizationIn,
+    body: signIn.SwitchOrganizationIn,
     success: PERSON,
   },
   confirmPassword: {
     access: 'signed_in',
     summary: 'Confirm with the password',
     description: 'For 10 minutes, sensitive changes are allowed.',
-    body: ConfirmIn,
+    body: signIn.ConfirmIn,
     success: PERSON,
   },
-  listSignIns: { access: 'signed_in', summary: 'List sign-ins', success: ok(SignInList, 'The sign-ins.') },
+  listSignIns: { access: 'signed_in', summary: 'List sign-ins', success: ok(signIn.SignInList, 'The sign-ins.') },
   endSignIn: { access: 'signed_in', summary: 'End a sign-in' },
-  getOverview: { summary: 'Read the overview', success: ok(OverviewOut, 'The overview.') },
+  getOverview: { summary: 'Read the overview', success: ok(overview.OverviewOut, 'The overview.') },
   streamEvents: {
     summary: 'Follow changes',
     description:
@@ -326,204 +264,210 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Search everything',
     description: 'Finds by name, id or request id.',
     query: SearchQuery,
-    success: ok(SearchOut, 'What was found.'),
+    success: ok(overview.SearchOut, 'What was found.'),
   },
-  getOrganization: { summary: 'Read the organization', success: ok(AppOrganizationOut, 'The organization.') },
+  getOrganization: { summary: 'Read the organization', success: ok(people.AppOrganizationOut, 'The organization.') },
   listUsers: {
     summary: 'List users',
     description: 'By email address.',
     query: PageQuery,
-    success: ok(AppUserPage, 'The users.'),
+    success: ok(people.AppUserPage, 'The users.'),
   },
   getUsage: {
     summary: 'Read the usage',
     description: 'At most 92 days; the last 7 days by default.',
     query: UsageQuery,
-    success: ok(UsageOut, 'The usage.'),
+    success: ok(overview.UsageOut, 'The usage.'),
   },
   listWorkflows: {
     summary: 'List workflows',
     description: 'By creation, oldest first. A member sees `company_wide` workflows and those that list them.',
     query: WorkflowQuery,
-    success: ok(WorkflowRowPage, 'The workflows.'),
+    success: ok(workflows.WorkflowRowPage, 'The workflows.'),
   },
   createWorkflow: {
     summary: 'Create a workflow',
     description: 'Repeated with the same id and values, it answers the same. The person is among its users.',
-    body: CreateWorkflowIn,
+    body: workflows.CreateWorkflowIn,
     trimmed: ['name'],
-    success: created(WorkflowDetailOut, 'The workflow.'),
+    success: created(workflows.WorkflowDetailOut, 'The workflow.'),
   },
-  getWorkflow: { summary: 'Read a workflow', success: ok(WorkflowReadOut, 'The workflow.') },
-  saveWorkflow: { summary: 'Save a workflow', body: SaveWorkflowIn, trimmed: ['name'], success: WORKFLOW },
+  getWorkflow: { summary: 'Read a workflow', success: ok(workflows.WorkflowReadOut, 'The workflow.') },
+  saveWorkflow: { summary: 'Save a workflow', body: workflows.SaveWorkflowIn, trimmed: ['name'], success: WORKFLOW },
   deleteWorkflow: {
     summary: 'Delete a workflow',
     description: 'With its triggers, files and runs. 409 `workflow_busy` while a run has not ended.',
   },
   duplicateWorkflow: {
     summary: 'Duplicate a workflow',
-    body: DuplicateWorkflowIn,
+    body: workflows.DuplicateWorkflowIn,
     trimmed: ['name'],
-    success: created(WorkflowDetailOut, 'The copy.'),
+    success: created(workflows.WorkflowDetailOut, 'The copy.'),
   },
   exportWorkflow: {
     summary: 'Export a workflow as a manifest',
     description: 'With the users that it lists. 409 `manifest_too_large` beyond 10 MiB: use `wf export`.',
-    success: ok(ManifestOut, 'The manifest.'),
+    success: ok(overview.ManifestOut, 'The manifest.'),
   },
-  setWorkflowActive: { summary: 'Switch a workflow on or off', body: SetActiveIn, success: WORKFLOW },
-  saveAutoRun: { summary: 'Save the schedule', body: SaveAutoRunIn, success: WORKFLOW },
+  setWorkflowActive: { summary: 'Switch a workflow on or off', body: workflows.SetActiveIn, success: WORKFLOW },
+  saveAutoRun: { summary: 'Save the schedule', body: workflows.SaveAutoRunIn, success: WORKFLOW },
   saveWorkflowUsers: {
     summary: 'Save the people with access',
-    body: SaveWorkflowUsersIn,
+    body: workflows.SaveWorkflowUsersIn,
     bodyLimits: { maxMembers: 6_000 },
     success: WORKFLOW,
   },
   saveTrigger: {
     summary: 'Save a trigger',
-    body: SaveTriggerIn,
+    body: workflows.SaveTriggerIn,
     trimmed: ['name'],
     // 100 events and 100 sources with long names, an input message of 200 KB, and filters of any shape.
     bodyLimits: { maxBytes: 512 * 1024, maxMembers: 2_000 },
     success: WORKFLOW,
   },
-  deleteTrigger: { summary: 'Delete a trigger', query: VersionQuery, success: WORKFLOW },
-  getFile: { summary: 'Read a file', success: ok(AppFileOut, 'The file.') },
+  deleteTrigger: { summary: 'Delete a trigger', query: workflows.VersionQuery, success: WORKFLOW },
+  getFile: { summary: 'Read a file', success: ok(workflows.AppFileOut, 'The file.') },
   saveFile: {
     summary: 'Save a file',
-    body: SaveFileIn,
+    body: workflows.SaveFileIn,
     trimmed: ['name'],
     // 1 MiB in which every character takes two bytes as JSON.
     bodyLimits: { maxBytes: 2.5 * 1024 * 1024 },
     success: WORKFLOW,
   },
-  deleteFile: { summary: 'Delete a file', query: VersionQuery, success: WORKFLOW },
+  deleteFile: { summary: 'Delete a file', query: workflows.VersionQuery, success: WORKFLOW },
   getReadiness: {
     summary: 'Read whether a workflow can start',
-    success: ok(ReadinessOut, 'The rules and the named sources.'),
+    success: ok(workflows.ReadinessOut, 'The rules and the named sources.'),
   },
   startWorkflow: {
     summary: 'Start a workflow',
     description: 'By the rules of the public API. Repeated with the same id, it starts nothing and answers the same.',
-    body: AppStartIn,
+    body: workflows.AppStartIn,
     trimmed: ['context'],
-    success: { status: 202, schema: AppStartOut, description: 'Accepted.' },
+    success: { status: 202, schema: workflows.AppStartOut, description: 'Accepted.' },
   },
-  listWebhookSources: { summary: 'List webhook sources', success: ok(AppWebhookSourceList, 'The webhook sources.') },
-  getWebhookSource: { summary: 'Read a webhook source', success: ok(AppWebhookSourceOut, 'The webhook source.') },
+  listWebhookSources: {
+    summary: 'List webhook sources',
+    success: ok(sources.AppWebhookSourceList, 'The webhook sources.'),
+  },
+  getWebhookSource: {
+    summary: 'Read a webhook source',
+    success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
+  },
   saveWebhookSource: {
     access: 'admin',
     summary: 'Verify and save a webhook source',
     description:
       'One verification request, at most 10 seconds; nothing is saved unless the endpoint confirms (422 `verification_failed`).',
-    body: SaveWebhookSourceIn,
+    body: sources.SaveWebhookSourceIn,
     trimmed: ['name'],
     bodyLimits: { maxMembers: PAYLOAD_MAX_VALUES + APP_BODY_MAX_MEMBERS },
-    success: ok(AppWebhookSourceOut, 'The webhook source.'),
+    success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
   },
   saveWebhookSourceSettings: {
     access: 'admin',
     summary: "Save a webhook source's settings",
     description:
       'The settings that the endpoint does not confirm. No verification request, so also while the endpoint is down.',
-    body: SaveWebhookSourceSettingsIn,
-    success: ok(AppWebhookSourceOut, 'The webhook source.'),
+    body: sources.SaveWebhookSourceSettingsIn,
+    success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
   },
   deleteWebhookSource: { access: 'admin', summary: 'Delete a webhook source', description: 'Its log stays readable.' },
   testWebhookSource: {
     access: 'admin',
     summary: 'Test a webhook source',
     description: 'Sends the verification request once.',
-    success: ok(AppDeliveryOut, 'The outcome.'),
+    success: ok(sources.AppDeliveryOut, 'The outcome.'),
   },
   listDeliveries: {
     summary: 'Read the log of a webhook source',
-    query: AppDeliveryQuery,
-    success: ok(AppDeliveryPage, 'One page, newest first.'),
+    query: sources.AppDeliveryQuery,
+    success: ok(sources.AppDeliveryPage, 'One page, newest first.'),
   },
-  getDelivery: { summary: 'Read a delivery', success: ok(DeliveryDetailOut, 'The delivery.') },
+  getDelivery: { summary: 'Read a delivery', success: ok(sources.DeliveryDetailOut, 'The delivery.') },
   resendDelivery: {
     summary: 'Send a delivery again',
     description:
       'As a new delivery with the id of the path, signed with the current secret. Answers when its outcome is known. Repeated, it sends nothing and answers the same.',
-    body: ResendIn,
-    success: ok(DeliveryDetailOut, 'The new delivery.'),
+    body: sources.ResendIn,
+    success: ok(sources.DeliveryDetailOut, 'The new delivery.'),
   },
   approveDelivery: {
     access: 'admin',
     summary: 'Approve a payload',
     description: 'The run continues and sends exactly this payload. 409 `not_waiting` if it was decided or expired.',
-    success: ok(RunDetailOut, 'The run.'),
+    success: ok(runs.RunDetailOut, 'The run.'),
   },
   declineDelivery: {
     access: 'admin',
     summary: 'Decline a payload',
     description: 'It is never sent, and the run continues without it. 409 `not_waiting` if it was decided or expired.',
-    body: DeclineIn,
+    body: runs.DeclineIn,
     trimmed: ['reason'],
-    success: ok(RunDetailOut, 'The run.'),
+    success: ok(runs.RunDetailOut, 'The run.'),
   },
-  listRuns: { summary: 'List runs', query: RunListQuery, success: ok(RunPage, 'One page, newest first.') },
-  getRun: { summary: 'Read a run', success: ok(RunDetailOut, 'The run.') },
+  listRuns: { summary: 'List runs', query: runs.RunListQuery, success: ok(runs.RunPage, 'One page, newest first.') },
+  getRun: { summary: 'Read a run', success: ok(runs.RunDetailOut, 'The run.') },
   getRunPrompts: {
     access: 'admin',
     summary: 'Read what a model was asked',
     description: 'The system text, tools and messages of each request of the run. Empty for a run without a model.',
-    success: ok(RunPromptsOut, 'The prompts.'),
+    success: ok(runs.RunPromptsOut, 'The prompts.'),
   },
   getRulesDraft: {
     summary: 'Draft the rules that a run needs',
     description:
       'For a run that failed with `needs_a_model`, `payload_incomplete`, `rules_needed` or `no_destination`; 404 for any other. Saves nothing.',
-    success: ok(RulesDraftOut, 'The draft.'),
+    success: ok(runs.RulesDraftOut, 'The draft.'),
   },
   listSessions: {
     summary: 'List sessions',
-    query: SessionListQuery,
-    success: ok(SessionPage, 'One page, newest first.'),
+    query: runs.SessionListQuery,
+    success: ok(runs.SessionPage, 'One page, newest first.'),
   },
   createSession: {
     summary: 'Open a session',
-    body: CreateSessionIn,
-    success: created(SessionDetailOut, 'The session.'),
+    body: runs.CreateSessionIn,
+    success: created(runs.SessionDetailOut, 'The session.'),
   },
-  getSession: { summary: 'Read a session', success: ok(SessionDetailOut, 'The session.') },
+  getSession: { summary: 'Read a session', success: ok(runs.SessionDetailOut, 'The session.') },
   closeSession: {
     summary: 'Close a session',
     description: 'Accepted starts still run.',
-    success: ok(SessionDetailOut, 'The session.'),
+    success: ok(runs.SessionDetailOut, 'The session.'),
   },
   listApiKeys: {
     access: 'admin',
     summary: 'List API keys',
     description: 'Newest first, revoked ones included.',
     query: PageQuery,
-    success: ok(ApiKeyPage, 'The keys.'),
+    success: ok(runs.ApiKeyPage, 'The keys.'),
   },
   createApiKey: {
     access: 'admin',
     summary: 'Create an API key',
     description: 'The answer holds the key, once.',
-    body: CreateApiKeyIn,
+    body: runs.CreateApiKeyIn,
     trimmed: ['name'],
-    success: created(NewApiKeyOut, 'The key.'),
+    success: created(runs.NewApiKeyOut, 'The key.'),
   },
   revokeApiKey: { access: 'admin', summary: 'Revoke an API key', description: 'It stops working within 5 seconds.' },
   createUser: {
     access: 'admin',
     summary: 'Add a user',
     description: 'Only an owner makes an owner.',
-    body: CreateUserIn,
+    body: people.CreateUserIn,
     trimmed: ['email', 'first_name', 'last_name'],
-    success: created(AppUserOut, 'The user.'),
+    success: created(people.AppUserOut, 'The user.'),
   },
   saveUser: {
     access: 'admin',
     summary: 'Change a user',
     description: 'To or from owner: only an owner, with a confirmation. 409 `last_owner` if none would be left.',
-    body: SaveUserIn,
+    body: people.SaveUserIn,
     trimmed: ['first_name', 'last_name'],
-    success: ok(AppUserOut, 'The user.'),
+    success: ok(people.AppUserOut, 'The user.'),
   },
   deleteUser: { access: 'admin', summary: 'Remove a user' },
   createUserLink: {
@@ -531,36 +475,36 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Make a link for a user',
     description:
       'An invitation (72 hours), a reset link (1 hour), or a link with which the person gets another email address (72 hours). The last two need a confirmation of the last 10 minutes.',
-    body: CreateUserLinkIn,
+    body: people.CreateUserLinkIn,
     trimmed: ['email'],
-    success: created(UserLinkOut, 'The link.'),
+    success: created(people.UserLinkOut, 'The link.'),
   },
   signUserOut: { access: 'admin', summary: 'Sign a user out everywhere' },
   listAuditEvents: {
     access: 'admin',
     summary: 'Read the audit log',
     query: AuditQuery,
-    success: ok(AuditEventPage, 'One page, newest first.'),
+    success: ok(overview.AuditEventPage, 'One page, newest first.'),
   },
   exportManifest: {
     access: 'admin',
     summary: 'Export the organization as a manifest',
     description:
       'Users, webhook sources and workflows, without keys and secrets. 409 `manifest_too_large` beyond 10 MiB: use `wf export`.',
-    success: ok(ManifestOut, 'The manifest.'),
+    success: ok(overview.ManifestOut, 'The manifest.'),
   },
   saveOrganization: {
     access: 'admin',
     summary: 'Rename the organization',
-    body: SaveOrganizationIn,
+    body: people.SaveOrganizationIn,
     trimmed: ['name'],
-    success: ok(AppOrganizationOut, 'The organization.'),
+    success: ok(people.AppOrganizationOut, 'The organization.'),
   },
   deleteOrganization: {
     access: 'owner',
     summary: 'Delete the organization',
     description: 'With everything in it. Needs a confirmation of the last 10 minutes.',
-    body: DeleteOrganizationIn,
+    body: people.DeleteOrganizationIn,
   },
 } as const satisfies Record<RouteId, OperationRow>)
 

@@ -1,5 +1,6 @@
 import { type Static, Type } from 'typebox'
-import { Bool, Closed, DateTime, Int, List, Nullable, Str, StringEnum, Uuid } from '../schema/types.ts'
+import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Bool, DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { PageOf } from './common.ts'
 
 const Counts = Type.Unsafe<Record<string, number>>({

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { NAME_MAX_LENGTH } from '../limits.ts'
-import { Bool, Closed, DateTime, Int, Name, Nullable, Str, StringEnum, Text, Uuid } from '../schema/types.ts'
+import { Closed, Nullable } from '../schema/objects.ts'
+import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, PageOf, ROLES, Version } from './common.ts'
 import { Email, EmailAddress } from './sign-in.ts'
 

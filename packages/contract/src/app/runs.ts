@@ -1,21 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { SCOPES } from '../public/operations.ts'
-import {
-  Bool,
-  Closed,
-  DateTime,
-  Int,
-  JsonObject,
-  List,
-  Name,
-  Nullable,
-  Parameters,
-  Str,
-  StringEnum,
-  Text,
-  Uuid,
-} from '../schema/types.ts'
+import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
+import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH } from '../limits.ts'
 import { PageOf, PersonOut, RUN_ORIGINS, RUN_STATUSES } from './common.ts'
 import { APPROVAL_DECISIONS } from '../internal/resources.ts'

@@ -1,6 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { EMAIL_MAX_LENGTH, NAME_MAX_LENGTH, PASSWORD_MAX_LENGTH, PASSWORD_MIN_LENGTH } from '../limits.ts'
-import { Bool, Closed, DateTime, List, Name, Nullable, Str, StringEnum, Text, Uuid } from '../schema/types.ts'
+import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Bool, DateTime, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { ROLES } from './common.ts'
 
 const Password = Text(PASSWORD_MAX_LENGTH, 'A password.', 1)

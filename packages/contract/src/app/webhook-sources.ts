@@ -9,18 +9,8 @@ import {
 } from '../internal/resources.ts'
 import { LIST_MAX_LIMIT } from '../limits.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
-import {
-  Bool,
-  Closed,
-  DateTime,
-  JsonObject,
-  List,
-  Nullable,
-  Parameters,
-  Str,
-  StringEnum,
-  Uuid,
-} from '../schema/types.ts'
+import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
+import { Bool, DateTime, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, PersonOut, Version } from './common.ts'
 
 /** A request to an endpoint, in a few words. */

@@ -10,21 +10,8 @@ import {
   WORKFLOW_TEXT_MAX_LENGTH,
 } from '../limits.ts'
 import { AUTO_RUN_FREQUENCIES, TriggerOut } from '../public/resources.ts'
-import {
-  Bool,
-  Closed,
-  DateTime,
-  Int,
-  JsonObject,
-  List,
-  Name,
-  Nullable,
-  Parameters,
-  Str,
-  StringEnum,
-  Text,
-  Uuid,
-} from '../schema/types.ts'
+import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
+import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, RUN_STATUSES, Version, VERSION_DESCRIPTION } from './common.ts'
 
 const RunSummaryOut = Closed('RunSummaryOut', 'A run in a few words.', {

@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
-import { Closed, DateTime, Int, Parameters, Str, StringEnum, Uuid } from '../schema/types.ts'
+import { Closed, Parameters } from '../schema/objects.ts'
+import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import {
   DELIVERY_KINDS,
   DELIVERY_OUTCOMES,

@@ -7,20 +7,8 @@ import {
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
 } from '../limits.ts'
 import { PageInfo } from '../public/resources.ts'
-import {
-  Bool,
-  Closed,
-  DateTime,
-  Int,
-  JsonObject,
-  List,
-  Name,
-  Nullable,
-  Str,
-  StringEnum,
-  Text,
-  Uuid,
-} from '../schema/types.ts'
+import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
+import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 
 /** When a payload of a run waits for an approval (contract README, "Approvals"). */
 export const APPROVAL_MODES = ['none', 'first', 'always'] as const

@@ -8,7 +8,8 @@ import {
   WorkflowStartIn,
   WorkflowStartOut,
 } from './resources.ts'
-import { Closed, Parameters, Str, Text, Uuid } from '../schema/types.ts'
+import { Closed, Parameters } from '../schema/objects.ts'
+import { Str, Text, Uuid } from '../schema/values.ts'
 
 /** The permissions of an API key (contract README, "Authentication"). */
 export const SCOPES = ['read', 'start'] as const

@@ -1,20 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { CONTEXT_MAX_LENGTH, CURSOR_MAX_LENGTH, LIST_DEFAULT_LIMIT, LIST_MAX_LIMIT } from '../limits.ts'
-import {
-  Bool,
-  Closed,
-  DateTime,
-  Int,
-  JsonObject,
-  List,
-  Nullable,
-  Str,
-  StringEnum,
-  Text,
-  Uuid,
-} from '../schema/types.ts'
+import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
+import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 
-/** The organization of an API key (contract README, "Resources"). */
 export const OrganizationOut = Closed('OrganizationOut', 'The organization that the API key belongs to.', {
   id: Uuid('Organization identifier.'),
   name: Str('Organization name.', { examples: ['Acme'] }),
@@ -25,33 +13,28 @@ export type OrganizationOut = Static<typeof OrganizationOut>
 export const AUTO_RUN_FREQUENCIES = ['hourly', 'daily', 'weekly', 'monthly'] as const
 export type AutoRunFrequency = (typeof AUTO_RUN_FREQUENCIES)[number]
 
-/** The schedule of a workflow (contract README, "Resources"). */
 export const AutoRunOut = Closed('AutoRunOut', 'The schedule of a workflow.', {
   enabled: Nullable(Bool('Whether the workflow reruns on a schedule; null if auto-run was never configured.')),
   frequency: Nullable(StringEnum(AUTO_RUN_FREQUENCIES, 'How often it reruns; null when there is no schedule.')),
 })
 export type AutoRunOut = Static<typeof AutoRunOut>
 
-/** A user with access to a workflow (contract README, "Resources"). */
 export const UserOut = Closed('UserOut', 'A user with access to a workflow.', {
   email: Str("The user's email address.", { examples: ['ada@acme.test'] }),
   name: Str('Full name built from first and last name; empty when neither is set.', { examples: ['Ada Lovelace'] }),
 })
 export type UserOut = Static<typeof UserOut>
 
-/** The origin of a trigger's events (contract README, "Resources"). */
 export const TriggerSourceOut = Closed('TriggerSourceOut', "The origin of a trigger's events.", {
   slug: Str('Machine-readable name.', { examples: ['api'] }),
   name: Str('Human-readable name.', { examples: ['API'] }),
 })
 
-/** An event that fires a trigger (contract README, "Resources"). */
 export const TriggerEventOut = Closed('TriggerEventOut', 'An event that fires a trigger.', {
   slug: Str('Machine-readable event name.', { examples: ['started'] }),
   name: Str('Human-readable event name.', { examples: ['Started'] }),
 })
 
-/** A source that subagents of a triggered session may use (contract README, "Resources"). */
 export const SubagentSourceOut = Closed(
   'SubagentSourceOut',
   'A source that subagents of a triggered session may use.',
@@ -66,7 +49,6 @@ export const SubagentSourceOut = Closed(
 )
 export type SubagentSourceOut = Static<typeof SubagentSourceOut>
 
-/** A trigger of a workflow (contract README, "Resources"). */
 export const TriggerOut = Closed('TriggerOut', 'A trigger of a workflow.', {
   id: Uuid('Trigger identifier.'),
   name: Str('Trigger name; may be empty.', { examples: ['Orders from the shop'] }),
@@ -82,7 +64,6 @@ export const TriggerOut = Closed('TriggerOut', 'A trigger of a workflow.', {
 })
 export type TriggerOut = Static<typeof TriggerOut>
 
-/** A file of a workflow, without its content (contract README, "Resources"). */
 export const FileOut = Closed('FileOut', 'A file of a workflow, without its content.', {
   id: Uuid('File identifier.'),
   name: Str('File name.', { examples: ['prices.md'] }),
@@ -92,7 +73,6 @@ export const FileOut = Closed('FileOut', 'A file of a workflow, without its cont
 })
 export type FileOut = Static<typeof FileOut>
 
-/** A workflow with everything that belongs to it (contract README, "Resources"). */
 export const WorkflowOut = Closed('WorkflowOut', 'A workflow.', {
   id: Uuid('Workflow identifier.'),
   name: Str('Workflow name.', { examples: ['Forward orders'] }),

@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox'
 import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
 import type { DescribedWebhook } from '../schema/build-openapi.ts'
-import { Closed, JsonObject, Nullable, Parameters, Str } from '../schema/types.ts'
+import { Closed, JsonObject, Nullable, Parameters } from '../schema/objects.ts'
+import { Str } from '../schema/values.ts'
 import { PAYLOAD_EXAMPLE, VERIFICATION_EXAMPLE } from './examples.ts'
 
 /** The body of a verification request (contract README, "Verification request"). */

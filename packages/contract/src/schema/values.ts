@@ -1,36 +1,7 @@
-import {
-  type Static,
-  type TArrayOptions,
-  type TNumberOptions,
-  type TSchema,
-  type TStringOptions,
-  type TUnsafe,
-  Type,
-} from 'typebox'
+import { type TNumberOptions, type TStringOptions, type TUnsafe, Type } from 'typebox'
 
 /** The pattern of an id on the wire: hyphenated, any case. Answers use lower case. */
 export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-/** Options of an object without further fields, as every object of the contract is. */
-export const CLOSED = { additionalProperties: false } as const
-
-/** Makes the schema of an object without further fields. */
-export function Closed<Properties extends Record<string, TSchema>>(
-  title: string,
-  description: string,
-  properties: Properties,
-) {
-  return Type.Object(properties, { ...CLOSED, title, description })
-}
-
-/** Makes the schema of query parameters or headers: unknown ones are ignored. */
-export function Parameters<Properties extends Record<string, TSchema>>(
-  title: string,
-  description: string,
-  properties: Properties,
-) {
-  return Type.Object(properties, { title, description })
-}
 
 export function Str(description: string, options: TStringOptions = {}) {
   return Type.String({ ...options, description })
@@ -42,10 +13,6 @@ export function Int(description: string, options: TNumberOptions = {}) {
 
 export function Bool(description: string, options: { default?: boolean } = {}) {
   return Type.Boolean({ ...options, description })
-}
-
-export function List<Item extends TSchema>(item: Item, description: string, options: TArrayOptions = {}) {
-  return Type.Array(item, { ...options, description })
 }
 
 /** Makes the schema of a text that PostgreSQL can store: no NUL and no lone surrogate. */
@@ -66,21 +33,6 @@ export function Uuid(description: string, options: TStringOptions = {}) {
 /** Makes the schema of a point in time as ISO 8601 text. */
 export function DateTime(description: string, options: TStringOptions = {}) {
   return Str(description, { format: 'date-time', ...options })
-}
-
-/** Makes the schema of an object with any fields. */
-export function JsonObject(description: string): TUnsafe<Record<string, unknown>> {
-  return Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true, description })
-}
-
-/** Adds null to a schema, as a list of types that OpenAPI 3.1 tools and ajv both read without `anyOf`. */
-export function Nullable<Schema extends TSchema>(schema: Schema): TUnsafe<Static<Schema> | null> {
-  const { type, enum: values, ...rest } = schema as unknown as { type: string; enum?: unknown[] }
-  return Type.Unsafe<Static<Schema> | null>({
-    ...rest,
-    type: [type, 'null'],
-    ...(values ? { enum: [...values, null] } : {}),
-  })
 }
 
 /** Makes the schema of a string out of a closed list. An enumeration that may gain values is a plain string instead. */
