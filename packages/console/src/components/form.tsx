@@ -57,6 +57,34 @@ function sentence(text: string): string {
   return /[.!?…]$/.test(first) ? first : `${first}.`
 }
 
+/** Asks before what was typed is left: by a navigation, by closing the window, or the dialog of the form. */
+function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; isTransient: boolean }) {
+  const { isDirty, isSaving, isTransient } = form
+  const [close, setClose] = useState<() => void>()
+  // Read by the blocker when a navigation begins, which may be in the same event as a save.
+  const isDirtyRef = useRef(isDirty)
+  useLayoutEffect(() => {
+    isDirtyRef.current = isDirty && !isSaving
+  }, [isDirty, isSaving])
+  const shouldWarn = () => !isTransient && isDirtyRef.current
+  const blocker = useBlocker({
+    // A drawer or a tab of the same page that changes only the search does not unmount the form.
+    shouldBlockFn: ({ current, next }) => current.pathname !== next.pathname && shouldWarn(),
+    enableBeforeUnload: shouldWarn,
+    withResolver: true,
+  })
+  return {
+    isDirtyRef,
+    blocker: {
+      isBlocked: blocker.status === 'blocked' || close !== undefined,
+      leave: () => (close ? close() : blocker.proceed?.()),
+      stay: () => (close ? setClose(undefined) : blocker.reset?.()),
+    },
+    /** Closes the dialog of the form; asks first if something was typed. */
+    closing: (closeDialog: () => void) => () => (isDirty && !isTransient ? setClose(() => closeDialog) : closeDialog()),
+  }
+}
+
 /** The state of a form: what was typed, the server's errors at their fields, and conflicts with other people's saves. */
 export function useForm<Values extends object>(options: FormOptions<Values>) {
   const { save, fromCurrent, isTransient = false, savedText = isTransient ? null : 'Saved.' } = options
@@ -68,7 +96,6 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
   const [error, setError] = useState<Error>()
   const [isSaving, setIsSaving] = useState(false)
   const [conflict, setConflict] = useState<Saved<Values>>()
-  const [close, setClose] = useState<() => void>()
   const labels = new Map<string, string>()
 
   const values = { ...base.values, ...typed }
@@ -78,18 +105,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     if (!isDirty) setBase(latest)
   }
 
-  // Read by the blocker when a navigation begins, which may be in the same event as a save.
-  const isDirtyNow = useRef(isDirty)
-  useLayoutEffect(() => {
-    isDirtyNow.current = isDirty && !isSaving
-  }, [isDirty, isSaving])
-  const shouldWarn = () => !isTransient && isDirtyNow.current
-  const blocker = useBlocker({
-    // A drawer or a tab of the same page that changes only the search does not unmount the form.
-    shouldBlockFn: ({ current, next }) => current.pathname !== next.pathname && shouldWarn(),
-    enableBeforeUnload: shouldWarn,
-    withResolver: true,
-  })
+  const { isDirtyRef, ...leaving } = useLeaveWarning({ isDirty, isSaving, isTransient })
 
   function forget() {
     setTyped({})
@@ -104,13 +120,13 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     setErrors({})
     setError(undefined)
     try {
-      isDirtyNow.current = false
+      isDirtyRef.current = false
       const saved = (await save(values, savedVersion)) as { version?: string } | undefined
       setBase({ values, version: saved?.version ?? savedVersion })
       forget()
       if (savedText) toast(savedText)
     } catch (reason) {
-      isDirtyNow.current = true
+      isDirtyRef.current = true
       if (reason instanceof AppError && reason.code === 'changed_meanwhile' && fromCurrent && reason.body.current) {
         setConflict(fromCurrent(reason.body.current as never))
       } else {
@@ -132,13 +148,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     conflict,
     /** The labels of the fields that are shown; errors of others are listed above the buttons. */
     labels,
-    blocker: {
-      isBlocked: blocker.status === 'blocked' || close !== undefined,
-      leave: () => (close ? close() : blocker.proceed?.()),
-      stay: () => (close ? setClose(undefined) : blocker.reset?.()),
-    },
-    /** Closes the dialog of the form; asks first if something was typed. */
-    closing: (closeDialog: () => void) => () => (isDirty && !isTransient ? setClose(() => closeDialog) : closeDialog()),
+    ...leaving,
     /** What a field needs: `<TextField {...form.field('name', 'Name')} />`. */
     field: <Name extends keyof Values & string>(name: Name, label: string) => {
       labels.set(name, label)

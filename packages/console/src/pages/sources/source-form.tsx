@@ -81,6 +81,52 @@ const APPROVALS = {
 }
 const APPROVAL_HINTS = { always: 'The run waits up to 7 days for an admin.' }
 
+/** What is saved of the typed values; throws what every field lacks. */
+function toBody(source: AppWebhookSourceOut | undefined, typed: Values) {
+  const { secret_choice: choice, signing_secret: secret, ...values } = typed
+  const { example, error } = readExample(values.example_request_body)
+  const errors: Record<string, string> = {}
+  if (values.name.trim() === '') errors['name'] = 'Required.'
+  if (!isHttpUrl(values.endpoint_url)) errors['endpoint_url'] = 'Enter a URL with https:// or http://.'
+  if (choice === 'set' && secret === '')
+    errors['signing_secret'] = 'Enter a secret, generate one, or choose not to sign.'
+  if (choice === 'keep' && source && isOtherServer(source.endpoint_url, values.endpoint_url))
+    errors['signing_secret'] = 'Enter the secret again, or choose not to sign.'
+  if (!example) errors['example_request_body'] = error ?? 'Enter a JSON object.'
+  if (!example || Object.keys(errors).length > 0) throw invalidFields(errors)
+  const secrets = { keep: {}, set: { signing_secret: secret }, none: { signing_secret: null } }
+  return { ...values, example_request_body: example, ...secrets[choice] }
+}
+
+/** What a save does, beside its button. */
+function SaveHint({
+  isSaving,
+  isSettingsOnly,
+  onCancel,
+}: {
+  isSaving: boolean
+  isSettingsOnly: boolean
+  onCancel: () => void
+}) {
+  if (isSaving && !isSettingsOnly) {
+    return (
+      <>
+        <Button label="Cancel" onClick={onCancel} />
+        <span className="muted" role="status">
+          Waiting for the endpoint to confirm: at most {VERIFICATION_DEADLINE_MS / 1_000} s
+        </span>
+      </>
+    )
+  }
+  return (
+    <span className="muted">
+      {isSettingsOnly
+        ? 'Approval is saved without a request to the endpoint, so also while it is down.'
+        : 'Name, description, URL, example and secret are saved when the endpoint confirms them, and approval alone without a request.'}
+    </span>
+  )
+}
+
 /** Creates a webhook source, or edits it. Saving verifies the endpoint. */
 export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   const navigate = useNavigate()
@@ -91,27 +137,16 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
     ...editFormOptions(source, (saved) => valuesOf(saved, source ? '' : created.secret)),
     savedText: null,
     async save(typed, version) {
-      const { secret_choice: choice, signing_secret: secret, ...values } = typed
+      const { secret_choice: choice, signing_secret: secret, name } = typed
       const params = { source_id: id }
       // Beside another version, the values that are not typed are older ones, and the save is a conflict.
       if (changesSettingsOnly(source, typed) && source?.version === version) {
-        const settings = { approval: values.approval, version }
+        const settings = { approval: typed.approval, version }
         const saved = await mutate('saveWebhookSourceSettings', { params, body: settings })
         toast('Saved, without a request to the endpoint.')
         return saved
       }
-      const { example, error } = readExample(values.example_request_body)
-      const errors: Record<string, string> = {}
-      if (values.name.trim() === '') errors['name'] = 'Required.'
-      if (!isHttpUrl(values.endpoint_url)) errors['endpoint_url'] = 'Enter a URL with https:// or http://.'
-      if (choice === 'set' && secret === '')
-        errors['signing_secret'] = 'Enter a secret, generate one, or choose not to sign.'
-      if (choice === 'keep' && source && isOtherServer(source.endpoint_url, values.endpoint_url))
-        errors['signing_secret'] = 'Enter the secret again, or choose not to sign.'
-      if (!example) errors['example_request_body'] = error ?? 'Enter a JSON object.'
-      if (!example || Object.keys(errors).length > 0) throw invalidFields(errors)
-      const secrets = { keep: {}, set: { signing_secret: secret }, none: { signing_secret: null } }
-      const body = { ...values, example_request_body: example, ...secrets[choice], version: version || null }
+      const body = { ...toBody(source, typed), version: version || null }
       cancel.current = new AbortController()
       const { signal } = cancel.current
       const saved = await call('saveWebhookSource', { params, body }, signal).catch((reason) => {
@@ -125,7 +160,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
       // The page of a new source says so.
       if (source) toast('Verified and saved.')
       else await navigate(linkTo('webhook_source', id))
-      if (choice === 'set' && (!source || madeHere.has(secret))) showSecret(values.name, secret)
+      if (choice === 'set' && (!source || madeHere.has(secret))) showSecret(name, secret)
       return saved
     },
   })
@@ -138,19 +173,8 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
       action={form.isSaving ? (isSettingsOnly ? 'Saving…' : 'Verifying…') : verb}
       canReset={source !== undefined}
       extra={
-        form.isSaving && !isSettingsOnly ? (
-          <>
-            <Button label="Cancel" onClick={() => cancel.current?.abort()} />
-            <span className="muted" role="status">
-              Waiting for the endpoint to confirm: at most {VERIFICATION_DEADLINE_MS / 1_000} s
-            </span>
-          </>
-        ) : source ? (
-          <span className="muted">
-            {isSettingsOnly
-              ? 'Approval is saved without a request to the endpoint, so also while it is down.'
-              : 'Name, description, URL, example and secret are saved when the endpoint confirms them, and approval alone without a request.'}
-          </span>
+        source || (form.isSaving && !isSettingsOnly) ? (
+          <SaveHint isSaving={form.isSaving} isSettingsOnly={isSettingsOnly} onCancel={() => cancel.current?.abort()} />
         ) : null
       }
     >

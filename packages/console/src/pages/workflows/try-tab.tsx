@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useState } from 'react'
 import { AppError, invalid, newId, refresh, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
-import { SelectField, TextAreaField } from '../../components/fields.tsx'
+import { type Bound, SelectField, TextAreaField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
 import { Loaded } from '../../components/page.tsx'
@@ -102,17 +102,6 @@ function TryForm(props: { action: string; text: string; initialSession: string }
   }, [canStart])
   useShortcuts({ 'mod+enter': form.submit })
   const { context, session_id: session } = form.values
-  const field = form.field('context', 'Text')
-  useLayoutEffect(() => {
-    // The example may arrive while the empty field has the focus: what is typed then replaces it.
-    const { activeElement: area } = document
-    if (area instanceof HTMLTextAreaElement && context !== '' && context === example) area.select()
-  }, [context, example])
-  const clear = () => {
-    field.onValue(context === '' ? example : '')
-    document.querySelector('textarea')?.focus()
-  }
-  const count = lengthOf(context)
   const known = sessions.map((each) => [each.id, `${shortId(each.id)}, ${each.waiting_count} waiting`])
   return (
     <div className="with-side">
@@ -129,26 +118,7 @@ function TryForm(props: { action: string; text: string; initialSession: string }
             </>
           }
         >
-          <TextAreaField
-            rows={5}
-            hint={
-              <>
-                What the agent works on. One “name: value” on each line, for the built-in agent.
-                <span className="keys"> ⌘/Ctrl-Enter starts.</span>
-              </>
-            }
-            aside={
-              <span className="row">
-                <span className={count > CONTEXT_MAX_LENGTH ? 'field-error' : 'muted'}>
-                  {count.toLocaleString('en')} of {CONTEXT_MAX_LENGTH.toLocaleString('en')}
-                </span>
-                <Button label={context === '' ? 'Use an example' : 'Clear'} className="small" onClick={clear} />
-              </span>
-            }
-            // The example is there to be replaced.
-            onFocus={({ target }) => (context === example ? target.select() : undefined)}
-            {...field}
-          />
+          <ContextField field={form.field('context', 'Text')} example={example} />
           {session === '' && (sessions.length === 0 || runs.length === 0) ? null : (
             <SelectField
               hint="Starts of one session run one after another, and a model knows the earlier ones."
@@ -164,6 +134,42 @@ function TryForm(props: { action: string; text: string; initialSession: string }
         <Snippets workflowId={workflow.id} context={context.trim() || example} session={session} />
       </div>
     </div>
+  )
+}
+
+/** The text of the start, which begins as an example that is there to be replaced. */
+function ContextField({ field, example }: { field: Bound<string>; example: string }) {
+  const { value: context, onValue } = field
+  useLayoutEffect(() => {
+    // The example may arrive while the empty field has the focus: what is typed then replaces it.
+    const { activeElement: area } = document
+    if (area instanceof HTMLTextAreaElement && context !== '' && context === example) area.select()
+  }, [context, example])
+  const clear = () => {
+    onValue(context === '' ? example : '')
+    document.querySelector('textarea')?.focus()
+  }
+  const count = lengthOf(context)
+  return (
+    <TextAreaField
+      rows={5}
+      hint={
+        <>
+          What the agent works on. One “name: value” on each line, for the built-in agent.
+          <span className="keys"> ⌘/Ctrl-Enter starts.</span>
+        </>
+      }
+      aside={
+        <span className="row">
+          <span className={count > CONTEXT_MAX_LENGTH ? 'field-error' : 'muted'}>
+            {count.toLocaleString('en')} of {CONTEXT_MAX_LENGTH.toLocaleString('en')}
+          </span>
+          <Button label={context === '' ? 'Use an example' : 'Clear'} className="small" onClick={clear} />
+        </span>
+      }
+      onFocus={({ target }) => (context === example ? target.select() : undefined)}
+      {...field}
+    />
   )
 }
 
