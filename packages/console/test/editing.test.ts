@@ -1,17 +1,15 @@
 import { expect, test } from '@jest/globals'
-import { findAxeIssues, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
+import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
-const service = useConsole()
-const browser = useBrowser()
+const { service, browser, open, openFilled } = useConsole()
 
 const press = async (page: Page, name: string) => await page.getByRole('button', { name, exact: true }).click()
 
 test('an example is checked while it is typed, and says what the agent will see', async () => {
-  const page = await browser.newPage((await service.signIn()).context)
-  await show(page, '/sources/new')
+  const { page } = await open('/sources/new')
   await page.getByText('What the agent will see').click()
   const example = page.getByLabel('Example body')
   await example.fill('{\n  "order_id": "A-1",\n  "total": twelve\n}')
@@ -25,10 +23,7 @@ test('an example is checked while it is typed, and says what the agent will see'
 })
 
 test('a source on another server asks for its secret before it is saved, and a verification can be stopped', async () => {
-  const owner = await service.signIn()
-  const { sourceId } = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
-  await show(page, `/sources/${sourceId}`)
+  const { page } = await openFilled(({ sourceId }) => `/sources/${sourceId}`)
   const url = page.getByLabel('URL', { exact: true })
   const saved = await url.inputValue()
   await url.fill('https://elsewhere.test/orders')
@@ -54,10 +49,7 @@ test('a source on another server asks for its secret before it is saved, and a v
 }, 60_000)
 
 test('a description completes the names of webhook sources, and the panel names those that do not exist', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
-  await show(page, `/workflows/${workflowId}`)
+  const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}`)
   const description = page.getByLabel('Task')
   await description.fill('')
   await description.pressSequentially('Send it to "Stock" and to ord')
@@ -77,8 +69,7 @@ test('a description completes the names of webhook sources, and the panel names 
 }, 60_000)
 
 test('a new source says everything that it lacks at once', async () => {
-  const page = await browser.newPage((await service.signIn()).context)
-  await show(page, '/sources/new')
+  const { page } = await open('/sources/new')
   await page.getByText('More settings').click()
   await page.getByLabel('Example body').fill('{')
   await page.getByRole('textbox', { name: 'Secret' }).fill('')
@@ -126,9 +117,7 @@ test('a refused start says so once until its cause is gone, and a narrow page sh
 }, 60_000)
 
 test('what is typed replaces an example that arrives in a text with the focus', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
+  const { page, workflowId } = await openFilled()
   const arrives = Promise.withResolvers<void>()
   await page.route('**/readiness', async (route) => {
     await arrives.promise
@@ -145,10 +134,7 @@ test('what is typed replaces an example that arrives in a text with the focus', 
 })
 
 test('an ordinary word that begins like a source keeps its Enter and Tab', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
-  await show(page, `/workflows/${workflowId}`)
+  const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}`)
   const description = page.getByLabel('Task')
   const option = page.getByRole('option', { name: 'Order intake' })
   await description.fill('')
@@ -164,10 +150,7 @@ test('an ordinary word that begins like a source keeps its Enter and Tab', async
 }, 60_000)
 
 test('triggers, files and people are edited, and what was typed in a dialog is not lost silently', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
-  await show(page, `/workflows/${workflowId}/triggers`)
+  const { page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}/triggers`)
   await press(page, 'Edit From the shop')
   await page.getByLabel('Input message').fill('An order:')
   await page.keyboard.press('Escape')
@@ -196,10 +179,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
 }, 90_000)
 
 test('the log is filtered by its URL, and read and resent with the keyboard', async () => {
-  const owner = await service.signIn()
-  const { sourceId } = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
-  await show(page, `/sources/${sourceId}/logs?kind=payload`)
+  const { page } = await openFilled(({ sourceId }) => `/sources/${sourceId}/logs?kind=payload`)
   expect(await page.getByRole('row').count()).toBe(3)
   await page.keyboard.press('j')
   await page.keyboard.press('Enter')
@@ -218,10 +198,7 @@ test('the log is filtered by its URL, and read and resent with the keyboard', as
 }, 60_000)
 
 test('a description with a condition leads to a filled-in rule, after which nothing is refused', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
-  await show(page, `/workflows/${workflowId}`)
+  const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}`)
   await page.getByLabel('Task').fill('If the total is over 100, send it to Order intake.')
   const notice = page.locator('form').getByText(/write a rules.yaml, or ask your operator to set a model/)
   await notice.waitFor()
@@ -244,10 +221,7 @@ test('a description with a condition leads to a filled-in rule, after which noth
 }, 60_000)
 
 test('a rejected run leads to what the endpoint answered, and a run that lacks values says which', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
-  await show(page, '/runs?status=failed')
+  const { page, workflowId } = await openFilled('/runs?status=failed')
   await page.getByRole('row').nth(1).getByRole('link').first().click()
   const answerLink = page.getByRole('link', { name: 'See what the endpoint answered' })
   await answerLink.waitFor()

@@ -2,15 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { waitUntil } from '@workflow-service/testkit'
-import { findAxeIssues, type Locator, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
-import { fill } from './support/fill.ts'
+import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
 import { PAGES } from './support/pages.ts'
 import { settle, show } from './support/show.ts'
 import { startProxy } from './support/start-proxy.ts'
 import { useConsole } from './support/use-console.ts'
 
-const service = useConsole()
-const browser = useBrowser()
+const { service, browser, open, openFilled } = useConsole()
 
 /** Pages that show nothing but what the layout has read, or that read nothing before a form is sent. */
 const READ_NOTHING = [
@@ -71,7 +69,7 @@ async function retry(page: Page): Promise<void> {
   for (const button of await retryButtons(page).all()) await button.click({ timeout: 2_000 }).catch(() => undefined)
 }
 
-/** Resolves to what is wrong about a page whose requests fail. */
+/** Resolves to what is wrong about a page whose requests fail, apart from what axe finds. */
 async function findFlaws(page: Page, requestId: string): Promise<string[]> {
   const alerts = await page.getByRole('main').getByRole('alert').all()
   const texts = await Promise.all(alerts.map(async (alert) => (await alert.textContent()) ?? ''))
@@ -80,26 +78,23 @@ async function findFlaws(page: Page, requestId: string): Promise<string[]> {
     ...texts.filter((text) => !text.includes(requestId)).map((text) => `without the request id: ${text}`),
     ...(alerts.length === (await retryButtons(page).count()) ? [] : ['an error without “Try again”']),
     ...headings.filter((heading) => EMPTY.test(heading)).map((heading) => `an error shown as empty: ${heading}`),
-    ...(await findAxeIssues(page)),
   ]
 }
 
 test('every page whose requests fail shows the request id and “Try again”, never an empty list, and recovers', async () => {
   // React reports the error that takes the place of the whole page.
   browser.expectProblem(/50[03]|AppError/)
-  const owner = await service.signIn()
-  const filled = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
+  const { page, ...filled } = await openFilled()
   await page.clock.install()
   const api = await interceptApi(page)
   const workflow = APP_ROUTES.getWorkflow.path.replace('{workflow_id}', filled.workflowId)
 
-  // An error looks the same on every page.
-  const findDarkFlaws = async (): Promise<string[]> => {
+  const findIssues = async (): Promise<string[]> => {
+    const light = await findAxeIssues(page)
     await page.emulateMedia({ colorScheme: 'dark' })
-    const issues = await findAxeIssues(page, { rules: ['color-contrast'] })
+    const dark = await findAxeIssues(page, { rules: ['color-contrast'] })
     await page.emulateMedia({ colorScheme: 'light' })
-    return issues.map((issue) => `in the dark: ${issue}`)
+    return [...light, ...dark.map((issue) => `in the dark: ${issue}`)]
   }
 
   async function visit(path: string, healthy: string[]): Promise<string[]> {
@@ -108,7 +103,9 @@ test('every page whose requests fail shows the request id and “Try again”, n
     await waitFast(retryButtons(page))
     await settle(page)
     const flaws = await findFlaws(page, failing.requestId)
-    if (path === '/') flaws.push(...(await findDarkFlaws()))
+    // An error looks the same on every page, and in every drawer.
+    const hasDrawer = (await page.getByRole('dialog').count()) > 0
+    if (path === '/' || hasDrawer) flaws.push(...(await findIssues()))
     const { requestId } = api.fail(503, healthy)
     await retryButtons(page).last().click()
     await waitFast(page.getByRole('alert').filter({ hasText: requestId }))
@@ -134,8 +131,7 @@ test('every page whose requests fail shows the request id and “Try again”, n
 test('a page whose server dies says so, loses nothing that was typed, and recovers by itself', async () => {
   browser.expectProblem(/ERR_/)
   await using server = await startProxy(service.url)
-  const owner = await service.signIn()
-  const page = await browser.newPage({ ...owner.context, baseURL: server.url })
+  const { owner, page } = await open(undefined, { baseURL: server.url })
   const lost = page.getByRole('status').filter({ hasText: 'The connection to the server is lost.' })
   await show(page, '/organization')
   await server.die()
@@ -162,8 +158,7 @@ test('a page whose server dies says so, loses nothing that was typed, and recove
 
 test('without a connection, a page whose code is not loaded yet keeps the frame, says so, and opens later', async () => {
   browser.expectProblem(/ERR_|AppError|Failed to fetch/)
-  const page = await browser.newPage((await service.signIn()).context)
-  await show(page, '/')
+  const { page } = await open('/')
   await page.context().setOffline(true)
   await page.getByRole('link', { name: 'Usage' }).click()
   await page.getByRole('alert').getByText('The server cannot be reached.').waitFor()
@@ -173,3 +168,30 @@ test('without a connection, a page whose code is not loaded yet keeps the frame,
   await retryButtons(page).click()
   await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor()
 })
+
+test('a page loads after the service has closed a spare connection of the browser', async () => {
+  await using proxy = await startProxy(service.url)
+  const page = await browser.newPage({ baseURL: proxy.url })
+  const heading = page.getByRole('heading', { level: 1 })
+  await page.goto('/sign-in')
+  await heading.waitFor()
+  // The connection of a request that is aborted while it opens stays as a spare one.
+  await waitUntil(
+    async () => {
+      await page.evaluate(async () => {
+        const aborted = Array.from({ length: 5 }, async (_, index) => {
+          const abort = new AbortController()
+          setTimeout(() => abort.abort(), index)
+          await fetch('/app/setup', { signal: abort.signal }).catch(() => {})
+        })
+        await Promise.all(aborted)
+      })
+      return proxy.unused.open > 0
+    },
+    { timeoutMs: 30_000, intervalMs: 200 },
+  )
+  await waitUntil(() => proxy.unused.closed > 0, { timeoutMs: 30_000 })
+  await page.goto('/sign-in')
+  await heading.waitFor()
+  expect(await page.getByText('invalid_request').count()).toBe(0)
+}, 90_000)

@@ -6,13 +6,12 @@ import { describe, expect, test } from '@jest/globals'
 import { createSetupLink } from '@workflow-service/database'
 import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { waitUntil } from '@workflow-service/testkit'
-import { findAxeIssues, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
+import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
-const service = useConsole()
-const browser = useBrowser()
+const { service, browser, open, openFilled } = useConsole()
 
 /** A text that has no place to break. */
 const LONG = 'x'.repeat(200)
@@ -25,13 +24,12 @@ async function findIssues(page: Page): Promise<string[]> {
   const found: string[] = []
   for (const width of [1280, 375]) {
     await page.setViewportSize({ width, height: 800 })
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      found.push(...(await findAxeIssues(page)))
-    }
+    found.push(...(await findAxeIssues(page)))
+    await page.emulateMedia({ colorScheme: 'dark' })
+    found.push(...(await findAxeIssues(page, { rules: ['color-contrast'] })))
+    await page.emulateMedia({ colorScheme: 'light' })
     if ((await page.evaluate('document.documentElement.scrollWidth')) !== width) found.push(`wider than ${width}`)
   }
-  await page.emulateMedia({ colorScheme: 'light' })
   await page.setViewportSize(size)
   return found
 }
@@ -39,8 +37,7 @@ async function findIssues(page: Page): Promise<string[]> {
 describe('The signing secret of a source', () => {
   test('is shown once after the source is made, with code that checks it', async () => {
     const name = `Order-intake-${LONG}`.slice(0, WEBHOOK_SOURCE_NAME_MAX_LENGTH)
-    const page = await browser.newPage((await service.signIn()).context)
-    await show(page, '/sources/new')
+    const { page } = await open('/sources/new')
     await page.getByText('npm run -s wf -- listen 3000/orders').waitFor()
     await page.getByText('More settings').click()
     expect(await findIssues(page)).toEqual([])
@@ -72,8 +69,7 @@ describe('The signing secret of a source', () => {
 
   test.each([401, 403])('is in sight before the source exists when the endpoint answers %d', async (status) => {
     browser.expectProblem(/422/)
-    const page = await browser.newPage((await service.signIn()).context)
-    await show(page, '/sources/new')
+    const { page } = await open('/sources/new')
     await page.getByRole('textbox', { name: 'Name' }).fill('Stock')
     await page.getByLabel('URL', { exact: true }).fill(`${service.endpoint.url}/stock`)
     const secret = page.getByRole('textbox', { name: 'Secret' })
@@ -90,10 +86,7 @@ describe('The signing secret of a source', () => {
   })
 
   test('is shown again when the page has made another one, and not when a person has typed it', async () => {
-    const owner = await service.signIn()
-    const { sourceId } = await fill(service, owner)
-    const page = await browser.newPage(owner.context)
-    await show(page, `/sources/${sourceId}`)
+    const { page } = await openFilled(({ sourceId }) => `/sources/${sourceId}`)
     await page.getByText('More settings: signed, sent at once').click()
     await page.getByLabel('Replace it').check()
     await page.getByRole('textbox', { name: 'Secret' }).fill('one that is known, of 32 bytes at least')
@@ -320,9 +313,7 @@ test('a try says which sources get the payload at once, and which only after an 
 }, 60_000)
 
 test('a run whose payload is incomplete leads to the rule that it needs, and starts again with it', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
+  const { owner, page, workflowId } = await openFilled()
   const failWith = async (context: string) => {
     const params = { run_id: randomUUID() }
     await owner.call('startWorkflow', {
@@ -418,8 +409,7 @@ test('a sign-in that is sent before the page knows whether cookies are kept wait
 }, 60_000)
 
 test('a new key says what its scopes allow', async () => {
-  const page = await browser.newPage((await service.signIn()).context)
-  await show(page, '/keys')
+  const { page } = await open('/keys')
   await press(page, 'New key')
   await page.getByLabel('Read: the organization and its workflows').waitFor()
   await page.getByLabel('Start: start workflows', { exact: true }).waitFor()

@@ -2,13 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { createSetupLink } from '@workflow-service/database'
-import { findAxeIssues, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
+import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
-const service = useConsole()
-const browser = useBrowser()
+const { service, browser, open, openFilled } = useConsole()
 
 const PASSWORD = 'seven calm turtles walk'
 const field = (page: Page, name: string) => page.getByLabel(name, { exact: true })
@@ -144,8 +143,7 @@ test('a password is shown while the person asks for it', async () => {
 })
 
 test('an address without a page has the navigation, and a search that works', async () => {
-  const page = await browser.newPage((await service.signIn()).context)
-  await show(page, '/no-such-page')
+  const { page } = await open('/no-such-page')
   await page.getByRole('main').getByRole('heading', { name: 'There is no page at this address' }).waitFor()
   expect(await findAxeIssues(page)).toEqual([])
   await page.keyboard.press('Control+k')
@@ -158,10 +156,7 @@ test('an address without a page has the navigation, and a search that works', as
 })
 
 test('the end of an id, which pages show, has its whole id on hover, and is not searched in vain', async () => {
-  const owner = await service.signIn()
-  const { runId, sessionId } = await fill(service, owner)
-  const page = await browser.newPage(owner.context)
-  await show(page, '/sessions')
+  const { page, runId, sessionId } = await openFilled('/sessions')
   await page.getByTitle(`Copy ${sessionId}`, { exact: true }).waitFor()
   await show(page, `/runs/${runId}`)
   await page.getByTitle(sessionId, { exact: true }).waitFor()
@@ -174,8 +169,7 @@ test('the end of an id, which pages show, has its whole id on hover, and is not 
 })
 
 test('the keys are listed with ?', async () => {
-  const page = await browser.newPage((await service.signIn()).context)
-  await show(page, '/')
+  const { page } = await open('/')
   await page.keyboard.press('?')
   await page.getByRole('dialog', { name: 'Shortcuts' }).getByText('g r', { exact: true }).waitFor()
   expect(await findAxeIssues(page)).toEqual([])
@@ -238,9 +232,7 @@ test('a person gets another email address with a link and the password, and a se
 
 test('two people who save the same thing see both versions, and nothing is lost', async () => {
   browser.expectProblem(/409/)
-  const owner = await service.signIn()
-  const page = await browser.newPage(owner.context)
-  await show(page, '/organization')
+  const { owner, page } = await open('/organization')
   await field(page, 'Name').fill('Mine')
   const { version } = await owner.call('getOrganization')
   await owner.call('saveOrganization', { body: { name: 'Theirs', version } })
@@ -255,9 +247,7 @@ test('two people who save the same thing see both versions, and nothing is lost'
 })
 
 test('unsaved changes are not left without a warning', async () => {
-  const owner = await service.signIn()
-  const page = await browser.newPage(owner.context)
-  await show(page, '/organization')
+  const { page } = await open('/organization')
   await field(page, 'Name').fill('Unsaved')
   await page.getByRole('link', { name: 'People' }).click()
   await button(page, 'Stay here').click()
@@ -304,12 +294,11 @@ test('new rows are announced and shown when asked for', async () => {
 })
 
 test('the removal of a person, and the end of their sign-ins, say what happens first', async () => {
-  const owner = await service.signIn()
-  const page = await browser.newPage(owner.context)
+  const { owner, page } = await open()
   const { organizationId } = owner
   await service.signIn({ role: 'member', organizationId })
   await show(page, '/people')
-  const open = async (item: string) => {
+  const choose = async (item: string) => {
     await page
       .getByRole('row', { name: /Member/ })
       .getByRole('button')
@@ -317,17 +306,16 @@ test('the removal of a person, and the end of their sign-ins, say what happens f
     await page.getByRole('menuitem', { name: item }).click()
     return page.getByRole('dialog')
   }
-  const removal = await open('Remove')
+  const removal = await choose('Remove')
   await removal.getByText('The person is signed out at once.', { exact: true }).waitFor()
   await removal.getByRole('button', { name: 'Cancel' }).click()
-  await (await open('Sign out everywhere')).getByRole('button', { name: 'Sign out' }).click()
+  await (await choose('Sign out everywhere')).getByRole('button', { name: 'Sign out' }).click()
   await status(page, 'Ada Lovelace is signed out everywhere.')
   expect(await page.getByRole('dialog').count()).toBe(0)
 })
 
 test('menus and messages work with the keyboard and have no axe findings', async () => {
-  const owner = await service.signIn()
-  const page = await browser.newPage(owner.context)
+  const { owner, page } = await open()
   await owner.call('createUser', {
     body: { id: randomUUID(), email: 'grace@acme.test', first_name: 'Grace', last_name: '', role: 'member' },
   })
@@ -349,8 +337,7 @@ test('menus and messages work with the keyboard and have no axe findings', async
 })
 
 test('the keyboard finds pages, opens rows, and single keys can be switched off', async () => {
-  const owner = await service.signIn()
-  const page = await browser.newPage(owner.context)
+  const { owner, page } = await open()
   await owner.call('createApiKey', { body: { id: randomUUID(), name: 'Shop', scopes: ['read'], expires_at: null } })
   await show(page, '/')
   await page.keyboard.press('Control+k')

@@ -1,0 +1,343 @@
+import { randomUUID } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { expect, test } from '@jest/globals'
+import { createSetupLink } from '@workflow-service/database'
+import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
+import { show } from './support/show.ts'
+import { useConsole } from './support/use-console.ts'
+
+const { service, browser, openFilled } = useConsole()
+
+test('a stranger becomes owner, fixes a source, starts a workflow, and finds and resends its delivery', async () => {
+  const page = await browser.newPage({ baseURL: service.url, viewport: { width: 1280, height: 900 } })
+  const button = (name: string | RegExp) => page.getByRole('button', { name })
+  const link = (name: string | RegExp) => page.getByRole('link', { name })
+  const field = (name: string | RegExp) => page.getByRole('textbox', { name })
+  const heading = (name: string | RegExp) => page.getByRole('heading', { name })
+  const hasFocus = (target: Locator) => target.and(page.locator(':focus')).waitFor()
+
+  // The printed link.
+  await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
+  await hasFocus(field('Organization'))
+  await field('Organization').fill('Acme')
+  await field('Your name').fill('Ada Lovelace')
+  await field('Email').fill('ada@acme.test')
+  await page.getByLabel('Password').fill('seven calm turtles walk')
+  await button('Create and sign in').click()
+  await hasFocus(heading('Overview'))
+
+  // A webhook source whose endpoint fails at first: nothing is saved, and the cause is at the field.
+  service.endpoint.answerWith({ status: 500 })
+  await link('New webhook source').click()
+  await field('Name').fill('Order intake')
+  await field('URL').fill(`${service.endpoint.url}/orders`)
+  await page.getByText('More settings: signed, sent at once').click()
+  expect(Buffer.from(await field('Secret').inputValue(), 'base64')).toHaveLength(32)
+  await button('Verify and create').click()
+  await hasFocus(field('URL').and(page.locator('[aria-invalid="true"]')))
+  await page
+    .getByRole('alert')
+    .getByText(/Your endpoint answered 500, an error on its side\. It must answer with a status from 200 to 299/)
+    .waitFor()
+  await page.getByText('See the request and the answer').click()
+  await page.getByText('service.webhook.verification').first().waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  service.endpoint.answerWith({ body: 'Order accepted.' })
+  await button('Verify again and create').click()
+  await button('I stored it').click()
+  await heading('Order intake').waitFor()
+  await link('test request').waitFor()
+  expect(await page.getByText('Last verification').count()).toBe(0)
+
+  // A workflow that names it. It says why it cannot start, and fixes that.
+  await link('Use it in a workflow').click()
+  await heading('New workflow').waitFor()
+  await field('Name').fill('Forward orders')
+  expect(await field('Task').inputValue()).toBe('Send the text to Order intake.')
+  await button('Create workflow').click()
+  await heading('Forward orders').waitFor()
+  const readiness = page.getByRole('region', { name: 'Ready to start?' })
+  await readiness.getByRole('listitem').first().waitFor()
+  expect(await readiness.getByRole('listitem').allTextContents()).toEqual(['Missing: It is switched off'])
+  await page.getByRole('switch', { name: 'Switched off' }).waitFor()
+  await readiness.getByRole('button', { name: 'Switch on and allow starts' }).click()
+  await hasFocus(button(/^Start$/))
+  await page.getByRole('switch', { name: 'Switched on' }).waitFor()
+  expect(await readiness.textContent()).toBe('Ready to start?Yes.')
+
+  // Its run arrives while the page is open.
+  const endpointAnswers = Promise.withResolvers<void>()
+  service.endpoint.answerWith(async () => {
+    await endpointAnswers.promise
+    return { body: 'Order accepted.' }
+  })
+  await page.getByText('This really sends to Order intake.').waitFor()
+  expect(await field('Text').inputValue()).toContain('order_id: A-1001')
+  expect(await page.getByRole('combobox', { name: 'Session' }).count()).toBe(0)
+  await button('Start').click()
+  await heading('Run of Forward orders').waitFor()
+  const timeline = page.getByRole('list', { name: 'Timeline' })
+  await timeline.getByRole('heading', { name: /Sent to Order intake/ }).waitFor()
+  endpointAnswers.resolve()
+  await timeline.getByRole('heading', { name: 'Succeeded' }).waitFor()
+  await timeline.getByText('Order intake: from the text it took order_id, customer, total').waitFor()
+  expect(await timeline.textContent()).toContain("The endpoint's answer:\nOrder accepted.Succeeded")
+
+  // Its delivery, and the same payload again.
+  await link('Open the delivery').click()
+  await heading('Delivery to Order intake').waitFor()
+  const first = page.url()
+  await button('Send again').click()
+  const confirmation = page.getByRole('dialog', { name: 'Send again to Order intake' })
+  await confirmation.getByRole('button', { name: 'Send again' }).click()
+  await confirmation.waitFor({ state: 'detached' })
+  await page.waitForURL((url) => url.href !== first)
+  await heading('Resent delivery to Order intake').waitFor()
+  await page.getByRole('status').filter({ hasText: 'Accepted' }).first().waitFor()
+  const payloads = service.endpoint.requests.slice(-2).map(({ json }) => json)
+  expect(payloads[0]).toEqual({ order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 })
+  expect(payloads[1]).toEqual(payloads[0])
+  await link('Overview').click()
+  await page.getByText('Nothing failed in the last 7 days.').waitFor()
+  expect(await heading('First steps').count()).toBe(0)
+}, 120_000)
+
+test('a person of two organizations sees one at a time, changes the password, exports one and deletes it', async () => {
+  browser.expectProblem(/40[134]/)
+  const page = await browser.newPage({ baseURL: service.url })
+  const button = (name: string) => page.getByRole('button', { name, exact: true })
+  const email = `${randomUUID()}@acme.test`
+  const oldPassword = 'seven calm turtles walk'
+  const newPassword = 'nine loud herons dive'
+
+  /** Adds a workflow as another person of the organization. */
+  const addWorkflow = async (organizationId: string, name: string) => {
+    const { call } = await service.signIn({ organizationId })
+    const id = randomUUID()
+    await call('createWorkflow', { body: { id, name, description: 'Do it.', scope: 'company_wide' } })
+    return id
+  }
+  await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
+  await page.getByLabel('Organization').fill('Northwind')
+  await page.getByLabel('Your name').fill('Ada Lovelace')
+  await page.getByLabel('Email').fill(email)
+  await page.getByLabel('Password').fill(oldPassword)
+  await button('Create and sign in').click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  const { rows } = await service.db.pool.query<{ account_id: string; organization_id: string }>(
+    'SELECT account_id, organization_id FROM users WHERE email = $1',
+    [email],
+  )
+  const { account_id: accountId = '', organization_id: northwind = '' } = rows[0] ?? {}
+  const { organizationId: acme } = await service.signIn()
+  await service.db.pool.query(
+    `INSERT INTO users (id, organization_id, email, first_name, last_name, account_id, role)
+     VALUES ($1, $2, $3, 'Ada', 'Lovelace', $4, 'member')`,
+    [randomUUID(), acme, email, accountId],
+  )
+  const workflowId = await addWorkflow(northwind, 'Pack parcels')
+  await addWorkflow(acme, 'Paint fences')
+
+  // Nothing of one is visible in the other, also by its address.
+  await show(page, '/workflows')
+  await page.getByRole('rowheader', { name: 'Pack parcels' }).waitFor()
+  expect(await page.getByText('Paint fences').count()).toBe(0)
+  await button('Organization: Northwind').click()
+  await page.getByRole('menuitem', { name: 'Acme' }).click()
+  await button('Organization: Acme').waitFor()
+  await page.getByRole('link', { name: 'Workflows', exact: true }).click()
+  await page.getByRole('rowheader', { name: 'Paint fences' }).waitFor()
+  expect(await page.getByText('Pack parcels').count()).toBe(0)
+  await page.goto(`/workflows/${workflowId}`)
+  await page.getByRole('heading', { name: 'Not found', level: 1 }).waitFor()
+  await page.keyboard.press('Control+k')
+  await page.getByRole('combobox').fill('parcels')
+  await page.getByText('Nothing found').waitFor()
+  await page.keyboard.press('Escape')
+  await page.goto('/nowhere')
+  await page.getByRole('heading', { name: 'Page not found', level: 1 }).waitFor()
+  await page.getByRole('main').getByRole('link', { name: 'Overview' }).click()
+  await button('Organization: Acme').click()
+  await page.getByRole('menuitem', { name: 'Northwind' }).click()
+  await button('Organization: Northwind').waitFor()
+
+  // Another password ends the other sign-ins.
+  const elsewhere = await browser.newPage({ baseURL: service.url })
+  const signIn = async (tab: Page, password: string) => {
+    await tab.getByLabel('Email').fill(email)
+    await tab.getByLabel('Password').fill(password)
+    await tab.getByRole('button', { name: 'Sign in', exact: true }).click()
+  }
+  await elsewhere.goto('/sign-in')
+  await signIn(elsewhere, oldPassword)
+  await elsewhere.getByRole('heading', { name: 'Overview' }).waitFor()
+  await show(page, '/account')
+  await page.getByLabel('New password').fill(newPassword)
+  await button('Change password').click()
+  await page.getByText('Password changed. Every other sign-in has ended.').first().waitFor()
+  await elsewhere.goto('/account')
+  await elsewhere.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await signIn(elsewhere, oldPassword)
+  await elsewhere.getByRole('alert').waitFor()
+  await signIn(elsewhere, newPassword)
+  await elsewhere.getByRole('heading', { name: 'Account', exact: true }).waitFor()
+
+  // The manifest holds this organization only. Its deletion asks for the name.
+  await show(page, '/organization')
+  const downloading = page.waitForEvent('download')
+  await button('Export the manifest').click()
+  const file = await downloading
+  const manifest = await readFile(await file.path(), 'utf8')
+  expect(manifest).toContain('Pack parcels')
+  expect(manifest).not.toContain('Paint fences')
+  await button('Delete the organization').click()
+  const dialog = page.getByRole('dialog', { name: 'Delete Northwind?' })
+  await dialog.getByRole('textbox').fill('Northwin')
+  await dialog.getByRole('button', { name: 'Delete everything' }).click()
+  await dialog.getByText('Type “Northwind” exactly as shown.').waitFor()
+  await dialog.getByRole('textbox').fill('Northwind')
+  await dialog.getByRole('button', { name: 'Delete everything' }).click()
+  await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+  await signIn(page, newPassword)
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  expect(await page.getByText('Northwind').count()).toBe(0)
+}, 120_000)
+
+const MAX_TABS = 80
+
+/** Presses Tab until the element has the focus, as a person does who uses no pointer. */
+async function tabTo(target: Locator): Promise<void> {
+  const page = target.page()
+  await target.waitFor()
+  const focused = target.and(page.locator(':focus'))
+  for (let presses = 0; presses < MAX_TABS && (await focused.count()) === 0; presses += 1)
+    await page.keyboard.press('Tab')
+  expect(await focused.count()).toBe(1)
+}
+
+test('the keyboard alone starts a workflow, resends its delivery, and reads the log', async () => {
+  const { page, workflowId } = await openFilled()
+  const { keyboard } = page
+  await show(page, `/workflows/${workflowId}/try`)
+
+  await tabTo(page.getByRole('textbox', { name: 'Text' }))
+  await keyboard.type('order_id: A-1003\ncustomer: Ada\ntotal: 1')
+  await keyboard.press('Control+Enter')
+  await tabTo(page.getByRole('link', { name: 'Open the delivery' }))
+  await keyboard.press('Enter')
+
+  await tabTo(page.getByRole('button', { name: 'Send again' }))
+  const before = page.url()
+  await keyboard.press('Enter')
+  await tabTo(page.getByRole('dialog', { name: /^Send again to/ }).getByRole('button', { name: 'Send again' }))
+  await keyboard.press('Enter')
+  await page.waitForURL((url) => url.href !== before)
+
+  await tabTo(page.getByRole('link', { name: 'Logs of Order intake' }))
+  await keyboard.press('Enter')
+  await page.getByRole('rowheader').first().waitFor()
+  await keyboard.press('j')
+  await keyboard.press('Enter')
+  const drawer = page.getByRole('dialog', { name: 'Delivery to Order intake' })
+  await drawer.waitFor()
+  await keyboard.press('Escape')
+  await drawer.waitFor({ state: 'detached' })
+  expect(await page.getByRole('rowheader').first().getByRole('link').and(page.locator(':focus')).count()).toBe(1)
+}, 120_000)
+
+test('the keyboard alone signs in, fixes a source, makes a workflow, invites a person, makes and revokes a key, and signs out', async () => {
+  const page = await browser.newPage({ baseURL: service.url })
+  const { keyboard } = page
+  const heading = async (name: string) => await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
+  const field = (name: string) => page.getByRole('textbox', { name, exact: true })
+  const button = (name: string) => page.getByRole('button', { name, exact: true })
+  const enter = async (target: Locator, text: string) => {
+    await tabTo(target)
+    await keyboard.type(text)
+  }
+  const press = async (target: Locator, key = 'Enter') => {
+    await tabTo(target)
+    await keyboard.press(key)
+  }
+  const goTo = async (name: string) => {
+    await keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: /^Find/ }).and(page.locator(':focus')).waitFor()
+    await keyboard.type(name)
+    await page.getByRole('option', { name }).first().waitFor()
+    await keyboard.press('Enter')
+    await heading(name)
+  }
+  const signOut = async () => {
+    await press(button('Account: Ada Lovelace'))
+    await page.getByRole('menuitem', { name: 'Account' }).and(page.locator(':focus')).waitFor()
+    await keyboard.press('ArrowUp')
+    await page.getByRole('menuitem', { name: 'Sign out' }).and(page.locator(':focus')).waitFor()
+    await keyboard.press('Enter')
+    await heading('Sign in')
+  }
+
+  await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
+  await enter(field('Organization'), 'Acme')
+  await enter(field('Your name'), 'Ada Lovelace')
+  await enter(field('Email'), 'keys@acme.test')
+  await enter(page.getByLabel('Password'), 'seven calm turtles walk')
+  await keyboard.press('Enter')
+  await heading('Overview')
+  await signOut()
+  await enter(field('Email'), 'keys@acme.test')
+  await enter(page.getByLabel('Password'), 'seven calm turtles walk')
+  await keyboard.press('Enter')
+  await heading('Overview')
+
+  // A failed verification moves the focus to the field that it is about.
+  await goTo('Webhook sources')
+  await press(page.getByRole('link', { name: 'New webhook source' }))
+  await enter(field('Name'), 'Order intake')
+  await enter(field('URL'), `${service.endpoint.url}/orders`)
+  service.endpoint.answerWith({ status: 500 })
+  await keyboard.press('Control+s')
+  const failedUrl = page.locator('[aria-invalid="true"]').and(field('URL'))
+  await failedUrl.and(page.locator(':focus')).waitFor()
+  service.endpoint.answerWith({ body: 'Order accepted.' })
+  await keyboard.press('Control+s')
+  await heading('Order intake')
+  const secret = page.getByRole('dialog', { name: 'Signing secret of Order intake' })
+  await press(secret.getByRole('button', { name: 'I stored it' }))
+  await secret.waitFor({ state: 'detached' })
+
+  await goTo('People')
+  await press(button('Add person'))
+  const person = page.getByRole('dialog', { name: 'Add person' })
+  await enter(person.getByRole('textbox', { name: 'Email' }), 'grace@acme.test')
+  await enter(person.getByRole('textbox', { name: 'First name' }), 'Grace')
+  await keyboard.press('Control+s')
+  await press(page.getByRole('dialog', { name: 'Link for Grace' }).getByRole('button', { name: 'Done' }))
+
+  await goTo('Workflows')
+  await press(page.getByRole('link', { name: 'New workflow' }))
+  await enter(field('Name'), 'Forward orders')
+  await enter(page.getByLabel('Task'), 'An order came in. Send it to Order intake.')
+  await keyboard.press('Control+s')
+  await heading('Forward orders')
+  await press(button('Switch on and allow starts'))
+  await page.getByRole('status').filter({ hasText: 'Yes.' }).waitFor()
+  const tabs = page.getByRole('navigation', { name: 'Parts of the workflow' })
+  await press(tabs.getByRole('link', { name: 'People' }))
+  await enter(page.getByRole('combobox', { name: 'Add a person' }), 'grace')
+  await page.getByRole('option', { name: /Grace/ }).waitFor()
+  await keyboard.press('Enter')
+  await button('Remove Grace').waitFor()
+
+  await goTo('API keys')
+  await press(button('New key'))
+  await enter(page.getByRole('dialog', { name: 'New API key' }).getByRole('textbox', { name: 'Name' }), 'Shop')
+  await keyboard.press('Control+s')
+  await press(button('I stored it'))
+  await press(button('Revoke'))
+  await press(page.getByRole('dialog', { name: 'Revoke Shop?' }).getByRole('button', { name: 'Revoke key' }))
+  await page.getByRole('cell', { name: 'Revoked' }).waitFor()
+
+  await goTo('Order intake')
+  await signOut()
+  expect(new URL(page.url()).pathname).toBe('/sign-in')
+}, 120_000)
