@@ -17,7 +17,8 @@ const UNMET: Record<ReadinessOut['checks'][number]['code'], string> = {
 /** The warnings with which the built-in agent fails each run. */
 const REFUSED: readonly string[] = ['rules_needed', 'rules_invalid']
 
-const NEW_TRIGGER = {
+/** A trigger that people, programs and the schedule fire. */
+export const NEW_TRIGGER = {
   name: '',
   trigger_source: { slug: 'api', name: 'API' },
   events: [],
@@ -165,7 +166,7 @@ export function useFix(workflow: WorkflowDetailOut): Action | undefined {
   const me = useMe()
   const params = { workflow_id: workflow.id }
   const { data } = useRead('getReadiness', { params })
-  const paused = workflow.triggers.find(({ trigger_source: source }) => source.slug === 'api')
+  const paused = workflow.triggers.find(({ trigger_source: kind }) => kind.slug === 'api')
   const { id: triggerId, ...trigger } = paused ?? { id: newId(), ...NEW_TRIGGER }
   const userIds = [...workflow.users.map(({ id }) => id), me.user_id]
   const fixes: Record<keyof typeof UNMET, [label: string, fix: () => Promise<unknown>]> = {

@@ -9,17 +9,16 @@ import { Menu } from '../../components/menu.tsx'
 import { EmptyState, Section } from '../../components/page.tsx'
 import { StatusBadge } from '../../components/status-and-time.tsx'
 import { KeyValueList } from '../../components/values.tsx'
+import { NEW_TRIGGER } from './readiness-panel.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
 
 type Trigger = WorkflowDetailOut['triggers'][number]
 
-const API = { slug: 'api', name: 'API' }
 const FIRED_BY_API = 'People, programs and the schedule'
 
-const isApi = ({ trigger_source: source }: Trigger) => source.slug === API.slug
-const sourceText = ({ slug, name }: Trigger['trigger_source']) => (name === slug ? slug : `${name} (${slug})`)
-const titleOf = (trigger: Trigger) =>
-  trigger.name || (isApi(trigger) ? FIRED_BY_API : sourceText(trigger.trigger_source))
+const isApi = ({ trigger_source: kind }: Trigger) => kind.slug === NEW_TRIGGER.trigger_source.slug
+const kindText = ({ slug, name }: Trigger['trigger_source']) => (name === slug ? slug : `${name} (${slug})`)
+const titleOf = (trigger: Trigger) => trigger.name || (isApi(trigger) ? FIRED_BY_API : kindText(trigger.trigger_source))
 
 export function WorkflowTriggersPage() {
   const { id, triggers } = useWorkflow()
@@ -89,7 +88,7 @@ function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Tri
 /** What a manifest or the API gave, and nothing here reads. */
 function KeptForOthers({ trigger }: { trigger: Trigger }) {
   const kept = {
-    'Started by': isApi(trigger) ? null : sourceText(trigger.trigger_source),
+    'Started by': isApi(trigger) ? null : kindText(trigger.trigger_source),
     Events: namesOf(trigger.events),
     Filters: trigger.filters ? <code>{JSON.stringify(trigger.filters)}</code> : null,
     'Subagent sources': namesOf(trigger.subagent_sources),
@@ -110,8 +109,6 @@ const valuesOf = (trigger: Trigger | undefined) => ({
   input_message: trigger?.input_message ?? '',
   is_active: trigger?.is_active ?? true,
 })
-
-const NEW_TRIGGER = { trigger_source: API, events: [], filters: null, subagent_sources: [] }
 
 /** Edits a trigger, or a new one. What is kept for other systems stays as it is stored. */
 function openTrigger(workflowId: string, trigger?: Trigger) {
