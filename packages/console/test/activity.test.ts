@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
 import { recordRunPrompt } from '@workflow-service/database'
@@ -16,17 +15,8 @@ test('the overview leads through the first steps, then counts the day and opens 
   await steps.first().waitFor()
   expect(await steps.count()).toBe(3)
   const demo = await readFile(new URL('../../../infra/local-stack/demo.yaml', import.meta.url), 'utf8')
-  await owner.call('saveWebhookSource', {
-    params: { source_id: /webhook_sources:\n {2}- id: (\S+)/.exec(demo)?.[1] ?? '' },
-    body: {
-      name: 'Intake of the demo',
-      description: '',
-      endpoint_url: service.endpoint.url,
-      signing_secret: null,
-      example_request_body: {},
-      version: null,
-    },
-  })
+  const sourceId = /webhook_sources:\n {2}- id: (\S+)/.exec(demo)?.[1] ?? ''
+  await owner.saveSource({ name: 'Intake of the demo', endpoint_url: service.endpoint.url }, sourceId)
   // What the demo has made is no step done.
   await page.getByText('The demo has one. Make your own for your endpoint.').waitFor()
   expect(await steps.count()).toBe(3)
@@ -46,21 +36,9 @@ test('the overview leads through the first steps, then counts the day and opens 
 test('each number of the last 24 hours is that of the list which it opens, also with several sources', async () => {
   const owner = await service.signIn()
   const { workflowId } = await fill(service, owner)
-  await owner.call('saveWebhookSource', {
-    params: { source_id: randomUUID() },
-    body: {
-      name: 'Billing',
-      description: '',
-      endpoint_url: `${service.endpoint.url}/bills`,
-      signing_secret: null,
-      example_request_body: {},
-      version: null,
-    },
-  })
+  await owner.saveSource({ name: 'Billing', endpoint_url: `${service.endpoint.url}/bills` })
   service.endpoint.answerWith({ status: 500 })
-  const id = randomUUID()
-  const body = { id, context: 'order_id: A-1\ncustomer: Ada\ntotal: 1', session_id: null }
-  await owner.call('startWorkflow', { params: { workflow_id: workflowId }, body })
+  await owner.start(workflowId, 'order_id: A-1\ncustomer: Ada\ntotal: 1')
   const page = await browser.newPage(owner.context)
   await show(page, '/')
   await page.getByRole('link', { name: '2 Runs failed 2 deliveries not accepted' }).waitFor()
@@ -141,10 +119,7 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
   await page.getByRole('button', { name: 'Start', exact: true }).click()
   await page.getByRole('heading', { name: 'Run of Forward orders' }).waitFor()
   for (let start = 2; start <= 3; start += 1) {
-    await owner.call('startWorkflow', {
-      params: { workflow_id: workflowId },
-      body: { id: randomUUID(), context: 'order_id: A-2', session_id: sessionId },
-    })
+    await owner.start(workflowId, 'order_id: A-2', sessionId)
   }
   await show(page, sessionPath)
   await page.getByRole('row', { name: /^1\. Forward orders.*Running/ }).waitFor()
@@ -194,13 +169,8 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   await page.getByRole('radio', { name: 'Ask a person every time' }).check()
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByText('Saved, without a request to the endpoint.').first().waitFor()
-  const start = async (orderId: string) => {
-    const id = randomUUID()
-    const context = `order_id: ${orderId}\ncustomer: Ada\ntotal: 3`
-    const body = { id, context, session_id: null }
-    await owner.call('startWorkflow', { params: { workflow_id: workflowId }, body })
-    return id
-  }
+  const start = async (orderId: string) =>
+    (await owner.start(workflowId, `order_id: ${orderId}\ncustomer: Ada\ntotal: 3`)).runId
   await start('W-1')
   await show(page, '/')
   await page.getByRole('link', { name: '1 run waits for approval' }).click()
@@ -264,9 +234,7 @@ test('a row that has not ended is read again wherever it is in a list', async ()
     await endpointAnswers.promise
     return {}
   })
-  const context = 'order_id: A-1\ncustomer: Grace\ntotal: 1'
-  const body = { id: randomUUID(), context, session_id: null }
-  await owner.call('startWorkflow', { params: { workflow_id: workflowId }, body })
+  await owner.start(workflowId, 'order_id: A-1\ncustomer: Grace\ntotal: 1')
   const openList = async (path: string) => {
     const page = await browser.newPage(owner.context)
     await show(page, path)

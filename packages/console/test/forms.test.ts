@@ -198,10 +198,7 @@ test('a trigger shows what is kept for other systems as such, and keeps it when 
     filters: { [LONG]: 'EU' },
     subagent_sources: [{ id: null, name: 'Researcher', type: 'platform_internal' }],
   }
-  await owner.call('saveTrigger', {
-    params,
-    body: { ...kept, name: 'Visits', is_active: true, input_message: '', version: null },
-  })
+  await owner.saveTrigger(workflowId, { ...kept, name: 'Visits' }, params.trigger_id)
   const page = await browser.newPage(owner.context)
   await show(page, `/workflows/${workflowId}/triggers`)
   const sentence = 'Kept for other systems; this service does not evaluate it:'
@@ -223,11 +220,8 @@ test('a trigger shows what is kept for other systems as such, and keeps it when 
   // A manifest is applied meanwhile.
   browser.expectProblem(/409/)
   const filters = { region: 'US' }
-  const values = { name: 'Visits', is_active: true, input_message: '' }
-  await owner.call('saveTrigger', {
-    params,
-    body: { ...kept, ...values, filters, version: (await trigger())!.version },
-  })
+  const values = { ...kept, name: 'Visits', filters, version: (await trigger())!.version }
+  await owner.saveTrigger(workflowId, values, params.trigger_id)
   await dialog.getByLabel('Input message').fill('A visit:')
   await press(page, 'Save')
   await press(page, 'Keep mine')
@@ -255,19 +249,8 @@ test('a workflow whose only trigger belongs to another system cannot start, and 
   const { workflowId } = await fill(service, owner)
   const params = { workflow_id: workflowId }
   const [first] = (await owner.call('getWorkflow', { params })).triggers
-  await owner.call('saveTrigger', {
-    params: { ...params, trigger_id: first!.id },
-    body: {
-      name: '',
-      is_active: true,
-      trigger_source: { slug: 'street', name: 'Street' },
-      events: [],
-      filters: null,
-      input_message: '',
-      subagent_sources: [],
-      version: first!.version,
-    },
-  })
+  const kept = { trigger_source: { slug: 'street', name: 'Street' }, version: first!.version }
+  await owner.saveTrigger(workflowId, kept, first!.id)
   const page = await browser.newPage(owner.context)
   await show(page, `/workflows/${workflowId}/try`)
   const readiness = page.getByRole('region', { name: 'Ready to start?' })
@@ -285,18 +268,9 @@ test('a try says which sources get the payload at once, and which only after an 
     ['Billing', 'always'],
     ['Stock', 'first'],
   ] as const) {
-    await owner.call('saveWebhookSource', {
-      params: { source_id: randomUUID() },
-      body: {
-        name,
-        description: '',
-        endpoint_url: `${service.endpoint.url}/${name}`,
-        signing_secret: null,
-        example_request_body: { order_id: 'X' },
-        approval,
-        version: null,
-      },
-    })
+    const example = { order_id: 'X' }
+    const url = `${service.endpoint.url}/${name}`
+    await owner.saveSource({ name, endpoint_url: url, example_request_body: example, approval })
   }
   const params = { workflow_id: workflowId }
   const { version, name, scope } = await owner.call('getWorkflow', { params })
@@ -315,13 +289,10 @@ test('a try says which sources get the payload at once, and which only after an 
 test('a run whose payload is incomplete leads to the rule that it needs, and starts again with it', async () => {
   const { owner, page, workflowId } = await openFilled()
   const failWith = async (context: string) => {
-    const params = { run_id: randomUUID() }
-    await owner.call('startWorkflow', {
-      params: { workflow_id: workflowId },
-      body: { id: params.run_id, context, session_id: null },
-    })
+    const { runId } = await owner.start(workflowId, context)
+    const params = { run_id: runId }
     await waitUntil(async () => (await owner.call('getRun', { params })).status === 'failed')
-    await show(page, `/runs/${params.run_id}`)
+    await show(page, `/runs/${runId}`)
   }
   await failWith('order_id: A-1\ncustomer: Ada\nTotl: 12.50')
   await page.getByText('payload_incomplete', { exact: true }).waitFor()

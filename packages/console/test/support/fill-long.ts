@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { triggerBody, waitUntil } from '@workflow-service/testkit'
+import { waitUntil } from '@workflow-service/testkit'
 import type { Filled } from './fill.ts'
 import type { Console, SignedIn } from './start-console.ts'
 
@@ -13,37 +13,31 @@ const long = (letter: string) => letter.repeat(200)
  */
 export async function fillLong(
   { endpoint }: Pick<Console, 'endpoint'>,
-  { call }: SignedIn,
+  owner: SignedIn,
 ): Promise<Filled & { readonly fileId: string; readonly eventId: string; readonly warnedId: string }> {
+  const { call } = owner
   const ids = {
     sourceId: randomUUID(),
     workflowId: randomUUID(),
-    runId: randomUUID(),
     fileId: randomUUID(),
     warnedId: randomUUID(),
   }
   const saveSource = async (id: string, name: string, approval: 'none' | 'always') => {
-    await call('saveWebhookSource', {
-      params: { source_id: id },
-      body: {
-        name,
-        description: long('d'),
-        endpoint_url: `${endpoint.url}/${'%D0%BF'.repeat(33)}`,
-        signing_secret: long('s'),
-        example_request_body: { order_id: 'X-0000', [long('f')]: long('e') },
-        approval,
-        version: null,
-      },
-    })
+    const values = {
+      name,
+      description: long('d'),
+      endpoint_url: `${endpoint.url}/${'%D0%BF'.repeat(33)}`,
+      signing_secret: long('s'),
+      example_request_body: { order_id: 'X-0000', [long('f')]: long('e') },
+      approval,
+    }
+    await owner.saveSource(values, id)
   }
   const createWorkflow = async (id: string, name: string, description: string) => {
     await call('createWorkflow', { body: { id, name, description, scope: 'company_wide' } })
   }
-  const start = async (workflowId: string, id: string) => {
-    const context = JSON.stringify({ order_id: long('1'), [long('f')]: long('2') })
-    const body = { id, context, session_id: null }
-    return await call('startWorkflow', { params: { workflow_id: workflowId }, body })
-  }
+  const start = async (workflowId: string) =>
+    await owner.start(workflowId, JSON.stringify({ order_id: long('1'), [long('f')]: long('2') }))
   const untilStatus = async (id: string, ...statuses: string[]) =>
     await waitUntil(async () => {
       const run = await call('getRun', { params: { run_id: id } })
@@ -64,18 +58,13 @@ export async function fillLong(
   await saveSource(ids.sourceId, long('S'), 'none')
   await createWorkflow(ids.workflowId, long('W'), `Send the text to "${long('S')}".`)
   const params = { workflow_id: ids.workflowId }
-  await call('saveTrigger', {
-    params: { ...params, trigger_id: randomUUID() },
-    body: {
-      name: long('T'),
-      is_active: true,
-      trigger_source: { slug: 'api', name: long('A') },
-      events: [{ slug: long('g').slice(0, 100), name: long('G') }],
-      filters: { [long('x')]: long('y') },
-      input_message: long('m'),
-      subagent_sources: [{ id: randomUUID(), type: long('u').slice(0, 100), name: long('U') }],
-      version: null,
-    },
+  await owner.saveTrigger(ids.workflowId, {
+    name: long('T'),
+    trigger_source: { slug: 'api', name: long('A') },
+    events: [{ slug: long('g').slice(0, 100), name: long('G') }],
+    filters: { [long('x')]: long('y') },
+    input_message: long('m'),
+    subagent_sources: [{ id: randomUUID(), type: long('u').slice(0, 100), name: long('U') }],
   })
   await call('saveFile', {
     params: { ...params, file_id: ids.fileId },
@@ -84,12 +73,10 @@ export async function fillLong(
   const { users_version: usersVersion } = await call('getWorkflow', { params })
   await call('saveWorkflowUsers', { params, body: { user_ids: [userId], version: usersVersion } })
   await call('setWorkflowActive', { params, body: { is_active: true } })
-  const { session_id: sessionId } = await start(ids.workflowId, ids.runId)
-  const run = await untilStatus(ids.runId, 'succeeded', 'failed')
+  const { runId, sessionId } = await start(ids.workflowId)
+  const run = await untilStatus(runId, 'succeeded', 'failed')
   endpoint.answerWith({ status: 422, body: long('r') })
-  const rejected = randomUUID()
-  await start(ids.workflowId, rejected)
-  await untilStatus(rejected, 'failed')
+  await untilStatus((await start(ids.workflowId)).runId, 'failed')
   endpoint.answerWith({ body: long('a') })
 
   const [asking, asked] = [randomUUID(), randomUUID()]
@@ -97,14 +84,10 @@ export async function fillLong(
   await createWorkflow(asked, long('V'), `Send the text to "${long('Q')}".`)
   // Refused by the built-in agent, with a warning.
   await createWorkflow(ids.warnedId, long('X'), `Send the text to "${long('S')}" and "${long('Y')}". ${long('t')}`)
-  await call('saveTrigger', {
-    params: { workflow_id: asked, trigger_id: randomUUID() },
-    body: triggerBody({ name: '' }),
-  })
+  await owner.saveTrigger(asked)
   await call('setWorkflowActive', { params: { workflow_id: asked }, body: { is_active: true } })
   for (const isDeclined of [true, false]) {
-    const id = randomUUID()
-    await start(asked, id)
+    const { runId: id } = await start(asked)
     const { approvals } = await untilStatus(id, 'waiting')
     const approval = { delivery_id: approvals[0]?.delivery_id ?? '' }
     if (isDeclined) await call('declineDelivery', { params: approval, body: { reason: long('R') } })
@@ -112,5 +95,5 @@ export async function fillLong(
   }
   const { data: events } = await call('listAuditEvents')
   const eventId = events.find(({ action }) => action === 'webhook_source.saved')?.id ?? ''
-  return { ...ids, sessionId, deliveryId: run.deliveries[0]?.id ?? '', eventId }
+  return { ...ids, runId, sessionId, deliveryId: run.deliveries[0]?.id ?? '', eventId }
 }

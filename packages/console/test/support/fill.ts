@@ -12,20 +12,18 @@ export interface Filled {
 }
 
 /** Creates something for every page to show: among others an accepted and a rejected delivery, and a paused workflow. */
-export async function fill({ endpoint }: Pick<Console, 'endpoint'>, { call }: SignedIn): Promise<Filled> {
-  const ids = { sourceId: randomUUID(), workflowId: randomUUID(), runId: randomUUID() }
+export async function fill({ endpoint }: Pick<Console, 'endpoint'>, owner: SignedIn): Promise<Filled> {
+  const { call } = owner
+  const ids = { sourceId: randomUUID(), workflowId: randomUUID() }
   endpoint.answerWith({ body: 'Order accepted.' })
-  await call('saveWebhookSource', {
-    params: { source_id: ids.sourceId },
-    body: {
-      name: 'Order intake',
-      description: 'Takes every new order.',
-      endpoint_url: `${endpoint.url}/orders`,
-      signing_secret: 'a signing secret of at least 32 bytes',
-      example_request_body: { order_id: 'X-0000', customer: 'Jane Doe', total: 0.5 },
-      version: null,
-    },
-  })
+  const source = {
+    name: 'Order intake',
+    description: 'Takes every new order.',
+    endpoint_url: `${endpoint.url}/orders`,
+    signing_secret: 'a signing secret of at least 32 bytes',
+    example_request_body: { order_id: 'X-0000', customer: 'Jane Doe', total: 0.5 },
+  }
+  await owner.saveSource(source, ids.sourceId)
   await call('createUser', {
     body: { id: randomUUID(), email: 'grace@acme.test', first_name: 'Grace', last_name: 'Hopper', role: 'member' },
   })
@@ -37,18 +35,11 @@ export async function fill({ endpoint }: Pick<Console, 'endpoint'>, { call }: Si
       scope: 'company_wide',
     },
   })
-  await call('saveTrigger', {
-    params: { workflow_id: ids.workflowId, trigger_id: randomUUID() },
-    body: {
-      name: 'From the shop',
-      is_active: true,
-      trigger_source: { slug: 'api', name: 'API' },
-      events: [{ slug: 'order_created', name: 'Order created' }],
-      filters: { region: 'EU' },
-      input_message: 'A new order:',
-      subagent_sources: [],
-      version: null,
-    },
+  await owner.saveTrigger(ids.workflowId, {
+    name: 'From the shop',
+    events: [{ slug: 'order_created', name: 'Order created' }],
+    filters: { region: 'EU' },
+    input_message: 'A new order:',
   })
   await call('saveFile', {
     params: { workflow_id: ids.workflowId, file_id: randomUUID() },
@@ -61,21 +52,15 @@ export async function fill({ endpoint }: Pick<Console, 'endpoint'>, { call }: Si
   await call('createApiKey', {
     body: { id: randomUUID(), name: 'Shop', scopes: ['read', 'start'], expires_at: null },
   })
-  const start = async (id: string, orderId: string) => {
-    const context = `order_id: ${orderId}\ncustomer: Grace Hopper\ntotal: 12.50`
-    return await call('startWorkflow', {
-      params: { workflow_id: ids.workflowId },
-      body: { id, context, session_id: null },
-    })
+  const start = async (orderId: string) => {
+    const started = await owner.start(ids.workflowId, `order_id: ${orderId}\ncustomer: Grace Hopper\ntotal: 12.50`)
+    return { ...started, run: await untilEnded(call, started.runId) }
   }
-  const { session_id: sessionId } = await start(ids.runId, 'A-1001')
-  const run = await untilEnded(call, ids.runId)
+  const { runId, sessionId, run } = await start('A-1001')
   endpoint.answerWith({ status: 422, body: 'The order is not known.' })
-  const rejectedId = randomUUID()
-  await start(rejectedId, 'A-1002')
-  await untilEnded(call, rejectedId)
+  await start('A-1002')
   endpoint.answerWith({ body: 'Order accepted.' })
-  return { ...ids, sessionId, deliveryId: run.deliveries[0]?.id ?? '' }
+  return { ...ids, runId, sessionId, deliveryId: run.deliveries[0]?.id ?? '' }
 }
 
 async function untilEnded(call: SignedIn['call'], runId: string) {

@@ -11,6 +11,7 @@ import {
   createSignedInUser,
   type CustomerEndpoint,
   startCustomerEndpoint,
+  triggerBody,
 } from '@workflow-service/testkit'
 import { type BrowserContextOptions, signedInContext } from '@workflow-service/testkit/launch-chromium'
 import { buildConsole } from '../../build.ts'
@@ -35,8 +36,23 @@ export interface SignedIn {
   /** Opens pages as this person: `browser.newPage(owner.context)`. */
   readonly context: BrowserContextOptions
   /** Calls an operation of the application's API. */
-  call: <Id extends AppOperationId>(id: Id, request?: Partial<AppRequest<Id>>) => Promise<AppAnswer<Id>>
+  call: Call
+  /** Saves a webhook source, by default a new one without a secret. */
+  saveSource: (
+    values: Partial<AppRequest<'saveWebhookSource'>['body']> & { name: string; endpoint_url: string },
+    id?: string,
+  ) => Promise<unknown>
+  /** Saves a trigger, by default a new one for the public API. */
+  saveTrigger: (
+    workflowId: string,
+    values?: Partial<AppRequest<'saveTrigger'>['body']>,
+    id?: string,
+  ) => Promise<unknown>
+  /** Starts a workflow in a new session, or in a given one. Resolves to the ids of the run and its session. */
+  start: (workflowId: string, context: string, sessionId?: string) => Promise<{ runId: string; sessionId: string }>
 }
+
+type Call = <Id extends AppOperationId>(id: Id, request?: Partial<AppRequest<Id>>) => Promise<AppAnswer<Id>>
 
 /** Builds the page if its sources have changed, and starts the service on a migrated database. */
 export async function startConsole(db: Database, databaseUrl: string): Promise<Console> {
@@ -55,17 +71,32 @@ export async function startConsole(db: Database, databaseUrl: string): Promise<C
           organizationId,
         ])
         const { cookie } = await createSignedInUser(db.pool, organizationId, { role })
-        return {
-          organizationId,
-          context: signedInContext(url, cookie),
-          call: async (id, request = {}) => await callAs(`${cookie.name}=${cookie.value}`, url, id, request),
-        }
+        const call: Call = async (id, request = {}) => await callAs(`${cookie.name}=${cookie.value}`, url, id, request)
+        return { organizationId, context: signedInContext(url, cookie), call, ...requestsOf(call) }
       },
       stop: async () => await stack.disposeAsync(),
     }
   } catch (error) {
     await stack.disposeAsync()
     throw error
+  }
+}
+
+/** Requests that many tests send. */
+function requestsOf(call: Call): Pick<SignedIn, 'saveSource' | 'saveTrigger' | 'start'> {
+  const newSource = { description: '', signing_secret: null, example_request_body: {}, version: null }
+  return {
+    saveSource: async (values, id = newId()) =>
+      await call('saveWebhookSource', { params: { source_id: id }, body: { ...newSource, ...values } }),
+    async saveTrigger(workflowId, values = {}, id = newId()) {
+      const params = { workflow_id: workflowId, trigger_id: id }
+      await call('saveTrigger', { params, body: triggerBody({ name: '', ...values }) })
+    },
+    async start(workflowId, context, sessionId) {
+      const body = { id: newId(), context, session_id: sessionId ?? null }
+      const started = await call('startWorkflow', { params: { workflow_id: workflowId }, body })
+      return { runId: started.run_id, sessionId: started.session_id }
+    },
   }
 }
 
