@@ -37,6 +37,11 @@ export interface CommandGroup {
   readonly commands: readonly CommandDeclaration[]
 }
 
+/** Declares a group of commands. */
+export function group(name: string, summary: string, commands: readonly CommandDeclaration[]): CommandGroup {
+  return { name, summary, commands }
+}
+
 type Parse = (text: string) => unknown
 
 /** Declares an argument: `<workflow>`, or `[id]` for an optional one. Completion knows the names in the brackets. */
@@ -65,7 +70,7 @@ export function command<Parameters extends unknown[]>(
 export const ORGANIZATION = option('--organization <organization>', 'its id or name; not needed if there is only one')
 
 /** Declares a command with the option `--organization`, whose handler gets the organization before its arguments. */
-export function organizationCommand<Parameters extends unknown[]>(
+export function inOrganization<Parameters extends unknown[]>(
   name: string,
   summary: string,
   run: Handler<[OrganizationName, ...Parameters]>,

@@ -13,12 +13,12 @@ import {
 import {
   argument,
   command,
-  type CommandGroup,
   type CommandResult,
+  group,
+  inOrganization,
   listResult,
   option,
   ORGANIZATION,
-  organizationCommand,
   toSnakeCase,
 } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
@@ -35,30 +35,22 @@ interface CreateOptions {
 }
 
 /** `wf keys create|list|revoke` */
-export const keyCommands: CommandGroup = {
-  name: 'keys',
-  summary: 'Create, list and revoke API keys.',
-  commands: [
-    command('create', 'Create an API key. The key is shown only this once.', create, [
-      ORGANIZATION,
-      argument('[name]', 'its name, unique in the organization (default: its prefix)'),
-      option('--name <name>', 'the name, given as an option'),
-      option('--scopes <list>', 'what the key allows, separated by commas', parseList(SCOPES)).default(
-        [...SCOPES],
-        SCOPES.join(','),
-      ),
-      option(
-        '--expires <time>',
-        'when it expires: 2026-12-31, 2026-12-31T23:59:59Z, or from now: 12h, 90d',
-        parseExpiry,
-      ),
-    ]),
-    organizationCommand('list', 'List the API keys, oldest first.', list),
-    organizationCommand('revoke', 'Revoke an API key. Every gateway rejects it within 5 seconds.', revoke, [
-      argument('<key>', 'its name, prefix or id, or the whole key'),
-    ]),
-  ],
-}
+export const keyCommands = group('keys', 'Create, list and revoke API keys.', [
+  command('create', 'Create an API key. The key is shown only this once.', create, [
+    ORGANIZATION,
+    argument('[name]', 'its name, unique in the organization (default: its prefix)'),
+    option('--name <name>', 'the name, given as an option'),
+    option('--scopes <list>', 'what the key allows, separated by commas', parseList(SCOPES)).default(
+      [...SCOPES],
+      SCOPES.join(','),
+    ),
+    option('--expires <time>', 'when it expires: 2026-12-31, 2026-12-31T23:59:59Z, or from now: 12h, 90d', parseExpiry),
+  ]),
+  inOrganization('list', 'List the API keys, oldest first.', list),
+  inOrganization('revoke', 'Revoke an API key. Every gateway rejects it within 5 seconds.', revoke, [
+    argument('<key>', 'its name, prefix or id, or the whole key'),
+  ]),
+])
 
 async function create(ctx: CliContext, given: string | undefined, options: CreateOptions): Promise<CommandResult> {
   if (given !== undefined && options.name !== undefined) {

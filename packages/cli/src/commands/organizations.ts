@@ -10,7 +10,7 @@ import {
   setOrganizationSuspended,
 } from '@workflow-service/database'
 import { InvalidArgumentError } from 'commander'
-import { argument, command, type CommandGroup, type CommandResult, listResult, option } from '../cli-command.ts'
+import { argument, command, type CommandResult, group, listResult, option } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { findOrganization } from '../find.ts'
@@ -18,27 +18,23 @@ import { findOrganization } from '../find.ts'
 const ORGANIZATION = argument('<organization>', 'its id or name')
 
 /** `wf organizations create|list|suspend|resume|delete` */
-export const organizationCommands: CommandGroup = {
-  name: 'organizations',
-  summary: 'Create, list, suspend and delete organizations.',
-  commands: [
-    command('create', 'Create an organization. wf setup-link makes the link for its first owner.', create, [
-      argument('<name>', 'its name', parseName),
-    ]),
-    command('list', 'List the organizations by name.', list),
-    command(
-      'suspend',
-      'Refuse every request of its keys, and start and send nothing of it.',
-      (ctx, given: string) => setSuspended(ctx, given, true),
-      [ORGANIZATION],
-    ),
-    command('resume', 'End the suspension.', (ctx, given: string) => setSuspended(ctx, given, false), [ORGANIZATION]),
-    command('delete', 'Delete an organization with everything in it. It cannot be undone.', remove, [
-      ORGANIZATION,
-      option('--yes', 'do not ask for its name'),
-    ]),
-  ],
-}
+export const organizationCommands = group('organizations', 'Create, list, suspend and delete organizations.', [
+  command('create', 'Create an organization. wf setup-link makes the link for its first owner.', create, [
+    argument('<name>', 'its name', parseName),
+  ]),
+  command('list', 'List the organizations by name.', list),
+  command(
+    'suspend',
+    'Refuse every request of its keys, and start and send nothing of it.',
+    (ctx, given: string) => setSuspended(ctx, given, true),
+    [ORGANIZATION],
+  ),
+  command('resume', 'End the suspension.', (ctx, given: string) => setSuspended(ctx, given, false), [ORGANIZATION]),
+  command('delete', 'Delete an organization with everything in it. It cannot be undone.', remove, [
+    ORGANIZATION,
+    option('--yes', 'do not ask for its name'),
+  ]),
+])
 
 function parseName(text: string): string {
   const name = text.trim()

@@ -13,7 +13,7 @@ import {
 } from '@workflow-service/database'
 import { checkWorkflow } from '@workflow-service/rules/check-workflow'
 import { InvalidArgumentError } from 'commander'
-import { argument, command, type CommandGroup, type CommandResult, option, ORGANIZATION } from '../cli-command.ts'
+import { argument, command, type CommandResult, group, option, ORGANIZATION } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findId, findOrganization, findWorkflowId, parseIdPrefix } from '../find.ts'
 import { followRun } from '../follow-run.ts'
@@ -39,10 +39,10 @@ const RUN = argument('<id>', 'the id of the run', parseIdPrefix)
 const DELIVERY = option('--delivery <id>', 'only this delivery', parseId)
 
 /** `wf runs list|show|approve|decline` */
-export const runCommands: CommandGroup = {
-  name: 'runs',
-  summary: 'List and show runs, and approve or decline payloads that wait. Each accepted start becomes one run.',
-  commands: [
+export const runCommands = group(
+  'runs',
+  'List and show runs, and approve or decline payloads that wait. Each accepted start becomes one run.',
+  [
     command('list', 'List runs, newest first.', list, [
       ORGANIZATION,
       option('--status <status>', 'only runs with this status').choices(RUN_STATUSES),
@@ -77,7 +77,7 @@ export const runCommands: CommandGroup = {
       [RUN, DELIVERY, option('--reason <text>', 'why; the agent reads it', parseReason)],
     ),
   ],
-}
+)
 
 interface DecisionOptions {
   delivery?: string

@@ -1,5 +1,5 @@
 import { createSecretBox, rotateSecrets } from '@workflow-service/database'
-import { command, type CommandGroup, type CommandResult, toSnakeCase } from '../cli-command.ts'
+import { command, type CommandResult, group, toSnakeCase } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { paint, renderTable } from '../terminal.ts'
 
@@ -12,13 +12,9 @@ To replace the key (generate one with openssl rand -base64 32):
 It is safe to repeat it and to run it while dispatchers run.`
 
 /** `wf secrets rotate` */
-export const secretCommands: CommandGroup = {
-  name: 'secrets',
-  summary: 'Rotate the key that encrypts the signing secrets.',
-  commands: [
-    command('rotate', 'Encrypt every stored signing secret with the first key of SECRETS_KEY.', rotate, [], HELP),
-  ],
-}
+export const secretCommands = group('secrets', 'Rotate the key that encrypts the signing secrets.', [
+  command('rotate', 'Encrypt every stored signing secret with the first key of SECRETS_KEY.', rotate, [], HELP),
+])
 
 async function rotate(ctx: CliContext): Promise<CommandResult> {
   const box = createSecretBox(ctx.config.secretsKeys())

@@ -10,15 +10,7 @@ import {
   type SessionRow,
   showSession,
 } from '@workflow-service/database'
-import {
-  argument,
-  command,
-  type CommandGroup,
-  type CommandResult,
-  listResult,
-  option,
-  organizationCommand,
-} from '../cli-command.ts'
+import { argument, command, type CommandResult, group, inOrganization, listResult, option } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findId, parseIdPrefix } from '../find.ts'
 import { parseId, parseLimit } from '../parse-options.ts'
@@ -29,14 +21,14 @@ import { runColumns, toRunJson } from './runs.ts'
 const SESSION = argument('<id>', 'its id; the beginning of it is enough', parseIdPrefix)
 
 /** `wf sessions open|list|close|show` */
-export const sessionCommands: CommandGroup = {
-  name: 'sessions',
-  summary: 'Open, list, close and show sessions. The starts of a session run one after another.',
-  commands: [
-    organizationCommand('open', 'Create a session, or reopen a closed one.', open, [
+export const sessionCommands = group(
+  'sessions',
+  'Open, list, close and show sessions. The starts of a session run one after another.',
+  [
+    inOrganization('open', 'Create a session, or reopen a closed one.', open, [
       argument('[id]', 'its id (default: a new one)', parseId),
     ]),
-    organizationCommand('list', 'List the sessions, newest first.', list, [
+    inOrganization('list', 'List the sessions, newest first.', list, [
       option('--open', 'only open sessions').conflicts('closed'),
       option('--closed', 'only closed sessions'),
       option('--limit <n>', 'maximum number of sessions', parseLimit, 50),
@@ -44,7 +36,7 @@ export const sessionCommands: CommandGroup = {
     command('close', 'Close a session. It accepts no more starts; accepted ones still run.', close, [SESSION]),
     command('show', 'Show a session with its newest runs.', show, [SESSION]),
   ],
-}
+)
 
 async function open(
   ctx: CliContext,

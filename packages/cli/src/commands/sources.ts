@@ -8,15 +8,7 @@ import {
   type OrganizationName,
   recordAuditEvent,
 } from '@workflow-service/database'
-import {
-  argument,
-  type CommandGroup,
-  type CommandResult,
-  listResult,
-  option,
-  organizationCommand,
-  toSnakeCase,
-} from '../cli-command.ts'
+import { argument, type CommandResult, group, inOrganization, listResult, option, toSnakeCase } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { findSource } from '../find.ts'
 import { readJsonObject } from '../read-json.ts'
@@ -34,27 +26,23 @@ Examples:
 const SOURCE = argument('<source>', 'its name or id')
 
 /** `wf sources list|test|send` */
-export const sourceCommands: CommandGroup = {
-  name: 'sources',
-  summary: 'List and test webhook sources, and send a sample.',
-  commands: [
-    organizationCommand('list', 'List the webhook sources by name. Secrets are never shown.', list),
-    organizationCommand('test', 'Send the verification request again and show the result.', test, [SOURCE]),
-    organizationCommand(
-      'send',
-      'Send one payload to a webhook source, as a run would, and show the result.',
-      send,
-      [
-        SOURCE,
-        option(
-          '--payload <file>',
-          'the payload, as a JSON object; - is standard input (default: the example of the source)',
-        ),
-      ],
-      SEND_HELP,
-    ),
-  ],
-}
+export const sourceCommands = group('sources', 'List and test webhook sources, and send a sample.', [
+  inOrganization('list', 'List the webhook sources by name. Secrets are never shown.', list),
+  inOrganization('test', 'Send the verification request again and show the result.', test, [SOURCE]),
+  inOrganization(
+    'send',
+    'Send one payload to a webhook source, as a run would, and show the result.',
+    send,
+    [
+      SOURCE,
+      option(
+        '--payload <file>',
+        'the payload, as a JSON object; - is standard input (default: the example of the source)',
+      ),
+    ],
+    SEND_HELP,
+  ),
+])
 
 async function list(ctx: CliContext, organization: OrganizationName): Promise<CommandResult> {
   return listResult(

@@ -13,7 +13,7 @@ import {
   saveUser,
 } from '@workflow-service/database'
 import { InvalidArgumentError } from 'commander'
-import { argument, command, type CommandGroup, type CommandResult, listResult } from '../cli-command.ts'
+import { argument, command, type CommandResult, group, listResult } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { findOrganization } from '../find.ts'
@@ -33,10 +33,10 @@ address: you trust the reader of that mailbox to be that person. Admins make suc
 const PERSON = argument('<person>', 'the id of the user, or the email address with which the person signs in')
 
 /** `wf users list|role|reset-link|email-link` */
-export const userCommands: CommandGroup = {
-  name: 'users',
-  summary: 'List the users of an organization, change their roles, and let them set new passwords and addresses.',
-  commands: [
+export const userCommands = group(
+  'users',
+  'List the users of an organization, change their roles, and let them set new passwords and addresses.',
+  [
     command('list', 'List the users by email address.', list, [
       argument('[organization]', 'its id or name; not needed if there is only one'),
     ]),
@@ -60,7 +60,7 @@ export const userCommands: CommandGroup = {
       EMAIL_HELP,
     ),
   ],
-}
+)
 
 function parseEmail(text: string): string {
   const email = text.trim()

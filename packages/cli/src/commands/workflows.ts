@@ -7,14 +7,7 @@ import {
   readWorkflowDetail,
   type WorkflowReadiness,
 } from '@workflow-service/database'
-import {
-  argument,
-  type CommandGroup,
-  type CommandResult,
-  listResult,
-  option,
-  organizationCommand,
-} from '../cli-command.ts'
+import { argument, type CommandResult, group, inOrganization, listResult, option } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { findWorkflow } from '../find.ts'
@@ -23,11 +16,11 @@ import { parseLimit } from '../parse-options.ts'
 import { paint, renderTable, showTime, type Terminal, withoutControls } from '../terminal.ts'
 
 /** `wf workflows list|show` */
-export const workflowCommands: CommandGroup = {
-  name: 'workflows',
-  summary: 'List and show workflows. wf apply and the application change them.',
-  commands: [
-    organizationCommand(
+export const workflowCommands = group(
+  'workflows',
+  'List and show workflows. wf apply and the application change them.',
+  [
+    inOrganization(
       'list',
       'List the workflows with their last runs, oldest first.',
       list,
@@ -37,7 +30,7 @@ export const workflowCommands: CommandGroup = {
       ],
       '\nExamples:\n  wf workflows list\n  wf workflows list --search invoice',
     ),
-    organizationCommand(
+    inOrganization(
       'show',
       'Show a workflow: what it does, and whether it can be started.',
       show,
@@ -45,7 +38,7 @@ export const workflowCommands: CommandGroup = {
       '\nWith --json, the same document as GET /v1/workflows/{workflow_id}.\n\nExample:\n  wf workflows show "Forward orders"',
     ),
   ],
-}
+)
 
 const PAGE_SIZE = 100
 
