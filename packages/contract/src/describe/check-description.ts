@@ -50,8 +50,9 @@ export interface ReadDescription<Source> {
  * Reads the webhook sources to which a description sends, by a grammar that accounts for every word of it and of the trigger's
  * input message. Anything else needs rules. Case does not matter, and a line break can end a sentence.
  *
- *     description = [opening "."] {"Send|Forward|Post|Deliver" [object] "to" SOURCE {("," | "and" | ", then to") SOURCE} "."}
- *     opening     = "A|An|The [new] NOUN" arrival | "New NOUN" arrival      arrival = "came in|comes in|arrived|arrives"
+ *     description = [opening "."] {"Send|Forward|Post|Deliver" [object] "to" sources "."}
+ *     sources     = SOURCE {("," | "and" | ", then to") SOURCE}
+ *     opening     = ("A|An|The [new] NOUN" | "New NOUN") "came in|comes in|arrived|arrives"
  *     object      = "it|this|everything" | "every|each|the|all|a|an" NOUN
  *     message     = "" | opening, also without the arrival, also with a colon
  *
