@@ -127,6 +127,19 @@ function SaveHint({
   )
 }
 
+/** Why the endpoint did not confirm. */
+function Failure({ error, isNew, isSaving }: { error: AppError; isNew: boolean; isSaving: boolean }) {
+  return (
+    <Notice kind="danger">
+      <p role="alert">
+        {error.message} Nothing was saved{isNew ? '' : '; the earlier version stays in use'}.
+      </p>
+      <Button label={isNew ? 'Verify again and create' : 'Verify again and save'} type="submit" isBusy={isSaving} />
+      {error.body.delivery_id ? <FailedRequest id={error.body.delivery_id} /> : null}
+    </Notice>
+  )
+}
+
 /** Creates a webhook source, or edits it. Saving verifies the endpoint. */
 export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   const navigate = useNavigate()
@@ -212,19 +225,7 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           }
           {...form.field('endpoint_url', 'URL')}
         />
-        {failure ? (
-          <Notice kind="danger">
-            <p role="alert">
-              {failure.message} Nothing was saved{source ? '; the earlier version stays in use' : ''}.
-            </p>
-            <Button
-              label={source ? 'Verify again and save' : 'Verify again and create'}
-              type="submit"
-              isBusy={form.isSaving}
-            />
-            {failure.body.delivery_id ? <FailedRequest id={failure.body.delivery_id} /> : null}
-          </Notice>
-        ) : null}
+        {failure ? <Failure error={failure} isNew={!source} isSaving={form.isSaving} /> : null}
         <ExampleField {...form.field('example_request_body', 'Example body')} />
         <MoreSettings form={form} source={source} isRefused={[401, 403].includes(failure?.body.status ?? 0)} />
       </div>
