@@ -78,32 +78,8 @@ export function createDispatcherClient(options: {
     available: 'dispatcher.available',
   })
 
-  const request = async (
-    { id, body, requestId, trace }: OutgoingDelivery,
-    signal: AbortSignal,
-  ): Promise<DispatcherResponse> => {
-    try {
-      const response = await pool.request({
-        method: 'PUT',
-        path: `${basePath}/internal/deliveries/${id}`,
-        headers: {
-          authorization: `Bearer ${token}`,
-          'content-type': 'application/json',
-          'x-request-id': requestId,
-          ...toTraceHeaders(trace),
-        },
-        body: JSON.stringify(body),
-        // undici may repeat a PUT on a new connection unless `idempotent` is false.
-        idempotent: false,
-        signal,
-      })
-      return readResponse(response.statusCode, await response.body.text())
-    } catch (error) {
-      // Only the code: the error object of an HTTP client may carry the request, and with it the token.
-      const { code, name } = error as { code?: string; name?: string }
-      return { kind: 'unavailable', reason: code ?? name ?? 'unknown' }
-    }
-  }
+  const request = (delivery: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherResponse> =>
+    putDelivery(pool, { path: `${basePath}/internal/deliveries/${delivery.id}`, token, signal }, delivery)
 
   /**
    * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the request
@@ -152,6 +128,35 @@ export function createDispatcherClient(options: {
     }
   }
   return { deliver, close: (): Promise<void> => pool.destroy() }
+}
+
+/** Makes one request. Never rejects: a failed connection is a response of the kind `unavailable`. */
+async function putDelivery(
+  pool: Pool,
+  { path, token, signal }: { readonly path: string; readonly token: string; readonly signal: AbortSignal },
+  { body, requestId, trace }: OutgoingDelivery,
+): Promise<DispatcherResponse> {
+  try {
+    const response = await pool.request({
+      method: 'PUT',
+      path,
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        'x-request-id': requestId,
+        ...toTraceHeaders(trace),
+      },
+      body: JSON.stringify(body),
+      // undici may repeat a PUT on a new connection unless `idempotent` is false.
+      idempotent: false,
+      signal,
+    })
+    return readResponse(response.statusCode, await response.body.text())
+  } catch (error) {
+    // Only the code: the error object of an HTTP client may carry the request, and with it the token.
+    const { code, name } = error as { code?: string; name?: string }
+    return { kind: 'unavailable', reason: code ?? name ?? 'unknown' }
+  }
 }
 
 function toResultOrThrow(
