@@ -59,6 +59,17 @@ describe('startCustomerEndpoint', () => {
     await routed.close()
   })
 
+  test('counts requests that it does not keep', async () => {
+    const forgetful = await startCustomerEndpoint({
+      keepsRequests: false,
+      answer: (_request, index) => ({ body: `${index}` }),
+    })
+    await fetch(forgetful.url)
+    expect(await (await fetch(forgetful.url)).text()).toBe('1')
+    expect(forgetful.requests).toEqual([])
+    await forgetful.close()
+  })
+
   test('redirects', async () => {
     endpoint.answerWith({ redirect: 'http://elsewhere.test/', status: 307 })
     const answer = await fetch(endpoint.url, { redirect: 'manual' })
