@@ -1,6 +1,6 @@
 import { text as readAll } from 'node:stream/consumers'
 import type { EventTopic } from '@workflow-service/contract'
-import { createDatabase, createHintSender, type Database, type HintSender } from '@workflow-service/database'
+import { createDatabase, createChangeNotifier, type Database, type ChangeNotifier } from '@workflow-service/database'
 import { createInternalClient, type InternalClient } from '@workflow-service/service-kit/internal-client'
 import { type CliConfig, readCliConfig } from './config.ts'
 import { createTerminal, guardTerminal, type Terminal } from './terminal.ts'
@@ -35,7 +35,7 @@ const STATEMENT_TIMEOUT_MS = 120_000
 export function createCliContext(overrides: CliOverrides = {}): CliContext {
   const config = readCliConfig(overrides.env)
   let database: Database | undefined
-  let hints: HintSender | undefined
+  let hints: ChangeNotifier | undefined
   const openDatabase = (): Database =>
     (database ??= createDatabase({
       url: config.databaseUrl(),
@@ -50,7 +50,7 @@ export function createCliContext(overrides: CliOverrides = {}): CliContext {
     dispatcher: () => createInternalClient(config.dispatcher()),
     hint: (organizationId, ...topics) => {
       // A page that misses a hint reads again by itself after a while.
-      hints ??= createHintSender({ db: openDatabase(), onError: () => {} })
+      hints ??= createChangeNotifier({ db: openDatabase(), onError: () => {} })
       hints.add(organizationId, ...topics)
     },
     readInput: async () => overrides.input ?? (await readAll(process.stdin)),

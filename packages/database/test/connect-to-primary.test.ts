@@ -1,7 +1,7 @@
 import { freePort } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { expect, test } from '@jest/globals'
-import { createDatabase, isDatabaseUnavailable, listenToHints, migrate } from '../src/index.ts'
+import { createDatabase, isDatabaseUnavailable, listenToChanges, migrate } from '../src/index.ts'
 
 const database = useTestDatabase()
 
@@ -17,7 +17,7 @@ test('of several hosts, pool, migration and listener connect to the one that ans
   const db = createDatabase({ url, applicationName: 'test', maxConnections: 4 })
   await Promise.all([db.ping(), db.ping(), db.prisma.organization.count()])
   const up = Promise.withResolvers<string>()
-  const listener = listenToHints({
+  const listener = listenToChanges({
     url,
     applicationName: 'test',
     onHint: () => {},

@@ -1,4 +1,4 @@
-import { createDatabase, createHintSender, type Database, type HintSender } from '@workflow-service/database'
+import { createDatabase, createChangeNotifier, type Database, type ChangeNotifier } from '@workflow-service/database'
 import {
   connectRabbitMq,
   createSessionNotifier,
@@ -23,7 +23,7 @@ export interface AppServiceContext {
   readonly dispatcher: DispatcherClient
   readonly signInLimits: SignInLimits
   /** What changed, for the pages that are open. */
-  readonly hints: HintSender
+  readonly hints: ChangeNotifier
   /** The pages that are open, which hear the hints of all processes. */
   readonly eventStreams: EventStreams
   /** Closes every connection and sends what is still pending. */
@@ -52,7 +52,7 @@ export async function createAppServiceContext(
     connectRabbitMq({ url: config.amqpUrl, queueType: config.amqpQueueType, connectionName: 'app', logger })
   const sessionNotifier = createSessionNotifier({ sessionQueue, tracing })
   const signInLimits = createSignInLimits({ url: config.rateLimitStoreUrl, logger })
-  const hints = createHintSender({ db, onError: parts.onHintError })
+  const hints = createChangeNotifier({ db, onError: parts.onHintError })
   const eventStreams = createEventStreams({ db, databaseUrl: config.databaseUrl, logger })
   return {
     config,

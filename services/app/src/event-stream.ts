@@ -3,9 +3,9 @@ import { EVENT_TOPICS } from '@workflow-service/contract/app'
 import {
   type Database,
   findOpenSignIns,
-  type Hint,
+  type ChangeNotice,
   isDatabaseUnavailable,
-  listenToHints,
+  listenToChanges,
 } from '@workflow-service/database'
 import { describeError, type Logger, repeat } from '@workflow-service/service-kit'
 import type { Response } from 'express'
@@ -21,7 +21,7 @@ export interface EventStreams {
   /** How many streams of the person are open. */
   countOf(person: Pick<StreamOwner, 'organizationId' | 'userId'>): number
   /** Sends a hint to the streams of its organization. */
-  publish(hint: Hint): void
+  publish(hint: ChangeNotice): void
   close(): Promise<void>
 }
 
@@ -74,7 +74,7 @@ export function createEventStreams(options: {
       for (const each of streams) send(each)
     }, MERGE_MS).unref()
   }
-  const publish = ({ organizationId, topics }: Hint): void => {
+  const publish = ({ organizationId, topics }: ChangeNotice): void => {
     for (const stream of streams) if (stream.person.organizationId === organizationId) add(stream, topics)
   }
 
@@ -101,7 +101,7 @@ export function createEventStreams(options: {
       }
     },
   })
-  const listener = listenToHints({
+  const listener = listenToChanges({
     url: databaseUrl,
     applicationName: 'app-hints',
     onHint: publish,

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { createHintSender } from '@workflow-service/database'
+import { createChangeNotifier } from '@workflow-service/database'
 import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
 import type { Response } from 'express'
 import { createEventStreams, type EventStreams } from '../src/event-stream.ts'
@@ -39,7 +39,7 @@ describe('The stream of events', () => {
       headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' },
     })
     await waitUntil(() => app.logLines.some(({ msg }) => msg === 'change_notice.listening'))
-    const sender = createHintSender({ db: app.db, onError: () => {} })
+    const sender = createChangeNotifier({ db: app.db, onError: () => {} })
     sender.add(id, 'runs', 'sessions')
     await sender.close()
     await waitUntil(() => mine?.text.includes('data: {"topics":["runs","sessions"]}\n\n') ?? false)

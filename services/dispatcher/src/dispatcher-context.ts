@@ -1,9 +1,9 @@
 import {
   createDatabase,
-  createHintSender,
+  createChangeNotifier,
   createSecretBox,
   type Database,
-  type HintSender,
+  type ChangeNotifier,
   type SecretBox,
 } from '@workflow-service/database'
 import {
@@ -29,7 +29,7 @@ export interface DispatcherContext {
   readonly logger: Logger
   readonly db: Database
   /** Tells the application what changed. */
-  readonly hints: HintSender
+  readonly hints: ChangeNotifier
   readonly store: DeliveryStore
   readonly secrets: SecretBox
   readonly sendRequest: SendRequest
@@ -89,7 +89,7 @@ export async function createDispatcherContext(
     maxWaitingPerKey: MAX_WAITING_PER_SOURCE,
   })
   const store = createDeliveryStore(db)
-  const hints = createHintSender({ db, onError: parts.onHintError })
+  const hints = createChangeNotifier({ db, onError: parts.onHintError })
   const outcomes = createOutcomeRecorder({ store, logger })
   return {
     config,

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import {
   createDatabase,
-  createHintSender,
+  createChangeNotifier,
   type Database,
-  type HintSender,
+  type ChangeNotifier,
   isGaugeReporter,
   measureBacklog,
   stopReportingGauges,
@@ -48,7 +48,7 @@ export interface GatewayContext {
   readonly logger: Logger
   readonly db: Database
   /** Tells the application what changed. */
-  readonly hints: HintSender
+  readonly hints: ChangeNotifier
   readonly sessionQueue: SessionQueue
   readonly apiKeys: ApiKeyCache
   readonly apiKeyUsage: ApiKeyUsage
@@ -99,7 +99,7 @@ export async function createGatewayContext(
     backlog: () => measureBacklog(db),
     queueDepth: () => sessionQueue.depth(),
   })
-  const hints = createHintSender({ db, onError: parts.onHintError })
+  const hints = createChangeNotifier({ db, onError: parts.onHintError })
   const apiKeyUsage = createApiKeyUsage(db)
   const rateLimits = createRateLimits({ config, logger, metrics: gatewayMetrics })
   const sessionNotifier = createSessionNotifier({

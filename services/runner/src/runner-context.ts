@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import {
   createDatabase,
-  createHintSender,
+  createChangeNotifier,
   type Database,
-  type HintSender,
+  type ChangeNotifier,
   isGaugeReporter,
   measureBacklog,
   stopReportingGauges,
@@ -34,7 +34,7 @@ export interface RunnerContext extends RunContext {
   readonly timing: RunnerTiming
   readonly db: Database
   /** Tells the application what changed. */
-  readonly hints: HintSender
+  readonly hints: ChangeNotifier
   readonly sessionQueue: SessionQueue
   readonly activeSessions: ActiveSessions
   readonly sessionStore: SessionStore
@@ -90,7 +90,7 @@ export async function createRunnerContext(
   // Unique per process start, so that a restarted runner does not own its predecessor's leases.
   const owner = `${hostname()}/${process.pid}/${randomUUID()}`
   const db = createDatabase(parts.database)
-  const hints = createHintSender({ db, onError: parts.onHintError })
+  const hints = createChangeNotifier({ db, onError: parts.onHintError })
   const activeSessions = createActiveSessions(config.concurrency)
   const runnerMetrics = createRunnerMetrics(metrics, {
     activeSessions: () => activeSessions.size,

@@ -23,4 +23,5 @@ export async function inTransaction<Result>(db: Db, work: (client: PoolClient) =
   }
 }
 
-function ignore(): void {}
+/** For an `error` event that the next statement reports as well. */
+export function ignore(): void {}

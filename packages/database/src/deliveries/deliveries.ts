@@ -2,7 +2,6 @@ import type { DeliveryKind, DeliveryOutcome, FieldError } from '@workflow-servic
 import { escapeLiteral } from 'pg'
 import {
   boolean,
-  BOUNDED_EXAMPLE,
   bytea,
   type Connection,
   type Db,
@@ -89,8 +88,7 @@ export interface DeliveryTarget {
   endpointUrl: string
   /** Encrypted; null when the source has none. */
   signingSecret: Buffer | null
-  /** Null when it was stored before there were limits and is larger than EXAMPLE_MAX_BYTES. */
-  exampleRequestBody: Record<string, unknown> | null
+  exampleRequestBody: Record<string, unknown>
   /** Incremented by every save of the source. */
   version: number
   /** Whether the payload is approved and, once it is accepted, the source needs no further approval: see `endFirstApproval`. */
@@ -148,11 +146,11 @@ const CLAIM_DELIVERIES = statement(
     createdAt: timestamptz,
     endpointUrl: text(),
     signingSecret: orNull(bytea),
-    exampleRequestBody: orNull(json<Record<string, unknown>>()),
+    exampleRequestBody: json<Record<string, unknown>>(),
     version: integer,
     isFirstApproval: boolean,
   },
-  { BOUNDED_EXAMPLE, NEEDS_APPROVAL },
+  { NEEDS_APPROVAL },
 )
 
 /**

@@ -20,7 +20,7 @@ import { findPersonEdits, ManifestOverwriteError, recordApplied } from './person
 import { planApiKeys } from './plan-api-keys.ts'
 import { planWebhookSources } from './plan-webhook-sources.ts'
 import { planWorkflows } from './plan-workflows.ts'
-import { writeRows } from './write-rows.ts'
+import { insertRows, updateRows } from './write-rows.ts'
 
 export interface ApplyOptions {
   /** Plans only: writes nothing, and refuses no overwrite. */
@@ -169,22 +169,12 @@ async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users
       if (outcomes.every((outcome) => outcome === 'unchanged')) return
       // Part of the version of every workflow document of the organization: see workflows.ts.
       await client.query('UPDATE organizations SET users_version = DEFAULT WHERE id = $1', [organizationId])
-      await writeRows(client, INSERT_USERS, rowsWithOutcome('created', rows, outcomes))
-      await writeRows(client, UPDATE_USERS, rowsWithOutcome('changed', rows, outcomes))
+      await insertRows(client, 'users', rowsWithOutcome('created', rows, outcomes))
+      // The address may differ in case.
+      await updateRows(client, 'users', rowsWithOutcome('changed', rows, outcomes))
     },
   }
 }
-
-const INSERT_USERS = `
-  INSERT INTO users (id, organization_id, email, email_key, first_name, last_name)
-  SELECT id, organization_id, email, email_key, first_name, last_name FROM json_to_recordset($1)
-    AS row (id uuid, organization_id uuid, email text, email_key text, first_name text, last_name text)`
-
-// The address may differ in case.
-const UPDATE_USERS = `
-  UPDATE users SET email = row.email, email_key = row.email_key, first_name = row.first_name, last_name = row.last_name
-  FROM json_to_recordset($1) AS row (id uuid, email text, email_key text, first_name text, last_name text)
-  WHERE users.id = row.id`
 
 async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['sessions']>> {
   const { client, organizationId, now } = ctx

@@ -2,7 +2,7 @@ import { newId, type Queryable } from '../connection/index.ts'
 import { OPERATOR, shortenText } from '../organizations/index.ts'
 import type { AppliedManifest, PersonEdit } from './applied-manifest.ts'
 import type { ApplyContext, PlannedThing } from './apply-context.ts'
-import { writeRows } from './write-rows.ts'
+import { insertRows } from './write-rows.ts'
 
 /** Applying would overwrite what people changed in the application, and nothing was written. */
 export class ManifestOverwriteError extends Error {
@@ -53,11 +53,6 @@ export async function findPersonEdits(
   )
 }
 
-const INSERT_EVENTS = `
-  INSERT INTO audit_events (id, organization_id, actor_kind, actor_name, action, target_kind, target_id, target_name, changes)
-  SELECT id, organization_id, '${OPERATOR.kind}', '${OPERATOR.name}', 'manifest.applied', kind, target_id, name, changes
-  FROM json_to_recordset($1) AS row (id uuid, organization_id uuid, kind text, target_id uuid, name text, changes json)`
-
 /** Records that an operator applied a manifest with these things (contract README, "Application"). */
 export async function recordApplied(
   client: Queryable,
@@ -67,10 +62,13 @@ export async function recordApplied(
   const rows = things.map(({ kind, id, name, changes }) => ({
     id: newId(),
     organization_id: organizationId,
-    kind,
+    actor_kind: OPERATOR.kind,
+    actor_name: OPERATOR.name,
+    action: 'manifest.applied',
+    target_kind: kind,
     target_id: id,
-    name,
+    target_name: name,
     changes: JSON.parse(JSON.stringify(changes, shortenText)) as unknown,
   }))
-  await writeRows(client, INSERT_EVENTS, rows)
+  await insertRows(client, 'audit_events', rows)
 }

@@ -1,46 +1,5 @@
 /** Users and their accounts, sign-ins and one-time links. */
-export {
-  type Account,
-  changePassword,
-  findAccountByEmail,
-  findAccountById,
-  findAccountByOidc,
-  findAccountByUser,
-  hasAccounts,
-  type Membership,
-  recordFailedSignIn,
-  saveAccount,
-  signIn,
-} from './accounts.ts'
+export * from './accounts.ts'
 export * from './one-time-links.ts'
-export {
-  confirmSignIn,
-  createSignIn,
-  deleteEndedSignIns,
-  endSignIn,
-  findOpenSignIns,
-  findSignedInUser,
-  hashToken,
-  listSignIns,
-  type NewSignIn,
-  SIGN_IN_MAX_DAYS,
-  type SignedInUser,
-  switchOrganization,
-} from './sign-ins.ts'
-export {
-  type CheckUserChange,
-  createUser,
-  createUserLink,
-  deleteUser,
-  EMAIL_KEY,
-  emailKeyOf,
-  findUserByEmail,
-  findUserById,
-  foldEmails,
-  LINK_HOURS,
-  listDuplicateUsers,
-  listUsers,
-  type NewUserLink,
-  saveUser,
-  signUserOut,
-} from './users.ts'
+export * from './sign-ins.ts'
+export * from './users.ts'

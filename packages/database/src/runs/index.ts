@@ -1,17 +1,6 @@
 /** From a start to the end of its run: starts, sessions, leases, runs, journals and approvals. */
 export * from './app-starts.ts'
-export {
-  type ApprovalDecisionRequest,
-  type ApprovalRequest,
-  type ApprovalState,
-  decideApprovals,
-  type DecisionOutcome,
-  endFirstApproval,
-  hasApproval,
-  parkForApproval,
-  type PayloadToApprove,
-  readApproval,
-} from './approvals.ts'
+export * from './approvals.ts'
 export * from './auto-runs.ts'
 export { type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
 export * from './draft-run-rules.ts'

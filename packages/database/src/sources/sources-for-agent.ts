@@ -1,22 +1,11 @@
-import {
-  BOUNDED_EXAMPLE,
-  type Db,
-  json,
-  orNull,
-  runStatement,
-  sql,
-  statement,
-  text,
-  uuid,
-} from '../connection/index.ts'
+import { type Db, json, runStatement, sql, statement, text, uuid } from '../connection/index.ts'
 
 /** What an agent may know of a source: neither the URL nor the secret. */
 export interface SourceForAgent {
   readonly id: string
   readonly name: string
   readonly description: string
-  /** Null when it was stored before there were limits and is larger than EXAMPLE_MAX_BYTES. */
-  readonly exampleRequestBody: Record<string, unknown> | null
+  readonly exampleRequestBody: Record<string, unknown>
 }
 
 /** A webhook source that an agent may read. */
@@ -97,11 +86,12 @@ export async function searchSources(
   return rows
 }
 
-const READ_SOURCES = statement(
-  'sources/read-sources',
-  { id: uuid, name: text(), description: text(), exampleRequestBody: orNull(json<Record<string, unknown>>()) },
-  { BOUNDED_EXAMPLE },
-)
+const READ_SOURCES = statement('sources/read-sources', {
+  id: uuid,
+  name: text(),
+  description: text(),
+  exampleRequestBody: json<Record<string, unknown>>(),
+})
 
 /** Those of the sources that are the organization's and not deleted, in the order of `ids`. */
 export async function readSources(

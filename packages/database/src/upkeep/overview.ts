@@ -1,7 +1,7 @@
 import type { OverviewOut } from '@workflow-service/contract'
 import { datesToIso, type Db, type RowOf } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
-import { countLastDay } from './usage.ts'
+import { countLastDay } from './usage-read.ts'
 
 /** How many rows of each kind are read to find the visible ones, and how many are shown. */
 const MAX_READ = 200

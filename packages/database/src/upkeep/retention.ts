@@ -6,14 +6,14 @@ import {
   type RowOfStatement,
   runStatement,
   sql,
-  statement,
   type Statement,
+  statement,
   type TimePosition,
   timestamptz,
   uuid,
 } from '../connection/index.ts'
 import { firstIdAt } from '../organizations/index.ts'
-import { COUNTED_UNTIL, HOURS_COUNTED_AGAIN } from './usage.ts'
+import { COUNTED_UNTIL, HOURS_COUNTED_AGAIN } from './usage-roll-up.ts'
 
 const DAY_MS = 86_400_000
 

@@ -3,19 +3,7 @@ export * from './auto-run-schedule.ts'
 export * from './files.ts'
 export * from './list-cursor.ts'
 export { readWorkflowDetail } from './workflow-detail.ts'
-export {
-  createWorkflow,
-  deleteWorkflow,
-  duplicateWorkflow,
-  type EditingPerson,
-  EditRefused,
-  purgeDeletedWorkflows,
-  saveAutoRun,
-  saveWorkflow,
-  saveWorkflowUsers,
-  setWorkflowActive,
-  type WorkflowEdit,
-} from './workflow-edits.ts'
+export * from './workflow-edits.ts'
 export * from './workflow-parts.ts'
 export * from './workflow-rows.ts'
 export * from './workflows.ts'

@@ -15,7 +15,7 @@ WITH request AS MATERIALIZED (
     AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, resend_of, sent_by, position)
 ),
 checked AS MATERIALIZED (
-  SELECT request.*, source.endpoint_url, source.signing_secret, :BOUNDED_EXAMPLE AS example, source.version,
+  SELECT request.*, source.endpoint_url, source.signing_secret, source.example_request_body AS example, source.version,
     source.id IS NOT NULL AND source.deleted_at IS NULL AS has_source,
     request.epoch IS NULL OR session.id IS NOT NULL AS has_lease,
     coalesce(organization.is_suspended, false) AS is_suspended,

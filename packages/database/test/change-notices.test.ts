@@ -1,18 +1,25 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { createHintSender, type Database, type Hint, type HintListener, listenToHints, newId } from '../src/index.ts'
+import {
+  createChangeNotifier,
+  type Database,
+  type ChangeNotice,
+  type ChangeListener,
+  listenToChanges,
+  newId,
+} from '../src/index.ts'
 
 const database = useTestDatabase({ maxConnections: 5 })
-const listeners: HintListener[] = []
+const listeners: ChangeListener[] = []
 afterEach(async () => {
   await Promise.all(listeners.splice(0).map((listener) => listener.close()))
 })
 
 async function listen(applicationName = 'hints-test') {
-  const heard = { hints: [] as Hint[], states: [] as string[], gaps: 0 }
+  const heard = { hints: [] as ChangeNotice[], states: [] as string[], gaps: 0 }
   listeners.push(
-    listenToHints({
+    listenToChanges({
       url: database.url,
       applicationName,
       onHint: (hint) => heard.hints.push(hint),
@@ -33,7 +40,7 @@ function createSender(query?: () => Promise<never>) {
       return query ? query() : database.db.pool.query(...args)
     },
   } as unknown as Database['pool']
-  return { sent, sender: createHintSender({ db: { pool }, onError: () => (sent.errors += 1) }) }
+  return { sent, sender: createChangeNotifier({ db: { pool }, onError: () => (sent.errors += 1) }) }
 }
 
 describe('hints', () => {
@@ -68,7 +75,7 @@ describe('hints', () => {
       'users',
       'organization',
     ]
-    for (const id of ids) sender.add(id, ...(topics as Hint['topics']))
+    for (const id of ids) sender.add(id, ...(topics as ChangeNotice['topics']))
     await sender.close()
     await waitUntil(() => heard.hints.length === ids.length)
     expect(heard.hints.map(({ organizationId }) => organizationId)).toEqual(ids)

@@ -3,14 +3,18 @@ import type { Client } from 'pg'
 import type { Db } from './client.ts'
 import { toPrimary } from './connect-to-primary.ts'
 
+/**
+ * Notices of what changed, by LISTEN and NOTIFY of PostgreSQL: the services that change data notify, the application listens for its pages.
+ */
+
 /** What changed, as the event stream sends it to the pages of an organization. */
-export interface Hint {
+export interface ChangeNotice {
   readonly organizationId: string
   readonly topics: readonly EventTopic[]
 }
 
 /** Collects hints and sends them beside the statements of the process. A lost hint does no harm. */
-export interface HintSender {
+export interface ChangeNotifier {
   /** Returns at once; the hint is sent within 250 ms. */
   add(organizationId: string, ...topics: EventTopic[]): void
   /** Sends what was added. Never rejects. */
@@ -26,11 +30,11 @@ const ORGANIZATIONS_PER_NOTIFICATION = 50
  * Creates a sender that sends one statement per 250 ms, and none while nothing is added. NOTIFY within the statements that
  * change data would reduce their commits to a third, because PostgreSQL serializes the commits of transactions that notify.
  */
-export function createHintSender(options: {
+export function createChangeNotifier(options: {
   db: Db
   /** Called for the first failure after a success. */
   onError: (error: unknown) => void
-}): HintSender {
+}): ChangeNotifier {
   const { db, onError } = options
   let pending = new Map<string, Set<EventTopic>>()
   let timer: NodeJS.Timeout | undefined
@@ -66,7 +70,7 @@ export function createHintSender(options: {
 }
 
 /** Receives the hints of all processes. */
-export interface HintListener {
+export interface ChangeListener {
   close(): Promise<void>
 }
 
@@ -78,13 +82,13 @@ const PING_INTERVAL_MS = 15_000
 /**
  * Listens on a connection of its own, and reconnects without end. After a reconnect, `onGap` is called: hints may be lost.
  */
-export function listenToHints(options: {
+export function listenToChanges(options: {
   url: string
   applicationName: string
-  onHint: (hint: Hint) => void
+  onHint: (hint: ChangeNotice) => void
   onGap: () => void
   onState: (state: 'up' | 'down', error?: Error) => void
-}): HintListener {
+}): ChangeListener {
   const { url, applicationName, onHint, onGap, onState } = options
   const primary = toPrimary(url)
   let isClosed = false

@@ -1,0 +1,147 @@
+import { deriveId } from '../connection/index.ts'
+import { normalizedName } from '../sources/index.ts'
+import { type ApplyContext, lowerCaseId, omit } from './apply-context.ts'
+import {
+  type Child,
+  type Difference,
+  differenceOf,
+  inListOrder,
+  reportForeignIds,
+  toTime,
+  type Wanted,
+  type WorkflowEntry,
+} from './workflow-difference.ts'
+import { insertRows, writeRows } from './write-rows.ts'
+
+type TriggerEntry = NonNullable<WorkflowEntry['triggers']>[number]
+
+interface TriggerRow extends Child {
+  name: string
+  is_active: boolean
+  source_slug: string
+  source_name: string
+  /** JSON text. */
+  filters: string | null
+  input_message: string
+  created_at: Date
+  events: { slug: string; name: string }[]
+  subagent_sources: { source_id: string | null; name: string; type: string }[]
+}
+
+export function triggerLabel({ name, id }: TriggerRow): string {
+  return name === '' ? id : name
+}
+
+export function triggerValues(row: TriggerRow): Record<string, unknown> {
+  return {
+    name: row.name,
+    is_active: row.is_active,
+    trigger_source: { slug: row.source_slug, name: row.source_name },
+    events: row.events,
+    filters: row.filters,
+    input_message: row.input_message,
+    subagent_sources: row.subagent_sources,
+    created_at: row.created_at,
+  }
+}
+
+type StoredTrigger = TriggerRow & { organization_id: string }
+
+export async function diffTriggers(
+  ctx: ApplyContext,
+  wanted: readonly Wanted[],
+  sourceIdByName: ReadonlyMap<string, string>,
+): Promise<Difference<TriggerRow>> {
+  const workflowIds = new Set(wanted.map(({ id }) => id))
+  const pathOf = new Map<string, string>()
+  const entries = wanted.flatMap(({ id: workflowId, path, entry }) => {
+    const triggers = entry.triggers ?? []
+    const seen = new Map<string, number>()
+    return triggers.map((trigger, index) => {
+      const { name = '' } = trigger
+      const occurrence = seen.get(name) ?? 0
+      seen.set(name, occurrence + 1)
+      const id = lowerCaseId(trigger.id) ?? deriveId('trigger', workflowId, name, occurrence)
+      pathOf.set(id, `${path}.triggers[${index}]`)
+      return { id, workflowId, trigger, createdBefore: triggers.length - 1 - index }
+    })
+  })
+  const found = await ctx.client.query<StoredTrigger>(SELECT_TRIGGERS, [[...workflowIds], [...pathOf.keys()]])
+  reportForeignIds(ctx, found.rows, workflowIds, pathOf)
+  const stored = found.rows
+    .filter((row) => workflowIds.has(row.workflow_id))
+    .map((row): TriggerRow => omit(row, 'organization_id'))
+  const createdAt = new Map(stored.map((row) => [row.id, row.created_at]))
+  const rows = entries.map(({ id, workflowId, trigger, createdBefore }): TriggerRow => {
+    const since = toTime(trigger.created_at) ?? createdAt.get(id) ?? inListOrder(ctx.now, createdBefore)
+    return toTriggerRow(ctx, id, workflowId, trigger, since, sourceIdByName)
+  })
+  return differenceOf(stored, rows, (row) => row.id)
+}
+
+// Columns and fields have the order of toTriggerRow, because rows are compared as JSON.
+const SELECT_TRIGGERS = `
+  SELECT t.id, t.workflow_id, t.name, t.is_active, t.source_slug, t.source_name, t.filters::text AS filters,
+    t.input_message, t.created_at, w.organization_id,
+    coalesce((SELECT json_agg(json_build_object('slug', e.slug, 'name', e.name) ORDER BY e.position)
+      FROM trigger_events e WHERE e.trigger_id = t.id), '[]') AS events,
+    coalesce((SELECT json_agg(json_build_object('source_id', s.source_id, 'name', s.name, 'type', s.type)
+      ORDER BY s.position) FROM subagent_sources s WHERE s.trigger_id = t.id), '[]') AS subagent_sources
+  FROM triggers t JOIN workflows w ON w.id = t.workflow_id
+  WHERE t.workflow_id = ANY ($1::uuid[]) OR t.id = ANY ($2::uuid[])`
+
+function toTriggerRow(
+  ctx: ApplyContext,
+  id: string,
+  workflowId: string,
+  trigger: TriggerEntry,
+  createdAt: Date,
+  sourceIdByName: ReadonlyMap<string, string>,
+): TriggerRow {
+  return {
+    id,
+    workflow_id: workflowId,
+    name: trigger.name ?? '',
+    is_active: trigger.is_active ?? true,
+    source_slug: trigger.trigger_source.slug,
+    source_name: trigger.trigger_source.name,
+    filters: trigger.filters ? JSON.stringify(trigger.filters) : null,
+    input_message: trigger.input_message ?? '',
+    created_at: createdAt,
+    events: (trigger.events ?? []).map(({ slug, name }) => ({ slug, name })),
+    subagent_sources: (trigger.subagent_sources ?? []).map(({ id: sourceId, name, type }) => ({
+      source_id: type === 'platform_internal' ? null : (sourceId?.toLowerCase() ?? sourceIdFor(name, type)),
+      name,
+      type,
+    })),
+  }
+
+  function sourceIdFor(name: string, type: string): string {
+    const known = type === 'api' ? sourceIdByName.get(normalizedName(name)) : undefined
+    return known ?? deriveId('subagent source', ctx.organizationId, type, name)
+  }
+}
+
+function withPosition<Item extends object>(triggerId: string, items: readonly Item[]) {
+  return items.map((item, position) => ({ trigger_id: triggerId, position, ...item }))
+}
+
+export async function writeTriggers(
+  { client }: ApplyContext,
+  { removed, added }: Difference<TriggerRow>,
+): Promise<void> {
+  await client.query('DELETE FROM triggers WHERE id = ANY ($1::uuid[])', [removed.map((row) => row.id)])
+  const rows = added.map((row) => omit(row, 'events', 'subagent_sources'))
+  await writeRows(client, INSERT_TRIGGERS, rows)
+  const events = added.flatMap((row) => withPosition(row.id, row.events))
+  await insertRows(client, 'trigger_events', events)
+  const sources = added.flatMap((row) => withPosition(row.id, row.subagent_sources))
+  await insertRows(client, 'subagent_sources', sources)
+}
+
+// The filters are read as text, which keeps them exactly as the manifest has them.
+const INSERT_TRIGGERS = `
+  INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, filters, input_message, created_at)
+  SELECT id, workflow_id, name, is_active, source_slug, source_name, filters::json, input_message, created_at
+  FROM json_to_recordset($1) AS row (id uuid, workflow_id uuid, name text, is_active boolean, source_slug text,
+    source_name text, filters text, input_message text, created_at timestamptz)`

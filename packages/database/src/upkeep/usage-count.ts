@@ -1,0 +1,148 @@
+import type { USAGE_GROUPS } from '@workflow-service/contract'
+import {
+  type Db,
+  integer,
+  json,
+  NIL_UUID,
+  orNull,
+  type RowOfStatement,
+  runStatement,
+  type Statement,
+  statement,
+  timestamptz,
+  uuid,
+} from '../connection/index.ts'
+
+export type UsageKind = 'organization' | (typeof USAGE_GROUPS)[number]
+
+export type Measure = 'starts' | 'deliveries' | 'run_ms'
+
+/** One row of `usage_hours`. The label of `run_ms` is the middle of a class of durations in milliseconds. */
+export interface UsageRow {
+  readonly kind: UsageKind
+  readonly thing_id: string
+  readonly measure: Measure
+  readonly label: string
+  count: number
+  sum_ms: number
+  tokens: number
+}
+
+export const HOUR_MS = 3_600_000
+const BATCH_SIZE = 5_000
+
+/**
+ * The upper limit of a class of durations in relation to that of the one before. A duration differs from the middle of its class, the
+ * geometric mean of the limits, by less than 5 %. Rows of before version 010 have limits of classes of 25 %.
+ */
+const CLASS_FACTOR = 1.1
+
+/** What is counted: the starts and deliveries that were recorded in a period. */
+export interface Period {
+  readonly organizationId: string
+  readonly since: Date
+  readonly until: Date
+}
+
+interface Group {
+  readonly workflow_id: string | null
+  readonly api_key_id: string | null
+  readonly label: string
+  readonly run_class: string | null
+  readonly count: number
+  readonly sum_ms: number
+  readonly tokens: number
+}
+
+type Batch = RowOfStatement<typeof COUNT_STARTS>
+
+const COUNT_STARTS = statement(
+  'upkeep/count-starts',
+  { groups: orNull(json<readonly Group[]>()), rows: integer, last_created_at: timestamptz, last_id: uuid },
+  { CLASS_FACTOR },
+)
+
+const COUNT_DELIVERIES = statement('upkeep/count-deliveries', {
+  groups: orNull(json<readonly Group[]>()),
+  rows: integer,
+  last_created_at: timestamptz,
+  last_id: uuid,
+})
+
+/** Counts rows by the columns of `usage_hours`. */
+class UsageCounter {
+  readonly rows = new Map<string, UsageRow>()
+
+  add(kind: UsageKind, thingId: string | null, measure: Measure, group: Omit<Group, 'workflow_id' | 'api_key_id'>) {
+    const label = measure === 'run_ms' ? (group.run_class ?? '') : group.label
+    const key = `${kind} ${thingId} ${measure} ${label}`
+    const row = this.rows.get(key)
+    if (row) {
+      row.count += group.count
+      row.sum_ms += group.sum_ms
+      row.tokens += group.tokens
+    } else {
+      const { count, sum_ms, tokens } = group
+      this.rows.set(key, { kind, thing_id: thingId ?? NIL_UUID, measure, label, count, sum_ms, tokens })
+    }
+  }
+}
+
+/** Counts in batches; `maxRows` bounds the rows of one kind that are read. */
+export async function countPeriod(db: Db, period: Period, maxRows = Infinity): Promise<UsageCounter> {
+  const counter = new UsageCounter()
+  await forEachBatch(db, COUNT_STARTS, period, [], maxRows, (group) => {
+    const things = [
+      ['organization', NIL_UUID],
+      ['workflow', group.workflow_id],
+      ['api_key', group.api_key_id],
+    ] as const
+    for (const [kind, id] of things) {
+      counter.add(kind, id, 'starts', { ...group, sum_ms: 0 })
+      if (group.run_class !== null) counter.add(kind, id, 'run_ms', { ...group, tokens: 0 })
+    }
+  })
+  for (const sourceId of await listActiveSources(db, period)) {
+    await forEachBatch(db, COUNT_DELIVERIES, period, [sourceId], maxRows, (group) => {
+      counter.add('organization', NIL_UUID, 'deliveries', group)
+      counter.add('workflow', group.workflow_id, 'deliveries', group)
+      counter.add('api_key', group.api_key_id, 'deliveries', group)
+      counter.add('webhook_source', sourceId, 'deliveries', group)
+    })
+  }
+  return counter
+}
+
+async function forEachBatch(
+  db: Db,
+  counting: Statement<Batch>,
+  { organizationId, since, until }: Period,
+  further: readonly unknown[],
+  maxRows: number,
+  onGroup: (group: Group) => void,
+): Promise<void> {
+  let createdAt: Date | string = '-infinity'
+  let id = NIL_UUID
+  for (let read = 0; read < maxRows;) {
+    const values: unknown[] = [organizationId, since, until, createdAt, id, BATCH_SIZE, ...further]
+    const batch: Batch | undefined = (await runStatement(db, counting, values)).rows[0]
+    for (const group of batch?.groups ?? []) onGroup(group)
+    if (!batch || batch.rows < BATCH_SIZE) return
+    read += batch.rows
+    createdAt = batch.last_created_at
+    id = batch.last_id
+  }
+}
+
+/** The sources, also the deleted ones, that have a delivery in the period. */
+async function listActiveSources(db: Db, { organizationId, since, until }: Period): Promise<string[]> {
+  const { rows } = await db.pool.query<{ id: string }>(
+    `SELECT source.id FROM webhook_sources AS source
+     CROSS JOIN LATERAL (
+       SELECT true FROM deliveries WHERE source_id = source.id AND created_at >= $2 AND created_at < $3 LIMIT 1
+     ) AS active
+     WHERE source.organization_id = $1`,
+    [organizationId, since, until],
+  )
+  return rows.map(({ id }) => id)
+}

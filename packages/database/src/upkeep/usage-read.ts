@@ -1,0 +1,215 @@
+import type { USAGE_GROUPS, UsageOut } from '@workflow-service/contract'
+import { type Db, float8, integer, NIL_UUID, runStatement, statement, text } from '../connection/index.ts'
+import { isVisible, type Viewer } from '../organizations/index.ts'
+import { countPeriod, HOUR_MS, type Measure, type Period, type UsageKind, type UsageRow } from './usage-count.ts'
+import { MAX_HISTORY_DAYS } from './usage-roll-up.ts'
+
+/** The starts, and the deliveries of a source, of the hours that are not rolled up yet which a request counts. */
+const MAX_LIVE_ROWS = 20_000
+
+/** The end of the hours that are rolled up, at the earliest `since`. */
+async function findLiveSince(db: Db, since: Date): Promise<Date> {
+  const { rows } = await db.pool.query<{ hour: Date }>(
+    `SELECT greatest($1, max(hour) + interval '1 hour') AS hour FROM usage_rollups`,
+    [since],
+  )
+  return rows[0]?.hour ?? since
+}
+
+/** Starts by status and deliveries by outcome in the last 24 hours, to the hour; for a member those of the workflows that the member sees. */
+export async function countLastDay(
+  db: Db,
+  viewer: Viewer,
+): Promise<Record<'starts' | 'deliveries', Record<string, number>>> {
+  const now = Date.now()
+  const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS)
+  const counts: Record<'starts' | 'deliveries', Record<string, number>> = { starts: {}, deliveries: {} }
+  const period = { organizationId: viewer.organizationId, since, until: new Date(now + HOUR_MS) }
+  for (const row of await readRows(db, viewer, period, 'organization')) {
+    if (row.measure === 'run_ms') continue
+    const { [row.measure]: byLabel } = counts
+    byLabel[row.label] = (byLabel[row.label] ?? 0) + row.count
+  }
+  return counts
+}
+
+async function countKind(db: Db, period: Period, kind: UsageKind): Promise<UsageRow[]> {
+  const { rows } = await countPeriod(db, period, MAX_LIVE_ROWS)
+  return [...rows.values()].filter((row) => row.kind === kind)
+}
+
+/** Whether the viewer, `$4`, sees a workflow. */
+const isSeen = (workflowId: string) =>
+  `(SELECT ${isVisible('workflow', '$4')} FROM workflows AS workflow WHERE workflow.id = ${workflowId})`
+
+const COUNT_TOTALS = statement(
+  'upkeep/count-totals',
+  {
+    kind: text<UsageKind>(),
+    thing_id: text(),
+    measure: text<Measure>(),
+    label: text(),
+    count: float8,
+    sum_ms: integer,
+    tokens: integer,
+  },
+  { NIL_UUID, MAX_LIVE_ROWS, IS_SEEN: isSeen('counted.workflow_id') },
+)
+
+type HourRow = UsageRow & { readonly bucket: Date }
+
+/**
+ * Rows of the hours of a period: stored ones by bucket, and those counted now, which are in the buckets of their beginning. The
+ * totals of a member are those of the workflows that the member sees, and of deliveries without one.
+ */
+async function readRows(
+  db: Db,
+  { memberId }: Viewer,
+  period: Period,
+  kind: UsageKind,
+  unit: 'hour' | 'day' = 'hour',
+): Promise<HourRow[]> {
+  const { organizationId, since, until } = period
+  const isTotal = kind === 'organization'
+  const isOfMember = isTotal && memberId !== null
+  const liveSince = await findLiveSince(db, since)
+  const { rows } = await db.pool.query<HourRow>(
+    `SELECT * FROM (
+       SELECT date_trunc($6, hour, 'UTC') AS bucket, kind, thing_id, measure, label, sum(count)::float8 AS count,
+         sum(sum_ms)::float8 AS sum_ms, sum(tokens)::float8 AS tokens
+       FROM usage_hours
+       WHERE organization_id = $1 AND kind = $5 AND hour >= $2 AND hour < $3
+       GROUP BY 1, 2, 3, 4, 5
+     ) AS used WHERE $4::uuid IS NULL OR thing_id = '${NIL_UUID}' OR ${isSeen('used.thing_id')}`,
+    [
+      organizationId,
+      since,
+      liveSince < until ? liveSince : until,
+      isOfMember ? memberId : null,
+      isOfMember ? 'workflow' : kind,
+      unit,
+    ],
+  )
+  if (liveSince >= until) return rows
+  // By hour, so that each row has its bucket; at most the hours for which the bound leaves rows.
+  const firstLive = Math.max(liveSince.getTime(), Date.now() - 3 * HOUR_MS)
+  for (let from = firstLive - (firstLive % HOUR_MS); from < until.getTime(); from += HOUR_MS) {
+    const hour = { organizationId, since: new Date(from), until: new Date(Math.min(from + HOUR_MS, until.getTime())) }
+    const counted = isTotal
+      ? (await runStatement(db, COUNT_TOTALS, [organizationId, hour.since, hour.until, memberId])).rows
+      : await countKind(db, hour, kind)
+    const bucket = new Date(unit === 'day' ? from - (from % (24 * HOUR_MS)) : from)
+    for (const row of counted) rows.push({ ...row, bucket })
+  }
+  return rows
+}
+
+/** What to report: the last 7 days by default, at most 92 days. */
+export interface UsageQuery {
+  readonly since?: Date | undefined
+  readonly until?: Date | undefined
+  readonly by: (typeof USAGE_GROUPS)[number]
+}
+
+const MAX_GROUPS = 100
+const HOURLY_UNTIL_DAYS = 3
+
+const DAY_MS = 24 * HOUR_MS
+
+/**
+ * The usage by hour or day, and by workflow, webhook source or API key. A member's counts only the workflows that the member sees;
+ * by webhook source or API key it has nothing, because what others do with them is not the member's to see.
+ */
+export async function readUsage(db: Db, viewer: Viewer, { since, until, by }: UsageQuery): Promise<UsageOut> {
+  const now = Date.now()
+  const end = Math.min(until?.getTime() ?? now, now)
+  const begin = Math.max(since?.getTime() ?? end - 7 * DAY_MS, end - MAX_HISTORY_DAYS * DAY_MS)
+  const bucket = end - begin <= HOURLY_UNTIL_DAYS * DAY_MS ? 'hour' : 'day'
+  const bucketMs = bucket === 'hour' ? HOUR_MS : DAY_MS
+  const first = begin - (begin % bucketMs)
+  const period = { organizationId: viewer.organizationId, since: new Date(first), until: new Date(end) }
+  const totals = await readRows(db, viewer, period, 'organization', bucket)
+  const buckets = new Map<number, UsageOut['buckets'][number]>()
+  for (let at = first; at < end; at += bucketMs) {
+    buckets.set(at, { at: new Date(at).toISOString(), starts: {}, deliveries: {} })
+  }
+  for (const { bucket: at, measure, label, count } of totals) {
+    const counts = measure === 'run_ms' ? undefined : buckets.get(at.getTime())?.[measure]
+    if (counts) counts[label] = (counts[label] ?? 0) + count
+  }
+  return {
+    bucket,
+    buckets: [...buckets.values()],
+    groups: await readGroups(db, viewer, period, by),
+  }
+}
+
+const THINGS = { workflow: 'workflows', webhook_source: 'webhook_sources', api_key: 'api_keys' } as const
+const NO_THING = {
+  workflow: 'No workflow',
+  webhook_source: 'No webhook source',
+  api_key: 'Schedule and people',
+} as const
+
+async function readGroups(db: Db, viewer: Viewer, period: Period, by: UsageQuery['by']): Promise<UsageOut['groups']> {
+  const { organizationId, memberId } = viewer
+  if (memberId !== null && by !== 'workflow') return []
+  const byThing = Map.groupBy(await readRows(db, viewer, period, by), (row) => row.thing_id)
+  const { rows: things } = await db.pool.query<{ id: string; name: string }>(
+    `SELECT thing.id, thing.name FROM ${THINGS[by]} AS thing
+     WHERE thing.organization_id = $1 AND thing.id = ANY ($2::uuid[])
+       AND ${by === 'workflow' ? isVisible('thing', '$3') : '$3::uuid IS NULL'}`,
+    [organizationId, [...byThing.keys()], memberId],
+  )
+  if (byThing.has(NIL_UUID)) things.push({ id: NIL_UUID, name: NO_THING[by] })
+  const groups = things.map(({ id, name }) => {
+    const starts: Record<string, number> = {}
+    const deliveries: Record<string, number> = {}
+    const classes: DurationClass[] = []
+    let [tokens, total] = [0, 0]
+    for (const row of byThing.get(id) ?? []) {
+      if (row.measure === 'run_ms') {
+        classes.push({ ms: Number(row.label), count: row.count })
+        continue
+      }
+      const counts = row.measure === 'starts' ? starts : deliveries
+      counts[row.label] = (counts[row.label] ?? 0) + row.count
+      tokens += row.tokens
+      total += row.count
+    }
+    classes.sort((a, b) => a.ms - b.ms)
+    return {
+      total,
+      out: {
+        id: id === NIL_UUID ? null : id,
+        name,
+        starts,
+        deliveries,
+        run_ms_p50: percentile(classes, 0.5),
+        run_ms_p95: percentile(classes, 0.95),
+        tokens,
+      },
+    }
+  })
+  return groups
+    .toSorted((a, b) => b.total - a.total)
+    .slice(0, MAX_GROUPS)
+    .map(({ out }) => out)
+}
+
+interface DurationClass {
+  /** Its middle. */
+  readonly ms: number
+  readonly count: number
+}
+
+/** The middle of the class that has the value at this rank; null without values. */
+function percentile(classes: readonly DurationClass[], share: number): number | null {
+  const total = classes.reduce((sum, { count }) => sum + count, 0)
+  let rank = Math.ceil(share * total)
+  for (const { ms, count } of classes) {
+    rank -= count
+    if (rank <= 0) return ms
+  }
+  return null
+}

@@ -1,0 +1,159 @@
+import { type Db, ignore, inTransaction, NIL_UUID } from '../connection/index.ts'
+import { countPeriod, HOUR_MS, type Period, type UsageRow } from './usage-count.ts'
+
+/** An arbitrary number: the advisory lock of the process that rolls up. */
+const ROLL_UP_LOCK = 1_970_324_836
+
+/** Deliveries have an outcome by then; hours with runs that have not ended are rolled up again. */
+const DELAY_MINUTES = 2
+
+export const MAX_HISTORY_DAYS = 92
+
+/** Until then, an hour with runs that had not ended is rolled up again. */
+const REPEAT_DAYS = 7
+
+/**
+ * SQL for the end of the hours whose rows are counted, or are older than what is ever counted; null while nothing was rolled up.
+ * Rows that are deleted before would be missing in the usage.
+ */
+export const COUNTED_UNTIL = `(
+  SELECT greatest(hour + interval '1 hour', now() - interval '${MAX_HISTORY_DAYS + 1} days')
+  FROM usage_rollups ORDER BY hour DESC LIMIT 1
+)`
+
+/** SQL for the hours that may be counted again. */
+export const HOURS_COUNTED_AGAIN = `(
+  SELECT hour FROM usage_rollups WHERE has_unfinished AND hour > now() - interval '${REPEAT_DAYS + 1} days'
+)`
+
+/**
+ * Rolls up the closed hours that are not yet, oldest first, and again those in which runs had not ended. Only one process does
+ * it at a time, and a process that dies leaves nothing half-written: the next one repeats the hour. Resolves to the hours.
+ */
+export async function rollUpUsage(db: Db, signal?: AbortSignal): Promise<readonly Date[]> {
+  const client = await db.pool.connect()
+  client.on('error', ignore)
+  let failure: Error | undefined
+  try {
+    const lock = await client.query<{ is_locked: boolean }>('SELECT pg_try_advisory_lock($1) AS is_locked', [
+      ROLL_UP_LOCK,
+    ])
+    if (!lock.rows[0]?.is_locked) return []
+    const done: Date[] = []
+    try {
+      for (;;) {
+        const hour = signal?.aborted ? undefined : await findHourToRollUp(db)
+        if (!hour || !(await rollUpHour(db, hour, signal))) return done
+        done.push(hour)
+      }
+    } finally {
+      await client.query('SELECT pg_advisory_unlock($1)', [ROLL_UP_LOCK])
+    }
+  } catch (error) {
+    failure = error as Error
+    throw error
+  } finally {
+    client.off('error', ignore)
+    // After an error the connection is closed, which releases the lock.
+    client.release(failure)
+  }
+}
+
+async function findHourToRollUp(db: Db): Promise<Date | undefined> {
+  const { rows } = await db.pool.query<{ hour: Date | null }>(
+    `WITH closed AS (SELECT date_trunc('hour', now() - interval '${DELAY_MINUTES} minutes') AS until),
+     next AS (
+       SELECT coalesce(
+         (SELECT max(hour) + interval '1 hour' FROM usage_rollups),
+         (
+           SELECT greatest(date_trunc('hour', now() - interval '${MAX_HISTORY_DAYS} days'), date_trunc('hour', min(created_at)))
+           FROM organizations HAVING min(created_at) IS NOT NULL
+         )
+       ) AS hour
+     )
+     SELECT coalesce(
+       (SELECT hour FROM next, closed WHERE hour < until),
+       (
+         SELECT hour FROM usage_rollups
+         WHERE has_unfinished AND rolled_up_at < now() - interval '30 minutes' AND hour > now() - interval '${REPEAT_DAYS} days'
+         ORDER BY rolled_up_at LIMIT 1
+       )
+     ) AS hour`,
+  )
+  return rows[0]?.hour ?? undefined
+}
+
+/** Rolls up one hour of all organizations. False if it was aborted between two of them: the hour is repeated. */
+async function rollUpHour(db: Db, hour: Date, signal: AbortSignal | undefined): Promise<boolean> {
+  const period = { since: hour, until: new Date(hour.getTime() + HOUR_MS) }
+  let hasUnfinished = false
+  let after = NIL_UUID
+  for (;;) {
+    const organizations = await listOrganizationsAfter(db, after, period)
+    for (const { id: organizationId, isActive } of organizations) {
+      if (signal?.aborted) return false
+      if (!isActive) continue
+      const { rows } = await countPeriod(db, { organizationId, ...period })
+      const list = [...rows.values()]
+      hasUnfinished ||= list.some(
+        ({ measure, label }) => measure === 'starts' && /^(queued|running|waiting)$/.test(label),
+      )
+      await writeHour(db, organizationId, hour, list)
+    }
+    const last = organizations.at(-1)
+    if (!last) break
+    after = last.id
+  }
+  await db.pool.query(
+    `INSERT INTO usage_rollups (hour, has_unfinished) VALUES ($1, $2)
+     ON CONFLICT (hour) DO UPDATE SET has_unfinished = excluded.has_unfinished, rolled_up_at = now()`,
+    [hour, hasUnfinished],
+  )
+  return true
+}
+
+/** The next 500 organizations by id, and whether each has a start or a delivery in the period. */
+async function listOrganizationsAfter(
+  db: Db,
+  id: string,
+  { since, until }: Pick<Period, 'since' | 'until'>,
+): Promise<{ id: string; isActive: boolean }[]> {
+  const { rows } = await db.pool.query<{ id: string; isActive: boolean }>(
+    `SELECT organization.id, coalesce(
+       (
+         SELECT true FROM starts
+         WHERE organization_id = organization.id AND created_at >= $2 AND created_at < $3 LIMIT 1
+       ),
+       (
+         SELECT true FROM webhook_sources AS source CROSS JOIN LATERAL (
+           SELECT true FROM deliveries WHERE source_id = source.id AND created_at >= $2 AND created_at < $3 LIMIT 1
+         ) AS active WHERE source.organization_id = organization.id LIMIT 1
+       ),
+       false
+     ) AS "isActive"
+     FROM organizations AS organization WHERE organization.id > $1 ORDER BY organization.id LIMIT 500`,
+    [id, since, until],
+  )
+  return rows
+}
+
+async function writeHour(db: Db, organizationId: string, hour: Date, rows: readonly UsageRow[]): Promise<void> {
+  await inTransaction(db, async (client) => {
+    await client.query(
+      `DELETE FROM usage_hours WHERE organization_id = $1 AND hour = $2
+         AND kind IN ('organization', 'workflow', 'webhook_source', 'api_key')`,
+      [organizationId, hour],
+    )
+    // The organization may be deleted meanwhile.
+    await client.query(
+      `INSERT INTO usage_hours (organization_id, kind, hour, thing_id, measure, label, count, sum_ms, tokens)
+       SELECT organization.id, kind, $2, thing_id, measure, label, count, sum_ms, tokens
+       FROM json_to_recordset($3::json)
+         AS row (kind text, thing_id uuid, measure text, label text, count bigint, sum_ms bigint, tokens bigint)
+       JOIN organizations AS organization ON organization.id = $1
+       ON CONFLICT (organization_id, kind, hour, thing_id, measure, label)
+         DO UPDATE SET (count, sum_ms, tokens) = (excluded.count, excluded.sum_ms, excluded.tokens)`,
+      [organizationId, hour, JSON.stringify(rows)],
+    )
+  })
+}
