@@ -32,25 +32,3 @@ CREATE TABLE api_keys (
   last_used_at    timestamptz(3),
   UNIQUE (organization_id, name)
 );
-
--- Notifies the gateways when a cached API key is outdated. The payload is the key's prefix, or the organization's id.
--- `last_used_at` is not among the columns, so that the use of a key sends no notification. Dropped by migration 006.
-CREATE FUNCTION announce_key_change() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  IF TG_TABLE_NAME = 'organizations' THEN
-    PERFORM pg_notify('api_keys', NEW.id::text);
-    RETURN NULL;
-  END IF;
-  IF TG_OP <> 'INSERT' THEN
-    PERFORM pg_notify('api_keys', OLD.prefix);
-  END IF;
-  IF TG_OP <> 'DELETE' THEN
-    PERFORM pg_notify('api_keys', NEW.prefix);
-  END IF;
-  RETURN NULL;
-END
-$$;
-CREATE TRIGGER api_keys_announce AFTER INSERT OR DELETE OR UPDATE OF prefix, key_sha256, scopes, expires_at, revoked_at
-  ON api_keys FOR EACH ROW EXECUTE FUNCTION announce_key_change();
-CREATE TRIGGER organizations_announce AFTER UPDATE OF name, is_suspended
-  ON organizations FOR EACH ROW EXECUTE FUNCTION announce_key_change();

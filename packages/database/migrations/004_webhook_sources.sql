@@ -43,8 +43,6 @@ CREATE TABLE deliveries (
   session_id      uuid,
   run_id          uuid,
   request_id      text,
-  -- The key of the advisory lock that the sending dispatcher holds while it runs. Dropped by migration 006.
-  sender          bigint NOT NULL,
   created_at      timestamptz(3) NOT NULL DEFAULT now(),
   finished_at     timestamptz(3),
   CHECK ((outcome = 'in_flight') = (finished_at IS NULL)),
