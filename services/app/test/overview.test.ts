@@ -238,8 +238,10 @@ describe('The usage', () => {
 
 /** A database on which a statement fails before it is executed, as if the process had been killed. */
 function dyingAt({ pool }: Pick<Database, 'pool'>, statement: string): Pick<Database, 'pool'> {
-  const query = (text: string, values: unknown[]) =>
-    text.includes(statement) ? Promise.reject(new Error('killed')) : pool.query(text, values)
+  const query = (sent: string | { text: string }, values?: unknown[]) => {
+    const { text } = typeof sent === 'string' ? { text: sent } : sent
+    return text.includes(statement) ? Promise.reject(new Error('killed')) : pool.query(sent, values)
+  }
   return { pool: { connect: () => pool.connect(), query } as unknown as Database['pool'] }
 }
 
