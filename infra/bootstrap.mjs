@@ -1,6 +1,6 @@
-// Runs `npm start` and `npm test` on any Node from 20 on: installs the workspace if needed, then continues with this Node if
-// it is new enough, else with the one that the workspace pins. Plain JavaScript without dependencies, because nothing else
-// exists before the install.
+// Runs `npm start` and `npm test` on any Node from 20 on: installs the workspace if needed, then continues with this
+// Node if it is new enough, else with the one that the workspace pins. Plain JavaScript without dependencies, because
+// nothing else exists before the install.
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -44,8 +44,8 @@ function isAtLeast(version, least) {
 }
 
 /**
- * The file of the Node that the workspace installs; undefined if it has none for this platform, or if this one is too old to run the
- * install. That of Linux x64 is installed under the name `node`.
+ * The file of the Node that the workspace installs; undefined if it has none for this platform, or if this one is too
+ * old to run the install. That of Linux x64 is installed under the name `node`.
  */
 function pinnedNode() {
   if (!isAtLeast(process.versions.node, '20.0.0')) return undefined
@@ -223,10 +223,16 @@ function installError(output) {
 
 // --------------------------------------------------------------------------------------------- processes and signals
 
-/** The child processes that run now, each with whether it has the terminal, and the signals that this process has received. */
+/**
+ * The child processes that run now, each with whether it has the terminal, and the signals that this process has
+ * received.
+ */
 const running = { children: new Map(), signals: new Set() }
 
-/** Runs a command and resolves to its exit status and output. After a signal, ends this process when the last command has ended. */
+/**
+ * Runs a command and resolves to its exit status and output. After a signal, ends this process when the last command
+ * has ended.
+ */
 async function runInBackground([command, ...args], { env = process.env, onOutput = () => {} } = {}) {
   const shell = IS_WINDOWS && command !== process.execPath && command !== NODE
   const child = spawn(command, args, { cwd: ROOT, env, shell, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -269,8 +275,8 @@ function handleSignals() {
   // npm's shell passes no signal on, and a killed npm sends none. Windows keeps the id of a parent that has ended.
   const parent = process.ppid
   const hasParent = () => process.ppid === parent && isAlive(parent)
-  // A closed terminal ends npm and its shell at once: the child, which has got SIGHUP too, takes another signal for impatience. That SIGHUP
-  // of this process may be handled after the first check that finds no parent.
+  // A closed terminal ends npm and its shell at once: the child, which has got SIGHUP too, takes another signal for
+  // impatience. That SIGHUP of this process may be handled after the first check that finds no parent.
   let checksWithoutParent = 0
   const check = () => {
     checksWithoutParent = hasParent() ? 0 : checksWithoutParent + 1
@@ -286,8 +292,8 @@ function interrupt(signal) {
   if (running.children.size === 0) process.exit(exitStatus(null, signal))
   for (const [child, inForeground] of running.children) {
     if (!inForeground) child.kill()
-    // On Windows a signal would end the child at once. It gets Ctrl-C and the closing of its window itself, and sees npm's end. On a
-    // terminal, the child gets Ctrl-C from the terminal too.
+    // On Windows a signal would end the child at once. It gets Ctrl-C and the closing of its window itself, and sees
+    // npm's end. On a terminal, the child gets Ctrl-C from the terminal too.
     else if (!IS_WINDOWS && (signal !== 'SIGINT' || !process.stdin.isTTY)) child.kill(signal)
   }
 }

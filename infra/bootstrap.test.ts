@@ -8,8 +8,8 @@ import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { waitUntil } from '../packages/dev-servers/src/wait-until.ts'
 
-// A small workspace with the real bootstrap.mjs. Scripts that record their calls replace pnpm, Prisma and the local stack.
-// The fake pnpm "installs" the Node that runs these tests, through a script that records its call.
+// A small workspace with the real bootstrap.mjs. Scripts that record their calls replace pnpm, Prisma and the local
+// stack. The fake pnpm "installs" the Node that runs these tests, through a script that records its call.
 let workspace: string
 /** Shells that a test has started, each with a process group of its own. */
 const shells: ChildProcess[] = []

@@ -1,6 +1,6 @@
-// Builds the package in the current folder for publishing: `dist/esm` and `dist/cjs`, each with its types. Plain JavaScript,
-// because `npm pack` also runs it on a Node without type stripping. Sources in JavaScript are published as they are, so they
-// only get a `dist/cjs`.
+// Builds the package in the current folder for publishing: `dist/esm` and `dist/cjs`, each with its types. Plain
+// JavaScript, because `npm pack` also runs it on a Node without type stripping. Sources in JavaScript are published as
+// they are, so they only get a `dist/cjs`.
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -69,6 +69,15 @@ test('comments and documents refer to documents and headings that exist', () => 
   expect(references.filter(({ file, document, heading }) => !isThere(file, document, heading))).toEqual([])
 })
 
+test('comments end at column 120', () => {
+  const long = sources.flatMap((file) => {
+    const comment = file.endsWith('.sql') ? /^\s*--/ : /^\s*(?:\/\/|\/\*|\* )/
+    const lines = read(file).split('\n')
+    return lines.flatMap((line, index) => (line.length > 120 && comment.test(line) ? [`${file}:${index + 1}`] : []))
+  })
+  expect(long).toEqual([])
+})
+
 interface DocumentReference {
   readonly file: string
   readonly document: string
@@ -76,8 +85,8 @@ interface DocumentReference {
 }
 
 /**
- * The references of a file to documents: by a path, by `contract README`, or by `its README`, each with or without a heading. The text of a
- * comment is joined first, because a reference may go on in the next line.
+ * The references of a file to documents: by a path, by `contract README`, or by `its README`, each with or without a
+ * heading. The text of a comment is joined first, because a reference may go on in the next line.
  */
 function referencesIn(file: string): DocumentReference[] {
   const text = read(file).replaceAll(/\s*\n\s*(?:\*|\/\/|--|#)?\s*/g, ' ')
@@ -90,7 +99,10 @@ function referencesIn(file: string): DocumentReference[] {
   }))
 }
 
-/** Whether a document exists, seen from the root, the file or its package, and has the heading or a paragraph that begins so. */
+/**
+ * Whether a document exists, seen from the root, the file or its package, and has the heading or a paragraph that
+ * begins so.
+ */
 function isThere(file: string, document: string, heading: string | undefined): boolean {
   const name = document.replace(/^contract README$/, 'packages/contract/README.md').replace(/^README$/, 'README.md')
   const [top = '', packageName = ''] = file.split('/')

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { basename } from 'node:path'
 
 /**
- * Returns the version of pnpm to use and its command line: an installed one of the same major version, else this version, which npm
- * downloads. Plain JavaScript, because nothing is installed yet when it runs.
+ * Returns the version of pnpm to use and its command line: an installed one of the same major version, else this
+ * version, which npm downloads. Plain JavaScript, because nothing is installed yet when it runs.
  */
 export function findPnpm(version) {
   // Runs outside of the workspace, where pnpm and corepack would download the version that package.json names.

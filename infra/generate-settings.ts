@@ -1,6 +1,6 @@
-// Writes the tables of settings and log events of docs/operations.md and all of .env.example. The settings come from the schemas of the
-// services (services/*/src/config.ts), the events from packages/service-kit/src/log-events.ts, so that each is described in one place.
-// Run it after a change:
+// Writes the tables of settings and log events of docs/operations.md and all of .env.example. The settings come from
+// the schemas of the services (services/*/src/config.ts), the events from packages/service-kit/src/log-events.ts, so
+// that each is described in one place. Run it after a change:
 //   pnpm generate:settings
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

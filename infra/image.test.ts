@@ -23,7 +23,8 @@ describe('the image', () => {
   })
   afterAll(() => rmSync(app, { recursive: true, force: true }))
 
-  // Does what the stages `installed` and `sources` do, with their commands, in another folder and on this machine's pnpm store.
+  // Does what the stages `installed` and `sources` do, with their commands, in another folder and on this machine's
+  // pnpm store.
   test(
     'has every package that the services and wf load, with the install of its Dockerfile',
     async () => {

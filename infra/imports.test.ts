@@ -11,7 +11,8 @@ const folders = globSync('{packages,services}/*/package.json', { cwd: root })
   .filter((folder) => !DEVELOPMENT.includes(folder))
   .toSorted()
 
-// pnpm finds a package for a file if any package above it in the tree depends on it, or if it is hoisted: here, but not in the image.
+// pnpm finds a package for a file if any package above it in the tree depends on it, or if it is hoisted: here, but not
+// in the image.
 describe.each(folders)('%s', (folder) => {
   const { name, dependencies = {} } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8')) as {
     name: string

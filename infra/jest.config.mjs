@@ -1,5 +1,5 @@
-// Jest's configuration for all packages. Unit tests are beside the source, tests that start servers in each package's test/. Node itself
-// loads the test files and what they import (testRunner), so nothing is transformed.
+// Jest's configuration for all packages. Unit tests are beside the source, tests that start servers in each package's
+// test/. Node itself loads the test files and what they import (testRunner), so nothing is transformed.
 import { availableParallelism } from 'node:os'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,7 +16,8 @@ export default {
   // Faked in the process that also runs Node's own code, these would stop its streams.
   fakeTimers: { doNotFake: ['nextTick', 'queueMicrotask'] },
   testTimeout: 30_000,
-  // The servers that the tests start need processors too. With 2 processors, a third worker uses the time in which the others wait.
+  // The servers that the tests start need processors too. With 2 processors, a third worker uses the time in which the
+  // others wait.
   maxWorkers: availableParallelism() > 4 ? '50%' : 3,
   // Jest keeps some memory of each test file: without the limit, marking it took 6 % of all processor time.
   workerIdleMemoryLimit: '500MB',

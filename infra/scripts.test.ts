@@ -16,7 +16,8 @@ describe('the scripts of package.json', () => {
     expect(scripts).toContainEqual(['package.json', 'start', 'node infra/bootstrap.mjs start'])
   })
 
-  // npm runs scripts with cmd.exe on Windows. What both shells read alike: words, double quotes, and `&&` between commands.
+  // npm runs scripts with cmd.exe on Windows. What both shells read alike: words, double quotes, and `&&` between
+  // commands.
   test.each(scripts)('of %s mean the same to sh and cmd.exe: %s', (file, _name, text) => {
     for (const command of text.split(' && ')) {
       expect(command).toMatch(/^(?:[\w@./:=,+-]+|"[\w@./:=,+ *-]+")(?: (?:[\w@./:=,+-]+|"[\w@./:=,+ *-]+"))*$/)
@@ -26,7 +27,10 @@ describe('the scripts of package.json', () => {
   })
 })
 
-/** Whether cmd.exe finds a program of this name: Node and npm's, or one that a dependency brings. A shell's own command is none. */
+/**
+ * Whether cmd.exe finds a program of this name: Node and npm's, or one that a dependency brings. A shell's own command
+ * is none.
+ */
 function isProgram(name: string, folder: string): boolean {
   const folders = [folder, root].map((each) => join(each, 'node_modules/.bin', name))
   return ['node', 'npm', 'pnpm'].includes(name) || folders.some((file) => existsSync(file))

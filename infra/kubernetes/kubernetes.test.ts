@@ -34,7 +34,9 @@ const MODELS = [
 interface Model {
   readonly apiVersion: string
   readonly kind: string
-  /** `validate` throws if its `this` does not match the schema. The constructor makes a copy, which reads every field. */
+  /**
+   * `validate` throws if its `this` does not match the schema. The constructor makes a copy, which reads every field.
+   */
   readonly prototype: { validate(): void }
 }
 
@@ -268,7 +270,9 @@ test('the runners are scaled by metrics that they export', async () => {
   expect(exported).toEqual(expect.arrayContaining(used))
 })
 
-/** Also finds fields that a schema does not have, which the API server would drop: those that the validator never reads. */
+/**
+ * Also finds fields that a schema does not have, which the API server would drop: those that the validator never reads.
+ */
 function check(model: Model, manifest: Manifest): string[] {
   const readPaths = new Set<string>()
   const watch = (value: unknown, path: string): unknown =>

@@ -149,7 +149,9 @@ test('pnpm trial lists the trials, and refuses a wrong name', async () => {
   expect(ended.stdout).toBe('')
 })
 
-/** A proxy like HAProxy's in `start-haproxy.ts`, which need not be installed for it: to the first server that is ready. */
+/**
+ * A proxy like HAProxy's in `start-haproxy.ts`, which need not be installed for it: to the first server that is ready.
+ */
 async function startSmallProxy(services: Parameters<typeof startHaproxy>[0]): Promise<Proxy> {
   const ready = new Map<number, boolean>()
   const servers = Object.values(services).flat()

@@ -23,9 +23,9 @@ export async function hasCommit(commit: string): Promise<boolean> {
 }
 
 /**
- * Writes the packages and services of a commit into an empty folder, so that they run there. Their libraries are those that are
- * installed for the present commit, because an install would need the network; what only the release needs is in this folder's
- * `package.json`. Takes a few seconds, for Prisma's client.
+ * Writes the packages and services of a commit into an empty folder, so that they run there. Their libraries are those
+ * that are installed for the present commit, because an install would need the network; what only the release needs is
+ * in this folder's `package.json`. Takes a few seconds, for Prisma's client.
  */
 export async function extractRelease(commit: string, folder: string): Promise<void> {
   const archive = join(folder, 'release.tar')

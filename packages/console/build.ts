@@ -19,8 +19,8 @@ const INPUTS = [
 ]
 
 /**
- * Builds the page unless its sources are unchanged. Resolves to whether it was built. Vite runs in another process, which takes
- * its memory with it.
+ * Builds the page unless its sources are unchanged. Resolves to whether it was built. Vite runs in another process,
+ * which takes its memory with it.
  */
 export async function buildConsole(): Promise<boolean> {
   if (isBuiltFrom(hashSources())) return false

@@ -12,7 +12,10 @@ export function startCommand(localDir: string, settings: Readonly<Record<string,
   return withSettings({ ...folderSetting(localDir), ...Object.fromEntries(texts) }, 'npm start')
 }
 
-/** Returns the command with settings, for sh; on Windows for PowerShell, where a setting lasts until the window is closed. */
+/**
+ * Returns the command with settings, for sh; on Windows for PowerShell, where a setting lasts until the window is
+ * closed.
+ */
 export function withSettings(
   settings: Readonly<Record<string, string>>,
   command: string,

@@ -26,8 +26,8 @@ export interface DemoEndpoint {
 const PATH = '/orders/c5d0b8a2-61f4-4c0b-8a55-2a8f0f1d7e21'
 
 /**
- * Starts the endpoint on 127.0.0.1, on `port` if that is free, else on any free port. Calls `onWebhook` for each payload
- * request and for each request with a wrong token, not for verification requests.
+ * Starts the endpoint on 127.0.0.1, on `port` if that is free, else on any free port. Calls `onWebhook` for each
+ * payload request and for each request with a wrong token, not for verification requests.
  */
 export async function startDemoEndpoint(options: {
   port: number

@@ -42,7 +42,8 @@ export async function readDemo(values: DemoValues): Promise<Demo> {
 
 /**
  * Applies the demo's manifest if the organization does not exist yet. What exists belongs to the user: nothing of it is
- * overwritten, but new secrets replace the demo's key. Resolves to whether the manifest was applied. @throws InternalCallError
+ * overwritten, but new secrets replace the demo's key. Resolves to whether the manifest was applied. @throws
+ * InternalCallError
  */
 export async function applyDemo(
   db: Database,
@@ -133,8 +134,8 @@ const POLL_MS = 250
 const DELAY_NOTES = ['model_retry', 'model_limited', 'run_parked']
 
 /**
- * Resolves when the run has ended; undefined if the signal aborts first. Calls `onDelay` with each reason why the run takes long.
- * A read that fails is repeated.
+ * Resolves when the run has ended; undefined if the signal aborts first. Calls `onDelay` with each reason why the run
+ * takes long. A read that fails is repeated.
  */
 export async function untilRunEnds(
   db: Database,
@@ -198,7 +199,9 @@ export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo):
   }
 }
 
-/** Returns the command that starts the demo workflow again, with another order: curl, on Windows its like in PowerShell. */
+/**
+ * Returns the command that starts the demo workflow again, with another order: curl, on Windows its like in PowerShell.
+ */
 export function startAgainCommand(
   gatewayUrl: string,
   apiKey: string,

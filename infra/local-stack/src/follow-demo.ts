@@ -7,8 +7,8 @@ import type { Screen } from './screen.ts'
 const LATE_AFTER_MS = 20_000
 
 /**
- * Shows the webhook of the demo's run, and why the run failed or sent nothing. Resolves at the first of these; after `lateAfterMs`
- * it shows that the run has not ended yet, and goes on in the background, until the run has ended.
+ * Shows the webhook of the demo's run, and why the run failed or sent nothing. Resolves at the first of these; after
+ * `lateAfterMs` it shows that the run has not ended yet, and goes on in the background, until the run has ended.
  */
 export async function followDemo(options: {
   screen: Pick<Screen, 'warning' | 'webhookReceived'>

@@ -18,12 +18,16 @@ export interface LocalSecrets {
 const HEADER = `# Written by npm start, read by wf. Keep it secret: it gives access to everything in this folder.
 `
 
-/** Marks a folder that was created here. It ignores itself in git: it may be in the repository under any name, and holds secrets. */
+/**
+ * Marks a folder that was created here. It ignores itself in git: it may be in the repository under any name, and holds
+ * secrets.
+ */
 const GITIGNORE = '*\n'
 
 /**
- * Creates the folder of data, settings and logs if it does not exist, for its owner alone, and takes from what an earlier version has
- * made the permissions that other users had. A folder that existed before keeps its own. @throws LocalStackError
+ * Creates the folder of data, settings and logs if it does not exist, for its owner alone, and takes from what an
+ * earlier version has made the permissions that other users had. A folder that existed before keeps its own. @throws
+ * LocalStackError
  */
 export async function createLocalDir(localDir: string): Promise<void> {
   const marker = join(localDir, '.gitignore')

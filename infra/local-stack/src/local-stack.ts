@@ -40,8 +40,9 @@ export interface LocalStack {
 }
 
 /**
- * Builds the page if its sources have changed, and starts PostgreSQL, the services, the demo and its endpoint in this process. On the first start, starts the demo
- * workflow. `signal` aborts between two steps. When it rejects, nothing is left running.
+ * Builds the page if its sources have changed, and starts PostgreSQL, the services, the demo and its endpoint in this
+ * process. On the first start, starts the demo workflow. `signal` aborts between two steps. When it rejects, nothing is
+ * left running.
  * @throws LocalStackError, EmbeddedPostgresError or SettingsError for what the user can fix.
  */
 export async function startLocalStack(config: LocalConfig, screen: Screen, signal: AbortSignal): Promise<LocalStack> {
@@ -173,7 +174,9 @@ async function startAll(
   }
 }
 
-/** Reads the services' settings with stand-in secrets, so that an invalid setting is reported before anything starts. */
+/**
+ * Reads the services' settings with stand-in secrets, so that an invalid setting is reported before anything starts.
+ */
 function checkServiceSettings(config: LocalConfig): void {
   const services = servicesEnv(config, {
     DATABASE_URL: 'postgres://x',
@@ -231,8 +234,8 @@ async function startServices(
 }
 
 /**
- * Starts the demo workflow through the public API, and shows the webhook that the endpoint receives, or why there is none. Returns
- * after 20 s at the latest, and goes on showing what happens.
+ * Starts the demo workflow through the public API, and shows the webhook that the endpoint receives, or why there is
+ * none. Returns after 20 s at the latest, and goes on showing what happens.
  */
 async function showDemo(options: {
   gatewayUrl: string

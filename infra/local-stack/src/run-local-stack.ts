@@ -34,7 +34,10 @@ async function untilAborted(signal: AbortSignal): Promise<undefined> {
 
 const ORPHAN_CHECK_MS = 1_000
 
-/** Aborts when the parent process has ended: a killed npm sends no signal to its children. Windows keeps the id of an ended parent. */
+/**
+ * Aborts when the parent process has ended: a killed npm sends no signal to its children. Windows keeps the id of an
+ * ended parent.
+ */
 function abortWhenOrphaned(): AbortSignal {
   const orphaned = new AbortController()
   const parent = process.ppid

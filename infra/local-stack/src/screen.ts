@@ -19,7 +19,10 @@ export interface Screen {
   demoStarted(workflowName: string, start: DemoStart): void
   /** `startedAt`: when the demo sent its start; only for the webhook of that start. */
   webhookReceived(sourceName: string, webhook: ReceivedWebhook, startedAt?: Date): void
-  /** Prints one line: a stranger decides how many such requests there are, and what is in them. `others`: those not shown before. */
+  /**
+   * Prints one line: a stranger decides how many such requests there are, and what is in them. `others`: those not
+   * shown before.
+   */
   webhookRejected(sourceName: string, webhook: ReceivedWebhook, others: number): void
   /** Prints what did not work, and below it what to do. The local stack keeps running. */
   warning(message: string, hint?: string): void

@@ -18,7 +18,8 @@ export interface Addresses {
 }
 
 /**
- * Returns the environment of each service: the given settings, and those that the local stack sets itself. AMQP_URL is a required setting; the in-process queue replaces the broker.
+ * Returns the environment of each service: the given settings, and those that the local stack sets itself. AMQP_URL is
+ * a required setting; the in-process queue replaces the broker.
  */
 export function servicesEnv(config: LocalConfig, { DATABASE_URL, INTERNAL_API_TOKEN, SECRETS_KEY }: SharedSettings) {
   const given = config.servicesEnv

@@ -2,8 +2,8 @@ import type { ReceivedWebhook } from './demo-endpoint.ts'
 import type { Screen } from './screen.ts'
 
 /**
- * Collects the webhooks that the demo's endpoint receives until `showAll` is called, then shows each on the screen. Of those with a wrong
- * token, which anybody on this machine can send, it shows one line in 10 s.
+ * Collects the webhooks that the demo's endpoint receives until `showAll` is called, then shows each on the screen. Of
+ * those with a wrong token, which anybody on this machine can send, it shows one line in 10 s.
  */
 export interface WebhookInbox {
   add(webhook: ReceivedWebhook): void

@@ -206,7 +206,10 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   )
 })
 
-/** Node's options that write the URLs of some modules to stderr when they are loaded: OpenTelemetry's SDK (prom-client needs its API), Prisma and YAML. */
+/**
+ * Node's options that write the URLs of some modules to stderr when they are loaded: OpenTelemetry's SDK (prom-client
+ * needs its API), Prisma and YAML.
+ */
 const REPORT_LOADED = `--import=data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module'
   registerHooks({

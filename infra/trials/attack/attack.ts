@@ -1,9 +1,6 @@
 import { connect, type Socket } from 'node:net'
-import type { ServiceName, ServiceOptions } from '../shared/system.ts'
-import type { AttackTarget } from './target.ts'
-
-/** Settings and limits of the services in an attack, beside the defaults. */
-export type AttackedServices = Partial<Record<ServiceName, ServiceOptions>>
+import type { ServiceName } from '../shared/system.ts'
+import type { AttackedServices, AttackTarget } from './target.ts'
 
 /** Notes a violation unless the expectation is met. */
 export type Expect = (isMet: boolean, violation: string) => void
@@ -21,17 +18,20 @@ export interface Attack {
   /** Services that the attack itself ends, and whose process id therefore may change. */
   readonly ends?: readonly ServiceName[]
   /**
-   * False where the attack takes a resource that all organizations share, such as file descriptors: the victim may wait and be
-   * refused then, but no accepted start of it may be lost.
+   * False where the attack takes a resource that all organizations share, such as file descriptors: the victim may wait
+   * and be refused then, but no accepted start of it may be lost.
    */
   readonly checksLatency?: boolean
-  /** Whether it attacks the application: the victim may not notice more than twice its latency (`MAX_APPLICATION_RATIO`). */
+  /**
+   * Whether it attacks the application: the victim may not notice more than twice its latency
+   * (`MAX_APPLICATION_RATIO`).
+   */
   readonly isOnApplication?: boolean
   /** Inserts data before anything is measured. */
   prepare?(target: AttackTarget): Promise<void>
   /**
-   * Sends as much as `run`, but what any customer may send: what the victim notices of it is the machine's share, on which services and
-   * attacker compete for the same processors.
+   * Sends as much as `run`, but what any customer may send: what the victim notices of it is the machine's share, on
+   * which services and attacker compete for the same processors.
    */
   sendOrdinary?(target: AttackTarget, options: Pick<AttackOptions, 'seconds'>): Promise<void>
   /** Resolves to a summary with counts. */

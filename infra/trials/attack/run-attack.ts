@@ -12,7 +12,10 @@ const MAX_LATENCY_RATIO = 5
 /** Above that of as many ordinary requests. */
 const MAX_ORDINARY_RATIO = 1.5
 const MAX_RESIDENT_MIB = 512
-/** Attacks on the application: above the victim's latency before the attack or, if longer, during as many ordinary requests. */
+/**
+ * Attacks on the application: above the victim's latency before the attack or, if longer, during as many ordinary
+ * requests.
+ */
 const MAX_APPLICATION_RATIO = 2
 /** Below it, the noise of two busy processors hides what an attack does. */
 const MIN_APPLICATION_MS = 50
@@ -30,7 +33,10 @@ export interface Latency {
 /** What the victim noticed of a load, and what the load took. */
 export interface LoadFigures {
   readonly latency: Readonly<Record<LatencyKind, Latency>>
-  /** CPU time in ms while the victim was measured. `attacker` is the trial's own process, which takes it from the services. */
+  /**
+   * CPU time in ms while the victim was measured. `attacker` is the trial's own process, which takes it from the
+   * services.
+   */
   readonly cpuMs: Readonly<Record<ServiceName | 'postgres' | 'attacker', number>>
 }
 

@@ -11,8 +11,17 @@ import { apiHeadersOf, createCustomer, createOrganization, createWorkflow, saveS
 import { tally } from '../shared/figures.ts'
 import { requestOnce } from '../shared/load.ts'
 import { type RemoteLoad, startRemoteReceiver } from '../shared/receiver.ts'
-import { type Service, type ServiceName, startSystem, type System, type SystemOptions } from '../shared/system.ts'
-import type { AttackedServices } from './attack.ts'
+import {
+  type Service,
+  type ServiceName,
+  type ServiceOptions,
+  startSystem,
+  type System,
+  type SystemOptions,
+} from '../shared/system.ts'
+
+/** Settings and limits of the services in an attack, beside the defaults. */
+export type AttackedServices = Partial<Record<ServiceName, ServiceOptions>>
 
 /** How a run ended. */
 export interface EndedRun {
@@ -67,7 +76,10 @@ export async function startAttackTarget(options: AttackedServices = {}, systemOp
       await waitUntil(areAllEnded, { timeoutMs: timeoutMs + 10_000, intervalMs: 50 })
       return await read(ids)
     }
-    /** Sends starts of the attacker at once, each in a new session unless one is given. Resolves to the ids of the accepted ones. */
+    /**
+     * Sends starts of the attacker at once, each in a new session unless one is given. Resolves to the ids of the
+     * accepted ones.
+     */
     const start = async (workflowId: string, contexts: readonly string[], sessionId?: string): Promise<string[]> => {
       const url = `${services.gateway.url}/v1/workflows/${workflowId}/start`
       const responses = await Promise.all(
@@ -84,7 +96,9 @@ export async function startAttackTarget(options: AttackedServices = {}, systemOp
       attacker,
       /** The attacker's endpoint, in this process. */
       endpoint,
-      /** Answers the attacker's runs in place of the model. It is used if the runner's settings name an Anthropic model. */
+      /**
+       * Answers the attacker's runs in place of the model. It is used if the runner's settings name an Anthropic model.
+       */
       answerAsModel: (answer: (question: ModelQuestion) => ModelAnswer) => void (answerAttacker = answer),
       /** The headers of the attacker's requests to the gateway. */
       headers,
@@ -129,8 +143,8 @@ export interface VictimFigures {
 }
 
 /**
- * An organization that is not attacked itself, with a light, steady load from a process that the attacks do not slow down: 20 reads and
- * 10 starts per second to the gateway, 10 reads and 2 saves to the application.
+ * An organization that is not attacked itself, with a light, steady load from a process that the attacks do not slow
+ * down: 20 reads and 10 starts per second to the gateway, 10 reads and 2 saves to the application.
  */
 async function createVictim(system: System, { gateway, app, dispatcher }: Record<ServiceName, Service>) {
   const receiver = await startRemoteReceiver(system)

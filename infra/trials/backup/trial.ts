@@ -35,7 +35,10 @@ export interface BackupOptions {
   readonly until: 'end of the backup' | 'end of the WAL'
   /** False shows what `wf after-restore` prevents. Only the restore to the end of the backup needs it. */
   readonly runsAfterRestore: boolean
-  /** How long the load lasts before the backup, between backup and kill (which is not in the backup), and on the restored database. */
+  /**
+   * How long the load lasts before the backup, between backup and kill (which is not in the backup), and on the
+   * restored database.
+   */
   readonly loadMs: readonly [before: number, afterwards: number, restored: number]
   readonly customers: readonly PlannedCustomer[]
   readonly log: Log
@@ -67,8 +70,9 @@ interface Lives {
 }
 
 /**
- * Takes a base backup under load, goes on for a while, kills everything, restores the database, starts the services on it under
- * load again, and compares the records of callers, endpoint and database over both lives. Resolves to the broken promises.
+ * Takes a base backup under load, goes on for a while, kills everything, restores the database, starts the services on
+ * it under load again, and compares the records of callers, endpoint and database over both lives. Resolves to the
+ * broken promises.
  */
 export async function runBackupTrial(options: BackupOptions): Promise<string[]> {
   const { until, runsAfterRestore, loadMs, rabbitMq, log } = options

@@ -17,7 +17,8 @@ export interface RequestLoad {
 }
 
 /**
- * Measures the requests answered per second, with autocannon: it takes less CPU time of the services than `startLoad` would.
+ * Measures the requests answered per second, with autocannon: it takes less CPU time of the services than `startLoad`
+ * would.
  * @throws Error if a request fails or is not answered 2xx: errors are fast and would distort the figure.
  */
 export async function requestsPerSecond({ paths, seconds, ...load }: RequestLoad): Promise<number> {
@@ -56,7 +57,10 @@ export async function openMinimalPath(urls: { database: string; amqp: string; ht
   await channel.consume(queue, () => delivered.resolve(), { noAck: true })
   const commit = () => client.query({ name: 'commit', text: 'INSERT INTO bench_commits VALUES (gen_random_uuid())' })
   return {
-    /** Does one HTTP round trip, two commits and one hop over a quorum queue, one after another. Resolves to the ms taken. */
+    /**
+     * Does one HTTP round trip, two commits and one hop over a quorum queue, one after another. Resolves to the ms
+     * taken.
+     */
     async measureMs(): Promise<number> {
       const startedAt = performance.now()
       await send(urls.http, { method: 'POST', body: '{}', status: 204 })

@@ -1,5 +1,5 @@
-// A baseline of the runs: gateway, runner and dispatcher with the same HTTP requests and the same hop over a quorum queue,
-// and nothing else: no authentication, no validation, no database, no log.
+// A baseline of the runs: gateway, runner and dispatcher with the same HTTP requests and the same hop over a quorum
+// queue, and nothing else: no authentication, no validation, no database, no log.
 // Usage: empty-services.ts gateway|runner|dispatcher TARGET_URL AMQP_URL
 import { createServer, type IncomingMessage, request, type RequestListener } from 'node:http'
 import { connect, type ConsumeMessage } from 'amqplib'

@@ -96,7 +96,9 @@ export async function payloadsPerSecond(
   return calls.filter(({ at, ms }) => isCounted(at + ms)).length / seconds
 }
 
-/** Measures the CPU time that a run takes of each process. `work` resolves to the number of runs that it has completed. */
+/**
+ * Measures the CPU time that a run takes of each process. `work` resolves to the number of runs that it has completed.
+ */
 export async function cpuPerRun(path: ServicePath, name: string, work: () => Promise<number>): Promise<Figure[]> {
   const before = await path.readCpu()
   const runs = await work()

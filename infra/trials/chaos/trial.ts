@@ -69,8 +69,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     status: 204,
     delayMs: hash(text) % 30 === 0 ? 1_500 : hash(text) % 100,
   }))
-  // A delivery whose dispatcher was killed becomes `unknown` after this time instead of 40 s. Longer than a dispatcher can
-  // take here: two pauses, and an endpoint that answers within 1.5 s.
+  // A delivery whose dispatcher was killed becomes `unknown` after this time instead of 40 s. Longer than a dispatcher
+  // can take here: two pauses, and an endpoint that answers within 1.5 s.
   const deliveryDeadlineMs = 2 * pausedMs[1] + 4_000
   const env = { LOG_LEVEL: 'info' }
   try {

@@ -32,7 +32,9 @@ const START_TIMEOUT_MS = 240_000
 /** Production's default is 60 s: how long a node takes to notice that another is unreachable. */
 const NET_TICK_SECONDS = 8
 
-/** Starts the nodes and waits until they are one cluster. `pause_minority` stops a node that the majority cannot reach. */
+/**
+ * Starts the nodes and waits until they are one cluster. `pause_minority` stops a node that the majority cannot reach.
+ */
 export async function startRabbitMqCluster(network: Network): Promise<RabbitMqCluster> {
   const { server, epmd } = await findRabbitMq()
   const folder = await makeRunFolder()

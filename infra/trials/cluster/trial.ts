@@ -134,7 +134,9 @@ interface Ended {
   readonly to: number
 }
 
-/** Starts gateways, runners and the load, runs the phases, logs what callers noticed in each, and compares the records. */
+/**
+ * Starts gateways, runners and the load, runs the phases, logs what callers noticed in each, and compares the records.
+ */
 async function underLoad(
   system: System,
   { pool, env = {}, phaseMs, processes = 2, log }: LoadOptions,

@@ -26,15 +26,18 @@ export interface Proxy {
 
 /** A server starts within seconds, on a busy machine within a minute. */
 const UP_TIMEOUT_MS = 60_000
-/** How often HAProxy checks a server, and how soon again after a failure. The second failure in a row takes its requests away. */
+/**
+ * How often HAProxy checks a server, and how soon again after a failure. The second failure in a row takes its requests
+ * away.
+ */
 const CHECK_INTERVAL_MS = 1_000
 const RECHECK_INTERVAL_MS = 250
 /** `/readyz` waits up to 2 s for PostgreSQL. A shorter limit would call every process dead while PostgreSQL is slow. */
 const CHECK_TIMEOUT_MS = 3_000
 
 /**
- * Starts HAProxy in front of services, each on a free port of 127.0.0.1. It checks `/readyz` and repeats no request, so that a
- * failed one reaches the caller. On Debian, root installs it first. Rejects when there is none.
+ * Starts HAProxy in front of services, each on a free port of 127.0.0.1. It checks `/readyz` and repeats no request, so
+ * that a failed one reaches the caller. On Debian, root installs it first. Rejects when there is none.
  */
 export async function startHaproxy(services: Readonly<Record<string, readonly ProxiedServer[]>>): Promise<Proxy> {
   const program = await findHaproxy()

@@ -71,8 +71,8 @@ type Counted = Pick<Load, 'stop'> & {
 }
 
 /**
- * Runs two processes of each of the services behind a proxy, and restarts them one after the other while callers start workflows and read
- * from the public API and the application.
+ * Runs two processes of each of the services behind a proxy, and restarts them one after the other while callers start
+ * workflows and read from the public API and the application.
  */
 export async function runRollout(options: RolloutOptions): Promise<RolloutReport> {
   const { delaySeconds, services, startProxy, rabbitMq, log } = options

@@ -17,8 +17,8 @@ export interface BaseBackup {
 }
 
 /**
- * Takes a base backup by PostgreSQL's low-level API, as pg_basebackup does: the embedded PostgreSQL has no pg_basebackup. Files
- * may change or vanish while they are copied; the WAL of the archive repairs them.
+ * Takes a base backup by PostgreSQL's low-level API, as pg_basebackup does: the embedded PostgreSQL has no
+ * pg_basebackup. Files may change or vanish while they are copied; the WAL of the archive repairs them.
  */
 export async function takeBaseBackup(adminUrl: string, dataDir: string, folder: string): Promise<BaseBackup> {
   const client = new Client({ connectionString: adminUrl })
@@ -49,8 +49,8 @@ export async function saveLastWal(dataDir: string, archive: string): Promise<voi
 }
 
 /**
- * Replaces the data folder by the backup. The next start recovers it with the server's `restore_command`: to the backup's end, or
- * as far as the archive reaches.
+ * Replaces the data folder by the backup. The next start recovers it with the server's `restore_command`: to the
+ * backup's end, or as far as the archive reaches.
  */
 export async function restoreBaseBackup(
   backup: BaseBackup,

@@ -36,14 +36,17 @@ export interface CallersOptions {
   readonly pool: Pool
 }
 
-/** Unfinished runs per caller above which all callers wait: runs of one session follow each other, and would take hours after the load. */
+/**
+ * Unfinished runs per caller above which all callers wait: runs of one session follow each other, and would take hours
+ * after the load.
+ */
 const MAX_BACKLOG_PER_CALLER = 25
 /** Longer than the gateway takes for any response. */
 const REQUEST_TIMEOUT_MS = 8_000
 
 /**
- * Starts callers that request starts over the public API. Each caller uses one session and waits for each response, so that
- * starts are accepted in the order in which they are requested. It repeats most failed requests with the same
+ * Starts callers that request starts over the public API. Each caller uses one session and waits for each response, so
+ * that starts are accepted in the order in which they are requested. It repeats most failed requests with the same
  * Idempotency-Key, and skips the others.
  */
 export function startCallers(options: CallersOptions): Callers {

@@ -11,8 +11,8 @@ export interface RequestedStart {
   /** The position among the caller's starts. */
   readonly sequence: number
   /**
-   * The ids of the 202 response, and when it was requested and answered, in ms since 1970. Undefined without a 202: then the start may
-   * or may not have been accepted.
+   * The ids of the 202 response, and when it was requested and answered, in ms since 1970. Undefined without a 202:
+   * then the start may or may not have been accepted.
    */
   accepted:
     | {
@@ -106,7 +106,10 @@ function checkEveryStartEnded(accepted: readonly RequestedStart[], runs: readonl
   return violations
 }
 
-/** Guarantee 3: no payload is sent twice, a succeeded run's payloads have arrived, and a lost payload is reported as unknown. */
+/**
+ * Guarantee 3: no payload is sent twice, a succeeded run's payloads have arrived, and a lost payload is reported as
+ * unknown.
+ */
 function checkEveryPayloadOnce(record: RecordToCheck, runs: readonly EndedRun[]): string[] {
   const { requested, arrivals, paths, mayFailWith = () => false } = record
   const violations: string[] = []

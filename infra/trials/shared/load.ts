@@ -18,7 +18,10 @@ export interface LoadOptions<Result> {
   readonly pauseMs?: () => number
   /** Closed loop: the shortest time between the beginnings of two calls of a caller. Default 0. */
   readonly spacingMs?: number
-  /** Open loop instead: a call so often, whether or not earlier ones have ended, so that a service that stalls does not get fewer. */
+  /**
+   * Open loop instead: a call so often, whether or not earlier ones have ended, so that a service that stalls does not
+   * get fewer.
+   */
   readonly everyMs?: number
   /** Ends after this time. Default: not before `stop`. */
   readonly seconds?: number
@@ -93,7 +96,10 @@ export function startLoad<Result>(options: LoadOptions<Result>): Load {
   }
 }
 
-/** Runs a load with an end, and resolves to its calls. @throws Error if one failed: failures are fast and would distort figures. */
+/**
+ * Runs a load with an end, and resolves to its calls. @throws Error if one failed: failures are fast and would distort
+ * figures.
+ */
 export async function runLoad<Result>(options: LoadOptions<Result>): Promise<readonly Call[]> {
   const load = startLoad(options)
   await load.done

@@ -8,7 +8,10 @@ export async function cpuMs(pid: number): Promise<number> {
   return (await readStat(pid))?.cpuMs ?? 0
 }
 
-/** The CPU time of a process and its living descendants, in ms: PostgreSQL with its backends, RabbitMQ with its programs. */
+/**
+ * The CPU time of a process and its living descendants, in ms: PostgreSQL with its backends, RabbitMQ with its
+ * programs.
+ */
 export async function cpuMsWithChildren(pid: number): Promise<number> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
   const stats = await Promise.all(pids.map(async (each) => ({ pid: each, ...(await readStat(each)) })))
@@ -36,7 +39,10 @@ async function readStatusMiB(pid: number, field: string): Promise<number | null>
   return kib === undefined ? null : Number(kib) / 1_024
 }
 
-/** From /proc/PID/stat; its fields after the name are: [0] the state, [1] the parent, [11] and [12] user and system ticks. */
+/**
+ * From /proc/PID/stat; its fields after the name are: [0] the state, [1] the parent, [11] and [12] user and system
+ * ticks.
+ */
 async function readStat(pid: number): Promise<{ parent: number; cpuMs: number } | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
   if (stat === undefined) return undefined

@@ -28,8 +28,8 @@ export async function startReceiver(answer: (arrival: Arrival) => Answer = answe
 }
 
 /**
- * Answers by the last part of the path: `slow` after 1 to 3 s; `broken` with 500, 404, a reset connection or, rarely, never;
- * everything else with 204 within 100 ms.
+ * Answers by the last part of the path: `slow` after 1 to 3 s; `broken` with 500, 404, a reset connection or, rarely,
+ * never; everything else with 204 within 100 ms.
  */
 export function answerByPath({ path, text }: Pick<Arrival, 'path' | 'text'>): Answer {
   const chance = hash(text) % 100
@@ -61,7 +61,9 @@ export interface RemoteFigures {
   readonly repeated: number
 }
 
-/** An endpoint and a load generator in one process of their own, so that each payload is timed where its start was sent. */
+/**
+ * An endpoint and a load generator in one process of their own, so that each payload is timed where its start was sent.
+ */
 export interface RemoteReceiver extends Script {
   /** Begins loads. */
   start(loads: readonly RemoteLoad[]): Promise<void>

@@ -56,7 +56,10 @@ export interface Script {
 }
 
 export interface ServiceOptions {
-  /** Beside what every service gets. `PORT` and `METRICS_PORT` are free ports by default, `DISPATCHER_URL` the first dispatcher. */
+  /**
+   * Beside what every service gets. `PORT` and `METRICS_PORT` are free ports by default, `DISPATCHER_URL` the first
+   * dispatcher.
+   */
   readonly env?: Readonly<Record<string, string>>
   /** Maximum open files and sockets, as `ulimit -n` sets it. Default: the limit of this process. */
   readonly openFiles?: number

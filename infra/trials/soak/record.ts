@@ -54,7 +54,9 @@ export interface Verdict {
 }
 
 const HOUR_MS = 3_600_000
-/** What may be added to a figure between the first and the last third: the larger of a share of it and a fixed amount. */
+/**
+ * What may be added to a figure between the first and the last third: the larger of a share of it and a fixed amount.
+ */
 const ALLOWED_SHARE = 0.1
 const ALLOWED = { rssMiB: 8, heapMiB: 4, handles: 5, openFiles: 8 }
 const ALLOWED_CONNECTIONS = 5
@@ -116,8 +118,8 @@ function warmUpMs({ beganAt, endedAt }: SoakRecord): number {
 }
 
 /**
- * Compares the first third of the time after the warm-up with the last third, by their medians (the heap: lowest tenth). A figure
- * that only moves up and down passes; one that grows steadily does not.
+ * Compares the first third of the time after the warm-up with the last third, by their medians (the heap: lowest
+ * tenth). A figure that only moves up and down passes; one that grows steadily does not.
  */
 export function judge(record: SoakRecord): Verdict[] {
   const from = record.beganAt + warmUpMs(record)
@@ -249,8 +251,8 @@ const HEAD = [
 ]
 
 /**
- * The figures by the hour, or by a shorter piece: medians, the last size of the database, the most dead rows. Of the services in
- * the order gateway, runner, dispatcher, application; latencies without incidents, p50 and p99, in ms.
+ * The figures by the hour, or by a shorter piece: medians, the last size of the database, the most dead rows. Of the
+ * services in the order gateway, runner, dispatcher, application; latencies without incidents, p50 and p99, in ms.
  */
 export function toFigureTable(record: SoakRecord): string {
   const { beganAt, endedAt } = record

@@ -87,8 +87,8 @@ type SoakCustomer = Customer & (typeof CUSTOMERS)[number] & { readonly cookie: s
 type Steady = Readonly<Record<'gateway' | 'runner' | 'dispatcher' | 'app', Service>>
 
 /**
- * Runs the load with incidents for the given time, waits until all runs have ended, checks every guarantee, and writes `soak.md` and
- * `soak.json`. Resolves to the broken guarantees, and to a verdict on each figure.
+ * Runs the load with incidents for the given time, waits until all runs have ended, checks every guarantee, and writes
+ * `soak.md` and `soak.json`. Resolves to the broken guarantees, and to a verdict on each figure.
  */
 export async function runSoak(options: SoakOptions) {
   const { hours, rate, incidentSeconds, seed = randomInt(2 ** 31), output, log } = options
@@ -143,7 +143,10 @@ export async function runSoak(options: SoakOptions) {
   }
 }
 
-/** Starts two gateways, dispatchers and runners, and an application: incidents hit the second of each, figures are of the first. */
+/**
+ * Starts two gateways, dispatchers and runners, and an application: incidents hit the second of each, figures are of
+ * the first.
+ */
 async function startServices(system: System, rabbitMq: PrivateRabbitMq) {
   const [dispatcher, secondDispatcher] = [await system.start('dispatcher'), await system.start('dispatcher')]
   const [gateway, secondGateway] = [await system.start('gateway'), await system.start('gateway')]
@@ -155,8 +158,8 @@ async function startServices(system: System, rabbitMq: PrivateRabbitMq) {
     secondGateway,
     secondDispatcher,
     secondRunner,
-    // An orderly restart, which breaks every connection: a crash would also reset the counters of dead rows that autovacuum and
-    // this trial use.
+    // An orderly restart, which breaks every connection: a crash would also reset the counters of dead rows that
+    // autovacuum and this trial use.
     { ...nothing, name: 'postgres', restart: async () => await system.postgres.restart() },
     { ...nothing, name: 'rabbitmq', kill: rabbitMq.kill, restart: rabbitMq.restart },
     {
@@ -228,7 +231,10 @@ async function createSoakCustomer(
 /** Everything that sends requests during the soak. */
 type Loads = Awaited<ReturnType<typeof startLoads>>
 
-/** Starts the load: `rate` starts per second, two reads of the public API, half a read of the application and one bare commit. */
+/**
+ * Starts the load: `rate` starts per second, two reads of the public API, half a read of the application and one bare
+ * commit.
+ */
 async function startLoads(
   { pool }: System,
   options: {
@@ -334,7 +340,9 @@ async function checkGuarantees(
   return violations
 }
 
-/** Starts of customers with slow or broken endpoints wait for earlier starts of their session, so they are not timed. */
+/**
+ * Starts of customers with slow or broken endpoints wait for earlier starts of their session, so they are not timed.
+ */
 function collectLatencies(
   { starts, reads }: Loads,
   { arrivals }: Receiver,

@@ -15,7 +15,8 @@ export interface ManifestWarning extends WorkflowWarning {
 
 /**
  * Checks the workflows of the manifests as the built-in agent will read them, and returns its warnings.
- * @throws CliError with every error of every `rules.yaml`, and every misspelled scope, trigger source slug and subagent source type.
+ * @throws CliError with every error of every `rules.yaml`, and every misspelled scope, trigger source slug and subagent
+ *   source type.
  */
 export async function checkManifests(
   db: Pick<Database, 'pool'>,
@@ -58,7 +59,10 @@ export async function checkManifests(
 type ManifestWorkflow = NonNullable<Manifest['workflows']>[number]
 type SubagentSource = NonNullable<NonNullable<ManifestWorkflow['triggers']>[number]['subagent_sources']>[number]
 
-/** Values of open enumerations that differ from a known one as a misspelling does: the scope `company-wide`, the slug `API`. */
+/**
+ * Values of open enumerations that differ from a known one as a misspelling does: the scope `company-wide`, the slug
+ * `API`.
+ */
 function findMisspelledValues({ scope, triggers = [] }: ManifestWorkflow): [path: string, message: string][] {
   const values: [string, Parameters<typeof findKnownValue>[0], string | undefined][] = [['scope', 'scope', scope]]
   for (const [position, { trigger_source: source, subagent_sources: given = [] }] of triggers.entries()) {
@@ -100,7 +104,10 @@ export function formatWarnings(warnings: readonly ManifestWarning[]): string {
   return lines.join('')
 }
 
-/** The webhook sources that the organization will have: those of its manifests, and the stored ones that they do not change. */
+/**
+ * The webhook sources that the organization will have: those of its manifests, and the stored ones that they do not
+ * change.
+ */
 async function listSources(
   db: Pick<Database, 'pool'>,
   manifest: Manifest,

@@ -20,7 +20,9 @@ type Handler<Parameters extends unknown[]> = (
   ...parameters: Parameters
 ) => Promise<CommandResult | undefined>
 
-/** A command: everything that its help, its completion and its execution need. All commands have the option `--json`. */
+/**
+ * A command: everything that its help, its completion and its execution need. All commands have the option `--json`.
+ */
 export interface CommandDeclaration {
   readonly name: string
   readonly summary: string
@@ -103,7 +105,10 @@ function toSnake(letter: string): string {
   return `_${letter.toLowerCase()}`
 }
 
-/** Creates a function that adds a command to its parent. `onResult` is called with the exit status of a command that did not throw. */
+/**
+ * Creates a function that adds a command to its parent. `onResult` is called with the exit status of a command that did
+ * not throw.
+ */
 export function createAddCommand(
   ctx: CliContext,
   onResult: (exitStatus: 0 | 1) => void,

@@ -5,7 +5,9 @@ import { createInternalClient, type InternalClient } from '@workflow-service/ser
 import { type CliConfig, readCliConfig } from './config.ts'
 import { createTerminal, guardTerminal, type Terminal } from './terminal.ts'
 
-/** What commands work with. A database or dispatcher that a command does not use needs no settings and is not opened. */
+/**
+ * What commands work with. A database or dispatcher that a command does not use needs no settings and is not opened.
+ */
 export interface CliContext {
   readonly terminal: Terminal
   readonly config: CliConfig

@@ -25,8 +25,8 @@ const MAX_NAMES = 200
 const MAX_IDS = 20
 
 /**
- * Creates a function that returns what the last of the words after `wf` can be: commands, options, choices, or names from the database.
- * It never rejects: without a database there are no names.
+ * Creates a function that returns what the last of the words after `wf` can be: commands, options, choices, or names
+ * from the database. It never rejects: without a database there are no names.
  */
 export function createCompletion(
   program: Command,

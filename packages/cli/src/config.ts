@@ -39,9 +39,9 @@ export interface CliConfig {
 const INSTALLATION = ['DISPATCHER_URL', 'INTERNAL_API_TOKEN', 'SECRETS_KEY'] as const
 
 /**
- * Reads the environment if it has DATABASE_URL, else the file `.local/env` that the local stack writes, with the variables that are
- * given in the environment in place of the file's. Without DATABASE_URL, one of `INSTALLATION` that differs from the file's is an error
- * of every setting.
+ * Reads the environment if it has DATABASE_URL, else the file `.local/env` that the local stack writes, with the
+ * variables that are given in the environment in place of the file's. Without DATABASE_URL, one of `INSTALLATION` that
+ * differs from the file's is an error of every setting.
  */
 export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliConfig {
   const file = localEnvFile(readLocalDir(processEnv))

@@ -37,7 +37,10 @@ export async function findOrganization(ctx: CliContext, given: string | undefine
   throw new CliError(`There is no organization ${given}.${suggest(given, known)}`)
 }
 
-/** Finds a workflow of the organization by its id or name; the case of a name matters only where it distinguishes two. @throws CliError */
+/**
+ * Finds a workflow of the organization by its id or name; the case of a name matters only where it distinguishes two.
+ * @throws CliError
+ */
 export async function findWorkflow(
   ctx: CliContext,
   organization: OrganizationName,
@@ -63,8 +66,8 @@ export async function findWorkflowId(
 }
 
 /**
- * Finds a webhook source of the organization by its name, ignoring case, or by its id. With `includeDeleted`, also finds a deleted
- * one that has a log, and names it by its id. @throws CliError
+ * Finds a webhook source of the organization by its name, ignoring case, or by its id. With `includeDeleted`, also
+ * finds a deleted one that has a log, and names it by its id. @throws CliError
  */
 export async function findSource(
   ctx: CliContext,

@@ -8,8 +8,8 @@ const OVERLAP_MS = 5_000
 const PAGE_SIZE = 100
 
 /**
- * Yields, every second until the signal, the entries of a log that finished since, oldest first and each one once. A poll reads from the
- * oldest unfinished entry, and at least `OVERLAP_MS` back from the newest one.
+ * Yields, every second until the signal, the entries of a log that finished since, oldest first and each one once. A
+ * poll reads from the oldest unfinished entry, and at least `OVERLAP_MS` back from the newest one.
  * @param newest The newest entries, newest first, of which those that are finished were shown already.
  */
 export async function* followDeliveries(

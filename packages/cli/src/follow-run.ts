@@ -10,8 +10,9 @@ const POLL_MS = 300
 const QUEUED_HINT_MS = 10_000
 
 /**
- * Prints a run as it goes, until its end or Ctrl-C: its facts, each event once, and its deliveries; with JSON, one object a line: the
- * run whenever its status changes, and each step of its journal. The exit status is 1 if the run failed.
+ * Prints a run as it goes, until its end or Ctrl-C: its facts, each event once, and its deliveries; with JSON, one
+ * object a line: the run whenever its status changes, and each step of its journal. The exit status is 1 if the run
+ * failed.
  */
 export async function followRun(ctx: CliContext, first: RunDetails, isJson: boolean): Promise<CommandResult> {
   const { terminal } = ctx

@@ -15,8 +15,8 @@ const HEADINGS = `${'ACCEPTED (UTC)'.padEnd(19)}  ${'STATUS'.padEnd(9)}  ${'TOOK
 const UNFINISHED: readonly RunStatus[] = ['queued', 'running', 'waiting']
 
 /**
- * Prints the newest runs, oldest first, and then, every second until Ctrl-C, each new run and each run whose status has changed. With a
- * filter for the status, a run is printed when it gets that status.
+ * Prints the newest runs, oldest first, and then, every second until Ctrl-C, each new run and each run whose status has
+ * changed. With a filter for the status, a run is printed when it gets that status.
  */
 export async function followRuns(
   ctx: CliContext,

@@ -197,7 +197,10 @@ function toolResultEntry(at: Date, { tool, ok, text, delivery }: ToolResultStep)
   return { at, headline: `${delivery.source_name}: ${delivery.outcome}${status}`, colour, body }
 }
 
-/** Replaces the tags that mark text from outside for a model by what is in them. Tags that do not match are part of a text. */
+/**
+ * Replaces the tags that mark text from outside for a model by what is in them. Tags that do not match are part of a
+ * text.
+ */
 function withoutTags(text: string): string {
   return text.replaceAll(/<(data-[0-9a-f]{16}) of="[^"\n]*">\n(.*?)\n<\/\1>/gs, '$2')
 }

@@ -23,8 +23,9 @@ export type LocalAnswer = { readonly durationMs: number; readonly token: string 
 const ANSWER_MAX_BYTES = 4_096
 
 /**
- * Sends one POST as the dispatcher does (contract README, "Payload request"): the same headers, a new connection, no redirects, at most
- * 4 KiB of the answer, and the status decides. It differs in that it sends to any address. Never rejects for what the endpoint does.
+ * Sends one POST as the dispatcher does (contract README, "Payload request"): the same headers, a new connection, no
+ * redirects, at most 4 KiB of the answer, and the status decides. It differs in that it sends to any address. Never
+ * rejects for what the endpoint does.
  */
 export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
   const { url, secret, deadlineMs } = request

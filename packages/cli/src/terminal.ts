@@ -12,7 +12,10 @@ export interface Terminal {
   readonly isColoured: boolean
   /** Width of the terminal; undefined when the output is a file or a pipe. */
   readonly columns: number | undefined
-  /** Asks a question and returns the answer. Absent unless a person can answer: standard input and standard error are a terminal. */
+  /**
+   * Asks a question and returns the answer. Absent unless a person can answer: standard input and standard error are a
+   * terminal.
+   */
   readonly ask?: ((question: string) => Promise<string>) | undefined
 }
 
@@ -32,9 +35,10 @@ export function createTerminal(): Terminal {
 }
 
 /**
- * Makes everything that is written to a terminal safe: names, answers and errors come from outside, and could clear the screen, set
- * its title, or reverse what is read. Line breaks, tabs, and what `paint` and CLEAR_LINE make stay; every other control character
- * and mark of the writing direction is written as in JSON (`\u001b`), so that JSON keeps its values.
+ * Makes everything that is written to a terminal safe: names, answers and errors come from outside, and could clear the
+ * screen, set its title, or reverse what is read. Line breaks, tabs, and what `paint` and CLEAR_LINE make stay; every
+ * other control character and mark of the writing direction is written as in JSON (`\u001b`), so that JSON keeps its
+ * values.
  */
 export function guardTerminal({ write, writeError, ask, ...rest }: Terminal): Terminal {
   return {
@@ -45,7 +49,10 @@ export function guardTerminal({ write, writeError, ask, ...rest }: Terminal): Te
   }
 }
 
-/** Stands for ESC where the program itself writes it. Another one in each process, so that no text from outside can have it. */
+/**
+ * Stands for ESC where the program itself writes it. Another one in each process, so that no text from outside can have
+ * it.
+ */
 const ESC = `\uFFFE${randomBytes(6).toString('base64url')}`
 
 /** Clears the line of the cursor, and moves the cursor to its beginning. */
@@ -94,7 +101,10 @@ interface TextColumn<Row> {
   readonly colour?: (row: Row) => Format | undefined
   /** Used on a terminal on which the table does not fit. */
   readonly shortValue?: (row: Row) => string
-  /** How a text that is too long for the terminal is cut. Default: it is not, and that of the last column is wrapped between words. */
+  /**
+   * How a text that is too long for the terminal is cut. Default: it is not, and that of the last column is wrapped
+   * between words.
+   */
   readonly cut?: keyof typeof CUT_WIDTHS
 }
 
@@ -111,9 +121,9 @@ const MAX_LINES = 3
 const GAP = 2
 
 /**
- * Formats rows as a table without borders, or returns `whenEmpty` if there are none. In a file or a pipe, each row is one line with
- * all values in full. On a terminal, the table fits its width: columns use their short form, then the widest ones are cut, and the
- * last one continues on up to two further lines.
+ * Formats rows as a table without borders, or returns `whenEmpty` if there are none. In a file or a pipe, each row is
+ * one line with all values in full. On a terminal, the table fits its width: columns use their short form, then the
+ * widest ones are cut, and the last one continues on up to two further lines.
  */
 export function renderTable<Row>(
   terminal: Terminal,
@@ -233,7 +243,9 @@ function startLength(text: string, width: number): number {
   return text.length
 }
 
-/** Breaks a text into at most MAX_LINES lines of a width between its words. A word that is longer than a line is cut. */
+/**
+ * Breaks a text into at most MAX_LINES lines of a width between its words. A word that is longer than a line is cut.
+ */
 function wrapWords(text: string, width: number): string[] {
   if (stringWidth(text) <= width) return [text]
   const lines: string[] = []
@@ -256,7 +268,9 @@ function wrapWords(text: string, width: number): string[] {
     : [...lines.slice(0, MAX_LINES - 1), cutText(lines.slice(MAX_LINES - 1).join(' '), width)]
 }
 
-/** Breaks a text into lines of at most this width between its words. A word that is longer than a line is broken too. */
+/**
+ * Breaks a text into lines of at most this width between its words. A word that is longer than a line is broken too.
+ */
 export function wrapText(text: string, width: number): string[] {
   const lines: string[] = []
   let rest = text
@@ -275,7 +289,8 @@ const CONTINUED_LENGTH = 90
 const COMMAND_LINE = /^ {2}(?:alias|source|wf) /
 
 /**
- * Fits a help text to the width. Paragraphs stay paragraphs, and the second column of a list (`  NAME   text`) stays a column.
+ * Fits a help text to the width. Paragraphs stay paragraphs, and the second column of a list (` NAME text`) stays a
+ * column.
  */
 export function reflowHelp(text: string, width: number): string {
   const paragraphs: { text: string; indent: number; isContinued: boolean }[] = []
@@ -301,7 +316,10 @@ export function reflowHelp(text: string, width: number): string {
   return shown.join('\n')
 }
 
-/** Replaces control characters, line breaks too, and marks of the writing direction by spaces, for a text in a line or a table. */
+/**
+ * Replaces control characters, line breaks too, and marks of the writing direction by spaces, for a text in a line or a
+ * table.
+ */
 export function withoutControls(text: string): string {
   return text.replaceAll(UNSAFE_RUN, ' ')
 }

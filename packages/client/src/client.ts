@@ -26,7 +26,9 @@ export interface CallLimits {
 export interface RequestOptions extends CallLimits {
   /** Ends the call when it aborts. */
   signal?: AbortSignal
-  /** Sent as `X-Request-Id` with each attempt, to find the call in the service's logs. Absent: the service makes one. */
+  /**
+   * Sent as `X-Request-Id` with each attempt, to find the call in the service's logs. Absent: the service makes one.
+   */
   requestId?: string
   /** Sent in addition. */
   headers?: Record<string, string>
@@ -34,8 +36,8 @@ export interface RequestOptions extends CallLimits {
 
 export interface StartOptions extends RequestOptions {
   /**
-   * Names the start: for 24 hours, the same key with the same start gives the same confirmation and starts nothing again.
-   * 1 to 255 characters. Absent: a random one for this call, the same for each of its attempts.
+   * Names the start: for 24 hours, the same key with the same start gives the same confirmation and starts nothing
+   * again. 1 to 255 characters. Absent: a random one for this call, the same for each of its attempts.
    */
   idempotencyKey?: string
 }
@@ -69,8 +71,8 @@ export function requestIdOf(result: Organization | Workflow | StartConfirmation 
 }
 
 /**
- * A client of the public API. Every method rejects with an `ApiError`, `ConnectionError`, `TimeoutError` or `AbortError`,
- * and with a `TypeError` for arguments that cannot be sent.
+ * A client of the public API. Every method rejects with an `ApiError`, `ConnectionError`, `TimeoutError` or
+ * `AbortError`, and with a `TypeError` for arguments that cannot be sent.
  */
 export class WorkflowClient {
   readonly organization: OrganizationApi

@@ -9,8 +9,8 @@ export interface CallFacts {
 }
 
 /**
- * Base of all errors of a call. After a failed start, call again with the same `idempotencyKey`: it starts at most once,
- * also if the failed call did reach the service. The service remembers the key for 24 hours.
+ * Base of all errors of a call. After a failed start, call again with the same `idempotencyKey`: it starts at most
+ * once, also if the failed call did reach the service. The service remembers the key for 24 hours.
  */
 export class WorkflowServiceError extends Error implements CallFacts {
   override name = 'WorkflowServiceError'

@@ -32,8 +32,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 const TIME_IS_UP = Symbol('time is up')
 
 /**
- * Sends the request, and again after a connection error, a time-out or a transient answer, with growing, random delays of
- * at least `Retry-After`. Gives up after `maxRetries`, or if the next delay would not fit into `totalTimeoutMs`.
+ * Sends the request, and again after a connection error, a time-out or a transient answer, with growing, random delays
+ * of at least `Retry-After`. Gives up after `maxRetries`, or if the next delay would not fit into `totalTimeoutMs`.
  * Rejects with the last attempt's error.
  */
 export async function sendRequest(request: ApiRequest): Promise<{ value: unknown; requestId: string | null }> {

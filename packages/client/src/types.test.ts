@@ -9,7 +9,9 @@ type Equal<A, B> =
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- an uninstantiated T compares A and B exactly
   (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 
-/** Rebuilds a type field by field, so that only names, types and optionality count. An open union counts as `string`. */
+/**
+ * Rebuilds a type field by field, so that only names, types and optionality count. An open union counts as `string`.
+ */
 type Shape<T> = [T] extends [string]
   ? [string & {}] extends [T]
     ? string

@@ -123,7 +123,10 @@ describe('against a server that fails at random', () => {
   }, 60_000)
 })
 
-/** What the server does in place of an answer. `lose`, `cut` and `replace` come after the gateway has recorded the start. */
+/**
+ * What the server does in place of an answer. `lose`, `cut` and `replace` come after the gateway has recorded the
+ * start.
+ */
 const FAILURES = ['refuse', 'status', 'lose', 'cut', 'replace', 'hang'] as const
 type Failure = (typeof FAILURES)[number]
 

@@ -37,7 +37,10 @@ const examples = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/`
 
 const guidesFolder = join(folder, '../../services/gateway/src/docs/guides')
 
-/** The samples in TypeScript of the reference page. The blocks of a guide continue each other: together they are a module. */
+/**
+ * The samples in TypeScript of the reference page. The blocks of a guide continue each other: together they are a
+ * module.
+ */
 function referenceSamples(): { file: string; text: string }[] {
   const guides = readdirSync(guidesFolder).map((name) => {
     const blocks = readFileSync(join(guidesFolder, name), 'utf8').matchAll(/^```ts\n([^]*?)^```/gm)

@@ -40,8 +40,8 @@ const app = createRoute({
 })
 
 /**
- * Loads the code of an area. After a failed import the router reloads the page, which finds the code of a new release. Without a
- * connection the browser would show its own error instead: then the import fails as every other request does.
+ * Loads the code of an area. After a failed import the router reloads the page, which finds the code of a new release.
+ * Without a connection the browser would show its own error instead: then the import fails as every other request does.
  */
 function area<Module>(load: () => Promise<Module>): () => Promise<Module> {
   return async () => {
@@ -115,7 +115,10 @@ const routes = root.addChildren([
   ]),
 ])
 
-/** Takes the place of the layout when the signed-in person cannot be read, and of a page whose code cannot be read or that throws. */
+/**
+ * Takes the place of the layout when the signed-in person cannot be read, and of a page whose code cannot be read or
+ * that throws.
+ */
 function LoadFailed({ error }: { error: unknown }) {
   const router = useRouter()
   return <ErrorState error={error} onRetry={() => router.invalidate()} isPage />

@@ -18,7 +18,10 @@ const LONG = 'x'.repeat(200)
 
 const press = async (page: Page, name: string) => await page.getByRole('button', { name, exact: true }).click()
 
-/** What axe finds on the page or dialog that is open, and whether it scrolls sideways: desktop and phone, light and dark. */
+/**
+ * What axe finds on the page or dialog that is open, and whether it scrolls sideways: desktop and phone, light and
+ * dark.
+ */
 async function findIssues(page: Page): Promise<string[]> {
   const size = page.viewportSize()!
   const found: string[] = []

@@ -1,5 +1,5 @@
-// pnpm screenshots [FOLDER] [NAME...]: writes a picture of every page, or of those with these names, for people to look at:
-// desktop and phone, light and dark, empty, filled, and with long texts.
+// pnpm screenshots [FOLDER] [NAME...]: writes a picture of every page, or of those with these names, for people to look
+// at: desktop and phone, light and dark, empty, filled, and with long texts.
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createDatabase, migrate } from '@workflow-service/database'

@@ -24,7 +24,10 @@ const MAX_TEXT_LENGTH = 8_000
 const MAX_TOOLS = 20
 const MAX_DESCRIPTION_LENGTH = 200
 
-/** The prompt within RUN_PROMPT_MAX_BYTES: without the schemas of its tools if it is larger, and then with the beginning of its texts. */
+/**
+ * The prompt within RUN_PROMPT_MAX_BYTES: without the schemas of its tools if it is larger, and then with the beginning
+ * of its texts.
+ */
 export function fitRunPrompt(prompt: RunPrompt): RunPrompt {
   const bytes = countBytes(prompt)
   if (bytes <= RUN_PROMPT_MAX_BYTES) return prompt
@@ -48,7 +51,10 @@ function countBytes(value: unknown): number {
   return new TextEncoder().encode(JSON.stringify(value)).length
 }
 
-/** One message of the conversation with a model. `position`: the step that it is made of, or that it follows; null for the first one. */
+/**
+ * One message of the conversation with a model. `position`: the step that it is made of, or that it follows; null for
+ * the first one.
+ */
 export type ConversationMessage =
   | { readonly role: 'user'; readonly position: number | null; readonly text: string }
   | { readonly role: 'assistant'; readonly position: number | null; readonly parts: readonly AssistantMessagePart[] }
@@ -74,8 +80,8 @@ export interface ToolMessageResult {
 const CALL_A_TOOL = `Your answer called no tool, so nothing was done and the run has not ended. Call a tool if something is left to do; otherwise call ${END_RUN}.`
 
 /**
- * Builds the conversation with a model from its first message and the journal alone: a resumed run has the same conversation, and
- * people see what the model was sent.
+ * Builds the conversation with a model from its first message and the journal alone: a resumed run has the same
+ * conversation, and people see what the model was sent.
  */
 export function listConversation(
   first: string,

@@ -41,7 +41,9 @@ export function toRefusedRun({
   return { error, description, details: (note?.data as NoteStep | undefined)?.details }
 }
 
-/** The sources of the draft: those of the refusal, or those that the description names, or else the first ones of all. */
+/**
+ * The sources of the draft: those of the refusal, or those that the description names, or else the first ones of all.
+ */
 export function selectDraftSources<Source extends Named>(
   { description, details }: RefusedRun,
   sources: readonly Source[],
@@ -52,9 +54,9 @@ export function selectDraftSources<Source extends Named>(
 }
 
 /**
- * Drafts the `rules.yaml` that a refused run needs (docs/rules.md): a delivery for each source, with the names that may be
- * meant for the missing fields, and `todo("…")` for what only a person knows. The text is valid; a run with an open `todo` fails with
- * `rule_failed` and sends nothing.
+ * Drafts the `rules.yaml` that a refused run needs (docs/rules.md): a delivery for each source, with the names that may
+ * be meant for the missing fields, and `todo("…")` for what only a person knows. The text is valid; a run with an open
+ * `todo` fails with `rule_failed` and sends nothing.
  */
 export function draftRules(
   run: RefusedRun,
@@ -153,7 +155,10 @@ function captureOf(name: string, scalars: PayloadShape['scalars']): string {
   return scalars.has('boolean') ? `yes(${captured})` : captured
 }
 
-/** The conversion of the named value to the type of the example; undefined if the name is in a list, or the example no plain value. */
+/**
+ * The conversion of the named value to the type of the example; undefined if the name is in a list, or the example no
+ * plain value.
+ */
 function readName(name: string, { scalars, object, list }: PayloadShape): string | undefined {
   if (name.includes('[]') || object) return undefined
   const field = `fields${name

@@ -15,7 +15,9 @@ export function findSimilar(typed: string, names: readonly string[]): string | u
   return candidates.toSorted((a, b) => a.edits - b.edits)[0]?.name
 }
 
-/** The Levenshtein distance, with two exchanged neighbors as one edit; any number above `max` if it is larger than that. */
+/**
+ * The Levenshtein distance, with two exchanged neighbors as one edit; any number above `max` if it is larger than that.
+ */
 function countEdits(left: string, right: string, max: number): number {
   if (Math.abs(left.length - right.length) > max) return max + 1
   let twoAbove: number[] = []
@@ -38,8 +40,9 @@ function countEdits(left: string, right: string, max: number): number {
 const MIN_SIMILARITY = 0.4
 
 /**
- * The name that has most pairs of letters in common with the path or its last part (Dice's coefficient), such as "Order value" for
- * `value`; null if none is similar. Unlike `findSimilar`, it finds more than mistakes in typing: a person decides.
+ * The name that has most pairs of letters in common with the path or its last part (Dice's coefficient), such as "Order
+ * value" for `value`; null if none is similar. Unlike `findSimilar`, it finds more than mistakes in typing: a person
+ * decides.
  */
 export function findClosestName(path: string, names: readonly string[]): string | null {
   const wanted = partsOf(path)

@@ -4,8 +4,9 @@ import { CLOSED, Closed, List, Nullable } from './schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Uuid } from './schema/values.ts'
 
 /**
- * The kinds of steps in the journal of a run (contract README, "The journal"). The schemas below define `run_steps.data` of
- * each kind. The runner's agent writes the steps and resumes from them after a crash; `wf runs show` formats them.
+ * The kinds of steps in the journal of a run (contract README, "The journal"). The schemas below define
+ * `run_steps.data` of each kind. The runner's agent writes the steps and resumes from them after a crash; `wf runs
+ * show` formats them.
  */
 export const STEP_KINDS = [
   'message',
@@ -89,8 +90,8 @@ export const ModelAnswerStep = Closed('ModelAnswerStep', 'One answer of a model.
 export type ModelAnswerStep = Static<typeof ModelAnswerStep>
 
 /**
- * A tool call that is about to be executed. The delivery's id is recorded before its payload is sent. After a crash, a call
- * without a result is repeated with that id, and the dispatcher does not send it a second time.
+ * A tool call that is about to be executed. The delivery's id is recorded before its payload is sent. After a crash, a
+ * call without a result is repeated with that id, and the dispatcher does not send it a second time.
  */
 export const ToolCallStep = Closed('ToolCallStep', 'A tool call about to be executed.', {
   call_id: CallId,
@@ -116,9 +117,9 @@ export type ToolCallStep = Static<typeof ToolCallStep>
 export type SendAgain = NonNullable<NonNullable<ToolCallStep['delivery']>['send_again']>
 
 /**
- * Why a tool call was not executed: it is invalid (unknown tool, unreadable arguments, or the answer did not end properly), the source
- * accepted the same payload before in this run, the same payload may have arrived before, the run reached its limit of payloads, or the
- * run cannot end yet.
+ * Why a tool call was not executed: it is invalid (unknown tool, unreadable arguments, or the answer did not end
+ * properly), the source accepted the same payload before in this run, the same payload may have arrived before, the run
+ * reached its limit of payloads, or the run cannot end yet.
  */
 export const TOOL_CALL_ERRORS = [
   'invalid_call',
@@ -182,7 +183,10 @@ export const ApprovalDecisionStep = Closed('ApprovalDecisionStep', 'The decision
 })
 export type ApprovalDecisionStep = Static<typeof ApprovalDecisionStep>
 
-/** Why the built-in agent sends nothing, with what a person needs to write rules (`draftRules`). Each list has at most 100 entries. */
+/**
+ * Why the built-in agent sends nothing, with what a person needs to write rules (`draftRules`). Each list has at most
+ * 100 entries.
+ */
 export const RefusalDetails = Closed('RefusalDetails', 'Why nothing was sent, for those who write rules.', {
   sources: List(Type.String(), 'Names of the webhook sources that were to get a payload.'),
   missing: List(

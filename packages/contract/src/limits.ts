@@ -1,4 +1,6 @@
-/** Every limit that the schemas and the services share (contract README, "Limits"). Lengths count Unicode code points. */
+/**
+ * Every limit that the schemas and the services share (contract README, "Limits"). Lengths count Unicode code points.
+ */
 
 /** Context of a start, after trimming. */
 export const CONTEXT_MAX_LENGTH = 10_000
@@ -93,7 +95,9 @@ export const APP_BODY_MAX_MEMBERS = 1_000
 /** The same before the sign-in: anybody may send such a body. */
 export const STRANGER_BODY_MAX_BYTES = 16 * 1024
 export const STRANGER_BODY_MAX_MEMBERS = 100
-/** Levels of objects and lists in any body that the application takes; an example in it has a lower limit of its own. */
+/**
+ * Levels of objects and lists in any body that the application takes; an example in it has a lower limit of its own.
+ */
 export const APP_BODY_MAX_DEPTH = 64
 
 /** Days after which a payload without a decision counts as declined. */

@@ -20,7 +20,10 @@ interface Schema {
   readonly required?: readonly string[]
 }
 
-/** Returns the JSON Schema of a manifest for editors, as text. They support draft 7 best, and it has all that a manifest needs. */
+/**
+ * Returns the JSON Schema of a manifest for editors, as text. They support draft 7 best, and it has all that a manifest
+ * needs.
+ */
 export function manifestJsonSchema(): string {
   const schema = JSON.parse(
     JSON.stringify(Manifest, (key, value: unknown) =>

@@ -208,8 +208,8 @@ const KNOWN_VALUES = {
 const MISSPELLED_MIN_LENGTH = 8
 
 /**
- * The known value that is meant by one that may be another: it differs in case, or in what is between the words, or a long one in one or
- * two letters. Undefined if the value is a known one, or is like none.
+ * The known value that is meant by one that may be another: it differs in case, or in what is between the words, or a
+ * long one in one or two letters. Undefined if the value is a known one, or is like none.
  */
 export function findKnownValue(field: keyof typeof KNOWN_VALUES, value: string): string | undefined {
   const known: readonly string[] = KNOWN_VALUES[field]

@@ -2,8 +2,8 @@ import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from './limits.ts'
 import { countCodePoints } from './schema/text.ts'
 
 /**
- * A word, or any other single character. Scripts without spaces between words, or with particles attached to names, have no words here:
- * each of their characters is a token.
+ * A word, or any other single character. Scripts without spaces between words, or with particles attached to names,
+ * have no words here: each of their characters is a token.
  */
 const TOKEN = /[[\p{L}\p{M}\p{N}_]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hangul}\p{sc=Thai}]]+|\s+|./gsv
 
@@ -20,9 +20,9 @@ interface NameNode<Source> {
 }
 
 /**
- * Finds the webhook sources that the text names, each once, in order of first appearance. Ignores case and the amount of
- * white space. A name matches whole words only ("Orders" is not in "Reorders", but is in "the Orders-list"). Where names overlap, the one that
- * begins first matches, and of those the longest ("Order intake" is not also "Order").
+ * Finds the webhook sources that the text names, each once, in order of first appearance. Ignores case and the amount
+ * of white space. A name matches whole words only ("Orders" is not in "Reorders", but is in "the Orders-list"). Where
+ * names overlap, the one that begins first matches, and of those the longest ("Order intake" is not also "Order").
  */
 export function findNamedSources<Source extends { readonly name: string }>(
   text: string,
@@ -63,14 +63,17 @@ function createSearch<Source extends { readonly name: string }>(
   }
 }
 
-/** The text between quotation marks on one line. An opening mark ends the text too, so that the search takes linear time. */
+/**
+ * The text between quotation marks on one line. An opening mark ends the text too, so that the search takes linear
+ * time.
+ */
 const QUOTED = /"([^"\n]*)"|[“„]([^“”„\n]*)[”“]|«([^«»\n]*)»|「([^「」\n]*)」/gu
 
 const UNKNOWN_NAMES_MAX = 20
 
 /**
- * Finds texts in quotation marks that name none of the webhook sources, each once, in order, at most 20. They may be names
- * of sources that do not exist. Texts that are longer than a name are left out.
+ * Finds texts in quotation marks that name none of the webhook sources, each once, in order, at most 20. They may be
+ * names of sources that do not exist. Texts that are longer than a name are left out.
  */
 export function findUnknownNames(text: string, sources: readonly { readonly name: string }[]): string[] {
   const unknown = new Map<string, string>()
@@ -84,7 +87,10 @@ export function findUnknownNames(text: string, sources: readonly { readonly name
   return [...unknown.values()].filter((name) => search(name).length === 0).slice(0, UNKNOWN_NAMES_MAX)
 }
 
-/** Makes compatible notations of a character equal. Normalizing 50,000 combining marks in a row takes 2 s: ICU sorts them by insertion. */
+/**
+ * Makes compatible notations of a character equal. Normalizing 50,000 combining marks in a row takes 2 s: ICU sorts
+ * them by insertion.
+ */
 export function normalizeText(text: string): string {
   return text.replace(MANY_MARKS, '$1').normalize('NFC')
 }

@@ -7,7 +7,9 @@ import { toFieldErrors } from './schema/field-errors.ts'
 import { Closed, JsonObject, List } from './schema/objects.ts'
 import { Str } from './schema/values.ts'
 
-/** The name of the workflow file that the built-in agent follows instead of the description (contract README, "Rules"). */
+/**
+ * The name of the workflow file that the built-in agent follows instead of the description (contract README, "Rules").
+ */
 export const RULES_FILE_NAME = 'rules.yaml'
 
 /** Whether the file is the workflow's rules: it has that name and is in no folder. */
@@ -23,8 +25,8 @@ export function isRulesFile({
 
 /**
  * Returns what is wrong with the name of a file that looks like the workflow's rules and is not followed: `rules.yml`,
- * `Rules.yaml`, or a `rules.yaml` in a folder. Its conditions would silently not be enforced (contract README, "Rules").
- * Undefined for the rules themselves and for files of other names.
+ * `Rules.yaml`, or a `rules.yaml` in a folder. Its conditions would silently not be enforced (contract README,
+ * "Rules"). Undefined for the rules themselves and for files of other names.
  */
 export function findRulesNameError(file: {
   readonly name: string

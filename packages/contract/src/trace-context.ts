@@ -19,8 +19,8 @@ const TRACESTATE_MEMBER =
   /^([a-z\d][\w\-*/@]{0,255})=[\u0020-\u002B\u002D-\u003C\u003E-\u007E]{0,255}[\u0021-\u002B\u002D-\u003C\u003E-\u007E]$/u
 
 /**
- * Reads the trace context of a request's headers, with names in lower case. An invalid or repeated `traceparent` counts as absent,
- * and an invalid or too long `tracestate` is dropped (W3C Trace Context, section 3). Never throws.
+ * Reads the trace context of a request's headers, with names in lower case. An invalid or repeated `traceparent` counts
+ * as absent, and an invalid or too long `tracestate` is dropped (W3C Trace Context, section 3). Never throws.
  */
 export function readTraceContext(
   headers: Readonly<Record<string, string | string[] | undefined>>,

@@ -1,9 +1,9 @@
 -- Up Migration
 
--- The n-grams of a case-folded text, from `shortest` (1 to 3) to 3 characters, as hashes that differ between organizations.
--- They are the entries of the search index. pg_trgm is no alternative: it ignores searches of one or two characters,
--- punctuation, and letters under some locales, and its entries are shared by all organizations. Two n-grams may have the same
--- hash, so every match is checked against the text.
+-- The n-grams of a case-folded text, from `shortest` (1 to 3) to 3 characters, as hashes that differ between
+-- organizations. They are the entries of the search index. pg_trgm is no alternative: it ignores searches of one or two
+-- characters, punctuation, and letters under some locales, and its entries are shared by all organizations. Two n-grams
+-- may have the same hash, so every match is checked against the text.
 CREATE FUNCTION workflow_search_grams(organization_id uuid, folded text, shortest integer) RETURNS integer[]
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
@@ -57,8 +57,8 @@ CREATE TABLE workflows (
 
 -- The order of the list.
 CREATE INDEX workflows_list ON workflows (organization_id, created_at, id);
--- Without `fastupdate`, so that no search reads the list of pending entries. Without statistics, because they would be large and
--- the search statement itself decides when to use the index.
+-- Without `fastupdate`, so that no search reads the list of pending entries. Without statistics, because they would be
+-- large and the search statement itself decides when to use the index.
 CREATE INDEX workflows_search ON workflows
   USING gin (workflow_search_grams(organization_id, search_text, 1)) WITH (fastupdate = off);
 ALTER INDEX workflows_search ALTER COLUMN 1 SET STATISTICS 0;

@@ -1,7 +1,7 @@
 -- Up Migration
 
--- A session has work exactly when last_finished_number < last_start_number. Both counters are in the row that every change
--- locks, so the statement that releases the lease can check for more work without a race.
+-- A session has work exactly when last_finished_number < last_start_number. Both counters are in the row that every
+-- change locks, so the statement that releases the lease can check for more work without a race.
 CREATE TABLE sessions (
   id                   uuid PRIMARY KEY,
   organization_id      uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
@@ -54,7 +54,8 @@ CREATE TABLE starts (
 -- Two runs of a session are never executed at once, even if the code is wrong.
 CREATE UNIQUE INDEX starts_one_running_per_session ON starts (session_id) WHERE status = 'running';
 CREATE INDEX starts_list ON starts (organization_id, created_at DESC, id DESC);
--- Without the runs that succeeded: they are frequent, so the index of the list finds them fast. Saves two writes for each run.
+-- Without the runs that succeeded: they are frequent, so the index of the list finds them fast. Saves two writes for
+-- each run.
 CREATE INDEX starts_list_by_status ON starts (organization_id, status, created_at DESC, id DESC)
   WHERE status <> 'succeeded';
 CREATE INDEX starts_workflow ON starts (workflow_id, created_at DESC, id DESC);
@@ -69,8 +70,9 @@ CREATE TABLE run_steps (
   PRIMARY KEY (run_id, position)
 );
 
--- One row for each Idempotency-Key that an API key used in the last 24 hours. Has the session too: of two concurrent requests
--- with one key, the second is answered from this row, because its snapshot does not show the start of the first.
+-- One row for each Idempotency-Key that an API key used in the last 24 hours. Has the session too: of two concurrent
+-- requests with one key, the second is answered from this row, because its snapshot does not show the start of the
+-- first.
 CREATE TABLE idempotency_keys (
   api_key_id     uuid NOT NULL REFERENCES api_keys ON DELETE CASCADE,
   key            text COLLATE "C" NOT NULL CHECK (char_length(key) BETWEEN 1 AND 255),

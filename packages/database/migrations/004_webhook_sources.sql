@@ -48,9 +48,9 @@ CREATE TABLE deliveries (
   CHECK ((outcome = 'in_flight') = (finished_at IS NULL)),
   CHECK (outcome NOT IN ('accepted', 'rejected') OR status IS NOT NULL)
 );
--- Each filter of the log has an index, so that a page of rare entries costs the same as one of frequent entries. Claiming a
--- delivery does not write the partial indexes of outcomes and verifications. There is no index on created_at alone: PostgreSQL
--- could use it for a page of a source, and would read past the newer entries of all other sources.
+-- Each filter of the log has an index, so that a page of rare entries costs the same as one of frequent entries.
+-- Claiming a delivery does not write the partial indexes of outcomes and verifications. There is no index on created_at
+-- alone: PostgreSQL could use it for a page of a source, and would read past the newer entries of all other sources.
 CREATE INDEX deliveries_log ON deliveries (source_id, created_at DESC, id DESC);
 CREATE INDEX deliveries_log_by_outcome ON deliveries (source_id, outcome, created_at DESC, id DESC)
   WHERE outcome <> 'in_flight';

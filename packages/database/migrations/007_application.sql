@@ -90,9 +90,9 @@ CREATE INDEX audit_events_actor ON audit_events (organization_id, actor_id, id D
 CREATE INDEX audit_events_target ON audit_events (organization_id, target_id, id DESC) WHERE target_id IS NOT NULL;
 CREATE INDEX audit_events_action ON audit_events (organization_id, action, id DESC);
 
--- Rolled up by a maintenance task. `kind` and `thing_id` name a workflow, webhook source or API key; the zero UUID is none.
--- The kind `organization` has the totals. `measure` and `label`: `starts` by result, `deliveries` by outcome, `run_ms` by the upper limit of a class of
--- durations (for percentiles).
+-- Rolled up by a maintenance task. `kind` and `thing_id` name a workflow, webhook source or API key; the zero UUID is
+-- none. The kind `organization` has the totals. `measure` and `label`: `starts` by result, `deliveries` by outcome,
+-- `run_ms` by the upper limit of a class of durations (for percentiles).
 CREATE TABLE usage_hours (
   organization_id uuid NOT NULL REFERENCES organizations ON DELETE CASCADE,
   kind            text NOT NULL CHECK (kind IN ('organization', 'workflow', 'webhook_source', 'api_key')),
@@ -146,8 +146,8 @@ CREATE INDEX workflows_deleted ON workflows (deleted_at) WHERE deleted_at IS NOT
 -- The list of a member: these, and those that list the member.
 CREATE INDEX workflows_company_wide ON workflows (organization_id, created_at, id) WHERE scope = 'company_wide';
 
--- Identifies the saved values of a file without reading its content. A constant default for the rows that exist, so that
--- PostgreSQL does not rewrite the table.
+-- Identifies the saved values of a file without reading its content. A constant default for the rows that exist, so
+-- that PostgreSQL does not rewrite the table.
 ALTER TABLE files ADD COLUMN version uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000';
 ALTER TABLE files ALTER COLUMN version SET DEFAULT gen_random_uuid();
 

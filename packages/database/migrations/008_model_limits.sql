@@ -1,6 +1,7 @@
 -- Up Migration
 
--- Models whose API has limited the rate of requests: all runners share the pace. Without a row, requests are not delayed.
+-- Models whose API has limited the rate of requests: all runners share the pace. Without a row, requests are not
+-- delayed.
 CREATE TABLE model_limits (
   model       text PRIMARY KEY,
   -- No request is sent before: the API asked for it.

@@ -8,8 +8,8 @@ ALTER TABLE starts
   ADD CONSTRAINT starts_traceparent_check CHECK (char_length(traceparent) = 55) NOT VALID,
   ADD CONSTRAINT starts_tracestate_check CHECK (char_length(tracestate) <= 512) NOT VALID;
 
--- The one process that exports the gauges of the whole system, so that a sum over all processes is right. It keeps its row by being
--- scraped; the row of a process that is no longer scraped expires.
+-- The one process that exports the gauges of the whole system, so that a sum over all processes is right. It keeps its
+-- row by being scraped; the row of a process that is no longer scraped expires.
 CREATE TABLE gauge_reporters (
   name  text PRIMARY KEY,
   owner text NOT NULL,

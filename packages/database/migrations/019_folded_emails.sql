@@ -1,8 +1,8 @@
 -- Up Migration
 
--- The address with its case folded in full (`foldCase`), where that differs from lower(), which folds ASCII letters only: NULL for almost
--- all. No collation of PostgreSQL folds so on every machine, so the services write it. A service of the previous release leaves it as it
--- is; `foldEmails` makes up for that, and for the rows from before.
+-- The address with its case folded in full (`foldCase`), where that differs from lower(), which folds ASCII letters
+-- only: NULL for almost all. No collation of PostgreSQL folds so on every machine, so the services write it. A service
+-- of the previous release leaves it as it is; `foldEmails` makes up for that, and for the rows from before.
 ALTER TABLE users ADD COLUMN email_key text COLLATE "C";
 
 -- It replaces users_email, which the release after this one drops.

@@ -1,5 +1,5 @@
-// Generates the Prisma client into src/generated. Prisma would download a schema engine that `generate` never runs; the path
-// of any existing file prevents that.
+// Generates the Prisma client into src/generated. Prisma would download a schema engine that `generate` never runs; the
+// path of any existing file prevents that.
 import { spawnSync } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'

@@ -12,8 +12,8 @@ import {
 import { createStartable, newStart, type Startable } from './support/start-fixtures.ts'
 import { onConnection } from './support/on-connection.ts'
 
-// With an estimate of one row, PostgreSQL may join a batch to its table by evaluating the batch again for each row. It then skips
-// the rows that are already locked, and finds others. These settings leave no other join.
+// With an estimate of one row, PostgreSQL may join a batch to its table by evaluating the batch again for each row. It
+// then skips the rows that are already locked, and finds others. These settings leave no other join.
 const EVALUATE_BATCHES_FOR_EACH_ROW = ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material', 'memoize']
   .map((way) => `SET enable_${way} = off`)
   .join('; ')

@@ -132,7 +132,9 @@ async function allRows(): Promise<unknown> {
   return rows[0]
 }
 
-/** Begins the work while a transaction has done this to a session, and ends the transaction once the work waits for it. */
+/**
+ * Begins the work while a transaction has done this to a session, and ends the transaction once the work waits for it.
+ */
 async function meeting<Result>(
   [sql, sessionId]: [string, string],
   work: () => Promise<Result>,

@@ -32,7 +32,10 @@ let db: Database
 /** In the order of the list: five, that all are behind thousands that the member does not see. */
 let visible: { id: string; name: string }[]
 
-/** Every 1,000th workflow is visible to the member: most list it, the last one is company-wide. The last has runs and parts. */
+/**
+ * Every 1,000th workflow is visible to the member: most list it, the last one is company-wide. The last has runs and
+ * parts.
+ */
 beforeAll(async () => {
   db = database.db
   const run = (sql: string, ...values: unknown[]) => db.pool.query(sql, values)
@@ -81,8 +84,8 @@ beforeAll(async () => {
 }, 120_000)
 
 /**
- * Runs the call in a transaction that is rolled back. Returns the rows that it read of each table, and the tables that it
- * scanned sequentially.
+ * Runs the call in a transaction that is rolled back. Returns the rows that it read of each table, and the tables that
+ * it scanned sequentially.
  */
 async function readsOf(call: (on: Pick<Database, 'pool' | 'prisma'>) => Promise<unknown>) {
   const client = await db.pool.connect()

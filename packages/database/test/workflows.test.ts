@@ -17,7 +17,9 @@ let db: Database
 let organizationId: string
 let firstId: string
 
-/** Many workflows: one in 1,500 is rare, every second one even, the second half late. Another organization has the same. */
+/**
+ * Many workflows: one in 1,500 is rare, every second one even, the second half late. Another organization has the same.
+ */
 beforeAll(async () => {
   db = database.db
   for (const name of ['Acme', 'Other']) {

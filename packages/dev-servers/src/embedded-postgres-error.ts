@@ -1,6 +1,8 @@
 import { dirname } from 'node:path'
 
-/** A failure of embedded PostgreSQL. Its message is one line and says what to do; `code` is set where a caller can act. */
+/**
+ * A failure of embedded PostgreSQL. Its message is one line and says what to do; `code` is set where a caller can act.
+ */
 export class EmbeddedPostgresError extends Error {
   override name = 'EmbeddedPostgresError'
   readonly code?: 'data_dir_in_use' | 'killed_server_ending' | 'port_taken'

@@ -2,7 +2,8 @@ import { win32 } from 'node:path'
 import { findProgram, isExecutable, type ProgramPlatform } from './find-program.ts'
 import { findOrInstall } from './programs.ts'
 
-// The headless shell is first: without the windows and services of a full browser, tests of pages need a quarter less processor time.
+// The headless shell is first: without the windows and services of a full browser, tests of pages need a quarter less
+// processor time.
 const NAMES = [
   'chromium-headless-shell',
   'chromium',
@@ -25,8 +26,9 @@ export function windowsFiles({ env }: Pick<ProgramPlatform, 'env'>): string[] {
 }
 
 /**
- * Finds the file of an installed Chromium or Chrome that runs headless; `CHROMIUM_PATH` names another one. On Debian, root
- * installs the headless shell first when there is none, which takes about 20 s. Rejects, with what to do, if that fails.
+ * Finds the file of an installed Chromium or Chrome that runs headless; `CHROMIUM_PATH` names another one. On Debian,
+ * root installs the headless shell first when there is none, which takes about 20 s. Rejects, with what to do, if that
+ * fails.
  */
 export async function findChromium(options: { log?: (line: string) => void; path?: string } = {}): Promise<string> {
   const { log, path = process.env['CHROMIUM_PATH'] } = options

@@ -7,8 +7,8 @@ const LOWEST = 15_000
 const HIGHEST = 32_767
 
 /**
- * Finds a free TCP port on 127.0.0.1, outside the range of outgoing connections: none of them takes it before the server
- * starts or while it restarts. Prefer port 0 where the server reports which port it got.
+ * Finds a free TCP port on 127.0.0.1, outside the range of outgoing connections: none of them takes it before the
+ * server starts or while it restarts. Prefer port 0 where the server reports which port it got.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

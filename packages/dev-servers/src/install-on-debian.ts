@@ -9,7 +9,8 @@ const execute = promisify(execFile)
 export const APT_GET = '/usr/bin/apt-get'
 
 // Installing a Debian server package also starts the system's own server, unless /usr/sbin/policy-rc.d forbids it. The
-// lock makes parallel installations take turns: the first to end would remove the policy while the other still needs it.
+// lock makes parallel installations take turns: the first to end would remove the policy while the other still needs
+// it.
 const INSTALL_SCRIPT = `
 policy=/usr/sbin/policy-rc.d
 if [ ! -e $policy ]; then

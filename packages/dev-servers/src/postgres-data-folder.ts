@@ -26,8 +26,8 @@ const RM_OPTIONS = { recursive: true, force: true, maxRetries: 10, retryDelay: 1
 
 /**
  * Creates the data folder if it is missing. initdb works in a draft folder beside it, which is renamed when complete: a
- * data folder is either complete or absent. Removes the drafts of processes that no longer exist. Resolves to the password
- * of both roles.
+ * data folder is either complete or absent. Removes the drafts of processes that no longer exist. Resolves to the
+ * password of both roles.
  */
 export async function prepareDataFolder(instance: PostgresInstance, settings: PostgresSettings): Promise<string> {
   const { dataDir } = instance

@@ -49,14 +49,17 @@ async function findUser(name: string): Promise<Required<ServerUser> | undefined>
 }
 
 /**
- * The data folder as PostgreSQL can open it. A server that runs as another user may lack access to a folder above it; the
- * link /proc/self/cwd leads into the working directory without passing through those folders.
+ * The data folder as PostgreSQL can open it. A server that runs as another user may lack access to a folder above it;
+ * the link /proc/self/cwd leads into the working directory without passing through those folders.
  */
 export function dataDirArgument({ dataDir, uid }: ServerUser & { dataDir: string }): string {
   return uid !== undefined && process.platform === 'linux' ? '/proc/self/cwd' : dataDir
 }
 
-/** Where and as which user a program runs. Its environment is empty: PGDATA, PGPORT, LC_ALL etc. would change the server. */
+/**
+ * Where and as which user a program runs. Its environment is empty: PGDATA, PGPORT, LC_ALL etc. would change the
+ * server.
+ */
 export function processOptions({ dataDir, uid, gid }: RunContext) {
   const env = process.platform === 'win32' ? undefined : { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin' }
   return { cwd: dataDir ?? parse(process.cwd()).root, env, uid, gid }

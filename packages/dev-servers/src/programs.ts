@@ -10,7 +10,8 @@ const PROGRAMS = {
 export type TestProgram = keyof typeof PROGRAMS
 
 /**
- * Locates a program. On Debian, root installs it first when there is none, which takes about 20 s. Rejects, with `advice`, if that fails.
+ * Locates a program. On Debian, root installs it first when there is none, which takes about 20 s. Rejects, with
+ * `advice`, if that fails.
  */
 export async function findOrInstall<Found>(
   program: TestProgram,
@@ -41,7 +42,10 @@ export interface InstallPlan {
   readonly packages: readonly string[]
 }
 
-/** Plans the installation of missing programs: root on Debian installs them, others get the command. Undefined if none is missing. */
+/**
+ * Plans the installation of missing programs: root on Debian installs them, others get the command. Undefined if none
+ * is missing.
+ */
 export function planInstall(missing: readonly TestProgram[], system: InstallPlatform): InstallPlan | undefined {
   if (missing.length === 0) return undefined
   const needs = missing.map((program) => `${program} (for ${PROGRAMS[program].reason})`).join(', ')

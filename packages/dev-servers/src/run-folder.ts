@@ -9,8 +9,8 @@ const PREFIX = 'workflow-service-test-'
 const folders: string[] = []
 
 /**
- * Creates a temporary folder for a server's data. It is removed when this process exits by itself; `removeDeadRunFolders`
- * removes it after a kill.
+ * Creates a temporary folder for a server's data. It is removed when this process exits by itself;
+ * `removeDeadRunFolders` removes it after a kill.
  */
 export async function makeRunFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), `${PREFIX}${process.pid}-`))

@@ -61,9 +61,9 @@ const START_ATTEMPTS = 50
 const START_INTERVAL_MS = 100
 
 /**
- * Starts PostgreSQL on 127.0.0.1 and waits until it accepts connections. Creates the data folder if it is missing or was
- * not completed; removes the lock file of a server that has ended. Rejects with an EmbeddedPostgresError when the port or
- * the folder is in use, the disk is full, or this platform has no binaries.
+ * Starts PostgreSQL on 127.0.0.1 and waits until it accepts connections. Creates the data folder if it is missing or
+ * was not completed; removes the lock file of a server that has ended. Rejects with an EmbeddedPostgresError when the
+ * port or the folder is in use, the disk is full, or this platform has no binaries.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const user = await findServerUser()
@@ -131,7 +131,10 @@ async function startServer(
   }
 }
 
-/** Stops the server of a data folder as its signals do. On Windows a signal of Node's would end its main process at once. */
+/**
+ * Stops the server of a data folder as its signals do. On Windows a signal of Node's would end its main process at
+ * once.
+ */
 export async function stopByControlProgram(instance: PostgresInstance, mode: 'fast' | 'immediate'): Promise<void> {
   await run(instance, instance.pgCtl, ['stop', '--no-wait', '-D', dataDirArgument(instance), '--mode', mode])
 }

@@ -10,8 +10,8 @@ export interface WaitOptions {
 }
 
 /**
- * Polls until the condition returns a truthy value, and resolves to it. A condition that throws or rejects is tried again.
- * Rejects after the timeout, also while the condition is pending, with the last error as `cause`.
+ * Polls until the condition returns a truthy value, and resolves to it. A condition that throws or rejects is tried
+ * again. Rejects after the timeout, also while the condition is pending, with the last error as `cause`.
  */
 export async function waitUntil<Value>(
   condition: () => Value | Promise<Value>,

@@ -12,8 +12,9 @@ import type { Consumer, SessionQueue } from './session-queue.ts'
  *
  * - Connection lost: reconnects after 0.2 s, then after twice the delay, up to 5 s, without end. Messages without a
  *   confirm resolve to `failed`; messages without an acknowledgement are delivered again.
- * - Channel closed, or consumer cancelled by the broker (its queue was deleted or moved, or an acknowledgement took longer
- *   than the broker's `consumer_timeout`): the connection is dropped and opened again, which declares the queues again.
+ * - Channel closed, or consumer cancelled by the broker (its queue was deleted or moved, or an acknowledgement took
+ *   longer than the broker's `consumer_timeout`): the connection is dropped and opened again, which declares the queues
+ *   again.
  * - Memory or disk alarm: publishing fails at once until the alarm ends; consuming goes on.
  * - No confirm for 30 s, or 10,000 messages without a confirm: publishing fails; after 30 s it also reconnects.
  */

@@ -12,8 +12,9 @@ const PRECONDITION_FAILED = 406
 const NOT_FOUND = 404
 
 /**
- * Declares the session queue and the dead-letter queue. A queue that exists with other arguments is used as it is, since
- * no promise depends on them, and the dead-letter queue may be on a node that is down; `onMismatch` is called with the broker's error.
+ * Declares the session queue and the dead-letter queue. A queue that exists with other arguments is used as it is,
+ * since no promise depends on them, and the dead-letter queue may be on a node that is down; `onMismatch` is called
+ * with the broker's error.
  */
 export async function declareQueues(
   model: ChannelModel,
@@ -34,14 +35,18 @@ export async function declareQueues(
   }
 }
 
-/** Opens a channel. An unhandled `error` event would crash the process; the `close` event that follows reports the loss. */
+/**
+ * Opens a channel. An unhandled `error` event would crash the process; the `close` event that follows reports the loss.
+ */
 export async function openChannel(model: ChannelModel): Promise<Channel> {
   const channel = await model.createChannel()
   channel.on('error', () => {})
   return channel
 }
 
-/** Closes a channel; returns silently when it is closed already, its connection is lost, or the broker does not answer. */
+/**
+ * Closes a channel; returns silently when it is closed already, its connection is lost, or the broker does not answer.
+ */
 export async function closeChannel(channel: Channel): Promise<void> {
   await withTimeout(channel.close(), CLOSE_TIMEOUT_MS).catch(() => {})
 }
@@ -58,7 +63,8 @@ function queueOptions(queueType: QueueType): Record<string, Options.AssertQueue>
         ...(queueType === 'quorum' ? { 'x-delivery-limit': 20 } : {}),
       },
     },
-    // Classic, because a quorum queue counts each read without acknowledgement as a delivery and drops the message at last.
+    // Classic, because a quorum queue counts each read without acknowledgement as a delivery and drops the message at
+    // last.
     [SESSIONS_DEAD_LETTER_QUEUE]: { durable: true, maxLength: 10_000, arguments: { 'x-queue-type': 'classic' } },
   }
 }

@@ -75,7 +75,10 @@ describe('decodeSessionMessage', () => {
   })
 })
 
-/** The session id of a text that is a message as the generators above write them, with white space of JSON between its parts. */
+/**
+ * The session id of a text that is a message as the generators above write them, with white space of JSON between its
+ * parts.
+ */
 function readSessionId(text: string): string | undefined {
   return /^\s*\{\s*"session_id"\s*:\s*"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"\s*\}\s*$/i.exec(
     text.replaceAll(/[^ \t\n\r\x21-\x7e]/g, '?'),

@@ -17,8 +17,8 @@ interface Subscription {
 const MAX_DEAD_LETTERS = 10_000
 
 /**
- * Creates a session queue inside of this process, for `npm start` and for tests that are not about RabbitMQ. It keeps the
- * promises of RabbitMQ's, but its messages end with the process; the runner's sweep finds their sessions.
+ * Creates a session queue inside of this process, for `npm start` and for tests that are not about RabbitMQ. It keeps
+ * the promises of RabbitMQ's, but its messages end with the process; the runner's sweep finds their sessions.
  */
 export function createInProcessQueue(): SessionQueue {
   const messages: QueuedMessage[] = []

@@ -1,7 +1,7 @@
 /**
- * The queue that leads sessions to runners: RabbitMQ, or a queue inside of one process with the same interface. A message says
- * "this session has work". The work itself is in PostgreSQL, and a runner finds it there without a message too, so a
- * message may be lost, repeated or late without harm.
+ * The queue that leads sessions to runners: RabbitMQ, or a queue inside of one process with the same interface. A
+ * message says "this session has work". The work itself is in PostgreSQL, and a runner finds it there without a message
+ * too, so a message may be lost, repeated or late without harm.
  *
  * @example
  * import { connectRabbitMq } from '@workflow-service/messaging'

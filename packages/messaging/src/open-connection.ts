@@ -11,8 +11,8 @@ export type ConnectionState = 'up' | 'down' | 'blocked'
 /** The options of `connectRabbitMq`. */
 export interface RabbitMqOptions {
   /**
-   * `amqp://` or `amqps://`, with user, password and virtual host. `?heartbeat=` sets the heartbeat in seconds. May name several nodes
-   * of a cluster, separated by commas: each attempt uses the next one.
+   * `amqp://` or `amqps://`, with user, password and virtual host. `?heartbeat=` sets the heartbeat in seconds. May
+   * name several nodes of a cluster, separated by commas: each attempt uses the next one.
    * @default heartbeat 5: a broker that does not answer is noticed within 15 s
    */
   url: string
@@ -34,8 +34,8 @@ export interface RabbitMqOptions {
 type ConnectionRole = 'publisher' | 'consumer'
 
 /**
- * Opens the channels of each new connection, on which the queues are declared. When a channel closes or the broker cancels a consumer,
- * `reconnect` drops the connection, and the next one gets new channels.
+ * Opens the channels of each new connection, on which the queues are declared. When a channel closes or the broker
+ * cancels a consumer, `reconnect` drops the connection, and the next one gets new channels.
  */
 type SetUp = (model: ChannelModel, reconnect: (reason: string) => void) => Promise<void>
 
@@ -45,7 +45,10 @@ export interface RecoveringConnection {
   close(): Promise<void>
 }
 
-/** Two missed heartbeats end a connection, so a frozen broker is noticed within 15 s. amqplib reads it from the URL only. */
+/**
+ * Two missed heartbeats end a connection, so a frozen broker is noticed within 15 s. amqplib reads it from the URL
+ * only.
+ */
 const HEARTBEAT_SECONDS = '5'
 const CONNECT_TIMEOUT_MS = 5_000
 const SET_UP_TIMEOUT_MS = 5_000
@@ -133,8 +136,8 @@ export function openConnection(
 async function setUpSafely(model: ChannelModel, setUp: SetUp): Promise<void> {
   let isClosed = false
   const { promise: closed, resolve: close } = Promise.withResolvers<void>()
-  // amqplib adds its own listeners after the set-up. Before that, an `error` event would crash the process and a `close`
-  // event would be missed.
+  // amqplib adds its own listeners after the set-up. Before that, an `error` event would crash the process and a
+  // `close` event would be missed.
   model.on('error', () => {})
   model.once('close', () => {
     isClosed = true
@@ -150,7 +153,8 @@ async function setUpSafely(model: ChannelModel, setUp: SetUp): Promise<void> {
       () => new Error(`Opening the channels took longer than ${SET_UP_TIMEOUT_MS} ms`),
     )
   } catch (error) {
-    // amqplib closes the connection next, and waits without a time-out for the broker's answer unless the socket is closed.
+    // amqplib closes the connection next, and waits without a time-out for the broker's answer unless the socket is
+    // closed.
     reconnect('The set-up failed')
     await closed
     throw error

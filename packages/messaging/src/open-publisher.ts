@@ -12,7 +12,9 @@ interface UnconfirmedMessage {
   isReturned: boolean
 }
 
-/** Limits the memory that a broker costs which does not confirm: with so many unconfirmed messages, publishing fails. */
+/**
+ * Limits the memory that a broker costs which does not confirm: with so many unconfirmed messages, publishing fails.
+ */
 const MAX_UNCONFIRMED = 10_000
 /** After this time the connection is replaced. */
 const CONFIRM_TIMEOUT_MS = 30_000
@@ -80,7 +82,9 @@ export function openPublisher(options: RabbitMqOptions) {
       }
       return promise
     },
-    /** Runs a request on a separate channel. Rejects while the broker is unavailable or when it takes longer than 2 s. */
+    /**
+     * Runs a request on a separate channel. Rejects while the broker is unavailable or when it takes longer than 2 s.
+     */
     async request<Answer>(run: (channel: Channel) => Promise<Answer>): Promise<Answer> {
       if (!current) throw new Error('RabbitMQ is not connected')
       const makeError = () => new Error(`RabbitMQ did not answer within ${REQUEST_TIMEOUT_MS} ms`)

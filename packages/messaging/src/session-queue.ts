@@ -10,8 +10,8 @@ export interface MessageProperties {
 }
 
 /**
- * Handles one message. The message is acknowledged when the promise settles. A rejection is logged and the message is not
- * delivered again: the work is in PostgreSQL, where the runner's sweep finds it.
+ * Handles one message. The message is acknowledged when the promise settles. A rejection is logged and the message is
+ * not delivered again: the work is in PostgreSQL, where the runner's sweep finds it.
  */
 export type MessageHandler = (message: SessionMessage, properties: MessageProperties) => Promise<void>
 
@@ -23,8 +23,8 @@ export interface ConsumeOptions {
 /** An active subscription to the queue. */
 export interface Consumer {
   /**
-   * Stops receiving messages, waits for the handlers under way and acknowledges their messages. Further calls return the
-   * same promise.
+   * Stops receiving messages, waits for the handlers under way and acknowledges their messages. Further calls return
+   * the same promise.
    */
   close(): Promise<void>
 }
@@ -47,13 +47,13 @@ export interface DeadLetter {
 /** The queue of sessions that have work. Implements contract README, "Queue messages". */
 export interface SessionQueue {
   /**
-   * Publishes a persistent message. Never rejects and never retries: resolves to `failed` when the broker is unavailable,
-   * does not confirm, or has no queue for the message.
+   * Publishes a persistent message. Never rejects and never retries: resolves to `failed` when the broker is
+   * unavailable, does not confirm, or has no queue for the message.
    */
   publish(message: SessionMessage, properties?: MessageProperties): Promise<PublishOutcome>
   /**
-   * Calls the handler for each message, across reconnects. Resolves also while the broker is unavailable. A message that
-   * cannot be read goes to the dead-letter queue with its reason; the handler does not see it.
+   * Calls the handler for each message, across reconnects. Resolves also while the broker is unavailable. A message
+   * that cannot be read goes to the dead-letter queue with its reason; the handler does not see it.
    */
   consume(handler: MessageHandler, options: ConsumeOptions): Promise<Consumer>
   /** Counts the messages in the queue and in the dead-letter queue. Rejects while the broker is unavailable. */

@@ -120,7 +120,8 @@ describe('connectRabbitMq when the broker fails', () => {
   let queues: SessionQueue[]
   beforeAll(async () => {
     broker = await startRabbitMq()
-    // In virtual hosts of their own: an existing classic queue would be used as it is, and its consumers share messages.
+    // In virtual hosts of their own: an existing classic queue would be used as it is, and its consumers share
+    // messages.
     const all = { configure: '.*', write: '.*', read: '.*' }
     for (const name of ['quorum', 'later']) {
       await callManagementApi(broker.managementUrl, 'PUT', `/api/vhosts/${name}`)

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 /**
- * What a connection forwards. `first_frame_only`: the broker's first frame. `silent`: nothing. `held`: everything from the
- * broker; the client's bytes are kept until `release`.
+ * What a connection forwards. `first_frame_only`: the broker's first frame. `silent`: nothing. `held`: everything from
+ * the broker; the client's bytes are kept until `release`.
  */
 type Forwarding = 'all' | 'first_frame_only' | 'silent' | 'held'
 

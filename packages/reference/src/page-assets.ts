@@ -9,8 +9,8 @@ const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(
 const MODULES = ['dom', 'articles', 'theme-button', 'code-blocks', 'search', 'try-request', 'main']
 
 /**
- * Joins the modules to one script without a bundler: their imports name only each other, and no name is declared twice. Comments that
- * stand alone are left out.
+ * Joins the modules to one script without a bundler: their imports name only each other, and no name is declared twice.
+ * Comments that stand alone are left out.
  */
 function joinModules(): string {
   const texts = MODULES.map((name) =>

@@ -243,7 +243,10 @@ function renderOperation(reference: Reference, operation: Operation): Html {
     ${renderTryIt(reference, operation)}`
 }
 
-/** The codes of each error status, or what the document says of a status without codes. What they mean is said once, in `errors`. */
+/**
+ * The codes of each error status, or what the document says of a status without codes. What they mean is said once, in
+ * `errors`.
+ */
 function renderErrorAnswers(
   { errors }: Reference,
   answers: readonly { readonly status: string; readonly description: string }[],

@@ -11,7 +11,9 @@ export interface RequestToSample {
   readonly body: unknown
 }
 
-/** Describes the request of an operation with example values: required parameters, and the first example of the body. */
+/**
+ * Describes the request of an operation with example values: required parameters, and the first example of the body.
+ */
 export function describeRequest(document: OpenApiDocument, operation: Operation): RequestToSample {
   const { parameters, requestBody, method, path = '' } = operation
   const examples = Object.values(jsonOf(requestBody?.content)?.examples ?? {})

@@ -17,7 +17,10 @@ export interface ServedReference {
   readonly reference: () => Reference
 }
 
-/** Creates the handler of the page. It is rendered when first asked for, which takes about 50 ms in small pieces, and kept. */
+/**
+ * Creates the handler of the page. It is rendered when first asked for, which takes about 50 ms in small pieces, and
+ * kept.
+ */
 export function serveReference({ path, otherPaths, reference }: ServedReference): RequestHandler {
   let answer: Promise<StaticAnswer> | undefined
   return async (req, res, next) => {

@@ -31,8 +31,8 @@ type Scope = ReadonlyMap<string, CelType>
 type Fail = (message: string, id: bigint | undefined) => Error
 
 /**
- * Checks the names and, as far as they are known, the types in a parsed expression, and makes each of its loops count its
- * iterations. Returns the number of operations. What depends on the context has no type before it is evaluated.
+ * Checks the names and, as far as they are known, the types in a parsed expression, and makes each of its loops count
+ * its iterations. Returns the number of operations. What depends on the context has no type before it is evaluated.
  */
 export function checkExpression(
   expr: Expr,
@@ -152,8 +152,8 @@ class Checker {
 }
 
 /**
- * Replaces `default(fields.a.b, value)` by `has(fields.a) && has(fields.a.b) ? fields.a.b : value`: an argument that fails would fail the
- * call before a function could be asked. Any other failure than a missing field remains one.
+ * Replaces `default(fields.a.b, value)` by `has(fields.a) && has(fields.a.b) ? fields.a.b : value`: an argument that
+ * fails would fail the call before a function could be asked. Any other failure than a missing field remains one.
  */
 function expandDefault(expr: Expr | undefined, fail: Fail): void {
   const call = expr?.exprKind.case === 'callExpr' ? expr.exprKind.value : undefined

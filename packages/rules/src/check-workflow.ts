@@ -1,6 +1,9 @@
 import { checkDescription, findNamedSources, findUnknownNames } from '@workflow-service/contract'
 
-/** A reason why runs of a workflow may not do what its author wants. The text is for people, without a period at the end. */
+/**
+ * A reason why runs of a workflow may not do what its author wants. The text is for people, without a period at the
+ * end.
+ */
 export interface WorkflowWarning {
   /** A code of `checkDescription`, or `rules_invalid`. */
   readonly code: string
@@ -20,8 +23,8 @@ export interface WorkflowCheck<Source> {
 }
 
 /**
- * Checks a workflow as the built-in agent reads it: by its rules if it has a `rules.yaml`, otherwise by its description.
- * Loads CEL only if there are rules.
+ * Checks a workflow as the built-in agent reads it: by its rules if it has a `rules.yaml`, otherwise by its
+ * description. Loads CEL only if there are rules.
  */
 export async function checkWorkflow<Source extends { readonly name: string }>(
   { description, rules }: { readonly description: string; readonly rules: string | null },

@@ -25,7 +25,10 @@ type FuncGroup = NonNullable<ReturnType<CelEnv['funcs']['find']>>
 /** The function that every loop calls with its range and the number of nodes in its body, before it begins. */
 export const LOOP = '@loop'
 
-/** Pattern of `matches` and `capture`: its length, times the counts of its repetitions. Compiling and matching take time in proportion. */
+/**
+ * Pattern of `matches` and `capture`: its length, times the counts of its repetitions. Compiling and matching take time
+ * in proportion.
+ */
 const PATTERN_MAX_WEIGHT = 300
 
 const { DYN, STRING } = CelScalar

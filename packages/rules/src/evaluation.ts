@@ -3,8 +3,8 @@ import { Meter } from './meter.ts'
 import type { JsonValue } from './to-json.ts'
 
 /**
- * Conversions by the rules of the agent that evaluates the expressions. Each throws an Error with the reason if the value
- * cannot be converted.
+ * Conversions by the rules of the agent that evaluates the expressions. Each throws an Error with the reason if the
+ * value cannot be converted.
  */
 export interface RuleConversions {
   number(value: JsonValue): number
@@ -17,7 +17,10 @@ export interface RuleConversions {
 
 /** What the expressions of a run see (docs/rules.md, "Variables"). */
 export interface RuleInput {
-  /** The values that the context names. A Map whose `get` folds names finds them in any spelling; if it throws, no operator absorbs that. */
+  /**
+   * The values that the context names. A Map whose `get` folds names finds them in any spelling; if it throws, no
+   * operator absorbs that.
+   */
   readonly fields: ReadonlyMap<string, unknown>
   /** The items of a context that is a list in JSON; empty for any other. */
   readonly items: readonly unknown[]

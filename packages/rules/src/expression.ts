@@ -8,7 +8,10 @@ import { type JsonValue, toJson } from './to-json.ts'
 /** Brackets in brackets. The parser and everything after it recurse. */
 const MAX_NESTING = 24
 
-/** An expression that cannot be used, or whose evaluation failed. The message says why and, if known, at which character. */
+/**
+ * An expression that cannot be used, or whose evaluation failed. The message says why and, if known, at which
+ * character.
+ */
 export class ExpressionError extends Error {
   override name = 'ExpressionError'
 }
@@ -24,8 +27,8 @@ export interface Expression {
 }
 
 /**
- * Compiles an expression: checks its size, its syntax, the names of variables and functions, and the types as far as they
- * are known. Takes a few milliseconds for the largest.
+ * Compiles an expression: checks its size, its syntax, the names of variables and functions, and the types as far as
+ * they are known. Takes a few milliseconds for the largest.
  * @throws ExpressionError
  */
 export function compileExpression(source: string, purpose: Purpose, { hasItem = false } = {}): Expression {

@@ -81,8 +81,8 @@ function substring(text: string, from: number, to?: number): string {
 }
 
 /**
- * Rounds half away from zero by the decimal digits of the number as it is written: `round(1.005, 2)` is 1.01, although the
- * nearest double is a little less than 1.005.
+ * Rounds half away from zero by the decimal digits of the number as it is written: `round(1.005, 2)` is 1.01, although
+ * the nearest double is a little less than 1.005.
  */
 function roundTo(number: number, digits: number): number {
   if (!Number.isFinite(number)) throw new Error(`${number} cannot be rounded`)

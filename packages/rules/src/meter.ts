@@ -1,8 +1,8 @@
 import { type CelValue, isCelList, isCelMap } from '@bufbuild/cel'
 
 /**
- * Work of all expressions of a `rules.yaml` in one run. A step takes about 10 ns, so that the worst expressions end within
- * 50 ms. Steps instead of a clock: the same rules and the same context give the same result on every machine.
+ * Work of all expressions of a `rules.yaml` in one run. A step takes about 10 ns, so that the worst expressions end
+ * within 50 ms. Steps instead of a clock: the same rules and the same context give the same result on every machine.
  */
 const MAX_STEPS = 2_000_000
 

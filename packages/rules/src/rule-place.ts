@@ -9,7 +9,9 @@ export interface RulePlace {
   readonly line?: number
 }
 
-/** An error in a `rules.yaml`. Its message begins with the place: `rules.yaml, line 4, delivery 1, payload.cents: …`. */
+/**
+ * An error in a `rules.yaml`. Its message begins with the place: `rules.yaml, line 4, delivery 1, payload.cents: …`.
+ */
 export class RuleError extends Error {
   override name = 'RuleError'
 

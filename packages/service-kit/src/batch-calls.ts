@@ -13,7 +13,9 @@ export interface BatchOptions<Item> {
    * fails. Default: never.
    */
   isItemError?: (error: unknown) => boolean | Promise<boolean>
-  /** Rejects an item, without running it, that has waited this long for its batch. Default: items wait without limit. */
+  /**
+   * Rejects an item, without running it, that has waited this long for its batch. Default: items wait without limit.
+   */
   queueTimeout?: { readonly ms: number; readonly error: () => Error }
   /** A monotonic clock in milliseconds; another one in tests. */
   now?: () => number

@@ -1,9 +1,9 @@
-// Keeps compiled code between starts, so that Node neither strips types nor compiles again: it saves 300 ms and 24 MiB per
-// service. Loaded before all other code: `node --import @workflow-service/service-kit/compile-cache`. It is JavaScript because
-// the first TypeScript module makes Node load its type stripper.
+// Keeps compiled code between starts, so that Node neither strips types nor compiles again: it saves 300 ms and 24 MiB
+// per service. Loaded before all other code: `node --import @workflow-service/service-kit/compile-cache`. It is
+// JavaScript because the first TypeScript module makes Node load its type stripper.
 //
-// The folder is not in the temporary folder, Node's default, where any user of the machine could replace the code. If the
-// folder cannot be written, the service only starts more slowly.
+// The folder is not in the temporary folder, Node's default, where any user of the machine could replace the code. If
+// the folder cannot be written, the service only starts more slowly.
 import { enableCompileCache, flushCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 

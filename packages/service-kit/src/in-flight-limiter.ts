@@ -7,13 +7,16 @@ export type ReleaseSlot = () => void
 /** Limits how many calls are in flight at once, in total and for each key. */
 export interface InFlightLimiter {
   /**
-   * Waits for a free slot, by default `waitMs` of the limiter. Callers of one key are served in the order of their arrival,
-   * and keys with waiting callers in turn: a key at its limit, or with many callers, does not delay the others. Resolves to
-   * the limit that was reached if no slot became free in time, or at once if too many callers wait.
-   * @param arrivedMs When the caller first asked, if it asks again: it keeps its place, and takes that of a later one if too many wait.
+   * Waits for a free slot, by default `waitMs` of the limiter. Callers of one key are served in the order of their
+   * arrival, and keys with waiting callers in turn: a key at its limit, or with many callers, does not delay the
+   * others. Resolves to the limit that was reached if no slot became free in time, or at once if too many callers wait.
+   * @param arrivedMs When the caller first asked, if it asks again: it keeps its place, and takes that of a later one
+   *   if too many wait.
    */
   acquire(key: string, waitMs?: number, arrivedMs?: number): Promise<ReleaseSlot | LimitReached>
-  /** Takes a free slot; gives the limit that is reached if there is none. Callers that wait already may be served later. */
+  /**
+   * Takes a free slot; gives the limit that is reached if there is none. Callers that wait already may be served later.
+   */
   tryAcquire(key: string): ReleaseSlot | LimitReached
   /** Ends all waiting: callers that wait, and later ones that would have to, get the limit that was reached. */
   stopWaiting(): void
@@ -42,7 +45,10 @@ interface Waiter {
   resolve: (result: ReleaseSlot | LimitReached) => void
 }
 
-/** Creates a limiter. Each call takes time in proportion to the waiting callers of its key, regardless of the number of keys. */
+/**
+ * Creates a limiter. Each call takes time in proportion to the waiting callers of its key, regardless of the number of
+ * keys.
+ */
 export function createInFlightLimiter(limits: InFlightLimits): InFlightLimiter {
   return new FairLimiter(limits)
 }

@@ -1,6 +1,6 @@
 /**
- * Every event that the services log, by its name `noun.verb` in the field `msg`, with what it means to an operator. The same
- * event has the same name in every service. A `Logger` takes no other name.
+ * Every event that the services log, by its name `noun.verb` in the field `msg`, with what it means to an operator. The
+ * same event has the same name in every service. A `Logger` takes no other name.
  */
 export const LOG_EVENTS = {
   // The process.

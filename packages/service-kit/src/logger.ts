@@ -28,8 +28,9 @@ const SECRET_NAMES: ReadonlySet<string> = new Set([
 const REDACT_DEPTH = 3
 
 /**
- * Creates the JSON logger of one service. Log plain values and `describeError` only: the error, request and options objects
- * of an HTTP client contain secrets in places that this redaction does not reach, and so may the bindings of a child logger.
+ * Creates the JSON logger of one service. Log plain values and `describeError` only: the error, request and options
+ * objects of an HTTP client contain secrets in places that this redaction does not reach, and so may the bindings of a
+ * child logger.
  */
 export function createLogger(options: { service: string; level: string; destination?: DestinationStream }): Logger {
   return pino(

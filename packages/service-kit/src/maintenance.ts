@@ -2,7 +2,10 @@ import type { Logger } from './logger.ts'
 import { repeat } from './repeat.ts'
 import type { ServiceWork } from './start-service.ts'
 
-/** What a service does on a timer. Each service lists its tasks in `maintenance.ts`; several processes may run them at once. */
+/**
+ * What a service does on a timer. Each service lists its tasks in `maintenance.ts`; several processes may run them at
+ * once.
+ */
 export interface MaintenanceTask<Context> {
   /** Names the task in the event `task.failed`. */
   readonly name: string

@@ -3,7 +3,10 @@ import { describeError } from './logger.ts'
 import { SettingsError } from './settings.ts'
 import type { RunningService } from './start-service.ts'
 
-/** How long a stop may take after the shutdown delay before the process exits: the 30 s of a payload request and a margin. */
+/**
+ * How long a stop may take after the shutdown delay before the process exits: the 30 s of a payload request and a
+ * margin.
+ */
 const STOP_TIMEOUT_MS = 35_000
 
 /**
@@ -42,9 +45,9 @@ export async function runService(start: () => Promise<RunningService>): Promise<
 }
 
 /**
- * Collects what loading the code left behind: an idle service allocates too little for V8 to do so by itself. Measured on
- * dispatcher, gateway and runner: 93, 92 and 99 instead of 111, 110 and 118 MiB of resident memory when idle. `gc` of a new
- * V8 context (`node:vm`) does the same, but everything the process does afterwards takes 5 to 10 % longer.
+ * Collects what loading the code left behind: an idle service allocates too little for V8 to do so by itself. Measured
+ * on dispatcher, gateway and runner: 93, 92 and 99 instead of 111, 110 and 118 MiB of resident memory when idle. `gc`
+ * of a new V8 context (`node:vm`) does the same, but everything the process does afterwards takes 5 to 10 % longer.
  */
 async function collectGarbage(): Promise<void> {
   const session = new Session()

@@ -55,7 +55,10 @@ const ajv = new Ajv2020({
 })
 for (const [name, format] of Object.entries(formats)) ajv.addFormat(name, format.check)
 
-/** One function for each setting whose text it reads; the message of an error that it throws continues the setting's name. */
+/**
+ * One function for each setting whose text it reads; the message of an error that it throws continues the setting's
+ * name.
+ */
 export type SettingParsers<Parsed extends object> = { readonly [Name in keyof Parsed]: (text: string) => Parsed[Name] }
 
 type SharedParsed<Names extends PropertyKey> = {

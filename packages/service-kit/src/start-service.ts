@@ -16,7 +16,10 @@ export interface RunningService {
   readonly port: number
   /** The port of `/readyz` and `/metrics`. */
   readonly metricsPort: number
-  /** Finishes the work under way and closes every resource; the event loop empties afterwards. Further calls wait for the first. */
+  /**
+   * Finishes the work under way and closes every resource; the event loop empties afterwards. Further calls wait for
+   * the first.
+   */
   stop(): Promise<void>
 }
 
@@ -43,7 +46,10 @@ export interface ServiceWork {
 }
 
 export interface ServiceOptions extends Pick<HealthOptions, 'checks' | 'optionalChecks'> {
-  /** Creates the API. It serves the health routes itself if they have no port of their own. Default: the health routes alone. */
+  /**
+   * Creates the API. It serves the health routes itself if they have no port of their own. Default: the health routes
+   * alone.
+   */
   readonly createApp?: (health: HealthOptions) => Express
   /** Starts the background work, once the servers listen. */
   readonly startWork?: () => ServiceWork | Promise<ServiceWork> | undefined
@@ -56,11 +62,12 @@ export interface ServiceOptions extends Pick<HealthOptions, 'checks' | 'optional
 }
 
 /**
- * Starts a service. Rejects when it cannot listen, with the context closed; it does not wait for what the service depends on.
+ * Starts a service. Rejects when it cannot listen, with the context closed; it does not wait for what the service
+ * depends on.
  *
- * `stop` goes in this order: `/readyz` fails, and callers are asked to open a new connection; after the shutdown delay, the API
- * closes its port and waits for the requests in flight while the background work ends; then the context closes, and the health
- * routes last, if they have a port of their own.
+ * `stop` goes in this order: `/readyz` fails, and callers are asked to open a new connection; after the shutdown delay,
+ * the API closes its port and waits for the requests in flight while the background work ends; then the context closes,
+ * and the health routes last, if they have a port of their own.
  */
 export async function startService(ctx: ServiceContext, options: ServiceOptions): Promise<RunningService> {
   const { checks, optionalChecks, createApp, startWork, onRefusal, stopGraceMs = 0, startedFields } = options

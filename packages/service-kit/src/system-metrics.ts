@@ -22,13 +22,14 @@ interface SystemState {
 const UNKNOWN: SystemState = { backlog: undefined, queueDepth: undefined }
 
 /**
- * Registers the gauges of the whole system. Every gateway and runner registers them, and one of these processes exports values, so
- * that a sum over all processes counts nothing twice and the values survive the end of any process.
+ * Registers the gauges of the whole system. Every gateway and runner registers them, and one of these processes exports
+ * values, so that a sum over all processes counts nothing twice and the values survive the end of any process.
  */
 export function registerSystemMetrics(registry: Registry, reads: SystemReads): void {
   const registers = [registry]
   let reading: { state: Promise<SystemState>; deadlineMs: number } | undefined
-  // The gauges of one scrape are collected together: they share one read. A read that hangs is waited for once, not by each scrape.
+  // The gauges of one scrape are collected together: they share one read. A read that hangs is waited for once, not by
+  // each scrape.
   const read = async (): Promise<SystemState> => {
     reading ??= {
       state: readState(reads).finally(() => {

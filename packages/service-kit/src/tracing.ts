@@ -10,8 +10,8 @@ export interface Tracing {
   /** Whether spans are created. If not, `trace` only passes the parent on. */
   readonly isOn: boolean
   /**
-   * Executes `work` in a span, and settles as it does. The span is a child of the one in which it is called, or else of `parent`. It
-   * ends when `work` settles; an error that `work` throws does not mark it as failed.
+   * Executes `work` in a span, and settles as it does. The span is a child of the one in which it is called, or else of
+   * `parent`. It ends when `work` settles; an error that `work` throws does not mark it as failed.
    */
   trace<Result>(start: SpanStart, work: (span: ActiveSpan) => Promise<Result>): Promise<Result>
   /** Records a span that ends now. */
@@ -34,7 +34,10 @@ export interface SpanStart {
 }
 
 export interface ActiveSpan {
-  /** What requests to other services carry. Without tracing, it is the parent: the caller's trace passes through unchanged. */
+  /**
+   * What requests to other services carry. Without tracing, it is the parent: the caller's trace passes through
+   * unchanged.
+   */
   readonly context: TraceContext | null
   /** Renames the span, when its name was not known at its start. */
   rename(name: string): void
@@ -51,7 +54,9 @@ export interface TracingOptions {
   readonly endpoint: string | null
   /** Headers of the requests to it. */
   readonly headers: Readonly<Record<string, string>>
-  /** The share of the traces that begin in the service and are exported, 0 to 1. Others follow their caller's decision. */
+  /**
+   * The share of the traces that begin in the service and are exported, 0 to 1. Others follow their caller's decision.
+   */
   readonly sampleRatio: number
   readonly service: string
   readonly logger: Logger
@@ -79,8 +84,8 @@ const WARNING_INTERVAL_MS = 60_000
 const EXPORT_INTERVAL_MS = 1_000
 
 /**
- * Starts the export of spans in the background. When the receiver does not take them, they are dropped, and one warning per minute is
- * logged. No global tracer is registered, so no library adds spans of its own.
+ * Starts the export of spans in the background. When the receiver does not take them, they are dropped, and one warning
+ * per minute is logged. No global tracer is registered, so no library adds spans of its own.
  */
 export async function startTracing({
   endpoint,
@@ -224,8 +229,8 @@ function withoutNulls(attributes: SpanAttributes): Record<string, string | numbe
 }
 
 /**
- * Reads `OTEL_EXPORTER_OTLP_HEADERS`, such as `api-key=abc,tenant=a%20b` (OTLP exporter specification, "Specifying headers via
- * environment variables").
+ * Reads `OTEL_EXPORTER_OTLP_HEADERS`, such as `api-key=abc,tenant=a%20b` (OTLP exporter specification, "Specifying
+ * headers via environment variables").
  * @throws Error without the value, which may be a secret.
  */
 export function parseOtlpHeaders(text: string): Record<string, string> {

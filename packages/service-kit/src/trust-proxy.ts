@@ -1,7 +1,9 @@
 import { splitList } from './split-list.ts'
 import { compile as compileProxyList } from 'proxy-addr'
 
-/** The values of TRUST_PROXY that Express takes as its `trust proxy`: no proxy, a number of proxies, or their networks. */
+/**
+ * The values of TRUST_PROXY that Express takes as its `trust proxy`: no proxy, a number of proxies, or their networks.
+ */
 export type TrustProxy = false | number | string[]
 
 const EXPECTED = 'must be false, the number of proxies, or their networks'
@@ -24,7 +26,10 @@ export function parseTrustProxy(text: string): TrustProxy {
   return networks
 }
 
-/** Whether a network has the form of a number: the library takes `100`, a number of proxies that is too large, for 0.0.0.100. */
+/**
+ * Whether a network has the form of a number: the library takes `100`, a number of proxies that is too large, for
+ * 0.0.0.100.
+ */
 function isAbbreviated(network: string): boolean {
   const [address = ''] = network.split('/')
   return /^\d/.test(address) && !address.includes(':') && !/^\d+(\.\d+){3}$/.test(address)

@@ -14,8 +14,8 @@ export interface TestBroker {
 }
 
 /**
- * Creates a virtual host, in about 50 ms. The first call of a Jest run starts the broker and may have to install it: give
- * `beforeAll` 180,000 ms.
+ * Creates a virtual host, in about 50 ms. The first call of a Jest run starts the broker and may have to install it:
+ * give `beforeAll` 180,000 ms.
  */
 export async function createTestBroker(): Promise<TestBroker> {
   const { managementUrl, prefix, url } = await requestBrokerServer()

@@ -28,7 +28,9 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 /** PostgreSQL's error code `object_in_use`. */
 const OBJECT_IN_USE = '55006'
 
-/** Retries while another session, such as autovacuum, is connected to the template: PostgreSQL then refuses to clone it. */
+/**
+ * Retries while another session, such as autovacuum, is connected to the template: PostgreSQL then refuses to clone it.
+ */
 async function execute(url: string, statement: string): Promise<void> {
   const client = new Client({ connectionString: url })
   await client.connect()

@@ -11,8 +11,8 @@ const END_OF_TRANSITIONS = `Promise.allSettled(document.getAnimations()
 let axeSource: string | undefined
 
 /**
- * Checks the accessibility of the page with axe: WCAG 2.2 A and AA, and its best practices, or only the given rules. Takes
- * about 0.2 s. Resolves to one line per finding, so `expect(await findAxeIssues(page)).toEqual([])`.
+ * Checks the accessibility of the page with axe: WCAG 2.2 A and AA, and its best practices, or only the given rules.
+ * Takes about 0.2 s. Resolves to one line per finding, so `expect(await findAxeIssues(page)).toEqual([])`.
  */
 export async function findAxeIssues(page: Page, options: { rules?: string[] } = {}): Promise<string[]> {
   axeSource ??= readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')

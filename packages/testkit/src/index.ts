@@ -1,12 +1,12 @@
 /**
- * Test doubles and servers: PostgreSQL and RabbitMQ for test files, customer endpoints that fail on demand, a model with
- * a script behind the APIs of five providers, services as child processes. Nothing is mocked and no test is skipped: if a server cannot be started, the
- * test fails and says how to get one.
+ * Test doubles and servers: PostgreSQL and RabbitMQ for test files, customer endpoints that fail on demand, a model
+ * with a script behind the APIs of five providers, services as child processes. Nothing is mocked and no test is
+ * skipped: if a server cannot be started, the test fails and says how to get one.
  *
- * `createTestDatabase` and `createTestBroker` give a test file a database and a virtual host on servers that the Jest run
- * starts when the first file asks (`jest/global-setup.ts`); `TEST_DATABASE_URL` and `AMQP_URL` name others to use instead.
- * `startPostgres`, `startRabbitMq` and `startRedis` start servers that one test may kill, pause and restart. Every server
- * and process started here ends with the process that started it, also when that process is killed.
+ * `createTestDatabase` and `createTestBroker` give a test file a database and a virtual host on servers that the Jest
+ * run starts when the first file asks (`jest/global-setup.ts`); `TEST_DATABASE_URL` and `AMQP_URL` name others to use
+ * instead. `startPostgres`, `startRabbitMq` and `startRedis` start servers that one test may kill, pause and restart.
+ * Every server and process started here ends with the process that started it, also when that process is killed.
  */
 export { hearHints } from './hear-hints.ts'
 export {

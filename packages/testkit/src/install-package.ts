@@ -24,7 +24,9 @@ export interface InstalledPackage {
   remove(): void
 }
 
-/** Packs the package in the folder with `npm pack` and installs the tarball, both without network. Takes some seconds. */
+/**
+ * Packs the package in the folder with `npm pack` and installs the tarball, both without network. Takes some seconds.
+ */
 export async function installPackage(packageFolder: string): Promise<InstalledPackage> {
   const folder = mkdtempSync(join(tmpdir(), 'installed-package-'))
   const project = join(folder, 'project')
@@ -63,7 +65,9 @@ export async function installPackage(packageFolder: string): Promise<InstalledPa
   }
 }
 
-/** Finds the versions of Node on this machine: the running one, and each `node` in PATH. By version, such as `v20.20.2`. */
+/**
+ * Finds the versions of Node on this machine: the running one, and each `node` in PATH. By version, such as `v20.20.2`.
+ */
 export function findNodes(): Map<string, string> {
   const folders = (process.env['PATH'] ?? '').split(delimiter)
   const found = folders.map((folder) => join(folder, 'node')).filter((file) => existsSync(file))

@@ -4,8 +4,8 @@ import type { BrowserContext } from './launch-chromium.ts'
 const EXPECTED_ANSWER = /^Failed to load resource: the server responded with a status of 4\d\d /
 
 /**
- * Collects what goes wrong in the pages of a context: exceptions that a page does not catch, console errors (which include
- * every report of the Content Security Policy), and requests to another host than loopback.
+ * Collects what goes wrong in the pages of a context: exceptions that a page does not catch, console errors (which
+ * include every report of the Content Security Policy), and requests to another host than loopback.
  */
 export function collectProblems(context: BrowserContext): readonly string[] {
   const problems: string[] = []

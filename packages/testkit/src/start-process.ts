@@ -42,8 +42,8 @@ export interface StartedProcess {
 }
 
 /**
- * Starts a program and waits until it is ready. Rejects with its output when it ends before or is not ready in time; then
- * it has been killed.
+ * Starts a program and waits until it is ready. Rejects with its output when it ends before or is not ready in time;
+ * then it has been killed.
  */
 export async function startProcess(options: StartProcessOptions): Promise<StartedProcess> {
   const { home } = readConfig()

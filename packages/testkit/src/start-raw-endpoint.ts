@@ -22,8 +22,8 @@ export interface RawEndpoint {
 }
 
 /**
- * Starts a TCP or TLS server on 127.0.0.1 whose handler writes the bytes itself. `close` closes the sockets that the handler
- * leaves open.
+ * Starts a TCP or TLS server on 127.0.0.1 whose handler writes the bytes itself. `close` closes the sockets that the
+ * handler leaves open.
  */
 export async function startRawEndpoint(
   handler: (socket: Socket, requestBytes: Buffer) => void | Promise<void>,

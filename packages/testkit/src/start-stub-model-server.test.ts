@@ -97,7 +97,8 @@ describe.each(models)('startStubModelServer, as the %s client understands it', (
     test('calls tools with malformed arguments', async () => {
       const toolCalls = [{ name: 'send_order', arguments: '{"order": ' }]
       const output = await ask(createModel(), { toolCalls }, isStreaming)
-      // Of two protocols, the input is JSON within JSON only in a stream; in a whole answer it cannot be malformed, but no object.
+      // Of two protocols, the input is JSON within JSON only in a stream; in a whole answer it cannot be malformed, but
+      // no object.
       const isJson = ['anthropic', 'bedrock'].includes(protocol) && !isStreaming
       const calls = protocol === 'google' ? [] : [isJson ? { input: '{"order": ' } : { invalid: true }]
       expect(output).toMatchObject({ toolCalls: calls, finishReason: protocol === 'google' ? 'error' : 'tool-calls' })

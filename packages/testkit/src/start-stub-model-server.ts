@@ -40,10 +40,10 @@ export interface StubModelServer {
 }
 
 /**
- * Starts a server that speaks OpenAI's Responses and Chat Completions, Anthropic's Messages, Google's generateContent and Amazon
- * Bedrock's Converse, with and without streaming. It rejects what the real API rejects (`violations`), and such a request takes no
- * turn. Each other request takes the next turn of the script. After the last turn it gets `otherwise`, or a 400, which no client
- * retries.
+ * Starts a server that speaks OpenAI's Responses and Chat Completions, Anthropic's Messages, Google's generateContent
+ * and Amazon Bedrock's Converse, with and without streaming. It rejects what the real API rejects (`violations`), and
+ * such a request takes no turn. Each other request takes the next turn of the script. After the last turn it gets
+ * `otherwise`, or a 400, which no client retries.
  */
 export async function startStubModelServer(
   options: { turns?: ModelTurn[]; otherwise?: ModelTurn } = {},

@@ -16,8 +16,9 @@ export type { BrowserContextOptions, Locator, Page } from './launch-chromium.ts'
 /** The browser of a test file. Using it outside of hooks and tests throws. */
 export interface UsedBrowser {
   /**
-   * Opens an empty page in a new context (no cookies, no cache), which is closed after the test. A page error, a console
-   * error, a report of the Content Security Policy or a request to another host than loopback then fails the test.
+   * Opens an empty page in a new context (no cookies, no cache), which is closed after the test. A page error, a
+   * console error, a report of the Content Security Policy or a request to another host than loopback then fails the
+   * test.
    */
   newPage: (options?: BrowserContextOptions) => Promise<Page>
   /** Accepts problems of the current test that match, such as the console errors of a page whose server is stopped. */
@@ -25,8 +26,9 @@ export interface UsedBrowser {
 }
 
 /**
- * Starts a Chromium for the test file, or for the `describe` block that calls it: before its first test, ended after its
- * last one. Imported as `@workflow-service/testkit/use-browser`, because `@jest/globals` cannot be loaded outside of Jest.
+ * Starts a Chromium for the test file, or for the `describe` block that calls it: before its first test, ended after
+ * its last one. Imported as `@workflow-service/testkit/use-browser`, because `@jest/globals` cannot be loaded outside
+ * of Jest.
  */
 export function useBrowser(): UsedBrowser {
   let browser: Browser | undefined

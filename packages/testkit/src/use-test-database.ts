@@ -10,9 +10,9 @@ export interface UsedTestDatabase {
 }
 
 /**
- * Sets up a migrated database for the test file, or for the `describe` block that calls it: created before its first test,
- * closed and dropped after its last one. Imported as `@workflow-service/testkit/use-test-database`, because `@jest/globals`
- * cannot be loaded outside of Jest and the testkit can.
+ * Sets up a migrated database for the test file, or for the `describe` block that calls it: created before its first
+ * test, closed and dropped after its last one. Imported as `@workflow-service/testkit/use-test-database`, because
+ * `@jest/globals` cannot be loaded outside of Jest and the testkit can.
  */
 export function useTestDatabase(
   options: Pick<DatabaseOptions, 'maxConnections' | 'statementTimeoutMs'> = {},

@@ -27,9 +27,9 @@ export declare function checkServiceToken(
 ): ServiceTokenCheck
 
 /**
- * Creates a middleware for Express, Connect or a plain `node:http` server. It calls `next()` for an authentic request and
- * otherwise answers 401 with the reason. Throws a `TypeError` at once if the secret is missing or empty,
- * so that a missing setting stops your server before it listens.
+ * Creates a middleware for Express, Connect or a plain `node:http` server. It calls `next()` for an authentic request
+ * and otherwise answers 401 with the reason. Throws a `TypeError` at once if the secret is missing or empty, so that a
+ * missing setting stops your server before it listens.
  */
 export declare function verifyServiceToken(
   secret: string | readonly string[] | undefined,

@@ -1,5 +1,6 @@
 // Creates and checks the `X-Service-Token` header. Plain JavaScript without dependencies or a build step, so that
-// customers install exactly the tested code. `index.d.ts` has the documentation; a test type-checks this file against it.
+// customers install exactly the tested code. `index.d.ts` has the documentation; a test type-checks this file against
+// it.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /** @typedef {typeof import('./index.d.ts')} Api */

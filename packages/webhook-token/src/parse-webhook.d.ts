@@ -1,7 +1,7 @@
 /**
- * Reads the body of a request from the service: the verification request, or a payload, which is compared with the webhook
- * source's example request body. Check the request's token first. Never throws because of the body; throws a `TypeError`
- * if the example is not an object. Takes time in proportion to the sizes of body and example.
+ * Reads the body of a request from the service: the verification request, or a payload, which is compared with the
+ * webhook source's example request body. Check the request's token first. Never throws because of the body; throws a
+ * `TypeError` if the example is not an object. Takes time in proportion to the sizes of body and example.
  *
  * `body` is the parsed JSON, its text or its bytes. A payload is returned as received, typed like the example.
  */
@@ -32,14 +32,18 @@ export interface WebhookVerification {
 export interface PayloadProblem {
   /** Nested names and positions are joined with a dot, `lines.0.price`; `body` is the whole body. */
   field: string
-  /** `missing`, `extra_forbidden`, `dict_type`, `list_type`, `string_type`, `float_type`, `bool_type`, `value_type` or `invalid_json`. */
+  /**
+   * `missing`, `extra_forbidden`, `dict_type`, `list_type`, `string_type`, `float_type`, `bool_type`, `value_type` or
+   * `invalid_json`.
+   */
   code: string
   message: string
 }
 
 /**
- * The type of the payloads that follow an example: objects with exactly its fields, numbers whole or not. `null`, `[]` and `{}`
- * in the example allow any value, list and fields. In a list of objects, a field that only some have is optional.
+ * The type of the payloads that follow an example: objects with exactly its fields, numbers whole or not. `null`, `[]`
+ * and `{}` in the example allow any value, list and fields. In a list of objects, a field that only some have is
+ * optional.
  */
 export type PayloadOf<Example> = [Example] extends [null | undefined]
   ? unknown

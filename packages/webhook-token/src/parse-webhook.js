@@ -1,5 +1,5 @@
-// Reads the body of a request from the service. `parse-webhook.d.ts` has the documentation. The rules by which an example
-// decides are those of the service (contract README, "Webhook sources"); a test compares both.
+// Reads the body of a request from the service. `parse-webhook.d.ts` has the documentation. The rules by which an
+// example decides are those of the service (contract README, "Webhook sources"); a test compares both.
 
 const VERIFICATION_TYPE = 'service.webhook.verification'
 const MAX_PROBLEMS = 20
@@ -8,7 +8,8 @@ const MAX_LISTED_NAMES = 20
 const MAX_DEPTH = 32
 
 /**
- * What an example says about a value: it may be one of the scalars, an object like `object`, or a list of items like `list`.
+ * What an example says about a value: it may be one of the scalars, an object like `object`, or a list of items like
+ * `list`.
  * @typedef {{ scalars: Set<string>, object: ObjectShape | null, list: Shape | null }} Shape
  * @typedef {{ count: number, fields: Map<string, { count: number, shape: Shape }> }} ObjectShape
  * @typedef {import('./parse-webhook.d.ts').PayloadProblem} Problem

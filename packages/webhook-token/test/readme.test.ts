@@ -30,8 +30,8 @@ interface SnippetCall {
 }
 
 /**
- * How to run the snippet of a language. `program` adds a main part to the snippet: it reads a secret (hex), a time and a
- * header (hex) from each line of standard input, separated by tabs, and prints yes or no.
+ * How to run the snippet of a language. `program` adds a main part to the snippet: it reads a secret (hex), a time and
+ * a header (hex) from each line of standard input, separated by tabs, and prints yes or no.
  */
 interface Language {
   name: string

@@ -82,8 +82,9 @@ function serveApi(ctx: AppServiceContext): RequestHandler {
 }
 
 /**
- * Gives each operation that creates something the quotas of the organization, which its transaction checks. The dispatcher creates webhook
- * sources: their quota is checked before their endpoint gets a request, and several saves at once may exceed it by their number.
+ * Gives each operation that creates something the quotas of the organization, which its transaction checks. The
+ * dispatcher creates webhook sources: their quota is checked before their endpoint gets a request, and several saves at
+ * once may exceed it by their number.
  */
 function withQuotas({ config: { quotas }, db }: AppServiceContext, handlers: AppHandlers): Served['handlers'] {
   // `authorize` gives each operation the caller that its `access` promises.

@@ -14,7 +14,10 @@ function optionalUrl(description: string, example: string) {
   return Type.Optional(Type.String({ format: 'http-url', description, examples: [example] }))
 }
 
-/** The application's settings. The settings table, `.env.example` and docker-compose.yml are made from or checked against it. */
+/**
+ * The application's settings. The settings table, `.env.example` and docker-compose.yml are made from or checked
+ * against it.
+ */
 export const AppSettings = Type.Object({
   DATABASE_URL: SharedSettings.DATABASE_URL,
   AMQP_URL: SharedSettings.AMQP_URL,

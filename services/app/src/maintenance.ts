@@ -66,8 +66,8 @@ async function runBatches(signal: AbortSignal, runBatch: () => Promise<boolean>)
 }
 
 /**
- * Logs how the first owner is made, while no account exists. The link itself is for the operator's eyes: `wf setup-link` prints it,
- * and a log may be read by many.
+ * Logs how the first owner is made, while no account exists. The link itself is for the operator's eyes: `wf
+ * setup-link` prints it, and a log may be read by many.
  */
 async function announceSetup({ db, logger }: AppServiceContext): Promise<void> {
   if (!(await hasAccounts(db))) logger.warn({ hint: 'make the first owner with wf setup-link' }, 'setup.pending')

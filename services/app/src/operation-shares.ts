@@ -9,7 +9,10 @@ import {
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Principal, Visitor } from './auth/principal.ts'
 
-/** Operations that read or check much for one request: exports, usage, searches, the audit log, and files with their rules. */
+/**
+ * Operations that read or check much for one request: exports, usage, searches, the audit log, and files with their
+ * rules.
+ */
 const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'exportManifest',
   'exportWorkflow',
@@ -27,7 +30,10 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'deleteOrganization',
 ])
 
-/** Operations that wait for an endpoint, for a password to be hashed, or for as long as a page is open: their statements are short. */
+/**
+ * Operations that wait for an endpoint, for a password to be hashed, or for as long as a page is open: their statements
+ * are short.
+ */
 const WAITING: ReadonlySet<string> = new Set<AppOperationId>([
   'setUp',
   'signIn',
@@ -52,10 +58,10 @@ const HEAVY_AT_ONCE = 2
 const WAITING_AT_ONCE = { total: 400, perKey: 100 }
 
 /**
- * Creates the shares of a process: each organization, and each person in it, has a share of the requests that are answered at once. Turns
- * go to the organizations in rotation, and within one to the requests in the order of their arrival. Without them, 40 exports of one
- * organization took every connection of the database pool, and the reads of all others failed. Small and heavy operations together
- * use no more connections than the pool has.
+ * Creates the shares of a process: each organization, and each person in it, has a share of the requests that are
+ * answered at once. Turns go to the organizations in rotation, and within one to the requests in the order of their
+ * arrival. Without them, 40 exports of one organization took every connection of the database pool, and the reads of
+ * all others failed. Small and heavy operations together use no more connections than the pool has.
  */
 export function createOperationShares({
   databasePoolSize,
@@ -65,7 +71,9 @@ export function createOperationShares({
   const heavyAtOnce = Math.min(HEAVY_AT_ONCE, databasePoolSize - 1)
   const total = Math.max(1, databasePoolSize - heavyAtOnce)
   const perOrganization = Math.ceil(total / 2)
-  /** Of people: one person leaves turns to the others of the organization, and waits without taking one of its turns. */
+  /**
+   * Of people: one person leaves turns to the others of the organization, and waits without taking one of its turns.
+   */
   const people = limiterOf({ total: Number.POSITIVE_INFINITY, perKey: Math.ceil(perOrganization / 2) })
   const small = limiterOf({ total, perKey: perOrganization })
   const heavy = limiterOf({ total: heavyAtOnce, perKey: 1 }, MAX_WAITING_HEAVY)
@@ -101,8 +109,9 @@ export function createOperationShares({
 }
 
 /**
- * Answers a heavy operation and keeps its turn for as long again as the event loop was busy meanwhile: the heavy operations of one
- * organization take at most half of the process's time, however many there are. The answer does not wait for it.
+ * Answers a heavy operation and keeps its turn for as long again as the event loop was busy meanwhile: the heavy
+ * operations of one organization take at most half of the process's time, however many there are. The answer does not
+ * wait for it.
  */
 async function answerAndPause(answer: () => void | Promise<void>, releases: (() => void)[]): Promise<void> {
   const before = performance.eventLoopUtilization()

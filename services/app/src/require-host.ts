@@ -4,8 +4,9 @@ import type { RequestHandler } from 'express'
 const LOOPBACK_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
 
 /**
- * Refuses requests to hosts other than those of APP_URL and loopback: a name that a stranger's DNS points to this machine would
- * make the stranger's page the same origin. Reads `Host` alone, because a page can set `X-Forwarded-Host`. Ports may differ.
+ * Refuses requests to hosts other than those of APP_URL and loopback: a name that a stranger's DNS points to this
+ * machine would make the stranger's page the same origin. Reads `Host` alone, because a page can set
+ * `X-Forwarded-Host`. Ports may differ.
  * @throws ApiError 421 `misdirected_request`
  */
 export function requireHost(appUrl: string | undefined): RequestHandler {

@@ -265,7 +265,10 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   },
 }
 
-/** Where the caller chooses the id of the thing, an edit of a thing of another organization is answered as one of a missing thing. */
+/**
+ * Where the caller chooses the id of the thing, an edit of a thing of another organization is answered as one of a
+ * missing thing.
+ */
 const CHOSEN_IDS: readonly AppOperationId[] = ['saveWebhookSource']
 /** Operations whose body names the thing. */
 const NAMED_IN_BODY: readonly AppOperationId[] = ['switchOrganization', 'resendDelivery']
@@ -273,7 +276,9 @@ const NAMED_IN_BODY: readonly AppOperationId[] = ['switchOrganization', 'resendD
 const operations = Object.values<AppOperation>(APP_OPERATIONS) as (AppOperation & { id: AppOperationId })[]
 const forPeople = operations.filter((operation) => !isOpen(operation))
 
-/** Who may call each operation, as OPERATIONS.md says: the documents are right only if the application does the same. */
+/**
+ * Who may call each operation, as OPERATIONS.md says: the documents are right only if the application does the same.
+ */
 const documented = new Map(
   readFileSync(join(import.meta.dirname, '../../../packages/contract/OPERATIONS.md'), 'utf8')
     .split('\n')

@@ -21,8 +21,8 @@ import { deleteSource, getSource, listSources, testSource } from './routes/webho
 import { validateSource } from './sources/validate-source.ts'
 
 /**
- * Enough for the largest payload (256 KiB), which the runner writes compactly, and for the largest source with white space. To
- * parse a body and check its depth takes about 50 ms at most.
+ * Enough for the largest payload (256 KiB), which the runner writes compactly, and for the largest source with white
+ * space. To parse a body and check its depth takes about 50 ms at most.
  */
 const BODY_MAX_BYTES = 512 * 1024
 /** Maximum calls in flight. Each may hold a body of 512 KiB in memory. Runners are trusted not to take all. */

@@ -35,7 +35,10 @@ export interface DispatcherContext {
   readonly sendRequest: SendRequest
   /** Limits the requests to endpoints that are in flight. */
   readonly limiter: InFlightLimiter
-  /** When the calls that got no slot in time first arrived: the same delivery keeps its place when it is asked for again. */
+  /**
+   * When the calls that got no slot in time first arrived: the same delivery keeps its place when it is asked for
+   * again.
+   */
   readonly firstArrivals: FirstArrivals
   /** How long a payload waits for a slot, from the arrival of its call. */
   readonly slotWaitMs: number
@@ -51,7 +54,8 @@ export interface DispatcherContext {
 }
 
 /**
- * With the 30 s of a payload request and the time to claim it, the answer comes within the 60 s for which the runner waits.
+ * With the 30 s of a payload request and the time to claim it, the answer comes within the 60 s for which the runner
+ * waits.
  */
 const SLOT_WAIT_MS = 20_000
 

@@ -26,8 +26,8 @@ export const MAINTENANCE: readonly MaintenanceTask<DispatcherContext>[] = [
 ]
 
 /**
- * Marks deliveries that no caller requests again. It waits half as long again as their deadline, so that an outcome that was
- * delayed by a short database outage is usually recorded first. A later outcome still replaces `unknown`.
+ * Marks deliveries that no caller requests again. It waits half as long again as their deadline, so that an outcome
+ * that was delayed by a short database outage is usually recorded first. A later outcome still replaces `unknown`.
  */
 async function markAbandoned(
   ctx: Pick<DispatcherContext, 'db' | 'deliveryDeadlineMs' | 'deliveryMetrics' | 'logger'>,

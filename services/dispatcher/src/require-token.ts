@@ -3,8 +3,8 @@ import { ApiError } from '@workflow-service/service-kit'
 import type { Request } from 'express'
 
 /**
- * Creates the check that a request has one of the tokens (`Authorization: Bearer …`). Compares hashes in constant time, so
- * that neither the time nor the length of a token leaks.
+ * Creates the check that a request has one of the tokens (`Authorization: Bearer …`). Compares hashes in constant time,
+ * so that neither the time nor the length of a token leaks.
  * @throws ApiError 401
  */
 export function requireToken(tokens: readonly string[]): (req: Request) => void {

@@ -27,9 +27,9 @@ export interface RetentionCounts {
 }
 
 /**
- * Deletes what is older than the settings (contract README, "Retention"), in batches of at most 1,000 rows, each a transaction of its
- * own. It pauses after each batch for at least as long as the batch took, which leaves most of the database to the other
- * services. A process that dies, or is stopped, leaves the rest to the next run of any process.
+ * Deletes what is older than the settings (contract README, "Retention"), in batches of at most 1,000 rows, each a
+ * transaction of its own. It pauses after each batch for at least as long as the batch took, which leaves most of the
+ * database to the other services. A process that dies, or is stopped, leaves the rest to the next run of any process.
  */
 export async function applyRetention(ctx: RetentionContext, signal: AbortSignal): Promise<RetentionCounts> {
   const { config, db, deliveryMetrics, logger } = ctx

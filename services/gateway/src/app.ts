@@ -22,13 +22,15 @@ import { serveDocs } from './routes/serve-docs.ts'
 import { startWorkflow } from './routes/start-workflow.ts'
 
 /**
- * A context of 10,000 characters, each written as two \u escapes, takes 120,000 bytes. A start has three fields: more than a hundred
- * unknown ones are only counted, and a large body of more than `maxMembers` is not parsed.
+ * A context of 10,000 characters, each written as two \u escapes, takes 120,000 bytes. A start has three fields: more
+ * than a hundred unknown ones are only counted, and a large body of more than `maxMembers` is not parsed.
  */
 const BODY_LIMITS: BodyLimits = { maxBytes: 256 * 1024, maxMembers: 1_000, uncheckedBytes: 16 * 1024 }
 const HANDLER_TIMEOUT_MS = 3_000
 
-/** Creates the public API (contract README, "Public API"). Only the health check and the documentation need no API key. */
+/**
+ * Creates the public API (contract README, "Public API"). Only the health check and the documentation need no API key.
+ */
 export function createApp(ctx: GatewayContext): Express {
   const app = createPublicApp(ctx.config)
   app.use(keepRequestId)

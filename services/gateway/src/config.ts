@@ -8,7 +8,10 @@ import {
 } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 
-/** The gateway's settings. The settings table, `.env.example` and docker-compose.yml are made from or checked against it. */
+/**
+ * The gateway's settings. The settings table, `.env.example` and docker-compose.yml are made from or checked against
+ * it.
+ */
 export const GatewaySettings = Type.Object({
   DATABASE_URL: SharedSettings.DATABASE_URL,
   AMQP_URL: SharedSettings.AMQP_URL,

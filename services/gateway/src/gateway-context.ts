@@ -122,8 +122,8 @@ export async function createGatewayContext(
       db,
       onAnswer: (from, count) => gatewayMetrics.workflowDocuments.inc({ from }, count),
     }),
-    // A page takes up to 2 MiB and a search may read all workflows of its organization. These shares leave connections and
-    // processors of the database to single reads and starts, and lists to other organizations.
+    // A page takes up to 2 MiB and a search may read all workflows of its organization. These shares leave connections
+    // and processors of the database to single reads and starts, and lists to other organizations.
     listSlots: createInFlightLimiter({
       total: Math.max(1, Math.floor(config.databasePoolSize / 2)),
       perKey: Math.max(1, Math.floor(config.databasePoolSize / 5)),
@@ -131,8 +131,8 @@ export async function createGatewayContext(
       maxWaiting: config.maxRequestsInFlight,
       maxWaitingPerKey: config.maxRequestsInFlight,
     }),
-    // Sending a page takes as much of the process as reading it: 40 at once delayed the requests of others by 100 ms. Callers that
-    // read their pages slowly take slots of their own organization only.
+    // Sending a page takes as much of the process as reading it: 40 at once delayed the requests of others by 100 ms.
+    // Callers that read their pages slowly take slots of their own organization only.
     pageSlots: createInFlightLimiter({
       total: Infinity,
       perKey: PAGES_PER_ORGANIZATION,

@@ -298,8 +298,8 @@ describe('shared through a store', () => {
 })
 
 /**
- * Repeats a scenario until it made no local decision: on a busy machine, an answer of the store may take more than its 100 ms,
- * and a request that is counted elsewhere is one more that is allowed.
+ * Repeats a scenario until it made no local decision: on a busy machine, an answer of the store may take more than its
+ * 100 ms, and a request that is counted elsewhere is one more that is allowed.
  */
 async function untilStoreDecides<Result>(
   countLocalDecisions: () => number | Promise<number>,

@@ -14,7 +14,8 @@ const check = compile(CaseFile)
 
 /**
  * Reads the cases of all files that the pattern matches, in the order of the files' names.
- * @throws CaseError for a file that cannot be read, and for a case that does not follow the schema or contradicts itself.
+ * @throws CaseError for a file that cannot be read, and for a case that does not follow the schema or contradicts
+ *   itself.
  */
 export function readCases(pattern: string): EvaluationCase[] {
   const files = globSync(pattern).toSorted()

@@ -10,8 +10,8 @@ interface RecordedAnswer {
 }
 
 /**
- * Keeps the answers of a model in a folder. A request whose answer is there is answered from it; others are sent, and their answers
- * are kept if their status is 2xx. Keys are in headers, which are neither hashed nor kept.
+ * Keeps the answers of a model in a folder. A request whose answer is there is answered from it; others are sent, and
+ * their answers are kept if their status is 2xx. Keys are in headers, which are neither hashed nor kept.
  */
 export class AnswerRecorder {
   readonly #options: { readonly folder: string; readonly baseUrl: string; readonly isReplay: boolean }

@@ -37,9 +37,9 @@ const runnerMetrics = createRunnerMetrics(new Registry(), {
 })
 
 /**
- * Executes the case's run with the runner's `executeRun`: the journal, the attempts and the error are those of production.
- * In memory are only the tables and the endpoints. A payload passes the dispatcher's own comparison with the example, and
- * an endpoint's answer becomes an outcome by the dispatcher's own rules.
+ * Executes the case's run with the runner's `executeRun`: the journal, the attempts and the error are those of
+ * production. In memory are only the tables and the endpoints. A payload passes the dispatcher's own comparison with
+ * the example, and an endpoint's answer becomes an outcome by the dispatcher's own rules.
  *
  * All ids but those of deliveries follow from the case and `repeat`, so that a model gets the same requests each time.
  */

@@ -5,7 +5,9 @@ export interface AvailabilityLog {
   reportAvailable(): void
 }
 
-/** Logs one line when a dependency becomes unavailable and one when it is available again, however many calls notice it. */
+/**
+ * Logs one line when a dependency becomes unavailable and one when it is available again, however many calls notice it.
+ */
 export function createAvailabilityLog(
   logger: Logger,
   events: { readonly unavailable: LogEvent; readonly available: LogEvent },

@@ -29,8 +29,8 @@ export class RunInterruptedError extends Error {
 }
 
 /**
- * The run waits for something that takes long: its session and its slot are released, and a runner continues from its journal after
- * `delayMs`, or once something else makes the session acquirable. No attempt is counted.
+ * The run waits for something that takes long: its session and its slot are released, and a runner continues from its
+ * journal after `delayMs`, or once something else makes the session acquirable. No attempt is counted.
  */
 export class RunParkedError extends Error {
   readonly delayMs: number

@@ -48,7 +48,9 @@ export interface RunnerTiming {
   readonly leaseMs: number
   readonly renewMs: number
   readonly sweepMs: number
-  /** How long a message waits for a free slot. Meanwhile the queue gives the other messages to runners with free slots. */
+  /**
+   * How long a message waits for a free slot. Meanwhile the queue gives the other messages to runners with free slots.
+   */
   readonly slotWaitMs: number
   readonly autoRunMs: number
   /** The delay before the second attempt at a run. It doubles with each further attempt. */

@@ -13,8 +13,8 @@ export type { RunnerOverrides, RunnerTiming } from './runner-context.ts'
 const MAX_PREFETCH = 64
 
 /**
- * Starts the runner. Rejects when it cannot listen, or the model does not take its options. Database, broker and dispatcher may be
- * unavailable at first.
+ * Starts the runner. Rejects when it cannot listen, or the model does not take its options. Database, broker and
+ * dispatcher may be unavailable at first.
  */
 export async function startRunner(config: RunnerConfig, overrides: RunnerOverrides = {}): Promise<RunningService> {
   if (!overrides.agent) await checkAgent(config.agent)
@@ -57,7 +57,9 @@ async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
 /** The time for abandoned sessions to be released. */
 const RELEASE_MS = 2_000
 
-/** Waits for the active sessions, and abandons them after the grace period: a slow statement does not hold up the stop. */
+/**
+ * Waits for the active sessions, and abandons them after the grace period: a slow statement does not hold up the stop.
+ */
 async function waitForSessions(
   { activeSessions, timing, logger }: RunnerContext,
   scheduler: SessionScheduler,

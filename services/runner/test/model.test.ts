@@ -17,7 +17,10 @@ import {
   useRunnerFixture,
 } from './support/runner-fixture.ts'
 
-/** The acceptance figures: `MODEL_RUNS=100 OUTAGE_SECONDS=60 npm run jest -- services/runner/test/model` (about six minutes). */
+/**
+ * The acceptance figures: `MODEL_RUNS=100 OUTAGE_SECONDS=60 npm run jest -- services/runner/test/model` (about six
+ * minutes).
+ */
 const RUNS = Number(process.env['MODEL_RUNS'] ?? 5)
 const OUTAGE_SECONDS = Number(process.env['OUTAGE_SECONDS'] ?? 0)
 const KILLS = process.env['MODEL_RUNS'] ? 4 : 2

@@ -191,7 +191,10 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   })
 })
 
-/** Node's options that write the URL of each module of OpenTelemetry's SDK to stderr when it is loaded; prom-client needs its API. */
+/**
+ * Node's options that write the URL of each module of OpenTelemetry's SDK to stderr when it is loaded; prom-client
+ * needs its API.
+ */
 const REPORT_LOADED = `--import=data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module'
   registerHooks({

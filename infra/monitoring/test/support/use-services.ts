@@ -26,7 +26,10 @@ export interface Services {
   /** Secrets of the services. */
   readonly internalApiToken: string
   readonly secretsKey: string
-  /** Starts the services in this process and resolves to their addresses; `stop` ends them, else the end of the test does. */
+  /**
+   * Starts the services in this process and resolves to their addresses; `stop` ends them, else the end of the test
+   * does.
+   */
   startAll(env?: Readonly<Record<string, string>>, options?: { hasRunner: boolean }): Promise<RunningServices>
   /** Starts a service as a process; a runner has a lease of 1.5 s. It is killed after the test. */
   startProcess(name: ServiceName, env?: Readonly<Record<string, string>>): Promise<StartedProcess>

@@ -134,7 +134,8 @@ const malformedHttp: Attack = {
     for (const service of ['gateway', 'dispatcher'] as const) {
       for (const [index, bytes] of MALFORMED.entries()) {
         const { socket, closed } = openSocket(services[service].url, bytes)
-        // One that a server takes for an unfinished request stays open until the server's deadline, which is not waited for.
+        // One that a server takes for an unfinished request stays open until the server's deadline, which is not waited
+        // for.
         socket.setTimeout(2_000, () => socket.destroy())
         const answer = describeAnswer(await closed)
         answers.push(answer)

@@ -158,7 +158,10 @@ function toAttack({ name, what, atOnce, prepare, requestOf }: Burst): Attack {
   }
 }
 
-/** So many callers, each of which sends a request per second, or when its last one is answered. Resolves to the statuses. */
+/**
+ * So many callers, each of which sends a request per second, or when its last one is answered. Resolves to the
+ * statuses.
+ */
 async function sendRounds(
   target: AttackTarget,
   { atOnce, seconds }: Pick<AttackOptions, 'seconds'> & { readonly atOnce: number },

@@ -1,7 +1,7 @@
 import { startCustomerEndpoint } from '@workflow-service/testkit'
 import type { ServerResponse } from 'node:http'
-import type { Attack, AttackedServices } from '../attack.ts'
-import { type AttackTarget, endRun } from '../target.ts'
+import type { Attack } from '../attack.ts'
+import { type AttackedServices, type AttackTarget, endRun } from '../target.ts'
 
 const API_KEY = 'the key of the model'
 const MODEL_ENV = { AGENT_MODEL: 'anthropic:attack', AGENT_API_KEY: API_KEY, AGENT_RATE_LIMIT_SECONDS: '0' }

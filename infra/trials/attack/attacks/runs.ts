@@ -20,7 +20,10 @@ async function sendOrdinaryStarts(target: AttackTarget): Promise<void> {
   await startWithItems(target, 'Ordinary', 50)
 }
 
-/** Fields that may be missing: the built-in agent fills each of them with null, in every item of the list in the context. */
+/**
+ * Fields that may be missing: the built-in agent fills each of them with null, in every item of the list in the
+ * context.
+ */
 const nullFieldsOf = (count: number) => ({
   items: [Object.fromEntries(Array.from({ length: count }, (_, n) => [`field_${n}`, null]))],
 })
@@ -51,7 +54,9 @@ function toExampleAttack(name: string, example: object): Attack {
   }
 }
 
-/** Names with a common beginning: a naive search compares each of them at each position of a text of 50,000 characters. */
+/**
+ * Names with a common beginning: a naive search compares each of them at each position of a text of 50,000 characters.
+ */
 const sourceNames: Attack = {
   name: 'source-names',
   async prepare(target) {
@@ -175,8 +180,8 @@ export const RUN_ATTACKS: readonly Attack[] = [
   toExampleAttack('largest-example', largestObject()),
   toExampleAttack('null-fields', nullFieldsOf(EXAMPLE_MAX_FIELDS - 1)),
   {
-    // A payload of 120 MB. Once, writing it to the journal took over 5 s, counted as a database that does not answer, and was
-    // repeated for ever, while every other run waited.
+    // A payload of 120 MB. Once, writing it to the journal took over 5 s, counted as a database that does not answer,
+    // and was repeated for ever, while every other run waited.
     name: 'stored-null-fields',
     ends: ['runner'],
     async run(target) {

@@ -127,8 +127,8 @@ const OBSERVE_ROWS = `
   }).observe(document, { subtree: true, childList: true, characterData: true })`
 
 /**
- * Times from the answer to a start until the list of its workflow's runs announces it. The workflow is another one than that
- * of the load.
+ * Times from the answer to a start until the list of its workflow's runs announces it. The workflow is another one than
+ * that of the load.
  */
 async function rowDelaysMs({ path, open }: Visit): Promise<number[]> {
   const { system, gateway, customer } = path

@@ -10,8 +10,8 @@ const BOOT_LIMIT_MS = 1_500
 const IDLE_MS = 3_000
 
 /**
- * Measures the memory of each idle service, and the time from the start of its process until it is ready. The first round
- * does not count: it fills Node's compile cache, as the first start after an install does.
+ * Measures the memory of each idle service, and the time from the start of its process until it is ready. The first
+ * round does not count: it fills Node's compile cache, as the first start after an install does.
  */
 export async function measureFootprint(options: BenchOptions): Promise<Figure[]> {
   const memory = new Map<string, number[]>()

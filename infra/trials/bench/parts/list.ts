@@ -38,8 +38,8 @@ interface List {
 }
 
 /**
- * Measures pages of the list in a small and in larger tables: CPU time of gateway and PostgreSQL, and response time. All
- * sizes exist at the same time and alternate, so that a disturbance of the machine affects all of them.
+ * Measures pages of the list in a small and in larger tables: CPU time of gateway and PostgreSQL, and response time.
+ * All sizes exist at the same time and alternate, so that a disturbance of the machine affects all of them.
  */
 export async function measureList(options: BenchOptions): Promise<Figure[]> {
   const { largeTable, rounds, log } = options

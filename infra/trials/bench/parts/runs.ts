@@ -22,7 +22,9 @@ import {
 const TARGET_RUNS_PER_GET = 0.044
 const QUEUED_STARTS = 10_000
 
-/** Measures the runs completed per second: first with 64 sessions at once, then while 10,000 queued starts are drained. */
+/**
+ * Measures the runs completed per second: first with 64 sessions at once, then while 10,000 queued starts are drained.
+ */
 export async function measureRuns(options: BenchOptions): Promise<Figure[]> {
   return await withServicePath(options, async (path) => {
     const { system } = path

@@ -31,8 +31,8 @@ interface Filled {
 }
 
 /**
- * Measures hot paths, lists, sweeps and the retention with `rows` starts and deliveries against 20,000 of them: two databases of one
- * server, statement by statement in turns.
+ * Measures hot paths, lists, sweeps and the retention with `rows` starts and deliveries against 20,000 of them: two
+ * databases of one server, statement by statement in turns.
  */
 export async function measureScale(options: BenchOptions): Promise<Figure[]> {
   await checkDisk(options.rows)

@@ -13,8 +13,8 @@ const MIN_PAUSE_MS = 100
 const unmeasured = async <Result>(_name: string, call: () => Promise<Result>): Promise<Result> => await call()
 
 /**
- * Lets starts arrive for `seconds`, and deletes old ones in every other tenth of that time as the dispatcher does. Measures the time that
- * all statements of 20 starts take together, with retention and without.
+ * Lets starts arrive for `seconds`, and deletes old ones in every other tenth of that time as the dispatcher does.
+ * Measures the time that all statements of 20 starts take together, with retention and without.
  */
 export async function measureRetentionLoad(
   url: string,

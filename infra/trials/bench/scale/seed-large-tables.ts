@@ -18,7 +18,10 @@ export interface LargeTables {
   readonly sourceId: string
 }
 
-/** The SQL for the id of the thing of this kind with the number `n`: made like the service's, so that indexes grow at their end. */
+/**
+ * The SQL for the id of the thing of this kind with the number `n`: made like the service's, so that indexes grow at
+ * their end.
+ */
 const timeId = (kind: number, at: string, n: string): string =>
   `(lpad(to_hex((1000 * extract(epoch FROM ${at}))::bigint), 12, '0') || '7' || lpad(to_hex(${n} & 4095), 3, '0')
     || '8' || lpad(to_hex(${kind}), 3, '0') || lpad(to_hex(${n}), 12, '0'))::uuid`
@@ -32,9 +35,9 @@ const idOf = (kind: number, n: number): string =>
   `${kind.toString(16).padStart(8, '0')}-0000-4000-8000-${n.toString(16).padStart(12, '0')}`
 
 /**
- * Fills an empty, migrated database with ended starts, each in a session of its own, with one delivery and three steps: `rows` of
- * each, and three times as many steps. 3 % of the runs failed; 1 in 1,000 has a delivery of which the outcome is unknown. The
- * client must be a superuser. With `wal_level = minimal` nothing of it is written to the log.
+ * Fills an empty, migrated database with ended starts, each in a session of its own, with one delivery and three steps:
+ * `rows` of each, and three times as many steps. 3 % of the runs failed; 1 in 1,000 has a delivery of which the outcome
+ * is unknown. The client must be a superuser. With `wal_level = minimal` nothing of it is written to the log.
  */
 export async function seedLargeTables(client: Client, rows: number, log: (line: string) => void): Promise<LargeTables> {
   await seedOrganizations(client)

@@ -33,7 +33,10 @@ export async function measureDatabase(url: string, adminUrl: string): Promise<Me
   const pid = rows[0]?.pid
   const samplesByName = new Map<string, { ms: number[]; pages: number[]; walBytes: number[] }>()
 
-  /** The counters of the connection since it was opened. PostgreSQL publishes them at the end of a transaction, at once if it is asked to. */
+  /**
+   * The counters of the connection since it was opened. PostgreSQL publishes them at the end of a transaction, at once
+   * if it is asked to.
+   */
   async function readCounters(): Promise<{ pages: number; walBytes: number }> {
     await db.pool.query('SELECT pg_stat_force_next_flush()')
     const counted = await observer.query<{ pages: number; walBytes: number }>(

@@ -183,7 +183,10 @@ function hintAt(ctx: CliContext, { organization, users, apiKeys, workflows, sess
   ctx.hint(organization.id, ...changed.map(([topic]) => topic))
 }
 
-/** Writes everything but the webhook sources. Asks before it overwrites what people changed, until nothing else is overwritten. */
+/**
+ * Writes everything but the webhook sources. Asks before it overwrites what people changed, until nothing else is
+ * overwritten.
+ */
 async function write(
   ctx: CliContext,
   manifests: readonly Manifest[],

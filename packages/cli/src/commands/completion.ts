@@ -6,7 +6,10 @@ import { type Candidate, createCompletion } from '../complete-words.ts'
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof SHELLS)[number]
 
-/** `wf completion bash|zsh|fish`, and the hidden command that the scripts call. Both print lines for a shell, and no JSON. */
+/**
+ * `wf completion bash|zsh|fish`, and the hidden command that the scripts call. Both print lines for a shell, and no
+ * JSON.
+ */
 export function addCompletionCommands(program: Command, ctx: CliContext): void {
   program
     .command('completion')
@@ -23,7 +26,10 @@ export function addCompletionCommands(program: Command, ctx: CliContext): void {
     })
 }
 
-/** The paths, because aliases are not expanded in functions, npm would take longer than wf, and both work in every folder. */
+/**
+ * The paths, because aliases are not expanded in functions, npm would take longer than wf, and both work in every
+ * folder.
+ */
 const COMMAND = [process.execPath, fileURLToPath(new URL('../main.ts', import.meta.url))].map(quote).join(' ')
 
 const HELP = `

@@ -180,7 +180,9 @@ function verificationOf({ url, secret, organizationId, sourceId, example }: Sess
 
 const OLD_MS = 10 * 60_000
 
-/** Sends requests that the endpoint has to answer with 401 (contract README, "Service token"). Returns whether it did. */
+/**
+ * Sends requests that the endpoint has to answer with 401 (contract README, "Service token"). Returns whether it did.
+ */
 async function checkRejections(session: Session, secret: string, show: Show): Promise<boolean> {
   const tokens: [rejection: string, token: string | null][] = [
     ['no token', null],
@@ -195,7 +197,10 @@ async function checkRejections(session: Session, secret: string, show: Show): Pr
   return areRejected
 }
 
-/** Forwards a copy of each payload of the source from now on, one after the other. Those that were never sent are left out. */
+/**
+ * Forwards a copy of each payload of the source from now on, one after the other. Those that were never sent are left
+ * out.
+ */
 async function forward(ctx: CliContext, session: Session, show: Show, signal: AbortSignal): Promise<void> {
   const { organizationId, sourceId } = session
   const query = { sourceId, kind: 'payload', limit: 1 } as const

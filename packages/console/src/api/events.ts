@@ -8,8 +8,8 @@ const REFRESH_PAUSE_MS = 400
 const RECONNECT_MAX_MS = 30_000
 
 /**
- * Follows the stream of hints while the tab is visible, and refreshes what the page shows of their topics. Returns whether
- * the connection is lost: a stream that ends once is only renewed.
+ * Follows the stream of hints while the tab is visible, and refreshes what the page shows of their topics. Returns
+ * whether the connection is lost: a stream that ends once is only renewed.
  */
 export function useEvents(): boolean {
   const [isLost, setIsLost] = useState(false)
@@ -52,7 +52,9 @@ export function useEvents(): boolean {
       })
     }
 
-    /** Connects again after an error answer, which does not say whether it is the server's or the end of the sign-in. */
+    /**
+     * Connects again after an error answer, which does not say whether it is the server's or the end of the sign-in.
+     */
     async function reconnect(refused: EventSource) {
       const wasSignedOut = await renewEndedSignIn()
       if (source !== refused) return

@@ -6,8 +6,8 @@ export type PasswordPromptKind = 'sign_in' | 'confirm'
 const open = createStore<(PromiseWithResolvers<boolean> & { kind: PasswordPromptKind }) | undefined>(undefined)
 
 /**
- * Asks for the password of the person who is signed in, or to sign in again over the page as it is. Resolves to false if the
- * person cancels.
+ * Asks for the password of the person who is signed in, or to sign in again over the page as it is. Resolves to false
+ * if the person cancels.
  */
 export function askForPassword(kind: PasswordPromptKind): Promise<boolean> {
   const before = open.get()

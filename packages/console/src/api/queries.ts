@@ -116,7 +116,10 @@ export async function callConfirmed<Id extends AppOperationId>(
   })
 }
 
-/** Changes something with an operation, then reads again everything shown: the page never shows old values after "Saved". */
+/**
+ * Changes something with an operation, then reads again everything shown: the page never shows old values after
+ * "Saved".
+ */
 export async function mutate<Id extends AppOperationId>(
   id: Id,
   ...request: RequestArgument<Id>
@@ -154,8 +157,8 @@ export interface List<Row> {
 }
 
 /**
- * Reads a list page by page. Its first page is read again and again, and so are the shown rows outside of it that have not ended:
- * known rows are updated in their place, new ones are counted until `showNew`.
+ * Reads a list page by page. Its first page is read again and again, and so are the shown rows outside of it that have
+ * not ended: known rows are updated in their place, new ones are counted until `showNew`.
  */
 export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument<Id>): List<RowOf<Id>> {
   type Row = RowOf<Id> & { id: string }
@@ -176,7 +179,10 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
     refetchOnWindowFocus: false,
     placeholderData: keepPreviousData,
   })
-  /** Updates the shown rows: from the new first page, and those that have not ended by their ids. A row that is gone is removed. */
+  /**
+   * Updates the shown rows: from the new first page, and those that have not ended by their ids. A row that is gone is
+   * removed.
+   */
   async function updateRows(first: readonly Row[], signal: AbortSignal) {
     const latest = new Map<string, Row | undefined>(first.map((row) => [row.id, row]))
     const before = queryClient.getQueryData<Pages>(pagesKey)

@@ -19,8 +19,8 @@ interface DialogProps {
 }
 
 /**
- * A modal dialog; rendered only while it is open. Escape and the close button call `onClose`. The browser returns the focus
- * to where it was.
+ * A modal dialog; rendered only while it is open. Escape and the close button call `onClose`. The browser returns the
+ * focus to where it was.
  */
 export function Dialog({ title, onClose, actions, tools, className = '', children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)

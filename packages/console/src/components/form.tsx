@@ -27,8 +27,8 @@ interface Saved<Values> {
 }
 
 /**
- * The options of a form that edits a saved object, or makes a new one. `find` finds the object in the answer of a conflict if
- * that is a larger one.
+ * The options of a form that edits a saved object, or makes a new one. `find` finds the object in the answer of a
+ * conflict if that is a larger one.
  */
 export function editFormOptions<Of extends { version: string | null } | undefined, Values extends object, Current = Of>(
   saved: Of,
@@ -85,7 +85,9 @@ function useLeaveWarning(form: { isDirty: boolean; isSaving: boolean; isTransien
   }
 }
 
-/** The state of a form: what was typed, the server's errors at their fields, and conflicts with other people's saves. */
+/**
+ * The state of a form: what was typed, the server's errors at their fields, and conflicts with other people's saves.
+ */
 export function useForm<Values extends object>(options: FormOptions<Values>) {
   const { save, fromCurrent, isTransient = false, savedText = isTransient ? null : 'Saved.' } = options
   const latest = { values: options.values, version: options.version ?? '' }

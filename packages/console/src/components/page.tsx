@@ -43,7 +43,9 @@ export function Page({ title, back, meta, actions, intro, children }: PageProps)
   )
 }
 
-/** The heading of a page, and the title of the tab. Takes the focus after a navigation, so that screen readers read it. */
+/**
+ * The heading of a page, and the title of the tab. Takes the focus after a navigation, so that screen readers read it.
+ */
 export function Heading({ title }: { title: string }) {
   const heading = useRef<HTMLHeadingElement>(null)
   useEffect(() => {
@@ -123,8 +125,8 @@ function describeReadError(error: unknown): string {
 }
 
 /**
- * Says what failed, with the request id for support, and tries again if that can help. `isPage`: in place of a whole page, with its
- * heading.
+ * Says what failed, with the request id for support, and tries again if that can help. `isPage`: in place of a whole
+ * page, with its heading.
  */
 export function ErrorState(props: {
   error: unknown
@@ -164,7 +166,10 @@ export function Loading({ label = 'Loading' }: { label?: string }) {
   )
 }
 
-/** Shows a query's answer, or that it is being read or has failed. `isPage`: the answer makes the whole page, with its heading. */
+/**
+ * Shows a query's answer, or that it is being read or has failed. `isPage`: the answer makes the whole page, with its
+ * heading.
+ */
 export function Loaded<Data>(props: { query: Query<Data>; isPage?: boolean; children: (data: Data) => ReactNode }) {
   const { data, error, refetch } = props.query
   if (data !== undefined) return props.children(data)

@@ -14,7 +14,9 @@ export function placePopup(popup: HTMLElement, { top, bottom, left, right }: Box
 
 const COPIED = ['font', 'letterSpacing', 'lineHeight', 'padding', 'border', 'boxSizing', 'tabSize'] as const
 
-/** Measures where a character of a text area is in the window: a copy of the field breaks its lines at the same words. */
+/**
+ * Measures where a character of a text area is in the window: a copy of the field breaks its lines at the same words.
+ */
 export function caretRect(area: HTMLTextAreaElement, position: number): Box {
   const copy = document.createElement('div')
   const style = getComputedStyle(area)

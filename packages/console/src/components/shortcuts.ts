@@ -12,9 +12,9 @@ let sequenceTimer: number | undefined
 const SEQUENCE_MS = 1_000
 
 /**
- * Calls back for keys (`j`), two in sequence (`g r`) or ⌘/Ctrl and a key (`mod+s`). All but the last kind do nothing while
- * typing, while another number of dialogs is open, and when the person has switched shortcuts of single keys off (WCAG 2.1.4).
- * False: the key was not meant for this callback.
+ * Calls back for keys (`j`), two in sequence (`g r`) or ⌘/Ctrl and a key (`mod+s`). All but the last kind do nothing
+ * while typing, while another number of dialogs is open, and when the person has switched shortcuts of single keys off
+ * (WCAG 2.1.4). False: the key was not meant for this callback.
  */
 export function useShortcuts(shortcuts: Readonly<Record<string, () => unknown>>, dialogs = 0): void {
   const onKeyDown = useEffectEvent((event: KeyboardEvent) => {
@@ -38,7 +38,9 @@ function areSingleKeysOn({ target }: KeyboardEvent, dialogs: number): boolean {
   return preferences.get().shortcuts === 'on' && !isTyping(target) && !isMenuOpen && isDialogRight
 }
 
-/** Remembers the first key of a sequence. Registered before the page, which is why it sees each key last on the way up. */
+/**
+ * Remembers the first key of a sequence. Registered before the page, which is why it sees each key last on the way up.
+ */
 export function watchSequences(): void {
   window.addEventListener('keydown', (event) => {
     window.clearTimeout(sequenceTimer)

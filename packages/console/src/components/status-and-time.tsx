@@ -31,7 +31,10 @@ export function utcText(value: string): string {
   return `${new Date(value).toISOString().replace('T', ' ').replace('Z', '')} UTC`
 }
 
-/** A time in the reader's zone: relative within a day unless `isExact`, with the exact UTC on hover. `none` if there is none. */
+/**
+ * A time in the reader's zone: relative within a day unless `isExact`, with the exact UTC on hover. `none` if there is
+ * none.
+ */
 export function Time({ value, isExact, none = '–' }: { value: string | null; isExact?: boolean; none?: string }) {
   const nowMs = useNow()
   if (value === null) return <span className="muted">{none}</span>
@@ -44,7 +47,10 @@ export function Time({ value, isExact, none = '–' }: { value: string | null; i
   )
 }
 
-/** A time to the second in the reader's zone, and within a day how long ago it was. Also a finger can read it: it needs no hover. */
+/**
+ * A time to the second in the reader's zone, and within a day how long ago it was. Also a finger can read it: it needs
+ * no hover.
+ */
 export function FullTime({ value }: { value: string }) {
   const nowMs = useNow()
   const ms = Date.parse(value)

@@ -1,8 +1,8 @@
 import { type KeyboardEvent, type ReactNode, useId, useState } from 'react'
 
 /**
- * The options below a text field that keeps the focus, by the ARIA pattern of a combobox. With `initial` -1, none is marked
- * until an arrow key is pressed, so that other keys keep their meaning in a text.
+ * The options below a text field that keeps the focus, by the ARIA pattern of a combobox. With `initial` -1, none is
+ * marked until an arrow key is pressed, so that other keys keep their meaning in a text.
  */
 export function useOptions<Option>(
   options: readonly Option[],

@@ -7,9 +7,9 @@ import type { Console, SignedIn } from './start-console.ts'
 const long = (letter: string) => letter.repeat(200)
 
 /**
- * Creates something for every page to show, like `fill`, with 200 characters without a break in every text field: among others an
- * accepted, a rejected, a declined and a waiting run. `fileId` and `eventId` are for the drawers of a file and of the audit log,
- * `warnedId` is a workflow with warnings.
+ * Creates something for every page to show, like `fill`, with 200 characters without a break in every text field: among
+ * others an accepted, a rejected, a declined and a waiting run. `fileId` and `eventId` are for the drawers of a file
+ * and of the audit log, `warnedId` is a workflow with warnings.
  */
 export async function fillLong(
   { endpoint }: Pick<Console, 'endpoint'>,

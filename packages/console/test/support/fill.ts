@@ -11,7 +11,9 @@ export interface Filled {
   readonly sessionId: string
 }
 
-/** Creates something for every page to show: among others an accepted and a rejected delivery, and a paused workflow. */
+/**
+ * Creates something for every page to show: among others an accepted and a rejected delivery, and a paused workflow.
+ */
 export async function fill({ endpoint }: Pick<Console, 'endpoint'>, owner: SignedIn): Promise<Filled> {
   const { call } = owner
   const ids = { sourceId: randomUUID(), workflowId: randomUUID() }

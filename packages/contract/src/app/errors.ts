@@ -3,7 +3,9 @@ import { APP_ERROR_CODES, ErrorCodeOf } from '../errors.ts'
 import { InternalErrorBody } from '../internal/resources.ts'
 import { Closed } from '../schema/objects.ts'
 
-/** The error body of the application's API: also that of a failed verification, and the current object after a conflict. */
+/**
+ * The error body of the application's API: also that of a failed verification, and the current object after a conflict.
+ */
 export const AppErrorBody = Closed('AppErrorBody', 'What went wrong.', {
   ...InternalErrorBody.properties,
   code: ErrorCodeOf(APP_ERROR_CODES),

@@ -20,8 +20,8 @@ import * as sources from './webhook-sources.ts'
 import * as workflows from './workflows.ts'
 
 /**
- * Who may call an operation. `link`: the holder of a one-time token, which the body contains. `signed_in`: any person who is
- * signed in. The others are roles in the organization; a higher role includes the lower ones.
+ * Who may call an operation. `link`: the holder of a one-time token, which the body contains. `signed_in`: any person
+ * who is signed in. The others are roles in the organization; a higher role includes the lower ones.
  */
 export const ACCESS = ['public', 'link', 'signed_in', 'member', 'admin', 'owner'] as const
 export type Access = (typeof ACCESS)[number]
@@ -52,7 +52,10 @@ interface OperationRow {
   }
 }
 
-/** One operation of the application's API: `services/app` mounts it, its OpenAPI document describes it, the page calls it. */
+/**
+ * One operation of the application's API: `services/app` mounts it, its OpenAPI document describes it, the page calls
+ * it.
+ */
 export interface AppOperation extends OperationRow {
   readonly id: string
   readonly method: 'get' | 'put' | 'post' | 'patch' | 'delete'
@@ -65,8 +68,8 @@ export interface AppOperation extends OperationRow {
 }
 
 /**
- * Returns the limits of an operation's body (contract README, "Limits"): in bytes, in fields and list items, and in levels of
- * objects and lists.
+ * Returns the limits of an operation's body (contract README, "Limits"): in bytes, in fields and list items, and in
+ * levels of objects and lists.
  */
 export function bodyLimitsOf(operation: Pick<AppOperation, 'access' | 'bodyLimits'>): {
   maxBytes: number
@@ -102,7 +105,9 @@ type Operations<Rows extends Record<RouteId, OperationRow>> = {
     Omit<Rows[Id], 'access' | 'description' | 'success'>
 }
 
-/** Completes each row with its id, its route, the schema of its path parameters, which are all ids, and the defaults. */
+/**
+ * Completes each row with its id, its route, the schema of its path parameters, which are all ids, and the defaults.
+ */
 function defineOperations<Rows extends Record<RouteId, OperationRow>>(rows: Rows): Operations<Rows> {
   const operations = (Object.keys(rows) as RouteId[]).map((id): [RouteId, AppOperation] => {
     const { [id]: row } = rows

@@ -73,9 +73,9 @@ export const UsageOut = Closed('UsageOut', 'Usage by hour or day.', {
   ),
 })
 /**
- * A member's usage counts only the workflows that the member sees, and payloads without a run. By webhook source and by API key it has no entries:
- * what other workflows sent to a source would be in it. The newest hour is counted when it is read, of at most 20,000 starts, and as many
- * deliveries of each source; closed hours are rolled up and kept.
+ * A member's usage counts only the workflows that the member sees, and payloads without a run. By webhook source and by
+ * API key it has no entries: what other workflows sent to a source would be in it. The newest hour is counted when it
+ * is read, of at most 20,000 starts, and as many deliveries of each source; closed hours are rolled up and kept.
  */
 export type UsageOut = Static<typeof UsageOut>
 

@@ -38,7 +38,10 @@ export const SaveWebhookSourceIn = Closed('SaveWebhookSourceIn', 'A webhook sour
   version: NewOrEditedVersion,
 })
 
-/** The settings that the contract does not name: saved without a verification request (contract README, "Webhook sources"). */
+/**
+ * The settings that the contract does not name: saved without a verification request (contract README, "Webhook
+ * sources").
+ */
 export const SaveWebhookSourceSettingsIn = Closed(
   'SaveWebhookSourceSettingsIn',
   'Settings of a webhook source that its endpoint does not confirm.',

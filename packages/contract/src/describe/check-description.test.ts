@@ -134,7 +134,9 @@ describe('checkDescription', () => {
   })
 })
 
-/** A condition, a choice and a negation in each language, each as the only sentence and beside one that is understood. */
+/**
+ * A condition, a choice and a negation in each language, each as the only sentence and beside one that is understood.
+ */
 function generateDescriptions(): string[] {
   const sentences = [
     // English

@@ -16,8 +16,8 @@ export interface DescriptionWarning {
 }
 
 /**
- * Checks a workflow's description as the built-in agent reads it (contract README, "The built-in agent"). Returns warnings
- * in the order of their codes above; none if the agent can follow the description.
+ * Checks a workflow's description as the built-in agent reads it (contract README, "The built-in agent"). Returns
+ * warnings in the order of their codes above; none if the agent can follow the description.
  */
 export function checkDescription(
   description: string,
@@ -47,8 +47,8 @@ export interface ReadDescription<Source> {
 }
 
 /**
- * Reads the webhook sources to which a description sends, by a grammar that accounts for every word of it and of the trigger's
- * input message. Anything else needs rules. Case does not matter, and a line break can end a sentence.
+ * Reads the webhook sources to which a description sends, by a grammar that accounts for every word of it and of the
+ * trigger's input message. Anything else needs rules. Case does not matter, and a line break can end a sentence.
  *
  *     description = [opening "."] {"Send|Forward|Post|Deliver" [object] "to" sources "."}
  *     sources     = SOURCE {("," | "and" | ", then to") SOURCE}
@@ -56,8 +56,8 @@ export interface ReadDescription<Source> {
  *     object      = "it|this|everything" | "every|each|the|all|a|an" NOUN
  *     message     = "" | opening, also without the arrival, also with a colon
  *
- * NOUN is one word, and everywhere the same: "Send every invoice to A. Send every order to B" is a choice. A SOURCE may be in
- * quotation marks.
+ * NOUN is one word, and everywhere the same: "Send every invoice to A. Send every order to B" is a choice. A SOURCE may
+ * be in quotation marks.
  */
 export function readDescription<Source extends { readonly name: string }>(
   description: string,

@@ -11,8 +11,8 @@ import { INTERNAL_OPERATIONS, type InternalOperation } from './operations.ts'
 import { InternalErrorResponse } from './resources.ts'
 
 /**
- * Describes the internal API as an OpenAPI document, from the schemas that validate its requests (contract README, "Internal
- * API"). `serverUrl` is what the paths are appended to.
+ * Describes the internal API as an OpenAPI document, from the schemas that validate its requests (contract README,
+ * "Internal API"). `serverUrl` is what the paths are appended to.
  */
 export function describeInternalApi(serverUrl = 'http://127.0.0.1:8081'): Record<string, unknown> {
   return buildOpenApi({

@@ -19,8 +19,8 @@ import { type Operation, type OperationId, OPERATIONS } from './operations.ts'
 import { WEBHOOKS } from './webhooks.ts'
 
 /**
- * Describes the public API as an OpenAPI document, from the schemas that validate its requests (contract README, "Public
- * API"). `serverUrl` is what the paths are appended to; by default the address on which `npm start` serves.
+ * Describes the public API as an OpenAPI document, from the schemas that validate its requests (contract README,
+ * "Public API"). `serverUrl` is what the paths are appended to; by default the address on which `npm start` serves.
  */
 export function describePublicApi(serverUrl = 'http://127.0.0.1:8080'): Record<string, unknown> {
   return buildOpenApi({

@@ -102,8 +102,8 @@ type Json = Record<string, unknown>
 type Components = Map<string, Json>
 
 /**
- * Builds the OpenAPI 3.1 document of an API from the schemas that validate its requests. Every object schema with a title
- * becomes a component, at any depth. The same input gives the same document.
+ * Builds the OpenAPI 3.1 document of an API from the schemas that validate its requests. Every object schema with a
+ * title becomes a component, at any depth. The same input gives the same document.
  */
 export function buildOpenApi(api: DescribedApi): Json {
   const components: Components = new Map()

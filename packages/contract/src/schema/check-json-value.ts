@@ -3,7 +3,9 @@ import { MISMATCHES_MAX_COUNT, PAYLOAD_MAX_BYTES, PAYLOAD_MAX_DEPTH, PAYLOAD_MAX
 import { isJsonObject } from './payload-shape.ts'
 import { isStorableText } from './text.ts'
 
-/** The top-level `type` by which receivers recognize a verification request (contract README, "Verification request"). */
+/**
+ * The top-level `type` by which receivers recognize a verification request (contract README, "Verification request").
+ */
 export const VERIFICATION_TYPE = 'service.webhook.verification'
 
 /** Characters of a path in an error. A name can be as long as the whole body, and up to 20 errors repeat it. */
@@ -40,7 +42,10 @@ export function collectErrors(): ErrorCollector {
   }
 }
 
-/** Joins the names from the body to a field, in text that PostgreSQL can store: `lines.0.price`; `body` for the body itself. */
+/**
+ * Joins the names from the body to a field, in text that PostgreSQL can store: `lines.0.price`; `body` for the body
+ * itself.
+ */
 export function formatPath(path: readonly string[]): string {
   const text = path.map((name) => name.slice(0, PATH_MAX_LENGTH)).join('.') || 'body'
   const shortened = text.length <= PATH_MAX_LENGTH ? text : `${text.slice(0, PATH_MAX_LENGTH - 1)}…`
@@ -54,7 +59,9 @@ export function checkReservedType(body: unknown, errors: ErrorCollector): void {
   errors.add(['type'], 'reserved_value', message)
 }
 
-/** Checks the rules that hold for every value of an example or payload: number of values, depth, names, text, numbers. */
+/**
+ * Checks the rules that hold for every value of an example or payload: number of values, depth, names, text, numbers.
+ */
 export function checkJsonValue(value: unknown, path: readonly string[], errors: ErrorCollector): void {
   errors.countValue()
   if (typeof value !== 'object' || value === null) return checkScalar(value, path, errors)
@@ -73,7 +80,10 @@ export function checkJsonValue(value: unknown, path: readonly string[], errors: 
   }
 }
 
-/** Lists what makes a JSON object unusable: its size, depth, number of values, names, texts or numbers. At most 20 entries. */
+/**
+ * Lists what makes a JSON object unusable: its size, depth, number of values, names, texts or numbers. At most 20
+ * entries.
+ */
 export function findJsonObjectErrors(object: object, field: string): FieldError[] {
   const collector = collectErrors()
   checkJsonValue(object, [], collector)
@@ -97,7 +107,10 @@ export function checkScalar(value: unknown, path: readonly string[], errors: Err
   }
 }
 
-/** Reports, and adds an error, if an object or list at this path exceeds PAYLOAD_MAX_DEPTH. The path's length is its depth. */
+/**
+ * Reports, and adds an error, if an object or list at this path exceeds PAYLOAD_MAX_DEPTH. The path's length is its
+ * depth.
+ */
 export function isTooDeep(path: readonly string[], errors: ErrorCollector): boolean {
   if (path.length < PAYLOAD_MAX_DEPTH) return false
   errors.add(path, 'too_deep', `must not nest objects and lists more than ${PAYLOAD_MAX_DEPTH} levels deep`)

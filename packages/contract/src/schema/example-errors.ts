@@ -12,10 +12,10 @@ import { countJsonBytes } from './json-size.ts'
 import { isJsonObject } from './payload-shape.ts'
 
 /**
- * Lists what makes an example request body unusable (contract README, "Webhook sources"): it is not an object, exceeds a
- * limit, has the `type` of verification requests, or holds text or names that the service refuses. At most 20 entries;
- * empty if the example is valid. `field` is the example's name in the caller's input. An example that exceeds a limit has
- * that one entry only, and what follows is not read: the time is bounded, regardless of the example's size.
+ * Lists what makes an example request body unusable (contract README, "Webhook sources"): it is not an object, exceeds
+ * a limit, has the `type` of verification requests, or holds text or names that the service refuses. At most 20
+ * entries; empty if the example is valid. `field` is the example's name in the caller's input. An example that exceeds
+ * a limit has that one entry only, and what follows is not read: the time is bounded, regardless of the example's size.
  */
 export function findExampleErrors(example: unknown, field = 'example_request_body'): FieldError[] {
   if (!isJsonObject(example)) return [{ field, code: 'dict_type', message: 'must be a JSON object' }]
@@ -31,8 +31,8 @@ export function findExampleErrors(example: unknown, field = 'example_request_bod
 }
 
 /**
- * Says which limit a stored example exceeds and what to do, as the second half of a sentence; undefined if it may be used. `null` is an
- * example that was not read because it is larger than EXAMPLE_MAX_BYTES.
+ * Says which limit a stored example exceeds and what to do, as the second half of a sentence; undefined if it may be
+ * used. `null` is an example that was not read because it is larger than EXAMPLE_MAX_BYTES.
  */
 export function findStoredExampleError(example: Record<string, unknown> | null): string | undefined {
   const exceeded = example === null ? tooLarge('more') : findExceededExampleLimit(example)
@@ -53,7 +53,10 @@ interface ExampleSize {
 /** Counting stops here. An example made of YAML aliases can be exponentially larger than its source. */
 const COUNTED_MAX_BYTES = PAYLOAD_MAX_BYTES
 
-/** Returns the limit that an example exceeds, such as one that was stored before there were limits. Reads no more than the limits. */
+/**
+ * Returns the limit that an example exceeds, such as one that was stored before there were limits. Reads no more than
+ * the limits.
+ */
 function findExceededExampleLimit(example: Record<string, unknown>): ExceededLimit | undefined {
   const size: ExampleSize = { bytes: 0, fields: 0, values: 0 }
   const exceeded = measureValue(example, [], size)

@@ -2,8 +2,8 @@ import type { ErrorObject } from 'ajv'
 import type { FieldCode, FieldError } from '../errors.ts'
 
 /**
- * Converts ajv's errors to field errors with Pydantic v2's codes (contract README, "Errors"): in the order of `fieldOrder`,
- * unknown fields last, one entry a field. `body` is the whole body. `describe` may give another message.
+ * Converts ajv's errors to field errors with Pydantic v2's codes (contract README, "Errors"): in the order of
+ * `fieldOrder`, unknown fields last, one entry a field. `body` is the whole body. `describe` may give another message.
  */
 export function toFieldErrors(
   errors: readonly ErrorObject[],

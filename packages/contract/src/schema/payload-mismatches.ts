@@ -12,9 +12,10 @@ import type { ObjectShape, PayloadShape, ScalarType } from './payload-shape.ts'
 import { truncateText } from './text.ts'
 
 /**
- * Lists where the payload does not follow the example, field by field (`lines.0.price`; `body` is the payload itself), in
- * words that an agent can act on. At most 20 entries; empty if the payload may be sent (contract README, "Payload request").
- * Takes time in proportion to the sizes of example and payload. It reads at most PAYLOAD_MAX_VALUES values of the payload.
+ * Lists where the payload does not follow the example, field by field (`lines.0.price`; `body` is the payload itself),
+ * in words that an agent can act on. At most 20 entries; empty if the payload may be sent (contract README, "Payload
+ * request"). Takes time in proportion to the sizes of example and payload. It reads at most PAYLOAD_MAX_VALUES values
+ * of the payload.
  */
 export function findPayloadMismatches(example: Record<string, unknown>, payload: unknown): FieldError[] {
   const collector = collectErrors()

@@ -5,8 +5,8 @@ import type { PayloadShape, ScalarType } from './payload-shape.ts'
 export type JsonSchema = Record<string, unknown>
 
 /**
- * Derives the JSON Schema of every payload from the example (contract README, "Webhook sources"). `findPayloadMismatches`
- * checks the same, and also what a schema cannot express: depth, Unicode text, reserved names.
+ * Derives the JSON Schema of every payload from the example (contract README, "Webhook sources").
+ * `findPayloadMismatches` checks the same, and also what a schema cannot express: depth, Unicode text, reserved names.
  */
 export function derivePayloadSchema(example: Record<string, unknown>): JsonSchema {
   return toSchema(inferShape(example))

@@ -1,16 +1,19 @@
 import { PAYLOAD_MAX_DEPTH } from '../limits.ts'
 
 /**
- * What an example says about a value (contract README, "Webhook sources"). The types are alternatives: a value may be one
- * of `scalars`, an object like `object`, or a list of items like `list`. A shape without types, or with null alone, allows
- * any value.
+ * What an example says about a value (contract README, "Webhook sources"). The types are alternatives: a value may be
+ * one of `scalars`, an object like `object`, or a list of items like `list`. A shape without types, or with null alone,
+ * allows any value.
  */
 export interface PayloadShape {
   readonly scalars: ReadonlySet<ScalarType>
   readonly object: ObjectShape | null
   /** The shape of the list's items. */
   readonly list: PayloadShape | null
-  /** Present if every text of the example here is an ISO 8601 date or time. A hint for those who fill in texts, not a type. */
+  /**
+   * Present if every text of the example here is an ISO 8601 date or time. A hint for those who fill in texts, not a
+   * type.
+   */
   readonly isDate?: true
 }
 
@@ -23,7 +26,10 @@ export interface ObjectShape {
   readonly required: ReadonlySet<string>
 }
 
-/** `integer` allows any number: an example price of 10 does not say that 12.50 is wrong. It becomes a hint in the schema. */
+/**
+ * `integer` allows any number: an example price of 10 does not say that 12.50 is wrong. It becomes a hint in the
+ * schema.
+ */
 export type ScalarType = 'string' | 'integer' | 'number' | 'boolean' | 'null'
 
 /** Derives the shape of every payload from the example, in time proportional to the example's size. */

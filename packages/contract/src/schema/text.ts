@@ -2,7 +2,8 @@ const WHITE_SPACE = /\p{White_Space}/u
 
 /**
  * Removes Unicode White_Space at both ends. `String.trim` differs: it removes U+FEFF and leaves U+0085. The loops walk
- * inwards from the ends, because a pattern such as `\s+$` takes quadratic time on a long run of white space inside the text.
+ * inwards from the ends, because a pattern such as `\s+$` takes quadratic time on a long run of white space inside the
+ * text.
  */
 export function trimWhiteSpace(text: string): string {
   let start = 0
@@ -24,10 +25,14 @@ export function isStorableText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\u0000')
 }
 
-/** White space, control and format characters, and those that are drawn as nothing; U+2800 is the empty braille pattern. */
+/**
+ * White space, control and format characters, and those that are drawn as nothing; U+2800 is the empty braille pattern.
+ */
 const ALL_INVISIBLE = /^[\p{White_Space}\p{Cc}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]+$/u
 
-/** Reports whether the text can name something for people: storable, and empty or with a character that they can see. */
+/**
+ * Reports whether the text can name something for people: storable, and empty or with a character that they can see.
+ */
 export function isName(text: string): boolean {
   return isStorableText(text) && !ALL_INVISIBLE.test(text)
 }

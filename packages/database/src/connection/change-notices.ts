@@ -4,7 +4,8 @@ import type { Db } from './client.ts'
 import { toPrimary } from './connect-to-primary.ts'
 
 /**
- * Notices of what changed, by LISTEN and NOTIFY of PostgreSQL: the services that change data notify, the application listens for its pages.
+ * Notices of what changed, by LISTEN and NOTIFY of PostgreSQL: the services that change data notify, the application
+ * listens for its pages.
  */
 
 /** What changed, as the event stream sends it to the pages of an organization. */
@@ -27,8 +28,9 @@ const SEND_INTERVAL_MS = 250
 const ORGANIZATIONS_PER_NOTIFICATION = 50
 
 /**
- * Creates a sender that sends one statement per 250 ms, and none while nothing is added. NOTIFY within the statements that
- * change data would reduce their commits to a third, because PostgreSQL serializes the commits of transactions that notify.
+ * Creates a sender that sends one statement per 250 ms, and none while nothing is added. NOTIFY within the statements
+ * that change data would reduce their commits to a third, because PostgreSQL serializes the commits of transactions
+ * that notify.
  */
 export function createChangeNotifier(options: {
   db: Db
@@ -80,7 +82,8 @@ const MAX_RECONNECT_MS = 5_000
 const PING_INTERVAL_MS = 15_000
 
 /**
- * Listens on a connection of its own, and reconnects without end. After a reconnect, `onGap` is called: hints may be lost.
+ * Listens on a connection of its own, and reconnects without end. After a reconnect, `onGap` is called: hints may be
+ * lost.
  */
 export function listenToChanges(options: {
   url: string

@@ -3,7 +3,7 @@ import type * as adapter from '@prisma/adapter-pg'
 import { Pool, type PoolClient } from 'pg'
 import { toPrimary } from './connect-to-primary.ts'
 import type * as client from '../generated/client.ts'
-import { poolForPrisma } from './prisma-transaction.ts'
+import { poolForPrisma } from './prisma-pool.ts'
 
 const require = createRequire(import.meta.url)
 
@@ -33,13 +33,13 @@ export interface Database {
 /**
  * Planner settings of every connection. All statements of the services read few rows, by index:
  *
- * - `plan_cache_mode`: plans a named statement once for each connection. By default, PostgreSQL may plan it again for each
- *   call, which takes longer than executing it.
- * - `enable_seqscan`, `enable_hashjoin`, `enable_mergejoin`: leave nested loops with index look-ups. On a small table PostgreSQL
- *   estimates reading the whole table or index as cheaper, and a connection keeps that plan until the next ANALYZE, however
- *   fast the table grows.
- * - `random_page_cost`: most pages are in memory. With a higher cost, PostgreSQL collects the rows of a workflow in a bitmap
- *   and sorts them, instead of reading them in the order of their index.
+ * - `plan_cache_mode`: plans a named statement once for each connection. By default, PostgreSQL may plan it again for
+ *   each call, which takes longer than executing it.
+ * - `enable_seqscan`, `enable_hashjoin`, `enable_mergejoin`: leave nested loops with index look-ups. On a small table
+ *   PostgreSQL estimates reading the whole table or index as cheaper, and a connection keeps that plan until the next
+ *   ANALYZE, however fast the table grows.
+ * - `random_page_cost`: most pages are in memory. With a higher cost, PostgreSQL collects the rows of a workflow in a
+ *   bitmap and sorts them, instead of reading them in the order of their index.
  */
 const PLANNER_OPTIONS =
   '-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c random_page_cost=1'
@@ -51,10 +51,12 @@ export function createDatabase(options: DatabaseOptions): Database {
     ...toPrimary(options.url),
     application_name: options.applicationName,
     max: options.maxConnections ?? 20,
-    // Idle connections are kept, so that the first query after a quiet time waits for neither a connection nor its plans.
+    // Idle connections are kept, so that the first query after a quiet time waits for neither a connection nor its
+    // plans.
     min: 2,
     connectionTimeoutMillis: 4_000,
-    // Later than the server's, so that a slow statement ends with the server's error, which says that nothing was written.
+    // Later than the server's, so that a slow statement ends with the server's error, which says that nothing was
+    // written.
     query_timeout: statementTimeoutMs + 500,
     statement_timeout: statementTimeoutMs,
     lock_timeout: statementTimeoutMs,

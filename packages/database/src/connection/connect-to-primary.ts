@@ -15,9 +15,9 @@ export interface PrimaryConnection {
 }
 
 /**
- * Reads a URL that may name several hosts of a cluster. With several, each new connection goes to the one that accepts writes, as
- * libpq does with `target_session_attrs=read-write`; when none does, connecting fails like that to a server that is down. One
- * host alone is not asked.
+ * Reads a URL that may name several hosts of a cluster. With several, each new connection goes to the one that accepts
+ * writes, as libpq does with `target_session_attrs=read-write`; when none does, connecting fails like that to a server
+ * that is down. One host alone is not asked.
  */
 export function toPrimary(url: string): PrimaryConnection {
   const urls = splitHosts(url)

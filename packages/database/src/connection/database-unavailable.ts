@@ -31,8 +31,8 @@ const UNAVAILABLE_MESSAGES =
   /^(Query read timeout|timeout e(xceeded|xpired)|Connection terminated|Client was closed|Client has encountered a connection error|connection is closed|Cannot use a pool after calling end)/i
 
 /**
- * Whether the error means that the database cannot answer now, and not that a statement is wrong: the caller may retry, and an
- * API answers 503. Also checks the error's causes, because Prisma wraps the driver's errors.
+ * Whether the error means that the database cannot answer now, and not that a statement is wrong: the caller may retry,
+ * and an API answers 503. Also checks the error's causes, because Prisma wraps the driver's errors.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   for (let seen: unknown = error, depth = 0; seen !== undefined && seen !== null && depth < 6; depth += 1) {
@@ -53,16 +53,16 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 }
 
 /**
- * Whether PostgreSQL cancelled a statement because it, or its wait for a lock, took too long; nothing was written. The database may be
- * overloaded, or this statement alone is slow: `Database.ping` shows which.
+ * Whether PostgreSQL cancelled a statement because it, or its wait for a lock, took too long; nothing was written. The
+ * database may be overloaded, or this statement alone is slow: `Database.ping` shows which.
  */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof DatabaseError && (error.code === '57014' || error.code === '55P03')
 }
 
 /**
- * Whether PostgreSQL rejected a statement because of its values, and so wrote nothing. One bad item fails its whole batch; the
- * caller can retry each item alone.
+ * Whether PostgreSQL rejected a statement because of its values, and so wrote nothing. One bad item fails its whole
+ * batch; the caller can retry each item alone.
  */
 export function isStatementError(error: unknown): boolean {
   return !isDatabaseUnavailable(error)

@@ -7,9 +7,9 @@ let lastTime = ''
 let counter = 0
 
 /**
- * Creates an id: UUIDv7 (RFC 9562), so that indexes grow at their end. The ids of one process sort in the order in which they
- * were created, also within a millisecond and when the clock steps back: the 12 bits after the version are a counter (section 6.2,
- * method 1). Lists and the audit log are sorted by id.
+ * Creates an id: UUIDv7 (RFC 9562), so that indexes grow at their end. The ids of one process sort in the order in
+ * which they were created, also within a millisecond and when the clock steps back: the 12 bits after the version are a
+ * counter (section 6.2, method 1). Lists and the audit log are sorted by id.
  */
 export function newId(): string {
   const id = randomUUIDv7()
@@ -24,8 +24,8 @@ export function newId(): string {
 }
 
 /**
- * Creates the id under which a run sends a payload: as `newId`, but of version 8 (RFC 9562, 5.8), which nothing else has. The journal
- * shows it before the payload is sent, and no other delivery can take it: see `isDeliveryIdOfRun`.
+ * Creates the id under which a run sends a payload: as `newId`, but of version 8 (RFC 9562, 5.8), which nothing else
+ * has. The journal shows it before the payload is sent, and no other delivery can take it: see `isDeliveryIdOfRun`.
  */
 export function newDeliveryId(): string {
   const id = newId()

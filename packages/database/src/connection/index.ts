@@ -1,4 +1,6 @@
-/** The pool, transactions, errors and migrations, and what every area needs: ids, positions in lists, change notices. */
+/**
+ * The pool, transactions, errors and migrations, and what every area needs: ids, positions in lists, change notices.
+ */
 export * from './check-server.ts'
 export * from './client.ts'
 export * from './database-unavailable.ts'

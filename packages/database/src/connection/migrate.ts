@@ -27,8 +27,8 @@ const LOCK_NOT_AVAILABLE = '55P03'
  * concurrent calls wait for each other. Needs no superuser and no extension, only the right to create tables: see
  * `checkServer`. Closes its connections before it settles.
  *
- * A migration that waits for an exclusive lock makes all later readers of the table wait behind it. So it gives up after
- * `lockTimeoutMs`, is rolled back, and is tried again.
+ * A migration that waits for an exclusive lock makes all later readers of the table wait behind it. So it gives up
+ * after `lockTimeoutMs`, is rolled back, and is tried again.
  * @throws Error that names the blocking connections when the last attempt had to wait, too.
  */
 export async function migrate(options: MigrateOptions): Promise<{ applied: string[] }> {

@@ -1,7 +1,10 @@
 import { describe, expect, test } from '@jest/globals'
 import { readVisible } from './paging.ts'
 
-/** A list of the numbers from 1 to `length`, of which those are visible that `isVisible` selects, and what is read of it. */
+/**
+ * A list of the numbers from 1 to `length`, of which those are visible that `isVisible` selects, and what is read of
+ * it.
+ */
 function listOf(length: number, isVisible: (number: number) => boolean) {
   const list = { readCount: 0, page }
   async function read(position = 0, count: number) {

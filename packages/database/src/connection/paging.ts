@@ -9,8 +9,9 @@ export interface TimePosition {
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
 
 /**
- * Returns time and id for the condition `(created_at, id) < ($n, $m)`: entries after `after` in the list and before `until`. One
- * condition for both, because with a second one PostgreSQL may begin to read the index there, and read all newer entries.
+ * Returns time and id for the condition `(created_at, id) < ($n, $m)`: entries after `after` in the list and before
+ * `until`. One condition for both, because with a second one PostgreSQL may begin to read the index there, and read all
+ * newer entries.
  */
 export function positionParams(after: TimePosition | undefined, until?: Date): readonly [Date | 'infinity', string] {
   if (after && (!until || after.createdAt < until)) return [after.createdAt, after.id]
@@ -28,8 +29,9 @@ export interface ReadPage<Row, Position = TimePosition> {
 const MAX_CHUNK = 1_000
 
 /**
- * Reads a page of the entries that the viewer sees: as many as fit, then more and more at a time until the page is full. Only a page
- * for which `maxRead` entries had few visible ones has fewer than the limit although others may follow.
+ * Reads a page of the entries that the viewer sees: as many as fit, then more and more at a time until the page is
+ * full. Only a page for which `maxRead` entries had few visible ones has fewer than the limit although others may
+ * follow.
  */
 export async function readVisible<Row extends { readonly isVisible: boolean }, Position>(
   { limit, after, maxRead }: { limit: number; after: Position | undefined; maxRead: number },

@@ -1,9 +1,12 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Pool, PoolClient } from 'pg'
+import type { PoolClient } from 'pg'
 import type { Prisma } from '../generated/client.ts'
 import type { Database, Queryable } from './client.ts'
+import { beginning } from './prisma-pool.ts'
 
-/** One transaction on one connection: for Prisma, and for the statements that Prisma cannot express, such as the lock of a row. */
+/**
+ * One transaction on one connection: for Prisma, and for the statements that Prisma cannot express, such as the lock of
+ * a row.
+ */
 export interface Transaction extends Queryable {
   readonly prisma: Prisma.TransactionClient
 }
@@ -12,26 +15,6 @@ export interface Transaction extends Queryable {
 const MAX_TRANSACTION_MS = 60_000
 /** Later than the pool's own limit, whose error says more. */
 const MAX_CONNECT_MS = 10_000
-
-/** Tells `inPrismaTransaction` on which connection Prisma began its transaction, which Prisma itself does not. */
-const beginning = new AsyncLocalStorage<{ client?: PoolClient }>()
-
-/** Returns the pool as Prisma's adapter uses it, which connects for a transaction only. */
-export function poolForPrisma(pool: Pool): Pool {
-  const connect = async (): Promise<PoolClient> => {
-    const client = await pool.connect()
-    const begun = beginning.getStore()
-    if (begun) begun.client ??= client
-    return client
-  }
-  return new Proxy(pool, {
-    get: (target, name) => {
-      if (name === 'connect') return connect
-      const value: unknown = Reflect.get(target, name)
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value
-    },
-  })
-}
 
 /** As `inTransaction`, with Prisma's client of the transaction. Statements by hand run on its connection. */
 export async function inPrismaTransaction<Result>(

@@ -5,8 +5,8 @@ const SEPARATOR = '\uffff'
 const REPLACEMENT = '\ufffd'
 
 /**
- * The value of `workflows.search_text`: name and description, case folded, with a separator that no search contains. Code that
- * writes a workflow's name or description writes this too.
+ * The value of `workflows.search_text`: name and description, case folded, with a separator that no search contains.
+ * Code that writes a workflow's name or description writes this too.
  */
 export function workflowSearchText(name: string, description: string): string {
   return `${foldSearch(name)}${SEPARATOR}${foldSearch(description)}`

@@ -42,7 +42,9 @@ export type RowOfStatement<Of> = Of extends Statement<infer Row> ? Row : never
 /** What takes the place of `:NAME` in a file: a fragment that several statements share, or a limit. */
 type Inserts = Readonly<Record<string, string | number>>
 
-/** Every statement that was loaded. A test prepares them and compares the columns with those of the migrated database. */
+/**
+ * Every statement that was loaded. A test prepares them and compares the columns with those of the migrated database.
+ */
 export const statements = new Map<string, Pick<Statement<unknown>, 'name' | 'text'> & { readonly columns: Columns }>()
 
 /**

@@ -91,7 +91,10 @@ export interface DeliveryTarget {
   exampleRequestBody: Record<string, unknown>
   /** Incremented by every save of the source. */
   version: number
-  /** Whether the payload is approved and, once it is accepted, the source needs no further approval: see `endFirstApproval`. */
+  /**
+   * Whether the payload is approved and, once it is accepted, the source needs no further approval: see
+   * `endFirstApproval`.
+   */
   isFirstApproval: boolean
 }
 
@@ -114,7 +117,10 @@ export interface DeliveryResult {
   mismatches: FieldError[] | null
   durationMs: number | null
   answer: string | null
-  /** The beginning of a rejected answer's body, for people: not part of `Delivery`, from which the runner's answer is made. */
+  /**
+   * The beginning of a rejected answer's body, for people: not part of `Delivery`, from which the runner's answer is
+   * made.
+   */
   rejectedAnswer?: string | null
 }
 
@@ -154,8 +160,9 @@ const CLAIM_DELIVERIES = statement(
 )
 
 /**
- * Records payloads as `in_flight`, any number in one statement. Checks the source of each and, when a run sends it, that the
- * lease is the session's current one. Claims nothing for a suspended organization, nor a payload without the approval that its source asks for. Of all calls with one id, at most one ever gets `claimed`.
+ * Records payloads as `in_flight`, any number in one statement. Checks the source of each and, when a run sends it,
+ * that the lease is the session's current one. Claims nothing for a suspended organization, nor a payload without the
+ * approval that its source asks for. Of all calls with one id, at most one ever gets `claimed`.
  */
 export async function claimDeliveries(
   db: Connection,
@@ -184,8 +191,8 @@ export async function claimDeliveries(
 }
 
 /**
- * Claims a payload that a person sends again, with its audit event. A claim that was removed because nothing was sent, and is
- * made again, has one event.
+ * Claims a payload that a person sends again, with its audit event. A claim that was removed because nothing was sent,
+ * and is made again, has one event.
  */
 export async function claimResend(
   db: Db,
@@ -216,8 +223,8 @@ export async function claimResend(
 }
 
 /**
- * Records a verification request as `in_flight`, with the audit event of a test. Resolves to the time of the record. The
- * organization must exist.
+ * Records a verification request as `in_flight`, with the audit event of a test. Resolves to the time of the record.
+ * The organization must exist.
  */
 export async function recordVerification(
   db: Db,
@@ -256,8 +263,8 @@ const RECORD_OUTCOMES = statement('deliveries/record-delivery-outcomes', { id: u
 
 /**
  * Records the outcomes of any number of deliveries in one statement. Resolves to the time of the record for each, or
- * undefined when nothing was written. Replaces only `in_flight`, and `unknown` when the real outcome arrives late. Of one
- * delivery named twice, the first record counts.
+ * undefined when nothing was written. Replaces only `in_flight`, and `unknown` when the real outcome arrives late. Of
+ * one delivery named twice, the first record counts.
  */
 export async function recordOutcomes(
   db: Db,
@@ -281,8 +288,8 @@ export async function recordOutcomes(
 }
 
 /**
- * Removes the record of a request of which no byte was sent, so that its id can be claimed anew. Resolves to whether the
- * record was still in flight; any other is kept. The time of the record distinguishes it from a later claim of the
+ * Removes the record of a request of which no byte was sent, so that its id can be claimed anew. Resolves to whether
+ * the record was still in flight; any other is kept. The time of the record distinguishes it from a later claim of the
  * same id, which a repeated call must not remove.
  */
 export async function removeUnsentDelivery(
@@ -307,8 +314,8 @@ export interface DeliveryState {
 const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', { ...DELIVERY_COLUMNS, ageMs: float8 })
 
 /**
- * Finds the delivery of this id, of any organization, with its age. The caller compares the organization: `undefined` then
- * means that no delivery has the id any more.
+ * Finds the delivery of this id, of any organization, with its age. The caller compares the organization: `undefined`
+ * then means that no delivery has the id any more.
  */
 export async function findDeliveryState(db: Db, deliveryId: string): Promise<DeliveryState | undefined> {
   const { rows } = await runStatement(db, FIND_DELIVERY_STATE, [deliveryId])
@@ -352,7 +359,10 @@ export async function listDeliveries(db: Db, organizationId: string, query: Deli
   return rows
 }
 
-/** What the endpoint answered to each of these deliveries that it rejected, by id. For people: an agent must not read it. */
+/**
+ * What the endpoint answered to each of these deliveries that it rejected, by id. For people: an agent must not read
+ * it.
+ */
 export async function readRejectedAnswers(
   db: Db,
   organizationId: string,
@@ -373,8 +383,8 @@ export const UNKNOWN_REASON =
 const MARK_ABANDONED_DELIVERIES = statement('deliveries/mark-abandoned-deliveries', {})
 
 /**
- * Records as `unknown` what has been in flight for longer than any exchange takes: its dispatcher died. At most `batchSize`
- * deliveries. Resolves to how many. Safe when several processes do it at once.
+ * Records as `unknown` what has been in flight for longer than any exchange takes: its dispatcher died. At most
+ * `batchSize` deliveries. Resolves to how many. Safe when several processes do it at once.
  */
 export async function markAbandonedDeliveries(
   db: Db,

@@ -20,8 +20,8 @@ export interface ApplyContext {
 }
 
 /**
- * A value that applying a manifest changes, such as `auto_run.frequency` or `triggers.From the shop.input_message`. Secrets and
- * keys are described, never shown. A part that is added or removed has null as its old or new value.
+ * A value that applying a manifest changes, such as `auto_run.frequency` or `triggers.From the shop.input_message`.
+ * Secrets and keys are described, never shown. A part that is added or removed has null as its old or new value.
  */
 export type ManifestChange = AuditChange
 

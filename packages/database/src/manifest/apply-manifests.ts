@@ -25,17 +25,20 @@ import { insertRows, updateRows } from './write-rows.ts'
 export interface ApplyOptions {
   /** Plans only: writes nothing, and refuses no overwrite. */
   readonly isDryRun?: boolean
-  /** What people changed and may be overwritten: all of it, or the changes with these audit events. Default: nothing. */
+  /**
+   * What people changed and may be overwritten: all of it, or the changes with these audit events. Default: nothing.
+   */
   readonly overwrite?: 'all' | ReadonlySet<string>
   /** Compares the given signing secrets with the stored ones; without it, every given one counts as a change. */
   readonly secrets?: SecretBox | undefined
 }
 
 /**
- * Applies manifests in one transaction (contract README, "Manifest"): creates and changes what they name, and keeps what
- * they do not name, except inside a workflow, whose users, triggers and files become exactly those of the manifest. Equal
- * rows are not written. Concurrent calls wait for each other. Records an audit event `manifest.applied` for each thing that it
- * creates or changes, except webhook sources, and for each that a person changed to the manifest's values.
+ * Applies manifests in one transaction (contract README, "Manifest"): creates and changes what they name, and keeps
+ * what they do not name, except inside a workflow, whose users, triggers and files become exactly those of the
+ * manifest. Equal rows are not written. Concurrent calls wait for each other. Records an audit event `manifest.applied`
+ * for each thing that it creates or changes, except webhook sources, and for each that a person changed to the
+ * manifest's values.
  * @throws ManifestError when a manifest conflicts with stored data; then nothing is written.
  * @throws ManifestOverwriteError when it would overwrite what a person changed; then nothing is written.
  */

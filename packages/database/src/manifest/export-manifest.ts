@@ -43,8 +43,8 @@ export async function exportManifest(
 }
 
 /**
- * Writes the manifest of an organization in parts, as of one moment, reading a few workflows at a time. Resolves to false,
- * having written nothing, if there is no such organization or workflow.
+ * Writes the manifest of an organization in parts, as of one moment, reading a few workflows at a time. Resolves to
+ * false, having written nothing, if there is no such organization or workflow.
  */
 export async function writeManifest(
   db: Db,

@@ -1,4 +1,7 @@
-/** Applies and exports manifests (packages/contract/MANIFEST.md). Apart from the rest, because services that only run workflows need no YAML. */
+/**
+ * Applies and exports manifests (packages/contract/MANIFEST.md). Apart from the rest, because services that only run
+ * workflows need no YAML.
+ */
 export type { ManifestChange, ManifestOutcome } from './apply-context.ts'
 export type { AppliedManifest, PersonEdit } from './applied-manifest.ts'
 export { applyManifests, type ApplyOptions } from './apply-manifests.ts'

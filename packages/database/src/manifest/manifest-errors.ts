@@ -30,8 +30,8 @@ type Loose = Record<string, unknown>
 type Report = (path: string, message: string) => void
 
 /**
- * Every violation that can be found without the database: the shape, uniqueness, references, and formats that a JSON schema
- * cannot express. At most one for each path (contract README, "Manifest").
+ * Every violation that can be found without the database: the shape, uniqueness, references, and formats that a JSON
+ * schema cannot express. At most one for each path (contract README, "Manifest").
  */
 export function manifestErrors(value: unknown): ManifestFieldError[] {
   const violations = findManifestShapeErrors(value)

@@ -58,8 +58,8 @@ function toYaml(value: object): string {
     },
     Scalar: (_key, node) => {
       if (typeof node.value !== 'string') return
-      // As a block, it would end with the empty line before the next section. Only in quotes can a terminal's output escape what
-      // would control the terminal (`guardTerminal` in packages/cli).
+      // As a block, it would end with the empty line before the next section. Only in quotes can a terminal's output
+      // escape what would control the terminal (`guardTerminal` in packages/cli).
       if (/(?:^|\n)\n$|[[\p{Cc}\p{Cf}]--[\n\t]]/v.test(node.value)) node.type = Scalar.QUOTE_DOUBLE
     },
   })

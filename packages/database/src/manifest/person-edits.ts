@@ -19,7 +19,8 @@ export class ManifestOverwriteError extends Error {
   }
 }
 
-// The event of a part, such as a trigger, has the workflow as its target. An event is settled once a later apply had the same thing: it overwrote the change, or the manifest had its values.
+// The event of a part, such as a trigger, has the workflow as its target. An event is settled once a later apply had
+// the same thing: it overwrote the change, or the manifest had its values.
 const FIND_EDITS = `
   SELECT DISTINCT ON (thing.id) thing.id, event.id AS "eventId", event.action, event.actor_name AS by, event.at,
     count(*) OVER (PARTITION BY thing.id)::integer AS count

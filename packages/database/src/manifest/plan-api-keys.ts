@@ -38,7 +38,10 @@ interface WantedKey {
   readonly applied: AppliedApiKey
 }
 
-/** Plans the API keys, identified by their names: a given key replaces the stored one, a new name without a key gets a new key. */
+/**
+ * Plans the API keys, identified by their names: a given key replaces the stored one, a new name without a key gets a
+ * new key.
+ */
 export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey[]>> {
   const { organizationId } = ctx
   const entries = ctx.manifest.api_keys ?? []

@@ -41,8 +41,8 @@ interface StoredSource {
 }
 
 /**
- * Resolves the id of each source: the given one, else that of the organization's source with this name, else one derived
- * from the name. `sourceIdByName` has all sources of the organization, by normalized name.
+ * Resolves the id of each source: the given one, else that of the organization's source with this name, else one
+ * derived from the name. `sourceIdByName` has all sources of the organization, by normalized name.
  */
 export async function planWebhookSources(ctx: ApplyContext): Promise<{
   webhookSources: PlannedWebhookSource[]

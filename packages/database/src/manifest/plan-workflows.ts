@@ -56,7 +56,10 @@ interface WorkflowRow {
   deleted_at: Date | null
 }
 
-/** Plans the workflows, identified by their ids. The users, triggers and files of each become exactly those of the manifest. */
+/**
+ * Plans the workflows, identified by their ids. The users, triggers and files of each become exactly those of the
+ * manifest.
+ */
 export async function planWorkflows(
   ctx: ApplyContext,
   sourceIdByName: ReadonlyMap<string, string>,

@@ -30,7 +30,10 @@ export interface PartChange {
   readonly change: ManifestChange
 }
 
-/** The changes of triggers or files. An added or removed one is a single change, a changed one has a change for each value. */
+/**
+ * The changes of triggers or files. An added or removed one is a single change, a changed one has a change for each
+ * value.
+ */
 export function partChanges<Row extends Child>(
   field: string,
   { removed, added }: Difference<Row>,

@@ -39,7 +39,10 @@ export interface Principal {
   readonly prefix: string
   readonly keySha256: Buffer
   readonly scopes: readonly Scope[]
-  /** Milliseconds from the look-up until the key expires, by the database's clock; not positive if it has, null if it never does. */
+  /**
+   * Milliseconds from the look-up until the key expires, by the database's clock; not positive if it has, null if it
+   * never does.
+   */
   readonly expiresInMs: number | null
   readonly isRevoked: boolean
   readonly organizationId: string
@@ -78,8 +81,8 @@ const SELECT_COLUMNS = {
 } as const
 
 /**
- * Finds the keys with these prefixes and their organizations. Unscoped, because the organization follows from the key. The
- * caller compares the hash.
+ * Finds the keys with these prefixes and their organizations. Unscoped, because the organization follows from the key.
+ * The caller compares the hash.
  */
 export async function findPrincipals(db: Db, prefixes: readonly string[]): Promise<Principal[]> {
   const { rows } = await runStatement(db, FIND_PRINCIPALS, [prefixes])
@@ -103,8 +106,8 @@ export interface NewApiKey {
 }
 
 /**
- * Stores a given or a new key, with an audit event if it is known who creates it. Returns it, which is the only time that it can
- * be shown; undefined if the id is used already.
+ * Stores a given or a new key, with an audit event if it is known who creates it. Returns it, which is the only time
+ * that it can be shown; undefined if the id is used already.
  * @throws ApiKeyExistsError when the organization has a key with this name, or the given key is in use.
  */
 export async function storeApiKey(
@@ -169,8 +172,8 @@ export async function listApiKeys(db: Pick<Database, 'prisma'>, organizationId: 
 }
 
 /**
- * Revokes the key with this id, prefix or name, with an audit event if it is known who does. Null when the organization has none. A
- * revoked key keeps its time.
+ * Revokes the key with this id, prefix or name, with an audit event if it is known who does. Null when the organization
+ * has none. A revoked key keeps its time.
  */
 export async function revokeApiKey(
   db: Pick<Database, 'prisma'>,

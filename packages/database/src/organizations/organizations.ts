@@ -96,7 +96,8 @@ export async function renameOrganization(
 }
 
 /**
- * Creates an organization as the operator. Its id is derived from the name, as in a manifest, unless another organization has it.
+ * Creates an organization as the operator. Its id is derived from the name, as in a manifest, unless another
+ * organization has it.
  */
 export async function createOrganization(db: Database, name: string): Promise<OrganizationName> {
   return await inTransaction(db, async (client) => {
@@ -191,11 +192,11 @@ const DELETED_ROWS = [
 ] as const
 
 /**
- * Deletes a batch of rows of a deleted organization, and at last its users and the accounts that only it had. Returns whether there
- * may be more. Several processes may call it at the same time.
+ * Deletes a batch of rows of a deleted organization, and at last its users and the accounts that only it had. Returns
+ * whether there may be more. Several processes may call it at the same time.
  *
- * The row of the organization stays, and those of its keys, without their names: deleting them would make PostgreSQL search all
- * deliveries and starts for references.
+ * The row of the organization stays, and those of its keys, without their names: deleting them would make PostgreSQL
+ * search all deliveries and starts for references.
  */
 export async function deleteOrganizationRows(db: Database): Promise<boolean> {
   const { rows } = await db.pool.query<{ id: string }>(

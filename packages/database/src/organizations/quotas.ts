@@ -12,8 +12,8 @@ export type QuotaKind =
   | 'users'
 
 /**
- * What is to be saved. `workflowId` is that of a trigger or file, or of a workflow to be copied with its files; `bytes` is the size of a
- * file.
+ * What is to be saved. `workflowId` is that of a trigger or file, or of a workflow to be copied with its files; `bytes`
+ * is the size of a file.
  */
 export interface SavedThing {
   readonly organizationId: string
@@ -23,8 +23,8 @@ export interface SavedThing {
 }
 
 /**
- * For each kind, the amounts (`n`) that count, and the size of what is stored under the id already. Deleted, revoked and closed things do
- * not count.
+ * For each kind, the amounts (`n`) that count, and the size of what is stored under the id already. Deleted, revoked
+ * and closed things do not count.
  */
 const COUNTED: Readonly<Record<QuotaKind, { readonly amounts: string; readonly stored: string }>> = {
   workflows: {
@@ -89,8 +89,9 @@ export class QuotaExceededError extends Error {
 }
 
 /**
- * Refuses a change that would take the organization beyond a quota. What does not grow may always be saved. In a transaction, the changes
- * of an organization that quotas limit wait for each other from here on, so that none of several at once exceeds a quota.
+ * Refuses a change that would take the organization beyond a quota. What does not grow may always be saved. In a
+ * transaction, the changes of an organization that quotas limit wait for each other from here on, so that none of
+ * several at once exceeds a quota.
  * @throws QuotaExceededError
  */
 export async function assertQuotas(client: Queryable, { quotas = [] }: LimitedByQuotas): Promise<void> {

@@ -93,7 +93,10 @@ async function findById(db: Db, { organizationId, memberId }: Viewer, id: string
 /** The rows of the time in question that are compared; an index on request ids would cost every start two writes. */
 const MAX_COMPARED = 20_000
 const MAX_COMPARED_PER_SOURCE = 1_000
-/** How long before and after the time in its request id something can be recorded: clocks differ, and starts wait in a batch. */
+/**
+ * How long before and after the time in its request id something can be recorded: clocks differ, and starts wait in a
+ * batch.
+ */
 const BEFORE_MS = 30_000
 const AFTER_MS = 90_000
 
@@ -114,8 +117,8 @@ const FIND_BY_REQUEST = `
   LIMIT ${MAX_FOUND}`
 
 /**
- * Finds runs and deliveries by their request id. Our request ids begin with their time (UUIDv7), so that only the rows of two
- * minutes are compared; for an id that a caller chose, the newest ones are.
+ * Finds runs and deliveries by their request id. Our request ids begin with their time (UUIDv7), so that only the rows
+ * of two minutes are compared; for an id that a caller chose, the newest ones are.
  */
 async function findByRequestId(db: Db, { organizationId, memberId }: Viewer, requestId: string): Promise<Found[]> {
   const timeMs = /^[0-9a-f]{8}-[0-9a-f]{4}-7/i.test(requestId)

@@ -17,8 +17,8 @@ export function viewerOf(person: {
 }
 
 /**
- * Returns the condition that the viewer sees a workflow, for the statement's parameter `$n` = `viewer.memberId`. The scalar
- * subquery finds its row by key; PostgreSQL may evaluate EXISTS by reading the whole table.
+ * Returns the condition that the viewer sees a workflow, for the statement's parameter `$n` = `viewer.memberId`. The
+ * scalar subquery finds its row by key; PostgreSQL may evaluate EXISTS by reading the whole table.
  */
 export function isVisible(workflow: string, memberId: string): string {
   return `(${workflow}.deleted_at IS NULL AND ${includesViewer(workflow, memberId)})`
@@ -33,9 +33,9 @@ function includesViewer(workflow: string, memberId: string): string {
 const MAX_RUNS_CHECKED = 1_000
 
 /**
- * Returns the condition that the viewer sees a session: a member sees no session with a run of a workflow that the member cannot
- * see, because the agent of a run reads what the earlier runs of its session did. A workflow that is being deleted still counts
- * as before, so that its session neither appears nor disappears meanwhile.
+ * Returns the condition that the viewer sees a session: a member sees no session with a run of a workflow that the
+ * member cannot see, because the agent of a run reads what the earlier runs of its session did. A workflow that is
+ * being deleted still counts as before, so that its session neither appears nor disappears meanwhile.
  */
 export function isSessionVisible(session: string, memberId: string): string {
   return `(${memberId}::uuid IS NULL OR (

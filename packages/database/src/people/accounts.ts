@@ -109,8 +109,8 @@ export async function hasAccounts(db: Pick<Database, 'prisma'>): Promise<boolean
 }
 
 /**
- * Signs a person in to an organization, and returns the token for the cookie. `passwordHash` is the one whose password was checked:
- * undefined is returned if it was replaced meanwhile, which has ended all sign-ins.
+ * Signs a person in to an organization, and returns the token for the cookie. `passwordHash` is the one whose password
+ * was checked: undefined is returned if it was replaced meanwhile, which has ended all sign-ins.
  */
 export async function signIn(
   db: Database,
@@ -141,7 +141,10 @@ export async function signIn(
   })
 }
 
-/** Records a failed sign-in in each organization of the account. The address that was typed is not recorded: it may be a password. */
+/**
+ * Records a failed sign-in in each organization of the account. The address that was typed is not recorded: it may be a
+ * password.
+ */
 export async function recordFailedSignIn(
   db: Db,
   account: Pick<Account, 'id' | 'name' | 'organizations'> | undefined,
@@ -161,8 +164,8 @@ export async function recordFailedSignIn(
 }
 
 /**
- * Locks an account until the end of the transaction: what it belongs to, its password and its links do not change meanwhile. Taken
- * after the locks of organizations. Resolves to undefined without such an account.
+ * Locks an account until the end of the transaction: what it belongs to, its password and its links do not change
+ * meanwhile. Taken after the locks of organizations. Resolves to undefined without such an account.
  */
 export async function lockAccount(
   tx: Queryable,
@@ -184,9 +187,9 @@ export async function revokeLinks({ prisma }: Pick<Transaction, 'prisma'>, accou
 }
 
 /**
- * Whether this user (null: the operator) may let the bearer of a link change the account: a new password lets the bearer sign in to all
- * organizations of the account, so it must have only one; another address needs an admin of every one, and an owner for an owner.
- * Called with the account locked, when a link is made and when it is used.
+ * Whether this user (null: the operator) may let the bearer of a link change the account: a new password lets the
+ * bearer sign in to all organizations of the account, so it must have only one; another address needs an admin of every
+ * one, and an owner for an owner. Called with the account locked, when a link is made and when it is used.
  */
 export async function mayChangeAccount(
   { prisma }: Pick<Transaction, 'prisma'>,
@@ -263,8 +266,8 @@ export async function saveAccount(
 }
 
 /**
- * Replaces the password, and ends all sign-ins of the account except the one of the request, and its links. Resolves to false if
- * that sign-in was ended meanwhile, for example by a reset.
+ * Replaces the password, and ends all sign-ins of the account except the one of the request, and its links. Resolves to
+ * false if that sign-in was ended meanwhile, for example by a reset.
  */
 export async function changePassword(
   db: Database,

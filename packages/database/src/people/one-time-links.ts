@@ -42,8 +42,8 @@ const IS_OPEN = 'used_at IS NULL AND revoked_at IS NULL AND expires_at > now()'
 const SETUP_LOCK = 5_271_906_418
 
 /**
- * Makes the link with which a person becomes an owner of an organization (null: of a new one), and revokes earlier ones. Returns its
- * token, which goes into the fragment of `{APP_URL}/setup#…`.
+ * Makes the link with which a person becomes an owner of an organization (null: of a new one), and revokes earlier
+ * ones. Returns its token, which goes into the fragment of `{APP_URL}/setup#…`.
  */
 export async function createSetupLink(db: Database, organizationId: string | null): Promise<string> {
   const token = newToken()
@@ -103,7 +103,9 @@ async function revokeSetupLinks({ prisma }: Transaction, organizationIds: readon
   })
 }
 
-/** Uses a link up, and resolves to who made it (null: the operator). Of several attempts at the same time, one succeeds. */
+/**
+ * Uses a link up, and resolves to who made it (null: the operator). Of several attempts at the same time, one succeeds.
+ */
 async function consumeLink(tx: Transaction, token: string): Promise<{ createdBy: string | null } | undefined> {
   const { rows } = await tx.query<{ createdBy: string | null }>(
     `UPDATE one_time_links SET used_at = now() WHERE token_sha256 = $1 AND ${IS_OPEN} RETURNING created_by AS "createdBy"`,
@@ -137,8 +139,8 @@ export interface UsedLink {
 }
 
 /**
- * Why a link was not used: it cannot be used any more (undefined); the person got an account or became a user meanwhile; or the
- * password that was checked was replaced meanwhile.
+ * Why a link was not used: it cannot be used any more (undefined); the person got an account or became a user
+ * meanwhile; or the password that was checked was replaced meanwhile.
  */
 type NotUsed = undefined | 'email_taken' | 'password_changed'
 
@@ -157,8 +159,8 @@ async function orNotUsed<Result>(work: Promise<Result>): Promise<Result | 'email
 }
 
 /**
- * Uses a setup link: makes the person an owner of its organization, or of a new one. Other open links for that organization, and those
- * for a new one, end.
+ * Uses a setup link: makes the person an owner of its organization, or of a new one. Other open links for that
+ * organization, and those for a new one, end.
  */
 export async function completeSetup(
   db: Database,
@@ -194,7 +196,10 @@ export async function completeSetup(
   )
 }
 
-/** Makes the account an owner: as the user that it is already, as the user of its address who has no account, or as a new user. */
+/**
+ * Makes the account an owner: as the user that it is already, as the user of its address who has no account, or as a
+ * new user.
+ */
 async function makeOwner(
   tx: Transaction,
   organizationId: string,
@@ -228,8 +233,8 @@ async function makeOwner(
 }
 
 /**
- * Accepts an invitation as a person who is new or has an account. Without a token, uses the user's open invitation: an OpenID
- * Connect provider has verified the email address.
+ * Accepts an invitation as a person who is new or has an account. Without a token, uses the user's open invitation: an
+ * OpenID Connect provider has verified the email address.
  */
 export async function acceptInvitation(
   db: Database,
@@ -271,8 +276,8 @@ async function consumeInvitation(tx: Transaction, userId: string): Promise<boole
 }
 
 /**
- * Sets a new password with a reset link, and ends all sign-ins and links of the account. Resolves to undefined if the link cannot be used:
- * also when its maker may no longer make it, because the person joined another organization.
+ * Sets a new password with a reset link, and ends all sign-ins and links of the account. Resolves to undefined if the
+ * link cannot be used: also when its maker may no longer make it, because the person joined another organization.
  */
 export async function acceptReset(
   db: Database,
@@ -305,7 +310,10 @@ export async function acceptReset(
   })
 }
 
-/** Gives the account another email address, also as a user of each organization, with a link and the password of the account. */
+/**
+ * Gives the account another email address, also as a user of each organization, with a link and the password of the
+ * account.
+ */
 export async function acceptEmail(
   db: Database,
   token: string,
@@ -316,7 +324,8 @@ export async function acceptEmail(
   const { organizationId, user, newEmail } = link
   if (organizationId === null || !user || newEmail === null || accountId !== link.accountId) return undefined
   const work = async (tx: Transaction): Promise<UsedLink | undefined> => {
-    // Before the account, in the order of their ids, as every change of users does. Joining another one meanwhile revokes the link.
+    // Before the account, in the order of their ids, as every change of users does. Joining another one meanwhile
+    // revokes the link.
     const { rows } = await tx.query<{ id: string }>(
       `SELECT id FROM organizations WHERE id IN (SELECT organization_id FROM users WHERE account_id = $1)
        ORDER BY id FOR NO KEY UPDATE`,
@@ -373,8 +382,8 @@ export async function findInvitation(
 }
 
 /**
- * Adds the account of a new person, or locks the one that joins and ends its other links: their makers may change it in its
- * present organizations only.
+ * Adds the account of a new person, or locks the one that joins and ends its other links: their makers may change it in
+ * its present organizations only.
  */
 async function ensureAccount(tx: Transaction, person: LinkPerson): Promise<{ accountId: string; name: string }> {
   if ('accountId' in person) {

@@ -44,7 +44,10 @@ export const SIGN_IN_IDLE_DAYS = 7
 export const SIGN_IN_MAX_DAYS = 30
 export const CONFIRMATION_MINUTES = 10
 
-/** A sign-in made before the person was signed out of the organization does not count there, wherever it was at that moment. */
+/**
+ * A sign-in made before the person was signed out of the organization does not count there, wherever it was at that
+ * moment.
+ */
 const IS_AFTER_SIGN_OUT = '(u.signed_out_at IS NULL OR s.created_at >= u.signed_out_at)'
 
 const FIND_SIGNED_IN_USER = statement(
@@ -75,7 +78,10 @@ export function newToken(): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** Finds the person of a sign-in's token; undefined if it ended or the person lost the role. Notes the use, to the minute. */
+/**
+ * Finds the person of a sign-in's token; undefined if it ended or the person lost the role. Notes the use, to the
+ * minute.
+ */
 export async function findSignedInUser(db: Database, token: string): Promise<SignedInUser | undefined> {
   const tokenSha256 = hashToken(token)
   const { rows } = await runStatement(db, FIND_SIGNED_IN_USER, [tokenSha256])
@@ -87,8 +93,8 @@ export async function findSignedInUser(db: Database, token: string): Promise<Sig
 }
 
 /**
- * Returns the organization in which the person of each sign-in works, for those that have not ended and whose person has a role
- * there. Does not count as a use.
+ * Returns the organization in which the person of each sign-in works, for those that have not ended and whose person
+ * has a role there. Does not count as a use.
  */
 export async function findOpenSignIns(db: Db, signInIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const { rows } = await db.pool.query<{ id: string; organizationId: string }>(
@@ -107,7 +113,8 @@ export async function findOpenSignIns(db: Db, signInIds: readonly string[]): Pro
 /** Creates a sign-in, and returns the token for its cookie. */
 export async function createSignIn(tx: Queryable, signIn: NewSignIn): Promise<string> {
   const token = newToken()
-  // Like a confirmation: the person has just signed in. By hand: its times are compared with others of the database's clock.
+  // Like a confirmation: the person has just signed in. By hand: its times are compared with others of the database's
+  // clock.
   await tx.query(
     `INSERT INTO sign_ins (token_sha256, id, account_id, organization_id, method, expires_at, confirmed_at, address, user_agent)
      VALUES ($1, $2, $3, $4, $5, now() + interval '${SIGN_IN_MAX_DAYS} days', now(), $6, left($7, 500))`,
@@ -182,8 +189,8 @@ export async function confirmSignIn(
 }
 
 /**
- * Makes another organization of the person the one in which the person works. `signed_out`: this sign-in was ended there. Resolves to
- * undefined if it is none of the person's.
+ * Makes another organization of the person the one in which the person works. `signed_out`: this sign-in was ended
+ * there. Resolves to undefined if it is none of the person's.
  */
 export async function switchOrganization(
   db: Pick<Database, 'prisma'>,

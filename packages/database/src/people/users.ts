@@ -37,7 +37,10 @@ interface StoredUser extends AppUserOut, UserValues {
   readonly is_duplicate: boolean
 }
 
-/** Throws to refuse a change of this user to these values; undefined values: another change. Called with the user's row locked. */
+/**
+ * Throws to refuse a change of this user to these values; undefined values: another change. Called with the user's row
+ * locked.
+ */
 export type CheckUserChange = (user: Pick<AppUserOut, 'role'>, next?: Pick<AppUserOut, 'role'>) => void
 
 interface Request {
@@ -137,9 +140,9 @@ export async function findUserByEmail(
 }
 
 /**
- * Writes `email_key` where it is missing or of an earlier address: for rows from before migration 019, and those that a service of the
- * previous release writes during an upgrade. A user whose address turns out to differ from another user's in case only becomes a
- * duplicate, as in migration 014. Resolves to how many rows it has changed.
+ * Writes `email_key` where it is missing or of an earlier address: for rows from before migration 019, and those that a
+ * service of the previous release writes during an upgrade. A user whose address turns out to differ from another
+ * user's in case only becomes a duplicate, as in migration 014. Resolves to how many rows it has changed.
  */
 export async function foldEmails(db: Db): Promise<number> {
   const { rows } = await db.pool.query<{ id: string; email: string; emailKey: string | null }>(
@@ -162,7 +165,9 @@ export async function foldEmails(db: Db): Promise<number> {
   return stale.length
 }
 
-/** Lists users whose addresses differ from another user's in case only, since before the unique indexes: the first 10. */
+/**
+ * Lists users whose addresses differ from another user's in case only, since before the unique indexes: the first 10.
+ */
 export async function listDuplicateUsers(
   db: Pick<Database, 'prisma'>,
 ): Promise<{ email: string; organizationName: string }[]> {
@@ -222,8 +227,8 @@ function versionOfUser({ first_name, last_name, role, is_deactivated }: UserValu
 }
 
 /**
- * Runs a change of an organization's users. All of them are serialized by the organization's row, which also tells the gateways
- * that the users in workflow documents changed. Resolves to undefined if the organization does not exist.
+ * Runs a change of an organization's users. All of them are serialized by the organization's row, which also tells the
+ * gateways that the users in workflow documents changed. Resolves to undefined if the organization does not exist.
  */
 export async function inUsersTransaction<Result>(
   db: Database,
@@ -343,7 +348,8 @@ export async function deleteUser(
     if (await isLastOwner(tx, organizationId, stored)) return 'last_owner'
     await endAccess(tx, organizationId, stored)
     await tx.prisma.user.delete({ where: { organizationId, id: userId } })
-    // Of several users whose addresses differed in case only before the unique index existed, the next one takes its place.
+    // Of several users whose addresses differed in case only before the unique index existed, the next one takes its
+    // place.
     await tx.query(
       `UPDATE users SET is_duplicate = false WHERE NOT $3 AND id = (
          SELECT id FROM users WHERE organization_id = $1 AND ${EMAIL_KEY} = $2 AND is_duplicate ORDER BY id LIMIT 1)`,
@@ -394,9 +400,10 @@ export function hoursFromNow(hours: number): Date {
 export type NewUserLink = { readonly kind: 'invitation' | 'reset' } | { readonly kind: 'email'; readonly email: string }
 
 /**
- * Makes a link for a user, and revokes an earlier one of its kind. `not_possible`: invitations are for users with a role and without an
- * account; the others are for active people whose account the maker may change (see `mayChangeAccount`), and `email` for those
- * who have a password, which the bearer needs. A link that changes an account is in the audit log of each of its organizations.
+ * Makes a link for a user, and revokes an earlier one of its kind. `not_possible`: invitations are for users with a
+ * role and without an account; the others are for active people whose account the maker may change (see
+ * `mayChangeAccount`), and `email` for those who have a password, which the bearer needs. A link that changes an
+ * account is in the audit log of each of its organizations.
  */
 export async function createUserLink(
   db: Database,
@@ -418,7 +425,8 @@ export async function createUserLink(
       if (!account || (kind === 'email' && account.passwordHash === null)) return 'not_possible'
       if (!(await mayChangeAccount(tx, accountId, principal.userId, kind))) return 'not_possible'
     }
-    // Only among the organization's own users, whom the maker sees: accounts of others are not revealed before the link is used.
+    // Only among the organization's own users, whom the maker sees: accounts of others are not revealed before the link
+    // is used.
     if (link.kind === 'email' && (await hasOtherUser(tx, organizationId, userId, link.email))) return 'email_taken'
     // An account has at most one of a kind, whichever organization it was made in.
     await tx.prisma.oneTimeLink.updateMany({

@@ -43,10 +43,11 @@ export interface ApprovalRequest {
 }
 
 /**
- * Parks a run until a person has decided on its first payload (contract README, "Approvals"): in one transaction, records and journals
- * the approvals that its payloads need and have not requested yet, and releases the session. Resolves to `decided`, and changes
- * nothing, if the first payload no longer waits. A decision locks the session's row too, so that it comes either before, and is seen
- * here, or after, and makes the parked session acquirable. Safe to repeat after a lost answer.
+ * Parks a run until a person has decided on its first payload (contract README, "Approvals"): in one transaction,
+ * records and journals the approvals that its payloads need and have not requested yet, and releases the session.
+ * Resolves to `decided`, and changes nothing, if the first payload no longer waits. A decision locks the session's row
+ * too, so that it comes either before, and is seen here, or after, and makes the parked session acquirable. Safe to
+ * repeat after a lost answer.
  */
 export async function parkForApproval(
   db: Db,
@@ -136,7 +137,10 @@ const READ_APPROVAL = statement('runs/read-approval', {
   isOverdue: boolean,
 })
 
-/** The approval of a payload; undefined if none was requested. One whose time is over expires here, with its audit event. */
+/**
+ * The approval of a payload; undefined if none was requested. One whose time is over expires here, with its audit
+ * event.
+ */
 export async function readApproval(
   db: Db,
   organizationId: string,
@@ -189,8 +193,8 @@ export type DecisionOutcome =
   | { readonly kind: 'not_waiting' }
 
 /**
- * Records a decision with its audit events, and makes the run's session acquirable. Of two decisions on a payload, the first counts. At least
- * one of `runId` and `deliveryId` must be given.
+ * Records a decision with its audit events, and makes the run's session acquirable. Of two decisions on a payload, the
+ * first counts. At least one of `runId` and `deliveryId` must be given.
  */
 export async function decideApprovals(
   db: Db,
@@ -249,8 +253,8 @@ export async function decideApprovals(
 }
 
 /**
- * Records that a payload of a source with `approval: first` was accepted after an approval, unless the source was saved since `version`:
- * no further approval is needed.
+ * Records that a payload of a source with `approval: first` was accepted after an approval, unless the source was saved
+ * since `version`: no further approval is needed.
  */
 export async function endFirstApproval(
   db: Db,

@@ -43,8 +43,8 @@ const LIST_DUE = statement('runs/list-due-auto-runs', {
 const START_DUE = statement('runs/start-due-auto-run', { id: uuid })
 
 /**
- * Starts every workflow whose schedule is due, each in a new session, and advances its schedule to the first future time.
- * Each due time is started once, by one of any number of runners. Several missed times are started once together.
+ * Starts every workflow whose schedule is due, each in a new session, and advances its schedule to the first future
+ * time. Each due time is started once, by one of any number of runners. Several missed times are started once together.
  */
 export async function startDueAutoRuns(db: Db, options: AutoRunOptions): Promise<readonly AutoRunStart[]> {
   const { now, limit, newRequestId } = options

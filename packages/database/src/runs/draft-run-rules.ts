@@ -11,8 +11,8 @@ interface RunToDraftFor {
 }
 
 /**
- * Drafts the `rules.yaml` that a run of the organization needs, with its webhook sources as they are now. Undefined if the built-in
- * agent did not refuse the run, or its workflow was deleted.
+ * Drafts the `rules.yaml` that a run of the organization needs, with its webhook sources as they are now. Undefined if
+ * the built-in agent did not refuse the run, or its workflow was deleted.
  */
 export async function draftRunRules(
   db: Db,

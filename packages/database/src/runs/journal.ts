@@ -20,7 +20,10 @@ export interface StepsToAppend {
   readonly steps: readonly SerializedStep[]
 }
 
-/** A step with its data as JSON text, which is as large as the payload in it: the caller needs its size, so it is made once. */
+/**
+ * A step with its data as JSON text, which is as large as the payload in it: the caller needs its size, so it is made
+ * once.
+ */
 export interface SerializedStep {
   readonly kind: NewJournalStep['kind']
   readonly data: string
@@ -33,9 +36,10 @@ export function serializeStep({ kind, data }: NewJournalStep): SerializedStep {
 const APPEND_STEPS = statement('runs/append-steps', { sessionId: uuid, epoch: float8 })
 
 /**
- * Appends steps of any number of runs in one statement, each only under its own lease (contract README, "The journal"). The
- * session's row is locked, so that the next owner of the lease reads either none of the steps or all. Resolves to whether
- * each lease was still the caller's and its steps are written. Calling it again after a lost answer does no harm.
+ * Appends steps of any number of runs in one statement, each only under its own lease (contract README, "The journal").
+ * The session's row is locked, so that the next owner of the lease reads either none of the steps or all. Resolves to
+ * whether each lease was still the caller's and its steps are written. Calling it again after a lost answer does no
+ * harm.
  */
 export async function appendSteps(
   db: Db,

@@ -24,11 +24,14 @@ export interface AcquiredSession {
   /** A run that this acquisition ended as failed, because it had no attempt left; null when there is none. */
   readonly exhaustedRunId: string | null
   /**
-   * Null after an exhausted run, or when the start is not visible to the statement's snapshot, or was deleted: `claimNextRun`
-   * decides.
+   * Null after an exhausted run, or when the start is not visible to the statement's snapshot, or was deleted:
+   * `claimNextRun` decides.
    */
   readonly run: ClaimedRun | null
-  /** The organization's webhook sources, in the order of their names; null when they are many or large (`listSmallSources`). */
+  /**
+   * The organization's webhook sources, in the order of their names; null when they are many or large
+   * (`listSmallSources`).
+   */
   readonly sources: readonly SourceForAgent[] | null
 }
 
@@ -73,9 +76,9 @@ const INSERTS = {
 const ACQUIRE_SESSIONS = statement('runs/acquire-sessions', ACQUIRED, INSERTS)
 
 /**
- * Leases those of the sessions that are free. A run without an attempt left ends here, before anything of it is read: it may be what
- * kills its runners. The other sessions have a live lease or no work, belong to a suspended organization, or do not
- * exist.
+ * Leases those of the sessions that are free. A run without an attempt left ends here, before anything of it is read:
+ * it may be what kills its runners. The other sessions have a live lease or no work, belong to a suspended
+ * organization, or do not exist.
  */
 export async function acquireSessions(
   db: Db,
@@ -97,7 +100,8 @@ const ACQUIRE_WAITING_SESSIONS = statement(
 
 /**
  * Leases free sessions of any organization: the sweep, which finds work whose queue message was lost. The slots go to
- * organizations in turn, and within each to the session that has waited longest. `next` is where the next sweep continues.
+ * organizations in turn, and within each to the session that has waited longest. `next` is where the next sweep
+ * continues.
  */
 export async function acquireWaitingSessions(
   db: Db,
@@ -138,7 +142,10 @@ export interface RenewableLease extends Lease {
 
 const RENEW_LEASES = statement('runs/renew-leases', { sessionId: uuid, epoch: float8, isRenewed: boolean })
 
-/** Renews a runner's leases in one statement, without waiting. Resolves to those that are still its own; the others are lost. */
+/**
+ * Renews a runner's leases in one statement, without waiting. Resolves to those that are still its own; the others are
+ * lost.
+ */
 export async function renewLeases(
   db: Db,
   owner: string,

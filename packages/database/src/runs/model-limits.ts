@@ -22,12 +22,20 @@ export interface ModelSlot {
 const FIRST_INTERVAL_MS = 250
 const MIN_INTERVAL_MS = 10
 const MAX_INTERVAL_MS = 60_000
-/** Each request that is sent makes the interval shorter; each second in which the API limits requests makes it longer. */
+/**
+ * Each request that is sent makes the interval shorter; each second in which the API limits requests makes it longer.
+ */
 const SHORTER = 0.98
 const LONGER = 1.3
-/** A time is reserved at most this long ahead, or one interval: times that were reserved earlier would not follow the pace. */
+/**
+ * A time is reserved at most this long ahead, or one interval: times that were reserved earlier would not follow the
+ * pace.
+ */
 const MAX_AHEAD_MS = 1_000
-/** Callers without a time try again a little faster than requests are sent, so that no time stays unused when the pace recovers. */
+/**
+ * Callers without a time try again a little faster than requests are sent, so that no time stays unused when the pace
+ * recovers.
+ */
 const RETRY_PACE = 0.8
 /** A limit that was not reached for this long is forgotten. */
 const FORGET_AFTER = '10 minutes'
@@ -39,9 +47,9 @@ const RESERVE_MODEL_SLOT = statement(
 )
 
 /**
- * Reserves a time for a request to the model, at most `maxDelayMs` and about a second from now. Resolves to undefined while the model
- * has no limit. Requests of all runners get times in turn, as far apart as the model's API was seen to allow. If the next free time is
- * later, the caller gets a time to try again, each caller another one.
+ * Reserves a time for a request to the model, at most `maxDelayMs` and about a second from now. Resolves to undefined
+ * while the model has no limit. Requests of all runners get times in turn, as far apart as the model's API was seen to
+ * allow. If the next free time is later, the caller gets a time to try again, each caller another one.
  */
 export async function reserveModelSlot(
   db: Db,
@@ -55,8 +63,8 @@ export async function reserveModelSlot(
 const RECORD_MODEL_LIMIT = statement('runs/record-model-limit', {}, { FIRST_INTERVAL_MS, MAX_INTERVAL_MS, LONGER })
 
 /**
- * Records that the model's API limited a request and asked to wait for this long. Requests that were sent together are limited
- * together, so the interval grows once in that time, and at most once a second.
+ * Records that the model's API limited a request and asked to wait for this long. Requests that were sent together are
+ * limited together, so the interval grows once in that time, and at most once a second.
  */
 export async function recordModelLimit(db: Db, model: string, retryAfterMs: number): Promise<void> {
   await runStatement(db, RECORD_MODEL_LIMIT, [model, retryAfterMs])

@@ -160,8 +160,8 @@ export interface WorkflowName {
 }
 
 /**
- * The workflow with this id, or those with this name, oldest first, at most `limit`: those with exactly this name, or else those
- * whose names differ in case.
+ * The workflow with this id, or those with this name, oldest first, at most `limit`: those with exactly this name, or
+ * else those whose names differ in case.
  */
 export async function findWorkflowsByName(
   db: Db,

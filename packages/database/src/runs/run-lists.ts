@@ -67,7 +67,8 @@ export async function listVisibleRuns(db: Db, viewer: Viewer, query: RunQuery): 
     )
     return rows.map((row) => datesToIso<RunOut>(row))
   }
-  // Of a workflow, the organization is compared afterwards: with both, PostgreSQL may read all runs of the organization.
+  // Of a workflow, the organization is compared afterwards: with both, PostgreSQL may read all runs of the
+  // organization.
   const rowsOf = (condition: string, rows: string) =>
     `SELECT * FROM starts WHERE ${condition} AND ${filter} ORDER BY created_at DESC, id DESC LIMIT ${rows}`
   if (workflowId !== undefined) return await read(rowsOf(`workflow_id = ${escapeLiteral(workflowId)}`, '$6'))

@@ -6,8 +6,8 @@ import { readBoundedSteps } from './run-lists.ts'
 const RECORD_RUN_PROMPT = statement('runs/record-run-prompt', {})
 
 /**
- * Records that a model is asked with this prompt when the journal's next step is at `position`. The prompt is stored once for all
- * requests in turn that have it. Repeating the call does no harm.
+ * Records that a model is asked with this prompt when the journal's next step is at `position`. The prompt is stored
+ * once for all requests in turn that have it. Repeating the call does no harm.
  */
 export async function recordRunPrompt(db: Db, runId: string, position: number, prompt: RunPrompt): Promise<void> {
   await runStatement(db, RECORD_RUN_PROMPT, [runId, position, JSON.stringify(prompt)])
@@ -23,7 +23,10 @@ export interface RecordedPrompt {
 /** Prompts of a run that are read: a run changes its tools at most once for each answer. */
 const MAX_PROMPTS = 25
 
-/** The prompts and the journal of a run that the viewer sees, bounded as `findVisibleRun` does; undefined if there is no such run. */
+/**
+ * The prompts and the journal of a run that the viewer sees, bounded as `findVisibleRun` does; undefined if there is no
+ * such run.
+ */
 export async function findRunPrompts(
   db: Db,
   { organizationId, memberId }: Viewer,

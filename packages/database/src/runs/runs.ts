@@ -70,8 +70,8 @@ const FINISH_RUNS = statement(
 )
 
 /**
- * Finishes runs of any number of sessions in one statement, each only under its own lease. Claims each session's next start,
- * or releases the session when it has none.
+ * Finishes runs of any number of sessions in one statement, each only under its own lease. Claims each session's next
+ * start, or releases the session when it has none.
  */
 export async function finishRuns(
   db: Db,

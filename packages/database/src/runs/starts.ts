@@ -37,18 +37,23 @@ export type StartRefusal =
   | 'session_not_found'
   | 'session_closed'
 
-/** The result of a start. `replayed`: its Idempotency-Key was used for the same request before; nothing was started now. */
+/**
+ * The result of a start. `replayed`: its Idempotency-Key was used for the same request before; nothing was started now.
+ */
 export type StartOutcome =
   | { readonly kind: 'accepted' | 'replayed'; readonly startId: string; readonly sessionId: string }
   | { readonly kind: StartRefusal }
 
-/** The result of a start of a batch. `session_locked`: another transaction has locked its session's row, and nothing was recorded. */
+/**
+ * The result of a start of a batch. `session_locked`: another transaction has locked its session's row, and nothing was
+ * recorded.
+ */
 export type BatchedStartOutcome = StartOutcome | { readonly kind: 'session_locked' }
 
 /**
  * The rules that a workflow must meet to start, in the order in which they are checked, each as the SQL condition that
- * violates it. `company_wide` gives access to every user of the organization. LIMIT 1 instead of EXISTS, because PostgreSQL
- * may evaluate EXISTS by reading and hashing the whole table.
+ * violates it. `company_wide` gives access to every user of the organization. LIMIT 1 instead of EXISTS, because
+ * PostgreSQL may evaluate EXISTS by reading and hashing the whole table.
  */
 export const WORKFLOW_RULES = {
   workflow_inactive: 'NOT workflow.is_active',
@@ -78,8 +83,8 @@ const RECORD_STARTS = statement(
 )
 
 /**
- * Checks and records one start, and waits when another transaction has locked its session. `accepted` means committed. When
- * it rejects, the start may or may not have been recorded.
+ * Checks and records one start, and waits when another transaction has locked its session. `accepted` means committed.
+ * When it rejects, the start may or may not have been recorded.
  */
 export async function recordStart(db: Db, organizationId: string, start: NewStart): Promise<StartOutcome> {
   const [outcome] = await inTransaction(db, async (client) => {
@@ -94,8 +99,9 @@ export async function recordStart(db: Db, organizationId: string, start: NewStar
 }
 
 /**
- * Checks and records many starts in one statement and one commit; no two of them may have the same Idempotency-Key. A start
- * whose session another transaction has locked is `session_locked` and not recorded: the others do not wait for it.
+ * Checks and records many starts in one statement and one commit; no two of them may have the same Idempotency-Key. A
+ * start whose session another transaction has locked is `session_locked` and not recorded: the others do not wait for
+ * it.
  */
 export async function recordStarts(
   db: Db,

@@ -2,8 +2,9 @@ import type { PoolClient } from 'pg'
 import type { AuditedBy } from '../organizations/index.ts'
 
 /**
- * Ends the approvals of payloads to a source that were not sent yet, as declined, in the transaction of an edit that would send them
- * elsewhere than was approved; their runs can be acquired again. The caller has locked the source's row. Resolves to how many.
+ * Ends the approvals of payloads to a source that were not sent yet, as declined, in the transaction of an edit that
+ * would send them elsewhere than was approved; their runs can be acquired again. The caller has locked the source's
+ * row. Resolves to how many.
  */
 export async function endApprovalsOfSource(
   client: PoolClient,

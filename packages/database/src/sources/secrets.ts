@@ -1,7 +1,9 @@
 import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes } from 'node:crypto'
 import { type Db, NIL_UUID } from '../connection/index.ts'
 
-/** The source that owns a secret. The encryption authenticates it: a secret copied to another row cannot be decrypted. */
+/**
+ * The source that owns a secret. The encryption authenticates it: a secret copied to another row cannot be decrypted.
+ */
 export interface SecretOwner {
   organizationId: string
   sourceId: string
@@ -38,12 +40,13 @@ const TAG_BYTES = 16
 const TEXT_START = 1 + KEY_ID_BYTES + NONCE_BYTES
 
 /**
- * Creates a box that encrypts with AES-256-GCM, with a random 96-bit nonce for each secret and with organization and source as
- * additional data. `keys` are 32 bytes each in base64: the first encrypts, all decrypt.
+ * Creates a box that encrypts with AES-256-GCM, with a random 96-bit nonce for each secret and with organization and
+ * source as additional data. `keys` are 32 bytes each in base64: the first encrypts, all decrypt.
  * @throws TypeError when a key is not 32 bytes or there is none.
  */
 export function createSecretBox(keys: readonly string[]): SecretBox {
-  // KeyObjects are created once: from raw bytes, Node would create one in every call, which costs more than the encryption.
+  // KeyObjects are created once: from raw bytes, Node would create one in every call, which costs more than the
+  // encryption.
   const keyById = new Map(keys.map(readKey).map((key) => [keyIdOf(key), createSecretKey(key)]))
   const [current] = keyById
   if (!current) throw new TypeError('SECRETS_KEY contains no key')
@@ -94,9 +97,9 @@ export interface SecretRotation {
 }
 
 /**
- * Encrypts every stored secret with the first key of the list, in pages of `batchSize`. Safe to repeat and to run beside
- * dispatchers: a secret that is saved meanwhile is not overwritten. The old keys can be removed once all dispatchers have the
- * new list and a later rotation has found nothing to rotate.
+ * Encrypts every stored secret with the first key of the list, in pages of `batchSize`. Safe to repeat and to run
+ * beside dispatchers: a secret that is saved meanwhile is not overwritten. The old keys can be removed once all
+ * dispatchers have the new list and a later rotation has found nothing to rotate.
  */
 export async function rotateSecrets(
   db: Db,

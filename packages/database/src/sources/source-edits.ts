@@ -152,13 +152,17 @@ export async function findSaveTarget(
   return source ? { kind: 'stored', source } : { kind: 'new' }
 }
 
-/** Why a payload is declined that waits for an approval, or was approved, when the URL changes. An agent reads it: it names no URL. */
+/**
+ * Why a payload is declined that waits for an approval, or was approved, when the URL changes. An agent reads it: it
+ * names no URL.
+ */
 const URL_CHANGED =
   'The URL of the webhook source was changed before the payload was sent. Start again to ask for an approval with the new one.'
 
 /**
- * Saves the source, if it is still the one that the caller saw: `seen` is the stored source, or null when there was none. Another URL
- * ends the approvals of payloads that were not sent yet. Records an audit event if it is known who saves.
+ * Saves the source, if it is still the one that the caller saw: `seen` is the stored source, or null when there was
+ * none. Another URL ends the approvals of payloads that were not sent yet. Records an audit event if it is known who
+ * saves.
  */
 export async function saveWebhookSource(
   db: Db,
@@ -219,8 +223,8 @@ export async function saveWebhookSource(
 }
 
 /**
- * Saves the settings of a source, if `seenVersion` is its version; a repeated call, whose settings are saved already, writes
- * nothing. Records an audit event if it is known who saves.
+ * Saves the settings of a source, if `seenVersion` is its version; a repeated call, whose settings are saved already,
+ * writes nothing. Records an audit event if it is known who saves.
  */
 export async function saveWebhookSourceSettings(
   db: Db,
@@ -293,7 +297,10 @@ export async function confirmWebhookSource(
   })
 }
 
-/** Deletes the source and its secret; its log stays. False when there is none. Records an audit event if it is known who deletes. */
+/**
+ * Deletes the source and its secret; its log stays. False when there is none. Records an audit event if it is known who
+ * deletes.
+ */
 export async function deleteWebhookSource(
   db: Db,
   organizationId: string,
@@ -313,7 +320,10 @@ export async function deleteWebhookSource(
   })
 }
 
-/** A name as it is compared: names differ neither by case, nor by the encoding of accents, nor by white space at the ends. */
+/**
+ * A name as it is compared: names differ neither by case, nor by the encoding of accents, nor by white space at the
+ * ends.
+ */
 export function normalizedName(name: string): string {
   return foldCase(trimWhiteSpace(name).normalize('NFC')).normalize('NFC')
 }

@@ -3,7 +3,9 @@ import { datesToIso, type Db, type RowOf } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 import type { SourceName } from './sources-for-agent.ts'
 
-/** The organization's sources that are not deleted with whether their endpoints have confirmed, sorted like the names. */
+/**
+ * The organization's sources that are not deleted with whether their endpoints have confirmed, sorted like the names.
+ */
 export async function listSourceStates(
   db: Db,
   organizationId: string,
@@ -33,7 +35,9 @@ const lastRequest = (kind: 'verification' | 'payload') => `(
   ORDER BY delivery.created_at DESC, delivery.id DESC LIMIT 1
 )`
 
-/** The organization's sources with their last requests, sorted by name in code point order; or only the one of this id. */
+/**
+ * The organization's sources with their last requests, sorted by name in code point order; or only the one of this id.
+ */
 export async function listSourcesWithLastRequests(
   db: Db,
   { organizationId, memberId }: Viewer,

@@ -17,10 +17,15 @@ export interface SourceName {
 /** Of how many sources, with how many bytes of descriptions and examples in all, an agent is told without a search. */
 const MAX_COUNT = 20
 const MAX_BYTES = 16_384
-/** A stored example of more bytes counts as too large: it is compressed, and its size is not known without reading it. */
+/**
+ * A stored example of more bytes counts as too large: it is compressed, and its size is not known without reading it.
+ */
 const COMPRESSED_MAX_BYTES = 2_048
 
-/** SQL for the sources of these organizations (rows with an `id`), as `listSmallSources` and the acquisition of sessions read them. */
+/**
+ * SQL for the sources of these organizations (rows with an `id`), as `listSmallSources` and the acquisition of sessions
+ * read them.
+ */
 export const smallSources = (organizations: string) =>
   sql('sources/small-sources', {
     ORGANIZATIONS: organizations,
@@ -39,8 +44,8 @@ const LIST_SMALL_SOURCES = statement(
 )
 
 /**
- * The sources of several organizations that are not deleted, by organization, sorted by name in code point order. An organization whose
- * sources are many or large has no entry: `listSourceNames` and `readSources` read those in parts.
+ * The sources of several organizations that are not deleted, by organization, sorted by name in code point order. An
+ * organization whose sources are many or large has no entry: `listSourceNames` and `readSources` read those in parts.
  */
 export async function listSmallSources(
   db: Db,
@@ -62,14 +67,18 @@ export interface FoundSource extends SourceName {
   readonly description: string
 }
 
-/** The organization's sources whose name or description has one of the words in lower case; first those with the most of them. */
+/**
+ * The organization's sources whose name or description has one of the words in lower case; first those with the most of
+ * them.
+ */
 export async function searchSources(
   db: Db,
   organizationId: string,
   words: readonly string[],
   limit: number,
 ): Promise<readonly FoundSource[]> {
-  // OFFSET 0 keeps the planner from computing the lower case for each word: 20 words in 1,000 long descriptions took 1 s, not 0.2 s.
+  // OFFSET 0 keeps the planner from computing the lower case for each word: 20 words in 1,000 long descriptions took 1
+  // s, not 0.2 s.
   const { rows } = await db.pool.query<FoundSource>(
     `SELECT id, name, left(description, 1000) AS description
      FROM (

@@ -30,9 +30,9 @@ export async function listConnectedServices(db: Db): Promise<readonly string[]> 
 }
 
 /**
- * Ends everything that the service may have done after the moment to which the database was restored, so that nothing of it is sent
- * again: deliveries in flight become `unknown`, runs that had not ended fail, approvals that wait expire, and due schedules
- * advance without a run. Call it while no service runs. Works in batches and is safe to repeat.
+ * Ends everything that the service may have done after the moment to which the database was restored, so that nothing
+ * of it is sent again: deliveries in flight become `unknown`, runs that had not ended fail, approvals that wait expire,
+ * and due schedules advance without a run. Call it while no service runs. Works in batches and is safe to repeat.
  */
 export async function endWorkAfterRestore(db: Db): Promise<EndedWork> {
   const ended = { runs: 0, deliveries: 0, schedules: 0 }

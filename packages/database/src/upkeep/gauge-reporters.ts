@@ -4,14 +4,14 @@ import type { Db } from '../connection/index.ts'
 const SYSTEM = 'system'
 
 /**
- * Longer than the usual interval between two scrapes (15 to 60 s), so that the reporter stays the same. After this time another
- * process takes over from one that is no longer scraped.
+ * Longer than the usual interval between two scrapes (15 to 60 s), so that the reporter stays the same. After this time
+ * another process takes over from one that is no longer scraped.
  */
 export const REPORTER_LEASE_MS = 90_000
 
 /**
- * Says whether this process exports the gauges of the whole system: it does already, or no other process did lately. To be called
- * at each scrape. `owner` is unique per process start.
+ * Says whether this process exports the gauges of the whole system: it does already, or no other process did lately. To
+ * be called at each scrape. `owner` is unique per process start.
  */
 export async function isGaugeReporter(db: Db, owner: string): Promise<boolean> {
   const { rowCount } = await db.pool.query(

@@ -101,7 +101,9 @@ const COUNT_WAITING_RUNS = `
   ) AS start
   JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
 
-/** The first steps, the counts of the last 24 hours, and what needs attention. Reads a bounded number of rows by index. */
+/**
+ * The first steps, the counts of the last 24 hours, and what needs attention. Reads a bounded number of rows by index.
+ */
 export async function readOverview(db: Db, viewer: Viewer): Promise<OverviewOut> {
   const { organizationId, memberId } = viewer
   const [steps, attention, waiting, counts] = await Promise.all([

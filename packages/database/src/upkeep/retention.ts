@@ -33,7 +33,9 @@ export interface RetentionResult {
   readonly next: TimePosition | undefined
 }
 
-/** Rows of the journal, and pieces of 2 kB of their large values, that one batch deletes; a single run may have more. */
+/**
+ * Rows of the journal, and pieces of 2 kB of their large values, that one batch deletes; a single run may have more.
+ */
 const MAX_STEP_ROWS = 20_000
 
 /** The time before which rows are deleted: the age in days, `$1`, and at most what the usage has counted. */
@@ -57,15 +59,17 @@ const DELETE_OLD_RUNS = statement('upkeep/delete-old-runs', BATCH, {
 })
 
 /**
- * Deletes runs that ended before the age, with their journals and approvals. Keeps a run of which a delivery in the log is unknown or in
- * flight, a start whose Idempotency-Key is still answered (contract README, "Retention"), and what the usage has not counted yet.
- * Safe when several processes do it at once.
+ * Deletes runs that ended before the age, with their journals and approvals. Keeps a run of which a delivery in the log
+ * is unknown or in flight, a start whose Idempotency-Key is still answered (contract README, "Retention"), and what the
+ * usage has not counted yet. Safe when several processes do it at once.
  */
 export async function deleteOldRuns(db: Db, batch: RetentionBatch): Promise<RetentionResult> {
   return await deleteBatch(db, DELETE_OLD_RUNS, batch)
 }
 
-/** Up to the first hour that may be counted again: the deletion of journals does not return to the runs that it passed. */
+/**
+ * Up to the first hour that may be counted again: the deletion of journals does not return to the runs that it passed.
+ */
 const JOURNAL_LIMIT = `least(${RETENTION_LIMIT}, (SELECT min(hour) FROM ${HOURS_COUNTED_AGAIN} AS counted_again))`
 
 const DELETE_OLD_JOURNALS = statement('upkeep/delete-old-journals', BATCH, {
@@ -74,8 +78,9 @@ const DELETE_OLD_JOURNALS = statement('upkeep/delete-old-journals', BATCH, {
 })
 
 /**
- * Deletes the journals of runs that ended before the age, and remembers how far it came: no journal is looked for twice. That of a run
- * which had not ended when its turn came is deleted with the run. Safe when several processes do it at once.
+ * Deletes the journals of runs that ended before the age, and remembers how far it came: no journal is looked for
+ * twice. That of a run which had not ended when its turn came is deleted with the run. Safe when several processes do
+ * it at once.
  */
 export async function deleteOldJournals(db: Db, batch: RetentionBatch): Promise<RetentionResult> {
   // Looks first: with ON CONFLICT alone it waits for another process that is updating the row.
@@ -91,8 +96,8 @@ export async function deleteOldJournals(db: Db, batch: RetentionBatch): Promise<
 const DELETE_OLD_SESSIONS = statement('upkeep/delete-old-sessions', BATCH, { LAST_OF_BATCH })
 
 /**
- * Deletes sessions whose last start is older than the age and whose runs are deleted, open or closed. Safe when several processes do it
- * at once, and against starts that continue the session.
+ * Deletes sessions whose last start is older than the age and whose runs are deleted, open or closed. Safe when several
+ * processes do it at once, and against starts that continue the session.
  */
 export async function deleteOldSessions(db: Db, batch: RetentionBatch): Promise<RetentionResult> {
   return await deleteBatch(db, DELETE_OLD_SESSIONS, batch)
@@ -144,9 +149,10 @@ const DELETE_OLD_DELIVERIES = statement(
 )
 
 /**
- * Deletes at most `batchSize` entries of the log that were recorded on a day (UTC) before the age, and that the usage has counted. Resolves
- * to how many: fewer than a batch means that none are left. Keeps the deliveries of a run that has not ended: when such a run is
- * resumed, however late, a payload whose delivery were gone would be sent again. Safe when several processes do it at once.
+ * Deletes at most `batchSize` entries of the log that were recorded on a day (UTC) before the age, and that the usage
+ * has counted. Resolves to how many: fewer than a batch means that none are left. Keeps the deliveries of a run that
+ * has not ended: when such a run is resumed, however late, a payload whose delivery were gone would be sent again. Safe
+ * when several processes do it at once.
  */
 export async function deleteOldDeliveries(
   db: Db,

@@ -16,7 +16,10 @@ async function findLiveSince(db: Db, since: Date): Promise<Date> {
   return rows[0]?.hour ?? since
 }
 
-/** Starts by status and deliveries by outcome in the last 24 hours, to the hour; for a member those of the workflows that the member sees. */
+/**
+ * Starts by status and deliveries by outcome in the last 24 hours, to the hour; for a member those of the workflows
+ * that the member sees.
+ */
 export async function countLastDay(
   db: Db,
   viewer: Viewer,
@@ -59,8 +62,8 @@ const COUNT_TOTALS = statement(
 type HourRow = UsageRow & { readonly bucket: Date }
 
 /**
- * Rows of the hours of a period: stored ones by bucket, and those counted now, which are in the buckets of their beginning. The
- * totals of a member are those of the workflows that the member sees, and of deliveries without one.
+ * Rows of the hours of a period: stored ones by bucket, and those counted now, which are in the buckets of their
+ * beginning. The totals of a member are those of the workflows that the member sees, and of deliveries without one.
  */
 async function readRows(
   db: Db,
@@ -117,8 +120,9 @@ const HOURLY_UNTIL_DAYS = 3
 const DAY_MS = 24 * HOUR_MS
 
 /**
- * The usage by hour or day, and by workflow, webhook source or API key. A member's counts only the workflows that the member sees;
- * by webhook source or API key it has nothing, because what others do with them is not the member's to see.
+ * The usage by hour or day, and by workflow, webhook source or API key. A member's counts only the workflows that the
+ * member sees; by webhook source or API key it has nothing, because what others do with them is not the member's to
+ * see.
  */
 export async function readUsage(db: Db, viewer: Viewer, { since, until, by }: UsageQuery): Promise<UsageOut> {
   const now = Date.now()

@@ -13,8 +13,8 @@ export const MAX_HISTORY_DAYS = 92
 const REPEAT_DAYS = 7
 
 /**
- * SQL for the end of the hours whose rows are counted, or are older than what is ever counted; null while nothing was rolled up.
- * Rows that are deleted before would be missing in the usage.
+ * SQL for the end of the hours whose rows are counted, or are older than what is ever counted; null while nothing was
+ * rolled up. Rows that are deleted before would be missing in the usage.
  */
 export const COUNTED_UNTIL = `(
   SELECT greatest(hour + interval '1 hour', now() - interval '${MAX_HISTORY_DAYS + 1} days')
@@ -27,8 +27,9 @@ export const HOURS_COUNTED_AGAIN = `(
 )`
 
 /**
- * Rolls up the closed hours that are not yet, oldest first, and again those in which runs had not ended. Only one process does
- * it at a time, and a process that dies leaves nothing half-written: the next one repeats the hour. Resolves to the hours.
+ * Rolls up the closed hours that are not yet, oldest first, and again those in which runs had not ended. Only one
+ * process does it at a time, and a process that dies leaves nothing half-written: the next one repeats the hour.
+ * Resolves to the hours.
  */
 export async function rollUpUsage(db: Db, signal?: AbortSignal): Promise<readonly Date[]> {
   const client = await db.pool.connect()

@@ -9,9 +9,9 @@ export interface StoredSchedule {
 const PERIOD_MS = { hourly: 3_600_000, daily: 86_400_000, weekly: 604_800_000 } as const
 
 /**
- * The schedule's first time after `after`. Times are in UTC, so daylight-saving changes have no effect: the anchor plus one,
- * two, three … periods. A month without the anchor's day (the 31st, or 29 February) uses its last day; later months use the
- * anchor's day again.
+ * The schedule's first time after `after`. Times are in UTC, so daylight-saving changes have no effect: the anchor plus
+ * one, two, three … periods. A month without the anchor's day (the 31st, or 29 February) uses its last day; later
+ * months use the anchor's day again.
  */
 export function nextAutoRunAt(schedule: { frequency: AutoRunFrequency; anchorAt: Date }, after: Date): Date {
   const { frequency, anchorAt } = schedule
@@ -22,8 +22,8 @@ export function nextAutoRunAt(schedule: { frequency: AutoRunFrequency; anchorAt:
 }
 
 /**
- * The times to store when a workflow is saved. An unchanged schedule keeps its times, so that saving twice changes nothing and
- * a due time stays due. A schedule that was switched on or got another frequency counts from `now`.
+ * The times to store when a workflow is saved. An unchanged schedule keeps its times, so that saving twice changes
+ * nothing and a due time stays due. A schedule that was switched on or got another frequency counts from `now`.
  */
 export function scheduleAutoRun(
   autoRun: { enabled: boolean | null; frequency: AutoRunFrequency | null },

@@ -16,8 +16,8 @@ const MAX_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z')
 
 /**
  * Encodes a position in a list as an opaque cursor (contract README, "Pagination and search"). A digest binds it to its
- * organization and search, so that callers cannot mix lists up by mistake. It is not secret: a cursor only leads through
- * the caller's own workflows.
+ * organization and search, so that callers cannot mix lists up by mistake. It is not secret: a cursor only leads
+ * through the caller's own workflows.
  */
 export function encodeListCursor(position: WorkflowPosition, scope: ListScope): string {
   const bytes = Buffer.alloc(BYTES)

@@ -70,16 +70,19 @@ export class EditRefused extends Error {
   }
 }
 
-/** An edit as the audit log records it. The target is the workflow also for its parts, so that its log has all its changes. */
+/**
+ * An edit as the audit log records it. The target is the workflow also for its parts, so that its log has all its
+ * changes.
+ */
 export interface AuditedEdit {
   readonly action: AuditAction
   readonly changes: readonly AuditChange[]
 }
 
 /**
- * Edits a workflow in one transaction, under the lock of its row: of two saves of the same values, the second sees the first
- * one's. Writes a new version of the document and an audit event, unless `work` resolves to undefined because there is
- * nothing to change.
+ * Edits a workflow in one transaction, under the lock of its row: of two saves of the same values, the second sees the
+ * first one's. Writes a new version of the document and an audit event, unless `work` resolves to undefined because
+ * there is nothing to change.
  * @throws EditRefused
  */
 export async function editWorkflow(
@@ -172,8 +175,8 @@ export async function createWorkflow(
 }
 
 /**
- * Copies a workflow with its triggers, files and people; the copy is inactive, without a schedule, and has the person as a
- * user too. Repeated with the same values, it answers the same.
+ * Copies a workflow with its triggers, files and people; the copy is inactive, without a schedule, and has the person
+ * as a user too. Repeated with the same values, it answers the same.
  */
 export async function duplicateWorkflow(
   db: Pick<Database, 'prisma'>,
@@ -351,7 +354,8 @@ export async function saveWorkflowUsers(
   })
 }
 
-// One SELECT for each status: with `status IN (…)` and no statistics, PostgreSQL reads all runs of the workflow instead.
+// One SELECT for each status: with `status IN (…)` and no statistics, PostgreSQL reads all runs of the workflow
+// instead.
 const FIND_UNFINISHED_RUN = `
   (SELECT FROM starts WHERE organization_id = $1 AND status = 'queued' AND workflow_id = $2 LIMIT 1)
   UNION ALL
@@ -384,7 +388,8 @@ export async function deleteWorkflow(db: Pick<Database, 'prisma'>, edit: Workflo
   })
 }
 
-// ARRAY(…) is evaluated once. With IN, PostgreSQL may evaluate the batch again for each row, and delete more than the limit.
+// ARRAY(…) is evaluated once. With IN, PostgreSQL may evaluate the batch again for each row, and delete more than the
+// limit.
 const DELETE_RUNS = `
   DELETE FROM starts WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM starts WHERE workflow_id = $1 AND status IN ('succeeded', 'failed')
@@ -392,8 +397,9 @@ const DELETE_RUNS = `
   ))`
 
 /**
- * Deletes up to `batchSize` runs, with their journals, of each of up to 100 deleted workflows, and those workflows without
- * runs. A run that was accepted while its workflow was deleted ends first. Resolves to the number of deleted rows.
+ * Deletes up to `batchSize` runs, with their journals, of each of up to 100 deleted workflows, and those workflows
+ * without runs. A run that was accepted while its workflow was deleted ends first. Resolves to the number of deleted
+ * rows.
  */
 export async function purgeDeletedWorkflows(db: Db, batchSize: number): Promise<number> {
   const { rows } = await db.pool.query<{ id: string }>(

@@ -4,7 +4,8 @@ import { type AuditChange, changedFields, isVisible, type Viewer, viewerOf } fro
 import { type TriggerValues, triggerVersion } from './workflow-detail.ts'
 import { assertUnchangedSince, EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
 
-// The filters of an unchanged trigger keep their text: numbers and names that JavaScript writes otherwise stay as they are.
+// The filters of an unchanged trigger keep their text: numbers and names that JavaScript writes otherwise stay as they
+// are.
 const UPSERT_TRIGGER = `
   INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, filters, input_message)
   VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8)

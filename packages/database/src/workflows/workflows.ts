@@ -64,13 +64,13 @@ export interface OrganizationUsers {
   readonly json: Buffer
 }
 
-// A version is `workflows.version` with `organizations.users_version`, since a document shows users' names. Both are random
-// values. The code that changes what a document shows also sets a new version, in the same transaction and under a lock of
-// the workflow's row (for users: the organization's row): two writers of a document commit one after the other, so two
-// snapshots with the same version show the same document.
+// A version is `workflows.version` with `organizations.users_version`, since a document shows users' names. Both are
+// random values. The code that changes what a document shows also sets a new version, in the same transaction and under
+// a lock of the workflow's row (for users: the organization's row): two writers of a document commit one after the
+// other, so two snapshots with the same version show the same document.
 
-// LEFT JOIN looks each workflow up by its id. With JOIN, a plan that was made on an empty table reads the whole table instead,
-// because PostgreSQL estimates that `deleted_at IS NULL` leaves one row.
+// LEFT JOIN looks each workflow up by its id. With JOIN, a plan that was made on an empty table reads the whole table
+// instead, because PostgreSQL estimates that `deleted_at IS NULL` leaves one row.
 
 const FIND_WORKFLOWS = statement('workflows/find-workflows', {
   position: integer,
@@ -141,8 +141,8 @@ const LIST_WORKFLOWS = statement('workflows/list-workflows', { id: uuid, created
 const SEARCH_WORKFLOWS = statement('workflows/search-workflows', { id: uuid, createdAt: timestamptz, version: text() })
 
 /**
- * A page of the organization's workflows, oldest first (contract README, "Pagination and search"). Consecutive pages repeat
- * no workflow, and omit none that existed all the time.
+ * A page of the organization's workflows, oldest first (contract README, "Pagination and search"). Consecutive pages
+ * repeat no workflow, and omit none that existed all the time.
  */
 export async function listWorkflows(
   db: Db,

@@ -59,8 +59,8 @@ const RULES: readonly Rule[] = [
 ]
 
 /**
- * Finds the statements of a migration that would stop the services of the previous release, or make them wait: each as a sentence.
- * A statement below a comment that begins with `-- safe:` and says why is left out.
+ * Finds the statements of a migration that would stop the services of the previous release, or make them wait: each as
+ * a sentence. A statement below a comment that begins with `-- safe:` and says why is left out.
  */
 export function findBlockingOperations(sql: string): string[] {
   const withoutBodies = sql.replaceAll(/\$(\w*)\$.*?\$\1\$/gs, "''")

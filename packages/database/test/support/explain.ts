@@ -24,8 +24,8 @@ interface RawNode {
 }
 
 /**
- * Explains the one statement that a call sends, with the plan that the call would have. Returns the nodes that were executed.
- * The statement runs inside a transaction that is rolled back.
+ * Explains the one statement that a call sends, with the plan that the call would have. Returns the nodes that were
+ * executed. The statement runs inside a transaction that is rolled back.
  */
 export async function explain(
   db: Pick<Database, 'pool'>,

@@ -1,12 +1,15 @@
 import { PrismaPg } from '@prisma/adapter-pg'
 import { Pool, type PoolClient, type QueryConfig } from 'pg'
-import { poolForPrisma } from '../../src/connection/prisma-transaction.ts'
+import { poolForPrisma } from '../../src/connection/prisma-pool.ts'
 import { PrismaClient } from '../../src/generated/client.ts'
 import type { Database } from '../../src/index.ts'
 
 const NOTHING = { rows: [], fields: [], rowCount: 0 }
 
-/** A database whose statements all run on this connection, those of transactions in the transaction that the test has begun. */
+/**
+ * A database whose statements all run on this connection, those of transactions in the transaction that the test has
+ * begun.
+ */
 export function onConnection(client: PoolClient): Pick<Database, 'pool' | 'prisma'> {
   const query = async (statement: string | QueryConfig, values?: unknown[]) => {
     const text = typeof statement === 'string' ? statement : statement.text

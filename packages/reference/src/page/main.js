@@ -1,5 +1,5 @@
-// The page works without this script as one long document. It shows one article at a time, searches, switches samples, and sends the
-// requests that a reader tries.
+// The page works without this script as one long document. It shows one article at a time, searches, switches samples,
+// and sends the requests that a reader tries.
 import { showArticle, startNavigation } from './articles.js'
 import { startCodeBlocks } from './code-blocks.js'
 import { all } from './dom.js'

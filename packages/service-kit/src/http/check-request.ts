@@ -116,7 +116,8 @@ function partChecker<Principal>(
   rule?: Rule<never, Principal>,
 ): PartChecker<Principal> {
   if (!schema) return () => undefined
-  // Compiled for the first request: most processes serve few of their operations (70 take 150 ms of the application's boot).
+  // Compiled for the first request: most processes serve few of their operations (70 take 150 ms of the application's
+  // boot).
   let isValid: ReturnType<typeof compile> | undefined
   const order = Object.keys(propertiesOf(schema))
   return (request, found) => {
@@ -191,8 +192,8 @@ function readHeaders(req: Request, schema: TSchema): PartValues {
 }
 
 /**
- * Takes a body's unknown fields out, as violations. 20,000 of them take 11 ms of CPU time that way; as errors of ajv, which
- * are sorted by field afterwards, they took 70 ms.
+ * Takes a body's unknown fields out, as violations. 20,000 of them take 11 ms of CPU time that way; as errors of ajv,
+ * which are sorted by field afterwards, they took 70 ms.
  */
 function readBody(body: unknown, schema: TSchema, trimmed: readonly string[]): PartValues {
   if (body === undefined || body === null) {

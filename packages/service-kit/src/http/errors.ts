@@ -54,8 +54,8 @@ export function orNotFound<Value>(value: Value | undefined, what: string): Value
 }
 
 /**
- * Creates a 422 with the violation of each failing field, ERROR_DETAILS_MAX at most: a body of many unknown fields must not
- * make an answer larger than itself. The message counts all of them, and `omittedCount` more.
+ * Creates a 422 with the violation of each failing field, ERROR_DETAILS_MAX at most: a body of many unknown fields must
+ * not make an answer larger than itself. The message counts all of them, and `omittedCount` more.
  */
 export function invalidFields(violations: readonly FieldError[], omittedCount = 0): ApiError {
   const [first] = violations
@@ -69,7 +69,10 @@ export function invalidFields(violations: readonly FieldError[], omittedCount = 
   })
 }
 
-/** Puts a field before its message, which is a predicate ("must be a string") or a sentence ("The URL must not be empty"). */
+/**
+ * Puts a field before its message, which is a predicate ("must be a string") or a sentence ("The URL must not be
+ * empty").
+ */
 export function describeFieldError({ field, message }: Pick<FieldError, 'field' | 'message'>): string {
   return `${field}${/^\p{Lu}/u.test(message) ? ':' : ''} ${message}`
 }
@@ -134,8 +137,8 @@ export const handleNotFound: RequestHandler = (req, _res, next) => {
 }
 
 /**
- * Answers every error in the contract's error shape, and logs answers of 500 and above. An error of a database that does not
- * answer is a 503.
+ * Answers every error in the contract's error shape, and logs answers of 500 and above. An error of a database that
+ * does not answer is a 503.
  */
 export function handleErrors(
   logger: Logger,

@@ -18,7 +18,10 @@ export interface HealthOptions {
   timeoutMs?: number
 }
 
-/** A load balancer that waits less long for `/readyz` than a dependency hangs would call every process dead, although it works. */
+/**
+ * A load balancer that waits less long for `/readyz` than a dependency hangs would call every process dead, although it
+ * works.
+ */
 const OPTIONAL_TIMEOUT_MS = 500
 
 /** Answers `GET /healthz`: the process is up. */
@@ -27,8 +30,9 @@ export function answerHealthz(_req: Request, res: Response): void {
 }
 
 /**
- * Creates `GET /healthz`, `GET /readyz` and `GET /metrics` (Prometheus). `/readyz` answers 200 `{status, checks}` when every
- * dependency answers, else 503 in the error shape with the names of those that do not, or that the service is stopping.
+ * Creates `GET /healthz`, `GET /readyz` and `GET /metrics` (Prometheus). `/readyz` answers 200 `{status, checks}` when
+ * every dependency answers, else 503 in the error shape with the names of those that do not, or that the service is
+ * stopping.
  */
 export function healthRoutes(options: HealthOptions): Router {
   const { checks, optionalChecks = {}, isStopping, metrics, timeoutMs = 2_000 } = options

@@ -35,8 +35,8 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
  * Reads a request's JSON body (contract README, "Public API"). The last of several members with the same name is used.
  * @throws ApiError 400 for another content type, a charset other than UTF-8, compression, bytes that are not UTF-8, and
  * text that is not JSON; raw-body's error for more than `maxBytes`, without waiting for the rest of the body.
- * @throws ApiError 422 `too_many_fields` or `too_deep` beyond `maxMembers` or `maxDepth`, before the body is parsed: the names of
- * 20,000 members take 10 ms to parse, and counting the first thousand of them 0.05 ms.
+ * @throws ApiError 422 `too_many_fields` or `too_deep` beyond `maxMembers` or `maxDepth`, before the body is parsed:
+ *   the names of 20,000 members take 10 ms to parse, and counting the first thousand of them 0.05 ms.
  * @param waitForTurn Awaited before a large body is counted and parsed, which blocks the process: 5 ms for 1 MiB.
  */
 export async function readJsonBody(
@@ -82,7 +82,8 @@ const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c]
 const [OPENING_BRACKET, OPENING_BRACE, CLOSING_BRACKET, CLOSING_BRACE] = [0x5b, 0x7b, 0x5d, 0x7d]
 
 /**
- * Counts commas, which separate members and list items, and open brackets, both outside strings. Reads no further than the limits.
+ * Counts commas, which separate members and list items, and open brackets, both outside strings. Reads no further than
+ * the limits.
  * @throws ApiError 422 `too_many_fields`, `too_deep`
  */
 export function assertSimple(
@@ -108,7 +109,10 @@ export function assertSimple(
   }
 }
 
-/** From here on, the end of a string is searched natively: 20 times as fast for a file of 1 MiB, but slower for short strings. */
+/**
+ * From here on, the end of a string is searched natively: 20 times as fast for a file of 1 MiB, but slower for short
+ * strings.
+ */
 const LONG_STRING_BYTES = 256
 
 /** Returns the index of the quote that ends the string that begins at `start`; the number of bytes without one. */
@@ -145,8 +149,8 @@ function decode(bytes: Uint8Array): string {
 }
 
 /**
- * Whether a Content-Type is `application/json`, with at most the parameter `charset=utf-8`. The parts are split and trimmed:
- * a regular expression with several optional spaces took 0.6 s for a header of 16 KiB.
+ * Whether a Content-Type is `application/json`, with at most the parameter `charset=utf-8`. The parts are split and
+ * trimmed: a regular expression with several optional spaces took 0.6 s for a header of 16 KiB.
  */
 export function isJsonInUtf8(contentType: string): boolean {
   if (contentType.length > CONTENT_TYPE_MAX_LENGTH || NOT_IN_CONTENT_TYPE.test(contentType)) return false

@@ -17,15 +17,17 @@ export type OperationRequest<Operation extends HttpOperation, Principal> = Check
   readonly bodyText: string
   readonly principal: Principal
   readonly requestId: string
-  /** The trace of what follows from the request: that of its span (`traceRequests`), or its caller's; null without one. */
+  /**
+   * The trace of what follows from the request: that of its span (`traceRequests`), or its caller's; null without one.
+   */
   readonly trace: TraceContext | null
   /** Calls back once the answer has been sent or its connection was closed. */
   readonly onceAnswered: (callback: () => void) => void
 }
 
 /**
- * A handler's answer: JSON as text or bytes; an object or no body, with another status than the operation's success and further headers, names
- * and values in turn; or a stream, which `stream` begins and writes.
+ * A handler's answer: JSON as text or bytes; an object or no body, with another status than the operation's success and
+ * further headers, names and values in turn; or a stream, which `stream` begins and writes.
  */
 export type OperationAnswer =
   | string
@@ -33,7 +35,9 @@ export type OperationAnswer =
   | { readonly status?: number; readonly body?: object; readonly headers?: readonly string[] }
   | StreamAnswer
 
-/** An open-ended answer, such as server-sent events. It has no time limit, takes no slot and does not hold up a stop. */
+/**
+ * An open-ended answer, such as server-sent events. It has no time limit, takes no slot and does not hold up a stop.
+ */
 export interface StreamAnswer {
   readonly stream: (req: Request, res: Response) => void
 }
@@ -59,8 +63,8 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
   ) => Principal | Promise<Principal>
   readonly rules?: { readonly [Id in keyof Table]?: OperationRules<Table[Id], Principal> }
   /**
-   * Authorizes again a request whose body arrived after `authorize`: its caller may have lost access meanwhile. The handler gets this
-   * principal. Default: `authorize`.
+   * Authorizes again a request whose body arrived after `authorize`: its caller may have lost access meanwhile. The
+   * handler gets this principal. Default: `authorize`.
    */
   readonly authorizeAgain?: (
     req: Request,
@@ -74,7 +78,10 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
   readonly shares?: OperationShares<Principal>
   /** Answers 503 when a handler has taken this long. Default: no limit. */
   readonly handlerTimeoutMs?: number
-  /** Only our own services call: answers omit the security headers, which take a runner about 20 µs to read. Default: false. */
+  /**
+   * Only our own services call: answers omit the security headers, which take a runner about 20 µs to read. Default:
+   * false.
+   */
   readonly isInternal?: boolean
 }
 
@@ -101,8 +108,9 @@ interface RouteRequest<Principal> {
 
 /**
  * Serves a table of operations. For each request, in this order: authorize (401, 403, 429), find the route (404), read
- * the body (400) and authorize again, check all parts (422), run the handler (503 without a free slot), write its answer as
- * JSON. Sets `res.locals.operationId`; reads `res.locals.requestId` and `res.locals.answerHeaders` (names and values in turn).
+ * the body (400) and authorize again, check all parts (422), run the handler (503 without a free slot), write its
+ * answer as JSON. Sets `res.locals.operationId`; reads `res.locals.requestId` and `res.locals.answerHeaders` (names and
+ * values in turn).
  */
 export function serveOperations<const Table extends OperationTable, Principal>(
   options: OperationsOptions<Table, Principal>,

@@ -18,22 +18,25 @@ export interface RequestSlotsOptions<Principal> {
 /** The slots of requests. Both functions throw an ApiError 503 when there is no free slot. */
 export interface RequestSlots<Principal> {
   /**
-   * Reads a body. `waitForTurn` resolves once per turn of the event loop for the requests of one key. The slot is free once the body
-   * has been read, or the request has been answered or cut off: `read` need not settle then.
+   * Reads a body. `waitForTurn` resolves once per turn of the event loop for the requests of one key. The slot is free
+   * once the body has been read, or the request has been answered or cut off: `read` need not settle then.
    */
   whileReading<Body>(
     res: ServerResponse,
     principal: Principal,
     read: (waitForTurn: () => Promise<void>) => Promise<Body>,
   ): Promise<Body>
-  /** Answers a request whose body has been read. The slot is free once the answer has been sent, or its stream has begun. */
+  /**
+   * Answers a request whose body has been read. The slot is free once the answer has been sent, or its stream has
+   * begun.
+   */
   whileAnswering(res: ServerResponse, principal: Principal, answer: () => void | Promise<void>): void | Promise<void>
 }
 
 /**
- * Creates slots for requests whose bodies are being read, and as many for requests that are being answered: bodies that arrive
- * byte by byte take no slot from requests that have arrived. Waiting for slots is of no use: callers that wait would take
- * as much memory.
+ * Creates slots for requests whose bodies are being read, and as many for requests that are being answered: bodies that
+ * arrive byte by byte take no slot from requests that have arrived. Waiting for slots is of no use: callers that wait
+ * would take as much memory.
  */
 export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Principal>): RequestSlots<Principal> {
   if (!options)

@@ -20,8 +20,8 @@ export function responseState(res: ServerResponse & { [STATE]?: ResponseState })
 }
 
 /**
- * Calls back once the answer has been sent or its connection was closed, however it ended; at once if that has happened. One
- * listener for all: each further listener of the event costs a short answer about 1 % of its time.
+ * Calls back once the answer has been sent or its connection was closed, however it ended; at once if that has
+ * happened. One listener for all: each further listener of the event costs a short answer about 1 % of its time.
  */
 export function onceClosed(res: ServerResponse, callback: () => void): void {
   if (res.closed) return callback()

@@ -5,8 +5,9 @@ import { SECURITY_HEADERS } from './write-json.ts'
 const ANY_SERVER = 'http://server.invalid'
 
 /**
- * Creates the handler that answers an OpenAPI document. Its server is `serverUrl`; or else, on a loopback connection, the address
- * of this end; or else `/`, the place of the document itself. Never the caller's Host: a cache or a mirror would spread it.
+ * Creates the handler that answers an OpenAPI document. Its server is `serverUrl`; or else, on a loopback connection,
+ * the address of this end; or else `/`, the place of the document itself. Never the caller's Host: a cache or a mirror
+ * would spread it.
  */
 export function serveOpenApi(describe: (serverUrl: string) => object, serverUrl?: string): RequestHandler {
   const answers = new Map<string, StaticAnswer>()

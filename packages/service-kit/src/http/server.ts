@@ -38,28 +38,36 @@ export interface HttpServer {
   readonly url: string
   /** Number of requests whose answer has not ended; open streams do not count. */
   readonly inFlight: number
-  /** Asks callers from now on to open a new connection for their next request, by `Connection: close` in each answer. */
+  /**
+   * Asks callers from now on to open a new connection for their next request, by `Connection: close` in each answer.
+   */
   drain(): void
   /**
-   * Accepts no new connection, ends the open streams, waits up to `graceMs` (default 10,000) for requests in flight, then closes
-   * the remaining connections. Safe to call again.
+   * Accepts no new connection, ends the open streams, waits up to `graceMs` (default 10,000) for requests in flight,
+   * then closes the remaining connections. Safe to call again.
    */
   close(graceMs?: number): Promise<void>
 }
 
 /** For the request line and the headers together. */
 const MAX_HEADER_BYTES = 16 * 1024
-/** How long the server keeps a connection after a refusal: closing a socket with unread bytes makes TCP discard the answer. */
+/**
+ * How long the server keeps a connection after a refusal: closing a socket with unread bytes makes TCP discard the
+ * answer.
+ */
 const LINGER_MS = 1_000
-/** A caller that reads its answer while it sends stops within this time. Only then is the rest of its body read, for the others. */
+/**
+ * A caller that reads its answer while it sends stops within this time. Only then is the rest of its body read, for the
+ * others.
+ */
 const LINGER_UNREAD_MS = 100
 /** The rest of a body that is read and dropped for the sake of the connection. */
 const MAX_DROPPED_BYTES = 64 * 1024
 
 /**
- * Starts an HTTP server; rejects when it cannot listen, with a clear error if the port is taken. Also requests that Node
- * refuses itself get the contract's error shape and status: bad syntax, too large headers (Node: 431), too slow requests
- * (408), CONNECT, an unknown expectation (417).
+ * Starts an HTTP server; rejects when it cannot listen, with a clear error if the port is taken. Also requests that
+ * Node refuses itself get the contract's error shape and status: bad syntax, too large headers (Node: 431), too slow
+ * requests (408), CONNECT, an unknown expectation (417).
  */
 export async function startHttpServer(listener: RequestListener, options: HttpServerOptions): Promise<HttpServer> {
   const inFlight = new Set<ServerResponse>()
@@ -161,9 +169,9 @@ function mayHaveLargeBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Makes a response that begins before the body has arrived the last one of its connection, as RFC 9112, section 9.6 describes: to read
- * and drop what may be megabytes would take time from the requests of others. The response is sent with `Connection: close`, then
- * the server's side is closed; the caller's side gets LINGER_MS.
+ * Makes a response that begins before the body has arrived the last one of its connection, as RFC 9112, section 9.6
+ * describes: to read and drop what may be megabytes would take time from the requests of others. The response is sent
+ * with `Connection: close`, then the server's side is closed; the caller's side gets LINGER_MS.
  */
 function closeAfterEarlyResponse(req: IncomingMessage, res: ServerResponse): void {
   const { socket } = req
@@ -185,8 +193,8 @@ function closeAfterEarlyResponse(req: IncomingMessage, res: ServerResponse): voi
 }
 
 /**
- * Returns the path and query of a request target (RFC 9112, section 3.2), and `*` unchanged; undefined for another target:
- * Express answers one without a path by itself, as an HTML page.
+ * Returns the path and query of a request target (RFC 9112, section 3.2), and `*` unchanged; undefined for another
+ * target: Express answers one without a path by itself, as an HTML page.
  */
 function toOriginForm(target: string): string | undefined {
   if (target.startsWith('/') || target === '*') return target

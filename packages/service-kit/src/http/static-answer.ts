@@ -26,8 +26,8 @@ export function createStaticAnswer(type: string, body: string | Buffer): StaticA
 }
 
 /**
- * Sends a static answer with 200, compressed if the caller accepts it, and to HEAD without its body. Conditional and range
- * requests get the whole answer: the contract has neither 304 nor 206.
+ * Sends a static answer with 200, compressed if the caller accepts it, and to HEAD without its body. Conditional and
+ * range requests get the whole answer: the contract has neither 304 nor 206.
  */
 export async function sendStaticAnswer(
   req: Request,

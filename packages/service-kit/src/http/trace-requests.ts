@@ -5,8 +5,8 @@ import { onceClosed } from './response-state.ts'
 import type { OperationTable } from './operations.ts'
 
 /**
- * Makes each request a span from its arrival to the end of its answer, in the trace of its caller, named after the operation that
- * answers it. Sets `res.locals.trace`. Not for open-ended streams, whose spans would last for hours.
+ * Makes each request a span from its arrival to the end of its answer, in the trace of its caller, named after the
+ * operation that answers it. Sets `res.locals.trace`. Not for open-ended streams, whose spans would last for hours.
  */
 export function traceRequests(
   tracing: Tracing,

@@ -13,8 +13,9 @@ export interface UnreadLimits {
 export const UNREAD_LIMITS: UnreadLimits = { maxBytesPerKey: 32 * 1024 * 1024, timeoutMs: 30_000, checkMs: 250 }
 
 /**
- * Closes connections whose callers do not read their answers, because an answer stays in memory until it is sent: those without
- * progress for `timeoutMs`, and the oldest ones of a key that has more than `maxBytesPerKey`. Returns a function that ends the checks.
+ * Closes connections whose callers do not read their answers, because an answer stays in memory until it is sent: those
+ * without progress for `timeoutMs`, and the oldest ones of a key that has more than `maxBytesPerKey`. Returns a
+ * function that ends the checks.
  * @param answers All requests in flight, in the order of their arrival.
  */
 export function closeUnreadAnswers(answers: ReadonlySet<ServerResponse>, limits: UnreadLimits): () => void {

@@ -34,8 +34,9 @@ export interface LocalLimiter extends Limiter {
 const MAX_NAMES = 100_000
 
 /**
- * Creates a limiter that counts in this process. Beyond `maxNames`, the least recently used name is evicted, which resets
- * its count. It is synchronous, unlike the one in memory of rate-limiter-flexible: with that one, a read took about 20 % more CPU.
+ * Creates a limiter that counts in this process. Beyond `maxNames`, the least recently used name is evicted, which
+ * resets its count. It is synchronous, unlike the one in memory of rate-limiter-flexible: with that one, a read took
+ * about 20 % more CPU.
  */
 export function createLocalLimiter(
   { limit, windowSeconds }: Quota,

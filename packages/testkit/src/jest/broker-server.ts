@@ -21,7 +21,10 @@ export async function startBrokerServer({ id, log, atEnd }: JestRun): Promise<Br
   return { url: broker.url, managementUrl: broker.managementUrl, prefix }
 }
 
-/** Rejects without a management API: it creates the virtual hosts that keep test files from reading each other's messages. */
+/**
+ * Rejects without a management API: it creates the virtual hosts that keep test files from reading each other's
+ * messages.
+ */
 async function findManagement(amqpUrl: string, given?: string): Promise<string> {
   const { hostname, username, password } = new URL(amqpUrl)
   const url = given ?? `http://${username || 'guest'}:${password || 'guest'}@${hostname}:15672`

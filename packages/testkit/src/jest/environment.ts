@@ -1,8 +1,8 @@
 import { ModernFakeTimers } from '@jest/fake-timers'
 import { ModuleMocker } from 'jest-mock'
 
-// When the run is killed, a worker would continue to the end of its test file, and so would the servers that it started. A
-// listener for 'disconnect' would keep the worker from exiting at the end.
+// When the run is killed, a worker would continue to the end of its test file, and so would the servers that it
+// started. A listener for 'disconnect' would keep the worker from exiting at the end.
 if (process.send) setInterval(() => process.connected || process.exit(1), 500).unref()
 
 /** The part of the events of jest-circus that the environment reads. */
@@ -14,8 +14,9 @@ interface TestEvent {
 type FakeTimersConfig = ConstructorParameters<typeof ModernFakeTimers>[0]['config']
 
 /**
- * A Jest environment without a context of its own: `test-runner.ts` runs test files in the worker's own. A test that holds up the
- * event loop beyond its time limit fails: Jest's own limit is a timer, so a synchronous test passes however long it takes.
+ * A Jest environment without a context of its own: `test-runner.ts` runs test files in the worker's own. A test that
+ * holds up the event loop beyond its time limit fails: Jest's own limit is a timer, so a synchronous test passes
+ * however long it takes.
  */
 export default class NativeEnvironment {
   /** Jest sets `console` and `process.exit` of this object; those of the worker stay as they are. */

@@ -5,7 +5,9 @@ import { startInfrastructure, type Infrastructure } from './infrastructure.ts'
 const KEY = Symbol.for('workflow-service.testkit.infrastructure')
 const shared = globalThis as { [KEY]?: Infrastructure }
 
-/** Runs once before the tests. Starts the control server; PostgreSQL and RabbitMQ start when a test file asks for them. */
+/**
+ * Runs once before the tests. Starts the control server; PostgreSQL and RabbitMQ start when a test file asks for them.
+ */
 export default async function globalSetup(): Promise<void> {
   await removeDeadRunFolders()
   const infrastructure = await startInfrastructure((line) => process.stderr.write(`${line}\n`))

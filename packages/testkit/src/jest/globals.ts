@@ -5,8 +5,8 @@ type Globals = Pick<
   'afterAll' | 'afterEach' | 'beforeAll' | 'beforeEach' | 'describe' | 'expect' | 'it' | 'jest' | 'test'
 >
 
-// Stands in for `@jest/globals`. Live bindings: helpers such as `use-test-database.ts` are loaded once for all test files of a worker, and
-// reach the functions of the file that runs.
+// Stands in for `@jest/globals`. Live bindings: helpers such as `use-test-database.ts` are loaded once for all test
+// files of a worker, and reach the functions of the file that runs.
 export let afterAll: Globals['afterAll']
 export let afterEach: Globals['afterEach']
 export let beforeAll: Globals['beforeAll']

@@ -13,8 +13,8 @@ export interface Infrastructure {
 }
 
 /**
- * Starts the control server, from which test files request PostgreSQL (`/database`) and RabbitMQ (`/broker`). Each starts at
- * its first request, so a run of unit tests starts neither.
+ * Starts the control server, from which test files request PostgreSQL (`/database`) and RabbitMQ (`/broker`). Each
+ * starts at its first request, so a run of unit tests starts neither.
  */
 export async function startInfrastructure(log: (line: string) => void): Promise<Infrastructure> {
   const stops: (() => Promise<void>)[] = []

@@ -4,8 +4,8 @@ import testSequencer from '@jest/test-sequencer'
 const Sequencer = testSequencer as unknown as typeof testSequencer.default
 
 /**
- * Short files that take 20 s or more, longest first. Without durations of an earlier run, Jest begins with the longest files and would
- * run these last, when the other workers have ended.
+ * Short files that take 20 s or more, longest first. Without durations of an earlier run, Jest begins with the longest
+ * files and would run these last, when the other workers have ended.
  */
 export const SLOW_FILES: readonly string[] = [
   'infra/trials/trials.test.ts',

@@ -36,10 +36,10 @@ registerHooks({
 enableCompileCache(join(import.meta.dirname, '../../../../node_modules/.cache/compile'))
 
 /**
- * Runs a test file with jest-circus, as Jest's own runner does, but with Node's module loader instead of Jest's. Jest loads and
- * compiles all modules again for each test file, about 1 s of processor time for one that starts a service; Node loads them once in a
- * worker. So module-level state is shared by the test files of a worker: none of ours may matter to a test. `jest.mock` of
- * modules does not exist.
+ * Runs a test file with jest-circus, as Jest's own runner does, but with Node's module loader instead of Jest's. Jest
+ * loads and compiles all modules again for each test file, about 1 s of processor time for one that starts a service;
+ * Node loads them once in a worker. So module-level state is shared by the test files of a worker: none of ours may
+ * matter to a test. `jest.mock` of modules does not exist.
  */
 const runNatively: TestRunner = async (globalConfig, config, environment, _runtime, testPath, sendMessageToJest) => {
   const runtime: Runtime = {
@@ -60,7 +60,10 @@ const runNatively: TestRunner = async (globalConfig, config, environment, _runti
 }
 export default runNatively
 
-/** Loads a module of jest-circus without the state of the test file before: its event handlers, and what `jest.setTimeout` has set. */
+/**
+ * Loads a module of jest-circus without the state of the test file before: its event handlers, and what
+ * `jest.setTimeout` has set.
+ */
 function requireAgain(file: string): unknown {
   delete require.cache[file]
   for (const name of ['EVENT_HANDLERS', 'TEST_TIMEOUT_SYMBOL']) Reflect.deleteProperty(globalThis, Symbol.for(name))

@@ -85,7 +85,10 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   503: 'ServiceUnavailableException',
 }
 
-/** A block of an answer: whole, as a stream starts it (only calls of tools have a start), and the pieces that a stream adds. */
+/**
+ * A block of an answer: whole, as a stream starts it (only calls of tools have a start), and the pieces that a stream
+ * adds.
+ */
 function toBlock(part: SpeechPart): { whole: object; start?: object; deltas: object[] } {
   const pieces = splitIntoPieces(part.text)
   if (part.kind === 'text') return { whole: { text: part.text }, deltas: pieces.map((text) => ({ text })) }
@@ -116,7 +119,9 @@ function usage(speech: ModelSpeech) {
   }
 }
 
-/** A message of Amazon's event stream encoding: lengths, a checksum of them, headers, the payload, a checksum of all. */
+/**
+ * A message of Amazon's event stream encoding: lengths, a checksum of them, headers, the payload, a checksum of all.
+ */
 function toFrame([eventType, payload]: [string, unknown]): Buffer {
   const headers = Buffer.concat(
     [

@@ -22,7 +22,10 @@ export function readObject(value: unknown, path: string): Fields {
   return value as Fields
 }
 
-/** Checks that the value is an object with these fields: `a` is required, `a?` may be missing. Other fields are rejected. */
+/**
+ * Checks that the value is an object with these fields: `a` is required, `a?` may be missing. Other fields are
+ * rejected.
+ */
 export function readFields(value: unknown, path: string, names: string): Fields {
   const fields = readObject(value, path)
   const known = new Map(names.split(' ').map((name) => [name.replace('?', ''), name.endsWith('?')]))

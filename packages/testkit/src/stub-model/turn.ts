@@ -42,7 +42,9 @@ export interface ModelSpeech {
   dripMs?: number
 }
 
-/** A failure instead of an answer: no answer, a connection reset, an HTTP status, or bytes that the test writes itself. */
+/**
+ * A failure instead of an answer: no answer, a connection reset, an HTTP status, or bytes that the test writes itself.
+ */
 export type ModelFailure =
   | { failure: 'hang' }
   | { failure: 'reset' }
@@ -105,7 +107,10 @@ export type PromptBlocked = { readonly speech: ModelSpeech } | { readonly status
 /** One provider's API. */
 export interface ModelProtocol {
   name: ModelProtocolName
-  /** Matches the paths that the API has, without the base URL's; the group `model` is the model's name if the path has it. */
+  /**
+   * Matches the paths that the API has, without the base URL's; the group `model` is the model's name if the path has
+   * it.
+   */
   path: RegExp
   isStreaming: (path: string, body: Record<string, unknown>) => boolean
   /**
@@ -121,7 +126,10 @@ export interface ModelProtocol {
   encoding?: { readonly type: string; readonly encode: (events: readonly object[]) => string | Buffer }
   /** The header with the id of an answer, where the body has none. */
   idHeader?: string
-  /** `retryAfterSeconds` is only for APIs that ask for a delay in the body; all others do it in the header `Retry-After`. */
+  /**
+   * `retryAfterSeconds` is only for APIs that ask for a delay in the body; all others do it in the header
+   * `Retry-After`.
+   */
   error: (status: number, message: string, code?: string, retryAfterSeconds?: number) => object
   /** The header with the type of an error, where the body has none. */
   errorHeaders?: (status: number) => Readonly<Record<string, string>>

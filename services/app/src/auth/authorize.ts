@@ -16,7 +16,9 @@ declare global {
   }
 }
 
-/** Creates the check of every request: where it comes from, who is signed in, and whether the role allows the operation. */
+/**
+ * Creates the check of every request: where it comes from, who is signed in, and whether the role allows the operation.
+ */
 export function authorize(ctx: Pick<AppServiceContext, 'config' | 'db'>) {
   return async (req: Request, res: Response, operation: AppOperation | undefined): Promise<Visitor | Principal> => {
     const { cookie: cookies, 'user-agent': userAgent = null } = req.headers
@@ -51,8 +53,8 @@ export function notSignedIn(): ApiError {
 }
 
 /**
- * Refuses requests that a page of another origin may have sent with the person's cookie. Browsers send `Sec-Fetch-Site` or,
- * older ones, `Origin`; a page cannot set either. A form cannot send `application/json`.
+ * Refuses requests that a page of another origin may have sent with the person's cookie. Browsers send `Sec-Fetch-Site`
+ * or, older ones, `Origin`; a page cannot set either. A form cannot send `application/json`.
  * @throws ApiError 403 `cross_site_request`
  */
 function assertSameOrigin(req: Request, operation: AppOperation, appUrl: string | undefined): void {

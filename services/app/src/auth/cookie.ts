@@ -1,6 +1,9 @@
 import { SIGN_IN_MAX_DAYS } from '@workflow-service/database'
 
-/** The prefix makes browsers refuse a cookie unless this host set it, with Secure and for every path (RFC 6265bis, 4.1.3.2). */
+/**
+ * The prefix makes browsers refuse a cookie unless this host set it, with Secure and for every path (RFC 6265bis,
+ * 4.1.3.2).
+ */
 export const SIGN_IN_COOKIE = '__Host-session'
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Lax'
 
@@ -16,7 +19,9 @@ export function signInCookie(token: string): readonly string[] {
 
 const TRIAL_COOKIE = '__Host-trial'
 
-/** Returns the headers of a cookie that a browser keeps only if it keeps that of a sign-in: it has the same attributes. */
+/**
+ * Returns the headers of a cookie that a browser keeps only if it keeps that of a sign-in: it has the same attributes.
+ */
 export function trialCookie(): readonly string[] {
   return setCookie(TRIAL_COOKIE, '1', 60)
 }

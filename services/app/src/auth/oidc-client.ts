@@ -35,8 +35,8 @@ export function createOidcClient({ issuer, clientId, clientSecret }: OidcConfig,
   let discovered: Promise<readonly [typeof openid, openid.Configuration]> | undefined
   const discover = async () => {
     const client = await import('openid-client')
-    // TLS alone may identify the provider of a token from its token endpoint (OpenID Connect Core, 3.1.3.7), but a proxy that
-    // inspects TLS could then sign everybody in. The settings allow http on loopback only.
+    // TLS alone may identify the provider of a token from its token endpoint (OpenID Connect Core, 3.1.3.7), but a
+    // proxy that inspects TLS could then sign everybody in. The settings allow http on loopback only.
     const isInsecure = new URL(issuer).protocol === 'http:'
     const execute = [client.enableNonRepudiationChecks, ...(isInsecure ? [client.allowInsecureRequests] : [])]
     const options = { execute, timeout: TIMEOUT_SECONDS }

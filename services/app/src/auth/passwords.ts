@@ -76,8 +76,8 @@ export async function hashNewPassword(
 }
 
 /**
- * Checks a new password (contract README, "Application") beyond its length: that it is neither common nor made of `words`: the
- * organization's name and the email address. Returns the violation of `field`, if any.
+ * Checks a new password (contract README, "Application") beyond its length: that it is neither common nor made of
+ * `words`: the organization's name and the email address. Returns the violation of `field`, if any.
  */
 async function checkNewPassword(
   visitor: Visitor,

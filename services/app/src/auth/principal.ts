@@ -18,7 +18,8 @@ export function actorHeaders({ userId, name, address }: Principal): { readonly '
 }
 
 /**
- * Refuses a sensitive change unless the person has confirmed with the password, or signed in, within the last 10 minutes.
+ * Refuses a sensitive change unless the person has confirmed with the password, or signed in, within the last 10
+ * minutes.
  * @throws ApiError 403 `confirmation_required`
  */
 export function assertConfirmed({ confirmedUntil }: Principal): void {

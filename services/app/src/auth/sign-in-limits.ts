@@ -14,8 +14,9 @@ import type { Visitor } from './principal.ts'
 /** Limits the guesses of passwords. */
 export interface SignInLimits {
   /**
-   * Runs a check of a password, which resolves to undefined if it fails. Failures are counted by network, which is refused after 20,
-   * and by email address, where each one delays the next: an account is never locked, so a stranger cannot lock a person out.
+   * Runs a check of a password, which resolves to undefined if it fails. Failures are counted by network, which is
+   * refused after 20, and by email address, where each one delays the next: an account is never locked, so a stranger
+   * cannot lock a person out.
    * @throws ApiError 429
    */
   attempt<Result>(

@@ -83,7 +83,10 @@ export async function answerPage<Row, Position>(
   return { body: { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: cursor } } }
 }
 
-/** Answers with a page of the rows that `read` returns. It is asked for one more than the limit, to know whether others follow. */
+/**
+ * Answers with a page of the rows that `read` returns. It is asked for one more than the limit, to know whether others
+ * follow.
+ */
 export async function answerRows<Row, Position>(
   query: PageQuery,
   format: CursorFormat<Position>,

@@ -73,7 +73,10 @@ export interface TestApp {
   readonly secrets: Set<string>
   /** Messages published to the session queue. */
   readonly published: SessionMessage[]
-  /** Calls an operation as a person, with a token, or (null) not signed in; throws when the contract does not allow the answer. */
+  /**
+   * Calls an operation as a person, with a token, or (null) not signed in; throws when the contract does not allow the
+   * answer.
+   */
   call<Id extends AppOperationId>(
     who: TestPerson | string | null,
     operationId: Id,
@@ -103,8 +106,8 @@ export function testEnv(databaseUrl: string): Record<string, string> {
 }
 
 /**
- * Sets up an application for the test file, or for the `describe` block that calls it: started before its first test, stopped
- * after its last one. `env` may be a function, for values that exist only after earlier hooks.
+ * Sets up an application for the test file, or for the `describe` block that calls it: started before its first test,
+ * stopped after its last one. `env` may be a function, for values that exist only after earlier hooks.
  */
 export function useTestApp(env: Record<string, string> | (() => Record<string, string>) = {}): TestApp {
   const app = {} as TestApp

@@ -7,8 +7,8 @@ import {
 import type { DeliveryResult } from '@workflow-service/database'
 
 /**
- * Compares a payload with the source's example (contract README, "Payload request"). Returns the result of a delivery that
- * is not sent because of it, or undefined if the payload may be sent. `body` is the payload as JSON.
+ * Compares a payload with the source's example (contract README, "Payload request"). Returns the result of a delivery
+ * that is not sent because of it, or undefined if the payload may be sent. `body` is the payload as JSON.
  */
 export function checkPayload(
   example: Record<string, unknown>,

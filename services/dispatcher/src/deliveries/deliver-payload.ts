@@ -45,15 +45,17 @@ export interface PayloadRequest {
 }
 
 /**
- * Sends the payload at most once for its id, however often it is requested and whichever process dies, and resolves to the
- * delivery with its outcome. Implements contract README, "Internal API" (sending a payload).
+ * Sends the payload at most once for its id, however often it is requested and whichever process dies, and resolves to
+ * the delivery with its outcome. Implements contract README, "Internal API" (sending a payload).
  * @throws ApiError before anything is sent: 404 for the source, 403 if the organization is suspended, 409
  * `lease_lost`, `approval_required` or `idempotency_conflict`, 503 if the
- * source or this process is at its limit, or the database is slow or unavailable. The caller may repeat the call with the same id.
+ * source or this process is at its limit, or the database is slow or unavailable. The caller may repeat the call with
+ * the same id.
  */
 export function deliverPayload(ctx: DispatcherContext, request: PayloadRequest): Promise<Delivery> {
   const arrivedMs = performance.now()
-  // Calls for one id run one after the other, so an id that this call finds in flight is not being sent by this process.
+  // Calls for one id run one after the other, so an id that this call finds in flight is not being sent by this
+  // process.
   return ctx.deliveryMutex.runExclusive(request.id, async () => {
     const unrecorded = ctx.outcomes.find(request.id)
     if (unrecorded) return assertSamePayload(unrecorded, request)
@@ -223,8 +225,8 @@ async function removeClaim(ctx: DispatcherContext, claimed: Delivery, { message 
 }
 
 /**
- * Waits for the outcome of a delivery that was recorded before this call. After its deadline the dispatcher that sent it
- * must have died, and the delivery becomes `unknown`.
+ * Waits for the outcome of a delivery that was recorded before this call. After its deadline the dispatcher that sent
+ * it must have died, and the delivery becomes `unknown`.
  * @throws ApiError 503 if the record is gone, because the call that made it could not send.
  */
 async function waitForOutcome(ctx: DispatcherContext, request: PayloadRequest): Promise<Delivery> {
@@ -243,7 +245,8 @@ async function waitForOutcome(ctx: DispatcherContext, request: PayloadRequest): 
 }
 
 /**
- * Returns the recorded delivery if it has the same payload and source, and repeats the same delivery. The run and the lease may differ.
+ * Returns the recorded delivery if it has the same payload and source, and repeats the same delivery. The run and the
+ * lease may differ.
  * @throws ApiError 409 `idempotency_conflict` if it has not, or belongs to another organization.
  */
 function assertSamePayload(delivery: Delivery, request: PayloadRequest): Delivery {

@@ -10,7 +10,10 @@ import {
 } from '@workflow-service/database'
 import { batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
 
-/** The two writes of every delivery. Concurrent writes share one statement and one commit, except a claim with an audit event. */
+/**
+ * The two writes of every delivery. Concurrent writes share one statement and one commit, except a claim with an audit
+ * event.
+ */
 export interface DeliveryStore {
   /**
    * Records the payload as `in_flight`. Only the one caller that gets `claimed` may send it.

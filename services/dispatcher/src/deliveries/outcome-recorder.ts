@@ -6,7 +6,9 @@ import type { DeliveryStore } from './delivery-store.ts'
 
 /** Records outcomes, and keeps those in memory that could not be recorded because the database was unavailable. */
 export interface OutcomeRecorder {
-  /** Records the result and returns the delivery with it. Never rejects: a failed write is retried in the background. */
+  /**
+   * Records the result and returns the delivery with it. Never rejects: a failed write is retried in the background.
+   */
   record(delivery: Delivery, result: DeliveryResult): Promise<Delivery>
   /** Returns a delivery whose outcome is in memory and not yet in the database. */
   find(deliveryId: string): Delivery | undefined

@@ -13,11 +13,12 @@ export function isRedactable(secret: string | null): boolean {
 export type Redact = (text: string) => string
 
 /**
- * Creates a function that replaces the secrets in the texts of an endpoint, which may repeat what it was sent: as they are, in
- * Base64 and Base64url, and each of these percent-encoded or escaped as in JSON, whichever characters are encoded. The end of a
- * text may be the beginning of a secret that was cut off. A text that still repeats a part of a secret, also in another spelling, is
- * replaced as a whole: see `createRepetitionFinder`. Takes time in proportion to the lengths of text and secret, which only a
- * secret that repeats itself needs: a text that would take longer than some 20 ms is replaced as a whole, too.
+ * Creates a function that replaces the secrets in the texts of an endpoint, which may repeat what it was sent: as they
+ * are, in Base64 and Base64url, and each of these percent-encoded or escaped as in JSON, whichever characters are
+ * encoded. The end of a text may be the beginning of a secret that was cut off. A text that still repeats a part of a
+ * secret, also in another spelling, is replaced as a whole: see `createRepetitionFinder`. Takes time in proportion to
+ * the lengths of text and secret, which only a secret that repeats itself needs: a text that would take longer than
+ * some 20 ms is replaced as a whole, too.
  */
 export function createRedactor(secrets: readonly (string | null)[]): Redact {
   const hidden = secrets.filter((secret) => secret !== null).filter(isRedactable)
@@ -43,9 +44,9 @@ const REPEATED_LENGTH = 12
 const MAX_LAYERS = 6
 
 /**
- * Creates a function that returns whether a text repeats 12 letters and digits in a row of a secret, or all of a shorter one: as it
- * is, in hexadecimal, or in Base64 also within a longer text. Case, white space, line breaks and all other characters between them
- * do not count, nor how often the text was percent-encoded or escaped as in JSON or HTML.
+ * Creates a function that returns whether a text repeats 12 letters and digits in a row of a secret, or all of a
+ * shorter one: as it is, in hexadecimal, or in Base64 also within a longer text. Case, white space, line breaks and all
+ * other characters between them do not count, nor how often the text was percent-encoded or escaped as in JSON or HTML.
  */
 function createRepetitionFinder(secrets: readonly string[]): (text: string) => boolean {
   const words = secrets.flatMap(toForms).map(foldWords).filter(isRedactable)
@@ -72,7 +73,10 @@ function createRepetitionFinder(secrets: readonly string[]): (text: string) => b
   }
 }
 
-/** The secret as it is, in hexadecimal, and what depends on it alone in the Base64 of a text that has it at any position. */
+/**
+ * The secret as it is, in hexadecimal, and what depends on it alone in the Base64 of a text that has it at any
+ * position.
+ */
 function toForms(secret: string): string[] {
   const bytes = Buffer.from(secret, 'utf8')
   const inBase64 = [0, 1, 2].map((shift) => {
@@ -167,12 +171,13 @@ const UNKNOWN = -1
 const MAX_STEPS = 1_000_000
 
 /**
- * Replaces every part of the text that spells the pattern. Follows all spellings at the same time instead of trying one after
- * the other, which would take exponential time for a secret of backslashes.
+ * Replaces every part of the text that spells the pattern. Follows all spellings at the same time instead of trying one
+ * after the other, which would take exponential time for a secret of backslashes.
  */
 function replaceAll(text: string, { indexes, characters }: Pattern): string {
   const lowerCase = text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
-  // For the next positions: where a spelling of the first n characters that ends there has begun, plus 1; 0 if there is none.
+  // For the next positions: where a spelling of the first n characters that ends there has begun, plus 1; 0 if there is
+  // none.
   const starts = Array.from({ length: MAX_SPELLING_LENGTH + 1 }, () => new Int32Array(indexes.length + 1))
   const startsAt = (position: number): Int32Array => starts[position % starts.length]!
   /** The largest n of each of them, so that a text without a secret takes no time for the rest. */
@@ -186,7 +191,10 @@ function replaceAll(text: string, { indexes, characters }: Pattern): string {
     for (const each of starts) each.fill(0)
     largest.fill(0)
   }
-  /** Returns the lengths of the character's spellings at the position, as bits. The end of the text may cut a spelling off. */
+  /**
+   * Returns the lengths of the character's spellings at the position, as bits. The end of the text may cut a spelling
+   * off.
+   */
   const findLengths = (spellings: readonly Spelling[], position: number): number => {
     const rest = text.length - position
     let lengths = 0

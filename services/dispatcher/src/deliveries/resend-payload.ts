@@ -28,8 +28,8 @@ export interface ResendRequest {
 /**
  * Sends the payload of an earlier delivery again, at most once for its id. Implements contract README, "Internal API"
  * (sending a payload again).
- * @throws ApiError 404 if the organization has no such delivery, 409 `not_resendable`, `idempotency_conflict` for the id of a run's
- * payload, and those of `deliverPayload`.
+ * @throws ApiError 404 if the organization has no such delivery, 409 `not_resendable`, `idempotency_conflict` for the
+ *   id of a run's payload, and those of `deliverPayload`.
  */
 export async function resendPayload(ctx: DispatcherContext, request: ResendRequest): Promise<Delivery> {
   const { id, organizationId, resendOf, sentBy, requestId, trace, by } = request
@@ -56,7 +56,8 @@ async function findResendable(
   ctx: DispatcherContext,
   { id, organizationId, sourceId, resendOf }: ResendRequest,
 ): Promise<Delivery> {
-  // People see the id of a run's payload before it is sent. Ids of runs before version 8 are known only by their approvals.
+  // People see the id of a run's payload before it is sent. Ids of runs before version 8 are known only by their
+  // approvals.
   if (isDeliveryIdOfRun(id) || (await hasApproval(ctx.db, id))) throw idempotencyConflict()
   const earlier = await findDelivery(ctx, resendOf)
   const isFound = earlier?.organizationId === organizationId && (sourceId ?? earlier.sourceId) === earlier.sourceId

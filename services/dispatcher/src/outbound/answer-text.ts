@@ -29,8 +29,9 @@ export function readAnswerText(body: Uint8Array): string | null {
 }
 
 /**
- * Returns the beginning of a body, at most 4 KiB, as text for people, or null if there is nothing to read. Bytes that are not UTF-8
- * become U+FFFD; a character that the limit cuts off is left out. Lines and tabs stay, other invisible characters are removed.
+ * Returns the beginning of a body, at most 4 KiB, as text for people, or null if there is nothing to read. Bytes that
+ * are not UTF-8 become U+FFFD; a character that the limit cuts off is left out. Lines and tabs stay, other invisible
+ * characters are removed.
  */
 export function readRejection(body: Uint8Array): string | null {
   const decoder = new TextDecoder('utf-8')

@@ -7,7 +7,8 @@ export type AddressCheck = { isAllowed: true } | { isAllowed: false; address: st
 
 /**
  * Says whether a request may go to this address. Allowed are addresses in `allowed`, and public addresses that do not
- * belong to this machine: a connection to an own address would go over loopback and bypass every firewall in front of it.
+ * belong to this machine: a connection to an own address would go over loopback and bypass every firewall in front of
+ * it.
  */
 export function checkAddress(
   address: string,

@@ -7,8 +7,9 @@ import { NO_SUBNETS, type Subnets } from './parse-subnets.ts'
 export type UrlErrorCode = 'string_too_long' | 'url_parsing' | 'url_scheme' | 'url_not_public'
 
 /**
- * The host of a checked URL. An `address` has been checked and may be connected to. A `name` must be resolved first, and
- * each of its addresses checked. `loopbackName` is `localhost` or a name below it, which needs an allowed loopback subnet.
+ * The host of a checked URL. An `address` has been checked and may be connected to. A `name` must be resolved first,
+ * and each of its addresses checked. `loopbackName` is `localhost` or a name below it, which needs an allowed loopback
+ * subnet.
  */
 export type UrlHost =
   | { kind: 'address'; address: string }
@@ -27,10 +28,10 @@ export interface RefusedUrl {
 }
 
 /**
- * Checks an endpoint URL as typed, without DNS: `http` or `https`, at most 2,000 characters, no user info, and a host that
- * is a public address or a name that can be public. Addresses in `allowed` pass. If `allowed` has any subnet, private-use
- * and single-label names pass too, because the addresses that DNS returns for them are checked against it later.
- * Implements contract README, "Endpoint addresses".
+ * Checks an endpoint URL as typed, without DNS: `http` or `https`, at most 2,000 characters, no user info, and a host
+ * that is a public address or a name that can be public. Addresses in `allowed` pass. If `allowed` has any subnet,
+ * private-use and single-label names pass too, because the addresses that DNS returns for them are checked against it
+ * later. Implements contract README, "Endpoint addresses".
  */
 export function checkUrl(text: string, allowed: Subnets = NO_SUBNETS): UrlCheck {
   if (isLongerThan(text, ENDPOINT_URL_MAX_LENGTH)) {
@@ -66,8 +67,8 @@ function looksLikeHostAndPort(text: string): boolean {
 }
 
 /**
- * Finds spellings that URL parsers silently change, so that a reader and a program see different hosts: parsers drop tabs
- * and line breaks, read a backslash as a slash, and take everything before an `@` for user info.
+ * Finds spellings that URL parsers silently change, so that a reader and a program see different hosts: parsers drop
+ * tabs and line breaks, read a backslash as a slash, and take everything before an `@` for user info.
  */
 function findSpellingError(text: string): string | undefined {
   if (/[\p{Cc}\p{White_Space}]/u.test(text))

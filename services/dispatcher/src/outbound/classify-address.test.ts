@@ -7,8 +7,8 @@ type Row = [cidr: string, before: boolean | null, after: boolean | null]
 
 /**
  * The rows of the two IANA Special-Purpose Address registries and the blocks that they do not list, written down
- * independently of the table under test. `before` and `after`: whether the addresses directly before the first and after
- * the last one of the block are public (null if there is no such address).
+ * independently of the table under test. `before` and `after`: whether the addresses directly before the first and
+ * after the last one of the block are public (null if there is no such address).
  */
 const ipv4Ranges: Row[] = [
   ['0.0.0.0/8', null, true],

@@ -1,7 +1,9 @@
 import { BlockList, isIP, SocketAddress } from 'node:net'
 import { GLOBAL_UNICAST_IPV6, SPECIAL_IPV4, SPECIAL_IPV6, type SpecialRange } from './special-addresses.ts'
 
-/** `range` is the CIDR block for which the address was refused (empty if it is no address), `reason` its name in words. */
+/**
+ * `range` is the CIDR block for which the address was refused (empty if it is no address), `reason` its name in words.
+ */
 export type AddressClass = { isPublic: true } | { isPublic: false; range: string; reason: string }
 
 /**

@@ -68,7 +68,10 @@ export function openConnection(
   })
 }
 
-/** Starts TLS on the socket. `certificateName` is the URL's host name or address, for which the certificate must be issued. */
+/**
+ * Starts TLS on the socket. `certificateName` is the URL's host name or address, for which the certificate must be
+ * issued.
+ */
 export function secureConnection(
   socket: Socket,
   certificateName: string,
@@ -93,9 +96,9 @@ export function secureConnection(
 }
 
 /**
- * Asks the egress proxy for a tunnel to `host`, which the proxy resolves and checks. A denial (4xx; Smokescreen: 407) is
- * `refused`. 502 and 504 mean that the proxy could not reach the endpoint. Any other answer is an error of the proxy: the
- * service is `unavailable`.
+ * Asks the egress proxy for a tunnel to `host`, which the proxy resolves and checks. A denial (4xx; Smokescreen: 407)
+ * is `refused`. 502 and 504 mean that the proxy could not reach the endpoint. Any other answer is an error of the
+ * proxy: the service is `unavailable`.
  */
 export async function openTunnel(
   proxy: EgressProxy,
@@ -145,11 +148,14 @@ export async function openTunnel(
 /** Never exists (RFC 6761, section 6.4), so a proxy refuses it without a connection. */
 const ABSENT_HOST = 'absent.invalid'
 
-/** Reports whether the proxy answers a request at all, with any status. Pending until then or until the signal aborts. */
+/**
+ * Reports whether the proxy answers a request at all, with any status. Pending until then or until the signal aborts.
+ */
 export async function isAnswering(proxy: EgressProxy, signal: AbortSignal): Promise<boolean> {
   const tunnel = await openTunnel(proxy, ABSENT_HOST, 443, signal)
   if (tunnel.ok) tunnel.value.destroy()
-  // `refused` and `unreachable` are what it said of the host; `unavailable` may be an error of the proxy or a status such as Squid's 503.
+  // `refused` and `unreachable` are what it said of the host; `unavailable` may be an error of the proxy or a status
+  // such as Squid's 503.
   return tunnel.ok || tunnel.outcome.kind !== 'unavailable' || tunnel.outcome.internalDetail !== undefined
 }
 

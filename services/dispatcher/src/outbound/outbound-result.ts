@@ -3,8 +3,9 @@ import type { UrlErrorCode } from './check-url.ts'
 
 /**
  * The result of one request. `detail` is a sentence part that may be shown and logged: it contains nothing of the
- * request's headers or body. `internalDetail` is for the service's own log only: it may contain what an internal name resolves
- * to, which would let a customer explore the network of the service. `wasSent` says whether a byte of the request may have reached the endpoint.
+ * request's headers or body. `internalDetail` is for the service's own log only: it may contain what an internal name
+ * resolves to, which would let a customer explore the network of the service. `wasSent` says whether a byte of the
+ * request may have reached the endpoint.
  */
 export type OutboundResult = OutboundOutcome & { durationMs: number }
 
@@ -33,7 +34,9 @@ export type OutboundOutcome =
     }
   /** `address` is the one in the URL, if the URL has an address. */
   | { kind: 'refused'; code: UrlErrorCode; address: string | null; detail: string; internalDetail?: string }
-  /** The service itself lacked something, such as file descriptors, before a byte was sent: the request can be repeated. */
+  /**
+   * The service itself lacked something, such as file descriptors, before a byte was sent: the request can be repeated.
+   */
   | UnavailableOutcome
 
 export interface UnavailableOutcome {
@@ -105,8 +108,8 @@ export function toErrorOutcome(error: unknown, phase: OutboundPhase, wasSent: bo
 }
 
 /**
- * Returns the outcome of a connection that could not be opened. A shortage of this machine counts even if another address
- * failed by itself: not every address was tried then.
+ * Returns the outcome of a connection that could not be opened. A shortage of this machine counts even if another
+ * address failed by itself: not every address was tried then.
  */
 export function toConnectOutcome(error: unknown): OutboundOutcome {
   const shortage = findShortage(error)

@@ -2,8 +2,8 @@ import { promises as dns } from 'node:dns'
 import { withTimeout } from '@workflow-service/service-kit'
 
 /**
- * The answer of DNS for a name. `addresses` has every A and AAAA record and is never empty. `unavailable`: the service itself
- * could not send its queries.
+ * The answer of DNS for a name. `addresses` has every A and AAAA record and is never empty. `unavailable`: the service
+ * itself could not send its queries.
  */
 export type Resolution =
   | { ok: true; addresses: string[] }
@@ -11,8 +11,8 @@ export type Resolution =
 
 export interface NameResolver {
   /**
-   * Queries the A and AAAA records of an absolute name. Never rejects. Ends when the signal aborts, which the caller does at
-   * its deadline.
+   * Queries the A and AAAA records of an absolute name. Never rejects. Ends when the signal aborts, which the caller
+   * does at its deadline.
    */
   resolve(name: string, signal: AbortSignal): Promise<Resolution>
   /** Cancels all queries, so that none keeps the process running. */
@@ -22,7 +22,9 @@ export interface NameResolver {
 export interface ResolverOptions {
   /** `address` or `address:port` of each name server. Default: the system's, read again every minute. */
   servers?: string[]
-  /** After this time without an answer, the query is repeated; after twice as long once more, and so on. Default 1,500. */
+  /**
+   * After this time without an answer, the query is repeated; after twice as long once more, and so on. Default 1,500.
+   */
   retryAfterMs?: number
   /** How often a query is sent, each time to the next server. Default 3. */
   tries?: number
@@ -47,8 +49,8 @@ interface Channels {
 /**
  * Creates a resolver that speaks DNS itself (c-ares). `dns.lookup` would run in the thread pool, where queries to a few
  * unresponsive name servers delay every other look-up of the process. So `/etc/hosts` and search domains are not used.
- * Nothing is cached. A query that is repeated keeps waiting for its first answer too, so that a name server that takes 9 s is
- * still heard: c-ares itself forgets a query when it repeats it.
+ * Nothing is cached. A query that is repeated keeps waiting for its first answer too, so that a name server that takes
+ * 9 s is still heard: c-ares itself forgets a query when it repeats it.
  */
 export function createResolver(options: ResolverOptions = {}): NameResolver {
   const { retryAfterMs = 1500, tries = 3, timeoutMs = 30_000, now = () => performance.now() } = options

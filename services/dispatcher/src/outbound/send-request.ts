@@ -48,7 +48,9 @@ export interface OutboundRequest {
   deadlineMs: number
 }
 
-/** Sends one POST and resolves with its result. Rejects only for a header that HTTP forbids, never for what a peer does. */
+/**
+ * Sends one POST and resolves with its result. Rejects only for a header that HTTP forbids, never for what a peer does.
+ */
 export type SendRequest = (request: OutboundRequest) => Promise<OutboundResult>
 
 /** An explicit abort reason: without one, each abort creates an exception with a stack, which takes 37 µs. */
@@ -62,8 +64,8 @@ const USER_AGENT = 'workflow-service/1'
 /**
  * Creates the one client for requests to customers' endpoints. Each request has a new connection to an address that was
  * checked for it and one deadline, and is sent at most once. The client does not retry, follow redirects, reuse
- * connections, cache, decompress, or read proxies from the environment. The status line and headers decide the outcome: if
- * the body then stalls, breaks or never ends, only its text is lost.
+ * connections, cache, decompress, or read proxies from the environment. The status line and headers decide the outcome:
+ * if the body then stalls, breaks or never ends, only its text is lost.
  */
 export function createSendRequest(options: SendRequestOptions = {}): SendRequest {
   const allowed = options.allowedSubnets ?? NO_SUBNETS
@@ -144,7 +146,8 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
         if (progress.isProxySilent) resolve(proxyError('does not answer'))
         else resolve(progress.answered ?? toTimeoutOutcome(progress.phase, progress.wasSent))
       }
-      // If this process was busy, an answer that arrived in time may still be unread: setImmediate lets it be read first.
+      // If this process was busy, an answer that arrived in time may still be unread: setImmediate lets it be read
+      // first.
       timer = setTimeout(() => setImmediate(expire), request.deadlineMs)
     })
     try {
@@ -159,9 +162,10 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
 }
 
 /**
- * Opens the tunnel. A proxy that has not given an answer yet may wait for an endpoint that does not accept the connection, or may hang by
- * itself: which of these decides whether the request ends as the endpoint's time-out or can be repeated. So in the second half of the time,
- * the proxy is asked for a host that does not exist, and unless it answers that, it is what hangs.
+ * Opens the tunnel. A proxy that has not given an answer yet may wait for an endpoint that does not accept the
+ * connection, or may hang by itself: which of these decides whether the request ends as the endpoint's time-out or can
+ * be repeated. So in the second half of the time, the proxy is asked for a host that does not exist, and unless it
+ * answers that, it is what hangs.
  */
 async function openTunnelInTime(
   proxy: EgressProxy,

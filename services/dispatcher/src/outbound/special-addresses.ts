@@ -1,6 +1,6 @@
 /**
- * A block of addresses to which no webhook may be sent. `isGloballyReachable` is the registry's column; the service refuses
- * those blocks as well.
+ * A block of addresses to which no webhook may be sent. `isGloballyReachable` is the registry's column; the service
+ * refuses those blocks as well.
  */
 export interface SpecialRange {
   cidr: string
@@ -15,8 +15,9 @@ const row = (cidr: string, reason: string, isGloballyReachable = false): Special
 })
 
 /**
- * Every row of the IANA IPv4 Special-Purpose Address Registry (RFC 6890) as of 2026-07-18, then blocks that the registry
- * does not list. A narrow block comes before the wide one that contains it, so that the first match is the most precise.
+ * Every row of the IANA IPv4 Special-Purpose Address Registry (RFC 6890) as of 2026-07-18, then blocks that the
+ * registry does not list. A narrow block comes before the wide one that contains it, so that the first match is the
+ * most precise.
  */
 export const SPECIAL_IPV4: readonly SpecialRange[] = [
   row('0.0.0.0/32', 'this host'),
@@ -52,13 +53,16 @@ export const SPECIAL_IPV4: readonly SpecialRange[] = [
   row('168.63.129.16/32', 'cloud metadata'),
 ]
 
-/** The only IPv6 range with public addresses: everything outside it is refused, so a new registry row needs no change here. */
+/**
+ * The only IPv6 range with public addresses: everything outside it is refused, so a new registry row needs no change
+ * here.
+ */
 export const GLOBAL_UNICAST_IPV6 = '2000::/3'
 
 /**
  * Every row of the IANA IPv6 Special-Purpose Address Registry as of 2026-07-18, then blocks that the registry does not
- * list. Rows outside 2000::/3 only give the reason its name. A block that embeds IPv4 addresses is refused as a whole: the
- * embedded address is never looked at.
+ * list. Rows outside 2000::/3 only give the reason its name. A block that embeds IPv4 addresses is refused as a whole:
+ * the embedded address is never looked at.
  */
 export const SPECIAL_IPV6: readonly SpecialRange[] = [
   row('::1/128', 'loopback'),

@@ -33,7 +33,8 @@ interface Save {
 
 /**
  * Saves a source: verifies it with one request and writes it in one statement after a 2xx answer. If another save was
- * written meanwhile, or since the version that was edited, this one fails with 409 `source_changed`, unless both have the same values.
+ * written meanwhile, or since the version that was edited, this one fails with 409 `source_changed`, unless both have
+ * the same values.
  */
 export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhookSource'] {
   return async (request) => {
@@ -191,7 +192,9 @@ function nameTaken(): ApiError {
   )
 }
 
-/** Whether the stored source already has the values that its endpoint confirms, and is verified if the save requires it. */
+/**
+ * Whether the stored source already has the values that its endpoint confirms, and is verified if the save requires it.
+ */
 function isConfirmed(ctx: DispatcherContext, { input, isVerified }: Save, stored: StoredWebhookSource): boolean {
   return (
     (stored.verifiedAt !== null || !isVerified) &&

@@ -2,8 +2,8 @@
 type Reviver = (key: string, value: unknown, context: { source?: string }) => unknown
 
 /**
- * Finds the first number of a JSON text that JavaScript cannot represent exactly, such as an id of 20 digits or 1e400: the
- * service would send another number. Returns undefined if there is none. The text must be valid JSON.
+ * Finds the first number of a JSON text that JavaScript cannot represent exactly, such as an id of 20 digits or 1e400:
+ * the service would send another number. Returns undefined if there is none. The text must be valid JSON.
  */
 export function findInexactNumber(text: string): string | undefined {
   // Numbers of up to 15 digits without fraction and exponent are always exact.

@@ -3,8 +3,8 @@ import { invalidFields, serviceUnavailable } from '@workflow-service/service-kit
 
 /**
  * Decrypts the signing secret of a source. Returns null if it has none.
- * @throws ApiError 503 if SECRETS_KEY of this process lacks its key; 422 on `signing_secret` if it is damaged: then it must be
- * entered again.
+ * @throws ApiError 503 if SECRETS_KEY of this process lacks its key; 422 on `signing_secret` if it is damaged: then it
+ *   must be entered again.
  */
 export function decryptSigningSecret(secrets: SecretBox, source: StoredWebhookSource): string | null {
   if (source.signingSecret === null) return null

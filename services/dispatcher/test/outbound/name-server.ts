@@ -9,8 +9,8 @@ import * as dnsPacket from 'dns-packet'
 export type Question = { name: string; type: string; over: 'udp' | 'tcp' }
 
 /**
- * The reply: records; an error code; `silence`; `garbage` (bytes that are no valid answer); `truncated` over UDP, so that
- * the client repeats the query over TCP; or one of these after a delay.
+ * The reply: records; an error code; `silence`; `garbage` (bytes that are no valid answer); `truncated` over UDP, so
+ * that the client repeats the query over TCP; or one of these after a delay.
  */
 export type Reply =
   | { records: dnsPacket.Answer[] }

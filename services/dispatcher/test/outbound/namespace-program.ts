@@ -1,6 +1,6 @@
-// Runs in its own network and mount namespaces, which reach only what is set up here: an endpoint in a second namespace at
-// addresses that look public. So it can test the default, with no subnet allowed, against addresses that are classified as
-// public. Prints its findings as JSON.
+// Runs in its own network and mount namespaces, which reach only what is set up here: an endpoint in a second namespace
+// at addresses that look public. So it can test the default, with no subnet allowed, against addresses that are
+// classified as public. Prints its findings as JSON.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

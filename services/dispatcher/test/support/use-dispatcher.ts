@@ -33,15 +33,17 @@ export interface UsedDispatcher {
   send(id: string, change: { source_id: string } & Record<string, unknown>, url?: string): Promise<Answer>
   isRecorded(deliveryId: string): Promise<boolean>
   createOrganization(): Promise<string>
-  /** Creates a session whose current lease has this epoch, by default of the test's organization. Resolves to its id. */
+  /**
+   * Creates a session whose current lease has this epoch, by default of the test's organization. Resolves to its id.
+   */
   createSession(leaseEpoch: number, organizationId?: string): Promise<string>
   /** Starts another dispatcher with the same database. A test may stop it. */
   startAnother(overrides?: DispatcherOverrides, config?: Partial<DispatcherConfig>): Promise<RunningService>
 }
 
 /**
- * Sets up a dispatcher for the test file: started before its first test, stopped after its last one. The returned object is
- * filled before the first test.
+ * Sets up a dispatcher for the test file: started before its first test, stopped after its last one. The returned
+ * object is filled before the first test.
  */
 export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<string, string> = {}): UsedDispatcher {
   const used = {} as UsedDispatcher

@@ -20,15 +20,18 @@ export interface ApiKeyCacheOptions {
 
 /** In-memory cache of API keys and their principals. */
 export interface ApiKeyCache {
-  /** Returns the principal of a key; null when the key is malformed, unknown, revoked or expired; a look-up if it is not cached. */
+  /**
+   * Returns the principal of a key; null when the key is malformed, unknown, revoked or expired; a look-up if it is not
+   * cached.
+   */
   find(key: string): Principal | null | ApiKeyLookUp
 }
 
 /** A key that only the database knows. */
 export interface ApiKeyLookUp {
   /**
-   * Whether this process knows that the look-up is no guess: the key was valid in the last 10 minutes, or the same look-up
-   * is under way for another request.
+   * Whether this process knows that the look-up is no guess: the key was valid in the last 10 minutes, or the same
+   * look-up is under way for another request.
    */
   readonly isExpected: boolean
   /** Looks the key up. Rejects when the database is unavailable. */

@@ -25,8 +25,9 @@ export function authenticate(ctx: AuthenticationContext, req: Request, res: Resp
 }
 
 /**
- * Looks up a key that is not cached. A look-up that may be a guess counts as a failed authentication from its beginning, so
- * that an address causes no more of them than its limit, also at once; it is given back unless the key proves invalid.
+ * Looks up a key that is not cached. A look-up that may be a guess counts as a failed authentication from its
+ * beginning, so that an address causes no more of them than its limit, also at once; it is given back unless the key
+ * proves invalid.
  */
 async function lookUp(
   ctx: AuthenticationContext,

@@ -19,8 +19,8 @@ declare global {
 type AuthContext = Pick<GatewayContext, 'apiKeys' | 'apiKeyUsage' | 'rateLimits'>
 
 /**
- * Creates the authorization step of every operation, in the order of the contract README, "Errors": a valid key (401), an
- * organization that is not suspended and the key's scope (403), the rate limit (429). Synchronous for a cached key
+ * Creates the authorization step of every operation, in the order of the contract README, "Errors": a valid key (401),
+ * an organization that is not suspended and the key's scope (403), the rate limit (429). Synchronous for a cached key
  * without a shared rate limit.
  */
 export function authorize(
@@ -38,8 +38,8 @@ export function authorize(
 }
 
 /**
- * Creates the authorization of a request whose body came later, which counts nothing again: a key that was revoked meanwhile is
- * refused as in a new request (401), and so is what it may no longer do (403).
+ * Creates the authorization of a request whose body came later, which counts nothing again: a key that was revoked
+ * meanwhile is refused as in a new request (401), and so is what it may no longer do (403).
  */
 export function authorizeAgain(
   ctx: AuthContext,

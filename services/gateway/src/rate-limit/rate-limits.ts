@@ -32,7 +32,9 @@ export interface RateLimits {
 
 const WINDOW_SECONDS = 60
 
-/** Both policies have the limit of RATE_LIMIT_PER_MINUTE. They are counted in one store if RATE_LIMIT_STORE_URL is set. */
+/**
+ * Both policies have the limit of RATE_LIMIT_PER_MINUTE. They are counted in one store if RATE_LIMIT_STORE_URL is set.
+ */
 export function createRateLimits(options: {
   config: Pick<GatewayConfig, 'rateLimitPerMinute' | 'rateLimitStoreUrl'>
   logger: Logger
@@ -64,7 +66,9 @@ export function createRateLimits(options: {
   }
 }
 
-/** Adds the headers of draft-ietf-httpapi-ratelimit-headers-10: `r` is what is left, `t` the seconds until the reset. */
+/**
+ * Adds the headers of draft-ietf-httpapi-ratelimit-headers-10: `r` is what is left, `t` the seconds until the reset.
+ */
 function toDecision(policy: RatePolicy, { limit, windowSeconds }: Quota, state: LimitState): RateDecision {
   const { isAllowed, remaining, resetMs } = state
   const resetSeconds = Math.max(1, Math.ceil(resetMs / 1_000))

@@ -9,8 +9,8 @@ const DOCUMENT_PATH = '/v1/openapi.json'
 const PAGE_PATHS = ['/docs', '/docs/', '/']
 
 /**
- * Creates the handler of `/v1/openapi.json` and of the reference page at `/docs`, which need no key. `/` and `/docs/` answer
- * the page to browsers; to other callers they are unknown paths, as the contract has it.
+ * Creates the handler of `/v1/openapi.json` and of the reference page at `/docs`, which need no key. `/` and `/docs/`
+ * answer the page to browsers; to other callers they are unknown paths, as the contract has it.
  */
 export function serveDocs({ apiUrl }: Pick<GatewayConfig, 'apiUrl'>): RequestHandler {
   const answerDocument = serveOpenApi(describePublicApi, apiUrl)

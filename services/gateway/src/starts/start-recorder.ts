@@ -35,7 +35,8 @@ const QUEUE_TIMEOUT_MS = 2_500
 
 /**
  * Records the starts of all requests in flight in batches: one statement and one commit for what has arrived while the
- * last ones were under way. Each start keeps its own outcome; one that cannot be recorded with others is recorded alone.
+ * last ones were under way. Each start keeps its own outcome; one that cannot be recorded with others is recorded
+ * alone.
  */
 export function createStartRecorder(options: {
   db: Pick<Database, 'pool'>

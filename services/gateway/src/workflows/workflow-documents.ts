@@ -36,8 +36,8 @@ export interface WorkflowDocuments {
   /** Resolves to null when the organization has no such workflow. */
   find(organizationId: string, workflowId: string): Promise<JsonParts | null>
   /**
-   * Reads the documents of a page that was just listed, in its order, until they would take more than `maxBytes` together;
-   * reads at least one.
+   * Reads the documents of a page that was just listed, in its order, until they would take more than `maxBytes`
+   * together; reads at least one.
    */
   findListed(organizationId: string, page: readonly WorkflowVersion[], maxBytes: number): Promise<ListedDocuments>
   /** Bytes of all cached documents, without shared users. */
@@ -74,7 +74,8 @@ const QUEUE_TIMEOUT_MS = 2_500
  * stale: each request reads the workflow's current version, in a statement that begins after the request arrived, and a
  * cached document is used only if it has that version. Look-ups of concurrent requests share a statement.
  *
- * The users of an organization are cached once for all its `company_wide` workflows: with 4,000 users, they were 300 kB of each.
+ * The users of an organization are cached once for all its `company_wide` workflows: with 4,000 users, they were 300 kB
+ * of each.
  */
 export function createWorkflowDocuments(options: WorkflowDocumentsOptions): WorkflowDocuments {
   const { db, onAnswer = () => {} } = options
@@ -93,7 +94,10 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
     { ...batchOptions, maxSize: MAX_DOCUMENTS_PER_STATEMENT, concurrency: 4 },
   )
 
-  /** Returns the first workflows of the list, of which it reads at most `maxReads` from the database; null for a deleted one. */
+  /**
+   * Returns the first workflows of the list, of which it reads at most `maxReads` from the database; null for a deleted
+   * one.
+   */
   const findGroup = async (
     organizationId: string,
     listed: readonly WorkflowVersion[],

@@ -34,17 +34,21 @@ export interface AgentRun {
    * signal's reason as its error.
    */
   readonly signal: AbortSignal
-  /** Aborts, after `signal`, when the lease is lost or the grace period is over: the agent must abandon calls under way. */
+  /**
+   * Aborts, after `signal`, when the lease is lost or the grace period is over: the agent must abandon calls under way.
+   */
   readonly abort: AbortSignal
-  /** The newest `limit` finished runs of the session before this one, oldest first, and the total number of such runs. */
+  /**
+   * The newest `limit` finished runs of the session before this one, oldest first, and the total number of such runs.
+   */
   history(limit: number): Promise<SessionHistory>
   /** All webhook sources of the organization, sorted by name, as they were when this attempt began or later. */
   listSources(): Promise<readonly SourceName[]>
   /** Those of the sources that were not deleted, in the order of `sourceIds`. At most SOURCES_PER_READ of them. */
   readSources(sourceIds: readonly string[]): Promise<readonly AgentWebhookSource[]>
   /**
-   * The sources whose names or descriptions have one of the words, in lower case: first those with the most of them. At most `limit`,
-   * with the beginning of their descriptions.
+   * The sources whose names or descriptions have one of the words, in lower case: first those with the most of them. At
+   * most `limit`, with the beginning of their descriptions.
    */
   searchSources(words: readonly string[], limit: number): Promise<readonly FoundSource[]>
   /** The workflow's files, sorted by folder, then by name. */
@@ -63,8 +67,8 @@ export interface AgentRun {
   /** The approval of a delivery as it is now; undefined if none was requested. */
   readApproval(deliveryId: string): Promise<ApprovalState | undefined>
   /**
-   * Requests the approval of the first payload, and of those of the others that need one. Resolves only if the first one was decided
-   * meanwhile.
+   * Requests the approval of the first payload, and of those of the others that need one. Resolves only if the first
+   * one was decided meanwhile.
    * @throws RunParkedError once the requests are in the journal: the run continues after a decision.
    */
   parkForApproval(payloads: ApprovalRequest['payloads']): Promise<void>

@@ -22,7 +22,10 @@ export interface DeliveryCall extends ToolCallStep {
 /** The result of a delivery in the journal. */
 export type RecordedDelivery = NonNullable<ToolResultStep['delivery']>
 
-/** Outcomes after which the payload may have arrived, although the endpoint gave no answer (contract README, "Deliveries"). */
+/**
+ * Outcomes after which the payload may have arrived, although the endpoint gave no answer (contract README,
+ * "Deliveries").
+ */
 const POSSIBLY_SENT: ReadonlySet<DeliveryOutcome> = new Set(['timed_out', 'unreachable', 'unknown'])
 
 export function mayHaveArrived({ outcome }: Pick<RecordedDelivery, 'outcome'>): boolean {
@@ -41,8 +44,8 @@ export function isDeliveryCall(call: ToolCallStep): call is DeliveryCall {
 
 /**
  * Sends the payload of a tool call that is in the journal, and returns the step that records the result. Safe to repeat
- * after a crash: a second call with the same delivery id gives the recorded result. Parks the run while the payload waits for an
- * approval.
+ * after a crash: a second call with the same delivery id gives the recorded result. Parks the run while the payload
+ * waits for an approval.
  */
 export async function sendDelivery(run: AgentRun, steps: AgentSteps, call: DeliveryCall): Promise<NewJournalStep> {
   const { id, source_id, payload } = call.delivery

@@ -1,6 +1,7 @@
 /**
- * Whether a number that was written like this is the same after JSON.parse. Whole numbers beyond the safe integers never are:
- * some APIs parse the arguments before they reach this service, so that the digits that were written are unknown.
+ * Whether a number that was written like this is the same after JSON.parse. Whole numbers beyond the safe integers
+ * never are: some APIs parse the arguments before they reach this service, so that the digits that were written are
+ * unknown.
  */
 export function isExactNumber(source: string): boolean {
   const value = Number(source)

@@ -1,7 +1,9 @@
 import type { SourceName } from '@workflow-service/database'
 import { type AgentRun, type AgentWebhookSource, SOURCES_PER_READ } from './agent.ts'
 
-/** Reads the sources in their order, a few at a time, so that a run does not have the examples of all of them in memory. */
+/**
+ * Reads the sources in their order, a few at a time, so that a run does not have the examples of all of them in memory.
+ */
 export async function* readInParts(
   run: Pick<AgentRun, 'readSources'>,
   sources: readonly SourceName[],

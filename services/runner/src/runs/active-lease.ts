@@ -10,6 +10,8 @@ export interface ActiveLease extends Lease {
   /** Aborts when the lease is lost or the runner's grace period is over: calls under way are abandoned. */
   readonly abort: AbortSignal
   readonly isLost: boolean
-  /** A statement that may release the lease is under way: a renewal that misses the lease does not mean that it is lost. */
+  /**
+   * A statement that may release the lease is under way: a renewal that misses the lease does not mean that it is lost.
+   */
   isEnding: boolean
 }

@@ -30,7 +30,10 @@ export function createAgentRun(
     readonly run: ClaimedRun
     readonly journal: RunJournal
     readonly steps: readonly JournalStep[]
-    /** What acquiring the session read of the webhook sources: it answers the first `listSources`. Null: they are many or large. */
+    /**
+     * What acquiring the session read of the webhook sources: it answers the first `listSources`. Null: they are many
+     * or large.
+     */
     readonly prefetchedSources: readonly SourceForAgent[] | null | undefined
     /** Called with the result of each delivery that the dispatcher handled. */
     readonly onDelivered: (result: DeliveryResult) => void
@@ -106,7 +109,10 @@ export function createAgentRun(
   }
 }
 
-/** Takes the example out of a source whose example exceeds a limit, so that no agent reads it. Takes under 1 ms for each source. */
+/**
+ * Takes the example out of a source whose example exceeds a limit, so that no agent reads it. Takes under 1 ms for each
+ * source.
+ */
 export function toAgentSource({ exampleRequestBody, ...source }: SourceForAgent): AgentWebhookSource {
   const exampleError = findStoredExampleError(exampleRequestBody)
   return exampleError === undefined

@@ -82,10 +82,11 @@ export function createDispatcherClient(options: {
     putDelivery(pool, { path: `${basePath}/internal/deliveries/${delivery.id}`, token, signal }, delivery)
 
   /**
-   * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the request
-   * with the same id while the dispatcher is unavailable or its response was lost (contract README, "Deliveries").
-   * @throws LeaseLostError; RunInterruptedError, also when the organization is suspended; RunError when the id belongs to another
-   * payload; Error when the dispatcher keeps giving invalid responses.
+   * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the
+   * request with the same id while the dispatcher is unavailable or its response was lost (contract README,
+   * "Deliveries").
+   * @throws LeaseLostError; RunInterruptedError, also when the organization is suspended; RunError when the id belongs
+   *   to another payload; Error when the dispatcher keeps giving invalid responses.
    */
   const deliver = async (
     { signal, abort }: Pick<ActiveLease, 'signal' | 'abort'>,

@@ -67,7 +67,8 @@ export async function executeRun(
 /**
  * Calls the agent, and calls it again after an unexpected error, until it succeeds. Attempts in which a runner died
  * count too.
- * @throws the error that ends the run or its stay at this runner: RunError, LeaseLostError, RunInterruptedError or RunParkedError.
+ * @throws the error that ends the run or its stay at this runner: RunError, LeaseLostError, RunInterruptedError or
+ *   RunParkedError.
  */
 async function runAttempts(
   ctx: RunContext,

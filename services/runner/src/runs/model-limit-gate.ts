@@ -6,7 +6,8 @@ import { retryWhileUnavailable } from './retry-while-unavailable.ts'
 const OPEN_FOR_MS = 1_000
 
 /**
- * The gate whose state is in the database. While a model has no limit, a runner asks once a second; other requests cost nothing.
+ * The gate whose state is in the database. While a model has no limit, a runner asks once a second; other requests cost
+ * nothing.
  */
 export function createModelLimitGate(
   db: Pick<Database, 'pool' | 'ping'>,

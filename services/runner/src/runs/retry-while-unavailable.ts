@@ -16,11 +16,12 @@ export class SlowStatementError extends Error {
 }
 
 /**
- * Runs a database operation, and repeats it while the database is unavailable, so that runs survive an outage. An answer
- * can get lost after its statement took effect: the operation must be safe to repeat. It gets the number of its
- * time-outs so far: after the first, it should not share a statement with others. A signal that is aborted already does not keep the
- * operation from being tried once, so that a lease can still be released.
- * @throws SlowStatementError when the operation alone is slow; the signal's reason instead of a repetition once it is aborted.
+ * Runs a database operation, and repeats it while the database is unavailable, so that runs survive an outage. An
+ * answer can get lost after its statement took effect: the operation must be safe to repeat. It gets the number of its
+ * time-outs so far: after the first, it should not share a statement with others. A signal that is aborted already does
+ * not keep the operation from being tried once, so that a lease can still be released.
+ * @throws SlowStatementError when the operation alone is slow; the signal's reason instead of a repetition once it is
+ *   aborted.
  */
 export async function retryWhileUnavailable<Result>(
   { db, signal }: { readonly db: Pick<Database, 'ping'>; readonly signal: AbortSignal },
@@ -40,7 +41,9 @@ export async function retryWhileUnavailable<Result>(
   }
 }
 
-/** Whether a single item of a batch can have caused the error: PostgreSQL rejected it, or only this statement timed out. */
+/**
+ * Whether a single item of a batch can have caused the error: PostgreSQL rejected it, or only this statement timed out.
+ */
 export function isItemError(db: Pick<Database, 'ping'>): (error: unknown) => Promise<boolean> {
   return async (error) => isStatementError(error) || (isStatementTimeout(error) && (await answersPing(db)))
 }

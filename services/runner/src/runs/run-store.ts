@@ -36,8 +36,8 @@ const MAX_BATCH_BYTES = 1_048_576
 export type RunStore = ReturnType<typeof createRunStore>
 
 /**
- * Creates the store. Journal writes and source reads of concurrent runs share statements and commits. Every call repeats while the
- * database is unavailable, until the lease's `abort`.
+ * Creates the store. Journal writes and source reads of concurrent runs share statements and commits. Every call
+ * repeats while the database is unavailable, until the lease's `abort`.
  * @throws SlowStatementError when only this call's statement times out.
  */
 export function createRunStore(db: Database, owner: string) {

@@ -6,8 +6,8 @@ import type { SessionStore } from './session-store.ts'
 export interface LeaseRenewer {
   /**
    * Renews the leases if that is overdue, as after a pause of the process or an outage of the database. Call it before
-   * acquiring sessions: otherwise this process could acquire its own sessions, whose leases have expired, a second time.
-   * Rejects when the leases cannot be renewed.
+   * acquiring sessions: otherwise this process could acquire its own sessions, whose leases have expired, a second
+   * time. Rejects when the leases cannot be renewed.
    */
   ensureFresh(): Promise<void>
   stop(): Promise<void>
@@ -17,8 +17,8 @@ const RETRY_MS = 500
 
 /**
  * Renews all leases together, well before they expire, and reports those that another runner has acquired. During an
- * outage of the database no lease is given up: no other runner can acquire one either, and every write checks the epoch. A
- * session whose row is locked is renewed with the next attempt, 500 ms later.
+ * outage of the database no lease is given up: no other runner can acquire one either, and every write checks the
+ * epoch. A session whose row is locked is renewed with the next attempt, 500 ms later.
  */
 export function startLeaseRenewer(options: {
   activeSessions: ActiveSessions

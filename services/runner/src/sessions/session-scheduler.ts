@@ -20,10 +20,10 @@ interface Offer {
 }
 
 /**
- * Acquires sessions and runs them, as slots allow, in rounds. Each round acquires the sessions that were offered since the last one,
- * and sweeps when that is due: every `sweepMs`, and as soon as a slot is free while sessions are known to wait. A sweep
- * acquires the sessions that have waited longest, published or not. Rounds never overlap, so that slots and the share of
- * one organization are never exceeded.
+ * Acquires sessions and runs them, as slots allow, in rounds. Each round acquires the sessions that were offered since
+ * the last one, and sweeps when that is due: every `sweepMs`, and as soon as a slot is free while sessions are known to
+ * wait. A sweep acquires the sessions that have waited longest, published or not. Rounds never overlap, so that slots
+ * and the share of one organization are never exceeded.
  */
 export class SessionScheduler {
   readonly #ctx: RunnerContext
@@ -69,9 +69,9 @@ export class SessionScheduler {
   }
 
   /**
-   * Handles a message that says that a session may have work. Resolves when the session was acquired, or did not need to
-   * be, or cannot be now: then the sweep finds it. While all slots are taken, it waits up to `slotWaitMs` for a free one, so
-   * that the queue gives the other messages to runners with free slots.
+   * Handles a message that says that a session may have work. Resolves when the session was acquired, or did not need
+   * to be, or cannot be now: then the sweep finds it. While all slots are taken, it waits up to `slotWaitMs` for a free
+   * one, so that the queue gives the other messages to runners with free slots.
    */
   async offer(sessionId: string): Promise<void> {
     if (this.#isStopped) return

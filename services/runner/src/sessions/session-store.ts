@@ -24,8 +24,9 @@ const MAX_BATCH = 100
 export type SessionStore = ReturnType<typeof createSessionStore>
 
 /**
- * Creates the store. Writes that many sessions make at once share one statement and one commit. Calls for one session repeat while the
- * database is unavailable, until its `abort`; they throw a SlowStatementError when only their own statement times out.
+ * Creates the store. Writes that many sessions make at once share one statement and one commit. Calls for one session
+ * repeat while the database is unavailable, until its `abort`; they throw a SlowStatementError when only their own
+ * statement times out.
  */
 export function createSessionStore(options: {
   db: Pick<Database, 'pool' | 'ping'>

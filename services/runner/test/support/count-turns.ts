@@ -1,4 +1,7 @@
-/** Counts the turns of the event loop while the work is under way, and resolves to its result. `turn` gives the present one. */
+/**
+ * Counts the turns of the event loop while the work is under way, and resolves to its result. `turn` gives the present
+ * one.
+ */
 export async function withTurns<Result>(work: (turn: () => number) => Promise<Result>): Promise<Result> {
   let turns = 0
   let isDone = false

@@ -1,4 +1,5 @@
-// Starts a dispatcher as its `main.ts` does, with another deadline of deliveries: `node dispatcher-process.ts MILLISECONDS`.
+// Starts a dispatcher as its `main.ts` does, with another deadline of deliveries: `node dispatcher-process.ts
+// MILLISECONDS`.
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { runService } from '@workflow-service/service-kit'
 

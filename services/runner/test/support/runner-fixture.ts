@@ -55,8 +55,8 @@ export interface RunnerFixture {
   /** The log lines of the runners in this process. */
   readonly logLines: Record<string, unknown>[]
   /**
-   * The workflow's description names the webhook sources that its runs post to: "Order intake", "Audit log". Without `files`, rules send
-   * them the whole context as the field `message`.
+   * The workflow's description names the webhook sources that its runs post to: "Order intake", "Audit log". Without
+   * `files`, rules send them the whole context as the field `message`.
    */
   createOrganization(options?: OrganizationOptions): Promise<TestOrganization>
   /** Records a start as the gateway does, and publishes its message by default. */
@@ -87,7 +87,10 @@ function sendContextTo(description: string, sources: readonly string[]): string 
 interface OrganizationOptions {
   readonly description?: string
   readonly files?: readonly { name: string; content: string }[]
-  /** By name, the example request body of each webhook source and the endpoint's answer, instead of "Order intake" and "Audit log". */
+  /**
+   * By name, the example request body of each webhook source and the endpoint's answer, instead of "Order intake" and
+   * "Audit log".
+   */
   readonly sources?: Readonly<Record<string, { example: object; answer?: Answer }>>
 }
 

@@ -29,7 +29,10 @@ const KEEPS_COOKIES = {
   refetchOnWindowFocus: false,
 } as const
 
-/** Safari keeps no `Secure` cookie over http, not even on this machine. A sign-in would end at once, and its link be used up. */
+/**
+ * Safari keeps no `Secure` cookie over http, not even on this machine. A sign-in would end at once, and its link be
+ * used up.
+ */
 const NOT_KEPT = `This browser does not keep the sign-in${location.protocol === 'http:' ? ' over http; use Chrome or Firefox, or https. Nothing is lost: open this address there' : '. Allow cookies for this page, then reload it'}.`
 
 /** A page without navigation: for people who are not signed in. */
@@ -54,8 +57,8 @@ function EntryPage({ title, intro, children }: { title: string; intro?: ReactNod
 }
 
 /**
- * Signs in with `request`, unless the browser would forget the sign-in. Then shows the page that the person wanted. Only pages of
- * this application: another host is never opened.
+ * Signs in with `request`, unless the browser would forget the sign-in. Then shows the page that the person wanted.
+ * Only pages of this application: another host is never opened.
  */
 function useEnter() {
   const navigate = useNavigate()

@@ -67,7 +67,9 @@ const SCOPE_HINTS = {
 const HINT =
   'Such as “An order came in. Send it to Order intake.” The built-in agent reads sentences of this form; a model reads any text. The agent sends only to sources that the task names.'
 
-/** Characters of a description that are checked within 50 ms after each key; a longer one is checked when it is saved. */
+/**
+ * Characters of a description that are checked within 50 ms after each key; a longer one is checked when it is saved.
+ */
 const CHECKED_MAX_LENGTH = 10_000
 
 function WorkflowForm(props: { form: FormState<Values>; action: string; workflow?: WorkflowReadOut }) {

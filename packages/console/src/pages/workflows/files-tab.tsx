@@ -141,7 +141,10 @@ function NewRules(props: { workflow: WorkflowDetailOut; onClose: () => void }) {
   )
 }
 
-/** The rules with what a run lacked: a new file, or after the rules that there are, as a comment. Saved, the run is started again. */
+/**
+ * The rules with what a run lacked: a new file, or after the rules that there are, as a comment. Saved, the run is
+ * started again.
+ */
 function RuleOfRun({ workflow, runId, onClose }: { workflow: WorkflowDetailOut; runId: string; onClose: () => void }) {
   const navigate = useNavigate()
   // Those that were there at first: the drawer stays open when others are saved meanwhile.

@@ -70,7 +70,9 @@ async function readDelivery(ctx: AppServiceContext, viewer: Viewer, deliveryId: 
   return { ...delivery, headers: toHeaders(delivery, hasSecretNow) }
 }
 
-/** The headers of the request. Neither tokens nor whether a payload had one are recorded: the latter follows the source. */
+/**
+ * The headers of the request. Neither tokens nor whether a payload had one are recorded: the latter follows the source.
+ */
 function toHeaders(delivery: Omit<DeliveryDetailOut, 'headers'>, hasSecretNow: boolean): DeliveryDetailOut['headers'] {
   const data = delivery.kind === 'verification' ? delivery.request_body?.['data'] : undefined
   const hadSecret = data === undefined ? hasSecretNow : (data as { signing_secret?: unknown }).signing_secret !== null

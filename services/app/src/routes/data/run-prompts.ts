@@ -4,8 +4,8 @@ import type { findRunPrompts } from '@workflow-service/database'
 type Found = NonNullable<Awaited<ReturnType<typeof findRunPrompts>>>
 
 /**
- * The requests of a run to its model (contract README, "The prompt of a model"): each names its prompt, and how many of the messages it
- * had after the first one. Requests of a run that was recorded without prompts are left out.
+ * The requests of a run to its model (contract README, "The prompt of a model"): each names its prompt, and how many of
+ * the messages it had after the first one. Requests of a run that was recorded without prompts are left out.
  */
 export function toRunPrompts({ prompts, steps }: Found): AppAnswer<'getRunPrompts'> {
   const [, ...messages] = listConversation('', steps)

@@ -8,7 +8,10 @@ import { changedMeanwhile } from '../changed-meanwhile.ts'
 
 type SaveRequest = AppRequestOf<'saveWebhookSource'>
 
-/** Handlers of the webhook sources. The dispatcher verifies, saves, tests and deletes them: it has the key of their secrets. */
+/**
+ * Handlers of the webhook sources. The dispatcher verifies, saves, tests and deletes them: it has the key of their
+ * secrets.
+ */
 export function webhookSourceHandlers(ctx: AppServiceContext) {
   return {
     listWebhookSources: async ({ principal }) => ({
@@ -40,8 +43,8 @@ async function readSource(
 }
 
 /**
- * Lets the dispatcher verify and save a source. The dispatcher's refusals reach the page unchanged, except that another version
- * than the edited one is `changed_meanwhile` with the current source.
+ * Lets the dispatcher verify and save a source. The dispatcher's refusals reach the page unchanged, except that another
+ * version than the edited one is `changed_meanwhile` with the current source.
  */
 async function saveSource(ctx: AppServiceContext, request: SaveRequest): Promise<{ body: AppWebhookSourceOut }> {
   const { principal, params, body, requestId } = request
@@ -61,7 +64,9 @@ async function saveSource(ctx: AppServiceContext, request: SaveRequest): Promise
   return { body: await readSource(ctx, principal, params.source_id) }
 }
 
-/** Saves the settings that the endpoint does not confirm: they need neither a request to it nor the key of the secret. */
+/**
+ * Saves the settings that the endpoint does not confirm: they need neither a request to it nor the key of the secret.
+ */
 async function saveSettings(
   ctx: AppServiceContext,
   request: AppRequestOf<'saveWebhookSourceSettings'>,

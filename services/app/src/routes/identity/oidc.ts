@@ -63,8 +63,8 @@ export function oidcHandlers(ctx: AppServiceContext) {
 }
 
 /**
- * Accepts the open invitation of the verified email address as a new account. An existing account with that address is not used:
- * who controls the address at the provider need not be the person of the account.
+ * Accepts the open invitation of the verified email address as a new account. An existing account with that address is
+ * not used: who controls the address at the provider need not be the person of the account.
  */
 async function acceptWithIdentity(
   ctx: AppServiceContext,
@@ -84,7 +84,10 @@ function redirectTo(location: string, cookies: readonly string[]) {
   return { status: 302, headers: ['Location', location, ...cookies] }
 }
 
-/** Returns the path if it leads to this application, else `/`. A browser reads a path that begins with two slashes as a host. */
+/**
+ * Returns the path if it leads to this application, else `/`. A browser reads a path that begins with two slashes as a
+ * host.
+ */
 export function localPath(next: string | undefined): string {
   const base = 'http://application.invalid'
   const url = next?.startsWith('/') ? URL.parse(next, base) : null

@@ -111,9 +111,10 @@ async function useLink(
 }
 
 /**
- * Counts the use of a link for the address of another account as a failed sign-in to that account. The person has to learn that the address
- * is taken, and there is no mail that could say so to its owner alone: so this bounds how many addresses can be tried, 20 in 5 minutes
- * from a network, and the organizations of each see it in their audit logs. Each takes a new link, which is in that of its maker.
+ * Counts the use of a link for the address of another account as a failed sign-in to that account. The person has to
+ * learn that the address is taken, and there is no mail that could say so to its owner alone: so this bounds how many
+ * addresses can be tried, 20 in 5 minutes from a network, and the organizations of each see it in their audit logs.
+ * Each takes a new link, which is in that of its maker.
  */
 async function countProbe(ctx: AppServiceContext, request: VisitorRequest, email: string): Promise<void> {
   await ctx.signInLimits.attempt(request.principal, email, async () => {
@@ -121,7 +122,9 @@ async function countProbe(ctx: AppServiceContext, request: VisitorRequest, email
   })
 }
 
-/** Finds the account with this email address and password. An unknown address takes the same steps and the same time. */
+/**
+ * Finds the account with this email address and password. An unknown address takes the same steps and the same time.
+ */
 async function checkAccount(ctx: AppServiceContext, request: VisitorRequest, email: string, password: string) {
   const { principal } = request
   const account = await ctx.signInLimits.attempt(principal, email, async () => {
@@ -136,8 +139,9 @@ async function checkAccount(ctx: AppServiceContext, request: VisitorRequest, ema
 }
 
 /**
- * Finds or prepares the account of a person with a link: an existing one needs its password, a new one gets it. A password that is neither
- * right nor good enough for a new account is refused in the same way and after the same time, whether the address has an account or not.
+ * Finds or prepares the account of a person with a link: an existing one needs its password, a new one gets it. A
+ * password that is neither right nor good enough for a new account is refused in the same way and after the same time,
+ * whether the address has an account or not.
  */
 async function checkPerson(
   ctx: AppServiceContext,

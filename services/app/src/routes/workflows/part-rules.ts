@@ -28,8 +28,8 @@ export function checkTrigger({ events = [], filters, subagent_sources = [] }: Pa
 }
 
 /**
- * Checks the size of a file's content in UTF-8, that it is not named like rules and would not be followed, and that no name contains the separator of paths: a manifest compares the whole
- * paths of files.
+ * Checks the size of a file's content in UTF-8, that it is not named like rules and would not be followed, and that no
+ * name contains the separator of paths: a manifest compares the whole paths of files.
  */
 export function checkFile({ name = '', path = [], content = '' }: Partial<SaveFileIn>): FieldError[] {
   const names = [['name', name] as const, ...path.map((folder, index) => [`path.${index}`, folder] as const)]

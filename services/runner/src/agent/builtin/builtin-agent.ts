@@ -30,9 +30,9 @@ const RUN_MAX_BYTES = 4 * 1024 * 1024
  * filled from the context, to every webhook source that the workflow's description names, in order of appearance.
  *
  * It writes the whole plan, delivery ids included, to the journal before it sends anything, so that a resumed run sends
- * the same payloads. A plan that is wrong in one part sends nothing: a wrong payload cannot be taken back, while a start
- * can be repeated. The agent cannot correct a payload and so never sends twice to a source: a payload that is not accepted
- * fails the run, after the other payloads were sent.
+ * the same payloads. A plan that is wrong in one part sends nothing: a wrong payload cannot be taken back, while a
+ * start can be repeated. The agent cannot correct a payload and so never sends twice to a source: a payload that is not
+ * accepted fails the run, after the other payloads were sent.
  */
 export function createBuiltinAgent(): Agent {
   return async (run) => {
@@ -64,7 +64,10 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
   }
 }
 
-/** Plans one delivery to each source that the description names. @throws PlanError if one of the payloads cannot be built. */
+/**
+ * Plans one delivery to each source that the description names. @throws PlanError if one of the payloads cannot be
+ * built.
+ */
 async function planByDescription(agentRun: AgentRun, sources: readonly SourceName[]): Promise<NewJournalStep[]> {
   const { workflow, inputMessage, context: text } = agentRun.run
   const { named, rulesNeeded } = readDescription(workflow.description, sources, inputMessage)
@@ -101,7 +104,10 @@ function describeNoDestination(sources: readonly SourceName[]): string {
     : 'Nothing was sent: the workflow\'s description names none of the organization\'s webhook sources. Add one, such as "Send it to NAME.", or write a rules.yaml'
 }
 
-/** Builds the source's payload, also an incomplete one. @throws PlanError if it would be too large, or not be JSON that can be sent. */
+/**
+ * Builds the source's payload, also an incomplete one. @throws PlanError if it would be too large, or not be JSON that
+ * can be sent.
+ */
 function buildPayload(
   { name, exampleRequestBody: example, exampleError }: AgentWebhookSource,
   context: ReadContext,

@@ -13,7 +13,10 @@ import { PlanError } from './plan-error.ts'
 import { type ContextObject, type ContextValue, isContextObject, NumberText } from './read-context.ts'
 import { parseStructure, type ReadContext } from './read-context.ts'
 
-/** A payload, and why it must not be sent: fields without a value, and those whose value cannot be used. Each list names at most 20. */
+/**
+ * A payload, and why it must not be sent: fields without a value, and those whose value cannot be used. Each list names
+ * at most 20.
+ */
 export interface FilledPayload {
   readonly payload: Record<string, unknown>
   readonly missing: readonly string[]
@@ -23,8 +26,9 @@ export interface FilledPayload {
 const LISTED_FIELDS = 20
 
 /**
- * Builds the payload that the context gives for the example (contract README, "The built-in agent"). Each field gets the value at its
- * own path. Without one it is `null` if the example holds null there, and else missing: no field is left empty.
+ * Builds the payload that the context gives for the example (contract README, "The built-in agent"). Each field gets
+ * the value at its own path. Without one it is `null` if the example holds null there, and else missing: no field is
+ * left empty.
  * @throws PlanError `delivery_invalid` before a payload exceeds a limit.
  */
 export function fillPayload(example: Record<string, unknown>, context: ReadContext): FilledPayload {
@@ -37,7 +41,10 @@ export function fillPayload(example: Record<string, unknown>, context: ReadConte
 /** The value of a field, or why it cannot be used; undefined if there is none. */
 type Found = Conversion<ContextValue> | undefined
 
-/** Where the values of an object's fields are: an object of JSON, or the lines of a text, which have whole paths as names. */
+/**
+ * Where the values of an object's fields are: an object of JSON, or the lines of a text, which have whole paths as
+ * names.
+ */
 type Scope = { readonly object: ContextObject } | { readonly findLine: (path: string) => Found }
 
 function toScope(shape: PayloadShape, context: ReadContext): Scope {

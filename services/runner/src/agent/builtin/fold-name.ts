@@ -2,8 +2,8 @@
 const FOLDED_LENGTH = 200
 
 /**
- * Folds case, separators, and the accents of Latin letters, so that `order_id`, `orderId` and `Order ID` are equal, and `Número` and
- * `numero` too. Marks of other scripts are not accents: が is another letter than か.
+ * Folds case, separators, and the accents of Latin letters, so that `order_id`, `orderId` and `Order ID` are equal, and
+ * `Número` and `numero` too. Marks of other scripts are not accents: が is another letter than か.
  */
 export function foldName(name: string): string {
   if (name.length > FOLDED_LENGTH) return name

@@ -16,8 +16,8 @@ interface PlannedPayload {
 }
 
 /**
- * Throws if a payload is incomplete, or if no payload has the value of a line: it may be a correction ("Erratum: 6"). JSON usually
- * has more than the fields.
+ * Throws if a payload is incomplete, or if no payload has the value of a line: it may be a correction ("Erratum: 6").
+ * JSON usually has more than the fields.
  * @throws PlanError `payload_incomplete`
  */
 export function refuseIncomplete(

@@ -20,8 +20,8 @@ export type ReadContext =
   | { readonly lines: ReadonlyMap<string, { readonly name: string; readonly values: readonly string[] }> }
 
 /**
- * Reads a context (contract README, "The built-in agent"): JSON as a whole, or a text in which each line that is not empty is
- * `name: value`.
+ * Reads a context (contract README, "The built-in agent"): JSON as a whole, or a text in which each line that is not
+ * empty is `name: value`.
  * @throws PlanError `needs_a_model` for any other text, with the first line that is not understood.
  */
 export function readContext(context: string): ReadContext {
@@ -29,7 +29,10 @@ export function readContext(context: string): ReadContext {
   return /^[[{]/.test(text) ? { json: parseJson(text) } : { lines: readLines(text) }
 }
 
-/** A name begins with a letter, a digit, `_`, `@` or `$`, and has no sign of Markdown, JSON or HTML: those have values of their own. */
+/**
+ * A name begins with a letter, a digit, `_`, `@` or `$`, and has no sign of Markdown, JSON or HTML: those have values
+ * of their own.
+ */
 const LINE = /^(?<name>[\p{L}\p{N}_@$][^:：*`<>|"{}[\]]{0,199}?)\s{0,9}[:：](?<value>.*)$/su
 
 function readLines(text: string): Map<string, { name: string; values: string[] }> {
@@ -46,7 +49,9 @@ function readLines(text: string): Map<string, { name: string; values: string[] }
   return lines
 }
 
-/** @throws PlanError `needs_a_model` if the text is no JSON object or list; `payload_incomplete` if it has a name twice. */
+/**
+ * @throws PlanError `needs_a_model` if the text is no JSON object or list; `payload_incomplete` if it has a name twice.
+ */
 function parseJson(text: string): ContextObject | ContextValue[] {
   let value: ContextObject | ContextValue[]
   try {
@@ -73,7 +78,10 @@ function keepNumberText(this: unknown, _name: string, value: unknown, ...[contex
   return typeof value === 'number' ? new NumberText((context as { source: string }).source) : value
 }
 
-/** JSON.parse keeps the last value of a name that an object has twice: then the text has the name more often than the result. */
+/**
+ * JSON.parse keeps the last value of a name that an object has twice: then the text has the name more often than the
+ * result.
+ */
 function findRepeatedName(text: string, parsed: ContextValue): string | undefined {
   const counts = new Map<string, number>()
   const add = (name: string, count: number): void => void counts.set(name, (counts.get(name) ?? 0) + count)

@@ -44,7 +44,9 @@ function keepInputs(inputs: string[]): LanguageModelMiddleware {
   })
 }
 
-/** Some servers give two calls of one answer the same id, or none, and the SDK would replace the second by the first. */
+/**
+ * Some servers give two calls of one answer the same id, or none, and the SDK would replace the second by the first.
+ */
 const distinctCallIds: LanguageModelMiddleware = {
   specificationVersion: 'v4',
   async wrapGenerate({ doGenerate }) {

@@ -20,7 +20,9 @@ const unavailable = (retryAfterMs: number | null = null) =>
   new ModelError('model_unavailable', 'unavailable', { message: 'It is unavailable', detail: 'secret', retryAfterMs })
 const unreadable = new ModelError('model_answer_invalid', 'unreadable', { message: 'It is unreadable' })
 
-/** Asks a model that gives these errors first, each after `requestMs`, with a clock that only delays and requests move. */
+/**
+ * Asks a model that gives these errors first, each after `requestMs`, with a clock that only delays and requests move.
+ */
 async function ask(errors: readonly ModelError[], changes: Partial<RetryOptions> = {}, requestMs = 0) {
   let nowMs = 1_000_000
   const delays: number[] = []
@@ -66,7 +68,9 @@ async function ask(errors: readonly ModelError[], changes: Partial<RetryOptions>
   return { result, delays, notes, recorded, reported, requests }
 }
 
-/** Asks a model that limits one request, in a run that was parked before, and resolves to how long the run is parked. */
+/**
+ * Asks a model that limits one request, in a run that was parked before, and resolves to how long the run is parked.
+ */
 async function park(parks: number, retryAfterMs: number): Promise<number> {
   const { result } = await ask([limited(retryAfterMs)], { waited: { sinceMs: 1_000_000, parks } })
   return (result as RunParkedError).delayMs

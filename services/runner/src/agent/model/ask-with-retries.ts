@@ -16,7 +16,10 @@ const IN_SLOT_DELAYS = {
 } as const
 /** A run that would wait longer for an answer, its failed requests included, gives its slot back. */
 export const PARK_AFTER_MS = 30_000
-/** How long a run is parked after its own failed requests, at least; twice as long each further time. The gate spreads the others. */
+/**
+ * How long a run is parked after its own failed requests, at least; twice as long each further time. The gate spreads
+ * the others.
+ */
 const FIRST_PARK_MS = 10_000
 const MAX_PARK_MS = 300_000
 
@@ -61,11 +64,12 @@ export type RetryNote = (typeof RETRY_NOTES)[keyof typeof RETRY_NOTES]
 /**
  * Asks the model for one answer, and repeats the request while that may help.
  *
- * While the API limits requests or is unavailable, only time bounds the repetition: `maxWaitMs`, over all attempts. Each request waits
- * for its turn at the gate; a run that would be in its slot for more than PARK_AFTER_MS is parked, and a parked run of an unavailable
- * API makes one request each time. After an unreadable answer it repeats the request up to MAX_UNREADABLE times.
- * @throws RunError with the error's code when no retry helps; RunParkedError; ModelError of the kind `too_long`; the reason of the
- * signal that aborted.
+ * While the API limits requests or is unavailable, only time bounds the repetition: `maxWaitMs`, over all attempts.
+ * Each request waits for its turn at the gate; a run that would be in its slot for more than PARK_AFTER_MS is parked,
+ * and a parked run of an unavailable API makes one request each time. After an unreadable answer it repeats the request
+ * up to MAX_UNREADABLE times.
+ * @throws RunError with the error's code when no retry helps; RunParkedError; ModelError of the kind `too_long`; the
+ *   reason of the signal that aborted.
  */
 export async function askWithRetries(
   ask: AskModel,

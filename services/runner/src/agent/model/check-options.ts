@@ -9,8 +9,8 @@ import { createProviderModel } from './providers.ts'
 class NotSent extends Error {}
 
 /**
- * Checks AGENT_MODEL_OPTIONS as the package of the provider does, which is only when it makes a request: the request is made, but not
- * sent. Otherwise each run would fail.
+ * Checks AGENT_MODEL_OPTIONS as the package of the provider does, which is only when it makes a request: the request is
+ * made, but not sent. Otherwise each run would fail.
  * @throws SettingsError
  */
 export async function checkModelOptions(config: ModelConfig): Promise<void> {

@@ -12,8 +12,8 @@ import { SEARCH_SOURCES } from './model-tools.ts'
 import type { PromptHistory } from './session-history.ts'
 
 /**
- * The system prompt. It contains no key, no URL and no secret: none is known here. It has nothing that differs between runs of a
- * workflow, so that their prompts begin alike, which providers cache.
+ * The system prompt. It contains no key, no URL and no secret: none is known here. It has nothing that differs between
+ * runs of a workflow, so that their prompts begin alike, which providers cache.
  */
 export function formatInstructions(
   { workflow }: Pick<AgentRun['run'], 'workflow'>,
@@ -44,7 +44,9 @@ function formatTime(time: string): string {
   return `${date.toISOString().slice(0, 19)}Z (UTC), a ${weekday}`
 }
 
-/** The first user message: the session so far, the time of acceptance, the trigger's input message, then the context. */
+/**
+ * The first user message: the session so far, the time of acceptance, the trigger's input message, then the context.
+ */
 export function formatFirstMessage(
   { inputMessage, context, sessionId, acceptedAt }: AgentRun['run'],
   history: PromptHistory,

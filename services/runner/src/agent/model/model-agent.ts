@@ -80,9 +80,9 @@ interface ModelPrompt {
  * executes the answer's tool calls in order. A resumed run continues with the tool calls in the journal, and asks the
  * model only for answers that the journal does not have.
  *
- * Only the tool `end_run` ends the run. The run fails when the model says so, when a payload was not accepted and the model never
- * tried again, when the model refuses, is cut off or is unavailable, when two answers in turn bring it no further, after MAX_TURNS
- * answers, and when it has used its tokens.
+ * Only the tool `end_run` ends the run. The run fails when the model says so, when a payload was not accepted and the
+ * model never tried again, when the model refuses, is cut off or is unavailable, when two answers in turn bring it no
+ * further, after MAX_TURNS answers, and when it has used its tokens.
  */
 export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, clock: ModelClock = systemClock): Agent {
   const ask = traceRequests(createAskModel(config, clock.now, hooks.fetch), config, hooks.tracing ?? NO_TRACING)
@@ -266,8 +266,8 @@ function isUnusableTwice(steps: AgentSteps): boolean {
 const ENDED_WITHOUT_CALL = 'ended_without_call'
 
 /**
- * Ends a run whose model gave two unusable answers in turn. It has succeeded if its payloads were accepted and the model only wrote
- * text: smaller models forget `end_run`.
+ * Ends a run whose model gave two unusable answers in turn. It has succeeded if its payloads were accepted and the
+ * model only wrote text: smaller models forget `end_run`.
  * @throws RunError if it has not.
  */
 async function endUnusable({ steps }: Context): Promise<void> {

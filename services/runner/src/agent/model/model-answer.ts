@@ -11,8 +11,8 @@ import type { Toolbox } from './model-tools.ts'
 import { parseArguments } from './parse-arguments.ts'
 
 /**
- * Converts an answer of the model to its journal step. Each tool call gets an id that is unique in the run, and an error
- * message if it cannot be executed. The payload of a delivery is recorded here, so that a source that is changed
+ * Converts an answer of the model to its journal step. Each tool call gets an id that is unique in the run, and an
+ * error message if it cannot be executed. The payload of a delivery is recorded here, so that a source that is changed
  * after a crash does not change it.
  */
 export function toAnswerStep(

@@ -23,8 +23,8 @@ export type ModelErrorCode =
 export type ModelErrorKind = 'limited' | 'unavailable' | 'unreadable' | 'too_long' | 'permanent'
 
 /**
- * Why a request to the model failed. `code` and `message` become the run's error if no further request succeeds: the organization reads
- * them. `detail` is for the log of the operator.
+ * Why a request to the model failed. `code` and `message` become the run's error if no further request succeeds: the
+ * organization reads them. `detail` is for the log of the operator.
  */
 export class ModelError extends Error {
   readonly code: ModelErrorCode
@@ -56,13 +56,17 @@ const QUOTA_EXCEEDED = /insufficient_quota|billing_hard_limit_reached|credit bal
 /** Azure answers 400 when its content filter rejects the prompt, and so do others that have its code. */
 const PROMPT_FILTERED =
   /"code"\s*:\s*"content_filter"|content management policy|ResponsibleAIPolicyViolation|content_policy_violation/u
-/** How APIs say that the prompt does not fit into the model's context: OpenAI and vLLM, Anthropic, Google, Bedrock, llama.cpp. */
+/**
+ * How APIs say that the prompt does not fit into the model's context: OpenAI and vLLM, Anthropic, Google, Bedrock,
+ * llama.cpp.
+ */
 const CONTEXT_TOO_LONG =
   /context_length_exceeded|context[ _](?:length|window|size)|prompt is too long|input (?:is|length) .*too long|input is too long|input token count .*exceeds|too many (?:input )?tokens|exceed_context_size/iu
 
 /**
- * Classifies an error of the AI SDK. Keeps only its message, on one line and without the API key: the error objects carry
- * the request with the key and must not reach a log. What the API says reaches the organization only where its own text is the cause.
+ * Classifies an error of the AI SDK. Keeps only its message, on one line and without the API key: the error objects
+ * carry the request with the key and must not reach a log. What the API says reaches the organization only where its
+ * own text is the cause.
  */
 export function toModelError(error: unknown, apiKey: string | null, now: () => number = Date.now): ModelError {
   const causes = listCauses(error)
@@ -138,7 +142,10 @@ export function readRetryAfter(headers: Record<string, string | undefined>, now:
   return Number.isFinite(delayMs) ? Math.max(0, Math.ceil(delayMs)) : null
 }
 
-/** The delay in milliseconds of Google's `RetryInfo` in the body of an error (google.rpc.RetryInfo): seconds such as "34.07s". */
+/**
+ * The delay in milliseconds of Google's `RetryInfo` in the body of an error (google.rpc.RetryInfo): seconds such as
+ * "34.07s".
+ */
 function readRetryDelay(body: string): number | null {
   const [, seconds] = /"retryDelay"\s*:\s*"(\d+(?:\.\d+)?)s"/u.exec(body) ?? []
   return seconds === undefined ? null : Math.ceil(Number(seconds) * 1_000)

@@ -1,12 +1,12 @@
 /**
- * The pace of requests to a model whose API limits them, which all runners share. While the API limits none, requests pass at
- * once.
+ * The pace of requests to a model whose API limits them, which all runners share. While the API limits none, requests
+ * pass at once.
  */
 export interface ModelGate {
   /**
-   * Reserves a time for a request, at most `maxDelayMs` and about a second from now. If the next free time is later, nothing is
-   * reserved, and `delayMs` is when the run may try again. It is 0 while there is no limit. `isRepeated`: the run sent no request in
-   * the time that it reserved last, so the pace does not count this one again.
+   * Reserves a time for a request, at most `maxDelayMs` and about a second from now. If the next free time is later,
+   * nothing is reserved, and `delayMs` is when the run may try again. It is 0 while there is no limit. `isRepeated`:
+   * the run sent no request in the time that it reserved last, so the pace does not count this one again.
    */
   reserve(
     model: string,

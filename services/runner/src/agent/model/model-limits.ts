@@ -20,10 +20,10 @@ export class ModelAnswerLimitError extends Error {
 }
 
 /**
- * Makes `send` the HTTP client of the AI SDK. It follows no redirect, because the SDK's own headers, and with them the API key, would go to the
- * other origin. It stops reading an answer at MODEL_ANSWER_MAX_BYTES: an answer of 1.5 GB took a runner to 4.6 GiB of memory.
- * Of all answers beyond MODEL_ANSWER_COMMON_BYTES, it reads one chunk per turn of the event loop: ten of them held up each turn
- * by up to 30 ms. It keeps the digits of numbers that a double cannot hold.
+ * Makes `send` the HTTP client of the AI SDK. It follows no redirect, because the SDK's own headers, and with them the
+ * API key, would go to the other origin. It stops reading an answer at MODEL_ANSWER_MAX_BYTES: an answer of 1.5 GB took
+ * a runner to 4.6 GiB of memory. Of all answers beyond MODEL_ANSWER_COMMON_BYTES, it reads one chunk per turn of the
+ * event loop: ten of them held up each turn by up to 30 ms. It keeps the digits of numbers that a double cannot hold.
  */
 export function limitAnswers(send: typeof fetch): typeof fetch {
   return async (input, init) => {
@@ -64,7 +64,10 @@ interface AnswerPart {
   readonly input?: unknown
 }
 
-/** Calls what `observe` creates for each answer with the answer's parts, before the AI SDK reads them. An error ends the answer. */
+/**
+ * Calls what `observe` creates for each answer with the answer's parts, before the AI SDK reads them. An error ends the
+ * answer.
+ */
 export function observeParts(observe: () => (part: AnswerPart) => void): LanguageModelMiddleware {
   return {
     specificationVersion: 'v4',
@@ -88,8 +91,8 @@ export function observeParts(observe: () => (part: AnswerPart) => void): Languag
 }
 
 /**
- * Refuses an answer with more than MAX_TOOL_CALLS_PER_ANSWER tool calls before the AI SDK checks each of them: for a call of an unknown
- * tool, it writes a message with the names of all tools.
+ * Refuses an answer with more than MAX_TOOL_CALLS_PER_ANSWER tool calls before the AI SDK checks each of them: for a
+ * call of an unknown tool, it writes a message with the names of all tools.
  */
 export const limitToolCalls = observeParts(() => {
   let calls = 0

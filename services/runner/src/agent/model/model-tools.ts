@@ -45,7 +45,10 @@ export type ToolEntry =
   | { readonly kind: 'source'; readonly source: AgentWebhookSource; readonly toPayload: ToolSchema['toPayload'] }
   | { readonly kind: 'reading' | 'again' | 'end' }
 
-/** Creates the tools: those for files if there are any, the search if `hasSearch`, and one to send these deliveries again. */
+/**
+ * Creates the tools: those for files if there are any, the search if `hasSearch`, and one to send these deliveries
+ * again.
+ */
 export function createToolbox(
   sources: readonly AgentWebhookSource[],
   files: readonly WorkflowFile[],
@@ -267,8 +270,8 @@ function uniqueToolName(sourceName: string, taken: ReadonlyMap<string, unknown>)
 }
 
 /**
- * Describes a tool within MAX_TOOL_DESCRIPTION_LENGTH. An example that does not fit is shown by the descriptions of the fields
- * (`showsExample` is false), and a source's description that does not fit by the instructions (`note`).
+ * Describes a tool within MAX_TOOL_DESCRIPTION_LENGTH. An example that does not fit is shown by the descriptions of the
+ * fields (`showsExample` is false), and a source's description that does not fit by the instructions (`note`).
  */
 function describeSource(
   { name, description, exampleRequestBody, exampleError }: AgentWebhookSource,

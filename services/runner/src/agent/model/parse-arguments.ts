@@ -15,8 +15,9 @@ const parseWithSource = JSON.parse as (
 ) => unknown
 
 /**
- * Parses the arguments that a model wrote as JSON. Empty text means none: some servers send it for a tool without parameters.
- * Refuses what JSON.parse would change silently: numbers that a double cannot hold, and the name `__proto__`.
+ * Parses the arguments that a model wrote as JSON. Empty text means none: some servers send it for a tool without
+ * parameters. Refuses what JSON.parse would change silently: numbers that a double cannot hold, and the name
+ * `__proto__`.
  */
 export function parseArguments(input: string): ParsedArguments {
   let problem: string | null = null

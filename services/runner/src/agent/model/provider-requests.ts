@@ -48,9 +48,9 @@ function withoutStrictTools(request: CallParams): CallParams {
 }
 
 /**
- * Marks the prefixes that later requests repeat: the tools and the instructions, which the runs of a workflow have in common,
- * the first message, and the last one, up to which the run's next request is the same. Anthropic allows 4 marks, reads the
- * longest prefix that it has cached, and looks back at most 20 blocks from a mark.
+ * Marks the prefixes that later requests repeat: the tools and the instructions, which the runs of a workflow have in
+ * common, the first message, and the last one, up to which the run's next request is the same. Anthropic allows 4
+ * marks, reads the longest prefix that it has cached, and looks back at most 20 blocks from a mark.
  */
 function withCacheMarks(request: CallParams, mark: ProviderOptions): CallParams {
   const { prompt, tools } = request

@@ -21,8 +21,8 @@ interface Provider {
   /** The API's own base URL. */
   readonly baseUrl: (config: ModelConfig) => string
   /**
-   * Imports the package of the provider. Every setting is passed on, also the base URL and an empty key: the packages would
-   * otherwise read them from the environment.
+   * Imports the package of the provider. Every setting is passed on, also the base URL and an empty key: the packages
+   * would otherwise read them from the environment.
    */
   readonly createModel: (config: ModelConfig, options: ProviderSettings) => Promise<ProviderModel>
 }
@@ -37,7 +37,8 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
   openai: {
     tracingName: 'openai',
     optionsKey: 'openai',
-    // It would keep each answer for 30 days, and the next request would refer to it: a run continues from its own journal.
+    // It would keep each answer for 30 days, and the next request would refer to it: a run continues from its own
+    // journal.
     fixedOptions: { store: false },
     hasStrictTools: true,
     baseUrl: () => 'https://api.openai.com/v1',

@@ -5,9 +5,9 @@ const MAY_BE_INEXACT = /\d\.\d{15}|\.\d+[eE]|\d{15}\.\d|\d[eE]\+?\d/
 const STRING_OR_DECIMAL = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)/g
 
 /**
- * Writes the decimal numbers of a JSON answer that a double cannot hold as texts. Some packages of providers parse the arguments of a
- * tool call together with the answer, so that the digits would be lost before anyone could refuse them. As a text, the value is exact
- * where the field takes text, and is refused where it does not.
+ * Writes the decimal numbers of a JSON answer that a double cannot hold as texts. Some packages of providers parse the
+ * arguments of a tool call together with the answer, so that the digits would be lost before anyone could refuse them.
+ * As a text, the value is exact where the field takes text, and is refused where it does not.
  */
 export function quoteInexactNumbers(): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array<ArrayBuffer>[] = []

@@ -28,8 +28,8 @@ export function findEnding(steps: Steps): Ending | undefined {
 }
 
 /**
- * Why the run cannot end by this call of `end_run`, in words for the model; undefined if it can. The model has seen the results of
- * earlier answers, but not of other calls in this one.
+ * Why the run cannot end by this call of `end_run`, in words for the model; undefined if it can. The model has seen the
+ * results of earlier answers, but not of other calls in this one.
  */
 export function findObstacle(steps: Steps, answer: ModelAnswerStep, call: ToolCallPart): string | undefined {
   const ending = readEnding(call.arguments)
@@ -57,8 +57,8 @@ export function hasAcceptedDelivery(steps: Steps): boolean {
 }
 
 /**
- * Whether an answer with its results brings the run no further: it calls no tool, ended for an unknown reason, or claims to be done
- * although nothing was accepted.
+ * Whether an answer with its results brings the run no further: it calls no tool, ended for an unknown reason, or
+ * claims to be done although nothing was accepted.
  */
 export function isUnusable(steps: Steps, answer: ModelAnswerStep): boolean {
   const results = indexToolResults(steps)
@@ -89,8 +89,9 @@ export function failUnlessSuccessful(steps: Steps, { status, reason }: Ending): 
 }
 
 /**
- * The error of the last call that failed and was not corrected. A later call for the same webhook source, in another answer, is an
- * attempt to correct one failure. The call of an unknown tool is forgiven if another call of the answer or a later one succeeds.
+ * The error of the last call that failed and was not corrected. A later call for the same webhook source, in another
+ * answer, is an attempt to correct one failure. The call of an unknown tool is forgiven if another call of the answer
+ * or a later one succeeds.
  */
 function findOpenFailure(steps: Steps): RunError | undefined {
   const calls = listCalls(steps).filter(({ call }) => call.tool !== END_RUN)

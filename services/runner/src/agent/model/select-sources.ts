@@ -3,7 +3,9 @@ import type { SourceName } from '@workflow-service/database'
 import type { AgentRun, AgentWebhookSource } from '../agent.ts'
 import { readInParts } from '../read-in-parts.ts'
 
-/** Up to this number, each source has a tool if none is named. Of more sources, only those have one that a search found. */
+/**
+ * Up to this number, each source has a tool if none is named. Of more sources, only those have one that a search found.
+ */
 export const MAX_UNNAMED_SOURCES = 20
 /** OpenAI accepts at most 128 tools; the margin is for the other tools and for APIs with lower limits. */
 export const MAX_SOURCE_TOOLS = 100
@@ -23,8 +25,9 @@ export interface SelectedSources {
 }
 
 /**
- * Selects the sources that get tools (docs/agents.md, "Least privilege"): those that the workflow's description or `rules.yaml` names, and no
- * others. If none is named: all of a few; of many, those that searches found, which are in the journal.
+ * Selects the sources that get tools (docs/agents.md, "Least privilege"): those that the workflow's description or
+ * `rules.yaml` names, and no others. If none is named: all of a few; of many, those that searches found, which are in
+ * the journal.
  */
 export async function selectSources(
   run: Pick<AgentRun, 'run' | 'listSources' | 'readSources' | 'readFile'>,

@@ -31,8 +31,8 @@ export function listUncertain(all: AgentSteps['all']): DeliveryCall[] {
 }
 
 /**
- * Sends the payload of a tool call, unless the source has accepted the same one before in the run, or it may have arrived there: then
- * only `sendAgain` sends it (docs/agents.md, "No payload is sent twice by accident").
+ * Sends the payload of a tool call, unless the source has accepted the same one before in the run, or it may have
+ * arrived there: then only `sendAgain` sends it (docs/agents.md, "No payload is sent twice by accident").
  */
 export async function deliver(ctx: Context, part: ToolCallPart, sourceId: string): Promise<void> {
   const { steps } = ctx
@@ -72,7 +72,10 @@ async function resumeDelivery({ run, steps }: Context, { call_id }: ToolCallPart
   return call !== undefined
 }
 
-/** Writes the payload and its delivery id to the journal, and sends it, unless the source has accepted it or the run may send no more. */
+/**
+ * Writes the payload and its delivery id to the journal, and sends it, unless the source has accepted it or the run may
+ * send no more.
+ */
 async function send(
   { run, steps, config }: Context,
   part: ToolCallPart,

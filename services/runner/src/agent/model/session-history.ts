@@ -8,7 +8,9 @@ import { readEnding } from './model-tools.ts'
 
 /** Earlier runs to read at most. */
 const MAX_EARLIER_RUNS = 50
-/** UTF-8 bytes per token: fewer than in English text, about as many as in Chinese text. The estimate is rarely too low. */
+/**
+ * UTF-8 bytes per token: fewer than in English text, about as many as in Chinese text. The estimate is rarely too low.
+ */
 const BYTES_PER_TOKEN = 3
 
 /** The session's earlier runs as a part of the prompt. */
@@ -20,8 +22,8 @@ export interface PromptHistory {
 }
 
 /**
- * Formats the newest earlier runs of the session that fit into the token budget; if `isHalved`, into half of what they take then. A
- * run is shown whole or not at all.
+ * Formats the newest earlier runs of the session that fit into the token budget; if `isHalved`, into half of what they
+ * take then. A run is shown whole or not at all.
  */
 export async function formatHistory(
   run: Pick<AgentRun, 'history'>,

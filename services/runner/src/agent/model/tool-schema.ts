@@ -14,9 +14,9 @@ export interface ToolSchema {
 }
 
 /**
- * Converts the schema of a payload to one that the APIs of all providers accept. Field names that some reject become aliases of
- * letters and digits; the field's description gives its real name. Google rejects objects without fields, so an object of any
- * fields becomes a list of names and values. A list of types, or no type at all, becomes `anyOf`.
+ * Converts the schema of a payload to one that the APIs of all providers accept. Field names that some reject become
+ * aliases of letters and digits; the field's description gives its real name. Google rejects objects without fields, so
+ * an object of any fields becomes a list of names and values. A list of types, or no type at all, becomes `anyOf`.
  * @param example Adds its texts to the descriptions of the fields.
  */
 export function toToolSchema(schema: JsonSchema, example?: Record<string, unknown>): ToolSchema {
@@ -125,7 +125,9 @@ function describe(schema: JsonSchema, text: string): JsonSchema {
   return { ...schema, description: [text, schema['description']].filter(Boolean).join(' ') }
 }
 
-/** Restores the names and the objects of any fields, where the value follows the schema; anything else stays as it is. */
+/**
+ * Restores the names and the objects of any fields, where the value follows the schema; anything else stays as it is.
+ */
 function restore(value: unknown, schema: JsonSchema, realNames: ReadonlyMap<string, string>): unknown {
   if (typeof value !== 'object' || value === null) return value
   const alternatives = alternativesOf(schema)

@@ -5,8 +5,9 @@ import type { AskModel } from './model-question.ts'
 import { MODEL_PROVIDERS, modelBaseUrl } from './providers.ts'
 
 /**
- * Makes each request to the model a span, after the semantic conventions for generative AI (`gen_ai.client.inference`): which model was asked,
- * how the request ended and its tokens, but nothing of the question, of the answer or of an error's message.
+ * Makes each request to the model a span, after the semantic conventions for generative AI (`gen_ai.client.inference`):
+ * which model was asked, how the request ended and its tokens, but nothing of the question, of the answer or of an
+ * error's message.
  */
 export function traceRequests(ask: AskModel, config: ModelConfig, tracing: Tracing): AskModel {
   const { hostname, port, protocol } = new URL(modelBaseUrl(config))

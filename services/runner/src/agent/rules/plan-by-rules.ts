@@ -37,8 +37,10 @@ interface AskedDelivery {
 }
 
 /**
- * Plans the deliveries that the rules ask for, in the order of the file. Fields that the rules do not give are filled by name.
- * @throws PlanError `rule_failed` with the place and the reason, `payload_incomplete` or `needs_a_model`; then nothing is sent.
+ * Plans the deliveries that the rules ask for, in the order of the file. Fields that the rules do not give are filled
+ * by name.
+ * @throws PlanError `rule_failed` with the place and the reason, `payload_incomplete` or `needs_a_model`; then nothing
+ *   is sent.
  */
 export async function planByRules(
   agentRun: AgentRun,

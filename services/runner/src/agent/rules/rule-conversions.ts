@@ -58,7 +58,10 @@ function splitText(text: string): string[] {
     .filter((part) => part !== '')
 }
 
-/** An ISO 8601 date, or the date of an ISO 8601 time as it is written there. Other notations can be read in several ways. */
+/**
+ * An ISO 8601 date, or the date of an ISO 8601 time as it is written there. Other notations can be read in several
+ * ways.
+ */
 const ISO_DATE = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)?)?$/
 
 function toDate(value: JsonValue): string {

@@ -22,7 +22,10 @@ class FieldMap extends Map<string, unknown> {
   }
 }
 
-/** `fields` of a context that cannot be read. It has no value, not even for `has(fields.cancelled)`: it reports that it was asked. */
+/**
+ * `fields` of a context that cannot be read. It has no value, not even for `has(fields.cancelled)`: it reports that it
+ * was asked.
+ */
 class UnreadableFields extends Map<string, unknown> {
   readonly #report: () => void
 
