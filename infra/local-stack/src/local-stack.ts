@@ -71,27 +71,7 @@ async function startAll(
   if (config.unusedSettings.length > 0) screen.unusedSettings(config.unusedSettings)
   const loggers = await openLogs(config, screen, stack)
 
-  // The page is built while PostgreSQL starts.
-  const page = buildConsole()
-  page.catch(() => {})
-  const postgres = await screen.step('PostgreSQL', async (setNote) => {
-    const server = await startLocalPostgres(localDir, { savedSettings, signal, logger: loggers.postgres })
-    setNote(server.isNew ? 'data folder created' : 'with the data of the last time')
-    return server
-  })
-  stack.defer(async () => await postgres.stop())
-  signal.throwIfAborted()
-
-  const db = createDatabase({ url: postgres.url, applicationName: 'local stack', maxConnections: 4 })
-  stack.defer(async () => await db.close())
-  await screen.step('Database schema', async (setNote) => {
-    const { applied } = await migrate({ databaseUrl: postgres.url })
-    setNote(applied.length === 0 ? 'up to date' : `${applied.length} migrations applied`)
-  })
-  signal.throwIfAborted()
-
-  await screen.step('Page of the application', async (setNote) => setNote((await page) ? 'built' : 'unchanged'))
-  signal.throwIfAborted()
+  const { postgres, db } = await startDatabase(config, savedSettings, screen, loggers.postgres, signal, stack)
 
   const secrets = completeSecrets(savedSettings)
   const inbox = createWebhookInbox(screen)
@@ -172,6 +152,38 @@ async function startAll(
       await stack.disposeAsync()
     },
   }
+}
+
+/** Starts PostgreSQL with the current schema, and builds the page meanwhile. */
+async function startDatabase(
+  { localDir }: LocalConfig,
+  savedSettings: NodeJS.Dict<string>,
+  screen: Screen,
+  logger: Loggers['postgres'],
+  signal: AbortSignal,
+  stack: AsyncDisposableStack,
+) {
+  const page = buildConsole()
+  page.catch(() => {})
+  const postgres = await screen.step('PostgreSQL', async (setNote) => {
+    const server = await startLocalPostgres(localDir, { savedSettings, signal, logger })
+    setNote(server.isNew ? 'data folder created' : 'with the data of the last time')
+    return server
+  })
+  stack.defer(async () => await postgres.stop())
+  signal.throwIfAborted()
+
+  const db = createDatabase({ url: postgres.url, applicationName: 'local stack', maxConnections: 4 })
+  stack.defer(async () => await db.close())
+  await screen.step('Database schema', async (setNote) => {
+    const { applied } = await migrate({ databaseUrl: postgres.url })
+    setNote(applied.length === 0 ? 'up to date' : `${applied.length} migrations applied`)
+  })
+  signal.throwIfAborted()
+
+  await screen.step('Page of the application', async (setNote) => setNote((await page) ? 'built' : 'unchanged'))
+  signal.throwIfAborted()
+  return { postgres, db }
 }
 
 /**

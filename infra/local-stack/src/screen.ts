@@ -58,9 +58,9 @@ export interface ReadyFacts {
 /** Of the headers and the body of a webhook, each. */
 const MAX_SHOWN_LENGTH = 8_000
 
-/** On a terminal, a step shows from its beginning; elsewhere, each step prints one line when it has ended. */
-export function createScreen(terminal: Terminal): Screen {
-  const isLive = terminal.columns !== undefined
+type Printer = ReturnType<typeof createPrinter>
+
+function createPrinter(terminal: Terminal) {
   const line = (text = '') => terminal.write(text === '' ? '\n' : `  ${text}\n`)
   const colour = (format: Format, text: string) => paint(terminal, format, text)
   const heading = (text: string) => {
@@ -71,6 +71,14 @@ export function createScreen(terminal: Terminal): Screen {
   const indented = (text: string) => {
     for (const part of text.split('\n')) terminal.write(part === '' ? '\n' : `     ${part}\n`)
   }
+  return { line, colour, heading, indented }
+}
+
+/** On a terminal, a step shows from its beginning; elsewhere, each step prints one line when it has ended. */
+export function createScreen(terminal: Terminal): Screen {
+  const isLive = terminal.columns !== undefined
+  const printer = createPrinter(terminal)
+  const { line, colour, heading, indented } = printer
   /** A text from outside: of each line only what can be seen, and of a long text its beginning. */
   const received = (text: string) => {
     const shown = text.slice(0, MAX_SHOWN_LENGTH)
@@ -153,47 +161,51 @@ export function createScreen(terminal: Terminal): Screen {
     unusedSettings: (names) => {
       line(colour('yellow', `Not used, because npm start sets its own: ${names.join(', ')}`))
     },
-    ready: ({ isFirstStart, gatewayUrl, appUrl, setupLink, demo, wf, localDir, logsDir }) => {
-      const headings: string[] = []
-      if (!isFirstStart) headings.push('Ready, with the data of the last time')
-      if (setupLink) headings.push('Next: open the application')
-      heading(headings.join('. ') || 'Ready')
-      if (setupLink) {
-        indented(colour('cyan', setupLink.url))
-        line()
-        line(`This link makes you the owner of ${setupLink.organizationName}. It works once: do not pass it on.`)
-      } else {
-        line(`The application: ${colour('cyan', appUrl)}`)
-      }
-      line()
-      if (demo?.startAgain) {
-        const again = isFirstStart ? 'Or start the workflow again' : 'Start the workflow'
-        line(`${again} through the API, from another terminal:`)
-        line()
-        indented(demo.startAgain)
-        line()
-      }
-      const facts: [string, string][] = [['API reference', `${gatewayUrl}/docs`]]
-      if (demo) {
-        // By its id: a name may change, and there may be a second organization soon.
-        const organization = `--organization ${demo.organizationId}`
-        facts.push(['Runs', `${wf} runs list ${organization}`])
-        if (demo.sourceName) facts.push(['Deliveries', `${wf} logs ${quote(demo.sourceName)} ${organization}`])
-      }
-      facts.push(
-        ['Your own', `copy infra/local-stack/your-own.yaml, edit it, then ${wf} apply FILE`],
-        ['Logs', toShownPath(logsDir)],
-        ['Data', `${toShownPath(localDir)}, kept until you remove it`],
-        ['Stop', 'Ctrl-C'],
-      )
-      for (const [name, value] of facts) line(`${colour('dim', name.padEnd(13))}  ${value}`)
-      line()
-    },
+    ready: (facts) => showReady(printer, facts),
     error: (message) => {
       const [first = '', ...rest] = message.split('\n')
       terminal.writeError(`\n  ${colour('red', '✗')} ${first}\n${rest.map((more) => `    ${more}\n`).join('')}\n`)
     },
   }
+}
+
+/** Prints what to do next: the setup link or the application, another start, and where everything is. */
+function showReady({ line, colour, heading, indented }: Printer, facts: ReadyFacts): void {
+  const { isFirstStart, gatewayUrl, appUrl, setupLink, demo, wf, localDir, logsDir } = facts
+  const headings: string[] = []
+  if (!isFirstStart) headings.push('Ready, with the data of the last time')
+  if (setupLink) headings.push('Next: open the application')
+  heading(headings.join('. ') || 'Ready')
+  if (setupLink) {
+    indented(colour('cyan', setupLink.url))
+    line()
+    line(`This link makes you the owner of ${setupLink.organizationName}. It works once: do not pass it on.`)
+  } else {
+    line(`The application: ${colour('cyan', appUrl)}`)
+  }
+  line()
+  if (demo?.startAgain) {
+    const again = isFirstStart ? 'Or start the workflow again' : 'Start the workflow'
+    line(`${again} through the API, from another terminal:`)
+    line()
+    indented(demo.startAgain)
+    line()
+  }
+  const rows: [string, string][] = [['API reference', `${gatewayUrl}/docs`]]
+  if (demo) {
+    // By its id: a name may change, and there may be a second organization soon.
+    const organization = `--organization ${demo.organizationId}`
+    rows.push(['Runs', `${wf} runs list ${organization}`])
+    if (demo.sourceName) rows.push(['Deliveries', `${wf} logs ${quote(demo.sourceName)} ${organization}`])
+  }
+  rows.push(
+    ['Your own', `copy infra/local-stack/your-own.yaml, edit it, then ${wf} apply FILE`],
+    ['Logs', toShownPath(logsDir)],
+    ['Data', `${toShownPath(localDir)}, kept until you remove it`],
+    ['Stop', 'Ctrl-C'],
+  )
+  for (const [name, value] of rows) line(`${colour('dim', name.padEnd(13))}  ${value}`)
+  line()
 }
 
 /** Quotes a text for a shell; double quotes mean the same to every one. */
