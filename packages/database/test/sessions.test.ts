@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { EXAMPLE_MAX_BYTES } from '@workflow-service/contract'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   appendSteps,
@@ -160,9 +159,6 @@ describe('acquiring sessions by their ids', () => {
       wanted.map(({ id }) => id),
     )
     expect(read.map(({ id, name }) => ({ id, name }))).toEqual(wanted)
-    // An example beyond today's limit is not read at all.
-    const isReadable = exampleLength <= EXAMPLE_MAX_BYTES
-    expect(read.map(({ exampleRequestBody }) => exampleRequestBody !== null)).toEqual(wanted.map(() => isReadable))
     expect(await readSources(db, other.organizationId, [names[0]!.id])).toEqual([])
   })
 
