@@ -226,7 +226,11 @@ describe('payloads against the example', () => {
   })
 
   test.each([
-    ['is larger than 64 KiB', { order_id: 'x'.repeat(65_536), total: 1 }, /at most 65,536 bytes of JSON; it has 65,561/],
+    [
+      'is larger than 64 KiB',
+      { order_id: 'x'.repeat(65_536), total: 1 },
+      /at most 65,536 bytes of JSON; it has 65,561/,
+    ],
     [
       'has a list of 101 items',
       { ...PAYLOAD, items: Array(101).fill(1) },
