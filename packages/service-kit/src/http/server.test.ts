@@ -178,7 +178,7 @@ describe('startHttpServer', () => {
       const closed = new Promise((resolve) => socket.on('error', () => {}).once('close', resolve))
       let received = ''
       socket.setEncoding('utf8').on('data', (more: string) => (received += more))
-      // A caller that goes on sending whatever it reads.
+      // A caller that goes on sending after it has read the response.
       socket.write(head(header))
       const chunk = header.endsWith('chunked') ? `10000\r\n${'x'.repeat(0x10000)}\r\n` : 'x'.repeat(0x10000)
       const send = (): void => void (socket.writable && socket.write(chunk, () => setTimeout(send, 10)))
