@@ -1,5 +1,5 @@
 // pnpm trial NAME [OPTIONS]: see README.md. The exit status is 0 if every promise was kept, 1 if one was broken, and 2
-// if the command was wrong or the trial could not be carried out.
+// if the command was wrong or the trial could not be executed.
 import { type Trial, UsageError } from './shared/define-trial.ts'
 
 const NAMES = ['attack', 'backup', 'bench', 'chaos', 'cluster', 'image', 'rollout', 'soak']

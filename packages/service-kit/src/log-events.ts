@@ -21,7 +21,7 @@ export const LOG_EVENTS = {
   'broker.connected': 'A connection to RabbitMQ is open.',
   'broker.disconnected': 'A connection to RabbitMQ was lost or could not be opened; it is tried again.',
   'change_notice.listening': 'The application hears what changes, and tells the pages that are open.',
-  'change_notice.send_failed': 'Open pages were not told of a change; they read it when they are loaded again.',
+  'change_notice.send_failed': 'Open pages were not notified of a change; they read it when they are loaded again.',
   'change_notice.unavailable': 'The application does not hear what changes; it connects again.',
   'database.available': 'PostgreSQL answers again.',
   'database.close_timed_out': 'Connections to PostgreSQL did not close in time when the runner stopped.',

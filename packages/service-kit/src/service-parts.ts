@@ -15,7 +15,7 @@ export interface ServiceParts {
     readonly maxConnections: number
     readonly onError: (error: Error) => void
   }
-  /** Logs that open pages could not be told of a change. */
+  /** Logs that open pages were not notified of a change. */
   readonly onHintError: (error: unknown) => void
 }
 

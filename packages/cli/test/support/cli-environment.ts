@@ -47,6 +47,11 @@ export function useCliEnvironment(): CliEnvironment {
       HOST: '127.0.0.1',
       PORT: '0',
       WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
+      // Tests insert runs of fixed dates, which the dispatcher would delete once they are old enough.
+      JOURNAL_RETENTION_DAYS: '0',
+      RUN_RETENTION_DAYS: '0',
+      SESSION_RETENTION_DAYS: '0',
+      DELIVERY_LOG_RETENTION_DAYS: '0',
       ...secrets,
     }
     const logger = createLogger({ service: 'dispatcher', level: 'silent' })

@@ -14,7 +14,7 @@ export interface SourceName {
   readonly name: string
 }
 
-/** Of how many sources, with how many bytes of descriptions and examples in all, an agent is told without a search. */
+/** The most sources, and bytes of their descriptions and examples, that an agent gets without a search. */
 const MAX_COUNT = 20
 const MAX_BYTES = 16_384
 /**
