@@ -15,33 +15,38 @@ const STOP_TIMEOUT_MS = 35_000
  */
 export async function runService(start: () => Promise<RunningService>): Promise<void> {
   void collectGarbage()
-  let service: RunningService
+  const running: { service?: RunningService; signal?: string } = {}
+  // Before the start: a signal that follows `service.started` at once would end the process without a stop.
+  const onSignal = (signal: string): void => {
+    if (running.signal) process.exit(1)
+    running.signal = signal
+    if (running.service) stop(running.service, signal)
+  }
+  process.on('SIGTERM', () => onSignal('SIGTERM'))
+  process.on('SIGINT', () => onSignal('SIGINT'))
   try {
-    service = await start()
+    running.service = await start()
   } catch (error) {
     process.stderr.write(`${describeStartError(error)}\n`)
     process.exit(1)
   }
+  if (running.signal) stop(running.service, running.signal)
+}
+
+function stop(service: RunningService, signal: string): void {
   const { logger } = service
-  let isStopping = false
-  const stop = (signal: string): void => {
-    if (isStopping) process.exit(1)
-    isStopping = true
-    logger.info({ signal }, 'service.stopping')
-    setTimeout(() => {
-      logger.error('service.stop_timed_out')
-      process.exit(1)
-    }, service.shutdownDelayMs + STOP_TIMEOUT_MS).unref()
-    service.stop().then(
-      () => logger.info('service.stopped'),
-      (error: unknown) => {
-        logger.error({ error: describeError(error) }, 'service.stop_failed')
-        process.exitCode = 1
-      },
-    )
-  }
-  process.on('SIGTERM', () => stop('SIGTERM'))
-  process.on('SIGINT', () => stop('SIGINT'))
+  logger.info({ signal }, 'service.stopping')
+  setTimeout(() => {
+    logger.error('service.stop_timed_out')
+    process.exit(1)
+  }, service.shutdownDelayMs + STOP_TIMEOUT_MS).unref()
+  service.stop().then(
+    () => logger.info('service.stopped'),
+    (error: unknown) => {
+      logger.error({ error: describeError(error) }, 'service.stop_failed')
+      process.exitCode = 1
+    },
+  )
 }
 
 /**
