@@ -6,7 +6,7 @@ const idle = 'setInterval(() => {}, 1000)'
 
 describe('startProcess', () => {
   test('resolves when the line is written, and gives the output', async () => {
-    const script = `console.log('{"level":30,"msg":"listening"}'); console.error('a warning'); ${idle}`
+    const script = `console.error('a warning'); console.log('{"level":30,"msg":"listening"}'); ${idle}`
     const program = await startProcess({ args: ['-e', script], readyWhen: { line: /listening/ } })
     expect(program.jsonLines).toEqual([{ level: 30, msg: 'listening' }])
     expect(await program.stop()).toEqual({ code: null, signal: 'SIGTERM' })
