@@ -1,9 +1,9 @@
 import type { AppOperationId } from '@workflow-service/contract'
 import {
-  type ApiError,
   createInFlightLimiter,
   type InFlightLimiter,
   type OperationShares,
+  type ReleaseSlot,
   serviceUnavailable,
 } from '@workflow-service/service-kit'
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
@@ -53,7 +53,9 @@ const WAITING: ReadonlySet<string> = new Set<AppOperationId>([
 const WAIT_MS = 15_000
 /** Requests that wait keep their bodies in memory. */
 const MAX_WAITING = { maxWaiting: 400, maxWaitingPerKey: 200 }
-const MAX_WAITING_HEAVY = { maxWaiting: 100, maxWaitingPerKey: 40 }
+/** Heavy operations keep larger ones: so many are read from their connections; others wait there. */
+const HEAVY_ADMITTED = { total: 50, perKey: 3 }
+const HEAVY_OUTSIDE = { maxWaiting: 200, maxWaitingPerKey: 40 }
 const HEAVY_AT_ONCE = 2
 const WAITING_AT_ONCE = { total: 400, perKey: 100 }
 
@@ -76,11 +78,12 @@ export function createOperationShares({
    */
   const people = limiterOf({ total: Number.POSITIVE_INFINITY, perKey: Math.ceil(perOrganization / 2) })
   const small = limiterOf({ total, perKey: perOrganization })
-  const heavy = limiterOf({ total: heavyAtOnce, perKey: 1 }, MAX_WAITING_HEAVY)
+  const heavyAdmitted = limiterOf(HEAVY_ADMITTED, HEAVY_OUTSIDE)
+  const heavy = limiterOf({ total: heavyAtOnce, perKey: 1 })
   const waiting = limiterOf(WAITING_AT_ONCE)
 
   const limitersOf = (id: string, caller: Visitor | Principal): [InFlightLimiter, key: string][] => {
-    const key = 'organizationId' in caller ? caller.organizationId : networkOf(caller.address)
+    const key = keyOf(caller)
     if (WAITING.has(id)) return [[waiting, key]]
     if (HEAVY.has(id)) return [[heavy, key]]
     return 'userId' in caller
@@ -92,13 +95,12 @@ export function createOperationShares({
   }
 
   return {
+    admit: (id, caller) => (HEAVY.has(id) ? acquire(heavyAdmitted, keyOf(caller)) : undefined),
     run: async (id, caller, answer) => {
       const releases: (() => void)[] = []
       try {
         for (const [each, key] of limitersOf(id, caller)) {
-          const turn = await each.acquire(key)
-          if (typeof turn !== 'function') throw tooManyRequests(turn === 'key_limit')
-          releases.push(turn)
+          releases.push(await acquire(each, key))
         }
         await (HEAVY.has(id) ? answerAndPause(answer, releases) : answer())
       } finally {
@@ -123,11 +125,19 @@ async function answerAndPause(answer: () => void | Promise<void>, releases: (() 
   }
 }
 
+/** What shares turns: an organization, or the network of a person who is not signed in. */
+function keyOf(caller: Visitor | Principal): string {
+  return 'organizationId' in caller ? caller.organizationId : networkOf(caller.address)
+}
+
 function limiterOf(limits: { total: number; perKey: number }, waiting = MAX_WAITING): InFlightLimiter {
   return createInFlightLimiter({ ...limits, ...waiting, waitMs: WAIT_MS })
 }
 
-function tooManyRequests(isOwnLimit: boolean): ApiError {
-  const whose = isOwnLimit ? 'Too many of your requests' : 'Too many requests'
-  return serviceUnavailable(`${whose} are under way; try again in a moment.`)
+/** @throws ApiError 503 */
+async function acquire(limiter: InFlightLimiter, key: string): Promise<ReleaseSlot> {
+  const slot = await limiter.acquire(key)
+  if (typeof slot === 'function') return slot
+  const whose = slot === 'key_limit' ? 'Too many of your requests' : 'Too many requests'
+  throw serviceUnavailable(`${whose} are under way; try again in a moment.`)
 }

@@ -275,6 +275,27 @@ describe('serveOperations', () => {
     await server.close()
   })
 
+  test('reads no body before the shares admit the request, and frees its slot with the answer', async () => {
+    const events: string[] = []
+    const shares: Options['shares'] = {
+      admit: async () => {
+        await nextTurn()
+        events.push('admitted')
+        return () => events.push('released')
+      },
+      run: async (_id, _caller, answer) => await answer(),
+    }
+    const app = express().use((req, res, next) => {
+      req.once('resume', () => events.push('read'))
+      res.once('finish', () => events.push('answered'))
+      next()
+    })
+    app.use(serve({ shares }))
+    expect((await call('put', `/things/${id}`, { app, body: '{"name":"x"}' })).status).toBe(202)
+    while (events.length < 4) await nextTurn()
+    expect(events).toEqual(['admitted', 'read', 'answered', 'released'])
+  })
+
   describe('with slots', () => {
     const share = { total: 3, perKey: 2, keyOf: (principal: string) => principal }
     let limits: RequestSlotsOptions<string>

@@ -1,5 +1,6 @@
 import { readTraceContext, type TraceContext } from '@workflow-service/contract'
 import type { Request, RequestHandler, Response } from 'express'
+import type { ReleaseSlot } from '../in-flight-limiter.ts'
 import { withTimeout } from '../with-timeout.ts'
 import { responseState, onceClosed } from './response-state.ts'
 import { type CheckedParts, type HttpOperation, type OperationRules, requestChecker } from './check-request.ts'
@@ -74,7 +75,7 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
   readonly bodyLimits: (operation: Table[keyof Table]) => BodyLimits
   /** Limits the requests in flight; one more is answered 503. Default: no limit. */
   readonly slots?: RequestSlotsOptions<Principal>
-  /** Lets requests wait for their turn once their bodies have been read. Default: none waits. */
+  /** Lets requests wait for their turn. Default: none waits. */
   readonly shares?: OperationShares<Principal>
   /** Answers 503 when a handler has taken this long. Default: no limit. */
   readonly handlerTimeoutMs?: number
@@ -87,6 +88,12 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
 
 /** Shares of what the handlers take, such as database connections. */
 export interface OperationShares<Principal> {
+  /**
+   * Waits before the body is read, where the operation's bodies are large; the body stays in the connection meanwhile.
+   * The slot is free once the answer has been sent or its connection was closed.
+   * @throws ApiError 503 at once if too many wait, or when that takes too long
+   */
+  admit(operationId: string, caller: Principal): Promise<ReleaseSlot> | undefined
   /**
    * Answers a request when it is its caller's turn.
    * @throws ApiError 503 when that takes too long
@@ -176,19 +183,27 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
         const authorized = isAuthorized ? principal : authorizeAgain(req, res, operation)
         return mapMaybePromise(authorized, (caller) => answer(body, caller))
       }
-      const answerInShare = (body: JsonBody, isAuthorized: boolean): void | Promise<void> => {
-        if (!shares) return answerInTurn(body, isAuthorized)
-        const askedAt = performance.now()
+      const arrivedAt = performance.now()
+      const hasArrived = !operation.body || req.complete
+      const answerInShare = (body: JsonBody): void | Promise<void> => {
+        if (!shares) return answerInTurn(body, hasArrived)
         // A person may have lost access while the request waited.
         return shares.run(String(id), principal, () =>
-          answerInTurn(body, isAuthorized && performance.now() - askedAt < MAX_UNAUTHORIZED_MS),
+          answerInTurn(body, hasArrived && performance.now() - arrivedAt < MAX_UNAUTHORIZED_MS),
         )
       }
-      if (!operation.body) return answerInShare(NO_BODY, true)
-      const isAuthorized = req.complete
-      return slots
-        .whileReading(res, principal, (waitForTurn) => readJsonBody(req, limits, waitForTurn))
-        .then((body) => answerInShare(body, isAuthorized))
+      const readAndAnswer = (): void | Promise<void> =>
+        operation.body
+          ? slots
+              .whileReading(res, principal, (waitForTurn) => readJsonBody(req, limits, waitForTurn))
+              .then(answerInShare)
+          : answerInShare(NO_BODY)
+      return (
+        shares?.admit(String(id), principal)?.then((release) => {
+          onceClosed(res, release)
+          return readAndAnswer()
+        }) ?? readAndAnswer()
+      )
     },
   }
 }
