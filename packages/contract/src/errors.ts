@@ -51,7 +51,7 @@ const ERRORS = {
   manifest_too_large: [409, APP, 'the manifest to export is larger than 10 MiB; use `wf export`'],
   not_resendable: [409, INTERNAL_AND_APP, 'not a payload, its outcome is not known yet, or its source is deleted'],
   workflow_busy: [409, APP, 'a run of the workflow has not ended'],
-  quota_exceeded: [409, APP, 'the organization has as many as it may have; the message names the setting'],
+  quota_exceeded: [409, INTERNAL_AND_APP, 'the organization has as many as it may have; the message names the setting'],
   misdirected_request: [421, APP, 'the host is neither that of `APP_URL` nor loopback'],
   validation_error: [422, ALL, 'fields fail validation'],
   verification_failed: [422, INTERNAL_AND_APP, 'the endpoint did not confirm'],

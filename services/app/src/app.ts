@@ -1,5 +1,5 @@
 import { APP_OPERATIONS, bodyLimitsOf, describeAppApi } from '@workflow-service/contract/app'
-import { assertQuotas, isDatabaseUnavailable, QuotaExceededError, recordAuditEvent } from '@workflow-service/database'
+import { isDatabaseUnavailable, QuotaExceededError, recordAuditEvent } from '@workflow-service/database'
 import {
   ApiError,
   answerHealthz,
@@ -81,12 +81,8 @@ function serveApi(ctx: AppServiceContext): RequestHandler {
   return (req, res, next) => (req.path.startsWith('/app/') ? serve(req, res, next) : next())
 }
 
-/**
- * Gives each operation that creates something the quotas of the organization, which its transaction checks. The
- * dispatcher creates webhook sources: their quota is checked before their endpoint gets a request, and several saves at
- * once may exceed it by their number.
- */
-function withQuotas({ config: { quotas }, db }: AppServiceContext, handlers: AppHandlers): Served['handlers'] {
+/** Gives each operation that creates something the quotas of the organization, which its transaction checks. */
+function withQuotas({ config: { quotas } }: AppServiceContext, handlers: AppHandlers): Served['handlers'] {
   // `authorize` gives each operation the caller that its `access` promises.
   const served = handlers as unknown as Served['handlers']
   const checked = (Object.keys(QUOTAS) as (keyof typeof QUOTAS)[]).map((id) => [
@@ -94,7 +90,6 @@ function withQuotas({ config: { quotas }, db }: AppServiceContext, handlers: App
     async (request: Parameters<Served['handlers'][typeof id]>[0]) => {
       const limited = { ...request, quotas: quotasOf(quotas, id, request) }
       try {
-        if (id === 'saveWebhookSource') await assertQuotas(db.pool, limited)
         return await served[id](limited as never)
       } catch (error) {
         throw error instanceof QuotaExceededError ? quotaExceeded(quotas, id, error) : error

@@ -22,7 +22,6 @@ export const quotaSettings = {
   MAX_TRIGGERS_PER_WORKFLOW: quotaSetting('triggers of a workflow', 100),
   MAX_FILES_PER_WORKFLOW: quotaSetting('files of a workflow', 200),
   MAX_FILE_MIB: quotaSetting('size of all files of an organization in MiB', 100),
-  MAX_WEBHOOK_SOURCES: quotaSetting('webhook sources of an organization', 500),
   MAX_EMPTY_SESSIONS: quotaSetting('open sessions without a start of an organization', 1_000),
   MAX_API_KEYS: quotaSetting('API keys of an organization that are not revoked', 100),
   MAX_USERS: quotaSetting('users of an organization', 5_000),
@@ -50,13 +49,12 @@ const WORKFLOWS: Quota = { kind: 'workflows', setting: 'MAX_WORKFLOWS', what: 'w
 const FILES: Quota = { kind: 'files', setting: 'MAX_FILES_PER_WORKFLOW', what: 'files in this workflow' }
 const FILE_BYTES: Quota = { kind: 'file_bytes', setting: 'MAX_FILE_MIB', what: 'MiB of files' }
 
-/** The quotas of the operations that create something. */
+/** The quotas of the operations that create something. The dispatcher checks that of webhook sources: it creates them. */
 export const QUOTAS: { readonly [Id in AppOperationId]?: readonly Quota[] } = {
   createWorkflow: [WORKFLOWS],
   duplicateWorkflow: [WORKFLOWS, FILE_BYTES],
   saveTrigger: [{ kind: 'triggers', setting: 'MAX_TRIGGERS_PER_WORKFLOW', what: 'triggers in this workflow' }],
   saveFile: [FILES, FILE_BYTES],
-  saveWebhookSource: [{ kind: 'webhook_sources', setting: 'MAX_WEBHOOK_SOURCES', what: 'webhook sources' }],
   createSession: [{ kind: 'empty_sessions', setting: 'MAX_EMPTY_SESSIONS', what: 'open sessions without a start' }],
   createApiKey: [{ kind: 'api_keys', setting: 'MAX_API_KEYS', what: 'API keys' }],
   createUser: [{ kind: 'users', setting: 'MAX_USERS', what: 'people' }],

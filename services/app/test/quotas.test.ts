@@ -12,7 +12,6 @@ const app = useTestApp({
   MAX_EMPTY_SESSIONS: '1',
   MAX_API_KEYS: '1',
   MAX_USERS: '4',
-  MAX_WEBHOOK_SOURCES: '1',
 })
 
 const workflow = (id = newId()) => ({ id, name: 'Orders', description: 'Book it.', scope: 'company_wide' })
@@ -97,24 +96,5 @@ describe('quotas', () => {
     const answers = await Promise.all(Array.from({ length: 6 }, () => app.call(owner, operationId, request())))
     expect(answers.filter(({ status }) => status < 300)).toHaveLength(allowed)
     expect(answers.filter(({ error }) => error?.code === 'quota_exceeded')).toHaveLength(6 - allowed)
-  })
-
-  test('refuse a webhook source too many before its endpoint gets a request', async () => {
-    const { owner, id } = await app.createOrganization()
-    await app.db.pool.query(
-      `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
-       VALUES ($1, $2, 'One', 'one', '', 'https://example.com/', '{}')`,
-      [newId(), id],
-    )
-    const body = {
-      name: 'Two',
-      description: '',
-      endpoint_url: 'https://example.com/',
-      signing_secret: null,
-      example_request_body: { a: 1 },
-      version: null,
-    }
-    const { error } = await app.call(owner, 'saveWebhookSource', { params: { source_id: newId() }, body })
-    expect(error).toMatchObject({ code: 'quota_exceeded', message: expect.stringContaining('MAX_WEBHOOK_SOURCES') })
   })
 })

@@ -54,6 +54,13 @@ export const DispatcherSettings = Type.Object({
     description: 'Maximum requests to one webhook source in flight, per process.',
     examples: [100],
   }),
+  MAX_WEBHOOK_SOURCES: Type.Integer({
+    minimum: 1,
+    maximum: 10_000_000,
+    default: 500,
+    description: 'Maximum webhook sources of an organization. Operators and manifests may exceed it.',
+    examples: [500],
+  }),
   DELIVERY_LOG_RETENTION_DAYS: retentionSetting(90, 'Days that the delivery log is kept. 0 keeps it forever.'),
   JOURNAL_RETENTION_DAYS: retentionSetting(
     90,
@@ -83,6 +90,8 @@ export interface DispatcherConfig extends ServiceConfig {
   egressProxy: EgressProxy | null
   maxInFlight: number
   maxInFlightPerSource: number
+  /** Of an organization. */
+  maxWebhookSources: number
   retentionDays: RetentionDays
 }
 
@@ -113,6 +122,7 @@ export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): Disp
     egressProxy: settings.WEBHOOK_EGRESS_PROXY,
     maxInFlight: settings.MAX_DELIVERIES_IN_FLIGHT,
     maxInFlightPerSource: settings.MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE,
+    maxWebhookSources: settings.MAX_WEBHOOK_SOURCES,
     retentionDays: {
       deliveries: settings.DELIVERY_LOG_RETENTION_DAYS,
       journals: settings.JOURNAL_RETENTION_DAYS,

@@ -441,6 +441,31 @@ describe('422 validation_error', () => {
     expect(dispatcher.endpoint.requests).toHaveLength(0)
   })
 
+  test("keeps to the quota of webhook sources, also when several are verified at once; an operator's may exceed it", async () => {
+    const limited = await dispatcher.startAnother({}, { maxWebhookSources: 2 })
+    const organizationId = await dispatcher.createOrganization()
+    const save = (userId: string | null, id = newId()) => {
+      const actor = JSON.stringify({ user_id: userId, name: 'Ada', address: null })
+      const body = sourceIn({ name: id, endpoint_url: dispatcher.endpoint.url })
+      return callDispatcher(limited.url, 'PUT', sourcePath(organizationId, id), body, { 'x-actor': actor })
+    }
+    const person = newId()
+    const answers = await Promise.all(Array.from({ length: 5 }, () => save(person)))
+    const refused = answers.filter(({ status }) => status === 409)
+    expect([answers.filter(({ status }) => status === 201).length, refused.length]).toEqual([2, 3])
+    expect(refused[0]!.body.error).toMatchObject({
+      code: 'quota_exceeded',
+      message:
+        'There can be at most 2 webhook sources. Delete some that are not needed, or ask the operator to raise MAX_WEBHOOK_SOURCES.',
+    })
+    dispatcher.endpoint.requests.length = 0
+    expect((await save(person)).status).toBe(409)
+    expect(dispatcher.endpoint.requests).toEqual([])
+    const { status, body } = await save(null)
+    expect(status).toBe(201)
+    expect((await save(person, body.id)).status).toBe(200)
+  })
+
   test('refuses an X-Actor that is not valid, before anything is sent', async () => {
     const path = dispatcher.sourcePath(newId())
     const source = sourceIn({ endpoint_url: dispatcher.endpoint.url })

@@ -15,7 +15,7 @@ import {
   uuid,
   violatedConstraint,
 } from '../connection/index.ts'
-import { type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
+import { assertQuotas, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
 import { endApprovalsOfSource } from './end-approvals.ts'
 
 /** A webhook source without its secret (contract README, "Webhook sources"). */
@@ -163,6 +163,7 @@ const URL_CHANGED =
  * Saves the source, if it is still the one that the caller saw: `seen` is the stored source, or null when there was
  * none. Another URL ends the approvals of payloads that were not sent yet. Records an audit event if it is known who
  * saves.
+ * @throws QuotaExceededError
  */
 export async function saveWebhookSource(
   db: Db,
@@ -186,6 +187,7 @@ export async function saveWebhookSource(
   ]
   try {
     const source = await inTransaction(db, async (client) => {
+      if (seen === null && by) await assertQuotas(client, by)
       const { rows } =
         seen === null
           ? await client.query<WebhookSource>(INSERT_SOURCE, values)

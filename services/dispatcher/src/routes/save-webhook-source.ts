@@ -1,13 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { TraceContext, WebhookSourceIn } from '@workflow-service/contract'
 import {
+  assertQuotas,
   type AuditedBy,
   findSaveTarget,
   findWebhookSource,
+  QuotaExceededError,
   type SaveTarget,
   saveWebhookSource,
   saveWebhookSourceSettings,
   type StoredWebhookSource,
+  type WebhookSourceChange,
 } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound, type OperationAnswer } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
@@ -27,7 +30,7 @@ interface Save {
   trace: TraceContext | null
   /** Whether the endpoint confirms before the source is written. */
   isVerified: boolean
-  /** For the audit event. */
+  /** For the audit event, with the quota. */
   by: AuditedBy | undefined
 }
 
@@ -41,7 +44,7 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
     const { params, query, body: input, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId } = params
     const mode = query.verify ?? 'always'
-    const by = readActor(organizationId, request)
+    const by = limitSources(ctx, sourceId, readActor(organizationId, request))
     const save: Save = { organizationId, sourceId, input, requestId, trace, isVerified: mode !== 'never', by }
     // Before ids and names are compared: an edit of a source that is not there does not tell whose the id is.
     const isEdit = query.version !== undefined && query.version > 0
@@ -54,6 +57,8 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
     const signingSecret =
       input.signing_secret === undefined ? stored && decryptSigningSecret(ctx.secrets, stored) : input.signing_secret
     if (stored && mode !== 'always' && isConfirmed(ctx, save, stored)) return await writeSettings(ctx, save, stored)
+    // A save that the quota refuses sends nothing. Others may be saved while the endpoint answers, so `write` asks again.
+    if (!stored && by) await refuseAboveQuota(ctx, assertQuotas(ctx.db.pool, by))
     if (save.isVerified) await verify(ctx, save, signingSecret)
     else ctx.logger.warn(logFields(save), 'webhook_source.unverified')
     return await write(ctx, save, stored)
@@ -91,22 +96,16 @@ async function verify(ctx: DispatcherContext, save: Save, signingSecret: string 
 
 async function write(ctx: DispatcherContext, save: Save, stored: StoredWebhookSource | null): Promise<OperationAnswer> {
   const { organizationId, sourceId, input, isVerified, by } = save
-  const saved = await saveWebhookSource(
-    ctx.db,
-    organizationId,
-    sourceId,
-    {
-      name: input.name,
-      description: input.description,
-      endpointUrl: input.endpoint_url,
-      signingSecret: encryptSecret(ctx, save),
-      exampleRequestBody: JSON.stringify(input.example_request_body),
-      isVerified,
-      approval: input.approval,
-    },
-    stored,
-    by,
-  )
+  const change: WebhookSourceChange = {
+    name: input.name,
+    description: input.description,
+    endpointUrl: input.endpoint_url,
+    signingSecret: encryptSecret(ctx, save),
+    exampleRequestBody: JSON.stringify(input.example_request_body),
+    isVerified,
+    approval: input.approval,
+  }
+  const saved = await refuseAboveQuota(ctx, saveWebhookSource(ctx.db, organizationId, sourceId, change, stored, by))
   switch (saved.kind) {
     case 'saved': {
       const isNew = stored === null
@@ -122,6 +121,30 @@ async function write(ctx: DispatcherContext, save: Save, stored: StoredWebhookSo
       return answerToLostSave(ctx, save, await findStored(ctx, save))
     default:
       return saved satisfies never
+  }
+}
+
+/** Adds the quota of the organization, which holds for people: operators and manifests may exceed it. */
+function limitSources(
+  { config }: DispatcherContext,
+  sourceId: string,
+  by: AuditedBy | undefined,
+): AuditedBy | undefined {
+  if (!by?.principal.userId) return by
+  const thing = { organizationId: by.principal.organizationId, id: sourceId }
+  return { ...by, quotas: [{ kind: 'webhook_sources', thing, max: config.maxWebhookSources }] }
+}
+
+/** @throws ApiError 409 `quota_exceeded` */
+async function refuseAboveQuota<Result>({ config }: DispatcherContext, saved: Promise<Result>): Promise<Result> {
+  try {
+    return await saved
+  } catch (error) {
+    if (!(error instanceof QuotaExceededError)) throw error
+    throw new ApiError(
+      'quota_exceeded',
+      `There can be at most ${config.maxWebhookSources.toLocaleString('en')} webhook sources. Delete some that are not needed, or ask the operator to raise MAX_WEBHOOK_SOURCES.`,
+    )
   }
 }
 
