@@ -133,6 +133,26 @@ test('what is typed replaces an example that arrives in a text with the focus', 
   expect(await text.inputValue()).toBe('total: 1')
 })
 
+test('what is typed while a form is being saved stays in it, and is saved next', async () => {
+  const { page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}`)
+  const answers = Promise.withResolvers<void>()
+  await page.route(`**/app/workflows/${workflowId}`, async (route) => {
+    if (route.request().method() === 'PUT') await answers.promise
+    await route.continue()
+  })
+  const description = page.getByLabel('Task')
+  await description.fill('First.')
+  await press(page, 'Save')
+  await description.fill('First. Second.')
+  answers.resolve()
+  await page.getByText('Saved.', { exact: true }).first().waitFor()
+  expect(await description.inputValue()).toBe('First. Second.')
+  await press(page, 'Save')
+  await page.getByRole('button', { name: 'Revert' }).waitFor({ state: 'detached' })
+  await page.reload()
+  expect(await description.inputValue()).toBe('First. Second.')
+}, 60_000)
+
 test('an ordinary word that begins like a source keeps its Enter and Tab', async () => {
   const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}`)
   const description = page.getByLabel('Task')

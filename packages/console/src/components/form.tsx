@@ -43,6 +43,11 @@ export type FormState<Values extends object> = ReturnType<typeof useForm<Values>
 
 const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other)
 
+function typedAfter<Values extends object>(typed: Partial<Values>, sent: Values): Partial<Values> {
+  const names = (Object.keys(typed) as (keyof Values)[]).filter((name) => !isSame(typed[name], sent[name]))
+  return Object.fromEntries(names.map((name) => [name, typed[name]])) as Partial<Values>
+}
+
 /** Errors that belong to a field without naming it. */
 const FIELD_OF_CODE: Readonly<Record<string, string>> = { name_taken: 'name', email_taken: 'email' }
 
@@ -109,8 +114,9 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
 
   const { isDirtyRef, ...leaving } = useLeaveWarning({ isDirty, isSaving, isTransient })
 
-  function forget() {
-    setTyped({})
+  /** Forgets what was typed, but for what was typed after it had been sent. */
+  function forget(sent?: Values) {
+    setTyped((before) => (sent ? typedAfter(before, sent) : {}))
     setErrors({})
     setError(undefined)
     setConflict(undefined)
@@ -125,7 +131,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
       isDirtyRef.current = false
       const saved = (await save(values, savedVersion)) as { version?: string } | undefined
       setBase({ values, version: saved?.version ?? savedVersion })
-      forget()
+      forget(values)
       if (savedText) toast(savedText)
     } catch (reason) {
       isDirtyRef.current = true
