@@ -32,6 +32,8 @@ import { createSessionStore, type SessionStore } from './sessions/session-store.
 export interface RunnerContext extends RunContext {
   readonly config: RunnerConfig
   readonly timing: RunnerTiming
+  /** This runner's name in leases: unique per process start. */
+  readonly owner: string
   readonly db: Database
   /** Tells the application what changed. */
   readonly hints: ChangeNotifier
@@ -48,6 +50,8 @@ export interface RunnerTiming {
   readonly leaseMs: number
   readonly renewMs: number
   readonly sweepMs: number
+  /** Between two checks whether the other runners still run. Three in a row find that one has ended. */
+  readonly checkRunnersMs: number
   /**
    * How long a message waits for a free slot. Meanwhile the queue gives the other messages to runners with free slots.
    */
@@ -63,6 +67,7 @@ const DEFAULT_TIMING: RunnerTiming = {
   leaseMs: 15_000,
   renewMs: 4_000,
   sweepMs: 2_000,
+  checkRunnersMs: 500,
   slotWaitMs: 1_000,
   autoRunMs: 5_000,
   retryMs: 1_000,
@@ -127,6 +132,7 @@ export async function createRunnerContext(
   return {
     config,
     timing,
+    owner,
     logger,
     db,
     hints,

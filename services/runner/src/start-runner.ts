@@ -5,6 +5,7 @@ import { startAutoRuns } from './auto-runs.ts'
 import type { RunnerConfig } from './config.ts'
 import { startLeaseRenewer } from './sessions/lease-renewer.ts'
 import { reportLostLease } from './sessions/run-session.ts'
+import { watchRunners } from './sessions/runner-watch.ts'
 import { SessionScheduler } from './sessions/session-scheduler.ts'
 
 export type { RunnerOverrides, RunnerTiming } from './runner-context.ts'
@@ -38,6 +39,14 @@ async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
     onLost: (session) => reportLostLease(ctx, session),
   })
   const scheduler = new SessionScheduler(ctx, leaseRenewer)
+  const runnerWatch = watchRunners({
+    db: ctx.db,
+    owner: ctx.owner,
+    leaseMs: timing.leaseMs,
+    checkMs: timing.checkRunnersMs,
+    logger,
+    onEnded: (owners) => scheduler.takeOver(owners),
+  })
   const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
   const consumer = await ctx.sessionQueue.consume(({ session_id }) => scheduler.offer(session_id), {
     prefetch: Math.min(ctx.config.concurrency, MAX_PREFETCH),
@@ -50,6 +59,7 @@ async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
       await Promise.all(stopping)
       await waitForSessions(ctx, scheduler)
       await leaseRenewer.stop()
+      await withTimeout(runnerWatch.stop(activeSessions.size === 0), RELEASE_MS).catch(() => {})
     },
   }
 }

@@ -1,7 +1,14 @@
+import { setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { showSession } from '@workflow-service/database'
 import { type StartedProcess, waitUntil } from '@workflow-service/testkit'
-import { type AcceptedStart, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
+import {
+  type AcceptedStart,
+  FAST_TIMING,
+  NEVER_MS,
+  type TestOrganization,
+  useRunnerFixture,
+} from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture()
 let acme: TestOrganization
@@ -9,6 +16,8 @@ let endpoint: TestOrganization['endpoint']
 beforeEach(async () => {
   acme = await fixture.createOrganization({ description: 'Post to Order intake, then to Audit log.' })
   endpoint = acme.endpoint
+  // Those that earlier tests have killed.
+  await fixture.db.pool.query('DELETE FROM runners')
 })
 
 /** Delays the answer to the next request until the returned function is called. Later requests are answered at once. */
@@ -33,26 +42,72 @@ async function startTwo(): Promise<[AcceptedStart, AcceptedStart]> {
 const waitForEpoch = ({ sessionId }: AcceptedStart, epoch: number) =>
   waitUntil(async () => (await showSession(fixture.db, sessionId))?.lease?.epoch === epoch)
 
+const countRunners = async () => (await fixture.db.pool.query('SELECT FROM runners')).rowCount
+
+const END_OTHER_CONNECTIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE datname = current_database() AND pid <> pg_backend_pid()`
+
 const payloads = () => endpoint.requests.map(({ path, json }) => `${path} ${(json as { message: string }).message}`)
 
 const logLines = (runner: StartedProcess, message: string) => runner.jsonLines.filter((line) => line['msg'] === message)
 
+// With a lease that does not expire during the test, another runner can only continue if the session is released, or
+// its runner is known to have ended.
+const longLease = { leaseMs: NEVER_MS, renewMs: 1_000 }
+
 describe('a runner that is killed (SIGKILL)', () => {
   test('while a payload is under way: another runner resumes the run, and no payload is sent twice', async () => {
     const answer = delayNextAnswer()
-    const killed = await fixture.startRunnerProcess()
+    const killed = await fixture.startRunnerProcess(longLease)
     const starts = await startTwo()
+    const other = await fixture.startRunnerProcess(longLease)
     killed.kill('SIGKILL')
-    const other = await fixture.startRunnerProcess()
     await waitForEpoch(starts[0], 2)
     answer()
     const [run] = await fixture.waitForRuns(starts)
     expect(run).toMatchObject({ status: 'succeeded', attempts: 2 })
     expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
     expect(run!.steps.filter(({ kind }) => kind === 'tool_call')).toHaveLength(2)
+    expect(logLines(other, 'runner.ended')).toHaveLength(1)
     await other.stop()
   }, 60_000)
+
+  test('before another one starts: that one takes its session over', async () => {
+    const answer = delayNextAnswer()
+    const killed = await fixture.startRunnerProcess(longLease)
+    const starts = await startTwo()
+    killed.kill('SIGKILL')
+    await killed.exited
+    const other = await fixture.startRunnerProcess(longLease)
+    await waitForEpoch(starts[0], 2)
+    answer()
+    await fixture.waitForRuns(starts)
+    await other.stop()
+    // The other one has removed itself; the killed one is forgotten when its leases have surely expired.
+    expect(await countRunners()).toBe(1)
+  }, 60_000)
 })
+
+test.each([
+  ['is paused (SIGSTOP)', (runner: StartedProcess) => Promise.resolve(runner.kill('SIGSTOP'))],
+  ['loses its connections', () => fixture.db.pool.query(END_OTHER_CONNECTIONS)],
+])(
+  'a runner that %s keeps its sessions for as long as its leases last',
+  async (_what, disturb) => {
+    const answer = delayNextAnswer()
+    const disturbed = await fixture.startRunnerProcess(longLease)
+    const starts = await startTwo()
+    const other = await fixture.startRunnerProcess(longLease)
+    await disturb(disturbed)
+    await setTimeout(10 * FAST_TIMING.checkRunnersMs)
+    disturbed.kill('SIGCONT')
+    answer()
+    expect(await fixture.waitForRuns(starts)).toMatchObject([{ attempts: 1 }, { attempts: 1 }])
+    expect(logLines(other, 'runner.ended')).toEqual([])
+    await Promise.all([disturbed.stop(), other.stop()])
+  },
+  60_000,
+)
 
 describe('a runner that is paused (SIGSTOP) until its lease was acquired by another', () => {
   test('writes nothing and sends nothing when it continues', async () => {
@@ -76,9 +131,6 @@ describe('a runner that is paused (SIGSTOP) until its lease was acquired by anot
 })
 
 describe('a runner that stops (SIGTERM)', () => {
-  // With a lease that does not expire during the test, another runner can only continue if the session is released.
-  const longLease = { leaseMs: NEVER_MS, renewMs: 1_000 }
-
   test('ends at the next step boundary, releases the session, acquires no other one, and exits', async () => {
     const answer = delayNextAnswer()
     const stopping = await fixture.startRunnerProcess(longLease)

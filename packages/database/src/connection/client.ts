@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type * as adapter from '@prisma/adapter-pg'
-import { Pool, type PoolClient } from 'pg'
+import { type Client, Pool, type PoolClient } from 'pg'
 import { toPrimary } from './connect-to-primary.ts'
 import type * as client from '../generated/client.ts'
 import { poolForPrisma } from './prisma-pool.ts'
@@ -25,6 +25,8 @@ export interface DatabaseOptions {
 export interface Database {
   readonly pool: Pool
   readonly prisma: client.PrismaClient
+  /** Creates a connection outside of the pool, with its settings. The caller connects and ends it. */
+  createClient(): Client
   /** Rejects unless PostgreSQL answers a query. */
   ping(): Promise<void>
   close(): Promise<void>
@@ -47,13 +49,9 @@ const PLANNER_OPTIONS =
 /** Creates the pool. It connects lazily: while the database is unavailable, the queries fail, not this call. */
 export function createDatabase(options: DatabaseOptions): Database {
   const { statementTimeoutMs = 5_000, onError = () => {} } = options
-  const pool = new Pool({
+  const connection = {
     ...toPrimary(options.url),
     application_name: options.applicationName,
-    max: options.maxConnections ?? 20,
-    // Idle connections are kept, so that the first query after a quiet time waits for neither a connection nor its
-    // plans.
-    min: 2,
     connectionTimeoutMillis: 4_000,
     // Later than the server's, so that a slow statement ends with the server's error, which says that nothing was
     // written.
@@ -63,6 +61,13 @@ export function createDatabase(options: DatabaseOptions): Database {
     idle_in_transaction_session_timeout: 2 * statementTimeoutMs,
     keepAlive: true,
     options: PLANNER_OPTIONS,
+  }
+  const pool = new Pool({
+    ...connection,
+    max: options.maxConnections ?? 20,
+    // Idle connections are kept, so that the first query after a quiet time waits for neither a connection nor its
+    // plans.
+    min: 2,
   })
   pool.on('error', onError)
   let prisma: client.PrismaClient | undefined
@@ -71,6 +76,7 @@ export function createDatabase(options: DatabaseOptions): Database {
     get prisma() {
       return (prisma ??= createPrismaClient(pool, onError))
     },
+    createClient: () => new connection.Client(connection),
     ping: async () => {
       await pool.query('SELECT 1')
     },

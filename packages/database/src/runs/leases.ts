@@ -100,15 +100,16 @@ const ACQUIRE_WAITING_SESSIONS = statement(
 
 /**
  * Leases free sessions of any organization: the sweep, which finds work whose queue message was lost. The slots go to
- * organizations in turn, and within each to the session that has waited longest. `next` is where the next sweep
- * continues.
+ * organizations in turn, and within each to the session that has waited longest. The leases of `endedRunners` count as
+ * expired. `next` is where the next sweep continues.
  */
 export async function acquireWaitingSessions(
   db: Db,
   options: AcquireOptions,
   from: string = NIL_UUID,
+  endedRunners: readonly string[] = [],
 ): Promise<AcquiredSessions & { next: string }> {
-  const values = [...toValues(options), from, ORGANIZATIONS_PER_SWEEP]
+  const values = [...toValues(options), from, ORGANIZATIONS_PER_SWEEP, endedRunners]
   const { rows } = await runStatement(db, ACQUIRE_WAITING_SESSIONS, values)
   return { ...toAcquiredSessions(rows), next: rows[0]?.lastOrganizationId ?? NIL_UUID }
 }

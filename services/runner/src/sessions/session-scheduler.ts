@@ -36,6 +36,7 @@ export class SessionScheduler {
   #isStopped = false
   #slotFreed = Promise.withResolvers<void>()
   #sweepFrom = NIL_UUID
+  #endedRunners: readonly string[] = []
   #isSweepTime = true
   // Two flags, because a slot can become free before or after the answer of the statement that leaves sessions waiting.
   #hasWaitingSessions = false
@@ -62,10 +63,7 @@ export class SessionScheduler {
       },
     })
     // Its own timer: a round for an offer must not postpone the sweep.
-    this.#sweepTimer = setInterval(() => {
-      this.#isSweepTime = true
-      this.#rounds.trigger()
-    }, timing.sweepMs)
+    this.#sweepTimer = setInterval(() => this.#sweepSoon(), timing.sweepMs)
   }
 
   /**
@@ -85,6 +83,17 @@ export class SessionScheduler {
     this.#offers.push({ sessionId, done: resolve })
     this.#rounds.trigger()
     await promise
+  }
+
+  /** Takes over the sessions of runners that have ended, now and in each later sweep. */
+  takeOver(endedRunners: readonly string[]): void {
+    this.#endedRunners = endedRunners
+    if (endedRunners.length > 0) this.#sweepSoon()
+  }
+
+  #sweepSoon(): void {
+    this.#isSweepTime = true
+    this.#rounds.trigger()
   }
 
   /** Acquires nothing more. Resolves when the statement under way has ended. */
@@ -133,7 +142,7 @@ export class SessionScheduler {
 
   async #sweep(): Promise<void> {
     this.#isSweepTime = this.#hasWaitingSessions = this.#hasFreedSlot = false
-    const acquired = await this.#ctx.sessionStore.acquireWaiting(this.#sweepFrom)
+    const acquired = await this.#ctx.sessionStore.acquireWaiting(this.#sweepFrom, this.#endedRunners)
     this.#startSessions(acquired, 'sweep')
     this.#sweepFrom = acquired.next
     if (this.#sweepFrom === NIL_UUID) return

@@ -61,9 +61,15 @@ export function createSessionStore(options: {
     /** Leases those of the sessions that have work and no live lease, as far as slots and shares allow. */
     acquire: (sessionIds: readonly string[]): Promise<AcquiredSessions> =>
       acquireSessions(db, acquireOptions(), sessionIds),
-    /** Leases waiting sessions of the organizations from this one on; `next` is where the next call continues. */
-    acquireWaiting: (fromOrganizationId: string): Promise<AcquiredSessions & { next: string }> =>
-      acquireWaitingSessions(db, acquireOptions(), fromOrganizationId),
+    /**
+     * Leases waiting sessions of the organizations from this one on, also those whose runner has ended; `next` is where
+     * the next call continues.
+     */
+    acquireWaiting: (
+      fromOrganizationId: string,
+      endedRunners: readonly string[],
+    ): Promise<AcquiredSessions & { next: string }> =>
+      acquireWaitingSessions(db, acquireOptions(), fromOrganizationId, endedRunners),
     /** Resolves to the leases that are still this runner's. */
     renew: (leases: readonly Lease[]): Promise<readonly RenewableLease[]> => renewLeases(db, owner, leaseMs, leases),
     /** Claims the session's next start as a run. */

@@ -23,6 +23,7 @@ export const FAST_TIMING: RunnerTiming = {
   leaseMs: 1_500,
   renewMs: 300,
   sweepMs: 200,
+  checkRunnersMs: 100,
   slotWaitMs: 1_000,
   autoRunMs: 100,
   retryMs: 10,

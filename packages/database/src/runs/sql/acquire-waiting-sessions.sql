@@ -2,8 +2,8 @@
 -- By hand: the recursive part goes from organization to organization along the index sessions_with_work, and
 --   `candidate` reads the sessions of each that have waited longest: one organization with many waiting sessions does
 --   not hide the others. It reads one session more than may be acquired, which shows whether there is more.
--- Parameters: $1 to $6 as in acquire-sessions, $7 the first organization, $8 how many organizations to visit. Rows:
---   one.
+-- Parameters: $1 to $6 as in acquire-sessions, $7 the first organization, $8 how many organizations to visit, $9
+--   runners that have ended: their leases end at once. Rows: one.
 WITH RECURSIVE leased AS (
   SELECT * FROM unnest($5::uuid[], $6::integer[]) AS leased (organization_id, sessions)
 ),
@@ -29,7 +29,7 @@ candidate AS MATERIALIZED (
     SELECT id, organization_id, waiting_since, last_finished_number + 1 AS number FROM sessions
     WHERE organization_id = organization.id
       AND last_finished_number < last_start_number
-      AND (lease_until IS NULL OR lease_until < clock_timestamp())
+      AND (lease_until IS NULL OR lease_until < clock_timestamp() OR lease_owner = ANY ($9::text[]))
       AND waiting_since <= clock_timestamp()
     ORDER BY waiting_since, id
     LIMIT 1 + greatest(0, least($3::bigint, $4::bigint - coalesce(leased.sessions, 0)))
