@@ -32,6 +32,7 @@ import {
   readSteps,
   readWorkflowFile,
   recordOutcomes,
+  recordRunOutcomes,
   recordStarts,
   releaseSessions,
   renewLeases,
@@ -158,6 +159,25 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
         lease,
         resend: null,
       })),
+    ),
+  'claimDeliveries with the steps of runs': (on) =>
+    claimDeliveries(
+      on,
+      leases.map((lease, n) => {
+        const runId = id('starts', 2 * (n + 1) + 1)
+        const journal = { runId, lease, position: 900, steps: [{ kind: 'note', data: '{}' }], lastOfRun: 1 }
+        const base = { requestBody: '{}', requestId: 'r', resend: null }
+        return { id: newId(), organizationId, sourceId, runId, lease, journal, ...base }
+      }),
+    ),
+  recordRunOutcomes: (on) =>
+    recordRunOutcomes(
+      on,
+      leases.map((lease, n) => {
+        const runId = id('starts', 2 * (n + 1) + 1)
+        const journal = { runId, lease, position: 900, steps: [], lastOfRun: 1, result: '{}' }
+        return { organizationId, id: id('deliveries', n + 1), result: { ...result, outcome: 'accepted' }, journal }
+      }),
     ),
   recordOutcomes: (on) =>
     recordOutcomes(

@@ -49,7 +49,7 @@ const WORKFLOWS: Quota = { kind: 'workflows', setting: 'MAX_WORKFLOWS', what: 'w
 const FILES: Quota = { kind: 'files', setting: 'MAX_FILES_PER_WORKFLOW', what: 'files in this workflow' }
 const FILE_BYTES: Quota = { kind: 'file_bytes', setting: 'MAX_FILE_MIB', what: 'MiB of files' }
 
-/** The quotas of the operations that create something. The dispatcher checks that of webhook sources: it creates them. */
+/** The quotas of the operations that create something. The dispatcher creates webhook sources, and checks theirs. */
 export const QUOTAS: { readonly [Id in AppOperationId]?: readonly Quota[] } = {
   createWorkflow: [WORKFLOWS],
   duplicateWorkflow: [WORKFLOWS, FILE_BYTES],

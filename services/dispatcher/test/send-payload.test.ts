@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { compile, DeliveryOut, InternalErrorResponse, WebhookSourceOut } from '@workflow-service/contract'
-import { newId, readRejectedAnswers } from '@workflow-service/database'
+import { newId, readRejectedAnswers, readSteps } from '@workflow-service/database'
 import { freePort, startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import * as fc from 'fast-check'
@@ -462,6 +462,52 @@ describe('409 idempotency_conflict', () => {
   test('the id belongs to a verification request', async () => {
     const log = await dispatcher.call('GET', `${dispatcher.sourcePath(sourceId)}/deliveries?kind=verification`)
     expect((await send(log.body.data[0]?.id ?? '')).body.error.code).toBe('idempotency_conflict')
+  })
+})
+
+describe('with the journal of a run', () => {
+  const journal = {
+    position: 0,
+    steps: [{ kind: 'message', data: '{"agent":"builtin","text":"hello"}' }],
+    call_id: 'one',
+    tool: 'builtin',
+    source_name: 'Order intake',
+    last_of_run: 1,
+  }
+
+  test('the steps and the result are written, and the run of which it was the last payload ends', async () => {
+    const { db, organizationId } = dispatcher
+    const sessionId = newId()
+    const [runId, workflowId, id] = [newId(), newId(), newId()]
+    const leaseUntil = new Date(Date.now() + 60_000)
+    const counters = { leaseEpoch: 1, leaseOwner: 'a', leaseUntil, lastStartNumber: 1, waitingSince: new Date() }
+    await db.prisma.session.create({ data: { id: sessionId, organizationId, ...counters } })
+    const text = { name: 'Orders', description: '', searchText: '', isActive: true }
+    await db.prisma.workflow.create({ data: { id: workflowId, organizationId, scope: 'company_wide', ...text } })
+    const start = { organizationId, sessionId, workflowId, number: 1, status: 'running', startedAt: new Date() }
+    const asked = { inputMessage: '', context: '', requestId: 'r', attempts: 1, origin: 'api' }
+    await db.prisma.start.create({ data: { id: runId, ...start, ...asked } })
+    dispatcher.endpoint.answerWith({ status: 200, body: 'thanks' })
+    const answer = await send(id, { run_id: runId, lease: { session_id: sessionId, epoch: 1 }, journal })
+    expect(answer.body.outcome).toBe('accepted')
+    expect(answer.headers.get('x-run-journal')).toBe('succeeded')
+    const [message, result] = await readSteps(db, runId)
+    expect(message?.data).toEqual({ agent: 'builtin', text: 'hello' })
+    expect(result).toMatchObject({
+      kind: 'tool_result',
+      data: { call_id: 'one', ok: true, delivery: { id, source_id: sourceId, outcome: 'accepted', answer: 'thanks' } },
+    })
+    expect(await db.prisma.start.findUnique({ where: { id: runId } })).toMatchObject({ status: 'succeeded' })
+    const again = await send(id, { run_id: runId, lease: { session_id: sessionId, epoch: 1 }, journal })
+    expect([again.body.outcome, again.headers.get('x-run-journal')]).toEqual(['accepted', null])
+    expect(dispatcher.endpoint.requests).toHaveLength(1)
+  })
+
+  test('is refused without the run or its lease', async () => {
+    expect(await send(newId(), { journal })).toMatchObject({
+      status: 422,
+      body: { error: { details: [{ field: 'run_id' }, { field: 'lease' }] } },
+    })
   })
 })
 

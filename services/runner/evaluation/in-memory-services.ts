@@ -7,7 +7,8 @@ import {
   STEP_DATA,
 } from '@workflow-service/contract'
 import type { ClaimedRun, EarlierRun, SourceForAgent, WorkflowFile } from '@workflow-service/database'
-import type { DeliveryRequest, DeliveryResult } from '../src/agent/agent.ts'
+import { toDeliveryStep } from '@workflow-service/contract/delivery-step'
+import type { DeliveryResult } from '../src/agent/agent.ts'
 import type { DispatcherClient } from '../src/runs/dispatcher-client.ts'
 import type { RunStore } from '../src/runs/run-store.ts'
 
@@ -30,13 +31,16 @@ export function createInMemoryStore(content: InMemoryContent) {
   const prompts: { position: number; prompt: RunPrompt }[] = []
   const stepsOf = (runId: string): JournalStep[] => journals.get(runId) ?? []
   const listSources = (): readonly SourceForAgent[] => content.sources ?? []
+  /** Like the database: a step that is there already is kept. */
+  const write = (runId: string, position: number, added: readonly NewJournalStep[]): void => {
+    const steps = stepsOf(runId)
+    if (position > steps.length) throw new Error(`The journal has ${steps.length} steps, not ${position}`)
+    const fresh = added.map((step, index) => toStored(step, position + index)).slice(steps.length - position)
+    journals.set(runId, [...steps, ...fresh])
+  }
   const store: RunStore = {
     readSteps: async (_lease, runId) => [...stepsOf(runId)],
-    async appendSteps(_lease, runId, position, added) {
-      const steps = stepsOf(runId)
-      if (position !== steps.length) throw new Error(`The journal has ${steps.length} steps, not ${position}`)
-      journals.set(runId, [...steps, ...added.map((step, index) => toStored(step, position + index))])
-    },
+    appendSteps: async (_lease, runId, position, added) => write(runId, position, added),
     recordPrompt: async (_lease, _runId, position, prompt) => void prompts.push({ position, prompt }),
     countAttempt: async () => 1,
     listEarlierRuns: async (_lease, _organizationId, { number, limit }) =>
@@ -55,7 +59,7 @@ export function createInMemoryStore(content: InMemoryContent) {
     readApproval: async () => undefined,
     parkForApproval: () => Promise.reject(new Error('No source in memory needs an approval')),
   }
-  return { store, stepsOf, prompts }
+  return { store, stepsOf, write, prompts }
 }
 
 /** The step as PostgreSQL returns it. @throws TypeError for a step that does not follow its schema. */
@@ -66,24 +70,43 @@ function toStored(step: NewJournalStep, position: number): JournalStep {
   return { ...stored, position, createdAt: new Date() }
 }
 
-/** Creates a dispatcher that sends each delivery once, by `send`, and only if it is in the run's journal. */
+/** A payload as the dispatcher sends it. */
+export interface SentPayload {
+  readonly deliveryId: string
+  readonly sourceId: string
+  readonly payload: Record<string, unknown>
+}
+
+/**
+ * Creates a dispatcher that sends each delivery once, by `send`, and only if it is in the run's journal, which it
+ * writes.
+ */
 export function createInMemoryDispatcher(
-  stepsOf: (runId: string) => readonly JournalStep[],
-  send: (request: DeliveryRequest, runId: string) => DeliveryResult,
+  { stepsOf, write }: Pick<ReturnType<typeof createInMemoryStore>, 'stepsOf' | 'write'>,
+  send: (request: SentPayload, runId: string) => DeliveryResult,
 ): DispatcherClient {
   const results = new Map<string, DeliveryResult>()
   return {
     async deliver(_lease, { id: deliveryId, body }) {
-      const { source_id: sourceId = '', payload = {}, run_id: runId } = body
+      const { source_id: sourceId = '', payload = {}, journal, lease } = body
+      const runId = String(body.run_id)
       const known = results.get(deliveryId)
       if (known) return known
-      const isPlanned = stepsOf(String(runId)).some(
+      const planned = (journal?.steps ?? []).map(
+        ({ kind, data }) => ({ kind, data: JSON.parse(data) as unknown }) as NewJournalStep,
+      )
+      write(runId, journal?.position ?? 0, planned)
+      const isPlanned = stepsOf(runId).some(
         (step) => step.kind === 'tool_call' && step.data.delivery?.id === deliveryId,
       )
       if (!isPlanned) throw new TypeError('The delivery is not in the journal')
-      const result = send({ deliveryId, sourceId, payload }, String(runId))
+      const result = send({ deliveryId, sourceId, payload }, runId)
       results.set(deliveryId, result)
-      return result
+      if (!journal) return result
+      const { position, call_id, tool, source_name, last_of_run: last } = journal
+      const call = { call_id, tool, delivery: { id: deliveryId, source_id: sourceId, source_name } }
+      write(runId, position + planned.length, [toDeliveryStep(lease?.session_id ?? '', call, result)])
+      return { ...result, journal: last !== null && result.outcome === 'accepted' ? 'succeeded' : 'written' }
     },
     close: async () => {},
   }

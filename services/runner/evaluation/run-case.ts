@@ -78,7 +78,7 @@ export function createPastAgent({ sent = [], said, context }: History): Agent {
       const delivery = { id: toUuid(`${run.run.id} ${index}`), source_id: sourceId, source_name: source, payload }
       const call = { call_id: `call_${index + 1}`, tool: 'builtin', delivery }
       await run.append([{ kind: 'tool_call', data: call }])
-      await run.append([await sendDelivery(run, openAgentSteps(run), call)])
+      await sendDelivery(run, openAgentSteps(run), call)
     }
     if (said === undefined) return
     const parts = [{ type: 'text' as const, text: said }]
@@ -102,10 +102,11 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
     files: (workflow.files ?? []).map((file) => toFile(file, id)),
     history,
   }
-  const { store: runStore, stepsOf } = createInMemoryStore(content)
+  const memory = createInMemoryStore(content)
+  const { store: runStore, stepsOf } = memory
   const deliveries = new Map<string, ObservedDelivery[]>()
   const nextAnswer = createEndpoints(entry, id)
-  const dispatcher = createInMemoryDispatcher(stepsOf, ({ sourceId, payload: given }, runId) => {
+  const dispatcher = createInMemoryDispatcher(memory, ({ sourceId, payload: given }, runId) => {
     const payload = JSON.parse(JSON.stringify(given)) as Record<string, unknown>
     const source = content.sources.find((candidate) => candidate.id === sourceId)
     if (!source) throw new Error('There is no such source')

@@ -275,7 +275,13 @@ describe('a run whose organization is suspended', () => {
       if (executions.length === 1) await suspend(true)
       const sources = await attempt.listSources()
       const { id: sourceId } = sources.find(({ name }) => name === 'Order intake')!
-      await attempt.deliver({ deliveryId, sourceId, payload: { message: 'hello' } })
+      const delivery = {
+        id: deliveryId,
+        source_id: sourceId,
+        source_name: 'Order intake',
+        payload: { message: 'hello' },
+      }
+      await attempt.deliver({ call: { call_id: 'one', tool: 'test', delivery }, isLast: true })
     }
     await fixture.startRunner({ agent })
     await waitUntil(async () => (await showSession(fixture.db, start.sessionId))?.lease === null && executions.length)

@@ -5,6 +5,7 @@ import {
   SIGNING_SECRET_MAX_LENGTH,
   WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH,
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
+  WORKFLOW_TEXT_MAX_LENGTH,
 } from '../limits.ts'
 import { PageInfo } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
@@ -97,12 +98,52 @@ export const DeliveryIn = Closed('DeliveryIn', 'A payload to send at most once.'
       }),
     ),
   ),
+  journal: Type.Optional(
+    Nullable(
+      Closed(
+        'DeliveryJournalIn',
+        'What the dispatcher writes into the journal of the run. Needs `run_id` and `lease`.',
+        {
+          position: Int('Where the first of the steps is written, and the result after the last.', { minimum: 0 }),
+          steps: List(
+            Closed('StepIn', 'A step.', {
+              kind: Str('Its kind.', { maxLength: 100 }),
+              data: Str('Its data as JSON text.', { maxLength: 200_000 }),
+            }),
+            'Steps that are written when the payload is claimed, such as the tool call that sends it.',
+          ),
+          call_id: Str('The tool call that sends the payload; its result is written with the outcome.', {
+            maxLength: WORKFLOW_TEXT_MAX_LENGTH,
+          }),
+          tool: Str('Its tool.', { maxLength: WORKFLOW_TEXT_MAX_LENGTH }),
+          source_name: Str("The webhook source's name in the result.", { maxLength: WORKFLOW_TEXT_MAX_LENGTH }),
+          last_of_run: Nullable(
+            Int(
+              'The number of the run in its session, if an accepted payload is all that was left to do: it succeeds.',
+              {
+                minimum: 1,
+                maximum: Number.MAX_SAFE_INTEGER,
+              },
+            ),
+          ),
+        },
+      ),
+    ),
+  ),
   resend_of: Type.Optional(
     Uuid('The delivery whose payload is sent again to its source. Excludes the fields of a new payload.'),
   ),
   sent_by: Type.Optional(Nullable(Uuid('The user who sends it again.'))),
 })
 export type DeliveryIn = Static<typeof DeliveryIn>
+
+/**
+ * The header of the answer to a payload with `journal`: what of it is in the database. `written`: the steps and the
+ * result; `succeeded`: also the end of the run, and the session is released. Absent: nothing may be.
+ */
+export const RUN_JOURNAL_HEADER = 'x-run-journal'
+export const RUN_JOURNAL_STATES = ['written', 'succeeded'] as const
+export type RunJournalState = (typeof RUN_JOURNAL_STATES)[number]
 
 /** One entry of the delivery log (contract README, "Deliveries"). */
 export const DeliveryOut = Closed('DeliveryOut', 'One outbound request and its outcome.', {

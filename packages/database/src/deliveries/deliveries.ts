@@ -124,10 +124,23 @@ export interface DeliveryResult {
   rejectedAnswer?: string | null
 }
 
+/** What a claim and an outcome write into the journal of a run. */
+export interface DeliveryJournal {
+  runId: string
+  lease: DeliveryLease
+  /** Where the first of the steps is written, and the result after the last. */
+  position: number
+  steps: readonly { readonly kind: string; readonly data: string }[]
+  /** The number of the run in its session if it succeeds with an accepted payload. */
+  lastOfRun: number | null
+}
+
 /** A payload to claim. `lease` is null when no runner sends it. */
 export interface DeliveryClaimRequest extends NewDelivery {
   organizationId: string
   lease: DeliveryLease | null
+  /** Null: the steps are in the journal already, or there is none. */
+  journal?: DeliveryJournal | null
   /** Null for a new payload. */
   resend: Resend | null
 }
@@ -162,12 +175,16 @@ const CLAIM_DELIVERIES = statement(
 /**
  * Records payloads as `in_flight`, any number in one statement. Checks the source of each and, when a run sends it,
  * that the lease is the session's current one. Claims nothing for a suspended organization, nor a payload without the
- * approval that its source asks for. Of all calls with one id, at most one ever gets `claimed`.
+ * approval that its source asks for. Of all calls with one id, at most one ever gets `claimed`; the steps of its
+ * journal are written with it.
  */
 export async function claimDeliveries(
   db: Connection,
   requests: readonly DeliveryClaimRequest[],
 ): Promise<readonly DeliveryClaim[]> {
+  const steps = requests.flatMap(({ id, journal }) =>
+    journal ? journal.steps.map((step, index) => ({ id, ...step, position: journal.position + index })) : [],
+  )
   const { rows } = await runStatement(db, CLAIM_DELIVERIES, [
     requests.map(({ id }) => id),
     requests.map(({ organizationId }) => organizationId),
@@ -179,6 +196,11 @@ export async function claimDeliveries(
     requests.map(({ requestId }) => requestId),
     requests.map(({ resend }) => resend?.of ?? null),
     requests.map(({ resend }) => resend?.sentBy ?? null),
+    requests.map(({ journal }) => Boolean(journal)),
+    steps.map(({ id }) => id),
+    steps.map(({ position }) => position),
+    steps.map(({ kind }) => kind),
+    steps.map(({ data }) => data),
   ])
   const seen = new Set<string>()
   return rows.map(({ id, kind, createdAt, ...target }): DeliveryClaim => {
@@ -272,19 +294,23 @@ export async function recordOutcomes(
 ): Promise<readonly (Date | undefined)[]> {
   const firsts = new Map(records.toReversed().map((record) => [record.id, record]))
   const distinct = [...firsts.values()]
-  const { rows } = await runStatement(db, RECORD_OUTCOMES, [
-    distinct.map(({ id }) => id),
-    distinct.map(({ organizationId }) => organizationId),
-    distinct.map(({ result }) => result.outcome),
-    distinct.map(({ result }) => result.status),
-    distinct.map(({ result }) => result.reason),
-    distinct.map(({ result }) => result.mismatches && JSON.stringify(result.mismatches)),
-    distinct.map(({ result }) => result.durationMs),
-    distinct.map(({ result }) => result.answer),
-    distinct.map(({ result }) => result.rejectedAnswer ?? null),
-  ])
+  const { rows } = await runStatement(db, RECORD_OUTCOMES, outcomeColumns(distinct))
   const finished = new Map(rows.map((row) => [row.id, row.finishedAt]))
   return records.map((record) => (firsts.get(record.id) === record ? finished.get(record.id) : undefined))
+}
+
+function outcomeColumns(records: readonly DeliveryOutcomeRecord[]): unknown[][] {
+  return [
+    records.map(({ id }) => id),
+    records.map(({ organizationId }) => organizationId),
+    records.map(({ result }) => result.outcome),
+    records.map(({ result }) => result.status),
+    records.map(({ result }) => result.reason),
+    records.map(({ result }) => result.mismatches && JSON.stringify(result.mismatches)),
+    records.map(({ result }) => result.durationMs),
+    records.map(({ result }) => result.answer),
+    records.map(({ result }) => result.rejectedAnswer ?? null),
+  ]
 }
 
 /**
@@ -302,6 +328,50 @@ export async function removeUnsentDelivery(
     [organizationId, id, createdAt],
   )
   return rowCount === 1
+}
+
+/** The outcome of a delivery, with the step that records it in the journal of its run. */
+export interface RunOutcomeRecord extends DeliveryOutcomeRecord {
+  /** `result` is the data of its step as JSON text. */
+  journal: DeliveryJournal & { result: string }
+}
+
+/** What was written of an outcome: the step of the result, and the end of the run. */
+export interface RecordedRunOutcome {
+  finishedAt: Date
+  isWritten: boolean
+  isEnded: boolean
+}
+
+const RECORD_RUN_OUTCOMES = statement('deliveries/record-run-outcomes', {
+  id: uuid,
+  finishedAt: timestamptz,
+  isWritten: boolean,
+  isEnded: boolean,
+})
+
+/**
+ * Records outcomes as `recordOutcomes` does, each with its result in the journal of the run and, where an accepted
+ * payload was all that was left to do and the session has no further start, the end of the run and the release of the
+ * session. The journal and the run change only under the current lease.
+ */
+export async function recordRunOutcomes(
+  db: Db,
+  records: readonly RunOutcomeRecord[],
+): Promise<readonly (RecordedRunOutcome | undefined)[]> {
+  const firsts = new Map(records.toReversed().map((record) => [record.id, record]))
+  const distinct = [...firsts.values()]
+  const { rows } = await runStatement(db, RECORD_RUN_OUTCOMES, [
+    ...outcomeColumns(distinct),
+    distinct.map(({ journal }) => journal.lease.sessionId),
+    distinct.map(({ journal }) => journal.lease.epoch),
+    distinct.map(({ journal }) => journal.runId),
+    distinct.map(({ journal }) => journal.position + journal.steps.length),
+    distinct.map(({ journal }) => journal.result),
+    distinct.map(({ journal, result }) => (result.outcome === 'accepted' ? journal.lastOfRun : null)),
+  ])
+  const recorded = new Map(rows.map(({ id, ...row }) => [id, row]))
+  return records.map((record) => (firsts.get(record.id) === record ? recorded.get(record.id) : undefined))
 }
 
 /** A delivery as it is now. */

@@ -28,6 +28,7 @@ import { checkPayload } from './check-payload.ts'
 import { SEND_WITHIN_MS } from './deadlines.ts'
 import { toDeliveryResult } from './describe-outcome.ts'
 import { inFlightDelivery } from './in-flight-delivery.ts'
+import type { RecordedDelivery, RunJournal } from './outcome-recorder.ts'
 import { reportDelivery } from './report-delivery.ts'
 import { NotSentError, sendSignedRequest } from './send-signed-request.ts'
 
@@ -39,6 +40,8 @@ export interface PayloadRequest {
   payload: Record<string, unknown>
   runId: string | null
   lease: DeliveryLease | null
+  /** What is written into the journal of the run with the claim and the outcome. */
+  journal?: RunJournal | null
   resend: Resend | null
   requestId: string
   trace: TraceContext | null
@@ -52,7 +55,7 @@ export interface PayloadRequest {
  * source or this process is at its limit, or the database is slow or unavailable. The caller may repeat the call with
  * the same id.
  */
-export function deliverPayload(ctx: DispatcherContext, request: PayloadRequest): Promise<Delivery> {
+export function deliverPayload(ctx: DispatcherContext, request: PayloadRequest): Promise<RecordedDelivery> {
   const arrivedMs = performance.now()
   // Calls for one id run one after the other, so an id that this call finds in flight is not being sent by this
   // process.
@@ -87,11 +90,21 @@ async function recordAndSend(
   ctx: DispatcherContext,
   request: PayloadRequest,
   releaseSlot: ReleaseSlot,
-): Promise<Delivery> {
+): Promise<RecordedDelivery> {
   const claimedMs = performance.now()
   const requestBody = JSON.stringify(request.payload)
-  const { id, organizationId, sourceId, runId, requestId, lease, resend } = request
-  const claim = await ctx.store.claim({ id, organizationId, sourceId, requestBody, runId, requestId, lease, resend })
+  const { id, organizationId, sourceId, runId, requestId, lease, journal, resend } = request
+  const claim = await ctx.store.claim({
+    id,
+    organizationId,
+    sourceId,
+    requestBody,
+    runId,
+    requestId,
+    lease,
+    resend,
+    journal: journal ?? null,
+  })
   switch (claim.kind) {
     case 'no_source':
       throw resend ? notResendable('its webhook source is deleted') : notFound('Webhook source')
@@ -129,9 +142,9 @@ async function recordAndSend(
         releaseSlot()
         await removeClaim(ctx, claimed, result)
         // The claim became `unknown` meanwhile, and its callers know that. The log can still say what happened.
-        return await ctx.outcomes.record(claimed, refused(`${result.message} Nothing was sent.`))
+        return await ctx.outcomes.record(claimed, refused(`${result.message} Nothing was sent.`), journal)
       }
-      const delivery = await ctx.outcomes.record(claimed, result)
+      const delivery = await ctx.outcomes.record(claimed, result, journal)
       if (claim.target.isFirstApproval && delivery.outcome === 'accepted') {
         await endFirstApprovals(ctx, request, claim.target)
       }

@@ -6,12 +6,15 @@ import {
   type DeliveryClaimRequest,
   type DeliveryOutcomeRecord,
   isStatementError,
+  type RecordedRunOutcome,
   recordOutcomes,
+  recordRunOutcomes,
+  type RunOutcomeRecord,
 } from '@workflow-service/database'
 import { batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
 
 /**
- * The two writes of every delivery. Concurrent writes share one statement and one commit, except a claim with an audit
+ * The writes of every delivery. Concurrent writes share one statement and one commit, except a claim with an audit
  * event.
  */
 export interface DeliveryStore {
@@ -22,6 +25,8 @@ export interface DeliveryStore {
   claim(request: DeliveryClaimRequest): Promise<DeliveryClaim>
   /** Records an outcome. Resolves to the time, or to undefined if the delivery already had one. */
   recordOutcome(record: DeliveryOutcomeRecord): Promise<Date | undefined>
+  /** The same, with the journal of the run. */
+  recordRunOutcome(record: RunOutcomeRecord): Promise<RecordedRunOutcome | undefined>
 }
 
 const MAX_BATCH_SIZE = 100
@@ -40,7 +45,8 @@ export function createDeliveryStore(db: Pick<Database, 'pool'>): DeliveryStore {
   const claim = batchCalls((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
     ...options,
     maxBytes: MAX_BATCH_BYTES,
-    sizeOf: ({ requestBody }) => Buffer.byteLength(requestBody),
+    sizeOf: ({ requestBody, journal }) =>
+      Buffer.byteLength(requestBody) + (journal?.steps ?? []).reduce((sum, { data }) => sum + data.length, 0),
     queueTimeout: { ms: CLAIM_QUEUE_TIMEOUT_MS, error: databaseTooSlow },
   })
   return {
@@ -49,6 +55,7 @@ export function createDeliveryStore(db: Pick<Database, 'pool'>): DeliveryStore {
       return resend?.by ? claimResend(db, { ...request, resend: { ...resend, by: resend.by } }) : claim(request)
     },
     recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
+    recordRunOutcome: batchCalls((records: RunOutcomeRecord[]) => recordRunOutcomes(db, records), options),
   }
 }
 

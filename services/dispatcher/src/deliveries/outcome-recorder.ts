@@ -1,15 +1,32 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ANSWER_MAX_LENGTH, truncateText } from '@workflow-service/contract'
-import { type Delivery, type DeliveryResult, isDatabaseUnavailable } from '@workflow-service/database'
+import { ANSWER_MAX_LENGTH, type RunJournalState, truncateText } from '@workflow-service/contract'
+import {
+  type Delivery,
+  type DeliveryJournal,
+  type DeliveryResult,
+  isDatabaseUnavailable,
+} from '@workflow-service/database'
 import { backoff, describeError, type Logger, withTimeout } from '@workflow-service/service-kit'
 import type { DeliveryStore } from './delivery-store.ts'
+
+/** What an outcome writes into the journal of its run. */
+export interface RunJournal extends DeliveryJournal {
+  /** Returns the step of a result. */
+  readonly toStep: (result: DeliveryResult) => string
+}
+
+/** A delivery with its outcome, and what is written of it in the journal of its run. */
+export interface RecordedDelivery extends Delivery {
+  readonly journalState?: RunJournalState | undefined
+}
 
 /** Records outcomes, and keeps those in memory that could not be recorded because the database was unavailable. */
 export interface OutcomeRecorder {
   /**
-   * Records the result and returns the delivery with it. Never rejects: a failed write is retried in the background.
+   * Records the result and returns the delivery with it. Never rejects: a failed write is retried in the background,
+   * without the journal, which the runner writes then.
    */
-  record(delivery: Delivery, result: DeliveryResult): Promise<Delivery>
+  record(delivery: Delivery, result: DeliveryResult, journal?: RunJournal | null): Promise<RecordedDelivery>
   /** Returns a delivery whose outcome is in memory and not yet in the database. */
   find(deliveryId: string): Delivery | undefined
   /** How many outcomes are not yet in the database. */
@@ -25,7 +42,7 @@ const GIVE_UP_AFTER_MS = 600_000
 
 /** Creates a recorder that writes through the store. */
 export function createOutcomeRecorder(options: {
-  store: Pick<DeliveryStore, 'recordOutcome'>
+  store: Pick<DeliveryStore, 'recordOutcome' | 'recordRunOutcome'>
   logger: Logger
 }): OutcomeRecorder {
   const { store, logger } = options
@@ -52,12 +69,24 @@ export function createOutcomeRecorder(options: {
   }
 
   return {
-    record: async (delivery, reported) => {
+    record: async (delivery, reported, journal) => {
       const { id, organizationId } = delivery
       const result = toStorable(reported)
       const { rejectedAnswer: _forPeople, ...outcome } = result
       const finished = { ...delivery, ...outcome, finishedAt: new Date() }
       try {
+        if (journal) {
+          const step = journal.toStep(result)
+          const written = await store.recordRunOutcome({
+            organizationId,
+            id,
+            result,
+            journal: { ...journal, result: step },
+          })
+          if (!written) return finished
+          const journalState = written.isEnded ? 'succeeded' : written.isWritten ? 'written' : undefined
+          return { ...finished, finishedAt: written.finishedAt, journalState }
+        }
         const finishedAt = await store.recordOutcome({ organizationId, id, result })
         return finishedAt ? { ...finished, finishedAt } : finished
       } catch (error) {

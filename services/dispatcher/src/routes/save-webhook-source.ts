@@ -57,7 +57,7 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
     const signingSecret =
       input.signing_secret === undefined ? stored && decryptSigningSecret(ctx.secrets, stored) : input.signing_secret
     if (stored && mode !== 'always' && isConfirmed(ctx, save, stored)) return await writeSettings(ctx, save, stored)
-    // A save that the quota refuses sends nothing. Others may be saved while the endpoint answers, so `write` asks again.
+    // A save that the quota refuses sends nothing. Others may be saved while the endpoint answers: `write` asks again.
     if (!stored && by) await refuseAboveQuota(ctx, assertQuotas(ctx.db.pool, by))
     if (save.isVerified) await verify(ctx, save, signingSecret)
     else ctx.logger.warn(logFields(save), 'webhook_source.unverified')

@@ -1,6 +1,8 @@
-import { type DeliveryIn, type FieldError, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
+import { type DeliveryIn, type FieldError, PAYLOAD_MAX_DEPTH, RUN_JOURNAL_HEADER } from '@workflow-service/contract'
+import { toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { deliverPayload } from '../deliveries/deliver-payload.ts'
+import type { RecordedDelivery, RunJournal } from '../deliveries/outcome-recorder.ts'
 import { isDeeperThan } from '../deliveries/is-deeper-than.ts'
 import { resendPayload } from '../deliveries/resend-payload.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
@@ -14,7 +16,7 @@ export function sendPayload(ctx: DispatcherContext): InternalHandlers['sendPaylo
     const { organization_id: organizationId, source_id: sourceId, payload, resend_of: resendOf, lease } = body
     const common = { id: params.delivery_id, organizationId, requestId, trace }
     const by = readActor(organizationId, request)
-    const delivery =
+    const delivery: RecordedDelivery =
       sourceId === undefined || payload === undefined
         ? await resendPayload(ctx, {
             ...common,
@@ -29,9 +31,29 @@ export function sendPayload(ctx: DispatcherContext): InternalHandlers['sendPaylo
             payload,
             runId: body.run_id ?? null,
             lease: lease ? { sessionId: lease.session_id.toLowerCase(), epoch: lease.epoch } : null,
+            journal: toRunJournal(params.delivery_id, body),
             resend: null,
           })
-    return { status: 200, body: toDeliveryOut(delivery) }
+    const headers = delivery.journalState ? [RUN_JOURNAL_HEADER, delivery.journalState] : []
+    return { status: 200, body: toDeliveryOut(delivery), headers }
+  }
+}
+
+function toRunJournal(
+  deliveryId: string,
+  { source_id: sourceId, run_id: runId, lease, journal }: DeliveryIn,
+): RunJournal | null {
+  if (!journal || !sourceId || !runId || !lease) return null
+  const { call_id, tool, source_name, position, steps, last_of_run: lastOfRun } = journal
+  const sessionId = lease.session_id.toLowerCase()
+  const call = { call_id, tool, delivery: { id: deliveryId, source_id: sourceId, source_name } }
+  return {
+    runId,
+    lease: { sessionId, epoch: lease.epoch },
+    position,
+    steps,
+    lastOfRun,
+    toStep: (result) => JSON.stringify(toDeliveryStep(sessionId, call, result).data),
   }
 }
 
@@ -45,13 +67,20 @@ export function checkDelivery(
 ): readonly FieldError[] {
   const { payload, resend_of: resendOf } = valid
   if (resendOf !== undefined) {
-    const excluded = (['payload', 'run_id', 'lease'] as const).filter((field) => (valid[field] ?? null) !== null)
+    const excluded = (['payload', 'run_id', 'lease', 'journal'] as const).filter(
+      (field) => (valid[field] ?? null) !== null,
+    )
     return excluded.map((field) => ({ field, code: 'extra_forbidden', message: 'must not be given with resend_of' }))
   }
   const invalid = new Set(violations.map(({ field }) => field))
   const errors: FieldError[] = (['source_id', 'payload'] as const)
     .filter((field) => valid[field] === undefined && !invalid.has(field) && !invalid.has('resend_of'))
     .map((field) => ({ field, code: 'missing', message: 'is required' }))
+  for (const field of valid.journal ? (['run_id', 'lease'] as const) : []) {
+    if (!valid[field] && !invalid.has(field)) {
+      errors.push({ field, code: 'missing', message: 'is required with journal' })
+    }
+  }
   if (isDeeperThan(payload, PAYLOAD_MAX_DEPTH)) {
     const message = `must not nest objects and lists more than ${PAYLOAD_MAX_DEPTH} levels deep`
     errors.push({ field: 'payload', code: 'too_deep', message })

@@ -12,7 +12,11 @@ type Step = JournalStep | NewJournalStep
 /** The agent's steps: those it resumes from, and those it has appended since. */
 export interface AgentSteps {
   readonly all: readonly Step[]
+  /** Adds steps that are written with the next ones, or with the next delivery: see `AgentRun.plan`. */
+  plan(...steps: NewJournalStep[]): void
   append(...steps: NewJournalStep[]): Promise<void>
+  /** Adds a step that is in the journal already. */
+  adopt(step: NewJournalStep): void
 }
 
 /** Opens the agent's steps. Appending writes to the journal first, then to memory. */
@@ -20,6 +24,11 @@ export function openAgentSteps(run: AgentRun): AgentSteps {
   const all: Step[] = [...run.steps]
   return {
     all,
+    plan(...steps) {
+      run.plan(steps)
+      all.push(...steps)
+    },
+    adopt: (step) => void all.push(step),
     async append(...steps) {
       await run.append(steps)
       all.push(...steps)

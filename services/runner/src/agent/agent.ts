@@ -1,4 +1,4 @@
-import type { DeliveryOutcome, JournalStep, NewJournalStep, RunPrompt } from '@workflow-service/contract'
+import type { DeliveryOutcome, JournalStep, NewJournalStep, RunPrompt, ToolCallStep } from '@workflow-service/contract'
 import type {
   ApprovalRequest,
   ApprovalState,
@@ -57,6 +57,11 @@ export interface AgentRun {
   readFile(fileId: string): Promise<string | undefined>
   /** Records what a model is asked with at this point of the journal, for people. */
   recordPrompt(prompt: RunPrompt): Promise<void>
+  /**
+   * Adds steps that need not be durable yet: they are written with those of the next `append`, or with the claim of the
+   * next delivery. A runner that dies before loses them.
+   */
+  plan(steps: readonly NewJournalStep[]): void
   /** Appends the steps to the journal, all or none, and resolves when they are durable. */
   append(steps: readonly NewJournalStep[]): Promise<void>
   /**
@@ -79,11 +84,16 @@ export interface ApprovalRequired {
   readonly outcome: 'approval_required'
 }
 
-/** A payload for a webhook source. The agent must append `deliveryId` to the journal before it calls `deliver`. */
+/** A payload for a webhook source. The agent must plan or append the tool call before it calls `deliver`. */
 export interface DeliveryRequest {
-  readonly deliveryId: string
-  readonly sourceId: string
-  readonly payload: Record<string, unknown>
+  readonly call: DeliveryCall
+  /** Whether nothing is left to do once the payload is accepted: the run then succeeds with the outcome. */
+  readonly isLast: boolean
+}
+
+/** A tool call that sends a payload. */
+export interface DeliveryCall extends ToolCallStep {
+  readonly delivery: NonNullable<ToolCallStep['delivery']>
 }
 
 /** The result of a delivery. `unknown` means that the dispatcher died meanwhile: the payload may have arrived. */
@@ -96,6 +106,8 @@ export interface DeliveryResult {
   readonly reason: string | null
   /** The time of the request to the endpoint in milliseconds; absent or null if none was made. */
   readonly durationMs?: number | null
+  /** Whether the result is in the journal already: the dispatcher wrote it with the outcome. */
+  readonly isInJournal?: boolean
 }
 
 /** How many sources one call reads: an example has at most 64 KiB. */

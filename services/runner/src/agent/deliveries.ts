@@ -1,23 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import {
-  ANSWER_MAX_LENGTH,
   APPROVAL_DAYS,
   type DeliveryOutcome,
   type NewJournalStep,
   PAYLOAD_DEADLINE_MS,
   type ToolCallStep,
   type ToolResultStep,
-  truncateText,
 } from '@workflow-service/contract'
+import { formatReason, toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { ApprovalState, PayloadToApprove } from '@workflow-service/database'
 import { type AgentSteps, listPendingCalls } from './agent-steps.ts'
-import type { AgentRun, DeliveryResult } from './agent.ts'
-import { markUntrusted } from './untrusted-text.ts'
-
-/** A tool call that sends a payload. */
-export interface DeliveryCall extends ToolCallStep {
-  readonly delivery: NonNullable<ToolCallStep['delivery']>
-}
+import type { AgentRun, DeliveryCall } from './agent.ts'
 
 /** The result of a delivery in the journal. */
 export type RecordedDelivery = NonNullable<ToolResultStep['delivery']>
@@ -43,19 +36,30 @@ export function isDeliveryCall(call: ToolCallStep): call is DeliveryCall {
 }
 
 /**
- * Sends the payload of a tool call that is in the journal, and returns the step that records the result. Safe to repeat
- * after a crash: a second call with the same delivery id gives the recorded result. Parks the run while the payload
- * waits for an approval.
+ * Sends the payload of a tool call that is planned or in the journal, and records the result. Safe to repeat after a
+ * crash: a second call with the same delivery id gives the recorded result. Parks the run while the payload waits for
+ * an approval.
+ * @param isLast Whether the run succeeds if the payload is accepted.
  */
-export async function sendDelivery(run: AgentRun, steps: AgentSteps, call: DeliveryCall): Promise<NewJournalStep> {
-  const { id, source_id, payload } = call.delivery
+export async function sendDelivery(
+  run: AgentRun,
+  steps: AgentSteps,
+  call: DeliveryCall,
+  isLast = false,
+): Promise<void> {
+  const { id } = call.delivery
   let isRequested = steps.all.some((step) => step.kind === 'approval_request' && step.data.delivery_id === id)
   for (;;) {
     const approval = isRequested ? await readDecision(run, steps, call) : undefined
-    if (approval?.status === 'declined' || approval?.status === 'expired') return toWithheldStep(call, approval)
+    if (approval?.status === 'declined' || approval?.status === 'expired') {
+      return await steps.append(toWithheldStep(call, approval))
+    }
     if (approval?.status !== 'waiting') {
-      const result = await run.deliver({ deliveryId: id, sourceId: source_id, payload })
-      if (result.outcome !== 'approval_required') return toResultStep(run, call, result)
+      const result = await run.deliver({ call, isLast })
+      if (result.outcome !== 'approval_required') {
+        const step = toDeliveryStep(run.run.sessionId, call, result)
+        return result.isInJournal ? steps.adopt(step) : await steps.append(step)
+      }
       if (approval) throw new Error('The dispatcher did not find the approval of this payload')
     }
     await run.parkForApproval(listUndelivered(steps, call))
@@ -101,50 +105,6 @@ function toWithheldStep(
   return { kind: 'tool_result', data: { call_id, tool, ok: false, text, error } }
 }
 
-function toResultStep({ run }: AgentRun, call: DeliveryCall, result: DeliveryResult): NewJournalStep {
-  const { id, source_id, source_name } = call.delivery
-  const { outcome, status } = result
-  const answer = result.answer === null ? null : toAnswerText(result.answer)
-  const delivery: RecordedDelivery = { id, source_id, source_name, outcome, status, answer, reason: result.reason }
-  return {
-    kind: 'tool_result',
-    data: {
-      call_id: call.call_id,
-      tool: call.tool,
-      ok: outcome === 'accepted',
-      text: describeForModel(delivery, run.sessionId),
-      delivery,
-    },
-  }
-}
-
-/** The endpoint's answer on one line, at most ANSWER_MAX_LENGTH characters, without control and format characters. */
-function toAnswerText(answer: string): string {
-  const visible = answer.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
-  return truncateText(visible.trim(), ANSWER_MAX_LENGTH)
-}
-
-/** Describes the result to the model, with what it may do next (contract README, "Deliveries"). */
-function describeForModel({ outcome, status, reason, answer }: RecordedDelivery, sessionId: string): string {
-  const text = answer === null ? '' : `\nThe endpoint's answer:\n${markUntrusted('endpoint answer', answer, sessionId)}`
-  switch (outcome) {
-    case 'accepted':
-      return `Accepted: the endpoint answered ${status ?? 'with success'}.${text}`
-    case 'rejected':
-      return `Not accepted: the endpoint answered ${status ?? 'with a rejection'}. The payload is not sent again automatically; correct it and call the tool again only if that can help.${text}`
-    case 'timed_out':
-      return `The request failed: no answer within ${PAYLOAD_DEADLINE_MS / 1_000} seconds. The payload may have arrived nevertheless.`
-    case 'unreachable':
-      return `The request failed: the endpoint could not be reached, or gave no answer.${formatReason(reason)}`
-    case 'refused':
-      return `Nothing was sent.${formatReason(reason)}`
-    case 'invalid':
-      return `Nothing was sent.${formatReason(reason)} Correct the payload and call the tool again.`
-    default:
-      return 'The request failed: it was interrupted, and the payload may have arrived nevertheless.'
-  }
-}
-
 /** Describes the result as part of a run's error message. */
 export function formatDelivery({ source_name: name, outcome, status, reason }: RecordedDelivery): string {
   switch (outcome) {
@@ -162,8 +122,4 @@ export function formatDelivery({ source_name: name, outcome, status, reason }: R
     default:
       return `It is unknown whether ${name} received the payload: the request was interrupted`
   }
-}
-
-function formatReason(reason: string | null): string {
-  return reason ? ` ${truncateText(reason, 2_000)}` : ''
 }

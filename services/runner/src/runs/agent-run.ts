@@ -1,22 +1,24 @@
 import { APPROVAL_DAYS, findStoredExampleError, type JournalStep } from '@workflow-service/contract'
-import type { ClaimedRun, SourceForAgent } from '@workflow-service/database'
+import type { SourceForAgent } from '@workflow-service/database'
 import type { Tracing } from '@workflow-service/service-kit'
-import {
-  type AgentRun,
-  type AgentWebhookSource,
-  type ApprovalRequired,
-  type DeliveryRequest,
-  type DeliveryResult,
-  SOURCES_PER_READ,
-} from '../agent/agent.ts'
+import { type AgentRun, type AgentWebhookSource, SOURCES_PER_READ } from '../agent/agent.ts'
 import { RunParkedError } from '../run-errors.ts'
-import type { ActiveLease } from './active-lease.ts'
+import { type DeliveringAttempt, deliverInRun } from './deliver-in-run.ts'
 import type { DispatcherClient } from './dispatcher-client.ts'
-import type { RunJournal } from './journal.ts'
 import type { RunStore } from './run-store.ts'
 
 /** Notes that executeRun writes. The agent does not see them: it resumes from its own steps only. */
 export const ATTEMPT_NOTES = { resumed: 'taken_up_again', failed: 'attempt_failed' } as const
+
+/** An attempt at a run. */
+export interface Attempt extends DeliveringAttempt {
+  readonly steps: readonly JournalStep[]
+  /**
+   * What acquiring the session read of the webhook sources: it answers the first `listSources`. Null: they are many or
+   * large.
+   */
+  readonly prefetchedSources: readonly SourceForAgent[] | null | undefined
+}
 
 /** Gives the agent access to the run, and to nothing beyond it. */
 export function createAgentRun(
@@ -25,54 +27,15 @@ export function createAgentRun(
     dispatcher,
     tracing,
   }: { readonly store: RunStore; readonly dispatcher: DispatcherClient; readonly tracing: Tracing },
-  attempt: {
-    readonly lease: ActiveLease
-    readonly run: ClaimedRun
-    readonly journal: RunJournal
-    readonly steps: readonly JournalStep[]
-    /**
-     * What acquiring the session read of the webhook sources: it answers the first `listSources`. Null: they are many
-     * or large.
-     */
-    readonly prefetchedSources: readonly SourceForAgent[] | null | undefined
-    /** Called with the result of each delivery that the dispatcher handled. */
-    readonly onDelivered: (result: DeliveryResult) => void
-  },
+  attempt: Attempt,
 ): AgentRun {
-  const { lease, run, journal, steps, onDelivered } = attempt
+  const { lease, run, journal, steps } = attempt
   const { id, organizationId, sessionId, number, workflow, inputMessage, context, requestId, acceptedAt } = run
   let { prefetchedSources } = attempt
   /** The sources of the last `listSources`, unless they are many or large. */
   let smallSources: readonly SourceForAgent[] | null = null
   const attemptNotes: string[] = Object.values(ATTEMPT_NOTES)
 
-  const deliver = ({ deliveryId, sourceId, payload }: DeliveryRequest): Promise<DeliveryResult | ApprovalRequired> => {
-    const attributes = {
-      'workflow_service.delivery.id': deliveryId,
-      'workflow_service.webhook_source.id': sourceId,
-      'workflow_service.run.id': id,
-    }
-    const start = { name: 'deliver', kind: 'client', attributes, parent: run.trace } as const
-    return tracing.trace(start, async (span) => {
-      const result = await dispatcher.deliver(lease, {
-        id: deliveryId,
-        body: {
-          organization_id: organizationId,
-          source_id: sourceId,
-          payload,
-          run_id: id,
-          lease: { session_id: sessionId, epoch: lease.epoch },
-        },
-        requestId,
-        trace: span.context,
-      })
-      span.set({ 'workflow_service.delivery.outcome': result.outcome })
-      if (result.outcome === 'approval_required') return result
-      if (result.outcome !== 'accepted') span.fail(result.outcome)
-      onDelivered(result)
-      return result
-    })
-  }
   return {
     run: { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt },
     steps: steps.filter((step) => step.kind !== 'note' || !attemptNotes.includes(step.data.code)),
@@ -98,14 +61,16 @@ export function createAgentRun(
     listFiles: () => store.listFiles(lease, organizationId, workflow.id),
     readFile: (fileId) => store.readFile(lease, organizationId, workflow.id, fileId),
     recordPrompt: (prompt) => store.recordPrompt(lease, id, journal.nextPosition, prompt),
+    plan: (added) => journal.plan(added),
     append: (added) => journal.append(added),
     readApproval: (deliveryId) => store.readApproval(lease, organizationId, deliveryId),
     async parkForApproval(payloads) {
+      await journal.flush()
       const request = { organizationId, runId: id, position: journal.nextPosition, payloads }
       if (!(await store.parkForApproval(lease, request))) return
       throw new RunParkedError('The run waits for an approval', APPROVAL_DAYS * 86_400_000)
     },
-    deliver,
+    deliver: (request) => deliverInRun({ dispatcher, tracing }, attempt, request),
   }
 }
 

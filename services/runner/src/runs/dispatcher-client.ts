@@ -3,6 +3,9 @@ import {
   type DeliveryIn,
   type DeliveryOutcome,
   PAYLOAD_DEADLINE_MS,
+  RUN_JOURNAL_HEADER,
+  RUN_JOURNAL_STATES,
+  type RunJournalState,
   toTraceHeaders,
   type TraceContext,
 } from '@workflow-service/contract'
@@ -33,8 +36,19 @@ const LOG_WAITING_AFTER_MS = 10_000
 /** Invalid responses to one delivery before the attempt at the run fails. */
 const MAX_INVALID_RESPONSES = 10
 
+/** The result of a delivery, and what the dispatcher has written of it. */
+export interface DeliveredPayload extends DeliveryResult {
+  /** `written`: the planned steps and the result are in the journal; `succeeded`: the run has ended, too. */
+  readonly journal?: RunJournalState
+}
+
+/** A dispatcher of the previous release refused the field `journal`; nothing was sent. */
+export interface JournalUnknown {
+  readonly outcome: 'journal_unknown'
+}
+
 export type DispatcherResponse =
-  | { readonly kind: 'outcome'; readonly result: DeliveryResult | ApprovalRequired }
+  | { readonly kind: 'outcome'; readonly result: DeliveredPayload | ApprovalRequired | JournalUnknown }
   | { readonly kind: 'lease_lost' }
   | { readonly kind: 'suspended' }
   | { readonly kind: 'conflict'; readonly reason: string }
@@ -91,7 +105,7 @@ export function createDispatcherClient(options: {
   const deliver = async (
     { signal, abort }: Pick<ActiveLease, 'signal' | 'abort'>,
     delivery: OutgoingDelivery,
-  ): Promise<DeliveryResult | ApprovalRequired> => {
+  ): Promise<DeliveredPayload | ApprovalRequired | JournalUnknown> => {
     const firstMs = now()
     const nextDelayMs = backoff({ firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS, hasJitter: true })
     let invalidResponses = 0
@@ -152,7 +166,8 @@ async function putDelivery(
       idempotent: false,
       signal,
     })
-    return readResponse(response.statusCode, await response.body.text())
+    const { [RUN_JOURNAL_HEADER]: written } = response.headers
+    return readResponse(response.statusCode, await response.body.text(), written)
   } catch (error) {
     // Only the code: the error object of an HTTP client may carry the request, and with it the token.
     const { code, name } = error as { code?: string; name?: string }
@@ -162,7 +177,7 @@ async function putDelivery(
 
 function toResultOrThrow(
   response: Exclude<DispatcherResponse, { kind: 'invalid' | 'unavailable' | 'busy' }>,
-): DeliveryResult | ApprovalRequired {
+): DeliveredPayload | ApprovalRequired | JournalUnknown {
   switch (response.kind) {
     case 'outcome':
       return response.result
@@ -186,16 +201,17 @@ function logFields({ id, body, requestId }: OutgoingDelivery): object {
 }
 
 /** Reads a response of the dispatcher; any text is a response of some kind. */
-export function readResponse(status: number, text: string): DispatcherResponse {
+export function readResponse(status: number, text: string, written?: unknown): DispatcherResponse {
   const body = parseObject(text)
   if (status === 200) {
     const result = toResult(body)
-    if (result) return { kind: 'outcome', result }
+    const journal = RUN_JOURNAL_STATES.find((state) => state === written)
+    if (result) return { kind: 'outcome', result: journal ? { ...result, journal } : result }
     return body['outcome'] === 'in_flight'
       ? { kind: 'busy', reason: 'the delivery is still in flight' }
       : { kind: 'invalid', reason: 'The dispatcher answered 200 without an outcome' }
   }
-  const { code, message } = toObject(body['error'])
+  const { code, message, details } = toObject(body['error'])
   const explanation = typeof message === 'string' ? message : 'no reason given'
   const reason = `The dispatcher answered ${status} ${typeof code === 'string' ? code : ''}: ${explanation}`
   switch (status) {
@@ -206,6 +222,9 @@ export function readResponse(status: number, text: string): DispatcherResponse {
       return code === 'lease_lost' ? { kind: 'lease_lost' } : { kind: 'conflict', reason }
     case 400:
     case 422:
+      if (Array.isArray(details) && details.some((detail) => isUnknownJournal(toObject(detail)))) {
+        return { kind: 'outcome', result: { outcome: 'journal_unknown' } }
+      }
       return notSent('invalid', explanation)
     case 403:
       return code === 'organization_suspended' ? { kind: 'suspended' } : { kind: 'unavailable', reason }
@@ -219,6 +238,10 @@ export function readResponse(status: number, text: string): DispatcherResponse {
     default:
       return { kind: 'invalid', reason }
   }
+}
+
+function isUnknownJournal({ field, code }: Record<string, unknown>): boolean {
+  return field === 'journal' && code === 'extra_forbidden'
 }
 
 function notSent(outcome: 'refused' | 'invalid', reason: string): DispatcherResponse {

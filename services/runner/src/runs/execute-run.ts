@@ -32,7 +32,8 @@ export interface RunContext {
 
 /** How the run ended, or why this runner leaves it unfinished. */
 export type RunOutcome =
-  | { readonly kind: 'succeeded' }
+  /** `isRecorded`: with the outcome of its last delivery, and the session is released. */
+  | { readonly kind: 'succeeded'; readonly isRecorded: boolean }
   | { readonly kind: 'failed'; readonly error: string }
   /** The runner stops. The run continues later from its journal. */
   | { readonly kind: 'interrupted' }
@@ -57,7 +58,7 @@ export async function executeRun(
   const startedMs = performance.now()
   reportStarted(ctx, run)
   const outcome = await runAttempts(ctx, lease, run, prefetchedSources).then(
-    (): RunOutcome => ({ kind: 'succeeded' }),
+    (isRecorded): RunOutcome => ({ kind: 'succeeded', isRecorded }),
     (error: unknown) => toOutcome(lease, error),
   )
   reportEnded(ctx, run, outcome, performance.now() - startedMs)
@@ -66,7 +67,7 @@ export async function executeRun(
 
 /**
  * Calls the agent, and calls it again after an unexpected error, until it succeeds. Attempts in which a runner died
- * count too.
+ * count too. Resolves to whether the success is recorded.
  * @throws the error that ends the run or its stay at this runner: RunError, LeaseLostError, RunInterruptedError or
  *   RunParkedError.
  */
@@ -75,7 +76,7 @@ async function runAttempts(
   lease: ActiveLease,
   run: ClaimedRun,
   sourcesOfAcquisition: readonly SourceForAgent[] | null | undefined,
-): Promise<void> {
+): Promise<boolean> {
   lease.signal.throwIfAborted()
   const { runStore: store, runnerMetrics, logger } = ctx
   const acceptedMs = performance.now() - (run.waitedMs ?? Math.max(0, Date.now() - Date.parse(run.acceptedAt)))
@@ -97,6 +98,8 @@ async function runAttempts(
     await journal.appendNote(ATTEMPT_NOTES.resumed, text)
   }
 
+  let isRecorded = false
+  const onSucceeded = (): void => void (isRecorded = true)
   let { attempts } = run
   let prefetchedSources = sourcesOfAcquisition
   const nextDelayMs = backoff({ firstMs: ctx.timing.retryMs, maxMs: Infinity })
@@ -104,12 +107,17 @@ async function runAttempts(
     try {
       const agentRun = createAgentRun(
         { store, dispatcher: ctx.dispatcher, tracing: ctx.tracing },
-        { lease, run, journal, steps, prefetchedSources, onDelivered },
+        { lease, run, journal, steps, prefetchedSources, onDelivered, onSucceeded },
       )
       await traceAttempt(ctx.tracing, { run, attempts, lease }, () => ctx.agent(agentRun))
-      return
+      if (!isRecorded) await journal.flush()
+      return isRecorded
     } catch (error) {
-      if (endsRun(error)) throw error
+      if (isRecorded) return true
+      if (endsRun(error)) {
+        if (error instanceof RunError) await journal.flush()
+        throw error
+      }
       logger.error({ ...logFields(run), attempts, error: describeError(error) }, 'run.attempt_failed')
       runnerMetrics.attemptsFailed.inc()
       const message = toErrorText(error instanceof Error ? error.message : String(error))

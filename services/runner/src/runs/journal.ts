@@ -11,9 +11,23 @@ export interface RunJournal {
    * @throws LeaseLostError when the lease is lost; nothing was written then.
    */
   append(steps: readonly NewJournalStep[]): Promise<void>
+  /** Adds steps that `append` writes before its own. */
+  plan(steps: readonly NewJournalStep[]): void
+  /** Writes the planned steps. */
+  flush(): Promise<void>
+  /** The planned steps, and where they are written. */
+  readonly planned: PlannedSteps
+  /** Called when a delivery has written the planned steps and its result. */
+  confirmDelivery(): void
   appendNote(code: string, text: string): Promise<void>
   /** Where the next step is written. */
   readonly nextPosition: number
+}
+
+/** Steps that are not written yet. */
+export interface PlannedSteps {
+  readonly position: number
+  readonly steps: readonly NewJournalStep[]
 }
 
 /** Opens the journal of a new run; of any other run, call `readSteps` first. */
@@ -26,26 +40,39 @@ export function openJournal(options: {
 }): RunJournal {
   const { store, lease, runId, onAppended } = options
   let nextPosition = 0
+  let planned: NewJournalStep[] = []
   let lastAppendMs = performance.now()
 
-  const append = async (steps: readonly NewJournalStep[]): Promise<void> => {
+  const wrote = (count: number, kind: NewJournalStep['kind']): void => {
+    planned = []
+    nextPosition += count
+    const nowMs = performance.now()
+    onAppended?.(kind, nowMs - lastAppendMs)
+    lastAppendMs = nowMs
+  }
+  const append = async (added: readonly NewJournalStep[]): Promise<void> => {
+    const steps = [...planned, ...added]
     const last = steps.at(-1)
     if (!last) return
     await store.appendSteps(lease, runId, nextPosition, steps)
-    nextPosition += steps.length
-    const nowMs = performance.now()
-    onAppended?.(last.kind, nowMs - lastAppendMs)
-    lastAppendMs = nowMs
+    wrote(steps.length, last.kind)
   }
   return {
     async readSteps() {
+      planned = []
       const steps = await store.readSteps(lease, runId)
       nextPosition = (steps.at(-1)?.position ?? -1) + 1
       return steps
     },
     get nextPosition() {
-      return nextPosition
+      return nextPosition + planned.length
     },
+    get planned() {
+      return { position: nextPosition, steps: planned }
+    },
+    plan: (steps) => void (planned = [...planned, ...steps]),
+    flush: () => append([]),
+    confirmDelivery: () => wrote(planned.length + 1, 'tool_result'),
     append,
     appendNote: (code, text) => append([{ kind: 'note', data: { code, text } }]),
   }

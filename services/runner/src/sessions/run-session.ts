@@ -20,6 +20,10 @@ export async function runSession(ctx: RunnerContext, session: LeasedSession, acq
       if (outcome.kind === 'lease_lost') return reportLostLease(ctx, session)
       if (outcome.kind === 'interrupted') return await releaseSession(ctx, session)
       if (outcome.kind === 'parked') return await parkSession(ctx, session, outcome.delayMs)
+      if (outcome.kind === 'succeeded' && outcome.isRecorded) {
+        ctx.hints.add(run.organizationId, 'runs', 'sessions')
+        return
+      }
       run = await finishRun(ctx, session, run, outcome)
     }
   } catch (error) {

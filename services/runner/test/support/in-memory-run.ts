@@ -6,10 +6,11 @@ import {
   createInMemoryDispatcher,
   createInMemoryStore,
   type InMemoryFile,
+  type SentPayload,
   toClaimedRun,
 } from '../../evaluation/in-memory-services.ts'
-import type { Agent, AgentWebhookSource, DeliveryRequest, DeliveryResult } from '../../src/agent/agent.ts'
-import { RunInterruptedError } from '../../src/run-errors.ts'
+import type { Agent, AgentWebhookSource, DeliveryResult } from '../../src/agent/agent.ts'
+import { RunError, RunInterruptedError } from '../../src/run-errors.ts'
 import type { ActiveLease } from '../../src/runs/active-lease.ts'
 import { createAgentRun, toAgentSource } from '../../src/runs/agent-run.ts'
 import { openJournal } from '../../src/runs/journal.ts'
@@ -25,14 +26,14 @@ export interface InMemoryRunOptions {
   files?: readonly InMemoryFile[]
   history?: readonly EarlierRun[]
   /** The endpoint behind every webhook source; 204 by default. */
-  endpoint?: (request: DeliveryRequest) => Partial<DeliveryResult>
+  endpoint?: (request: SentPayload) => Partial<DeliveryResult>
 }
 
 /** A run whose journal and delivery log are in memory instead of behind a database and a dispatcher. */
 export interface InMemoryRun {
   readonly steps: readonly JournalStep[]
   /** The payloads that were sent, in order. */
-  readonly sent: readonly DeliveryRequest[]
+  readonly sent: readonly SentPayload[]
   /** What the model was asked with, by the position of the next step. */
   readonly prompts: readonly { readonly position: number; readonly prompt: RunPrompt }[]
   /** Makes the agent end at its next step boundary. */
@@ -61,10 +62,11 @@ export function webhookSource(
 
 export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun {
   const { description = '', inputMessage = '', context = '', history = [] } = options
-  const sent: DeliveryRequest[] = []
+  const sent: SentPayload[] = []
   const [interrupting, aborting] = [new AbortController(), new AbortController()]
-  const { store, stepsOf, prompts } = createInMemoryStore(options)
-  const dispatcher = createInMemoryDispatcher(stepsOf, (request) => {
+  const memory = createInMemoryStore(options)
+  const { store, stepsOf, prompts } = memory
+  const dispatcher = createInMemoryDispatcher(memory, (request) => {
     sent.push(request)
     return { outcome: 'accepted', status: 204, answer: null, reason: null, ...options.endpoint?.(request) }
   })
@@ -119,13 +121,19 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
       const steps = await journal.readSteps()
       const agentRun = createAgentRun(
         { store, dispatcher, tracing: NO_TRACING },
-        { lease, run, journal, steps, prefetchedSources: undefined, onDelivered: () => {} },
+        { lease, run, journal, steps, prefetchedSources: undefined, onDelivered: () => {}, onSucceeded: () => {} },
       )
-      await agent({
-        ...agentRun,
-        append: (added) => operate(() => agentRun.append(added)),
-        deliver: (request) => operate(() => agentRun.deliver(request)),
-      })
+      try {
+        await agent({
+          ...agentRun,
+          append: (added) => operate(() => agentRun.append(added)),
+          deliver: (request) => operate(() => agentRun.deliver(request)),
+        })
+      } catch (error) {
+        if (error instanceof RunError) await journal.flush()
+        throw error
+      }
+      await journal.flush()
     },
   }
 }

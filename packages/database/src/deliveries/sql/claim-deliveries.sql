@@ -2,22 +2,31 @@
 --   session's, its organization not suspended, and the approval that the source asks for given. Who may approve, and
 --   the operator, approves a payload by sending it again.
 -- By hand: the bench's deliveries; one statement for a batch. It inserts in the order of the ids, so that two batches
---   with the same ids do not deadlock. Scalar subqueries find the approval and the person by their keys, and only for
---   a source that needs an approval; FOR SHARE orders the claim and an edit of the URL, which ends the approval. The
---   last case of `kind`: a claim that committed after this statement's snapshot is the only other reason why a row
---   was not inserted.
+--   with the same ids do not deadlock. The steps of a journal are written with the claim, and the session of such a
+--   request is locked first: the next owner of its lease reads either the claim with its steps or neither. Scalar
+--   subqueries find the approval and the person by their keys, and only for a source that needs an approval; FOR SHARE
+--   orders the claim and an edit of the URL, which ends the approval. The last case of `kind`: a claim that committed
+--   after this statement's snapshot is the only other reason why a row was not inserted.
 -- Parameters, each a list: $1 ids, $2 organizations, $3 sources, $4 bodies, $5 sessions, $6 epochs, $7 runs, $8
---   request ids, $9 what is sent again, $10 by whom. Rows: one for each request, in their order.
+--   request ids, $9 what is sent again, $10 by whom, $11 whether it has a journal; for each step of a journal: $12
+--   the request, $13 position, $14 kind, $15 data. Rows: one for each request, in their order.
 WITH request AS MATERIALIZED (
   SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[],
-    $9::uuid[], $10::uuid[])
+    $9::uuid[], $10::uuid[], $11::boolean[])
     WITH ORDINALITY
-    AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, resend_of, sent_by, position)
+    AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, resend_of, sent_by,
+      has_journal, position)
+),
+locked AS MATERIALIZED (
+  SELECT id, lease_epoch FROM sessions
+  WHERE id = ANY (ARRAY(SELECT session_id FROM request WHERE has_journal)) AND lease_owner IS NOT NULL
+  ORDER BY id FOR NO KEY UPDATE
 ),
 checked AS MATERIALIZED (
   SELECT request.*, source.endpoint_url, source.signing_secret, source.example_request_body AS example, source.version,
     source.id IS NOT NULL AND source.deleted_at IS NULL AS has_source,
-    request.epoch IS NULL OR session.id IS NOT NULL AS has_lease,
+    CASE WHEN request.has_journal THEN locked.id IS NOT NULL AND session.id IS NOT NULL
+      ELSE request.epoch IS NULL OR session.id IS NOT NULL END AS has_lease,
     coalesce(organization.is_suspended, false) AS is_suspended,
     CASE WHEN NOT :NEEDS_APPROVAL THEN true
         WHEN request.resend_of IS NULL THEN coalesce((
@@ -38,6 +47,7 @@ checked AS MATERIALIZED (
   LEFT JOIN sessions AS session
     ON session.organization_id = request.organization_id AND session.id = request.session_id
     AND session.lease_epoch = request.epoch
+  LEFT JOIN locked ON locked.id = request.session_id AND locked.lease_epoch = request.epoch
 ),
 claimed AS (
   INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, session_id, run_id, request_id,
@@ -48,6 +58,13 @@ claimed AS (
   ORDER BY id
   ON CONFLICT (id) DO NOTHING
   RETURNING id, created_at
+),
+planned AS (
+  INSERT INTO run_steps (run_id, position, kind, data, epoch)
+  SELECT request.run_id, step.position, step.kind, step.data::json, request.epoch
+  FROM unnest($12::uuid[], $13::integer[], $14::text[], $15::text[]) AS step (id, position, kind, data)
+  JOIN claimed ON claimed.id = step.id JOIN request ON request.id = step.id
+  ON CONFLICT (run_id, position) DO NOTHING
 )
 SELECT checked.id,
   CASE

@@ -29,20 +29,22 @@ const RUN_MAX_BYTES = 4 * 1024 * 1024
  * Creates the agent that needs no model and no network (contract README, "The built-in agent"). It sends one payload,
  * filled from the context, to every webhook source that the workflow's description names, in order of appearance.
  *
- * It writes the whole plan, delivery ids included, to the journal before it sends anything, so that a resumed run sends
- * the same payloads. A plan that is wrong in one part sends nothing: a wrong payload cannot be taken back, while a
- * start can be repeated. The agent cannot correct a payload and so never sends twice to a source: a payload that is not
+ * The whole plan, delivery ids included, is in the journal before anything is sent, so that a resumed run sends the
+ * same payloads. A plan that is wrong in one part sends nothing: a wrong payload cannot be taken back, while a start
+ * can be repeated. The agent cannot correct a payload and so never sends twice to a source: a payload that is not
  * accepted fails the run, after the other payloads were sent.
  */
 export function createBuiltinAgent(): Agent {
   return async (run) => {
     run.signal.throwIfAborted()
     const steps = openAgentSteps(run)
-    if (steps.all.length === 0) await steps.append(...(await planRun(run)))
+    if (steps.all.length === 0) steps.plan(...(await planRun(run)))
     failIfRefused(steps)
-    for (const call of listPendingCalls(steps.all).filter(isDeliveryCall)) {
+    const calls = listPendingCalls(steps.all).filter(isDeliveryCall)
+    for (const [index, call] of calls.entries()) {
       run.signal.throwIfAborted()
-      await steps.append(await sendDelivery(run, steps, call))
+      const isLast = index === calls.length - 1 && listToolResults(steps.all).every(({ ok }) => ok)
+      await sendDelivery(run, steps, call, isLast)
     }
     failUnlessAllAccepted(steps)
   }

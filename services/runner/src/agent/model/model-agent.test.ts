@@ -307,8 +307,8 @@ describe('an agent with a model', () => {
       config: { maxDeliveries: 4 },
     })
     const run = createInMemoryRun({ sources })
-    // After the message and the answer, each payload takes two writes and a delivery.
-    run.crashAt({ operation: 2 + 3 * 3, when: 'after' })
+    // After the message and the answer, each payload is written with its delivery.
+    run.crashAt({ operation: 2 + 3, when: 'after' })
     await expect(run.execute(agent)).rejects.toThrow(Crash)
     run.crashAt(null)
     await expect(run.execute(agent)).rejects.toMatchObject({ code: 'too_many_deliveries' })

@@ -1,10 +1,9 @@
 import { derivePayloadSchema, END_RUN, type SendAgain, truncateText } from '@workflow-service/contract'
+import { markUntrusted } from '@workflow-service/contract/untrusted-text'
 import { jsonSchema, tool, type ToolSet } from 'ai'
 import type { WorkflowFile } from '@workflow-service/database'
 import { toStorableText } from '../../storable-text.ts'
-import type { AgentRun, AgentWebhookSource } from '../agent.ts'
-import type { DeliveryCall } from '../deliveries.ts'
-import { markUntrusted } from '../untrusted-text.ts'
+import type { AgentRun, AgentWebhookSource, DeliveryCall } from '../agent.ts'
 import { type ToolSchema, toToolSchema } from './tool-schema.ts'
 
 /** All APIs accept tool names of this length. */

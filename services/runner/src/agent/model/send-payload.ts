@@ -3,15 +3,8 @@ import { newDeliveryId } from '@workflow-service/database'
 import type { LogEvent } from '@workflow-service/service-kit'
 import { type AgentSteps, indexToolResults, refuseCall } from '../agent-steps.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import type { AgentRun } from '../agent.ts'
-import {
-  type DeliveryCall,
-  isDeliveryCall,
-  isSamePayload,
-  mayHaveArrived,
-  type RecordedDelivery,
-  sendDelivery,
-} from '../deliveries.ts'
+import type { AgentRun, DeliveryCall } from '../agent.ts'
+import { isDeliveryCall, isSamePayload, mayHaveArrived, type RecordedDelivery, sendDelivery } from '../deliveries.ts'
 import { readSendAgain, SEND_AGAIN } from './model-tools.ts'
 
 interface Context {
@@ -68,12 +61,12 @@ export async function sendAgain(ctx: Context, part: ToolCallPart): Promise<void>
 /** Continues a delivery that is in the journal. Resolves to whether it is. */
 async function resumeDelivery({ run, steps }: Context, { call_id }: ToolCallPart): Promise<boolean> {
   const call = listPlannedDeliveries(steps.all).find((planned) => planned.call_id === call_id)
-  if (call) await steps.append(await sendDelivery(run, steps, call))
+  if (call) await sendDelivery(run, steps, call)
   return call !== undefined
 }
 
 /**
- * Writes the payload and its delivery id to the journal, and sends it, unless the source has accepted it or the run may
+ * Plans the payload with its delivery id, and sends it, unless the source has accepted it or the run may
  * send no more.
  */
 async function send(
@@ -90,8 +83,8 @@ async function send(
     return await refuseCall(steps, part, 'too_many_deliveries', text)
   }
   const call = { call_id: part.call_id, tool: part.tool, delivery }
-  await steps.append({ kind: 'tool_call', data: call })
-  await steps.append(await sendDelivery(run, steps, call))
+  steps.plan({ kind: 'tool_call', data: call })
+  await sendDelivery(run, steps, call)
 }
 
 /** A delivery with its result. */
