@@ -13,6 +13,7 @@ import { causeIncidents, PAUSED_MS } from '../shared/incidents.ts'
 import { createRandom } from '../shared/random.ts'
 import { hash, startReceiver } from '../shared/receiver.ts'
 import { withSystem } from '../shared/system.ts'
+import { measureTakeOvers } from './take-overs.ts'
 
 export const trial = defineTrial({
   name: 'chaos',
@@ -99,13 +100,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
         random: createRandom(seed + 1),
         pool,
       })
+      const takeOvers = measureTakeOvers(pool)
       const incidents = await causeIncidents({
         parts: [
-          gateway,
-          dispatcher,
-          ...runners.map((each, index) => ({ ...each, name: `runner ${index + 1}` })),
-          { ...postgres, name: 'postgres' },
-          { ...rabbitMq, name: 'rabbitmq' },
+          ...runners.map((each, index) => takeOvers.watch({ ...each, name: `runner ${index + 1}` }, each)),
+          ...[gateway, dispatcher, { ...postgres, name: 'postgres' }, { ...rabbitMq, name: 'rabbitmq' }].map((each) =>
+            takeOvers.watch(each),
+          ),
         ],
         random: createRandom(seed),
         untilMs: performance.now() + seconds * 1_000,
@@ -121,6 +122,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       await untilAllEnded(pool).catch((error: unknown) => {
         throw new Error(`Seed ${seed}: ${String(error)}\n${output()}`)
       })
+      log(await takeOvers.describe())
       const findings = await checkCallers(pool, load, receiver)
       log(`${describeFindings(findings)}; ${findings.violations.length} violations`)
       return { ...findings, incidents, output: output() }
