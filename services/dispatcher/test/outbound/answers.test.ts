@@ -2,9 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint } from '@workflow-service/testkit'
-import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
-import { loopback, postTo, request, says, saysAndEnds, secrets } from './post-to.ts'
+import { loopback, postTo, request, resultOf, says, saysAndEnds, secrets } from './post-to.ts'
 
 const answered = (status: number, text: string | null = null, location: string | null = null): object => ({
   kind: 'answered',
@@ -13,10 +12,6 @@ const answered = (status: number, text: string | null = null, location: string |
   location,
   durationMs: expect.any(Number),
 })
-
-async function resultOf(...args: Parameters<typeof postTo>): Promise<OutboundResult> {
-  return (await postTo(...args)).result
-}
 
 describe('a request', () => {
   test('is one POST with exactly the given headers and body', async () => {
@@ -41,26 +36,15 @@ describe('a request', () => {
     expect(Buffer.from(body, 'latin1').toString('utf8')).toBe('{"größe":"👋"}')
   })
 
-  test('has a new connection each time', async () => {
-    const endpoint = await startCustomerEndpoint({
-      answer: { status: 200, headers: { connection: 'keep-alive' }, body: 'ok' },
-    })
+  test('has a new connection each time, and no cookie of an earlier answer', async () => {
+    const headers = { connection: 'keep-alive', 'set-cookie': 'a=b' }
+    const endpoint = await startCustomerEndpoint({ answer: { status: 200, headers, body: 'ok' } })
     const send = createSendRequest({ allowedSubnets: loopback })
     for (let index = 0; index < 3; index++) expect(await send(request(endpoint.url))).toEqual(answered(200, 'ok'))
     await endpoint.close()
     expect(endpoint.connections).toBe(3)
     expect(new Set(endpoint.requests.map(({ remotePort }) => remotePort)).size).toBe(3)
-  })
-
-  test('sends no cookie of an earlier answer', async () => {
-    const endpoint = await startCustomerEndpoint({
-      answer: { status: 200, headers: { 'set-cookie': 'a=b' }, body: 'ok' },
-    })
-    const send = createSendRequest({ allowedSubnets: loopback })
-    await send(request(endpoint.url))
-    await send(request(endpoint.url))
-    await endpoint.close()
-    expect(endpoint.requests[1]?.headers.cookie).toBeUndefined()
+    expect(endpoint.requests.map(({ headers: sent }) => sent.cookie)).toEqual([undefined, undefined, undefined])
   })
 
   test('rejects only for a header that HTTP forbids, and does not repeat its value', async () => {
@@ -97,16 +81,18 @@ describe('the status', () => {
     },
   )
 
-  test('the location is null without a Location header, or if the answer is no redirect', async () => {
-    expect(await resultOf(says('HTTP/1.1 302 Go\r\nContent-Length: 0\r\n\r\n'))).toEqual(answered(302))
-    expect(await resultOf(says('HTTP/1.1 201 Made\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n'))).toEqual(
-      answered(201),
-    )
-  })
-
-  test('a location is truncated and has no control characters', async () => {
-    const answer = `HTTP/1.1 302 Go\r\nLocation: /\u0080${'x'.repeat(9000)}\r\nContent-Length: 0\r\n\r\n`
-    expect(await resultOf(says(answer))).toEqual(answered(302, null, `/${'x'.repeat(999)}`))
+  test.each([
+    ['is null without a Location header', 302, '', null],
+    ['is null if the answer is no redirect', 201, 'Location: /x\r\n', null],
+    [
+      'has no control characters and at most 1,000',
+      302,
+      `Location: /\u0080${'x'.repeat(9000)}\r\n`,
+      `/${'x'.repeat(999)}`,
+    ],
+  ])('the location %s', async (_, status, header, location) => {
+    const answer = `HTTP/1.1 ${status} Go\r\n${header}Content-Length: 0\r\n\r\n`
+    expect(await resultOf(says(answer))).toEqual(answered(status, null, location))
   })
 
   test('counts as soon as the headers have arrived, even if the body never does', async () => {

@@ -1,9 +1,8 @@
-import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
-import { loopback, request } from './post-to.ts'
+import { listenOn, loopback, request } from './post-to.ts'
 
 /** Pieces of valid and invalid answers, and any bytes. */
 const piece = fc.oneof(
@@ -47,9 +46,7 @@ test('for any bytes that an endpoint answers, the result is one of the documente
     socket.on('error', () => undefined)
     socket.once('data', () => socket.end(bytes))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
+  const port = await listenOn(server)
   const send = createSendRequest({ allowedSubnets: loopback })
   const kinds = new Set<string>()
   await fc.assert(

@@ -3,7 +3,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint, freePort } from '@workflow-service/testkit'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
-import { drips, floods, loopback, postTo, request, says, saysAndEnds } from './post-to.ts'
+import { drips, resultOf, floods, type Handler, loopback, request, says, saysAndEnds } from './post-to.ts'
 
 const answered = (status: number, text: string | null = null): object => ({ kind: 'answered', status, text })
 const timedOut = (phase: string, wasSent: boolean): object => ({ kind: 'timed_out', phase, wasSent })
@@ -19,7 +19,7 @@ const gzipBomb = gzipSync(Buffer.alloc(32 << 20))
 const brotliBomb = brotliCompressSync(Buffer.alloc(32 << 20), { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } })
 
 describe('a slow endpoint', () => {
-  test.each<[string, (socket: Socket) => void]>([
+  test.each<[string, Handler]>([
     ['never answers', () => undefined],
     ['drips its status line', drips('HTTP/1.1 200 ', 'x', 10)],
     ['drips its headers', drips(ok, 'X-Slow: very\r\n', 10)],
@@ -27,12 +27,11 @@ describe('a slow endpoint', () => {
     ['sends empty lines', drips('', '\r\n', 10)],
     ['sends 100 Continue endlessly', drips('', 'HTTP/1.1 100 Continue\r\n\r\n', 10)],
     ['sends 103 Early Hints endlessly', drips('', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', 10)],
-  ])('times out if it %s', async (_, handler) => {
-    const { result } = await postTo(handler, soon)
-    expect(result).toMatchObject(timedOut('answer', true))
-  })
+  ])('times out if it %s', async (_, handler) =>
+    expect(await resultOf(handler, soon)).toMatchObject(timedOut('answer', true)),
+  )
 
-  test.each<[string, (socket: Socket) => void]>([
+  test.each<[string, Handler]>([
     ['drips its body', drips(`${ok}Content-Length: 1000\r\n\r\n`, 'x', 10)],
     ['drips chunks', drips(`${ok}Transfer-Encoding: chunked\r\n\r\n`, '1\r\nx\r\n', 10)],
     ['drips a chunk extension', drips(`${ok}Transfer-Encoding: chunked\r\n\r\n1`, ';x', 10)],
@@ -40,22 +39,21 @@ describe('a slow endpoint', () => {
     ['stops within its body', says(`${ok}Content-Length: 1000\r\n\r\nhello`)],
     ['never ends a body without length', says(`${ok}\r\nhello`)],
     ['never begins its body', says(`${ok}Content-Length: 1000\r\n\r\n`)],
-  ])('counts as answered with 200 if it then %s, only the text is lost', async (_, handler) => {
-    const { result } = await postTo(handler, soon)
-    expect(result).toMatchObject(answered(200))
-  })
+  ])('counts as answered with 200 if it then %s, only the text is lost', async (_, handler) =>
+    expect(await resultOf(handler, soon)).toMatchObject(answered(200)),
+  )
 
-  test('counts as answered if the 200 arrives right before the deadline', async () => {
-    const { result } = await postTo((socket) => setTimeout(() => says(`${ok}Content-Length: 9\r\n\r\n`)(socket), 100), {
-      deadlineMs: 1_000,
-    })
-    expect(result).toMatchObject(answered(200))
-  })
+  test('counts as answered if the 200 arrives right before the deadline', async () =>
+    expect(
+      await resultOf((socket) => setTimeout(() => says(`${ok}Content-Length: 9\r\n\r\n`)(socket), 100), {
+        deadlineMs: 1_000,
+      }),
+    ).toMatchObject(answered(200)))
 
-  test('times out in the TLS handshake if it is silent there, and nothing is sent', async () => {
-    const { result } = await postTo(() => undefined, { when: 'connect', scheme: 'https', ...soon })
-    expect(result).toMatchObject(timedOut('tls', false))
-  })
+  test('times out in the TLS handshake if it is silent there, and nothing is sent', async () =>
+    expect(await resultOf(() => undefined, { when: 'connect', scheme: 'https', ...soon })).toMatchObject(
+      timedOut('tls', false),
+    ))
 
   test('times out if it does not accept the connection, and nothing is sent', async () => {
     const send = createSendRequest({ allowedSubnets: loopback, connect: () => new Socket() })
@@ -67,7 +65,7 @@ describe('a slow endpoint', () => {
 describe('an endpoint that sends too much', () => {
   const megabyte = Buffer.alloc(1 << 20, 'x')
 
-  test.each<[string, (socket: Socket) => void]>([
+  test.each<[string, Handler]>([
     ['an endless body', floods(`${ok}\r\n`, megabyte)],
     ['a body of 4 TiB', floods(`${ok}Content-Length: 4398046511104\r\n\r\n`, megabyte)],
     [
@@ -79,27 +77,24 @@ describe('an endpoint that sends too much', () => {
     ['an unannounced gzip bomb', floods(`${ok}\r\n`, gzipBomb)],
     ['a brotli bomb', says(`${ok}Content-Encoding: br\r\n\r\n`, brotliBomb)],
     ['a chain of encodings', says(`${ok}Content-Encoding: ${'gzip, '.repeat(2000)}gzip\r\n\r\nx`)],
-  ])('counts as answered with 200 if it sends %s, and is disconnected', async (_, handler) => {
-    const { result } = await postTo(handler)
-    expect(result).toMatchObject(answered(200))
-  })
+  ])('counts as answered with 200 if it sends %s, and is disconnected', async (_, handler) =>
+    expect(await resultOf(handler)).toMatchObject(answered(200)),
+  )
 
-  test.each<[string, (socket: Socket) => void]>([
+  test.each<[string, Handler]>([
     ['one header of 100 KB', says(`${ok}X-Long: ${'x'.repeat(100_000)}\r\n\r\n`)],
     ['3,000 headers', says(ok, 'X-Many: 1\r\n'.repeat(3000), '\r\n')],
     ['endless headers', floods(ok, Buffer.from('X-Many: 1\r\n'.repeat(100)))],
     ['an endless reason phrase', floods('HTTP/1.1 200 ', Buffer.alloc(1000, 'x'))],
     ['endless interim answers', floods('', Buffer.from('HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(100)))],
     ['endless 100 Continue', floods('', Buffer.from('HTTP/1.1 100 Continue\r\n\r\n'.repeat(100)))],
-  ])('is unreachable if it sends %s', async (_, handler) => {
-    const { result } = await postTo(handler)
-    expect(result).toMatchObject(unreachable('invalid_answer'))
-  })
+  ])('is unreachable if it sends %s', async (_, handler) =>
+    expect(await resultOf(handler)).toMatchObject(unreachable('invalid_answer')),
+  )
 
   test('may send hundreds of interim answers before its answer', async () => {
     const interim = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(500)
-    const { result } = await postTo(says(interim, `${ok}Content-Length: 2\r\n\r\nok`))
-    expect(result).toMatchObject(answered(200, 'ok'))
+    expect(await resultOf(says(interim, `${ok}Content-Length: 2\r\n\r\nok`))).toMatchObject(answered(200, 'ok'))
   })
 })
 
@@ -128,24 +123,20 @@ describe('an endpoint that violates HTTP', () => {
     ['a length that is not a number', `${ok}Content-Length: two\r\n\r\n`],
     ['a request', 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['the request itself', 'POST /hook HTTP/1.1\r\n\r\n'],
-  ])('is unreachable if it sends %s', async (_, answer) => {
-    const { result } = await postTo(saysAndEnds(answer))
-    expect(result).toMatchObject(unreachable('invalid_answer'))
-  })
+  ])('is unreachable if it sends %s', async (_, answer) =>
+    expect(await resultOf(saysAndEnds(answer))).toMatchObject(unreachable('invalid_answer')),
+  )
 
-  test('is unreachable if it switches to another protocol', async () => {
-    const answer = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
-    const { result } = await postTo(says(answer, 'more'))
-    expect(result).toMatchObject(unreachable('invalid_answer'))
-  })
+  const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
+  test('is unreachable if it switches to another protocol', async () =>
+    expect(await resultOf(says(upgrade, 'more'))).toMatchObject(unreachable('invalid_answer')))
 
-  test('counts as answered with 200 if it also offers another protocol', async () => {
-    const answer = `${ok}Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\nok`
-    const { result } = await postTo(says(answer))
-    expect(result).toMatchObject(answered(200, 'ok'))
-  })
-
-  test.each<[string, (socket: Socket) => void, string | null]>([
+  test.each<[string, Handler, string | null]>([
+    [
+      'an offer of another protocol',
+      says(`${ok}Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\nok`),
+      'ok',
+    ],
     ['204 with a body', says('HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\nhello'), null],
     ['205 with a body', says('HTTP/1.1 205 Reset\r\nContent-Length: 5\r\n\r\nhello'), 'hello'],
     ['less than its Content-Length', saysAndEnds(`${ok}Content-Length: 100\r\n\r\nhello`), null],
@@ -163,62 +154,56 @@ describe('an endpoint that violates HTTP', () => {
     ['HTTP/1.0', saysAndEnds('HTTP/1.0 200 OK\r\nContent-Length: 1\r\n\r\na'), 'a'],
     ['HTTP/1.0 without a length', saysAndEnds('HTTP/1.0 200 OK\r\n\r\na'), 'a'],
     ['Connection: keep-alive', says(`${ok}Connection: keep-alive\r\nContent-Length: 1\r\n\r\na`), 'a'],
-  ])('counts as answered if it sends %s', async (_, handler, text) => {
-    const { result } = await postTo(handler)
-    expect(result).toMatchObject({ kind: 'answered', text })
-  })
+  ])('counts as answered if it sends %s', async (_, handler, text) =>
+    expect(await resultOf(handler)).toMatchObject({ kind: 'answered', text }),
+  )
 })
 
 describe('an endpoint that ends the connection', () => {
-  test('is reported as having closed it', async () => {
-    const { result } = await postTo((socket) => socket.end())
-    expect(result).toMatchObject(unreachable('connection_closed'))
-  })
+  test('is reported as having closed it', async () =>
+    expect(await resultOf((socket) => socket.end())).toMatchObject(unreachable('connection_closed')))
 
-  test('is reported as having closed it before the request', async () => {
-    const { result } = await postTo((socket) => socket.end(), { when: 'connect' })
-    expect(result).toMatchObject({ kind: 'unreachable', cause: expect.stringMatching(/^connection_/u) })
-  })
+  test('is reported as having closed it before the request', async () =>
+    expect(
+      await resultOf((socket) => socket.end(), {
+        when: 'connect',
+      }),
+    ).toMatchObject({ kind: 'unreachable', cause: expect.stringMatching(/^connection_/u) }))
 
-  test('is reported as having reset it', async () => {
-    const { result } = await postTo((socket) => socket.resetAndDestroy())
-    expect(result).toMatchObject(unreachable('connection_reset'))
-  })
+  test('is reported as having reset it', async () =>
+    expect(await resultOf((socket) => socket.resetAndDestroy())).toMatchObject(unreachable('connection_reset')))
 
-  test('counts as answered with 200 if it resets the connection in the body', async () => {
-    const { result } = await postTo((socket) => {
-      socket.write(`${ok}Content-Length: 100\r\n\r\nhello`, () => setTimeout(() => socket.resetAndDestroy(), 20))
-    })
-    expect(result).toMatchObject(answered(200))
-  })
+  test('counts as answered with 200 if it resets the connection in the body', async () =>
+    expect(
+      await resultOf((socket) => {
+        socket.write(`${ok}Content-Length: 100\r\n\r\nhello`, () => setTimeout(() => socket.resetAndDestroy(), 20))
+      }),
+    ).toMatchObject(answered(200)))
 
   test.each(['HTTP/1.1 2', 'HTTP/1.1 200 OK\r\nContent-Ty'])(
     'is unreachable if it sends only the beginning %j of an answer',
-    async (piece) => {
-      const { result } = await postTo(saysAndEnds(piece))
-      expect(result).toMatchObject({ kind: 'unreachable', wasSent: true })
-    },
+    async (piece) => expect(await resultOf(saysAndEnds(piece))).toMatchObject({ kind: 'unreachable', wasSent: true }),
   )
 
   test('counts as answered if it answers before it has read the request, and then closes the connection', async () => {
     const body = JSON.stringify({ text: 'x'.repeat(200_000) })
     const answers = saysAndEnds('HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n')
-    const { result } = await postTo(answers, { when: 'connect', body })
-    expect(result).toMatchObject(answered(413))
+    expect(await resultOf(answers, { when: 'connect', body })).toMatchObject(answered(413))
   })
 
   test('counts as answered if it answers before it has read the request, and stops reading', async () => {
     const body = JSON.stringify({ text: 'x'.repeat(8_000_000) })
-    const { result } = await postTo(
-      (socket) => {
-        socket.pause()
-        says('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')(socket)
-        // A paused socket does not notice that the client disconnected, so the endpoint closes it itself.
-        setTimeout(() => socket.destroy(), 100)
-      },
-      { when: 'connect', body },
-    )
-    expect(result).toMatchObject(answered(200, 'ok'))
+    expect(
+      await resultOf(
+        (socket) => {
+          socket.pause()
+          says('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')(socket)
+          // A paused socket does not notice that the client disconnected, so the endpoint closes it itself.
+          setTimeout(() => socket.destroy(), 100)
+        },
+        { when: 'connect', body },
+      ),
+    ).toMatchObject(answered(200, 'ok'))
   })
 })
 

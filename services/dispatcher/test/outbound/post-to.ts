@@ -1,4 +1,5 @@
-import type { Socket } from 'node:net'
+import { once } from 'node:events'
+import type { AddressInfo, Server, Socket } from 'node:net'
 import { startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import type { RawEndpointOptions } from '@workflow-service/testkit'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
@@ -24,6 +25,7 @@ export function request(url: string, changes: Partial<OutboundRequest> = {}): Ou
   }
 }
 
+export type Handler = (socket: Socket, requestBytes: Buffer) => void
 type PostOptions = RawEndpointOptions &
   Partial<OutboundRequest> & { client?: SendRequestOptions; path?: string; scheme?: string }
 
@@ -32,7 +34,7 @@ type PostOptions = RawEndpointOptions &
  * connection, one request, the connection is closed after the result, and the result contains no secret.
  */
 export async function postTo(
-  handler: (socket: Socket, requestBytes: Buffer) => void,
+  handler: Handler,
   { when, tls, client, path = '/hook', scheme, ...changes }: PostOptions = {},
 ): Promise<{ result: OutboundResult; received: string }> {
   const open = new Set<Socket>()
@@ -59,6 +61,18 @@ export async function postTo(
   } finally {
     await endpoint.close()
   }
+}
+
+/** Returns the result alone. */
+export async function resultOf(...args: Parameters<typeof postTo>): Promise<OutboundResult> {
+  return (await postTo(...args)).result
+}
+
+/** Listens on a free port of loopback and returns the port. */
+export async function listenOn(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
 }
 
 /** Writes an answer and leaves the connection open. */

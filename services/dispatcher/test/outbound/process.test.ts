@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
@@ -10,6 +9,7 @@ import { pathToFileURL } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint, createCertificate } from '@workflow-service/testkit'
 import { nameServer, zoneOf } from './name-server.ts'
+import { listenOn } from './post-to.ts'
 
 const outbound = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/outbound', file)).href
 
@@ -78,9 +78,7 @@ describe('the environment', () => {
       trapped++
       socket.destroy()
     })
-    trap.listen(0, '127.0.0.1')
-    await once(trap, 'listening')
-    const proxy = `http://127.0.0.1:${(trap.address() as AddressInfo).port}`
+    const proxy = `http://127.0.0.1:${await listenOn(trap)}`
     const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
     const env = { ...Object.fromEntries(names.map((name) => [name, proxy])), NODE_USE_ENV_PROXY: '1', NO_PROXY: '' }
     const endpoint = await startCustomerEndpoint({ answer: { status: 200, body: 'ok' } })
@@ -104,9 +102,7 @@ describe('the environment', () => {
       socket.on('error', () => undefined)
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nX-Nul: a\u0000b\r\nContent-Length: 0\r\n\r\n'))
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const url = `http://127.0.0.1:${await listenOn(server)}`
     const result = await sendWith({ NODE_OPTIONS: '--insecure-http-parser' }, url)
     server.close()
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'invalid_answer' })
@@ -117,9 +113,7 @@ describe('the environment', () => {
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
     const server = createTlsServer({ ...certificate, ...old }, (socket) => socket.end())
     server.on('tlsClientError', () => undefined)
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const url = `https://127.0.0.1:${await listenOn(server)}`
     const env = { NODE_OPTIONS: '--tls-min-v1.0 --tls-cipher-list=DEFAULT@SECLEVEL=0' }
     const result = await sendWith(env, url, certificate.cert)
     server.close()

@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { createServer } from 'node:net'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import type { TlsOptions, TLSSocket } from 'node:tls'
 import { beforeAll, describe, expect, test } from '@jest/globals'
@@ -9,7 +8,7 @@ import type { NameResolver } from '../../src/outbound/resolver.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
 import type { OutboundResult } from '../../src/outbound/outbound-result.ts'
 import type { SendRequestOptions } from '../../src/outbound/send-request.ts'
-import { loopback, postTo, request, says, secrets } from './post-to.ts'
+import { resultOf, floods, type Handler, listenOn, loopback, request, says, secrets } from './post-to.ts'
 
 interface Certificate {
   key: string
@@ -71,9 +70,7 @@ async function postOverTls(
     sockets.add(socket)
     socket.on('error', () => undefined)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = await listenOn(server)
   const send = createSendRequest({ allowedSubnets: loopback, resolver, ca: authority.cert, ...client })
   const result = await send(request(`https://${host}:${port}/hook`, { deadlineMs }))
   for (const socket of sockets) socket.destroy()
@@ -111,9 +108,7 @@ describe('a TLS endpoint', () => {
       socket.on('error', () => undefined)
       socket.once('data', () => says(ok)(socket))
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
+    const port = await listenOn(server)
     const send = createSendRequest({ allowedSubnets: loopback, resolver, ca: authority.cert })
     for (let index = 0; index < 3; index++) await send(request(`https://hooks.example.com:${port}/`))
     for (const socket of sockets) socket.destroy()
@@ -121,57 +116,43 @@ describe('a TLS endpoint', () => {
     expect(reused).toEqual([false, false, false])
   })
 
-  const tlsErrors: [string, () => Promise<TlsOptions>, tlsError: string, detail: RegExp][] = [
-    [
-      'has expired',
-      () => createCertificate({ names: ['hooks.example.com'], issuer: authority, isExpired: true }),
-      'expired',
-      /^the certificate has expired/u,
-    ],
+  const names = ['hooks.example.com']
+  test.each<[string, () => Promise<Parameters<typeof createCertificate>[0]>, tlsError: string, detail: string]>([
+    ['has expired', async () => ({ names, issuer: authority, isExpired: true }), 'expired', 'has expired'],
     [
       'is not valid yet',
-      () => createCertificate({ names: ['hooks.example.com'], issuer: authority, isNotYetValid: true }),
+      async () => ({ names, issuer: authority, isNotYetValid: true }),
       'not_yet_valid',
-      /^the certificate is not valid yet/u,
+      'is not valid yet',
     ],
-    [
-      'is self-signed',
-      () => createCertificate({ names: ['hooks.example.com'] }),
-      'self_signed',
-      /^the certificate is self-signed/u,
-    ],
+    ['is self-signed', async () => ({ names }), 'self_signed', 'is self-signed'],
     [
       'is for another name',
-      () => createCertificate({ names: ['other.example.com', '127.0.0.1'], issuer: authority }),
+      async () => ({ names: ['other.example.com', '127.0.0.1'], issuer: authority }),
       'wrong_name',
-      /^the certificate is for another host name/u,
+      'is for another host name',
     ],
     [
       'is for the address while the URL has a name',
-      () => createCertificate({ names: ['127.0.0.1'], issuer: authority }),
+      async () => ({ names: ['127.0.0.1'], issuer: authority }),
       'wrong_name',
-      /^the certificate is for another host name/u,
+      'is for another host name',
     ],
     [
       'is from an unknown authority',
-      async () =>
-        createCertificate({
-          names: ['hooks.example.com'],
-          issuer: await createCertificate({ names: ['Another Authority'] }),
-        }),
+      async () => ({ names, issuer: await createCertificate({ names: ['Another Authority'] }) }),
       'untrusted',
-      /^the certificate was not issued by a trusted authority/u,
+      'was not issued by a trusted authority',
     ],
-  ]
-  test.each(tlsErrors)('gets nothing if its certificate %s', async (_, certificate, tlsError, detail) => {
-    const { result, seen } = await postOverTls(await certificate())
+  ])('gets nothing if its certificate %s', async (_, certificate, tlsError, detail) => {
+    const { result, seen } = await postOverTls(await createCertificate(await certificate()))
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError, wasSent: false })
-    expect(result).toHaveProperty('detail', expect.stringMatching(detail))
+    expect(result).toHaveProperty('detail', expect.stringContaining(`the certificate ${detail}`))
     expect(seen.map(({ sentPlain }) => sentPlain).join('')).toBe('')
   })
 
   test('gets nothing if its certificate does not have the address of the URL', async () => {
-    const named = await createCertificate({ names: ['hooks.example.com'], issuer: authority })
+    const named = await createCertificate({ names, issuer: authority })
     const { result } = await postOverTls(named, { host: '127.0.0.1' })
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'wrong_name' })
   })
@@ -193,7 +174,7 @@ describe('a TLS endpoint', () => {
     expect(result).toMatchObject({ kind: 'unreachable', cause: expect.stringMatching(/^(?:tls|connection_)/u) })
   })
 
-  test.each<[string, (socket: Socket) => void, string]>([
+  test.each<[string, Handler, string]>([
     ['answers in plain HTTP', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), 'not_tls'],
     ['answers in another protocol', (socket) => socket.end('SSH-2.0-OpenSSH\r\n'), 'not_tls'],
     ['closes the connection', (socket) => socket.end(), 'other'],
@@ -202,43 +183,38 @@ describe('a TLS endpoint', () => {
   ])('gets nothing if it %s in the handshake', async (_, handler, tlsError) => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined)
-      socket.once('data', () => handler(socket))
+      socket.once('data', (bytes) => handler(socket, bytes))
     })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
     const send = createSendRequest({ allowedSubnets: loopback })
-    const result = await send(request(`https://127.0.0.1:${(server.address() as AddressInfo).port}/`))
+    const result = await send(request(`https://127.0.0.1:${await listenOn(server)}/`))
     server.close()
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError, wasSent: false })
   })
 })
 
 describe('a hostile TLS endpoint', () => {
-  test('counts as answered if it closes the connection in the body without close_notify', async () => {
-    const { result } = await postTo((socket) => socket.write(`HTTP/1.1 200 OK\r\n\r\nhello`, () => socket.destroy()), {
-      tls: good,
-      client: { ca: authority.cert },
-    })
-    expect(result).toMatchObject({ kind: 'answered', status: 200 })
-  })
+  test('counts as answered if it closes the connection in the body without close_notify', async () =>
+    expect(
+      await resultOf((socket) => socket.write(`HTTP/1.1 200 OK\r\n\r\nhello`, () => socket.destroy()), {
+        tls: good,
+        client: { ca: authority.cert },
+      }),
+    ).toMatchObject({ kind: 'answered', status: 200 }))
 
-  test('is disconnected if its body never ends', async () => {
-    const { result } = await postTo(
-      (socket) => {
-        socket.write('HTTP/1.1 200 OK\r\n\r\n')
-        const pour = (): void => {
-          while (!socket.destroyed && socket.write(Buffer.alloc(1 << 16, 'x'))) continue
-          socket.once('drain', pour)
-        }
-        pour()
-      },
-      { tls: good, client: { ca: authority.cert } },
-    )
-    expect(result).toMatchObject({ kind: 'answered', status: 200, text: null })
-  })
+  test('is disconnected if its body never ends', async () =>
+    expect(
+      await resultOf(floods('HTTP/1.1 200 OK\r\n\r\n', Buffer.alloc(1 << 16, 'x')), {
+        tls: good,
+        client: { ca: authority.cert },
+      }),
+    ).toMatchObject({ kind: 'answered', status: 200, text: null }))
 
-  test('times out if it never answers', async () => {
-    const { result } = await postTo(() => undefined, { tls: good, client: { ca: authority.cert }, deadlineMs: 500 })
-    expect(result).toMatchObject({ kind: 'timed_out', phase: 'answer', wasSent: true })
-  })
+  test('times out if it never answers', async () =>
+    expect(
+      await resultOf(() => undefined, {
+        tls: good,
+        client: { ca: authority.cert },
+        deadlineMs: 500,
+      }),
+    ).toMatchObject({ kind: 'timed_out', phase: 'answer', wasSent: true }))
 })
