@@ -113,6 +113,37 @@ export async function cpuPerRun(path: ServicePath, name: string, work: () => Pro
   }))
 }
 
+/**
+ * Measures what PostgreSQL writes for a run: the log in bytes, and the transactions that write. `work` resolves to the
+ * number of runs that it has completed.
+ */
+export async function writesPerRun(
+  { system: { pool } }: ServicePath,
+  name: string,
+  work: () => Promise<number>,
+): Promise<Figure[]> {
+  const read = async (): Promise<{ bytes: number; commits: number }> => {
+    const { rows } = await pool.query<{ bytes: number; commits: number }>(
+      `SELECT (pg_current_wal_insert_lsn() - '0/0')::float8 AS bytes,
+         pg_snapshot_xmax(pg_current_snapshot())::text::float8 AS commits`,
+    )
+    return rows[0]!
+  }
+  const before = await read()
+  const runs = await work()
+  const after = await read()
+  const bytes = (after.bytes - before.bytes) / runs
+  const commits = (after.commits - before.commits) / runs
+  const baselines = [
+    { name: 'a page', value: 8_192 },
+    { name: 'start, lease, claim, outcome', value: 4 },
+  ] as const
+  return [
+    { name: `write-ahead log per run, ${name}`, value: bytes, unit: 'bytes', baseline: baselines[0] },
+    { name: `commits per run, ${name}`, value: commits, unit: '', baseline: baselines[1] },
+  ]
+}
+
 /** Counts the runs that have ended. */
 export async function countEnded({ pool }: System): Promise<number> {
   const { rows } = await pool.query<{ count: number }>(

@@ -16,6 +16,7 @@ import {
   startsOf,
   warmUp,
   withServicePath,
+  writesPerRun,
 } from '../service-path.ts'
 
 /** 1,200 runs per second on a machine where a default Express 5 application answers 27,000 GET requests per second. */
@@ -39,11 +40,13 @@ export async function measureRuns(options: BenchOptions): Promise<Figure[]> {
       emptyServices: () => payloadsPerSecond(path, emptyServicesUrl, seconds),
       express: () => requestsPerSecond({ url: `${express.url}/get`, connections: SESSIONS_AT_ONCE, seconds }),
     })
-    const cpu = await cpuPerRun(path, '64 sessions at once', async () => {
+    const runMany = async (): Promise<number> => {
       const before = await countEnded(system)
       await runsPerSecond(path, options.seconds)
       return (await countEnded(system)) - before
-    })
+    }
+    const cpu = await cpuPerRun(path, '64 sessions at once', runMany)
+    const writes = await writesPerRun(path, '64 sessions at once', runMany)
 
     options.log('draining 10,000 queued starts')
     const drains: Drain[] = []
@@ -70,6 +73,7 @@ export async function measureRuns(options: BenchOptions): Promise<Figure[]> {
       },
       { name: 'the hops alone, against commits', value: baselines.emptyServices, unit: '/s', baseline: commits },
       ...cpu,
+      ...writes,
       {
         name: 'runs completed, draining 10,000',
         value: median(drains.map((each) => each.perSecond)),
@@ -147,6 +151,10 @@ export async function measureLatency(
       return options.rounds * startsPerRound
     })
     await minimalPath.close()
+    const writes = await writesPerRun(path, 'one at a time', async () => {
+      for (let number = 0; number < startsPerRound; number += 1) await measureStart(path)
+      return startsPerRound
+    })
     const baseline = {
       name: 'HTTP + 2 commits + broker hop',
       value: median(rounds.map(({ baselines }) => median(baselines))),
@@ -158,7 +166,7 @@ export async function measureLatency(
       baseline,
       target: { kind: 'at most', ratio },
     })
-    return [toFigure('p50', 0.5, 3), toFigure('p99', 0.99, 10), ...cpu]
+    return [toFigure('p50', 0.5, 3), toFigure('p99', 0.99, 10), ...cpu, ...writes]
   })
 }
 
