@@ -13,10 +13,19 @@ import { type TestOrganization, type TestPerson, useTestApp } from './support/te
 
 const app = useTestApp()
 const people = usePeople(app)
-const { accept, invite, isOpen, linkFor, saveUser, withPassword } = people
+const { accept, askForLink, invite, isOpen, linkFor, saveUser, withPassword } = people
 
 const VISITOR = { principal: { address: '192.0.2.1', userAgent: 'test' }, requestId: 'r' }
 const allow = (): void => {}
+
+const twoOrganizations = async () => [await app.createOrganization(), await app.createOrganization()] as const
+
+/** Returns a person of two organizations with a password. */
+async function personOfTwo() {
+  const [a, b] = await twoOrganizations()
+  const person = await withPassword(a.id)
+  return { a, b, person, userOfB: await join(person, b) }
+}
 
 /** Adds the person's account to the organization. */
 async function join(person: TestPerson, organization: TestOrganization, role = 'member'): Promise<string> {
@@ -44,7 +53,7 @@ const switchTo = (token: string, organizationId: string) =>
 
 describe('A reset link', () => {
   test('of an admin ends when the person joins another organization', async () => {
-    const [a, b] = [await app.createOrganization(), await app.createOrganization()]
+    const [a, b] = await twoOrganizations()
     const person = await withPassword(a.id)
     const token = await linkFor(a.admin, person.userId, { kind: 'reset' })
     await join(person, b, 'owner')
@@ -54,7 +63,7 @@ describe('A reset link', () => {
   })
 
   test('is checked again when it is used: the person belongs to another organization, or the maker is no admin any more', async () => {
-    const [a, b] = [await app.createOrganization(), await app.createOrganization()]
+    const [a, b] = await twoOrganizations()
     const person = await withPassword(a.id)
     const first = await linkFor(a.admin, person.userId, { kind: 'reset' })
     const moved = await app.createPerson(b.id, 'member')
@@ -69,18 +78,12 @@ describe('A reset link', () => {
   })
 
   test('of a person of several organizations is made by the operator only, and is in the audit log of each', async () => {
-    const [a, b] = [await app.createOrganization(), await app.createOrganization()]
-    const person = await withPassword(a.id)
-    const userOfB = await join(person, b)
+    const { a, b, person, userOfB } = await personOfTwo()
     for (const [{ owner }, userId] of [
       [a, person.userId],
       [b, userOfB],
     ] as const) {
-      const { error } = await app.call(owner, 'createUserLink', {
-        params: { user_id: userId },
-        body: { kind: 'reset' },
-      })
-      expect(error.code).toBe('link_not_usable')
+      expect((await askForLink(owner, userId, { kind: 'reset' })).error.code).toBe('link_not_usable')
     }
     const token = await operatorsLink(person, { kind: 'reset' })
     expect((await accept(token, NEW_PASSWORD)).status).toBe(200)
@@ -94,9 +97,7 @@ describe('A reset link', () => {
     ['a role', { role: 'admin' }],
     ['a deactivation', { is_deactivated: true }],
   ])('ends with %s in any organization of the person', async (_case, change) => {
-    const [a, b] = [await app.createOrganization(), await app.createOrganization()]
-    const person = await withPassword(a.id)
-    const userOfB = await join(person, b)
+    const { b, person, userOfB } = await personOfTwo()
     const token = await operatorsLink(person, { kind: 'reset' })
     expect(await isOpen(token)).toBe(true)
     await saveUser(b.owner, userOfB, change)
@@ -105,19 +106,17 @@ describe('A reset link', () => {
 
   test('and an invitation that are used at once never give the admin a person of both organizations', async () => {
     for (let round = 0; round < 5; round += 1) {
-      const [a, b] = [await app.createOrganization(), await app.createOrganization()]
+      const [a, b] = await twoOrganizations()
       const person = await withPassword(a.id)
       const [reset, invitation] = [
         await linkFor(a.admin, person.userId, { kind: 'reset' }),
         await invite(b, 'owner', person.email),
       ]
       const links = await Promise.all([reset, invitation].map((token) => findOneTimeLink(app.db, token)))
-      const { rows } = await app.db.pool.query<{ password_hash: string }>(
-        'SELECT password_hash FROM accounts WHERE id = $1',
-        [person.accountId],
-      )
+      const { accountId } = person
+      const { passwordHash } = await app.db.prisma.account.findUniqueOrThrow({ where: { id: accountId } })
       // The person's password was checked before both: only the transactions decide.
-      const checked = { accountId: person.accountId, passwordHash: rows[0]!.password_hash }
+      const checked = { accountId, passwordHash: passwordHash! }
       const [byAdmin, joined] = await Promise.all([
         acceptReset(app.db, reset, links[0]!, 'of the admin', VISITOR),
         acceptInvitation(app.db, invitation, links[1]!, checked, VISITOR),
@@ -168,29 +167,25 @@ async function waitForLocks(count: number): Promise<void> {
 
 describe('A sign-in in another organization', () => {
   test.each([
-    ['"sign out everywhere"', (a: TestOrganization, userId: string) => ({ a, userId, change: null })],
-    ['another role', (a: TestOrganization, userId: string) => ({ a, userId, change: { role: 'admin' } })],
-    ['a deactivation', (a: TestOrganization, userId: string) => ({ a, userId, change: { is_deactivated: true } })],
-  ])('does not come back after %s', async (_case, plan) => {
-    const [a, b] = [await app.createOrganization(), await app.createOrganization()]
-    const person = await withPassword(a.id)
-    await join(person, b)
+    ['"sign out everywhere"', null, 401, 'member'],
+    ['another role', { role: 'admin' }, 401, 'admin'],
+    ['a deactivation', { is_deactivated: true }, 404, undefined],
+  ])('does not come back after %s', async (_case, change, status, role) => {
+    const { a, b, person } = await personOfTwo()
     const token = (await people.signIn(person.email))!
     expect((await switchTo(token, b.id)).body.organization.id).toBe(b.id)
-    const { userId, change } = plan(a, person.userId)
-    if (change) await saveUser(a.owner, userId, change)
-    else await app.call(a.admin, 'signUserOut', { params: { user_id: userId } })
-    expect((await switchTo(token, a.id)).status).toBe(change && 'is_deactivated' in change ? 404 : 401)
+    if (change) await saveUser(a.owner, person.userId, change)
+    else await app.call(a.admin, 'signUserOut', { params: { user_id: person.userId } })
+    expect((await switchTo(token, a.id)).status).toBe(status)
     // It stays signed in where it was, and a new one works.
     expect((await app.call(token, 'getMe')).body.organization.id).toBe(b.id)
-    if (change && 'is_deactivated' in change) return
-    const again = (await people.signIn(person.email))!
-    expect((await switchTo(again, a.id)).body.role).toBe(change ? 'admin' : 'member')
+    const again = await switchTo((await people.signIn(person.email))!, a.id)
+    expect(again.body.role).toBe(role)
   })
 
   test('that is switched at the same moment is ended too', async () => {
     for (let round = 0; round < 5; round += 1) {
-      const [a, b] = [await app.createOrganization(), await app.createOrganization()]
+      const [a, b] = await twoOrganizations()
       const person = await app.createPerson(a.id, 'member')
       const other = await app.createPerson(b.id, 'member')
       await app.db.pool.query('UPDATE users SET account_id = $2 WHERE id = $1', [other.userId, person.accountId])
@@ -207,9 +202,7 @@ describe('A sign-in in another organization', () => {
   })
 
   test('is in the audit log of the organization that the person enters', async () => {
-    const [a, b] = [await app.createOrganization(), await app.createOrganization()]
-    const person = await withPassword(a.id)
-    await join(person, b)
+    const { b, person } = await personOfTwo()
     const before = (await people.actionsIn(b, person.accountId)).length
     await switchTo((await people.signIn(person.email))!, b.id)
     const { body } = await app.call(b.owner, 'listAuditEvents', { query: { target_id: person.accountId } })
@@ -254,20 +247,17 @@ describe('An email address', () => {
   })
 
   test('of a person of several organizations needs an admin of each, when the link is made and when it is used', async () => {
-    const [a, b] = [await app.createOrganization(), await app.createOrganization()]
-    const person = await withPassword(a.id)
-    await join(person, b)
+    const { a, b, person } = await personOfTwo()
     const admin = await withPassword(a.id, 'admin')
     const email = newEmail()
-    const body = { kind: 'email', email }
-    const params = { user_id: person.userId }
-    expect((await app.call(admin, 'createUserLink', { params, body })).error.code).toBe('link_not_usable')
+    const asked = [admin, person.userId, { kind: 'email', email }] as const
+    expect((await askForLink(...asked)).error.code).toBe('link_not_usable')
     const adminOfB = await join(admin, b, 'admin')
-    const token = await linkFor(admin, person.userId, { kind: 'email', email })
+    const token = await linkFor(...asked)
     await saveUser(b.owner, adminOfB, { role: 'member' })
     expect((await accept(token)).error.code).toBe('link_not_usable')
     await saveUser(b.owner, adminOfB, { role: 'admin' })
-    expect((await accept(await linkFor(admin, person.userId, { kind: 'email', email }))).status).toBe(200)
+    expect((await accept(await linkFor(...asked))).status).toBe(200)
     expect(await emailsOf(person)).toEqual({ email, users: [email] })
     for (const organization of [a, b]) {
       expect(await people.actionsIn(organization, person.accountId)).toContain('account.saved')
@@ -279,21 +269,16 @@ describe('An email address', () => {
 
   test('of an owner is changed by owners only, and never without a password', async () => {
     const { admin, owner, id } = await app.createOrganization()
-    const params = { user_id: owner.userId }
-    const byAdmin = await app.call(admin, 'createUserLink', { params, body: { kind: 'email', email: newEmail() } })
-    expect(byAdmin.error.code).toBe('forbidden_for_role')
-    const { userId } = await app.createPerson(id, 'member')
-    const body = { kind: 'email', email: newEmail() }
-    const without = await app.call(admin, 'createUserLink', { params: { user_id: userId }, body })
-    expect(without.error.code).toBe('link_not_usable')
+    const ask = (userId: string) => askForLink(admin, userId, { kind: 'email', email: newEmail() })
+    expect((await ask(owner.userId)).error.code).toBe('forbidden_for_role')
+    expect((await ask((await app.createPerson(id, 'member')).userId)).error.code).toBe('link_not_usable')
   })
 
   test('that another user or account has is refused, and the link stays usable', async () => {
-    const [a, b] = [await app.createOrganization(), await app.createOrganization()]
+    const [a, b] = await twoOrganizations()
     const person = await withPassword(a.id)
-    const params = { user_id: person.userId }
     const ofUser = { kind: 'email', email: a.member.email.toUpperCase() }
-    expect((await app.call(a.admin, 'createUserLink', { params, body: ofUser })).error.code).toBe('email_taken')
+    expect((await askForLink(a.admin, person.userId, ofUser)).error.code).toBe('email_taken')
     const token = await linkFor(a.admin, person.userId, { kind: 'email', email: b.member.email })
     expect((await accept(token)).error.code).toBe('email_taken')
     expect(await isOpen(token)).toBe(true)
@@ -304,10 +289,9 @@ describe('An email address', () => {
 
   test('belongs to a link of the kind email only', async () => {
     const { admin, member } = await app.createOrganization()
-    const params = { user_id: member.userId }
-    const missing = await app.call(admin, 'createUserLink', { params, body: { kind: 'email' } })
+    const missing = await askForLink(admin, member.userId, { kind: 'email' })
     expect(missing.error.details).toMatchObject([{ field: 'email', code: 'missing' }])
-    const extra = await app.call(admin, 'createUserLink', { params, body: { kind: 'reset', email: newEmail() } })
+    const extra = await askForLink(admin, member.userId, { kind: 'reset', email: newEmail() })
     expect(extra.error.details).toMatchObject([{ field: 'email', code: 'extra_forbidden' }])
   })
 

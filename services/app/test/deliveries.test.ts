@@ -15,71 +15,58 @@ beforeAll(async () => {
 
 describe('The log of a source', () => {
   test('has a page after the other, newest first, filtered, with run, workflow and large bodies left out', async () => {
-    const { admin } = data.app.organization
     const source = await data.saveSource({ example_request_body: { text: '' } })
     const runId = await data.createRun(everyones)
     const ids: string[] = []
     for (const text of ['short', 'x'.repeat(9_000), 'last']) {
-      const id = newId()
-      await data.app.db.pool.query(
-        `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, run_id, finished_at)
-         VALUES ($1, $2, $3, 'payload', 'unreachable', $4, $5, now())`,
-        [id, admin.organizationId, source, JSON.stringify({ text }), runId],
-      )
-      ids.unshift(id)
+      ids.unshift(await data.addDelivery(source, { runId, outcome: 'unreachable', body: { text } }))
     }
     const params = { source_id: source }
-    const first = await data.call(admin, 'listDeliveries', { params, query: { limit: 2, kind: 'payload' } })
+    const first = await data.call('admin', 'listDeliveries', { params, query: { limit: 2, kind: 'payload' } })
     expect(first.body.data.map(({ id }) => id)).toEqual(ids.slice(0, 2))
     expect(first.body.data).toMatchObject([
       { request_body: { text: 'last' }, workflow: { id: everyones, name: 'Book orders' }, run_id: runId },
       { request_body: null },
     ])
     const query = { limit: 2, kind: 'payload', cursor: first.body.pagination.next_cursor ?? '' }
-    const second = await data.call(admin, 'listDeliveries', { params, query })
+    const second = await data.call('admin', 'listDeliveries', { params, query })
     expect(second.body.data.map(({ id }) => id)).toEqual(ids.slice(2))
     expect(second.body.pagination).toEqual({ has_more: false, next_cursor: null })
-    const large = await data.call(admin, 'getDelivery', { params: { delivery_id: ids[1] ?? '' } })
+    const large = await data.call('admin', 'getDelivery', { params: { delivery_id: ids[1] ?? '' } })
     expect(large.body).toMatchObject({ request_body: { text: 'x'.repeat(9_000) }, newer_id: ids[0], older_id: ids[2] })
-    const { body } = await data.call(admin, 'listDeliveries', { params, query: { outcome: 'accepted' } })
+    const { body } = await data.call('admin', 'listDeliveries', { params, query: { outcome: 'accepted' } })
     expect(body.data.map(({ kind }) => kind)).toEqual(['verification'])
-    expect((await data.call(admin, 'listDeliveries', { params, query: { cursor: 'x' } })).error).toMatchObject({
+    expect((await data.call('admin', 'listDeliveries', { params, query: { cursor: 'x' } })).error).toMatchObject({
       details: [{ field: 'cursor', code: 'invalid_cursor' }],
     })
   })
 
   test('hides the deliveries of workflows that a member does not see', async () => {
-    const { admin, member } = data.app.organization
     const [seen, unseen] = [await data.createRun(everyones), await data.createRun(hidden)]
     const visible = await data.send(sourceId, seen)
     const secret = await data.send(sourceId, unseen)
     const params = { source_id: sourceId }
-    const ofMember = (await data.call(member, 'listDeliveries', { params })).body.data.map(({ id }) => id)
-    const ofAdmin = (await data.call(admin, 'listDeliveries', { params })).body.data.map(({ id }) => id)
+    const ofMember = (await data.call('member', 'listDeliveries', { params })).body.data.map(({ id }) => id)
+    const ofAdmin = (await data.call('admin', 'listDeliveries', { params })).body.data.map(({ id }) => id)
     expect(ofAdmin.filter((id) => !ofMember.includes(id))).toEqual([secret.id])
     expect(ofMember).toContain(visible.id)
     const get = { params: { delivery_id: secret.id } }
-    expect((await data.call(member, 'getDelivery', get)).status).toBe(404)
-    expect((await data.call(admin, 'getDelivery', get)).status).toBe(200)
+    expect((await data.call('member', 'getDelivery', get)).status).toBe(404)
+    expect((await data.call('admin', 'getDelivery', get)).status).toBe(200)
     const resend = { params: { delivery_id: newId() }, body: { resend_of: secret.id } }
-    expect((await data.call(member, 'resendDelivery', resend)).status).toBe(404)
-    const newest = await data.call(member, 'getDelivery', { params: { delivery_id: visible.id } })
+    expect((await data.call('member', 'resendDelivery', resend)).status).toBe(404)
+    const newest = await data.call('member', 'getDelivery', { params: { delivery_id: visible.id } })
     expect(newest.body.newer_id).toBeNull()
   })
 
   test('shows what the agent received, why it sent the payload again, and the headers without the token', async () => {
-    const { admin } = data.app.organization
     const runId = await data.createRun(everyones)
     const delivery = await data.send(sourceId, runId)
     const step = { call_id: 'a', tool: 'send', ok: true, text: 'Accepted with 204.', delivery: { id: delivery.id } }
     const sendAgain = { delivery_id: newId(), reason: 'Repeated orders are ignored.' }
     const call = { call_id: 'a', tool: 'send_again', delivery: { id: delivery.id, send_again: sendAgain } }
-    await data.app.db.pool.query(
-      `INSERT INTO run_steps (run_id, position, kind, data, epoch)
-       VALUES ($1, 0, 'tool_call', $2, 1), ($1, 1, 'tool_result', $3, 1)`,
-      [runId, JSON.stringify(call), JSON.stringify(step)],
-    )
-    const { body } = await data.call(admin, 'getDelivery', { params: { delivery_id: delivery.id } })
+    await data.addSteps(runId, ['tool_call', call], ['tool_result', step])
+    const { body } = await data.call('admin', 'getDelivery', { params: { delivery_id: delivery.id } })
     const received = { agent_answer: 'Accepted with 204.', send_again: sendAgain }
     expect(body).toMatchObject({ ...received, endpoint_url: data.endpoint.url })
     const [request] = data.endpoint.requests
@@ -92,44 +79,37 @@ describe('The log of a source', () => {
 })
 
 test('A delivery shows what the endpoint answered when it rejected the request; lists and the agent do not have it', async () => {
-  const { admin } = data.app.organization
   data.endpoint.answerWith({ status: 422, body: '<b>no stock</b>\nof it' })
-  try {
-    const sent = await data.send(sourceId, await data.createRun(everyones))
-    expect(JSON.stringify(sent)).not.toContain('no stock')
-    const { body } = await data.call(admin, 'getDelivery', { params: { delivery_id: sent.id } })
-    expect(body).toMatchObject({ outcome: 'rejected', answer: null, rejected_answer: '<b>no stock</b>\nof it' })
-    const list = await data.call(admin, 'listDeliveries', { params: { source_id: sourceId } })
-    expect(list.body.data[0]?.id).toBe(sent.id)
-    expect(JSON.stringify(list.body)).not.toContain('no stock')
-  } finally {
-    data.endpoint.answerWith({ status: 204 })
-  }
+  const sent = await data.send(sourceId, await data.createRun(everyones))
+  expect(JSON.stringify(sent)).not.toContain('no stock')
+  const { body } = await data.call('admin', 'getDelivery', { params: { delivery_id: sent.id } })
+  expect(body).toMatchObject({ outcome: 'rejected', answer: null, rejected_answer: '<b>no stock</b>\nof it' })
+  const list = await data.call('admin', 'listDeliveries', { params: { source_id: sourceId } })
+  expect(list.body.data[0]?.id).toBe(sent.id)
+  expect(JSON.stringify(list.body)).not.toContain('no stock')
 })
 
 const urlsOf = async (id: string) => {
-  const { admin } = data.app.organization
-  const { body } = await data.call(admin, 'getDelivery', { params: { delivery_id: id } })
+  const { body } = await data.call('admin', 'getDelivery', { params: { delivery_id: id } })
   return { request_url: body.request_url, endpoint_url: body.endpoint_url }
 }
 
 describe('The URL of a request', () => {
   test('stays what it was when the source gets another one or is deleted, also of a source that was never saved', async () => {
-    const { admin } = data.app.organization
     const params = { source_id: await data.saveSource({ name: 'Moving' }) }
     const { id } = await data.send(params.source_id)
     const old = data.endpoint.url
     const moved = `${old}/moved`
     const body = sourceIn({ name: 'Moving', endpoint_url: moved, version: '1' })
-    const saved = await data.call(admin, 'saveWebhookSource', { params, body })
+    const saved = await data.call('admin', 'saveWebhookSource', { params, body })
     expect(saved.status).toBe(200)
     expect(await urlsOf(id)).toEqual({ request_url: old, endpoint_url: moved })
-    await data.call(admin, 'deleteWebhookSource', { params, query: { version: saved.body.version } })
+    await data.call('admin', 'deleteWebhookSource', { params, query: { version: saved.body.version } })
     expect(await urlsOf(id)).toEqual({ request_url: old, endpoint_url: null })
 
     data.endpoint.answerWith({ status: 404 })
     const neverSaved = { source_id: newId() }
-    await data.call(admin, 'saveWebhookSource', { params: neverSaved, body: sourceIn({ endpoint_url: moved }) })
+    await data.call('admin', 'saveWebhookSource', { params: neverSaved, body: sourceIn({ endpoint_url: moved }) })
     data.endpoint.answerWith({ status: 204 })
     const { rows } = await data.app.db.pool.query<{ id: string }>('SELECT id FROM deliveries WHERE source_id = $1', [
       neverSaved.source_id,
@@ -142,16 +122,13 @@ const resend = (of: string) => ({ params: { delivery_id: newId() }, body: { rese
 
 describe('A resend', () => {
   test('sends the payload once for its id, is linked both ways, and is in the audit log once', async () => {
-    const { member, id: organizationId } = data.app.organization
+    const { member } = data.app.organization
     data.endpoint.answerWith({ status: 500 })
     const first = await data.send(sourceId, await data.createRun(everyones))
     data.endpoint.answerWith({ status: 204 })
     data.endpoint.requests.length = 0
-    const call = { params: { delivery_id: newId() }, body: { resend_of: first.id } }
-    const answers = await Promise.all([
-      data.call(member, 'resendDelivery', call),
-      data.call(member, 'resendDelivery', call),
-    ])
+    const call = resend(first.id)
+    const answers = await Promise.all([1, 2].map(() => data.call(member, 'resendDelivery', call)))
     answers.push(await data.call(member, 'resendDelivery', call))
     for (const { status, body } of answers) {
       expect(status).toBe(200)
@@ -167,16 +144,8 @@ describe('A resend', () => {
     expect(data.endpoint.requests).toHaveLength(1)
     const earlier = await data.call(member, 'getDelivery', { params: { delivery_id: first.id } })
     expect(earlier.body).toMatchObject({ outcome: 'rejected', resent_as: [call.params.delivery_id] })
-    const { rows } = await data.app.db.pool.query(
-      `SELECT action, actor_id AS "actorId", target_id AS "targetId" FROM audit_events
-       WHERE organization_id = $1 AND action = 'delivery.resent'`,
-      [organizationId],
-    )
-    expect(rows).toContainEqual({
-      action: 'delivery.resent',
-      actorId: member.userId,
-      targetId: call.params.delivery_id,
-    })
+    const event = { action: 'delivery.resent', actor_id: member.userId }
+    expect(await data.app.auditOf(call.params.delivery_id)).toMatchObject([event])
   })
 
   test("to a source that asks for approval is an admin's, with an audit event; a member gets a 403 that says so", async () => {
@@ -188,13 +157,9 @@ describe('A resend', () => {
     data.endpoint.requests.length = 0
     const shown = await data.call(member, 'getDelivery', { params: { delivery_id: first.id } })
     expect(shown.body.needs_approval).toBe(true)
-    expect(await data.call(member, 'resendDelivery', resend(first.id))).toMatchObject({
-      status: 403,
-      error: {
-        code: 'forbidden_for_role',
-        message: expect.stringContaining('asks for approval: only an admin or owner'),
-      },
-    })
+    const message = expect.stringContaining('asks for approval: only an admin or owner')
+    const refused = await data.call(member, 'resendDelivery', resend(first.id))
+    expect(refused).toMatchObject({ status: 403, error: { code: 'forbidden_for_role', message } })
     expect(data.endpoint.requests).toEqual([])
     const call = resend(first.id)
     expect((await data.call(admin, 'resendDelivery', call)).body).toMatchObject({ outcome: 'accepted' })
@@ -210,19 +175,15 @@ describe('A resend', () => {
   })
 
   test('cannot take the id of a payload that waits for an approval', async () => {
-    const { admin, member } = data.app.organization
     const source = await data.saveSource()
     const first = await data.send(source)
-    const waiting = await data.createApproval(await data.createRun(everyones, { status: 'waiting' }), {
-      sourceId: source,
-    })
-    const taken = { params: { delivery_id: waiting }, body: { resend_of: first.id } }
-    expect((await data.call(member, 'resendDelivery', taken)).error.code).toBe('idempotency_conflict')
-    expect((await data.call(admin, 'getDelivery', { params: taken.params })).status).toBe(404)
+    const taken = { ...(await waitingRun({ sourceId: source })), body: { resend_of: first.id } }
+    expect((await data.call('member', 'resendDelivery', taken)).error.code).toBe('idempotency_conflict')
+    expect((await data.call('admin', 'getDelivery', { params: taken.params })).status).toBe(404)
   })
 
   test('is in the audit log once, also when the connection breaks after the dispatcher has sent it', async () => {
-    const { member, id: organizationId } = data.app.organization
+    const { member } = data.app.organization
     const { url, close } = await cutAnswers(data.dispatcherUrl)
     const broken = await data.app.startAnother({ dispatcherUrl: url })
     const first = await data.send(sourceId)
@@ -230,21 +191,16 @@ describe('A resend', () => {
     expect((await data.app.call(member, 'resendDelivery', { ...call, url: broken.url })).status).toBe(503)
     close()
     expect((await data.call(member, 'resendDelivery', call)).body.outcome).toBe('accepted')
-    const { rows } = await data.app.db.pool.query(
-      'SELECT action, actor_id, target_name, changes FROM audit_events WHERE organization_id = $1 AND target_id = $2',
-      [organizationId, call.params.delivery_id],
-    )
     const changes = [{ field: 'resend_of', old: null, new: first.id }]
     const event = { action: 'delivery.resent', actor_id: member.userId, target_name: 'Orders', changes }
-    expect(rows).toEqual([event])
+    expect(await data.app.auditOf(call.params.delivery_id)).toMatchObject([event])
   })
 
   test('of a verification or of another organization is refused', async () => {
-    const { member } = data.app.organization
     const params = { source_id: sourceId }
-    const log = await data.call(member, 'listDeliveries', { params, query: { kind: 'verification' } })
+    const log = await data.call('member', 'listDeliveries', { params, query: { kind: 'verification' } })
     const verification = log.body.data[0]?.id ?? ''
-    expect((await data.call(member, 'resendDelivery', resend(verification))).error.code).toBe('not_resendable')
+    expect((await data.call('member', 'resendDelivery', resend(verification))).error.code).toBe('not_resendable')
     const other = await data.app.createOrganization()
     const delivery = await data.send(sourceId)
     expect((await data.call(other.owner, 'resendDelivery', resend(delivery.id))).status).toBe(404)
@@ -254,108 +210,80 @@ describe('A resend', () => {
 
 test('The dispatcher hints at sources that it saved and at requests that it sent', async () => {
   const { id } = data.app.organization
-  await expect(
-    hearHints(data.app.db, id, ['webhook_sources', 'deliveries'], () => data.saveSource()),
-  ).resolves.toBeUndefined()
+  const heard = hearHints(data.app.db, id, ['webhook_sources', 'deliveries'], () => data.saveSource())
+  await expect(heard).resolves.toBeUndefined()
 })
 
-async function waitingRun() {
+async function waitingRun(change: Parameters<typeof data.createApproval>[1] = {}) {
   const runId = await data.createRun(await data.createWorkflow('Orders'), { status: 'waiting' })
-  const deliveryId = await data.createApproval(runId)
+  const deliveryId = await data.createApproval(runId, change)
   return { runId, params: { delivery_id: deliveryId } }
 }
 
 describe('a payload that waits for an approval', () => {
   test('is shown with the run to all members, and counted on the overview', async () => {
     const { runId, params } = await waitingRun()
-    const { member } = data.app.organization
-    const { body } = await data.call(member, 'getRun', { params: { run_id: runId } })
+    const { body } = await data.call('member', 'getRun', { params: { run_id: runId } })
     expect(body).toMatchObject({ status: 'waiting', approvals: [{ ...params, status: 'waiting', payload: EXAMPLE }] })
-    expect((await data.call(member, 'getOverview')).body.waiting_runs).toBeGreaterThan(0)
-    const { body: list } = await data.call(member, 'listRuns', { query: { status: 'waiting' } })
+    expect((await data.call('member', 'getOverview')).body.waiting_runs).toBeGreaterThan(0)
+    const { body: list } = await data.call('member', 'listRuns', { query: { status: 'waiting' } })
     expect(list.data.map(({ id }) => id)).toContain(runId)
   })
 
   test('is shown with the URL that it goes to, which the audit log has of its approval', async () => {
     const source = await data.saveSource()
-    const runId = await data.createRun(await data.createWorkflow('Orders'), { status: 'waiting' })
-    const params = { delivery_id: await data.createApproval(runId, { sourceId: source }) }
-    const { admin, member } = data.app.organization
-    const { body } = await data.call(member, 'getRun', { params: { run_id: runId } })
+    const { runId, params } = await waitingRun({ sourceId: source })
+    const { body } = await data.call('member', 'getRun', { params: { run_id: runId } })
     expect(body.approvals).toMatchObject([{ endpoint_url: data.endpoint.url }])
-    expect((await data.call(admin, 'approveDelivery', { params })).body.approvals).toMatchObject([
-      { endpoint_url: null },
-    ])
-    const { rows } = await data.app.db.pool.query('SELECT changes FROM audit_events WHERE target_id = $1', [
-      params.delivery_id,
-    ])
-    expect(rows[0].changes).toContainEqual({ field: 'endpoint_url', old: null, new: data.endpoint.url })
+    const approved = await data.call('admin', 'approveDelivery', { params })
+    expect(approved.body.approvals).toMatchObject([{ endpoint_url: null }])
+    const [event] = await data.app.auditOf(params.delivery_id)
+    expect(event?.changes).toContainEqual({ field: 'endpoint_url', old: null, new: data.endpoint.url })
   })
 
   test('is not approved after its URL was edited: the answer says that it is decided, the run why', async () => {
     const source = await data.saveSource()
-    const runId = await data.createRun(await data.createWorkflow('Orders'), { status: 'waiting' })
-    const params = { delivery_id: await data.createApproval(runId, { sourceId: source }) }
-    const { admin } = data.app.organization
-    const { body: before } = await data.call(admin, 'getWebhookSource', { params: { source_id: source } })
-    const change = {
-      ...sourceIn({ name: before.name, endpoint_url: `${data.endpoint.url}/new` }),
-      version: before.version,
-    }
-    expect((await data.call(admin, 'saveWebhookSource', { params: { source_id: source }, body: change })).status).toBe(
-      200,
-    )
-    expect((await data.call(admin, 'approveDelivery', { params })).error.code).toBe('not_waiting')
-    const { body } = await data.call(admin, 'getRun', { params: { run_id: runId } })
+    const { runId, params } = await waitingRun({ sourceId: source })
+    const call = { params: { source_id: source } }
+    const { name, version } = (await data.call('admin', 'getWebhookSource', call)).body
+    const change = sourceIn({ name, endpoint_url: `${data.endpoint.url}/new`, version })
+    expect((await data.call('admin', 'saveWebhookSource', { ...call, body: change })).status).toBe(200)
+    expect((await data.call('admin', 'approveDelivery', { params })).error.code).toBe('not_waiting')
+    const { body } = await data.call('admin', 'getRun', { params: { run_id: runId } })
     const reason = expect.stringContaining('URL of the webhook source was changed')
-    expect(body).toMatchObject({
-      status: 'queued',
-      approvals: [{ status: 'declined', reason, decided_by: 'The admin' }],
-    })
-    const { rows } = await data.app.db.pool.query(
-      `SELECT changes FROM audit_events WHERE target_id = $1 AND action = 'webhook_source.saved' ORDER BY id DESC LIMIT 1`,
-      [source],
-    )
-    expect(rows[0].changes).toContainEqual({ field: 'approvals_ended', old: null, new: '1' })
+    const approval = { status: 'declined', reason, decided_by: 'The admin' }
+    expect(body).toMatchObject({ status: 'queued', approvals: [approval] })
+    const event = (await data.app.auditOf(source)).findLast(({ action }) => action === 'webhook_source.saved')
+    expect(event?.changes).toContainEqual({ field: 'approvals_ended', old: null, new: '1' })
   })
 
   test('is declined with a reason and an audit event, and its run is queued again', async () => {
     const { runId, params } = await waitingRun()
-    const { admin, id } = data.app.organization
-    const { body } = await data.call(admin, 'declineDelivery', { params, body: { reason: ' Wrong total. ' } })
+    const { body } = await data.call('admin', 'declineDelivery', { params, body: { reason: ' Wrong total. ' } })
     const approval = { status: 'declined', reason: 'Wrong total.', payload: null, decided_by: expect.any(String) }
     expect(body).toMatchObject({ status: 'queued', approvals: [approval] })
-    const { rows } = await data.app.db.pool.query(
-      `SELECT actor_id, changes FROM audit_events WHERE organization_id = $1 AND target_id = $2`,
-      [id, params.delivery_id],
-    )
-    expect(rows).toEqual([
-      {
-        actor_id: admin.userId,
-        changes: [
-          { field: 'run_id', old: null, new: runId },
-          { field: 'reason', old: null, new: 'Wrong total.' },
-        ],
-      },
-    ])
+    const [run, reason] = [
+      { field: 'run_id', old: null, new: runId },
+      { field: 'reason', old: null, new: 'Wrong total.' },
+    ]
+    const event = { actor_id: data.app.organization.admin.userId, changes: [run, reason] }
+    expect(await data.app.auditOf(params.delivery_id)).toMatchObject([event])
   })
 
   test('is decided by one of two people at once; the other gets a 409', async () => {
     const { params } = await waitingRun()
-    const { admin, owner } = data.app.organization
     const answers = await Promise.all([
-      data.call(admin, 'approveDelivery', { params }),
-      data.call(owner, 'declineDelivery', { params, body: { reason: null } }),
+      data.call('admin', 'approveDelivery', { params }),
+      data.call('owner', 'declineDelivery', { params, body: { reason: null } }),
     ])
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 409]))
     expect(answers.find(({ status }) => status === 409)?.text).toContain('"not_waiting"')
   })
 
   test('cannot be decided after it expired', async () => {
-    const runId = await data.createRun(await data.createWorkflow('Orders'), { status: 'waiting' })
-    const params = { delivery_id: await data.createApproval(runId, { expiresAt: new Date(0) }) }
-    expect((await data.call(data.app.organization.admin, 'approveDelivery', { params })).status).toBe(409)
+    const { params } = await waitingRun({ expiresAt: new Date(0) })
+    expect((await data.call('admin', 'approveDelivery', { params })).status).toBe(409)
     const unknown = { params: { delivery_id: newId() } }
-    expect((await data.call(data.app.organization.admin, 'approveDelivery', unknown)).status).toBe(404)
+    expect((await data.call('admin', 'approveDelivery', unknown)).status).toBe(404)
   })
 })

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { localPath } from '../src/routes/identity/oidc.ts'
 import { OIDC_CLIENT, startOidcProvider, type TestProvider } from './support/oidc-provider.ts'
-import { type TestPerson, useTestApp } from './support/test-app.ts'
+import { useTestApp } from './support/test-app.ts'
 
 const APP_URL = 'http://localhost:8083'
+const GRACE = { sub: 'grace', email: 'grace@acme.test', email_verified: true }
 let provider: TestProvider
 
 beforeAll(async () => {
@@ -48,19 +49,18 @@ async function signIn(next = ''): Promise<{ location: string; token: string }> {
   return { location: location.replace(app.url, ''), token: cookies.get('__Host-session') ?? '' }
 }
 
-async function invite(email: string): Promise<{ id: string; by: TestPerson }> {
+async function invite(email: string, { admin } = app.organization): Promise<string> {
   const id = newId()
-  const { admin } = app.organization
   const body = { id, email, first_name: 'Grace', last_name: '', role: 'member' }
   await app.call(admin, 'createUser', { body })
   await app.call(admin, 'createUserLink', { params: { user_id: id }, body: { kind: 'invitation' } })
-  return { id, by: admin }
+  return id
 }
 
 describe('Sign-in with OpenID Connect', () => {
   test('accepts the open invitation of a verified address, and later finds the account by issuer and subject', async () => {
-    const { id } = await invite('Grace@acme.test')
-    provider.person = { sub: 'grace', email: 'grace@acme.test', email_verified: true, name: 'Grace Hopper' }
+    const id = await invite('Grace@acme.test')
+    provider.person = { ...GRACE, name: 'Grace Hopper' }
     const { location, token } = await signIn('?next=/runs%3Fstatus%3Dfailed')
     expect(location).toBe('/runs?status=failed')
     const { body } = await app.call(token, 'getMe')
@@ -81,19 +81,16 @@ describe('Sign-in with OpenID Connect', () => {
   })
 
   test('never finds an account by its email address alone', async () => {
-    const { member } = app.organization
-    const other = await app.createOrganization()
-    const body = { id: newId(), email: member.email, first_name: '', last_name: '', role: 'member' }
-    await app.call(other.admin, 'createUser', { body })
-    await app.call(other.admin, 'createUserLink', { params: { user_id: body.id }, body: { kind: 'invitation' } })
-    provider.person = { sub: 'imitator', email: member.email, email_verified: true }
+    const { email } = app.organization.member
+    await invite(email, await app.createOrganization())
+    provider.person = { sub: 'imitator', email, email_verified: true }
     expect((await signIn()).token).toBe('')
   })
 
   test.each(['state', 'nonce', 'verifier'])(
     'refuses an answer when the %s is that of another attempt',
     async (field) => {
-      provider.person = { sub: 'grace', email: 'grace@acme.test', email_verified: true }
+      provider.person = GRACE
       const [cookies, others]: [Cookies, Cookies] = [new Map(), new Map()]
       const answer = await goToProvider(cookies)
       await goToProvider(others)
@@ -108,7 +105,7 @@ describe('Sign-in with OpenID Connect', () => {
   )
 
   test('refuses a token that another key has signed', async () => {
-    provider.person = { sub: 'grace', email: 'grace@acme.test', email_verified: true }
+    provider.person = GRACE
     // The first process remembers the provider's key.
     const other = await app.startAnother()
     const signInThere = async () => {
@@ -133,27 +130,13 @@ describe('Sign-in with OpenID Connect', () => {
     expect(await visit(answer, new Map())).toBe(failed)
   })
 
-  test('leads to a path of this host, however it is written', () => {
-    for (const next of [
-      '/.//attacker.example',
-      '/a/..//attacker.example',
-      '/..//attacker.example',
-      '/./\\attacker.example',
-    ])
+  test('leads only to paths of this host, however they are written', async () => {
+    const starts = ['/./', '/a/../', '/../', '/./\\', '/', 'https:/', '/\\', '/\t']
+    for (const next of starts.map((start) => `${start}/attacker.example`)) {
       expect([next, localPath(next)]).toEqual([next, '/'])
+    }
     expect(localPath('/runs?status=failed')).toBe('/runs?status=failed')
-  })
-
-  test('leads only to pages of the application', async () => {
-    provider.person = { sub: 'grace', email: 'grace@acme.test', email_verified: true }
-    for (const next of [
-      '//attacker.example',
-      'https://attacker.example',
-      '/\\attacker.example',
-      '/%09/attacker.example',
-      '/.//attacker.example',
-      '/a/..//attacker.example',
-    ])
-      expect((await signIn(`?next=${encodeURIComponent(next)}`)).location).not.toContain('//')
+    provider.person = GRACE
+    expect((await signIn('?next=%2F%2Fattacker.example')).location).toBe('/')
   })
 })

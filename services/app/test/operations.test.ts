@@ -1,15 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import { type AppOperation, type AppOperationId, type Role } from '@workflow-service/contract'
+import type { AppOperation, AppOperationId, Role, RunStatus, WorkflowDetailOut } from '@workflow-service/contract'
 import { APP_OPERATIONS, isOpen, ROLES } from '@workflow-service/contract/app'
 import { AUDIT_ACTIONS, createSetupLink, hashToken, newId } from '@workflow-service/database'
 import { triggerBody } from '@workflow-service/testkit'
-import { EXAMPLE, sourceIn, useDataApp } from './support/data-fixtures.ts'
+import { sourceIn, useDataApp } from './support/data-fixtures.ts'
 import type { AppCall, TestOrganization, TestPerson } from './support/test-app.ts'
 
 const PASSWORD = 'orbit-velvet-cactus-41'
-const NEVER = new Date(0).toISOString()
 const data = useDataApp()
 
 /** A request that works for a person of an allowed role. */
@@ -28,10 +27,20 @@ type MakeSample = (world: World) => Sample | Promise<Sample>
 
 const nothing: MakeSample = () => ({})
 
+/** A workflow, and ids for a new part of it. */
 async function workflowOf({ organization }: World) {
   const id = await data.createWorkflow('Orders', null, organization.id)
-  const { body } = await data.call(organization.owner, 'getWorkflow', { params: { workflow_id: id } })
-  return { params: { workflow_id: id }, workflow: body }
+  const params = { workflow_id: id, trigger_id: newId(), file_id: newId() }
+  const { body } = await data.call(organization.owner, 'getWorkflow', { params })
+  return { params, workflow: body }
+}
+
+/** A request about a workflow with a body made of it. */
+function inWorkflow(bodyFor?: (workflow: WorkflowDetailOut, world: World) => object): MakeSample {
+  return async (world) => {
+    const { params, workflow } = await workflowOf(world)
+    return bodyFor ? { params, body: bodyFor(workflow, world) } : { params }
+  }
 }
 
 const TRIGGER = triggerBody()
@@ -39,16 +48,14 @@ const FILE = { name: 'a.txt', path: [], content: 'A', version: null }
 
 async function savedTrigger(world: World) {
   const { params } = await workflowOf(world)
-  const path = { ...params, trigger_id: newId() }
-  const { body } = await data.call(world.organization.owner, 'saveTrigger', { params: path, body: TRIGGER })
-  return { params: path, version: body.triggers[0]!.version }
+  const { body } = await data.call(world.organization.owner, 'saveTrigger', { params, body: TRIGGER })
+  return { params, query: { version: body.triggers[0]!.version } }
 }
 
 async function savedFile(world: World) {
   const { params } = await workflowOf(world)
-  const path = { ...params, file_id: newId() }
-  const { body } = await data.call(world.organization.owner, 'saveFile', { params: path, body: FILE })
-  return { params: path, version: body.files[0]!.version }
+  const { body } = await data.call(world.organization.owner, 'saveFile', { params, body: FILE })
+  return { params, query: { version: body.files[0]!.version } }
 }
 
 async function savedSource({ organization }: World) {
@@ -64,25 +71,11 @@ async function verificationOf(world: World): Promise<string> {
 /** A payload delivery with an outcome. */
 async function deliveryOf(world: World): Promise<string> {
   const { params } = await savedSource(world)
-  const id = newId()
-  await data.app.db.pool.query(
-    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, finished_at)
-     VALUES ($1, $2, $3, 'payload', 'accepted', 204, $4, now())`,
-    [id, world.organization.id, params.source_id, JSON.stringify(EXAMPLE)],
-  )
-  return id
+  return await data.addDelivery(params.source_id)
 }
 
-/** A payload of a run that waits for an approval. */
-async function waitingDeliveryOf(world: World): Promise<string> {
-  const { params } = await workflowOf(world)
-  const runId = await data.createRun(params.workflow_id, { status: 'waiting' })
-  return await data.createApproval(runId)
-}
-
-async function runOf(world: World): Promise<string> {
-  const { params } = await workflowOf(world)
-  return await data.createRun(params.workflow_id)
+async function runOf({ organization }: World, status: RunStatus = 'succeeded'): Promise<string> {
+  return await data.createRun(await data.createWorkflow('Orders', null, organization.id), { status })
 }
 
 async function sessionOf({ organization }: World): Promise<string> {
@@ -90,11 +83,17 @@ async function sessionOf({ organization }: World): Promise<string> {
   return body.id
 }
 
-async function userOf({ organization }: World, role: Role | null = 'member') {
+const keyIn = () => ({ id: newId(), name: newId(), scopes: ['read'], expires_at: null })
+
+function userIn() {
   const id = newId()
-  const body = { id, email: `${id}@acme.test`, first_name: 'New', last_name: 'User', role }
+  return { id, email: `${id}@acme.test`, first_name: 'New', last_name: 'User', role: 'member' }
+}
+
+async function userOf({ organization }: World) {
+  const body = userIn()
   const created = await data.call(organization.owner, 'createUser', { body })
-  return { params: { user_id: id }, user: created.body }
+  return { params: { user_id: body.id }, user: created.body }
 }
 
 async function personWithPassword({ organization }: World): Promise<TestPerson> {
@@ -113,15 +112,10 @@ async function invitationOf(world: World): Promise<string> {
 const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   getSetup: nothing,
   tryCookie: nothing,
-  setUp: async () => ({
-    body: {
-      token: await createSetupLink(data.app.db, null),
-      organization_name: 'Globex',
-      name: 'Ada',
-      email: `${newId()}@globex.test`,
-      password: PASSWORD,
-    },
-  }),
+  setUp: async () => {
+    const person = { name: 'Ada', email: `${newId()}@globex.test`, password: PASSWORD }
+    return { body: { token: await createSetupLink(data.app.db, null), organization_name: 'Globex', ...person } }
+  },
   signIn: async (world) => ({ body: { email: (await personWithPassword(world)).email, password: PASSWORD } }),
   // Not configured here; oidc.test.ts has a provider.
   startOidc: () => ({ status: 404 }),
@@ -153,46 +147,27 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
 
   listWorkflows: nothing,
   createWorkflow: () => ({ body: { id: newId(), name: 'Orders', description: 'Do it.', scope: 'company_wide' } }),
-  getWorkflow: async (world) => ({ params: (await workflowOf(world)).params }),
-  saveWorkflow: async (world) => {
-    const { params, workflow } = await workflowOf(world)
-    return { params, body: { name: 'New', description: 'Do it.', scope: 'company_wide', version: workflow.version } }
-  },
-  deleteWorkflow: async (world) => ({ params: (await workflowOf(world)).params }),
-  duplicateWorkflow: async (world) => ({
-    params: (await workflowOf(world)).params,
-    body: { id: newId(), name: 'A copy' },
+  getWorkflow: inWorkflow(),
+  saveWorkflow: inWorkflow(({ version }) => ({ name: 'New', description: 'Do it.', scope: 'company_wide', version })),
+  deleteWorkflow: inWorkflow(),
+  duplicateWorkflow: inWorkflow(() => ({ id: newId(), name: 'A copy' })),
+  exportWorkflow: inWorkflow(),
+  setWorkflowActive: inWorkflow(() => ({ is_active: false })),
+  saveAutoRun: inWorkflow(({ auto_run: { version } }) => ({ enabled: true, frequency: 'daily', version })),
+  saveWorkflowUsers: inWorkflow(({ users_version: version }, { organization: { member } }) => ({
+    user_ids: [member.userId],
+    version,
+  })),
+  saveTrigger: inWorkflow(() => TRIGGER),
+  deleteTrigger: savedTrigger,
+  getFile: savedFile,
+  saveFile: inWorkflow(() => FILE),
+  deleteFile: savedFile,
+  getReadiness: inWorkflow(),
+  startWorkflow: async (world) => ({
+    params: (await savedTrigger(world)).params,
+    body: { id: newId(), context: 'Order 17', session_id: null },
   }),
-  exportWorkflow: async (world) => ({ params: (await workflowOf(world)).params }),
-  setWorkflowActive: async (world) => ({ params: (await workflowOf(world)).params, body: { is_active: false } }),
-  saveAutoRun: async (world) => {
-    const { params, workflow } = await workflowOf(world)
-    return { params, body: { enabled: true, frequency: 'daily', version: workflow.auto_run.version } }
-  },
-  saveWorkflowUsers: async (world) => {
-    const { params, workflow } = await workflowOf(world)
-    return { params, body: { user_ids: [world.organization.member.userId], version: workflow.users_version } }
-  },
-  saveTrigger: async (world) => ({
-    params: { ...(await workflowOf(world)).params, trigger_id: newId() },
-    body: TRIGGER,
-  }),
-  deleteTrigger: async (world) => {
-    const { params, version } = await savedTrigger(world)
-    return { params, query: { version } }
-  },
-  getFile: async (world) => ({ params: (await savedFile(world)).params }),
-  saveFile: async (world) => ({ params: { ...(await workflowOf(world)).params, file_id: newId() }, body: FILE }),
-  deleteFile: async (world) => {
-    const { params, version } = await savedFile(world)
-    return { params, query: { version } }
-  },
-  getReadiness: async (world) => ({ params: (await workflowOf(world)).params }),
-  startWorkflow: async (world) => {
-    const { params } = await savedTrigger(world)
-    const path = { workflow_id: params.workflow_id }
-    return { params: path, body: { id: newId(), context: 'Order 17', session_id: null } }
-  },
 
   listWebhookSources: nothing,
   getWebhookSource: savedSource,
@@ -214,20 +189,20 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
     body: { resend_of: await deliveryOf(world) },
   }),
 
-  approveDelivery: async (world) => ({ params: { delivery_id: await waitingDeliveryOf(world) } }),
+  approveDelivery: async (world) => ({
+    params: { delivery_id: await data.createApproval(await runOf(world, 'waiting')) },
+  }),
   declineDelivery: async (world) => ({
-    params: { delivery_id: await waitingDeliveryOf(world) },
+    params: { delivery_id: await data.createApproval(await runOf(world, 'waiting')) },
     body: { reason: 'The total is wrong.' },
   }),
 
   listRuns: nothing,
   getRunPrompts: async (world) => ({ params: { run_id: await runOf(world) } }),
   getRulesDraft: async (world) => {
-    const runId = await runOf(world)
-    await data.app.db.pool.query(`UPDATE starts SET status = 'failed', error = 'no_destination: none' WHERE id = $1`, [
-      runId,
-    ])
-    return { params: { run_id: runId } }
+    const id = await runOf(world)
+    await data.app.db.prisma.start.update({ where: { id }, data: { status: 'failed', error: 'no_destination: none' } })
+    return { params: { run_id: id } }
   },
   getRun: async (world) => ({ params: { run_id: await runOf(world) } }),
   listSessions: nothing,
@@ -236,16 +211,13 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   closeSession: async (world) => ({ params: { session_id: await sessionOf(world) } }),
 
   listApiKeys: nothing,
-  createApiKey: () => ({ body: { id: newId(), name: newId(), scopes: ['read'], expires_at: null } }),
+  createApiKey: () => ({ body: keyIn() }),
   revokeApiKey: async ({ organization }) => {
-    const body = { id: newId(), name: newId(), scopes: ['read'], expires_at: null }
+    const body = keyIn()
     await data.call(organization.owner, 'createApiKey', { body })
     return { params: { api_key_id: body.id } }
   },
-  createUser: () => {
-    const id = newId()
-    return { body: { id, email: `${id}@acme.test`, first_name: '', last_name: '', role: 'member' } }
-  },
+  createUser: () => ({ body: userIn() }),
   saveUser: async (world) => {
     const { params, user } = await userOf(world)
     return { params, body: { first_name: 'Other', version: user.version } }
@@ -303,7 +275,7 @@ async function outcome(who: TestPerson | null, id: AppOperationId, call: Sample)
     ending.abort()
     return String(status)
   }
-  const { status, error } = await data.call(who as TestPerson, id, call)
+  const { status, error } = await data.call(who, id, call)
   return status < 400 || status === call.status ? String(status) : `${status} ${error.code}`
 }
 
@@ -362,10 +334,8 @@ describe('Every operation', () => {
     await data.app.db.pool.query('UPDATE users SET role = NULL WHERE id = $1', [without[0]!.userId])
     await data.app.db.pool.query('UPDATE users SET deactivated_at = now() WHERE id = $1', [without[1]!.userId])
     const link = await invitationOf({ organization, person: organization.owner })
-    await data.app.db.pool.query('UPDATE sign_ins SET expires_at = $2 WHERE account_id = $1', [
-      organization.member.accountId,
-      NEVER,
-    ])
+    const where = { accountId: organization.member.accountId }
+    await data.app.db.prisma.signIn.updateMany({ where, data: { expiresAt: new Date(0) } })
     for (const { id } of forPeople)
       for (const who of ['unknown', token, link, ...without]) {
         const { status, error } = await data.app.call(who, id, PARAMS)
@@ -374,7 +344,6 @@ describe('Every operation', () => {
   })
 
   test('refuses a change that another site may have sent, and a stream that another site opens', async () => {
-    const { owner } = data.app.organization
     const foreign: Record<string, string | undefined>[] = [
       { 'sec-fetch-site': 'cross-site' },
       { 'sec-fetch-site': 'same-site' },
@@ -386,7 +355,7 @@ describe('Every operation', () => {
     for (const { id, method } of changing) {
       const forms = method === 'get' ? [] : [{ 'content-type': 'text/plain' }, { 'content-type': undefined }]
       for (const headers of [...foreign, ...forms]) {
-        const { status, error } = await data.app.call(owner, id, { ...PARAMS, headers })
+        const { status, error } = await data.app.call('owner', id, { ...PARAMS, headers })
         expect([id, headers, status, error.code]).toEqual([id, headers, 403, 'cross_site_request'])
       }
     }
@@ -402,9 +371,8 @@ describe('Every operation', () => {
   test('leaves no password, token, key or signing secret in the audit log or the logs', async () => {
     const { app } = data
     const secrets = [...app.secrets, PASSWORD, String(sourceIn()['signing_secret'])]
-    const { rows } = await app.db.pool.query<{ event: string }>(
-      `SELECT row_to_json(e)::text AS event FROM audit_events e`,
-    )
+    const sql = 'SELECT row_to_json(e)::text AS event FROM audit_events e'
+    const { rows } = await app.db.pool.query<{ event: string }>(sql)
     const actions = new Set(rows.map(({ event }) => (JSON.parse(event) as { action: string }).action))
     const elsewhere = ['manifest.applied', 'workflow.activated', 'account.sign_in_failed', 'delivery.expired']
     expect([...actions].toSorted()).toEqual(AUDIT_ACTIONS.filter((action) => !elsewhere.includes(action)))
@@ -418,10 +386,5 @@ describe('Every operation', () => {
 })
 
 /** Parameters for requests that are refused before they are read. */
-const PARAMS: AppCall = {
-  params: Object.fromEntries(
-    ['sign_in_id', 'workflow_id', 'trigger_id', 'file_id', 'source_id', 'delivery_id', 'run_id', 'session_id']
-      .concat(['api_key_id', 'user_id'])
-      .map((name) => [name, newId()]),
-  ),
-}
+const THINGS = ['sign_in', 'workflow', 'trigger', 'file', 'source', 'delivery', 'run', 'session', 'api_key', 'user']
+const PARAMS: AppCall = { params: Object.fromEntries(THINGS.map((name) => [`${name}_id`, newId()])) }

@@ -6,6 +6,7 @@ import {
   findOneTimeLink,
   issueApiKey,
   listOrganizations,
+  newId,
 } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { useDataApp } from './support/data-fixtures.ts'
@@ -48,14 +49,8 @@ describe('The setup', () => {
     const token = await createSetupLink(app.db, null)
     const opened = await app.call(null, 'openLink', { body: { token } })
     expect(opened.body).toMatchObject({ kind: 'setup', role: 'owner' })
-    const body = {
-      token,
-      organization_name: 'Globex',
-      name: 'Ada Lovelace',
-      email: 'Ada@globex.test',
-      password: SET_UP.password,
-    }
-    const setUp = await app.call(null, 'setUp', { body })
+    const body = { ...SET_UP, organization_name: 'Globex', name: 'Ada Lovelace', email: 'Ada@globex.test' }
+    const setUp = await app.call(null, 'setUp', { body: { ...body, token } })
     expect(setUp.body).toMatchObject({ role: 'owner', organization: { name: 'Globex' } })
     const me = await app.call(setUp.cookie!, 'getMe')
     expect(me.body.account).toMatchObject({ name: 'Ada Lovelace', has_password: true })
@@ -68,13 +63,9 @@ describe('The setup', () => {
       /^__Host-session=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Lax; Max-Age=2592000$/,
     )
     const log = await app.call(signedIn.cookie!, 'listAuditEvents')
-    expect(log.body.data.map(({ action }) => action)).toEqual([
-      'account.signed_in',
-      'account.signed_out',
-      'account.signed_in',
-      'setup.completed',
-      'organization.created',
-    ])
+    const first = ['organization.created', 'setup.completed', 'account.signed_in']
+    const actions = log.body.data.map(({ action }) => action).toReversed()
+    expect(actions).toEqual([...first, 'account.signed_out', 'account.signed_in'])
   })
 
   test('ends the earlier links of its organization, and those for a new one', async () => {
@@ -104,18 +95,14 @@ describe('The setup', () => {
 
   test('makes the user of that address an owner, also if it differs in case, and never one with another account', async () => {
     const { id, member } = await app.createOrganization()
-    const { rows } = await app.db.pool.query<{ id: string }>(
-      `INSERT INTO users (id, organization_id, email) VALUES (gen_random_uuid(), $1, 'Dee@Acme.test') RETURNING id`,
-      [id],
-    )
-    const token = await createSetupLink(app.db, id)
-    const setUp = await app.call(null, 'setUp', { body: { ...SET_UP, email: 'dee@acme.test', token } })
-    expect(setUp.body).toMatchObject({ user_id: rows[0]!.id, role: 'owner' })
+    const dee = await app.db.prisma.user.create({ data: { organizationId: id, id: newId(), email: 'Dee@Acme.test' } })
+    const setUp = (email: string, token: string) => app.call(null, 'setUp', { body: { ...SET_UP, email, token } })
+    const done = await setUp('dee@acme.test', await createSetupLink(app.db, id))
+    expect(done.body).toMatchObject({ user_id: dee.id, role: 'owner' })
     // The organization's address of the member is one without an account.
-    await app.db.pool.query(`UPDATE users SET email = 'eve@acme.test' WHERE id = $1`, [member.userId])
+    await app.db.prisma.user.update({ where: { id: member.userId }, data: { email: 'eve@acme.test' } })
     const again = await createSetupLink(app.db, id)
-    const refused = await app.call(null, 'setUp', { body: { ...SET_UP, email: 'eve@acme.test', token: again } })
-    expect(refused.error.code).toBe('email_taken')
+    expect((await setUp('eve@acme.test', again)).error.code).toBe('email_taken')
     expect(await findOneTimeLink(app.db, again)).toBeDefined()
   })
 
@@ -159,46 +146,26 @@ describe('An organization', () => {
     expect((await app.call(organization.admin, 'getMe')).error.code).toBe('unauthorized')
     const listed = await listOrganizations(app.db, { limit: 100 })
     expect(listed.map((each) => each.id)).not.toContain(id)
-    const { rows: keys } = await pool.query('SELECT FROM api_keys WHERE organization_id = $1 AND revoked_at IS NULL', [
-      id,
-    ])
-    expect(keys).toEqual([])
+    expect(await app.db.prisma.apiKey.count({ where: { organizationId: id, revokedAt: null } })).toBe(0)
 
     while (await deleteOrganizationRows(app.db));
-    const tables = [
-      'users',
-      'workflows',
-      'sessions',
-      'starts',
-      'webhook_sources',
-      'deliveries',
-      'audit_events',
-      'sign_ins',
-    ]
-    for (const table of [...tables, 'one_time_links', 'usage_hours']) {
+    const tables = ['users', 'workflows', 'sessions', 'starts', 'webhook_sources', 'deliveries', 'audit_events']
+    for (const table of [...tables, 'sign_ins', 'one_time_links', 'usage_hours']) {
       const { rowCount } = await pool.query(`SELECT FROM ${table} WHERE organization_id = $1`, [id])
       expect([table, rowCount]).toEqual([table, 0])
     }
-    const { rows: accounts } = await pool.query<{ id: string }>('SELECT id FROM accounts WHERE id = ANY ($1)', [
-      [owner.accountId, member.accountId],
-    ])
-    expect(accounts).toEqual([{ id: member.accountId }])
-    const { rows } = await pool.query(
-      `SELECT FROM audit_events WHERE action = 'organization.deleted' AND target_id = $1`,
-      [id],
-    )
-    expect(rows).toHaveLength(1)
+    const where = { id: { in: [owner.accountId, member.accountId] } }
+    expect(await app.db.prisma.account.findMany({ where })).toMatchObject([{ id: member.accountId }])
+    const events = await app.auditOf(id)
+    expect(events.filter(({ action }) => action === 'organization.deleted')).toHaveLength(1)
     expect((await app.call(other.owner, 'getMe')).status).toBe(200)
   })
 
   test('loses sign-ins and links that ended', async () => {
     const { app } = data
-    const { member } = await app.createOrganization()
-    await app.db.pool.query(`UPDATE sign_ins SET expires_at = now() - interval '1 second' WHERE account_id = $1`, [
-      member.accountId,
-    ])
+    const where = { accountId: (await app.createOrganization()).member.accountId }
+    await app.db.prisma.signIn.updateMany({ where, data: { expiresAt: new Date(Date.now() - 1_000) } })
     await deleteEndedSignIns(app.db, 100)
-    const { rowCount } = await app.db.pool.query('SELECT FROM sign_ins WHERE account_id = $1', [member.accountId])
-    expect(rowCount).toBe(0)
+    expect(await app.db.prisma.signIn.count({ where })).toBe(0)
   })
 })

@@ -30,17 +30,12 @@ test('Without a built page, a browser gets an explanation, and nothing else is a
   writeFileSync(join(app.config.consoleFolder, 'index.html'), '<!doctype html><title>The page</title>')
   writeFileSync(join(app.config.consoleFolder, 'assets', 'main-4f2a.js'), SCRIPT)
   for (const path of ['/', '/workflows/1', '/sign-in?next=%2F']) {
-    const page = await get(path, NAVIGATION)
-    expect([path, page.status, page.headers['content-type'], page.headers['cache-control']]).toEqual([
-      path,
-      200,
-      'text/html; charset=utf-8',
-      'no-cache',
-    ])
+    const expected = { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' }
+    expect([path, await get(path, NAVIGATION)]).toMatchObject([path, { status: 200, headers: expected }])
   }
-  expect((await get('/assets/missing.js')).status).toBe(404)
-  expect((await get('/../package.json')).status).toBe(404)
-  expect((await get('/%2e%2e/package.json')).status).toBe(404)
+  for (const path of ['/assets/missing.js', '/../package.json', '/%2e%2e/package.json']) {
+    expect([path, (await get(path)).status]).toEqual([path, 404])
+  }
   expect((await get('/', NAVIGATION, 'POST')).status).toBe(404)
   expect((await get('/', NAVIGATION, 'HEAD')).bytes).toHaveLength(0)
 
@@ -48,16 +43,10 @@ test('Without a built page, a browser gets an explanation, and nothing else is a
   expect(plain.headers['cache-control']).toBe('public, max-age=31536000, immutable')
   const brotli = await get('/assets/main-4f2a.js', { 'accept-encoding': 'gzip, br' })
   const gzip = await get('/assets/main-4f2a.js', { 'accept-encoding': 'gzip, br;q=0' })
-  expect([plain, brotli, gzip].map(({ headers: { 'content-encoding': encoding } }) => encoding)).toEqual([
-    undefined,
-    'br',
-    'gzip',
-  ])
-  expect([plain.bytes, brotliDecompressSync(brotli.bytes), gunzipSync(gzip.bytes)].map(String)).toEqual([
-    SCRIPT,
-    SCRIPT,
-    SCRIPT,
-  ])
+  const encodings = [plain, brotli, gzip].map(({ headers: { 'content-encoding': encoding } }) => encoding)
+  expect(encodings).toEqual([undefined, 'br', 'gzip'])
+  const texts = [plain.bytes, brotliDecompressSync(brotli.bytes), gunzipSync(gzip.bytes)].map(String)
+  expect(texts).toEqual([SCRIPT, SCRIPT, SCRIPT])
 })
 
 test('Every answer has the security headers', async () => {

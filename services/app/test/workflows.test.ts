@@ -1,15 +1,19 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import type { WorkflowDetailOut } from '@workflow-service/contract'
+import type { AppOperationId, WorkflowDetailOut } from '@workflow-service/contract'
 import { findWorkflows, newId, openSession, purgeDeletedWorkflows } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { triggerBody, waitUntil } from '@workflow-service/testkit'
 import { parse } from 'yaml'
-import { type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'
+import { type AppResponse, type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'
 
 const app = useTestApp()
 let acme: TestOrganization
+let workflow: WorkflowDetailOut
+let params: { workflow_id: string }
 beforeEach(async () => {
   acme = await app.createOrganization()
+  workflow = await create(acme.member)
+  params = { workflow_id: workflow.id }
 })
 
 const API_TRIGGER = triggerBody()
@@ -21,12 +25,10 @@ async function create(who: TestPerson, values: object = {}): Promise<WorkflowDet
   return answer.body
 }
 
-/** Creates a workflow that can be started. */
-async function createStartable(who: TestPerson, values: object = {}): Promise<WorkflowDetailOut> {
-  const { id } = await create(who, values)
-  const params = { workflow_id: id, trigger_id: newId() }
-  await app.call(who, 'saveTrigger', { params, body: API_TRIGGER })
-  return (await app.call(who, 'setWorkflowActive', { params: { workflow_id: id }, body: { is_active: true } })).body
+/** Makes it possible to start the workflow. */
+async function makeStartable({ id } = workflow, who = acme.owner): Promise<void> {
+  await saveTrigger(who, id, newId())
+  await app.call(who, 'setWorkflowActive', { params: { workflow_id: id }, body: { is_active: true } })
 }
 
 const read = (who: TestPerson, id: string) => app.call(who, 'getWorkflow', { params: { workflow_id: id } })
@@ -49,6 +51,10 @@ const saveFile = (who: TestPerson, workflowId: string, fileId: string, change: o
     body: { name: 'prices.md', path: ['docs'], content: 'a', version: null, ...change },
   })
 
+const saveAutoRun = (frequency: string, { auto_run: { version } } = workflow, enabled = true) =>
+  app.call(acme.member, 'saveAutoRun', { params, body: { enabled, frequency, version } })
+const saveUsers = (userIds: string[], { users_version: version } = workflow) =>
+  app.call(acme.owner, 'saveWorkflowUsers', { params, body: { user_ids: userIds, version } })
 const remove = (who: TestPerson, id: string) => app.call(who, 'deleteWorkflow', { params: { workflow_id: id } })
 const readiness = async (who: TestPerson, id: string) =>
   (await app.call(who, 'getReadiness', { params: { workflow_id: id } })).body
@@ -61,14 +67,6 @@ async function documentOf(workflowId: string) {
   const document =
     found && (JSON.parse(`${found.start}${String(found.users?.json ?? '')}${found.end}`) as Record<string, unknown>)
   return document && { ...document, triggers: document['triggers'], version: found?.version }
-}
-
-async function auditOf(targetId: string) {
-  const { rows } = await app.db.pool.query<{ action: string; actor_id: string; changes: unknown[] }>(
-    'SELECT action, actor_id, changes FROM audit_events WHERE target_id = $1 ORDER BY id',
-    [targetId],
-  )
-  return rows
 }
 
 /** Records an ended run of the workflow, without the runner. */
@@ -87,26 +85,17 @@ describe('a new workflow', () => {
   test('is inactive and has its creator as a user; a repeated request answers the same', async () => {
     const body = { id: newId(), name: ' Forward orders ', description: 'Post them.', scope: 'only_me' }
     const first = await app.call(acme.member, 'createWorkflow', { body })
-    expect(first).toMatchObject({
-      status: 201,
-      body: {
-        id: body.id,
-        name: 'Forward orders',
-        is_active: false,
-        auto_run: { enabled: null, frequency: null, next_at: [] },
-        users: [{ id: acme.member.userId, email: acme.member.email }],
-        triggers: [],
-        files: [],
-      },
-    })
+    const users = [{ id: acme.member.userId, email: acme.member.email }]
+    const autoRun = { enabled: null, frequency: null, next_at: [] }
+    const empty = { is_active: false, auto_run: autoRun, users, triggers: [], files: [] }
+    expect(first).toMatchObject({ status: 201, body: { id: body.id, name: 'Forward orders', ...empty } })
     expect((await app.call(acme.member, 'createWorkflow', { body })).body).toEqual(first.body)
-    expect(await auditOf(body.id)).toMatchObject([{ action: 'workflow.created', actor_id: acme.member.userId }])
+    expect(await app.auditOf(body.id)).toMatchObject([{ action: 'workflow.created', actor_id: acme.member.userId }])
   })
 
   test('cannot have the id of another one, in any organization', async () => {
-    const { id } = await create(acme.member)
     const other = await app.createOrganization()
-    const body = { id, name: 'Another', description: 'Post them.', scope: 'company_wide' }
+    const body = { id: workflow.id, name: 'Another', description: 'Post them.', scope: 'company_wide' }
     for (const who of [acme.member, other.owner]) {
       expect((await app.call(who, 'createWorkflow', { body })).error).toMatchObject({ code: 'id_taken' })
     }
@@ -115,73 +104,54 @@ describe('a new workflow', () => {
 
 describe('visibility', () => {
   test('a member sees company-wide workflows and those that list the member, others are 404 for every operation', async () => {
-    const [shared, hidden] = [await create(acme.owner), await create(acme.owner, { name: 'Hidden', scope: 'only_me' })]
+    const hidden = await create(acme.owner, { name: 'Hidden', scope: 'only_me' })
     const own = await create(acme.member, { name: 'Own', scope: 'only_me' })
     const names = async (who: TestPerson, search?: string) =>
       (await app.call(who, 'listWorkflows', { query: { search } })).body.data.map(({ name }) => name)
-    expect(await names(acme.member)).toEqual([shared.name, own.name])
-    expect(await names(acme.admin)).toEqual([shared.name, hidden.name, own.name])
+    expect(await names(acme.member)).toEqual([workflow.name, own.name])
+    expect(await names(acme.admin)).toEqual([workflow.name, hidden.name, own.name])
     expect(await names(acme.member, 'hidden')).toEqual([])
     expect(await names(acme.member, 'OW')).toEqual([own.name])
 
-    const file = { file_id: newId() }
-    const trigger = { trigger_id: newId() }
-    const calls = [
-      () => read(acme.member, hidden.id),
-      () => save(acme.member, hidden.id, valuesOf(hidden)),
-      () => saveTrigger(acme.member, hidden.id, newId()),
-      () => saveFile(acme.member, hidden.id, newId()),
-      () => start(acme.member, hidden.id),
-      ...(
-        [
-          ['deleteWorkflow', {}],
-          ['duplicateWorkflow', { body: { id: newId(), name: 'Copy' } }],
-          ['setWorkflowActive', { body: { is_active: true } }],
-          ['saveAutoRun', { body: { enabled: true, frequency: 'daily', version: '' } }],
-          ['saveWorkflowUsers', { body: { user_ids: [], version: '' } }],
-          ['deleteTrigger', { params: trigger, query: { version: '' } }],
-          ['getFile', { params: file }],
-          ['deleteFile', { params: file, query: { version: '' } }],
-          ['getReadiness', {}],
-          ['exportWorkflow', {}],
-        ] as const
-      ).map(
-        ([operation, call]) =>
-          () =>
-            app.call(acme.member, operation, {
-              ...call,
-              params: { workflow_id: hidden.id, ...('params' in call ? call.params : {}) },
-            }),
-      ),
+    const answers: AppResponse<AppOperationId>[] = [
+      await read(acme.member, hidden.id),
+      await save(acme.member, hidden.id, valuesOf(hidden)),
+      await saveTrigger(acme.member, hidden.id, newId()),
+      await saveFile(acme.member, hidden.id, newId()),
+      await start(acme.member, hidden.id),
     ]
-    for (const call of calls) expect((await call()).error).toMatchObject({ code: 'not_found' })
+    const ids = { workflow_id: hidden.id, file_id: newId(), trigger_id: newId() }
+    for (const [operation, call] of [
+      ['deleteWorkflow', {}],
+      ['duplicateWorkflow', { body: { id: newId(), name: 'Copy' } }],
+      ['setWorkflowActive', { body: { is_active: true } }],
+      ['saveAutoRun', { body: { enabled: true, frequency: 'daily', version: '' } }],
+      ['saveWorkflowUsers', { body: { user_ids: [], version: '' } }],
+      ['deleteTrigger', { query: { version: '' } }],
+      ['getFile', {}],
+      ['deleteFile', { query: { version: '' } }],
+      ['getReadiness', {}],
+      ['exportWorkflow', {}],
+    ] as const) {
+      answers.push(await app.call(acme.member, operation, { params: ids, ...call }))
+    }
+    expect(answers.map(({ error }) => error?.code)).toEqual(answers.map(() => 'not_found'))
     const other = await app.createOrganization()
-    expect((await read(other.owner, shared.id)).status).toBe(404)
+    expect((await read(other.owner, workflow.id)).status).toBe(404)
   })
 
   test('a member cannot hide a workflow from itself', async () => {
     const shared = await create(acme.owner)
-    const answer = await save(acme.member, shared.id, { ...valuesOf(shared), scope: 'only_me' })
-    expect(answer.error.details).toMatchObject([{ field: 'scope' }])
-    expect((await save(acme.owner, shared.id, { ...valuesOf(shared), scope: 'only_me' })).status).toBe(200)
+    const hide = (who: TestPerson) => save(who, shared.id, { ...valuesOf(shared), scope: 'only_me' })
+    expect((await hide(acme.member)).error.details).toMatchObject([{ field: 'scope' }])
+    expect((await hide(acme.owner)).status).toBe(200)
     expect((await read(acme.member, shared.id)).status).toBe(404)
   })
 
   test('pages of the list repeat and omit no workflow', async () => {
-    const ids: string[] = []
-    for (const name of ['a', 'b', 'c', 'd', 'e']) ids.push((await create(acme.owner, { name })).id)
-    for (const who of [acme.owner, acme.member]) {
-      const seen: string[] = []
-      let cursor: string | null | undefined
-      do {
-        const { body }: Awaited<ReturnType<typeof app.call<'listWorkflows'>>> = await app.call(who, 'listWorkflows', {
-          query: { limit: 2, cursor: cursor ?? undefined },
-        })
-        seen.push(...body.data.map(({ id }) => id))
-        cursor = body.pagination.next_cursor
-      } while (cursor)
-      expect(seen).toEqual(ids)
-    }
+    const ids = [workflow.id]
+    for (const name of ['a', 'b', 'c', 'd']) ids.push((await create(acme.owner, { name })).id)
+    for (const who of [acme.owner, acme.member]) expect(await app.listAll(who, 'listWorkflows', 'id')).toEqual(ids)
     const answer = await app.call(acme.owner, 'listWorkflows', { query: { cursor: 'x' } })
     expect(answer.error.details).toMatchObject([{ code: 'invalid_cursor' }])
   })
@@ -189,14 +159,13 @@ describe('visibility', () => {
 
 describe('a save', () => {
   test('shows in the public API at once, with a new version of the document and an audit event', async () => {
-    const workflow = await create(acme.member)
     const before = await documentOf(workflow.id)
     const answer = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Renamed' })
     expect(answer.body).toMatchObject({ name: 'Renamed' })
     const after = await documentOf(workflow.id)
     expect(after).toMatchObject({ name: 'Renamed' })
     expect(after!.version).not.toBe(before!.version)
-    expect((await auditOf(workflow.id)).at(-1)).toMatchObject({
+    expect((await app.auditOf(workflow.id)).at(-1)).toMatchObject({
       action: 'workflow.saved',
       changes: [{ field: 'name', old: 'Forward orders', new: 'Renamed' }],
     })
@@ -205,7 +174,6 @@ describe('a save', () => {
   })
 
   test('of an outdated version is refused with the current workflow, and writes nothing', async () => {
-    const workflow = await create(acme.member)
     const winner = await save(acme.owner, workflow.id, { ...valuesOf(workflow), name: 'First' })
     const answer = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Second' })
     expect(answer.error).toMatchObject({ code: 'changed_meanwhile', current: winner.body })
@@ -213,32 +181,21 @@ describe('a save', () => {
   })
 
   test('of the values that are saved changes nothing, regardless of its version', async () => {
-    const workflow = await create(acme.member)
     const { body } = await save(acme.owner, workflow.id, { ...valuesOf(workflow), name: 'First' })
     const before = await documentOf(workflow.id)
-    expect(await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'First' })).toMatchObject({
-      status: 200,
-      body,
-    })
+    const again = await save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'First' })
+    expect(again).toMatchObject({ status: 200, body })
     expect(await documentOf(workflow.id)).toEqual(before)
-    expect(await auditOf(workflow.id)).toHaveLength(2)
+    expect(await app.auditOf(workflow.id)).toHaveLength(2)
   })
 
   test('does not conflict with saves of other parts, also at the same time', async () => {
-    const workflow = await create(acme.member)
-    const params = { workflow_id: workflow.id }
     const answers = await Promise.all([
       save(acme.member, workflow.id, { ...valuesOf(workflow), name: 'Renamed' }),
       saveTrigger(acme.owner, workflow.id, newId()),
       saveFile(acme.admin, workflow.id, newId()),
-      app.call(acme.owner, 'saveAutoRun', {
-        params,
-        body: { enabled: true, frequency: 'daily', version: workflow.auto_run.version },
-      }),
-      app.call(acme.admin, 'saveWorkflowUsers', {
-        params,
-        body: { user_ids: [acme.admin.userId], version: workflow.users_version },
-      }),
+      saveAutoRun('daily'),
+      saveUsers([acme.admin.userId]),
     ])
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200])
     expect((await read(acme.owner, workflow.id)).body).toMatchObject({
@@ -251,29 +208,17 @@ describe('a save', () => {
   })
 
   test('races with another one of the same values: one is written, the other gets the conflict', async () => {
-    const workflow = await create(acme.member)
-    const triggerId = newId()
-    const fileId = newId()
+    const [triggerId, fileId] = [newId(), newId()]
     const { body: withTrigger } = await saveTrigger(acme.member, workflow.id, triggerId)
     const { body: withFile } = await saveFile(acme.member, workflow.id, fileId)
     const { version: triggerVersion } = withTrigger.triggers[0]!
     const { version: fileVersion } = withFile.files[0]!
-    const params = { workflow_id: workflow.id }
-    const userIds = [[acme.owner.userId], [acme.admin.userId]]
     const races: ((n: number) => Promise<{ status: number }>)[] = [
       (n) => save(acme.member, workflow.id, { ...valuesOf(workflow), name: `Name ${n}` }),
       (n) => saveTrigger(acme.member, workflow.id, triggerId, { name: `T${n}`, version: triggerVersion }),
       (n) => saveFile(acme.member, workflow.id, fileId, { content: `c${n}`, version: fileVersion }),
-      (n) =>
-        app.call(acme.member, 'saveAutoRun', {
-          params,
-          body: { enabled: true, frequency: n === 0 ? 'daily' : 'weekly', version: workflow.auto_run.version },
-        }),
-      (n) =>
-        app.call(acme.owner, 'saveWorkflowUsers', {
-          params,
-          body: { user_ids: userIds[n], version: workflow.users_version },
-        }),
+      (n) => saveAutoRun(n === 0 ? 'daily' : 'weekly'),
+      (n) => saveUsers([acme[n === 0 ? 'owner' : 'admin'].userId]),
     ]
     for (const race of races) {
       const answers = await Promise.all([race(0), race(1)])
@@ -282,48 +227,26 @@ describe('a save', () => {
   })
 })
 
-describe('the schedule', () => {
-  test('counts from the moment when it was switched on, shows the next three times, and keeps them when saved again', async () => {
-    const workflow = await create(acme.member)
-    const params = { workflow_id: workflow.id }
-    const { body } = await app.call(acme.member, 'saveAutoRun', {
-      params,
-      body: { enabled: true, frequency: 'weekly', version: workflow.auto_run.version },
-    })
-    const times = body.auto_run.next_at.map((time) => new Date(time).getTime())
-    expect(times).toHaveLength(3)
-    expect(times[1]! - times[0]!).toBe(7 * 86_400_000)
-    const { rows } = await app.db.pool.query<{ anchor: Date }>(
-      'SELECT auto_run_anchor_at AS anchor FROM workflows WHERE id = $1',
-      [workflow.id],
-    )
-    expect(times[0]! - rows[0]!.anchor.getTime()).toBe(7 * 86_400_000)
-    const again = await app.call(acme.member, 'saveAutoRun', {
-      params,
-      body: { enabled: true, frequency: 'weekly', version: body.auto_run.version },
-    })
-    expect(again.body).toEqual(body)
-    const off = await app.call(acme.member, 'saveAutoRun', {
-      params,
-      body: { enabled: false, frequency: 'weekly', version: body.auto_run.version },
-    })
-    expect(off.body.auto_run).toMatchObject({ enabled: false, frequency: 'weekly', next_at: [] })
-  })
+test('the schedule counts from the moment when it was switched on, shows the next three times, and keeps them when saved again', async () => {
+  const { body } = await saveAutoRun('weekly')
+  const times = body.auto_run.next_at.map((time) => new Date(time).getTime())
+  expect(times).toHaveLength(3)
+  expect(times[1]! - times[0]!).toBe(7 * 86_400_000)
+  const { autoRunAnchorAt } = await app.db.prisma.workflow.findUniqueOrThrow({ where: { id: workflow.id } })
+  expect(times[0]! - autoRunAnchorAt!.getTime()).toBe(7 * 86_400_000)
+  expect((await saveAutoRun('weekly', body)).body).toEqual(body)
+  const off = await saveAutoRun('weekly', body, false)
+  expect(off.body.auto_run).toMatchObject({ enabled: false, frequency: 'weekly', next_at: [] })
 })
 
-describe('the people', () => {
-  test('are users of the organization', async () => {
-    const workflow = await create(acme.member)
-    const other = await app.createOrganization()
-    const body = { user_ids: [acme.member.userId, other.member.userId], version: workflow.users_version }
-    const answer = await app.call(acme.member, 'saveWorkflowUsers', { params: { workflow_id: workflow.id }, body })
-    expect(answer.error.details).toMatchObject([{ field: 'user_ids.1', code: 'not_found' }])
-  })
+test('the people are users of the organization', async () => {
+  const other = await app.createOrganization()
+  const answer = await saveUsers([acme.member.userId, other.member.userId])
+  expect(answer.error.details).toMatchObject([{ field: 'user_ids.1', code: 'not_found' }])
 })
 
 describe('a trigger', () => {
   test('is saved with its events, filters and subagent sources, and keeps their order', async () => {
-    const workflow = await create(acme.member)
     const triggerId = newId()
     const change = {
       events: [
@@ -346,14 +269,13 @@ describe('a trigger', () => {
     const { version } = body.triggers[0]!
     const paused = await saveTrigger(acme.member, workflow.id, triggerId, { ...change, is_active: false, version })
     expect(paused.body.triggers).toMatchObject([{ ...wanted, is_active: false }])
-    expect((await auditOf(workflow.id)).at(-1)).toMatchObject({
+    expect((await app.auditOf(workflow.id)).at(-1)).toMatchObject({
       action: 'trigger.saved',
       changes: [{ field: 'trigger From the API: is_active', old: true, new: false }],
     })
   })
 
   test('keeps the text of filters that the save does not change', async () => {
-    const workflow = await create(acme.member)
     const triggerId = newId()
     const { body } = await saveTrigger(acme.member, workflow.id, triggerId, { filters: { a: 1 } })
     const text = '{"2": 12345678901234567890, "1": 1.0}'
@@ -374,46 +296,44 @@ describe('a trigger', () => {
     [{ filters: JSON.parse(`${'{"a":'.repeat(40)}1${'}'.repeat(40)}`) as object }, `filters.${'a.'.repeat(31)}a`],
     [{ filters: { a: 'x'.repeat(300_000) } }, 'filters'],
   ])('is refused: %#', async (change, field) => {
-    const workflow = await create(acme.member)
     const { error } = await saveTrigger(acme.member, workflow.id, newId(), change)
     expect(error.details).toMatchObject([{ field }])
   })
 
   test('is deleted in the version that the person saw; a deleted one cannot be saved', async () => {
-    const workflow = await create(acme.member)
     const triggerId = newId()
     const { body } = await saveTrigger(acme.member, workflow.id, triggerId)
-    const params = { workflow_id: workflow.id, trigger_id: triggerId }
     const { version } = body.triggers[0]!
-    const outdated = await app.call(acme.member, 'deleteTrigger', { params, query: { version: 'x' } })
-    expect(outdated.error).toMatchObject({ code: 'changed_meanwhile', current: body })
-    const deleted = await app.call(acme.member, 'deleteTrigger', { params, query: { version } })
+    const removeTrigger = (query: { version: string }) =>
+      app.call(acme.member, 'deleteTrigger', { params: { ...params, trigger_id: triggerId }, query })
+    expect((await removeTrigger({ version: 'x' })).error).toMatchObject({ code: 'changed_meanwhile', current: body })
+    const deleted = await removeTrigger({ version })
     expect(deleted.body.triggers).toEqual([])
     const late = await saveTrigger(acme.member, workflow.id, triggerId, { name: 'x', version })
     expect(late.error).toMatchObject({ code: 'changed_meanwhile', current: deleted.body })
   })
 
   test('cannot take the id of a trigger of another workflow', async () => {
-    const [one, two] = [await create(acme.member), await create(acme.member, { name: 'Two' })]
+    const two = await create(acme.member, { name: 'Two' })
     const triggerId = newId()
-    await saveTrigger(acme.member, one.id, triggerId)
+    await saveTrigger(acme.member, workflow.id, triggerId)
     expect((await saveTrigger(acme.member, two.id, triggerId)).error).toMatchObject({ code: 'id_taken' })
   })
 })
 
-const addSource = async (name: string) => {
+const addSource = async (name: string, isVerified = false) => {
   const id = newId()
   await app.db.pool.query(
-    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
-     VALUES ($1, $2, $3, lower($3), '', 'https://x.test', '{}')`,
-    [id, acme.id, name],
+    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body, verified_at)
+     VALUES ($1, $2, $3, lower($3), '', 'https://x.test', '{}', CASE WHEN $4 THEN now() END)`,
+    [id, acme.id, name, isVerified],
   )
   return id
 }
 
 const RULES = 'deliveries:\n  - to: Big deals\n    when: number(fields.total) > 100.0\n'
-const saveRules = (workflow: WorkflowDetailOut, content: string) =>
-  saveFile(acme.member, workflow.id, newId(), { name: 'rules.yaml', path: [], content })
+const saveRules = (content: string, { id } = workflow) =>
+  saveFile(acme.member, id, newId(), { name: 'rules.yaml', path: [], content })
 
 describe('rules', () => {
   test.each([
@@ -425,18 +345,13 @@ describe('rules', () => {
       /line 2, delivery 1, to: there is no webhook source "Big deal"; did you mean "Big deals"\?$/,
     ],
   ])('that are wrong are not saved: %j', async (content, message) => {
-    const workflow = await create(acme.member)
     await addSource('Big deals')
-    const answer = await saveRules(workflow, content)
-    expect(answer).toMatchObject({
-      status: 422,
-      error: { details: [{ field: 'content', code: 'value_error', message: expect.stringMatching(message) }] },
-    })
+    const details = [{ field: 'content', code: 'value_error', message: expect.stringMatching(message) }]
+    expect(await saveRules(content)).toMatchObject({ status: 422, error: { details } })
     expect((await read(acme.member, workflow.id)).body.files).toEqual([])
   })
 
   test('in a folder, or of a similar name, are refused at that field with the right name; other names are files like others', async () => {
-    const workflow = await create(acme.member)
     const saveAs = (file: { name: string; path: string[] }) =>
       saveFile(acme.member, workflow.id, newId(), { content: RULES, ...file })
     for (const [file, field] of [
@@ -452,50 +367,44 @@ describe('rules', () => {
   })
 
   test('take the place of the description in what is shown, until a source that they name is gone', async () => {
-    const workflow = await create(acme.member, { description: 'If it is large, send it to Big deals.' })
+    const described = await create(acme.member, { description: 'If it is large, send it to Big deals.' })
     const source = await addSource('Big deals')
-    const warned = (await read(acme.member, workflow.id)).body.warnings
+    const warned = (await read(acme.member, described.id)).body.warnings
     expect(warned).toMatchObject([{ code: 'rules_needed', excerpt: expect.stringContaining('If it is large') }])
-    expect((await readiness(acme.member, workflow.id)).warnings).toEqual(warned)
-    expect((await saveRules(workflow, RULES)).status).toBe(200)
-    expect((await read(acme.member, workflow.id)).body.warnings).toEqual([])
-    expect(await readiness(acme.member, workflow.id)).toMatchObject({ sources: [{ name: 'Big deals' }], warnings: [] })
+    expect((await readiness(acme.member, described.id)).warnings).toEqual(warned)
+    expect((await saveRules(RULES, described)).status).toBe(200)
+    expect((await read(acme.member, described.id)).body.warnings).toEqual([])
+    expect(await readiness(acme.member, described.id)).toMatchObject({ sources: [{ name: 'Big deals' }], warnings: [] })
     await app.db.pool.query('UPDATE webhook_sources SET deleted_at = now() WHERE id = $1', [source])
     const invalid = [{ code: 'rules_invalid', message: expect.stringContaining('no webhook source "Big deals"') }]
-    expect((await read(acme.member, workflow.id)).body.warnings).toMatchObject(invalid)
-    expect(await readiness(acme.member, workflow.id)).toMatchObject({ sources: [], warnings: invalid })
+    expect((await read(acme.member, described.id)).body.warnings).toMatchObject(invalid)
+    expect(await readiness(acme.member, described.id)).toMatchObject({ sources: [], warnings: invalid })
   })
 })
 
 describe('a file', () => {
   test('is saved, read and deleted; a conflict has the file with its content', async () => {
-    const workflow = await create(acme.member)
     const fileId = newId()
-    const params = { workflow_id: workflow.id, file_id: fileId }
+    const call = { params: { ...params, file_id: fileId } }
     const { body } = await saveFile(acme.member, workflow.id, fileId, { content: 'é' })
     expect(body.files).toMatchObject([{ id: fileId, name: 'prices.md', path: ['docs'], size: 2 }])
     const { version } = body.files[0]!
     const file = { id: fileId, name: 'prices.md', path: ['docs'], content: 'é', version }
-    expect((await app.call(acme.member, 'getFile', { params })).body).toEqual(file)
+    expect((await app.call(acme.member, 'getFile', call)).body).toEqual(file)
     expect((await saveFile(acme.member, workflow.id, fileId, { content: 'é' })).body).toEqual(body)
-    expect((await saveFile(acme.member, workflow.id, fileId, { content: 'b' })).error).toMatchObject({
-      code: 'changed_meanwhile',
-      current: file,
-    })
+    const early = await saveFile(acme.member, workflow.id, fileId, { content: 'b' })
+    expect(early.error).toMatchObject({ code: 'changed_meanwhile', current: file })
     const saved = await saveFile(acme.member, workflow.id, fileId, { content: 'b', version })
     expect(saved.body.files[0]!.version).not.toBe(version)
-    const deleted = await app.call(acme.member, 'deleteFile', {
-      params,
-      query: { version: saved.body.files[0]!.version },
-    })
+    const query = { version: saved.body.files[0]!.version }
+    const deleted = await app.call(acme.member, 'deleteFile', { ...call, query })
     expect(deleted.body.files).toEqual([])
-    expect((await app.call(acme.member, 'getFile', { params })).status).toBe(404)
+    expect((await app.call(acme.member, 'getFile', call)).status).toBe(404)
     const late = await saveFile(acme.member, workflow.id, fileId, { content: 'c', version })
     expect(late.error).toMatchObject({ code: 'changed_meanwhile', current: null })
   })
 
   test('has a place of its own and at most 1 MiB', async () => {
-    const workflow = await create(acme.member)
     await saveFile(acme.member, workflow.id, newId())
     const same = await saveFile(acme.member, workflow.id, newId(), { content: 'b' })
     expect(same.error.details).toMatchObject([{ field: 'name', code: 'value_error' }])
@@ -508,63 +417,57 @@ describe('a file', () => {
   })
 })
 
-describe('a duplicate', () => {
-  test('has the triggers, files and people under new ids, and is inactive; a repeated request answers the same', async () => {
-    const source = await createStartable(acme.owner, { scope: 'only_me' })
-    await saveFile(acme.owner, source.id, newId())
-    await saveTrigger(acme.owner, source.id, newId(), { name: 'Second', events: [{ slug: 'a', name: 'A' }] })
-    const original = (await read(acme.owner, source.id)).body
-    const body = { id: newId(), name: 'Copy' }
-    const params = { workflow_id: source.id }
-    const copy = await app.call(acme.admin, 'duplicateWorkflow', { params, body })
-    expect(copy.status).toBe(201)
-    expect(copy.body).toMatchObject({ id: body.id, name: 'Copy', is_active: false, scope: 'only_me' })
-    expect(withoutIds(copy.body.triggers)).toEqual(withoutIds(original.triggers))
-    expect(withoutIds(copy.body.files)).toEqual(withoutIds(original.files))
-    expect(copy.body.users.map(({ id }) => id).toSorted()).toEqual([acme.owner.userId, acme.admin.userId].toSorted())
-    expect((await app.call(acme.admin, 'duplicateWorkflow', { params, body })).body).toEqual(copy.body)
-  })
+test('a duplicate has the triggers, files and people under new ids, and is inactive; a repeated request answers the same', async () => {
+  const source = await create(acme.owner, { scope: 'only_me' })
+  await makeStartable(source)
+  await saveFile(acme.owner, source.id, newId())
+  await saveTrigger(acme.owner, source.id, newId(), { name: 'Second', events: [{ slug: 'a', name: 'A' }] })
+  const original = (await read(acme.owner, source.id)).body
+  const body = { id: newId(), name: 'Copy' }
+  const duplicate = () => app.call(acme.admin, 'duplicateWorkflow', { params: { workflow_id: source.id }, body })
+  const copy = await duplicate()
+  expect(copy.status).toBe(201)
+  expect(copy.body).toMatchObject({ id: body.id, name: 'Copy', is_active: false, scope: 'only_me' })
+  expect(withoutIds(copy.body.triggers)).toEqual(withoutIds(original.triggers))
+  expect(withoutIds(copy.body.files)).toEqual(withoutIds(original.files))
+  expect(copy.body.users.map(({ id }) => id).toSorted()).toEqual([acme.owner.userId, acme.admin.userId].toSorted())
+  expect((await duplicate()).body).toEqual(copy.body)
 })
 
 describe('an export', () => {
   test('is the manifest of the workflow, which changes nothing when it is applied', async () => {
-    const workflow = await createStartable(acme.member)
-    const { body } = await app.call(acme.member, 'exportWorkflow', { params: { workflow_id: workflow.id } })
+    await makeStartable()
+    const { body } = await app.call(acme.member, 'exportWorkflow', { params })
     const before = await documentOf(workflow.id)
     const [applied] = await applyManifests(app.db, [toManifest(parse(body.yaml))])
     expect(applied!.workflows).toMatchObject([{ id: workflow.id, outcome: 'unchanged' }])
     expect(await documentOf(workflow.id)).toEqual(before)
   })
-})
 
-describe('an export', () => {
   test('of more than 10 MiB is refused, and says what to use instead', async () => {
-    const workflow = await create(acme.member)
     await app.db.pool.query(
       `INSERT INTO files (id, workflow_id, name, path, content)
        SELECT gen_random_uuid(), $1, 'file ' || n, '{}', repeat('x', 1048576) FROM generate_series(1, 11) n`,
       [workflow.id],
     )
-    const one = await app.call(acme.member, 'exportWorkflow', { params: { workflow_id: workflow.id } })
+    const one = await app.call(acme.member, 'exportWorkflow', { params })
     const all = await app.call(acme.admin, 'exportManifest')
-    for (const { status, error } of [one, all]) {
-      expect(status).toBe(409)
-      expect(error).toMatchObject({ code: 'manifest_too_large', message: expect.stringContaining('wf export') })
-    }
+    const error = { code: 'manifest_too_large', message: expect.stringContaining('wf export') }
+    expect([one, all]).toMatchObject([{ error }, { error }])
   })
 })
 
 describe('a deletion', () => {
   test('is refused while a run has not ended', async () => {
-    const workflow = await createStartable(acme.member)
+    await makeStartable()
     await start(acme.member, workflow.id)
     expect((await remove(acme.member, workflow.id)).error).toMatchObject({ code: 'workflow_busy' })
   })
 
   test('hides the workflow at once; its runs are deleted in batches, then the workflow', async () => {
-    const workflow = await createStartable(acme.member)
+    await makeStartable()
     await addRuns(workflow.id, 25)
-    const other = await createStartable(acme.member)
+    const other = await create(acme.member)
     await addRuns(other.id, 1)
     expect((await remove(acme.member, workflow.id)).status).toBe(204)
     expect((await read(acme.owner, workflow.id)).status).toBe(404)
@@ -573,7 +476,7 @@ describe('a deletion', () => {
     for (const who of [acme.owner, acme.member]) {
       expect((await app.call(who, 'listWorkflows')).body.data.map(({ id }) => id)).toEqual([other.id])
     }
-    expect((await auditOf(workflow.id)).at(-1)).toMatchObject({ action: 'workflow.deleted' })
+    expect((await app.auditOf(workflow.id)).at(-1)).toMatchObject({ action: 'workflow.deleted' })
     // The application's own task may delete at the same time.
     await waitUntil(async () => {
       expect(await purgeDeletedWorkflows(app.db, 10)).toBeLessThanOrEqual(11)
@@ -585,7 +488,7 @@ describe('a deletion', () => {
   })
 
   test('lets a run end that was accepted at the same time', async () => {
-    const workflow = await createStartable(acme.member)
+    await makeStartable()
     await remove(acme.member, workflow.id)
     await addRuns(workflow.id, 1, 'queued')
     expect(await purgeDeletedWorkflows(app.db, 10)).toBe(0)
@@ -594,17 +497,13 @@ describe('a deletion', () => {
 
 describe('readiness', () => {
   test('has the rules of a start in their order, and a start gets the first that is not met', async () => {
-    const workflow = await create(acme.owner, { scope: 'only_me' })
-    const params = { workflow_id: workflow.id }
-    await app.call(acme.owner, 'saveWorkflowUsers', { params, body: { user_ids: [], version: workflow.users_version } })
+    await save(acme.owner, workflow.id, { ...valuesOf(workflow), scope: 'only_me' })
+    await saveUsers([])
     const codes = ['workflow_inactive', 'no_active_api_trigger', 'no_users_with_access'] as const
     const fixes = [
       () => app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: true } }),
       () => saveTrigger(acme.owner, workflow.id, newId()),
-      async () => {
-        const { users_version: version } = (await read(acme.owner, workflow.id)).body
-        return app.call(acme.owner, 'saveWorkflowUsers', { params, body: { user_ids: [acme.owner.userId], version } })
-      },
+      async () => saveUsers([acme.owner.userId], (await read(acme.owner, workflow.id)).body),
     ]
     for (const [index, fix] of fixes.entries()) {
       expect(await readiness(acme.owner, workflow.id)).toMatchObject({
@@ -619,15 +518,10 @@ describe('readiness', () => {
   })
 
   test('names the webhook sources of the description, and quoted names that no source has', async () => {
-    await app.db.pool.query(
-      `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body, verified_at)
-       SELECT gen_random_uuid(), $1, name, lower(name), '', 'https://x', '{}', CASE name WHEN 'CRM' THEN now() END
-       FROM unnest('{Order intake,CRM,Unused}'::text[]) AS name`,
-      [acme.id],
-    )
+    for (const name of ['Order intake', 'CRM', 'Unused']) await addSource(name, name === 'CRM')
     const description = 'Post to the crm, then to "Order intake" and "Shipping".'
-    const workflow = await create(acme.owner, { description })
-    expect(await readiness(acme.owner, workflow.id)).toMatchObject({
+    const described = await create(acme.owner, { description })
+    expect(await readiness(acme.owner, described.id)).toMatchObject({
       sources: [
         { name: 'CRM', is_verified: true },
         { name: 'Order intake', is_verified: false },
@@ -639,7 +533,7 @@ describe('readiness', () => {
 
 describe('a start', () => {
   test('is recorded with the person and published; a repeated request starts nothing, another body is refused', async () => {
-    const workflow = await createStartable(acme.member)
+    await makeStartable()
     const published = app.published.length
     const id = newId()
     const answer = await start(acme.member, workflow.id, { id, context: ' go ' })
@@ -650,50 +544,43 @@ describe('a start', () => {
     for (const other of [{ context: 'other' }, { session_id: answer.body.session_id, context: 'x' }]) {
       expect((await start(acme.member, workflow.id, { id, ...other })).error).toMatchObject({ code: 'id_taken' })
     }
-    const { rows } = await app.db.pool.query(
-      'SELECT origin, user_id, api_key_id, context, number::int FROM starts WHERE id = $1',
-      [id],
-    )
-    expect(rows).toEqual([{ origin: 'app', user_id: acme.member.userId, api_key_id: null, context: 'go', number: 1 }])
-    expect((await auditOf(workflow.id)).at(-1)).toMatchObject({ action: 'workflow.started' })
+    const recorded = { origin: 'app', userId: acme.member.userId, apiKeyId: null, context: 'go', number: 1n }
+    expect(await app.db.prisma.start.findUnique({ where: { id } })).toMatchObject(recorded)
+    expect((await app.auditOf(workflow.id)).at(-1)).toMatchObject({ action: 'workflow.started' })
     const list = await app.call(acme.member, 'listWorkflows')
     expect(list.body.data).toMatchObject([{ trigger_count: 1, last_run: { id, status: 'queued', error: null } }])
   })
 
   test('of concurrent requests with one id is recorded once', async () => {
-    const workflow = await createStartable(acme.member)
+    await makeStartable()
     const id = newId()
     const answers = await Promise.all([1, 2, 3, 4].map(() => start(acme.member, workflow.id, { id })))
     expect(new Set(answers.map(({ status, body }) => `${status} ${body.session_id}`)).size).toBe(1)
-    expect(await auditOf(workflow.id)).toHaveLength(4)
+    expect(await app.auditOf(workflow.id)).toHaveLength(4)
   })
 
   test('continues an open session, numbered in the order of the commits, by the rules of the public API', async () => {
-    const workflow = await createStartable(acme.member)
+    await makeStartable()
     const session = newId()
     await openSession(app.db, acme.id, session)
-    const answers = await Promise.all(
-      Array.from({ length: 5 }, () => start(acme.member, workflow.id, { session_id: session })),
-    )
+    const again = () => start(acme.member, workflow.id, { session_id: session })
+    const answers = await Promise.all([1, 2, 3, 4, 5].map(again))
     expect(answers.map(({ status }) => status)).toEqual([202, 202, 202, 202, 202])
-    const { rows } = await app.db.pool.query<{ number: number }>(
-      'SELECT number::int FROM starts WHERE session_id = $1 ORDER BY number',
-      [session],
-    )
-    expect(rows.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5])
+    const starts = await app.db.prisma.start.findMany({ where: { sessionId: session }, orderBy: { number: 'asc' } })
+    expect(starts.map(({ number }) => number)).toEqual([1n, 2n, 3n, 4n, 5n])
     const unknown = await start(acme.member, workflow.id, { session_id: newId() })
     expect(unknown.error.details).toMatchObject([{ field: 'session_id', code: 'not_found' }])
     const foreign = newId()
     await openSession(app.db, (await app.createOrganization()).id, foreign)
     expect((await start(acme.member, workflow.id, { session_id: foreign })).status).toBe(422)
     await app.db.pool.query('UPDATE sessions SET is_open = false, closed_at = now() WHERE id = $1', [session])
-    const closed = await start(acme.member, workflow.id, { session_id: session })
-    expect(closed.error).toMatchObject({ code: 'session_closed' })
+    expect((await again()).error).toMatchObject({ code: 'session_closed' })
   })
 
   test('of a member continues no session that has a run of a workflow that the member cannot see', async () => {
-    const workflow = await createStartable(acme.member, { scope: 'company_wide' })
-    const secret = await createStartable(acme.owner, { scope: 'only_me' })
+    await makeStartable()
+    const secret = await create(acme.owner, { scope: 'only_me' })
+    await makeStartable(secret)
     const session = newId()
     await openSession(app.db, acme.id, session)
     expect((await start(acme.owner, secret.id, { session_id: session })).status).toBe(202)
@@ -706,21 +593,17 @@ describe('a start', () => {
   })
 
   test('of a suspended organization is refused', async () => {
-    const workflow = await createStartable(acme.member)
+    await makeStartable()
     await app.db.pool.query('UPDATE organizations SET is_suspended = true WHERE id = $1', [acme.id])
     expect((await start(acme.member, workflow.id)).error).toMatchObject({ code: 'organization_suspended' })
   })
 })
 
 test('a start continues the trace of its request', async () => {
-  const { id } = await createStartable(acme.owner)
-  const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-  const startId = newId()
-  const body = { id: startId, context: 'go', session_id: null }
-  const call = { params: { workflow_id: id }, body, headers: { traceparent, tracestate: 'vendor=value' } }
+  await makeStartable()
+  const trace = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: 'vendor=value' }
+  const id = newId()
+  const call = { params, body: { id, context: 'go', session_id: null }, headers: trace }
   expect((await app.call(acme.owner, 'startWorkflow', call)).status).toBeLessThan(300)
-  expect(await app.db.prisma.start.findUniqueOrThrow({ where: { id: startId } })).toMatchObject({
-    traceparent,
-    tracestate: 'vendor=value',
-  })
+  expect(await app.db.prisma.start.findUnique({ where: { id } })).toMatchObject(trace)
 })

@@ -10,10 +10,10 @@ import { createCapturedLogger, type CustomerEndpoint, startCustomerEndpoint } fr
 import {
   type AppCall,
   type AppResponse,
+  type Caller,
   INTERNAL_API_TOKEN,
   type TestApp,
   type TestOrganization,
-  type TestPerson,
   useTestApp,
 } from './test-app.ts'
 
@@ -24,7 +24,7 @@ export interface DataApp {
   readonly endpoint: CustomerEndpoint
   readonly dispatcherUrl: string
   /** Calls the application that uses the dispatcher. */
-  call<Id extends AppOperationId>(who: TestPerson, id: Id, call?: AppCall): Promise<AppResponse<Id>>
+  call<Id extends AppOperationId>(who: Caller, id: Id, call?: AppCall): Promise<AppResponse<Id>>
   /** Saves a source as an admin, which must succeed, and returns its id. */
   saveSource(change?: Record<string, unknown>, organization?: TestOrganization): Promise<string>
   /** Sends a payload through the dispatcher. */
@@ -33,6 +33,9 @@ export interface DataApp {
   createWorkflow(name: string, userIds?: readonly string[] | null, organizationId?: string): Promise<string>
   /** Inserts a run in a session of its own, or a given one. */
   createRun(workflowId: string, change?: RunChange): Promise<string>
+  addSteps(runId: string, ...steps: (readonly [kind: string, data: object])[]): Promise<void>
+  /** Inserts a delivery of a payload, which was accepted, and returns its id. */
+  addDelivery(sourceId: string, change?: DeliveryChange): Promise<string>
   /** Inserts a payload of the run that waits for an approval, and returns the id of its delivery. */
   createApproval(runId: string, change?: { sourceId?: string; expiresAt?: Date }): Promise<string>
 }
@@ -44,6 +47,13 @@ interface RunChange {
   readonly createdAt?: Date
   readonly requestId?: string
   readonly userId?: string
+}
+
+interface DeliveryChange {
+  readonly runId?: string | null
+  readonly outcome?: string
+  readonly createdAt?: Date
+  readonly body?: object
 }
 
 export const EXAMPLE = { order_id: 'A-1', total: 99.5 }
@@ -139,13 +149,8 @@ export function useDataApp(): DataApp {
         return id
       },
       createRun: async (workflowId, change = {}) => {
-        const {
-          status = 'succeeded',
-          sessionId = newId(),
-          number = 1,
-          createdAt = new Date(),
-          requestId = newId(),
-        } = change
+        const { status = 'succeeded', number = 1, createdAt = new Date() } = change
+        const { sessionId = newId(), requestId = newId() } = change
         const hasEnded = status === 'succeeded' || status === 'failed'
         const id = newId()
         await pool.query(
@@ -173,6 +178,24 @@ export function useDataApp(): DataApp {
             hasEnded ? new Date(createdAt.getTime() + 1_000) : null,
             change.userId ?? null,
           ],
+        )
+        return id
+      },
+      addSteps: async (runId, ...steps) => {
+        await pool.query(
+          `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+           SELECT $1, position - 1, step ->> 0, step -> 1, 1
+           FROM json_array_elements($2) WITH ORDINALITY AS s (step, position)`,
+          [runId, JSON.stringify(steps)],
+        )
+      },
+      addDelivery: async (sourceId, change = {}) => {
+        const { runId = null, outcome = 'accepted', createdAt = new Date(), body = EXAMPLE } = change
+        const id = newId()
+        await pool.query(
+          `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at, finished_at)
+           SELECT $1, organization_id, id, 'payload', $3, 204, $4, $5, $6, now() FROM webhook_sources WHERE id = $2`,
+          [id, sourceId, outcome, JSON.stringify(body), runId, createdAt],
         )
         return id
       },

@@ -47,12 +47,16 @@ export async function startOidcProvider(redirectUri: string): Promise<TestProvid
   jest.spyOn(console, 'info').mockImplementation(() => {})
   jest.spyOn(console, 'warn').mockImplementation(() => {})
   const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  await once(server.listen(0, '127.0.0.1'), 'listening')
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const state = {
-    person: { sub: 'nobody', email: 'nobody@acme.test', email_verified: true } as OidcPerson,
+  const state: TestProvider = {
+    person: { sub: 'nobody', email: 'nobody@acme.test', email_verified: true },
     hasForeignKey: false,
+    close: async () => {
+      server.closeAllConnections()
+      await once(server.close(), 'close')
+    },
+    issuer,
   }
   const foreignKey = { ...createKey().publicKey.export({ format: 'jwk' }), ...KEY }
   const provider = new Provider(issuer, {
@@ -84,24 +88,5 @@ export async function startOidcProvider(redirectUri: string): Promise<TestProvid
     else if (req.url === '/jwks' && state.hasForeignKey) res.end(JSON.stringify({ keys: [foreignKey] }))
     else handle(req, res)
   })
-  return {
-    issuer,
-    get person() {
-      return state.person
-    },
-    set person(person) {
-      state.person = person
-    },
-    get hasForeignKey() {
-      return state.hasForeignKey
-    },
-    set hasForeignKey(hasForeignKey) {
-      state.hasForeignKey = hasForeignKey
-    },
-    close: async () => {
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
-  }
+  return state
 }

@@ -6,8 +6,10 @@ export const NEW_PASSWORD = 'lantern-gravel-tulip-97'
 
 /** What people do with each other, for tests of accounts, users and links. */
 export function usePeople(app: TestApp) {
-  const linkFor = async (by: TestPerson, userId: string, body: { kind: string; email?: string }): Promise<string> => {
-    const answer = await app.call(by, 'createUserLink', { params: { user_id: userId }, body })
+  const askForLink = (by: TestPerson, userId: string, body: { kind: string; email?: string }) =>
+    app.call(by, 'createUserLink', { params: { user_id: userId }, body })
+  const linkFor = async (...asked: Parameters<typeof askForLink>): Promise<string> => {
+    const answer = await askForLink(...asked)
     if (answer.status !== 201) throw new Error(answer.text)
     return answer.body.url.split('#')[1]!
   }
@@ -23,6 +25,7 @@ export function usePeople(app: TestApp) {
     return id
   }
   return {
+    askForLink,
     createUser,
     linkFor,
     /** Adds a member with the password PASSWORD. */

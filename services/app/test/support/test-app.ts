@@ -11,7 +11,7 @@ import {
   type Role,
   type SessionMessage,
 } from '@workflow-service/contract'
-import { APP_OPERATIONS, AppErrorResponse } from '@workflow-service/contract/app'
+import { APP_OPERATIONS, AppErrorResponse, ROLES } from '@workflow-service/contract/app'
 import { createSignIn, type Database, foldCase, newId } from '@workflow-service/database'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import type { RunningService } from '@workflow-service/service-kit'
@@ -35,6 +35,18 @@ export interface TestPerson {
 export interface TestOrganization extends Readonly<Record<Role, TestPerson>> {
   readonly id: string
   readonly name: string
+}
+
+/** A person, a person of `organization` by the role, a token, or (null) a stranger. */
+export type Caller = TestPerson | Role | (string & {}) | null
+
+/** An event as it is stored. */
+interface AuditRow {
+  readonly action: string
+  readonly actor_id: string
+  readonly actor_name: string
+  readonly target_name: string
+  readonly changes: { readonly field: string }[]
 }
 
 /** The parts of a request. */
@@ -73,15 +85,12 @@ export interface TestApp {
   readonly secrets: Set<string>
   /** Messages published to the session queue. */
   readonly published: SessionMessage[]
-  /**
-   * Calls an operation as a person, with a token, or (null) not signed in; throws when the contract does not allow the
-   * answer.
-   */
-  call<Id extends AppOperationId>(
-    who: TestPerson | string | null,
-    operationId: Id,
-    call?: AppCall,
-  ): Promise<AppResponse<Id>>
+  /** Calls an operation; throws when the contract does not allow the answer. */
+  call<Id extends AppOperationId>(who: Caller, operationId: Id, call?: AppCall): Promise<AppResponse<Id>>
+  /** Reads two entries a page until the last page, and returns the values of a field. */
+  listAll(who: Caller, operationId: AppOperationId, field: string, query?: AppCall['query']): Promise<unknown[]>
+  /** The audit events about a thing, oldest first. */
+  auditOf(targetId: string): Promise<AuditRow[]>
   createOrganization(name?: string): Promise<TestOrganization>
   createPerson(organizationId: string, role: Role, email?: string): Promise<TestPerson>
   /** Starts another process of the application on the same database. Only such a one runs the background tasks. */
@@ -163,10 +172,27 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
       logLines: lines,
       published,
       secrets,
-      call: async (who, operationId, call = {}) => {
+      call: async (caller, operationId, call = {}) => {
+        const who = isRole(caller) ? organization[caller] : caller
         const answer = await callApp(call.url ?? url, who, operationId, call)
         for (const secret of secretsOf(who, answer)) secrets.add(secret)
         return answer
+      },
+      listAll: async (who, operationId, field, query = {}) => {
+        const values: unknown[] = []
+        let cursor: string | undefined
+        do {
+          const { body } = await app.call(who, operationId, { query: { ...query, limit: 2, cursor } })
+          const page = body as { data: Record<string, unknown>[]; pagination: { next_cursor: string | null } }
+          values.push(...page.data.map((entry) => entry[field]))
+          cursor = page.pagination.next_cursor ?? undefined
+        } while (cursor)
+        return values
+      },
+      auditOf: async (targetId) => {
+        const columns = 'action, actor_id, actor_name, target_name, changes'
+        const text = `SELECT ${columns} FROM audit_events WHERE target_id = $1 ORDER BY id`
+        return (await db.pool.query<AuditRow>(text, [targetId])).rows
       },
       createOrganization,
       createPerson,
@@ -182,21 +208,14 @@ async function insertPerson(
   role: Role,
   email = `${role}-${newId()}@acme.test`,
 ): Promise<TestPerson> {
-  const [accountId, userId] = [newId(), newId()]
-  await db.pool.query('INSERT INTO accounts (id, email, email_key, name) VALUES ($1, $2, $3, $4)', [
-    accountId,
-    email,
-    foldCase(email),
-    `The ${role}`,
-  ])
-  await db.pool.query(
-    'INSERT INTO users (id, organization_id, email, first_name, account_id, role) VALUES ($1, $2, $3, $4, $5, $6)',
-    [userId, organizationId, email, `The ${role}`, accountId, role],
-  )
+  const [accountId, userId, name] = [newId(), newId(), `The ${role}`]
+  await db.prisma.account.create({ data: { id: accountId, email, emailKey: foldCase(email), name } })
+  await db.prisma.user.create({ data: { id: userId, organizationId, email, firstName: name, accountId, role } })
   const signIn = { accountId, organizationId, method: 'password', address: null, userAgent: 'test' } as const
   return { accountId, userId, email, role, organizationId, token: await createSignIn(db.pool, signIn) }
 }
 
+const isRole = (caller: Caller): caller is Role => ROLES.some((role) => role === caller)
 const isErrorResponse = compile(AppErrorResponse)
 const answerChecks = new Map<string, ReturnType<typeof compile>>()
 
