@@ -4,7 +4,6 @@ import { type Operation, OPERATIONS } from '@workflow-service/contract'
 import { createApiKey, hashApiKey, issueApiKey, newId, type Principal, revokeApiKey } from '@workflow-service/database'
 import { openConnection, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
 import { type ApiKeyCache, createApiKeyCache } from '../src/auth/api-key-cache.ts'
-import { startableWorkflow } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
 const gateway = useTestGateway()
@@ -18,9 +17,7 @@ const issue = (options: { scopes?: ('read' | 'start')[]; expiresAt?: Date | null
     scopes: options.scopes ?? ['read', 'start'],
     expiresAt: options.expiresAt ?? null,
   })
-const metrics = async (): Promise<string> => await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
-const lookUps = async (): Promise<number> =>
-  Number(/^gateway_key_look_ups_total\{[^}]*\} (\d+)/m.exec(await metrics())?.[1] ?? 0)
+const lookUps = () => gateway.metric('gateway_key_look_ups_total')
 const lastUsed = async (id: string): Promise<Date | null> => {
   const { rows } = await gateway.db.pool.query<{ last_used_at: Date | null }>(
     'SELECT last_used_at FROM api_keys WHERE id = $1',
@@ -106,9 +103,8 @@ describe('401', () => {
 
 describe('403', () => {
   test('the key lacks the scope of the operation', async () => {
-    const workflow = startableWorkflow()
-    const id = String(workflow['id'])
-    await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+    const workflow = await gateway.createWorkflow()
+    const { id } = workflow
     const [reader, starter] = [await issue({ scopes: ['read'] }), await issue({ scopes: ['start'] })]
     const outcome = async (method: string, path: string, key: string): Promise<string> => {
       const { status, body } = await gateway.call(method, path, {
@@ -182,16 +178,15 @@ describe('the cache', () => {
 
   test('a key that was revoked while the body of its request arrived starts nothing', async () => {
     const { key, apiKey } = await issue()
-    const workflow = startableWorkflow()
-    await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+    const workflow = await gateway.createWorkflow()
     const published = gateway.published.length
     const body = '{"context":"go"}'
     const connection = await openConnection(gateway.url)
     connection.write(
-      `POST /v1/workflows/${String(workflow['id'])}/start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n` +
+      `POST /v1/workflows/${workflow.id}/start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n` +
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n`,
     )
-    await waitUntil(async () => (await metrics()).includes('{stage="reading",service="gateway"} 1\n'))
+    await waitUntil(async () => (await gateway.metric('http_request_slots_in_use{stage="reading"')) === 1)
     await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
     await waitUntil(async () => (await statusWith(key)) === 401)
     connection.write(body)

@@ -58,7 +58,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 8 })
 
 beforeAll(async () => {
   const workflow = startableWorkflow()
-  known = { workflowId: String(workflow['id']), sessionId: newId() }
+  known = { workflowId: workflow.id, sessionId: newId() }
   await gateway.apply(
     { workflows: [workflow], sessions: [{ id: known.sessionId, open: true }] },
     gateway.organization.id,

@@ -1,13 +1,13 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { apiTrigger, startableWorkflow } from './support/test-gateway.ts'
+import { apiTrigger, startableWorkflow, type TestWorkflow } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
 const gateway = useTestGateway()
 
-const applyAndGet = async (workflow: Record<string, unknown>, more: object = {}) => {
+const applyAndGet = async (workflow: TestWorkflow, more: object = {}) => {
   const organization = await gateway.apply({ ...more, workflows: [workflow] })
-  const { body } = await gateway.get(`/v1/workflows/${String(workflow['id'])}`, { key: organization.key })
+  const { body } = await gateway.get(`/v1/workflows/${workflow.id}`, { key: organization.key })
   return body
 }
 const user = (email: string, firstName = '', lastName = '') => ({ email, first_name: firstName, last_name: lastName })
@@ -95,7 +95,7 @@ describe('200', () => {
     const filters = { z: '1', b: { 'a b': [1.5, true, null, 'ß'] }, a: 12_345_678_901_234 }
     const workflow = startableWorkflow({ triggers: [apiTrigger({ filters })] })
     const { key } = await gateway.apply({ workflows: [workflow] })
-    const { text } = await gateway.get(`/v1/workflows/${String(workflow['id'])}`, { key })
+    const { text } = await gateway.get(`/v1/workflows/${workflow.id}`, { key })
     expect(text).toContain(JSON.stringify(filters))
   })
 
@@ -126,7 +126,7 @@ describe('200', () => {
   test('accepts the id in any case and answers it in lower case', async () => {
     const workflow = startableWorkflow()
     const { id, key } = await gateway.apply({ workflows: [workflow] })
-    const { body } = await gateway.get(`/v1/workflows/${String(workflow['id']).toUpperCase()}`, { key })
+    const { body } = await gateway.get(`/v1/workflows/${workflow.id.toUpperCase()}`, { key })
     expect(body.id).toBe(workflow['id'])
     expect(id).not.toBe('')
   })
@@ -210,7 +210,7 @@ describe('404', () => {
   test('answers the same for a missing workflow and one of another organization', async () => {
     const workflow = startableWorkflow()
     await gateway.apply({ workflows: [workflow] })
-    const foreign = await gateway.get(`/v1/workflows/${String(workflow['id'])}`)
+    const foreign = await gateway.get(`/v1/workflows/${workflow.id}`)
     const missing = await gateway.get(`/v1/workflows/${newId()}`)
     expect(foreign.status).toBe(404)
     expect({ ...foreign.body.error, request_id: '' }).toEqual({ ...missing.body.error, request_id: '' })

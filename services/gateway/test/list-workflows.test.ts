@@ -45,7 +45,7 @@ describe('200', () => {
     const workflow = startableWorkflow({ users: ['a@acme.test'], files: [{ name: 'a', content: 'x' }] })
     const organization = await gateway.apply({ users: [{ email: 'a@acme.test' }], workflows: [workflow] })
     const page = await list(organization)
-    const single = await gateway.get(`/v1/workflows/${String(workflow['id'])}`, { key: organization.key })
+    const single = await gateway.get(`/v1/workflows/${workflow.id}`, { key: organization.key })
     expect(page.body.data).toEqual([single.body])
   })
 
@@ -136,7 +136,7 @@ describe('200, page by page', () => {
       ])
       await gateway.apply({ workflows: [named('before', 0), named('between', 30 * page + 45)] }, organization.id)
     })
-    const isKept = ({ name }: { name?: unknown }) =>
+    const isKept = ({ name }: { readonly id: string; name?: unknown }) =>
       String(name).startsWith('w') && !deleted.has(String(name).replaceAll('!', ''))
     expect(seen.filter(isKept).map(({ id }) => id)).toEqual(workflows.filter(isKept).map(({ id }) => id))
     expect(new Set(seen.map(({ id }) => id)).size).toBe(seen.length)
@@ -148,7 +148,7 @@ describe('200, page by page', () => {
     const workflows = Array.from({ length: 23 }, (_, index) => named(`w${index}`, 1))
     const organization = await gateway.apply({ workflows })
     const seen = await walk(organization, { limit: 4 })
-    expect(seen.map(({ id }) => id)).toEqual(workflows.map(({ id }) => String(id)).toSorted())
+    expect(seen.map(({ id }) => id)).toEqual(workflows.map(({ id }) => id).toSorted())
   })
 
   test.each(['0001-01-01T00:00:00.000Z', '1969-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'])(

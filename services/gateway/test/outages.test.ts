@@ -25,7 +25,7 @@ describe('while the database is unavailable', () => {
     await migrate({ databaseUrl: postgres.url })
     gateway = await startTestGateway({}, { databaseUrl: postgres.url })
     const workflow = startableWorkflow()
-    workflowId = String(workflow['id'])
+    workflowId = workflow.id
     await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
   }, 120_000)
 
@@ -94,11 +94,8 @@ describe('while the database is unavailable', () => {
     expect(rowCount).toBe(0)
   }, 90_000)
 
-  const readMetrics = async () => (await fetch(`${gateway.metricsUrl}/metrics`)).text()
-  const countBatches = async () =>
-    Number(/^gateway_start_batch_size_count\{[^}]*\} (\d+)/m.exec(await readMetrics())?.[1] ?? 0)
-  const countLookUps = async () =>
-    Number(/^gateway_key_look_ups_total\{[^}]*\} (\d+)/m.exec(await readMetrics())?.[1] ?? 0)
+  const countBatches = () => gateway.metric('gateway_start_batch_size_count')
+  const countLookUps = () => gateway.metric('gateway_key_look_ups_total')
 
   let frozen: number[] = []
 
@@ -151,9 +148,8 @@ describe('while the broker is unavailable', () => {
         close: async () => {},
       }
       const gateway = await startTestGateway({}, { sessionQueue })
-      const workflow = startableWorkflow()
-      await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
-      const { status, body } = await gateway.start(String(workflow['id']), { context: 'go' })
+      const workflow = await gateway.createWorkflow()
+      const { status, body } = await gateway.start(workflow.id, { context: 'go' })
       expect(status).toBe(202)
       const { rowCount } = await gateway.db.pool.query('SELECT FROM starts WHERE id = $1', [body.id])
       expect(rowCount).toBe(1)
@@ -238,19 +234,13 @@ describe('while shutting down', () => {
   test('under load, answers only what the contract allows and loses no start that was answered 202', async () => {
     const started = await startGatewayProcess(gateway.database.url)
     running.push(started)
-    const workflow = startableWorkflow()
-    await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+    const workflow = await gateway.createWorkflow()
     const [accepted, unexpected]: [string[], unknown[]] = [[], []]
     const load = Array.from({ length: 16 }, async () => {
       for (;;) {
         try {
           const call = { key: gateway.organization.key, body: { context: 'go' } }
-          const { status, body } = await callGateway(
-            started.url,
-            'POST',
-            `/v1/workflows/${String(workflow['id'])}/start`,
-            call,
-          )
+          const { status, body } = await callGateway(started.url, 'POST', `/v1/workflows/${workflow.id}/start`, call)
           if (status === 202) accepted.push(body.id)
           else unexpected.push(status)
         } catch (error) {

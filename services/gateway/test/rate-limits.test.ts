@@ -23,10 +23,6 @@ const statuses = async (count: number, ask: () => Promise<{ status: number }>): 
   const answers = await Promise.all(Array.from({ length: count }, ask))
   return answers.map(({ status }) => status).toSorted((a, b) => a - b)
 }
-const metric = async (url: string, name: string): Promise<number> => {
-  const text = await (await fetch(`${url}/metrics`)).text()
-  return Number(new RegExp(`^${name}\\{[^}]*\\} ([\\d.]+)`, 'm').exec(text)?.[1] ?? Number.NaN)
-}
 const askFrom = (gateway: TestGateway, forwardedFor: string) =>
   gateway.get(ORGANIZATION, { key: null, headers: { 'X-Forwarded-For': forwardedFor } })
 
@@ -98,7 +94,7 @@ describe('failed authentications', () => {
 
   test('look up no more forged keys of an address than its limit, also when they come at once', async () => {
     const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3' })
-    const countLookUps = () => metric(gateway.metricsUrl, 'gateway_key_look_ups_total')
+    const countLookUps = () => gateway.metric('gateway_key_look_ups_total')
     const forged = await statuses(50, () => gateway.get(ORGANIZATION, { key: createApiKey().key }))
     expect(forged.filter((status) => status !== 429)).toEqual([401, 401, 401])
     expect(await countLookUps()).toBe(3)
@@ -246,16 +242,16 @@ describe('shared through a store', () => {
     'counts alone and reports it in a metric while the store %s, then uses the store again',
     async (_what, breakStore) => {
       const key = await anotherKey(gateway)
-      const before = await metric(gateway.metricsUrl, 'gateway_rate_limit_local_decisions_total')
+      const before = await gateway.metric('gateway_rate_limit_local_decisions_total')
       await breakStore(redis)
       const answered = await statuses(8, () => gateway.get(ORGANIZATION, { key }))
       expect(answered).toEqual([200, 200, 200, 200, 200, 200, 429, 429])
-      expect(await metric(gateway.metricsUrl, 'gateway_rate_limit_store_up')).toBe(0)
-      expect(await metric(gateway.metricsUrl, 'gateway_rate_limit_local_decisions_total')).toBeGreaterThan(before)
+      expect(await gateway.metric('gateway_rate_limit_store_up')).toBe(0)
+      expect(await gateway.metric('gateway_rate_limit_local_decisions_total')).toBeGreaterThan(before)
       await redis.restart()
       await waitUntil(async () => {
         await gateway.get(ORGANIZATION, { key: await anotherKey(gateway) })
-        return (await metric(gateway.metricsUrl, 'gateway_rate_limit_store_up')) === 1
+        return (await gateway.metric('gateway_rate_limit_store_up')) === 1
       })
     },
   )
@@ -277,7 +273,9 @@ describe('shared through a store', () => {
   ): Promise<Result> {
     const urls = [gateway.metricsUrl, ...others.map(({ metricsPort }) => `http://127.0.0.1:${metricsPort}`)]
     const countLocalDecisions = async () => {
-      const counts = await Promise.all(urls.map((url) => metric(url, 'gateway_rate_limit_local_decisions_total')))
+      const counts = await Promise.all(
+        urls.map((url) => gateway.metric('gateway_rate_limit_local_decisions_total', url)),
+      )
       return counts.reduce((sum, count) => sum + count, 0)
     }
     return untilStoreDecides(countLocalDecisions, scenario)

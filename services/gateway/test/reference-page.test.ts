@@ -142,7 +142,7 @@ describe('the reference page', () => {
     expect(answer).toMatch(
       /x-request-id[\da-f-]{36}ratelimit"requests";r=\d+;t=\d+ratelimit-policy"requests";q=600;w=60/,
     )
-    expect(answer).toContain(`"workflow_id": "${String(workflow['id'])}"`)
+    expect(answer).toContain(`"workflow_id": "${workflow.id}"`)
     expect(await findIssues(page)).toEqual([])
 
     const kept = await page.evaluate<string>(
@@ -161,7 +161,7 @@ describe('the reference page', () => {
     const page = await open()
     for (const id of Object.keys(OPERATIONS)) {
       const text = await page.locator(`#${id} .aside figure[data-label="${label}"] code`).textContent()
-      const sample = (text ?? '').replaceAll('01890a5d-ac96-774b-bcce-b302099a8057', String(workflow['id']))
+      const sample = (text ?? '').replaceAll('01890a5d-ac96-774b-bcce-b302099a8057', workflow.id)
       const env = { ...process.env, WORKFLOW_API_KEY: gateway.organization.key }
       const { stdout } = await promisify(execFile)(program, [flag, sample], { env })
       expect([id, stdout]).toEqual([id, expect.stringMatching(/"id":/)])
@@ -169,11 +169,11 @@ describe('the reference page', () => {
 
     // The samples of these guides continue each other.
     const guides = `:is(#first-start, #sessions, #idempotency) figure[data-label="${label}"] code`
-    const { body } = await gateway.start(String(workflow['id']), { context: 'A first start' })
+    const { body } = await gateway.start(workflow.id, { context: 'A first start' })
     const env = {
       ...process.env,
       WORKFLOW_API_KEY: gateway.organization.key,
-      WORKFLOW_ID: String(workflow['id']),
+      WORKFLOW_ID: workflow.id,
       SESSION_ID: (body as { session_id: string }).session_id,
     }
     const samples = (await mapAll(page, guides, 'textContent')).join('\n')

@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { describePublicApi, ERROR_STATUSES, OPERATIONS } from '@workflow-service/contract'
 import { sendRaw } from '@workflow-service/testkit'
-import { startableWorkflow } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
 const committed = fileURLToPath(new URL('../openapi.json', import.meta.url))
@@ -136,9 +135,8 @@ describe('the metrics port', () => {
   })
 
   test('counts requests by operation and status, starts by outcome, and session messages', async () => {
-    const workflow = startableWorkflow()
-    await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
-    await gateway.start(String(workflow['id']), { context: 'go' })
+    const workflow = await gateway.createWorkflow()
+    await gateway.start(workflow.id, { context: 'go' })
     await gateway.get('/nowhere')
     const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
     const lines = [

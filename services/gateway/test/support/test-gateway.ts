@@ -21,6 +21,11 @@ export interface TestOrganization {
   readonly key: string
 }
 
+/** A workflow of a manifest. */
+export interface TestWorkflow extends Record<string, unknown> {
+  readonly id: string
+}
+
 /** A message published to the session queue. */
 export interface Published {
   readonly message: SessionMessage
@@ -42,6 +47,10 @@ export interface TestGateway {
   call(method: string, path: string, call?: Call): Promise<Answer>
   get(path: string, call?: Call): Promise<Answer>
   start(workflowId: string, body: unknown, call?: Call): Promise<Answer>
+  /** Returns the sum of a metric's series, such as `name` or `name{label="value"`; 0 if there is none. */
+  metric(name: string, metricsUrl?: string): Promise<number>
+  /** Creates a workflow of the test organization that can be started, with the given changes. */
+  createWorkflow(change?: object): Promise<TestWorkflow>
   /** Applies a manifest to a new organization or to the given one. */
   apply(manifest: object, organizationId?: string): Promise<TestOrganization>
   /** Starts another gateway on the same database. */
@@ -91,11 +100,12 @@ export async function startTestGateway(
   }
   const organization = await apply({ users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }] })
   const { url, metricsPort } = await startAnother()
+  const metricsUrl = `http://127.0.0.1:${metricsPort}`
   const call: TestGateway['call'] = (method, path, how = {}) =>
     callGateway(how.url ?? url, method, path, { key: organization.key, ...how })
   return {
     url,
-    metricsUrl: `http://127.0.0.1:${metricsPort}`,
+    metricsUrl,
     config,
     database,
     db,
@@ -105,6 +115,16 @@ export async function startTestGateway(
     call,
     get: (path, how) => call('GET', path, how),
     start: (workflowId, body, how) => call('POST', `/v1/workflows/${workflowId}/start`, { body, ...how }),
+    metric: async (name, from = metricsUrl) => {
+      const text = await (await fetch(`${from}/metrics`)).text()
+      const series = text.matchAll(new RegExp(`^${name}[{,][^}]*\\} ([\\d.]+)`, 'gm'))
+      return [...series].reduce((sum, [, value]) => sum + Number(value), 0)
+    },
+    createWorkflow: async (change) => {
+      const workflow = startableWorkflow({ name: newId(), ...change })
+      await apply({ workflows: [workflow] }, organization.id)
+      return workflow
+    },
     apply,
     startAnother,
     stop: async () => {
@@ -132,7 +152,7 @@ export async function startGatewayProcess(
 }
 
 /** Creates a manifest's workflow that can be started, with the given changes. */
-export function startableWorkflow(change: object = {}): Record<string, unknown> {
+export function startableWorkflow(change: object = {}): TestWorkflow {
   return {
     id: newId(),
     name: 'Forward orders',
