@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { afterEach, describe, expect, test } from '@jest/globals'
@@ -73,11 +73,12 @@ const call = async (server: HttpServer, path: string): Promise<{ countBytes: () 
 }
 
 /** Starts a server that answers 401 without reading the body. */
-const startRefusing = async (): Promise<HttpServer> => {
-  const server = await startHttpServer((_req, res) => writeJson(res, { status: 401, body: '{}', requestId: 'r1' }), {
-    host: '127.0.0.1',
-    port: 0,
-  })
+const startRefusing = async (onRequest: (req: IncomingMessage) => void = () => {}): Promise<HttpServer> => {
+  const refuse = (req: IncomingMessage, res: ServerResponse): void => {
+    onRequest(req)
+    writeJson(res, { status: 401, body: '{}', requestId: 'r1' })
+  }
+  const server = await startHttpServer(refuse, { host: '127.0.0.1', port: 0 })
   running.push(server)
   return server
 }
@@ -189,9 +190,20 @@ describe('startHttpServer', () => {
       await closed
     })
 
-    test('and a caller that reads nothing before it has sent all gets the answer', async () => {
+    test('and reads no more than 256 KiB of what its caller goes on sending', async () => {
+      const sockets: Socket[] = []
+      const server = await startRefusing((req) => sockets.push(req.socket))
+      const socket = connect({ host: '127.0.0.1', port: server.port }).on('error', () => {})
+      socket.write(head(`Content-Length: ${LARGE_BODY.length}`))
+      socket.write(LARGE_BODY)
+      await new Promise((resolve) => socket.once('close', resolve))
+      expect(sockets[0]!.bytesRead).toBeGreaterThan(256 * 1024)
+      expect(sockets[0]!.bytesRead).toBeLessThan(1024 * 1024)
+    })
+
+    test('and a caller that reads nothing before it has sent 1 MiB gets the answer', async () => {
       const socket = connect({ host: '127.0.0.1', port: (await startRefusing()).port }).pause()
-      const body = Buffer.alloc(16 * 1024 * 1024)
+      const body = Buffer.alloc(1024 * 1024)
       await promisify<string | Buffer>(socket.write.bind(socket))(head(`Content-Length: ${body.length}`))
       await promisify<string | Buffer>(socket.write.bind(socket))(body)
       expect(String(await once(socket.resume(), 'data'))).toContain('HTTP/1.1 401')

@@ -61,6 +61,11 @@ const LINGER_MS = 1_000
  * others.
  */
 const LINGER_UNREAD_MS = 100
+/**
+ * So much of it is read: each 1 MiB takes almost 5 ms, most of it for the garbage. A caller that sends more than this
+ * and the buffers of the connection, and reads nothing meanwhile, may see a reset in place of the answer.
+ */
+const MAX_LINGER_BYTES = 256 * 1024
 /** The rest of a body that is read and dropped for the sake of the connection. */
 const MAX_DROPPED_BYTES = 64 * 1024
 
@@ -184,12 +189,22 @@ function closeAfterEarlyResponse(req: IncomingMessage, res: ServerResponse): voi
       // Node calls it when the last response of a connection has been sent.
       socket.destroySoon = () => {
         socket.end()
-        setTimeout(() => req.resume(), LINGER_UNREAD_MS).unref()
+        setTimeout(() => dropAtMost(req, MAX_LINGER_BYTES), LINGER_UNREAD_MS).unref()
         closeSoon(socket)
       }
     }
     return writeHead(...values)
   }
+}
+
+/** Reads and drops the rest of a body, at most about so many bytes of it. */
+function dropAtMost(req: IncomingMessage, bytes: number): void {
+  let left = bytes
+  req.on('data', (chunk: Buffer) => {
+    left -= chunk.length
+    if (left < 0) req.pause()
+  })
+  req.resume()
 }
 
 /**
