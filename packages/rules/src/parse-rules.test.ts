@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { findSources } from './find-source.ts'
+import { expectFast } from '../test/expect-fast.ts'
 import { parseRules, type Rules } from './parse-rules.ts'
 
 async function errorsOf(text: string): Promise<string[]> {
@@ -122,18 +123,6 @@ function billionLaughs(): string {
           .join(',')}]`,
     )
     .join('\n')
-}
-
-/** The best of three attempts, in processor time: other processes share the machine. */
-async function expectFast(work: () => Promise<void>): Promise<void> {
-  let bestMs = Infinity
-  for (let attempt = 0; attempt < 3; attempt += 1) {
-    const before = process.threadCpuUsage()
-    await work()
-    const { user, system } = process.threadCpuUsage(before)
-    bestMs = Math.min(bestMs, (user + system) / 1_000)
-  }
-  expect(bestMs).toBeLessThan(50)
 }
 
 function literally(text: string): RegExp {

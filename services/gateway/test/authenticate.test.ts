@@ -319,16 +319,12 @@ function forge(key: string): string {
   return unchecked + checksum.map((value) => digits[value]).join('')
 }
 
-describe('200', () => {
-  test('answers the id and the name of the organization of the key', async () => {
-    const { body } = await gateway.get('/v1/organization')
-    expect(body).toEqual({ id: gateway.organization.id, name: 'Acme' })
-  })
-
-  test('answers the organization that the key belongs to', async () => {
+describe('the organization', () => {
+  test('is that of the key', async () => {
+    expect((await gateway.get(ORGANIZATION)).body).toEqual({ id: gateway.organization.id, name: 'Acme' })
     const other = await gateway.apply({ organization: { name: 'Umlaut & "Söhne" 🚀' } })
-    const { body } = await gateway.get('/v1/organization', { key: other.key })
-    expect(body.name).toBe('Umlaut & "Söhne" 🚀')
+    const { body } = await gateway.get(ORGANIZATION, { key: other.key })
+    expect(body).toEqual({ id: other.id, name: 'Umlaut & "Söhne" 🚀' })
   })
 
   test('ignores unknown query parameters, a body and its type', async () => {
@@ -340,12 +336,10 @@ describe('200', () => {
   })
 
   test('answers a new name within seconds', async () => {
-    const organization = await gateway.apply({ organization: { name: 'Before' } })
-    expect((await gateway.get('/v1/organization', { key: organization.key })).body.name).toBe('Before')
-    await gateway.db.pool.query(`UPDATE organizations SET name = 'After' WHERE id = $1`, [organization.id])
-    await waitUntil(async () => {
-      const { body } = await gateway.get('/v1/organization', { key: organization.key })
-      return body.name === 'After'
-    })
+    const { id, key } = await gateway.apply({ organization: { name: 'Before' } })
+    const nameOf = async () => (await gateway.get(ORGANIZATION, { key })).body.name
+    expect(await nameOf()).toBe('Before')
+    await gateway.db.pool.query(`UPDATE organizations SET name = 'After' WHERE id = $1`, [id])
+    await waitUntil(async () => (await nameOf()) === 'After')
   })
 })
