@@ -3,7 +3,6 @@ import { issueApiKey, migrate, newId } from '@workflow-service/database'
 import type { SessionQueue } from '@workflow-service/messaging'
 import { openConnection, type PrivatePostgres, startPostgres, startProcess, waitUntil } from '@workflow-service/testkit'
 import { fileURLToPath } from 'node:url'
-import { callGateway } from './support/call.ts'
 import {
   startableWorkflow,
   startGatewayProcess,
@@ -13,6 +12,10 @@ import {
 } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
+/** The head of a start whose body has two bytes. */
+const headOf = (gateway: TestGateway, lines = '') =>
+  `POST /v1/workflows/x/start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.organization.key}\r\n` +
+  `Content-Length: 2\r\n${lines}\r\n`
 const readiness = async (metricsUrl: string): Promise<number> => (await fetch(`${metricsUrl}/readyz`)).status
 
 describe('while the database is unavailable', () => {
@@ -122,14 +125,10 @@ describe('while the database is unavailable', () => {
   test('starts and serves a gateway before there is a database', async () => {
     await postgres.kill()
     const other = await gateway.startAnother()
-    expect((await callGateway(other.url, 'GET', '/v1/organization', { key: gateway.organization.key })).status).toBe(
-      503,
-    )
+    const statusOf = async () => (await gateway.get('/v1/organization', { url: other.url })).status
+    expect(await statusOf()).toBe(503)
     await postgres.restart()
-    await waitUntil(async () => {
-      const { status } = await callGateway(other.url, 'GET', '/v1/organization', { key: gateway.organization.key })
-      return status === 200
-    })
+    await waitUntil(async () => (await statusOf()) === 200)
   }, 90_000)
 })
 
@@ -174,11 +173,7 @@ describe('with the maximum of requests in flight', () => {
     const { key: anotherKey } = await issueApiKey(gateway.db, gateway.organization.id, another)
     const start = (key: string) => gateway.start('x', { context: 'x' }, { url, key })
     const waiting = await Promise.all([openConnection(url), openConnection(url)])
-    for (const connection of waiting) {
-      connection.write(
-        `POST /v1/workflows/x/start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.organization.key}\r\nContent-Length: 2\r\nConnection: close\r\n\r\n`,
-      )
-    }
+    for (const connection of waiting) connection.write(headOf(gateway, 'Connection: close\r\n'))
     await waitUntil(async () => (await start(gateway.organization.key)).status === 503)
     expect((await start(anotherKey)).status).toBe(503)
     expect((await gateway.get('/v1/organization', { url })).status).toBe(200)
@@ -201,8 +196,7 @@ describe('while shutting down', () => {
     const started = await startGatewayProcess(gateway.database.url)
     running.push(started)
     const open = await openConnection(started.url)
-    const head = `POST /v1/workflows/x/start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${gateway.organization.key}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n`
-    open.write(head)
+    open.write(headOf(gateway, 'Content-Type: application/json\r\n'))
     const idle = await openConnection(started.url)
     idle.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n')
     await waitUntil(async () => (await fetch(`${started.metricsUrl}/healthz`)).ok)
@@ -239,8 +233,7 @@ describe('while shutting down', () => {
     const load = Array.from({ length: 16 }, async () => {
       for (;;) {
         try {
-          const call = { key: gateway.organization.key, body: { context: 'go' } }
-          const { status, body } = await callGateway(started.url, 'POST', `/v1/workflows/${workflow.id}/start`, call)
+          const { status, body } = await gateway.start(workflow.id, { context: 'go' }, { url: started.url })
           if (status === 202) accepted.push(body.id)
           else unexpected.push(status)
         } catch (error) {
