@@ -1,27 +1,19 @@
 import { describe, expect, test } from '@jest/globals'
 import {
   createInFlightLimiter,
-  type InFlightLimiter,
   type InFlightLimits,
+  type InFlightLimiter,
   type ReleaseSlot,
 } from './in-flight-limiter.ts'
 
 const LONG_MS = 60_000
 
-function createLimiter(change: Partial<InFlightLimits>): InFlightLimiter {
-  return createInFlightLimiter({
-    total: 1,
-    perKey: 1,
-    waitMs: LONG_MS,
-    maxWaiting: 100,
-    maxWaitingPerKey: 100,
-    ...change,
-  })
-}
+const LIMITS: InFlightLimits = { total: 1, perKey: 1, waitMs: LONG_MS, maxWaiting: 100, maxWaitingPerKey: 100 }
+const createLimiter = (change: Partial<InFlightLimits>) => createInFlightLimiter({ ...LIMITS, ...change })
 
 /** Acquires a slot that must become free in time. */
-async function acquireSlot(limiter: InFlightLimiter, key: string): Promise<ReleaseSlot> {
-  const slot = await limiter.acquire(key)
+async function acquireSlot(limiter: InFlightLimiter, key: string, arrivedMs?: number): Promise<ReleaseSlot> {
+  const slot = await limiter.acquire(key, undefined, arrivedMs)
   if (typeof slot === 'string') throw new Error(slot)
   return slot
 }
@@ -56,8 +48,7 @@ describe('the in-flight limiter', () => {
     const firstMs = performance.now()
     const served: string[] = []
     const wait = async (name: string, arrivedMs?: number): Promise<void> => {
-      const slot = await limiter.acquire('a', LONG_MS, arrivedMs)
-      if (typeof slot === 'string') throw new Error(slot)
+      const slot = await acquireSlot(limiter, 'a', arrivedMs)
       served.push(name)
       slot()
     }

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createLogger } from './logger.ts'
 import { parseOtlpHeaders, startTracing, type Tracing } from './tracing.ts'
@@ -16,26 +17,15 @@ async function setUp(answer: (response: ServerResponse) => void) {
   const bodies: string[] = []
   const lines: unknown[] = []
   server = createServer((request, response) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => {
-      bodies.push(Buffer.concat(chunks).toString())
-      answer(response)
-    })
+    void text(request)
+      .then((body) => bodies.push(body))
+      .then(() => answer(response))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const tracing = await startTracing({
-    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    headers: {},
-    sampleRatio: 1,
-    service: 'test',
-    logger: createLogger({
-      service: 'test',
-      level: 'debug',
-      destination: { write: (line) => void lines.push(JSON.parse(line)) },
-    }),
-  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
+  const logger = createLogger({ service: 'test', level: 'debug', destination })
+  const tracing = await startTracing({ endpoint, headers: {}, sampleRatio: 1, service: 'test', logger })
   return { tracing, bodies, lines }
 }
 
@@ -87,7 +77,7 @@ describe('parseOtlpHeaders', () => {
     expect(parseOtlpHeaders('api-key=abc, tenant = a%20b=c ,')).toEqual({ 'api-key': 'abc', tenant: 'a b=c' })
   })
 
-  test.each(['abc', '=abc', 'a b=c', 'key=%', 'key=a%0Ax', 'key=%E4%BD%A0'])('refuses %s', (text) => {
-    expect(() => parseOtlpHeaders(text)).toThrow('must be pairs of name=value')
+  test.each(['abc', '=abc', 'a b=c', 'key=%', 'key=a%0Ax', 'key=%E4%BD%A0'])('refuses %s', (pairs) => {
+    expect(() => parseOtlpHeaders(pairs)).toThrow('must be pairs of name=value')
   })
 })

@@ -4,25 +4,9 @@ import { parseTrustProxy } from './trust-proxy.ts'
 
 describe('parseTrustProxy', () => {
   test('accepts only false, 1 to 99 proxies, or their networks, and never trusts everyone', () => {
-    const part = fc.constantFrom(
-      'true',
-      'false',
-      '0',
-      '1',
-      '99',
-      '-1',
-      '10.0.0.0/8',
-      '::1',
-      'loopback',
-      ',',
-      ' ',
-      '/',
-      'x',
-    )
-    const text = fc.oneof(
-      fc.array(part, { maxLength: 5 }).map((parts) => parts.join('')),
-      fc.string({ maxLength: 20 }),
-    )
+    const parts = 'true|false|0|1|99|-1|10.0.0.0/8|::1|loopback|,| |/|x'.split('|')
+    const joined = fc.array(fc.constantFrom(...parts), { maxLength: 5 }).map((each) => each.join(''))
+    const text = fc.oneof(joined, fc.string({ maxLength: 20 }))
     fc.assert(
       fc.property(text, (candidate) => {
         let value: unknown

@@ -10,6 +10,7 @@ import { Type } from 'typebox'
 import { createLogger } from '../logger.ts'
 import { Registry } from '../metrics.ts'
 import { ApiError, handleErrors, notFound } from './errors.ts'
+import type { Rule } from './check-request.ts'
 import { type OperationsOptions, serveOperations } from './operations.ts'
 import { assignRequestId } from './request-id.ts'
 import type { RequestSlotsOptions } from './request-slots.ts'
@@ -53,20 +54,11 @@ const handlers: Options['handlers'] = {
   saveThing: async ({ body, bodyText }) => JSON.stringify({ body, bodyText }),
 }
 
+const bodyLimits = () => ({ maxBytes: 1_000 })
+
 function serve(options: Partial<Options> = {}): Express {
-  const app = express()
-  app.use(assignRequestId)
-  app.use(
-    serveOperations({
-      operations: OPERATIONS,
-      handlers,
-      authorize,
-      bodyLimits: () => ({ maxBytes: 1_000 }),
-      ...options,
-    }),
-  )
-  app.use(handleErrors(logger))
-  return app
+  const operations = serveOperations({ operations: OPERATIONS, handlers, authorize, bodyLimits, ...options })
+  return express().use(assignRequestId, operations, handleErrors(logger))
 }
 
 async function call(
@@ -93,28 +85,31 @@ const byName: Options['authorize'] = (req) => String(req.headers.authorization)
 const statusOf = async (app: Express, name: string): Promise<number> =>
   (await request(app).get(`/things/${id}`).set('Authorization', name)).status
 
+/** Sends the head of a request of ada on a connection of its own; `status` resolves when it is closed. */
+function beginPut({ port }: HttpServer, length: number): { socket: Socket; status: Promise<string> } {
+  const socket = connect({ host: '127.0.0.1', port })
+  let received = ''
+  socket.setEncoding('utf8').on('data', (text: string) => (received += text))
+  socket.write(
+    `PUT /things/${id} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n` +
+      'Authorization: ada\r\nConnection: close\r\n\r\n',
+  )
+  return { socket, status: once(socket, 'close').then(() => received.slice(9, 12)) }
+}
+
 describe('serveOperations', () => {
   test('gives the handler the checked parts: UUIDs in lower case, integers, defaults, and the principal', async () => {
     const answer = await call('get', `/things/${id.toUpperCase()}?name=a+b%2B&unknown=1`, {
       headers: { 'X-Mode': 'on' },
     })
-    expect(answer).toMatchObject({
-      status: 200,
-      body: {
-        params: { thing_id: id },
-        query: { name: 'a b+', limit: 25 },
-        headers: { 'X-Mode': 'on' },
-        principal: 'ada',
-      },
-    })
+    const parts = { params: { thing_id: id }, query: { name: 'a b+', limit: 25 }, headers: { 'X-Mode': 'on' } }
+    expect(answer).toMatchObject({ status: 200, body: { ...parts, principal: 'ada' } })
   })
 
   test("answers with the operation's success status, and gives the body trimmed and as it was sent", async () => {
     const body = '{"name":" x "}'
-    expect(await call('put', `/things/${id}`, { body })).toMatchObject({
-      status: 202,
-      body: { body: { name: 'x' }, bodyText: body },
-    })
+    const answer = { status: 202, body: { body: { name: 'x' }, bodyText: body } }
+    expect(await call('put', `/things/${id}`, { body })).toMatchObject(answer)
   })
 
   test('has headers for browsers in its answers, unless only our own services call it', async () => {
@@ -139,7 +134,7 @@ describe('serveOperations', () => {
 
   test('cannot be mounted without an authorization', () => {
     // @ts-expect-error `authorize` is missing.
-    const options: Options = { operations: OPERATIONS, handlers, bodyLimits: () => ({ maxBytes: 1_000 }) }
+    const options: Options = { operations: OPERATIONS, handlers, bodyLimits }
     expect(options).not.toHaveProperty('authorize')
   })
 
@@ -186,16 +181,11 @@ describe('serveOperations', () => {
 
   test('applies the rules of an operation to its valid fields, in the order of the schema', async () => {
     const seen: unknown[] = []
-    const app = serve({
-      rules: {
-        saveThing: {
-          body: (valid, { principal, bodyText }) => {
-            seen.push([valid, principal, bodyText])
-            return [{ field: 'name', code: 'not_free', message: 'is taken' }]
-          },
-        },
-      },
-    })
+    const rule: Rule<unknown, string> = (valid, { principal, bodyText }) => {
+      seen.push([valid, principal, bodyText])
+      return [{ field: 'name', code: 'not_free', message: 'is taken' }]
+    }
+    const app = serve({ rules: { saveThing: { body: rule } } })
     const body = '{"name":"x","size":"1"}'
     const answer = await call('put', `/things/${id}`, { app, body })
     expect(answer.violations).toEqual([
@@ -206,25 +196,17 @@ describe('serveOperations', () => {
   })
 
   test('writes an object with its status, and a 204 without a body', async () => {
-    const app = serve({
-      handlers: {
-        getThing: () => ({ status: 201, body: { is_new: true } }),
-        saveThing: () => ({ status: 204 }),
-      },
-    })
-    expect(await call('get', `/things/${id}`, { app })).toMatchObject({ status: 201, body: { is_new: true } })
+    const answer = { status: 201, body: { is_new: true } }
+    const app = serve({ handlers: { getThing: () => answer, saveThing: () => ({ status: 204 }) } })
+    expect(await call('get', `/things/${id}`, { app })).toMatchObject(answer)
     const empty = await request(app).put(`/things/${id}`).set('Authorization', 'x').send({ name: 'x' })
     expect([empty.status, empty.text, empty.headers['content-type']]).toEqual([204, '', undefined])
   })
 
   test('answers 503 when a handler takes too long, and passes its errors on', async () => {
-    const app = serve({
-      handlers: {
-        getThing: () => new Promise(() => {}),
-        saveThing: async () => Promise.reject(notFound('Thing')),
-      },
-      handlerTimeoutMs: 1,
-    })
+    const never = new Promise<string>(() => {})
+    const failing: Options['handlers'] = { getThing: () => never, saveThing: async () => Promise.reject(notFound('x')) }
+    const app = serve({ handlers: failing, handlerTimeoutMs: 1 })
     expect((await call('get', `/things/${id}`, { app })).status).toBe(503)
     expect((await call('put', `/things/${id}`, { app, body: '{"name":"x"}' })).status).toBe(404)
   })
@@ -247,28 +229,20 @@ describe('serveOperations', () => {
   test('authorizes again when the body has arrived, and gives the handler the principal of that moment', async () => {
     let access = 'ada, admin'
     const served: string[] = []
-    const app = serve({
-      authorize: () => {
-        if (access === '') throw new ApiError('unauthorized', 'Sign in first.')
-        return access
-      },
-      handlers: { ...handlers, saveThing: ({ principal }) => (served.push(principal), '{}') },
-    })
+    const saveThing: Options['handlers']['saveThing'] = ({ principal }) => (served.push(principal), '{}')
+    const authorizeNow = () => {
+      if (access === '') throw new ApiError('unauthorized', 'Sign in first.')
+      return access
+    }
+    const app = serve({ authorize: authorizeNow, handlers: { ...handlers, saveThing } })
     const server = await startHttpServer(app, { host: '127.0.0.1', port: 0 })
     const statusWhen = async (changed: string): Promise<string> => {
       access = 'ada, admin'
-      const socket = connect({ host: '127.0.0.1', port: server.port })
-      let received = ''
-      socket.setEncoding('utf8').on('data', (text: string) => (received += text))
-      socket.write(
-        `PUT /things/${id} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 12\r\n` +
-          'Connection: close\r\n\r\n',
-      )
+      const { socket, status } = beginPut(server, 12)
       while (server.inFlight === 0) await nextTurn()
       access = changed
       socket.write('{"name":"x"}')
-      await once(socket, 'close')
-      return received.slice(9, 12)
+      return await status
     }
     expect([await statusWhen('ada, member'), await statusWhen('')]).toEqual(['202', '401'])
     expect(served).toEqual(['ada, member'])
@@ -305,21 +279,12 @@ describe('serveOperations', () => {
 
     test('answers 503 to a principal beyond its share, and to all beyond the total, until an answer has ended', async () => {
       const gates: (() => void)[] = []
-      const app = serve({
-        authorize: byName,
-        slots: limits,
-        handlers: {
-          ...handlers,
-          getThing: async () => {
-            await new Promise<void>((resolve) => gates.push(resolve))
-            return '{}'
-          },
-        },
-      })
+      const getThing = () => new Promise<string>((resolve) => gates.push(() => resolve('{}')))
+      const app = serve({ authorize: byName, slots: limits, handlers: { ...handlers, getThing } })
       const underWay = async (names: string[]): Promise<Promise<number>[]> => {
         const expected = gates.length + names.length
         const answers = names.map((name) => statusOf(app, name))
-        while (gates.length < expected) await new Promise((done) => setImmediate(done))
+        while (gates.length < expected) await nextTurn()
         return answers
       }
       const first = await underWay(['ada', 'ada'])
@@ -334,34 +299,22 @@ describe('serveOperations', () => {
     })
 
     test('bodies that do not arrive take no slot from other requests, and at most their share of the bodies', async () => {
-      const app = express()
-      const served = serve({ authorize: byName, slots: limits })
       const arrived: unknown[] = []
-      app.use((req, res) => {
+      const app = express().use((req, _res, next) => {
         arrived.push(req)
-        served(req, res)
+        next()
       })
+      app.use(serve({ authorize: byName, slots: limits }))
       const server = await startHttpServer(app, { host: '127.0.0.1', port: 0 })
-      const head = `PUT /things/${id} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 14\r\n`
-      const slow = Array.from({ length: 4 }, () => {
-        const socket = connect({ host: '127.0.0.1', port: server.port })
-        let received = ''
-        socket.setEncoding('utf8').on('data', (text: string) => (received += text))
-        socket.write(`${head}Authorization: ada\r\nConnection: close\r\n\r\n`)
-        return { socket, answer: once(socket, 'close').then(() => received.slice(9, 12)) }
-      })
-      while (arrived.length < 4) await new Promise((done) => setImmediate(done))
+      const slow = Array.from({ length: 4 }, () => beginPut(server, 14))
+      while (arrived.length < 4) await nextTurn()
       const get = (name: string) => fetch(`${server.url}/things/${id}`, { headers: { authorization: name } })
       expect([(await get('ada')).status, (await get('bob')).status]).toEqual([200, 200])
-      const put = await fetch(`${server.url}/things/${id}`, {
-        method: 'PUT',
-        headers: { authorization: 'bob', 'content-type': 'application/json' },
-        body: '{"name":"bob"}',
-      })
+      const put = await request(server.url).put(`/things/${id}`).set('Authorization', 'bob').send({ name: 'bob' })
       expect(put.status).toBe(202)
       expect(server.inFlight).toBe(2)
       for (const { socket } of slow) socket.write('{"name":"ada"}')
-      expect((await Promise.all(slow.map(({ answer }) => answer))).toSorted()).toEqual(['202', '202', '503', '503'])
+      expect((await Promise.all(slow.map(({ status }) => status))).toSorted()).toEqual(['202', '202', '503', '503'])
       await server.close()
     })
 
@@ -392,19 +345,17 @@ describe('serveOperations', () => {
     test('keeps the slot of a caller that disconnected until its handler has ended', async () => {
       const gate = Promise.withResolvers<string>()
       const started: unknown[] = []
-      const app = serve({
-        slots: { ...limits, total: 1 },
-        handlers: { ...handlers, getThing: (given) => (started.push(given), gate.promise) },
-      })
+      const getThing: Options['handlers']['getThing'] = (given) => (started.push(given), gate.promise)
+      const app = serve({ slots: { ...limits, total: 1 }, handlers: { ...handlers, getThing } })
       const server = await startHttpServer(app, { host: '127.0.0.1', port: 0 })
       const get = (signal?: AbortSignal) =>
         fetch(`${server.url}/things/${id}`, { headers: { authorization: 'ada' }, signal: signal ?? null })
       const abort = new AbortController()
       const first = get(abort.signal)
-      while (started.length === 0) await new Promise((done) => setImmediate(done))
+      while (started.length === 0) await nextTurn()
       abort.abort()
       await expect(first).rejects.toThrow('abort')
-      while (server.inFlight > 0) await new Promise((done) => setImmediate(done))
+      while (server.inFlight > 0) await nextTurn()
       expect((await get()).status).toBe(503)
       gate.resolve('{}')
       await gate.promise
@@ -418,8 +369,7 @@ describe('serveOperations', () => {
     const app = serve({ bodyLimits: () => ({ maxBytes: 10_000 }) })
     const { violations, body } = await call('put', `/things/${id}`, { app, body: JSON.stringify(fields) })
     expect(violations).toHaveLength(ERROR_DETAILS_MAX)
-    expect(body).toMatchObject({
-      error: { message: 'name is required (and 120 more, of which details leaves out 21).' },
-    })
+    const message = 'name is required (and 120 more, of which details leaves out 21).'
+    expect(body).toMatchObject({ error: { message } })
   })
 })

@@ -1,5 +1,4 @@
-import { ServerResponse } from 'node:http'
-import type { IncomingMessage } from 'node:http'
+import { type IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { Registry } from '../metrics.ts'
@@ -25,12 +24,8 @@ test('createFairQueue gives each key one turn of the event loop at a time, in or
 })
 
 test('the requests of one organization take their turns together, and so are the bytes counted that it does not read', async () => {
-  const slots = createRequestSlots<string>({
-    total: 9,
-    perKey: 9,
-    keyOf: (apiKey) => apiKey.slice(0, 1),
-    metrics: new Registry(),
-  })
+  const limits = { total: 9, perKey: 9, metrics: new Registry() }
+  const slots = createRequestSlots<string>({ ...limits, keyOf: (apiKey) => apiKey.slice(0, 1) })
   let turn = 0
   const turns: number[] = []
   const read = async (waitForTurn: () => Promise<void>): Promise<void> => {

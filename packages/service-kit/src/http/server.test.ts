@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -7,37 +7,34 @@ import { afterEach, describe, expect, test } from '@jest/globals'
 import { responseState } from './response-state.ts'
 import type { ApiError } from './errors.ts'
 import { type HttpServer, type HttpServerOptions, startHttpServer } from './server.ts'
-import type { UnreadLimits } from './unread-answers.ts'
 import { writeJson } from './write-json.ts'
 
 const running: HttpServer[] = []
 const refusals: ApiError[] = []
 
-const start = async (
-  options: Partial<HttpServerOptions> = {},
-  answer = () => Promise.resolve(),
-): Promise<HttpServer> => {
-  const server = await startHttpServer(
-    (_req, res) => {
-      const write = () =>
-        writeJson(res, { status: 200, body: '{"a":"ß"}', requestId: 'r1', headers: ['X-More', 'yes'] })
-      void answer().then(write)
-    },
-    { host: '127.0.0.1', port: 0, onRefusal: (error) => refusals.push(error), ...options },
-  )
+const onRefusal = (error: ApiError) => refusals.push(error)
+const listen = async (listener: RequestListener, options: Partial<HttpServerOptions> = {}): Promise<HttpServer> => {
+  const server = await startHttpServer(listener, { host: '127.0.0.1', port: 0, onRefusal, ...options })
   running.push(server)
   return server
 }
 
-/** Sends the text and gives all bytes received until the connection closes. */
-async function exchange({ port }: HttpServer, text: string): Promise<string> {
-  const socket = connect({ host: '127.0.0.1', port })
+const start = (options: Partial<HttpServerOptions> = {}, answer = () => Promise.resolve()): Promise<HttpServer> =>
+  listen((_req, res) => {
+    const write = () => writeJson(res, { status: 200, body: '{"a":"ß"}', requestId: 'r1', headers: ['X-More', 'yes'] })
+    void answer().then(write)
+  }, options)
+
+/** Sends the text; `ended` resolves to all that was received when the connection closes. */
+function send({ port }: HttpServer, text: string, allowHalfOpen = false) {
+  const socket = connect({ host: '127.0.0.1', port, allowHalfOpen })
   let received = ''
   socket.setEncoding('utf8').on('data', (more: string) => (received += more))
   socket.write(text)
-  await once(socket, 'close')
-  return received
+  const closed = new Promise((resolve) => socket.on('error', () => {}).once('close', resolve))
+  return { socket, ended: closed.then(() => received) }
 }
+const exchange = (server: HttpServer, text: string): Promise<string> => send(server, text).ended
 
 afterEach(async () => {
   refusals.splice(0)
@@ -47,16 +44,11 @@ afterEach(async () => {
 // More than the kernel buffers of a connection.
 const LARGE_BODY = 'x'.repeat(32 * 1024 * 1024)
 
-function answerLarge(req: IncomingMessage, res: ServerResponse): void {
+const answerLarge: RequestListener = (req, res) => {
   responseState(res).key = String(req.url)
   writeJson(res, { status: 200, body: LARGE_BODY, requestId: 'r1' })
 }
 
-const startWith = async (unreadLimits: UnreadLimits): Promise<HttpServer> => {
-  const server = await startHttpServer(answerLarge, { host: '127.0.0.1', port: 0, unreadLimits })
-  running.push(server)
-  return server
-}
 /** Sends a request, and reads nothing of its answer until `countBytes` reads it to the end. */
 const call = async (server: HttpServer, path: string): Promise<{ countBytes: () => Promise<number> }> => {
   const before = server.inFlight
@@ -73,34 +65,30 @@ const call = async (server: HttpServer, path: string): Promise<{ countBytes: () 
 }
 
 /** Starts a server that answers 401 without reading the body. */
-const startRefusing = async (onRequest: (req: IncomingMessage) => void = () => {}): Promise<HttpServer> => {
-  const refuse = (req: IncomingMessage, res: ServerResponse): void => {
+const startRefusing = (onRequest: (req: IncomingMessage) => void = () => {}) =>
+  listen((req, res) => {
     onRequest(req)
     writeJson(res, { status: 401, body: '{}', requestId: 'r1' })
-  }
-  const server = await startHttpServer(refuse, { host: '127.0.0.1', port: 0 })
-  running.push(server)
-  return server
-}
+  })
 /** The head of a request with a body. */
 const head = (headers: string) => `POST / HTTP/1.1\r\nHost: x\r\n${headers}\r\n\r\n`
 
 describe('answers that their callers do not read', () => {
   test('are closed when they make no progress', async () => {
-    const server = await startWith({ maxBytesPerKey: Infinity, timeoutMs: 50, checkMs: 10 })
+    const unreadLimits = { maxBytesPerKey: Infinity, timeoutMs: 50, checkMs: 10 }
+    const server = await listen(answerLarge, { unreadLimits })
     const caller = await call(server, '/a')
     while (server.inFlight > 0) await nextTurn()
     expect(await caller.countBytes()).toBeLessThan(LARGE_BODY.length)
   })
 
   test('are closed, the oldest first, when those of one key have too many bytes', async () => {
-    const server = await startWith({ maxBytesPerKey: 1.2 * LARGE_BODY.length, timeoutMs: 60_000, checkMs: 10 })
+    const unreadLimits = { maxBytesPerKey: 1.2 * LARGE_BODY.length, timeoutMs: 60_000, checkMs: 10 }
+    const server = await listen(answerLarge, { unreadLimits })
     const callers = [await call(server, '/a'), await call(server, '/b'), await call(server, '/a')]
     while (server.inFlight === 3) await nextTurn()
-    const areComplete = await Promise.all(
-      callers.map(async ({ countBytes }) => (await countBytes()) > LARGE_BODY.length),
-    )
-    expect(areComplete).toEqual([false, true, true])
+    const counts = await Promise.all(callers.map(({ countBytes }) => countBytes()))
+    expect(counts.map((count) => count > LARGE_BODY.length)).toEqual([false, true, true])
   })
 })
 
@@ -139,24 +127,18 @@ describe('startHttpServer', () => {
   })
 
   test('answers a request whose headers do not arrive in time', async () => {
-    const received = await exchange(
-      await start({ headersTimeoutMs: 50, requestTimeoutMs: 100 }),
-      'GET / HTTP/1.1\r\nHost: x\r\n',
-    )
+    const server = await start({ headersTimeoutMs: 50, requestTimeoutMs: 100 })
+    const received = await exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\n')
     expect(received).toContain('The request took too long to arrive.')
   })
 
   test('closes a connection that has sent nothing without an answer, and leaves one alone that is kept alive', async () => {
     const server = await start({ headersTimeoutMs: 50, requestTimeoutMs: 100, keepAliveTimeoutMs: 60_000 })
-    const kept = connect({ host: '127.0.0.1', port: server.port })
-    let received = ''
-    kept.setEncoding('utf8').on('data', (more: string) => (received += more))
-    kept.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    const { socket: kept, ended } = send(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
     await once(kept, 'data')
     expect(await exchange(server, '')).toBe('')
     kept.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
-    await once(kept, 'close')
-    expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
+    expect((await ended).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200'])
     expect(refusals).toEqual([])
   })
 
@@ -175,28 +157,20 @@ describe('startHttpServer', () => {
 
     test.each(['Content-Length: 1000000000', 'Transfer-Encoding: chunked'])('and closes it with %s', async (header) => {
       const server = await startRefusing()
-      const socket = connect({ host: '127.0.0.1', port: server.port, allowHalfOpen: true })
-      const closed = new Promise((resolve) => socket.on('error', () => {}).once('close', resolve))
-      let received = ''
-      socket.setEncoding('utf8').on('data', (more: string) => (received += more))
       // A caller that goes on sending after it has read the response.
-      socket.write(head(header))
+      const { socket, ended } = send(server, head(header), true)
       const chunk = header.endsWith('chunked') ? `10000\r\n${'x'.repeat(0x10000)}\r\n` : 'x'.repeat(0x10000)
-      const send = (): void => void (socket.writable && socket.write(chunk, () => setTimeout(send, 10)))
-      send()
+      const sendMore = (): void => void (socket.writable && socket.write(chunk, () => setTimeout(sendMore, 10)))
+      sendMore()
       await once(socket, 'end')
-      expect(received).toMatch(/^HTTP\/1\.1 401 [^]*\r\nConnection: close\r\n[^]*\{\}$/)
       expect(server.inFlight).toBe(0)
-      await closed
+      expect(await ended).toMatch(/^HTTP\/1\.1 401 [^]*\r\nConnection: close\r\n[^]*\{\}$/)
     })
 
     test('and reads no more than 256 KiB of what its caller goes on sending', async () => {
       const sockets: Socket[] = []
       const server = await startRefusing((req) => sockets.push(req.socket))
-      const socket = connect({ host: '127.0.0.1', port: server.port }).on('error', () => {})
-      socket.write(head(`Content-Length: ${LARGE_BODY.length}`))
-      socket.write(LARGE_BODY)
-      await new Promise((resolve) => socket.once('close', resolve))
+      await exchange(server, head(`Content-Length: ${LARGE_BODY.length}`) + LARGE_BODY)
       expect(sockets[0]!.bytesRead).toBeGreaterThan(256 * 1024)
       expect(sockets[0]!.bytesRead).toBeLessThan(1024 * 1024)
     })
@@ -213,11 +187,10 @@ describe('startHttpServer', () => {
 
   test('counts no request of a connection that was closed, also if several were waiting on it', async () => {
     const server = await start({}, () => new Promise(() => {}))
-    const socket = connect({ host: '127.0.0.1', port: server.port })
-    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3))
-    while (server.inFlight < 3) await new Promise((done) => setImmediate(done))
+    const { socket } = send(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(3))
+    while (server.inFlight < 3) await nextTurn()
     socket.destroy()
-    while (server.inFlight > 0) await new Promise((done) => setImmediate(done))
+    while (server.inFlight > 0) await nextTurn()
     expect(server.inFlight).toBe(0)
   })
 
@@ -231,17 +204,16 @@ describe('startHttpServer', () => {
     while (server.inFlight === 1) await nextTurn()
     gate.resolve()
     const answers = await Promise.all([first, second])
-    expect(answers.map(({ status, headers }) => [status, headers.get('connection')])).toEqual([
-      [200, 'close'],
-      [200, 'close'],
-    ])
+    expect(answers.map(({ status, headers }) => `${status} ${headers.get('connection')}`)).toEqual(
+      answers.map(() => '200 close'),
+    )
   })
 
   test('waits for requests in flight when it closes, then closes their connections', async () => {
     const gate = Promise.withResolvers<void>()
     const server = await start({}, () => gate.promise)
     const answer = fetch(`http://127.0.0.1:${server.port}/`)
-    while (server.inFlight === 0) await new Promise((done) => setImmediate(done))
+    while (server.inFlight === 0) await nextTurn()
     const closing = server.close()
     await expect(fetch(`http://127.0.0.1:${server.port}/`)).rejects.toThrow('fetch failed')
     gate.resolve()
@@ -253,7 +225,7 @@ describe('startHttpServer', () => {
     const server = await start({}, () => new Promise(() => {}))
     const answer = fetch(`http://127.0.0.1:${server.port}/`)
     answer.catch(() => {})
-    while (server.inFlight === 0) await new Promise((done) => setImmediate(done))
+    while (server.inFlight === 0) await nextTurn()
     await server.close(10)
     await expect(answer).rejects.toThrow('fetch failed')
   })

@@ -14,25 +14,20 @@ const READ = { id: 'read', method: 'get', path: '/read' } as const
 
 /** Serves a stream and another operation, with one slot for both. */
 async function start(): Promise<HttpServer> {
-  const app = express().use(assignRequestId)
-  app.use(
-    serveOperations({
-      operations: { follow: STREAM, read: READ },
-      authorize: () => {},
-      handlers: {
-        follow: () => ({
-          stream: (_req, res) => {
-            res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n')
-          },
-        }),
-        read: () => ({ status: 200, body: {}, headers: ['X-One', '1', 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'] }),
-      },
-      bodyLimits: () => ({ maxBytes: 1_000 }),
-      slots: { total: 1, perKey: 1, keyOf: () => 'all', metrics: new Registry() },
-      handlerTimeoutMs: 50,
-    }),
-  )
-  app.use(handleErrors({ error: () => {}, warn: () => {} } as never))
+  const operations = serveOperations({
+    operations: { follow: STREAM, read: READ },
+    authorize: () => {},
+    handlers: {
+      follow: () => ({
+        stream: (_req, res) => void res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n'),
+      }),
+      read: () => ({ status: 200, body: {}, headers: ['X-One', '1', 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'] }),
+    },
+    bodyLimits: () => ({ maxBytes: 1_000 }),
+    slots: { total: 1, perKey: 1, keyOf: () => 'all', metrics: new Registry() },
+    handlerTimeoutMs: 50,
+  })
+  const app = express().use(assignRequestId, operations, handleErrors({ error: () => {}, warn: () => {} } as never))
   const server = await startHttpServer(app, { host: '127.0.0.1', port: 0 })
   running.push(server)
   return server
