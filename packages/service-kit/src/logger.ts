@@ -15,15 +15,8 @@ export interface Logger extends Readonly<Record<LogLevel, WriteLine>> {
 }
 
 /** Fields whose values are never logged. */
-const SECRET_NAMES: ReadonlySet<string> = new Set([
-  'authorization',
-  'signing_secret',
-  'signingSecret',
-  'x-service-token',
-  'key',
-  'apiKey',
-  'token',
-])
+const TOKEN_NAMES = ['authorization', 'x-service-token', 'key', 'apiKey', 'token']
+const SECRET_NAMES: ReadonlySet<string> = new Set([...TOKEN_NAMES, 'signing_secret', 'signingSecret'])
 /** How deep our log lines nest such fields. */
 const REDACT_DEPTH = 3
 

@@ -25,19 +25,9 @@ export function startMaintenance<Context extends { readonly logger: Logger }>(
   ctx: Context,
   tasks: readonly MaintenanceTask<Context>[],
 ): ServiceWork {
-  const running = tasks.map(({ name, intervalMs, isDelayed, retryMs, run }) =>
-    repeat({
-      name,
-      intervalMs,
-      firstDelayMs: isDelayed ? intervalMs : 0,
-      retryMs,
-      logger: ctx.logger,
-      run: (signal) => run(ctx, signal),
-    }),
-  )
-  return {
-    stop: async () => {
-      await Promise.all(running.map((task) => task.stop()))
-    },
-  }
+  const running = tasks.map(({ name, intervalMs, isDelayed, retryMs, run }) => {
+    const firstDelayMs = isDelayed ? intervalMs : 0
+    return repeat({ name, intervalMs, firstDelayMs, retryMs, logger: ctx.logger, run: (signal) => run(ctx, signal) })
+  })
+  return { stop: async () => void (await Promise.all(running.map((task) => task.stop()))) }
 }

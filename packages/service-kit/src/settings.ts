@@ -45,14 +45,8 @@ const formats: Record<string, { check: (text: string) => boolean; message: strin
 }
 
 // Tests check that the schemas themselves are valid: compiling the meta-schema would take a tenth of a service's boot.
-const ajv = new Ajv2020({
-  allErrors: true,
-  coerceTypes: true,
-  useDefaults: true,
-  strict: true,
-  verbose: true,
-  validateSchema: false,
-})
+const reading = { allErrors: true, coerceTypes: true, useDefaults: true, verbose: true }
+const ajv = new Ajv2020({ ...reading, strict: true, validateSchema: false })
 for (const [name, format] of Object.entries(formats)) ajv.addFormat(name, format.check)
 
 /**
@@ -119,30 +113,20 @@ function schemaErrors(schema: TObject, settings: Record<string, unknown>): Map<s
 }
 
 function describeSchemaError(error: ErrorObject): string {
-  if (error.keyword === 'required') return 'is missing'
-  const property = error.parentSchema as { writeOnly?: boolean; description?: string } | undefined
-  const given = property?.writeOnly || error.data === undefined ? '' : ` (it is ${JSON.stringify(error.data)})`
-  return `${messageFor(error)}${given}`
+  const message = MESSAGES[error.keyword]?.(error.params) ?? error.message ?? 'is not valid'
+  const isHidden = error.keyword === 'required' || (error.parentSchema as { writeOnly?: boolean }).writeOnly
+  return isHidden || error.data === undefined ? message : `${message} (it is ${JSON.stringify(error.data)})`
 }
 
-function messageFor(error: ErrorObject): string {
-  const params = error.params as Record<string, unknown>
-  switch (error.keyword) {
-    case 'format':
-      return formats[String(params['format'])]?.message ?? 'has the wrong form'
-    case 'type':
-      return `must be ${params['type'] === 'integer' ? 'a whole number' : `a ${String(params['type'])}`}`
-    case 'enum':
-      return `must be one of ${(params['allowedValues'] as unknown[]).map(String).join(', ')}`
-    case 'minimum':
-      return `must be at least ${String(params['limit'])}`
-    case 'maximum':
-      return `must be at most ${String(params['limit'])}`
-    case 'minLength':
-      return `must have at least ${String(params['limit'])} characters`
-    default:
-      return error.message ?? 'is not valid'
-  }
+/** What is wrong, by the keyword of the schema. */
+const MESSAGES: Readonly<Record<string, (params: Readonly<Record<string, unknown>>) => string | undefined>> = {
+  required: () => 'is missing',
+  format: ({ format }) => formats[String(format)]?.message,
+  type: ({ type }) => `must be ${type === 'integer' ? 'a whole number' : `a ${String(type)}`}`,
+  enum: ({ allowedValues }) => `must be one of ${(allowedValues as unknown[]).map(String).join(', ')}`,
+  minimum: ({ limit }) => `must be at least ${String(limit)}`,
+  maximum: ({ limit }) => `must be at most ${String(limit)}`,
+  minLength: ({ limit }) => `must have at least ${String(limit)} characters`,
 }
 
 function describeSetting(schema: TObject, name: string): string {

@@ -32,9 +32,7 @@ export function registerSystemMetrics(registry: Registry, reads: SystemReads): v
   // each scrape.
   const read = async (): Promise<SystemState> => {
     reading ??= {
-      state: readState(reads).finally(() => {
-        reading = undefined
-      }),
+      state: readState(reads).finally(() => (reading = undefined)),
       deadlineMs: performance.now() + READ_TIMEOUT_MS,
     }
     const { state, deadlineMs } = reading
@@ -78,9 +76,7 @@ function setOrRemove(gauge: Gauge, value: number | undefined): void {
 
 async function readState({ isReporter, backlog, queueDepth }: SystemReads): Promise<SystemState> {
   if (!(await isReporter().catch(() => false))) return UNKNOWN
-  const [backlogNow, depthNow] = await Promise.all([
-    backlog().catch(() => undefined),
-    queueDepth().catch(() => undefined),
-  ])
+  const reads = [backlog().catch(() => undefined), queueDepth().catch(() => undefined)] as const
+  const [backlogNow, depthNow] = await Promise.all(reads)
   return { backlog: backlogNow, queueDepth: depthNow }
 }

@@ -62,6 +62,9 @@ export interface TracingOptions {
   readonly logger: Logger
 }
 
+/** The names that OpenTelemetry gives to the kinds. */
+const KINDS = { internal: 'INTERNAL', server: 'SERVER', client: 'CLIENT', producer: 'PRODUCER' } as const
+
 const NO_SPAN: ActiveSpan = { context: null, rename: () => {}, set: () => {}, fail: () => {} }
 
 /** Creates no spans. */
@@ -87,13 +90,8 @@ const EXPORT_INTERVAL_MS = 1_000
  * Starts the export of spans in the background. When the receiver does not take them, they are dropped, and one warning
  * per minute is logged. No global tracer is registered, so no library adds spans of its own.
  */
-export async function startTracing({
-  endpoint,
-  headers,
-  sampleRatio,
-  service,
-  logger,
-}: TracingOptions): Promise<Tracing> {
+export async function startTracing(options: TracingOptions): Promise<Tracing> {
+  const { endpoint, headers, sampleRatio, service, logger } = options
   if (endpoint === null) return NO_TRACING
   const [
     { createTraceState, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace },
@@ -114,18 +112,12 @@ export async function startTracing({
   })
   const ids = new RandomIdGenerator()
   let rootTraceId: string | undefined
+  const names = resourceFromAttributes({ 'service.namespace': 'workflow-service', 'service.name': service })
+  const limits = { maxQueueSize: MAX_WAITING_SPANS, scheduledDelayMillis: EXPORT_INTERVAL_MS }
   const provider = new TracerProvider({
-    resource: defaultResource().merge(
-      resourceFromAttributes({ 'service.namespace': 'workflow-service', 'service.name': service }),
-    ),
+    resource: defaultResource().merge(names),
     spanLimits: { attributeValueLengthLimit: MAX_VALUE_LENGTH },
-    spanProcessors: [
-      new BatchSpanProcessor({
-        exporter: withWarnings(exporter, logger),
-        maxQueueSize: MAX_WAITING_SPANS,
-        scheduledDelayMillis: EXPORT_INTERVAL_MS,
-      }),
-    ],
+    spanProcessors: [new BatchSpanProcessor({ exporter: withWarnings(exporter, logger), ...limits })],
     idGenerator: {
       generateTraceId: () => rootTraceId ?? ids.generateTraceId(),
       generateSpanId: () => ids.generateSpanId(),
@@ -134,12 +126,6 @@ export async function startTracing({
   })
   const tracer = provider.getTracer('@workflow-service/service-kit')
   const current = new AsyncLocalStorage<Span>()
-  const kinds = {
-    internal: SpanKind.INTERNAL,
-    server: SpanKind.SERVER,
-    client: SpanKind.CLIENT,
-    producer: SpanKind.PRODUCER,
-  }
   const parentOf = ({ parent, traceOf }: SpanStart): Context => {
     const local = current.getStore()
     if (local) return trace.setSpan(ROOT_CONTEXT, local)
@@ -152,7 +138,11 @@ export async function startTracing({
     const { name, kind, attributes } = start
     const context = parentOf(start)
     try {
-      return tracer.startSpan(name, { kind: kinds[kind], attributes: withoutNulls(attributes), startTime }, context)
+      return tracer.startSpan(
+        name,
+        { kind: SpanKind[KINDS[kind]], attributes: withoutNulls(attributes), startTime },
+        context,
+      )
     } finally {
       rootTraceId = undefined
     }

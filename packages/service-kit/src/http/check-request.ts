@@ -85,17 +85,10 @@ export function requestChecker<Operation extends HttpOperation, Principal>(
 ): (request: UncheckedRequest<Principal>) => CheckedParts<Operation> {
   const trimmed = operation.trimmed ?? []
   const checkParams = partChecker<Principal>(operation.params, ({ params }) => noViolations({ ...params }))
-  const checkQuery = partChecker<Principal>(
-    operation.query,
-    ({ req }, schema) => readQuery(req.url, schema),
-    rules.query,
-  )
-  const checkHeaders = partChecker<Principal>(operation.headers, ({ req }, schema) => readHeaders(req, schema))
-  const checkBody = partChecker<Principal>(
-    operation.body,
-    ({ body }, schema) => readBody(body.value, schema, trimmed),
-    rules.body,
-  )
+  const checkQuery = partChecker<Principal>(operation.query, readQuery, rules.query)
+  const checkHeaders = partChecker<Principal>(operation.headers, readHeaders)
+  const readValue: PartReader<Principal> = ({ body }, schema) => readBody(body.value, schema, trimmed)
+  const checkBody = partChecker(operation.body, readValue, rules.body)
   return (request) => {
     const found: FoundViolations = { list: [], omittedCount: 0 }
     const parts = {
@@ -141,8 +134,8 @@ function partChecker<Principal>(
 }
 
 /** Reads integers as decimal digits only. A repeated parameter is a violation: we do not pick one of its values. */
-function readQuery(target: string, schema: TSchema): PartValues {
-  const given = parseQuery(target)
+function readQuery({ req }: UncheckedRequest<unknown>, schema: TSchema): PartValues {
+  const given = parseQuery(req.url)
   const values: Record<string, unknown> = {}
   const violations: FieldError[] = []
   for (const [name, { type, default: defaultValue }] of Object.entries(propertiesOf(schema))) {
@@ -185,7 +178,7 @@ function decodeQueryText(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '))
 }
 
-function readHeaders(req: Request, schema: TSchema): PartValues {
+function readHeaders({ req }: UncheckedRequest<unknown>, schema: TSchema): PartValues {
   const names = Object.keys(propertiesOf(schema))
   const given = names.map((name) => [name, req.headers[name.toLowerCase()]] as const)
   return noViolations(Object.fromEntries(given.filter(([, value]) => value !== undefined)))

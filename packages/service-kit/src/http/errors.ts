@@ -64,9 +64,7 @@ export function invalidFields(violations: readonly FieldError[], omittedCount = 
   const more = left > 0 ? `${others} more, of which details leaves out ${left}` : `${others} more`
   const rest = others > 0 ? ` (and ${more})` : ''
   const what = first ? describeFieldError(first) : 'body is not valid'
-  return new ApiError('validation_error', `${what}${rest}.`, {
-    details: violations.slice(0, ERROR_DETAILS_MAX),
-  })
+  return new ApiError('validation_error', `${what}${rest}.`, { details: violations.slice(0, ERROR_DETAILS_MAX) })
 }
 
 /**
@@ -149,11 +147,8 @@ export function handleErrors(
       ? serviceUnavailable('The database does not answer; try again in a moment.', thrown)
       : toApiError(thrown)
     if (error.status >= 500) {
-      const level = error.status === 500 ? 'error' : 'warn'
-      logger[level](
-        { request_id: res.locals.requestId, error: describeError(error.cause ?? error), code: error.code },
-        'request.failed',
-      )
+      const fields = { request_id: res.locals.requestId, error: describeError(error.cause ?? error), code: error.code }
+      logger[error.status === 500 ? 'error' : 'warn'](fields, 'request.failed')
     }
     if (res.headersSent) {
       if (!res.writableEnded) res.destroy()

@@ -71,10 +71,8 @@ function assertJsonInUtf8(headers: IncomingHttpHeaders): void {
     throw new ApiError('unsupported_media_type', 'Send the body uncompressed, without Content-Encoding.')
   }
   if (type === undefined || !isJsonInUtf8(type)) {
-    throw new ApiError(
-      'unsupported_media_type',
-      'Send the body as JSON, with the header "Content-Type: application/json".',
-    )
+    const message = 'Send the body as JSON, with the header "Content-Type: application/json".'
+    throw new ApiError('unsupported_media_type', message)
   }
 }
 
@@ -98,10 +96,8 @@ export function assertSimple(
     else if (byte === OPENING_BRACKET || byte === OPENING_BRACE) depth += 1
     else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) depth -= 1
     if (members > maxMembers) {
-      throw bodyError(
-        'too_many_fields',
-        `must have at most ${maxMembers.toLocaleString('en')} fields and list items in all`,
-      )
+      const most = maxMembers.toLocaleString('en')
+      throw bodyError('too_many_fields', `must have at most ${most} fields and list items in all`)
     }
     if (depth > maxDepth) {
       throw bodyError('too_deep', `must not nest objects and lists more than ${maxDepth} levels deep`)

@@ -30,11 +30,11 @@ export type OperationRequest<Operation extends HttpOperation, Principal> = Check
  * A handler's answer: JSON as text or bytes; an object or no body, with another status than the operation's success and
  * further headers, names and values in turn; or a stream, which `stream` begins and writes.
  */
-export type OperationAnswer =
+export type OperationAnswer = WholeAnswer | StreamAnswer
+type WholeAnswer =
   | string
   | Buffer
   | { readonly status?: number; readonly body?: object; readonly headers?: readonly string[] }
-  | StreamAnswer
 
 /**
  * An open-ended answer, such as server-sent events. It has no time limit, takes no slot and does not hold up a stop.
@@ -50,6 +50,12 @@ export type OperationHandlers<Table extends OperationTable, Principal> = {
   ) => OperationAnswer | Promise<OperationAnswer>
 }
 
+type Authorize<Operation, Principal> = (
+  req: Request,
+  res: Response,
+  operation: Operation,
+) => Principal | Promise<Principal>
+
 export interface OperationsOptions<Table extends OperationTable, Principal> {
   readonly operations: Table
   readonly handlers: OperationHandlers<Table, Principal>
@@ -57,21 +63,13 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
    * Authenticates and authorizes every request before anything of it is read or answered; it throws an ApiError to
    * refuse. `operation` is undefined when no operation has the request's method and path.
    */
-  readonly authorize: (
-    req: Request,
-    res: Response,
-    operation: Table[keyof Table] | undefined,
-  ) => Principal | Promise<Principal>
+  readonly authorize: Authorize<Table[keyof Table] | undefined, Principal>
   readonly rules?: { readonly [Id in keyof Table]?: OperationRules<Table[Id], Principal> }
   /**
    * Authorizes again a request whose body arrived after `authorize`: its caller may have lost access meanwhile. The
    * handler gets this principal. Default: `authorize`.
    */
-  readonly authorizeAgain?: (
-    req: Request,
-    res: Response,
-    operation: Table[keyof Table],
-  ) => Principal | Promise<Principal>
+  readonly authorizeAgain?: Authorize<Table[keyof Table], Principal>
   readonly bodyLimits: (operation: Table[keyof Table]) => BodyLimits
   /** Limits the requests in flight; one more is answered 503. Default: no limit. */
   readonly slots?: RequestSlotsOptions<Principal>
@@ -138,22 +136,14 @@ export function serveOperations<const Table extends OperationTable, Principal>(
 
 function createRoute<Table extends OperationTable, Principal, Id extends keyof Table>(
   id: Id,
-  {
-    operations,
-    handlers,
-    rules = {},
-    authorize,
-    authorizeAgain = authorize,
-    bodyLimits,
-    shares,
-    handlerTimeoutMs,
-    isInternal,
-  }: OperationsOptions<Table, Principal>,
+  options: OperationsOptions<Table, Principal>,
   slots: RequestSlots<Principal>,
 ): Route<Table[Id], Principal> {
+  const { operations, handlers, rules, bodyLimits, shares, handlerTimeoutMs, isInternal } = options
+  const { authorize, authorizeAgain = authorize } = options
   const operation = operations[id] as Table[Id]
   const { [id]: handler } = handlers
-  const check = requestChecker<Table[Id], Principal>(operation, rules[id])
+  const check = requestChecker<Table[Id], Principal>(operation, rules?.[id])
   const limits = bodyLimits(operation)
   const handle = (res: Response, request: RouteRequest<Principal>, body: JsonBody): void | Promise<void> => {
     const { requestId } = res.locals
@@ -165,11 +155,7 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     return mapMaybePromise(limitTime(answer, handlerTimeoutMs), (ready) =>
       'stream' in Object(ready)
         ? beginStream(req, res, ready as StreamAnswer)
-        : writeAnswer(res, ready as Exclude<OperationAnswer, StreamAnswer>, {
-            requestId,
-            status: operation.success?.status,
-            isInternal,
-          }),
+        : writeAnswer(res, ready as WholeAnswer, { requestId, status: operation.success?.status, isInternal }),
     )
   }
   return {
@@ -177,12 +163,10 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     pattern: new RegExp(`^${operation.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
     answer: (res, request) => {
       const { req, principal } = request
-      const answer = (body: JsonBody, caller: Principal) =>
-        slots.whileAnswering(res, caller, () => handle(res, { ...request, principal: caller }, body))
-      const answerInTurn = (body: JsonBody, isAuthorized: boolean): void | Promise<void> => {
-        const authorized = isAuthorized ? principal : authorizeAgain(req, res, operation)
-        return mapMaybePromise(authorized, (caller) => answer(body, caller))
-      }
+      const answerInTurn = (body: JsonBody, isAuthorized: boolean): void | Promise<void> =>
+        mapMaybePromise(isAuthorized ? principal : authorizeAgain(req, res, operation), (caller) =>
+          slots.whileAnswering(res, caller, () => handle(res, { ...request, principal: caller }, body)),
+        )
       const arrivedAt = performance.now()
       const hasArrived = !operation.body || req.complete
       const answerInShare = (body: JsonBody): void | Promise<void> => {
@@ -192,12 +176,9 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
           answerInTurn(body, hasArrived && performance.now() - arrivedAt < MAX_UNAUTHORIZED_MS),
         )
       }
+      const readBody = (waitForTurn: () => Promise<void>) => readJsonBody(req, limits, waitForTurn)
       const readAndAnswer = (): void | Promise<void> =>
-        operation.body
-          ? slots
-              .whileReading(res, principal, (waitForTurn) => readJsonBody(req, limits, waitForTurn))
-              .then(answerInShare)
-          : answerInShare(NO_BODY)
+        operation.body ? slots.whileReading(res, principal, readBody).then(answerInShare) : answerInShare(NO_BODY)
       return (
         shares?.admit(String(id), principal)?.then((release) => {
           onceClosed(res, release)
@@ -237,7 +218,7 @@ function beginStream(req: Request, res: Response, { stream }: StreamAnswer): voi
 
 function writeAnswer(
   res: Response,
-  answer: Exclude<OperationAnswer, StreamAnswer>,
+  answer: WholeAnswer,
   { status = 200, ...options }: { requestId: string; status: number | undefined; isInternal: boolean | undefined },
 ): void {
   const { answerHeaders: headers } = res.locals

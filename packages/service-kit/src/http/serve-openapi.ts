@@ -17,10 +17,8 @@ export function serveOpenApi(describe: (serverUrl: string) => object, serverUrl?
     let answer = answers.get(url)
     if (!answer) {
       text ??= JSON.stringify(describe(ANY_SERVER))
-      answer = createStaticAnswer(
-        'application/json',
-        text.replace(ANY_SERVER, () => url),
-      )
+      const body = text.replace(ANY_SERVER, () => url)
+      answer = createStaticAnswer('application/json', body)
       answers.set(url, answer)
     }
     await sendStaticAnswer(req, res, answer, { ...SECURITY_HEADERS, 'X-Request-Id': res.locals.requestId })

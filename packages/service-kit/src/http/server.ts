@@ -9,8 +9,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { responseState, onceClosed } from './response-state.ts'
-import { ApiError } from './errors.ts'
-import { toErrorResponse, writeError } from './errors.ts'
+import { ApiError, toErrorResponse, writeError } from './errors.ts'
 import { newRequestId } from './request-id.ts'
 import { closeUnreadAnswers, UNREAD_LIMITS, type UnreadLimits } from './unread-answers.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
@@ -103,7 +102,7 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
     if (mayHaveLargeBody(req)) closeAfterEarlyResponse(req, res)
     const target = toOriginForm(req.url ?? '')
     if (req.httpVersionMajor !== 1 || target === undefined) {
-      refuse(res, new ApiError('invalid_request', 'The request is not valid HTTP/1.1.'))
+      refuse(res, new ApiError('invalid_request', NOT_HTTP))
     } else if (req.headers.host === undefined && req.httpVersion === '1.1') {
       refuse(res, new ApiError('invalid_request', 'The Host header is missing.'))
     } else if (hasSeveralHosts(req)) {
@@ -227,15 +226,14 @@ function isHostName(text: string, index: number): boolean {
   return index % 2 === 0 && text.length === 4 && /^host$/i.test(text)
 }
 
+const NOT_HTTP = 'The request is not valid HTTP/1.1.'
+const REQUEST_ERRORS: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: `The headers are larger than ${MAX_HEADER_BYTES / 1024} KiB.`,
+  ERR_HTTP_REQUEST_TIMEOUT: 'The request took too long to arrive.',
+}
+
 function toRequestError({ code }: NodeJS.ErrnoException): ApiError {
-  switch (code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return new ApiError('invalid_request', `The headers are larger than ${MAX_HEADER_BYTES / 1024} KiB.`)
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return new ApiError('invalid_request', 'The request took too long to arrive.')
-    default:
-      return new ApiError('invalid_request', 'The request is not valid HTTP/1.1.')
-  }
+  return new ApiError('invalid_request', REQUEST_ERRORS[code ?? ''] ?? NOT_HTTP)
 }
 
 /** Writes an error answer on a connection for which Node has made no response object. */
@@ -264,9 +262,8 @@ function closeSoon(socket: Duplex): void {
 async function listen(server: Server, { host, port }: HttpServerOptions): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   server.once('error', (error: NodeJS.ErrnoException) => {
-    reject(
-      error.code === 'EADDRINUSE' ? new Error(`Port ${port} is taken: stop what uses it, or set another PORT.`) : error,
-    )
+    const isTaken = error.code === 'EADDRINUSE'
+    reject(isTaken ? new Error(`Port ${port} is taken: stop what uses it, or set another PORT.`) : error)
   })
   server.listen(port, host, resolve)
   await promise

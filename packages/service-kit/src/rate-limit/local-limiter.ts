@@ -57,11 +57,8 @@ export function createLocalLimiter(
         windows.set(name, window)
       }
       window.count += 1
-      return {
-        isAllowed: window.count <= limit,
-        remaining: Math.max(0, limit - window.count),
-        resetMs: window.endMs - nowMs,
-      }
+      const remaining = Math.max(0, limit - window.count)
+      return { isAllowed: window.count <= limit, remaining, resetMs: window.endMs - nowMs }
     },
     giveBack: (name) => {
       const window = windows.get(name)

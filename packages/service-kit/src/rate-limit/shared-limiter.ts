@@ -60,12 +60,8 @@ export function createSharedLimiter(options: SharedLimiterOptions): Limiter {
 }
 
 function toState({ remainingPoints, msBeforeNext }: flexible.RateLimiterRes, isAllowed: boolean): LimitState {
-  return {
-    isAllowed,
-    remaining: remainingPoints,
-    resetMs: msBeforeNext,
-    storedUntilMs: performance.now() + msBeforeNext,
-  }
+  const storedUntilMs = performance.now() + msBeforeNext
+  return { isAllowed, remaining: remainingPoints, resetMs: msBeforeNext, storedUntilMs }
 }
 
 /** Connects, and keeps reconnecting; reports each change of the connection once. */
