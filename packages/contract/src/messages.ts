@@ -1,5 +1,5 @@
 import { type Static } from 'typebox'
-import { Closed } from './schema/objects.ts'
+import { Closed, List } from './schema/objects.ts'
 import { Uuid } from './schema/values.ts'
 
 /** The durable queue of sessions with work (contract README, "Queue messages"). */
@@ -16,3 +16,15 @@ export const SessionMessage = Closed('SessionMessage', 'Notifies the runners; ma
   session_id: Uuid('The session that has work.'),
 })
 export type SessionMessage = Static<typeof SessionMessage>
+
+/** The AMQP `type` property of a message about several sessions. */
+export const SESSIONS_MESSAGE_TYPE = 'workflow.session.v2'
+
+/** The most sessions of one message. */
+export const SESSIONS_MESSAGE_MAX = 128
+
+/** The same for several sessions: one message for the starts that were recorded together. */
+export const SessionsMessage = Closed('SessionsMessage', 'Notifies the runners of several sessions.', {
+  session_ids: List(Uuid('A session that has work.'), 'The sessions.', { minItems: 1, maxItems: SESSIONS_MESSAGE_MAX }),
+})
+export type SessionsMessage = Static<typeof SessionsMessage>

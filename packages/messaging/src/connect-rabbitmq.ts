@@ -1,4 +1,9 @@
-import { SESSION_MESSAGE_TYPE, SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from '@workflow-service/contract'
+import {
+  SESSION_MESSAGE_TYPE,
+  SESSIONS_DEAD_LETTER_QUEUE,
+  SESSIONS_MESSAGE_TYPE,
+  SESSIONS_QUEUE,
+} from '@workflow-service/contract'
 import { readDeadLetters, REQUEST_ID_HEADER } from './dead-letters.ts'
 import type { RabbitMqOptions } from './open-connection.ts'
 import { openConsumer } from './open-consumer.ts'
@@ -24,7 +29,7 @@ export function connectRabbitMq(options: RabbitMqOptions): SessionQueue {
   return {
     publish: (message, properties) =>
       publisher.publish(SESSIONS_QUEUE, Buffer.from(JSON.stringify(message)), {
-        type: SESSION_MESSAGE_TYPE,
+        type: 'session_ids' in message ? SESSIONS_MESSAGE_TYPE : SESSION_MESSAGE_TYPE,
         contentType: 'application/json',
         headers: properties?.requestId === undefined ? {} : { [REQUEST_ID_HEADER]: properties.requestId },
       }),

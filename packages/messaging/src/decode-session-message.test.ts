@@ -7,17 +7,28 @@ const body = JSON.stringify({ session_id: sessionId })
 
 describe('decodeSessionMessage', () => {
   test.each([undefined, null, '', 'workflow.session.v1'])('reads a message of type %j', (type) => {
-    expect(decodeSessionMessage(body, type)).toEqual({ message: { session_id: sessionId } })
+    expect(decodeSessionMessage(body, type)).toEqual({ sessionIds: [sessionId] })
   })
 
   test('gives the session id in lower case', () => {
     expect(decodeSessionMessage(body.toUpperCase().replace('SESSION_ID', 'session_id'), undefined)).toEqual({
-      message: { session_id: sessionId },
+      sessionIds: [sessionId],
     })
   })
 
+  test('reads a message of several sessions', () => {
+    const other = sessionId.replace('0190', '0191')
+    const several = JSON.stringify({ session_ids: [sessionId, other.toUpperCase()] })
+    expect(decodeSessionMessage(several, 'workflow.session.v2')).toEqual({ sessionIds: [sessionId, other] })
+  })
+
   test.each([
-    ['workflow.session.v2', body, 'unknown_type'],
+    ['workflow.session.v3', body, 'unknown_type'],
+    ['workflow.session.v2', body, 'wrong_shape'],
+    ['workflow.session.v2', '{"session_ids":[]}', 'wrong_shape'],
+    ['workflow.session.v2', '{"session_ids":["seven"]}', 'wrong_shape'],
+    ['workflow.session.v2', JSON.stringify({ session_ids: Array(129).fill(sessionId) }), 'wrong_shape'],
+    ['workflow.session.v1', `{"session_ids":["${sessionId}"]}`, 'wrong_shape'],
     [7, body, 'unknown_type'],
     [undefined, '', 'not_json'],
     [undefined, '{"session_id":', 'not_json'],
@@ -65,7 +76,7 @@ describe('decodeSessionMessage', () => {
         const decoded = decodeSessionMessage(text, type)
         const isKnownType = ['', null, undefined, 'workflow.session.v1'].includes(type as string)
         const id = isKnownType ? readSessionId(text) : undefined
-        expect('message' in decoded ? decoded.message : undefined).toEqual(id && { session_id: id.toLowerCase() })
+        expect('sessionIds' in decoded ? decoded.sessionIds : undefined).toEqual(id && [id.toLowerCase()])
         const { reason, detail } = 'error' in decoded ? decoded.error : { reason: null, detail: '' }
         expect([null, 'not_json', 'wrong_shape', 'unknown_type']).toContain(reason)
         expect(detail.length).toBeLessThan(500)

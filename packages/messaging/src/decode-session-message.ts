@@ -1,4 +1,10 @@
-import { compile, SESSION_MESSAGE_TYPE, SessionMessage } from '@workflow-service/contract'
+import {
+  compile,
+  SESSION_MESSAGE_TYPE,
+  SessionMessage,
+  SESSIONS_MESSAGE_TYPE,
+  SessionsMessage,
+} from '@workflow-service/contract'
 import type { DeadLetterReason } from './session-queue.ts'
 
 /** Why a message cannot be read. */
@@ -8,17 +14,20 @@ export interface MessageError {
 }
 
 const isSessionMessage = compile(SessionMessage)
+const isSessionsMessage = compile(SessionsMessage)
 
 /**
- * Decodes a message's body. `type` is its AMQP property; a message without one counts as version 1. Implements contract
- * README, "Queue messages".
+ * Decodes a message's body to its sessions. `type` is its AMQP property; a message without one counts as version 1.
+ * Implements contract README, "Queue messages".
  */
 export function decodeSessionMessage(
   body: string,
   type: unknown,
-): { message: SessionMessage } | { error: MessageError } {
-  if (type !== undefined && type !== null && type !== '' && type !== SESSION_MESSAGE_TYPE) {
-    const detail = `The type is ${typeof type === 'string' ? JSON.stringify(type) : typeof type}; this version reads ${SESSION_MESSAGE_TYPE}`
+): { sessionIds: readonly string[] } | { error: MessageError } {
+  const isOfSeveral = type === SESSIONS_MESSAGE_TYPE
+  if (!isOfSeveral && type !== undefined && type !== null && type !== '' && type !== SESSION_MESSAGE_TYPE) {
+    const given = typeof type === 'string' ? JSON.stringify(type) : typeof type
+    const detail = `The type is ${given}; this version reads ${SESSION_MESSAGE_TYPE} and ${SESSIONS_MESSAGE_TYPE}`
     return { error: { reason: 'unknown_type', detail } }
   }
   let value: unknown
@@ -27,11 +36,12 @@ export function decodeSessionMessage(
   } catch {
     return { error: { reason: 'not_json', detail: 'The body is not JSON' } }
   }
-  if (!isSessionMessage(value)) {
-    const [violation] = isSessionMessage.errors ?? []
-    const path = violation?.instancePath ? `${violation.instancePath.slice(1)} ` : ''
-    const detail = `The body: ${path}${violation?.message ?? 'is not a session message'}`
-    return { error: { reason: 'wrong_shape', detail } }
+  if (isOfSeveral ? isSessionsMessage(value) : isSessionMessage(value)) {
+    const { session_ids = [], session_id = '' } = value as Partial<SessionsMessage & SessionMessage>
+    return { sessionIds: (isOfSeveral ? session_ids : [session_id]).map((id) => id.toLowerCase()) }
   }
-  return { message: { session_id: value.session_id.toLowerCase() } }
+  const [violation] = (isOfSeveral ? isSessionsMessage : isSessionMessage).errors ?? []
+  const path = violation?.instancePath ? `${violation.instancePath.slice(1)} ` : ''
+  const detail = `The body: ${path}${violation?.message ?? 'is not a session message'}`
+  return { error: { reason: 'wrong_shape', detail } }
 }

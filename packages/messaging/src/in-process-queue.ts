@@ -1,16 +1,17 @@
-import { SESSION_MESSAGE_TYPE } from '@workflow-service/contract'
+import { SESSION_MESSAGE_TYPE, SESSIONS_MESSAGE_TYPE } from '@workflow-service/contract'
 import { decodeSessionMessage } from './decode-session-message.ts'
 import type { DeadLetter, MessageHandler, MessageProperties, SessionQueue } from './session-queue.ts'
 
 interface QueuedMessage {
   readonly body: string
+  readonly type: string
   readonly properties: MessageProperties
 }
 
 interface Subscription {
   readonly handler: MessageHandler
   readonly prefetch: number
-  readonly running: Set<Promise<void>>
+  readonly running: Set<Promise<unknown>>
 }
 
 /** The limit of RabbitMQ's dead-letter queue. */
@@ -50,19 +51,18 @@ export function createInProcessQueue(): SessionQueue {
     }
   }
 
-  const handle = ({ handler, running }: Subscription, { body, properties }: QueuedMessage): void => {
-    const decoded = decodeSessionMessage(body, SESSION_MESSAGE_TYPE)
+  const handle = ({ handler, running }: Subscription, { body, type, properties }: QueuedMessage): void => {
+    const decoded = decodeSessionMessage(body, type)
     if ('error' in decoded) {
-      deadLetters.push({ ...decoded.error, body, type: SESSION_MESSAGE_TYPE, diedAt: new Date() })
+      deadLetters.push({ ...decoded.error, body, type, diedAt: new Date() })
       if (deadLetters.length > MAX_DEAD_LETTERS) deadLetters.shift()
       return
     }
-    const done = handler(decoded.message, properties)
-      .catch(() => {})
-      .finally(() => {
-        running.delete(done)
-        scheduleDelivery()
-      })
+    const handled = decoded.sessionIds.map((id) => handler({ session_id: id }, properties))
+    const done = Promise.allSettled(handled).finally(() => {
+      running.delete(done)
+      scheduleDelivery()
+    })
     running.add(done)
   }
 
@@ -79,7 +79,8 @@ export function createInProcessQueue(): SessionQueue {
   return {
     async publish(message, properties = {}) {
       if (isClosed) return 'failed'
-      messages.push({ body: JSON.stringify(message), properties })
+      const type = 'session_ids' in message ? SESSIONS_MESSAGE_TYPE : SESSION_MESSAGE_TYPE
+      messages.push({ body: JSON.stringify(message), type, properties })
       scheduleDelivery()
       return 'confirmed'
     },

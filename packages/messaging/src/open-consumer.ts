@@ -31,11 +31,15 @@ export function openConsumer(
     const decoded = decodeSessionMessage(message.content.toString('utf8'), message.properties.type)
     if ('error' in decoded) return await moveToDeadLetters(message, decoded.error)
     const requestId: unknown = message.properties.headers?.[REQUEST_ID_HEADER]
-    try {
-      await handler(decoded.message, typeof requestId === 'string' ? { requestId } : {})
-    } catch (error) {
-      logger?.warn({ session_id: decoded.message.session_id, error: String(error) }, 'message.failed')
+    const properties = typeof requestId === 'string' ? { requestId } : {}
+    const handleSession = async (sessionId: string): Promise<void> => {
+      try {
+        await handler({ session_id: sessionId }, properties)
+      } catch (error) {
+        logger?.warn({ session_id: sessionId, error: String(error) }, 'message.failed')
+      }
     }
+    await Promise.all(decoded.sessionIds.map(handleSession))
     return 'ack'
   }
 

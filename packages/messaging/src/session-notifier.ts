@@ -1,4 +1,4 @@
-import { SESSIONS_QUEUE } from '@workflow-service/contract'
+import { SESSIONS_MESSAGE_MAX, SESSIONS_QUEUE } from '@workflow-service/contract'
 import { NO_TRACING, type Tracing, withTimeout } from '@workflow-service/service-kit'
 import type { SessionQueue } from './session-queue.ts'
 
@@ -11,19 +11,47 @@ const PUBLISH_SPAN = {
   attributes: { 'messaging.operation.name': 'send', 'messaging.destination.name': SESSIONS_QUEUE },
 } as const
 
+type Outcome = Awaited<ReturnType<SessionQueue['publish']>>
+
+interface Batch {
+  readonly promise: Promise<Outcome>
+  readonly sessionIds: string[]
+}
+
 /** Publishes which sessions have starts to run (contract README, "Queue messages"). */
 export type SessionNotifier = ReturnType<typeof createSessionNotifier>
 
 export function createSessionNotifier(options: {
   sessionQueue: SessionQueue
   tracing?: Tracing
-  onOutcome?: (outcome: Awaited<ReturnType<SessionQueue['publish']>>) => void
+  onOutcome?: (outcome: Outcome) => void
 }) {
   const { sessionQueue, tracing = NO_TRACING, onOutcome = () => {} } = options
   const unconfirmed = new Set<Promise<void>>()
+  let batch: Batch | undefined
+
+  /** Publishes the sessions that were notified in this turn of the event loop with one message. */
+  const publishTogether = (sessionId: string, requestId: string): Promise<Outcome> => {
+    const { promise, sessionIds } = (batch ??= openBatch(requestId))
+    sessionIds.push(sessionId)
+    if (sessionIds.length === SESSIONS_MESSAGE_MAX) batch = undefined
+    return promise
+  }
+  const openBatch = (requestId: string): Batch => {
+    const { promise, resolve } = Promise.withResolvers<Outcome>()
+    const opened: Batch = { promise, sessionIds: [] }
+    setImmediate(() => {
+      if (batch === opened) batch = undefined
+      const { sessionIds } = opened
+      // A runner of the previous release reads only messages of one session.
+      const message = sessionIds.length === 1 ? { session_id: sessionIds[0]! } : { session_ids: sessionIds }
+      resolve(sessionQueue.publish(message, sessionIds.length === 1 ? { requestId } : {}))
+    })
+    return opened
+  }
   const publish = async (sessionId: string, requestId: string): Promise<void> => {
     await tracing.trace(PUBLISH_SPAN, async (span) => {
-      const outcome = await sessionQueue.publish({ session_id: sessionId }, { requestId })
+      const outcome = await publishTogether(sessionId, requestId)
       if (outcome !== 'confirmed') span.fail(outcome)
       onOutcome(outcome)
     })

@@ -1,4 +1,4 @@
-import type { SessionMessage } from '@workflow-service/contract'
+import type { SessionMessage, SessionsMessage } from '@workflow-service/contract'
 
 /** `confirmed`: a queue has the message. `failed`: the message may not have arrived. */
 export type PublishOutcome = 'confirmed' | 'failed'
@@ -10,13 +10,13 @@ export interface MessageProperties {
 }
 
 /**
- * Handles one message. The message is acknowledged when the promise settles. A rejection is logged and the message is
- * not delivered again: the work is in PostgreSQL, where the runner's sweep finds it.
+ * Handles one session of a message. The message is acknowledged when the promises of all have settled. A rejection is
+ * logged and the message is not delivered again: the work is in PostgreSQL, where the runner's sweep finds it.
  */
 export type MessageHandler = (message: SessionMessage, properties: MessageProperties) => Promise<void>
 
 export interface ConsumeOptions {
-  /** How many handlers run at once; the broker delivers no further message meanwhile. */
+  /** How many messages are handled at once; the broker delivers no further message meanwhile. */
   prefetch: number
 }
 
@@ -50,10 +50,11 @@ export interface SessionQueue {
    * Publishes a persistent message. Never rejects and never retries: resolves to `failed` when the broker is
    * unavailable, does not confirm, or has no queue for the message.
    */
-  publish(message: SessionMessage, properties?: MessageProperties): Promise<PublishOutcome>
+  publish(message: SessionMessage | SessionsMessage, properties?: MessageProperties): Promise<PublishOutcome>
   /**
-   * Calls the handler for each message, across reconnects. Resolves also while the broker is unavailable. A message
-   * that cannot be read goes to the dead-letter queue with its reason; the handler does not see it.
+   * Calls the handler for each session of each message, across reconnects. Resolves also while the broker is
+   * unavailable. A message that cannot be read goes to the dead-letter queue with its reason; the handler does not see
+   * it.
    */
   consume(handler: MessageHandler, options: ConsumeOptions): Promise<Consumer>
   /** Counts the messages in the queue and in the dead-letter queue. Rejects while the broker is unavailable. */

@@ -49,6 +49,26 @@ describe.each([...implementations, ['RabbitMQ, classic queue', () => connect('cl
       ])
     })
 
+    test('calls the handler for each session of a message, which is one', async () => {
+      const received: string[] = []
+      const message = { session_ids: [sessionId(1), sessionId(2), sessionId(3)] }
+      expect(await queue.publish(message, { requestId: 'r-1' })).toBe('confirmed')
+      await waitUntil(async () => (await queue.depth()).ready === 1)
+      const ends: (() => void)[] = []
+      const consumer = await queue.consume(
+        ({ session_id }) => {
+          received.push(session_id)
+          return new Promise<void>((end) => ends.push(end))
+        },
+        { prefetch: 1 },
+      )
+      await waitUntil(() => received.length === 3)
+      expect(received).toEqual(message.session_ids)
+      for (const end of ends) end()
+      await consumer.close()
+      expect(await queue.depth()).toEqual({ ready: 0, dead: 0 })
+    })
+
     test('keeps messages until there is a consumer, and delivers each of them once', async () => {
       await Promise.all(Array.from({ length: 50 }, (_, n) => queue.publish({ session_id: sessionId(n) })))
       await waitUntil(async () => (await queue.depth()).ready === 50)

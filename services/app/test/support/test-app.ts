@@ -141,7 +141,8 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
     const sessionQueue: typeof queue = {
       ...queue,
       publish: (message, properties) => {
-        published.push(message)
+        const ids = 'session_ids' in message ? message.session_ids : [message.session_id]
+        published.push(...ids.map((id) => ({ session_id: id })))
         return queue.publish(message, properties)
       },
     }

@@ -174,7 +174,8 @@ function recordingQueue(published: Published[]): SessionQueue {
   return {
     ...queue,
     publish: (message, properties) => {
-      published.push({ message, properties })
+      const ids = 'session_ids' in message ? message.session_ids : [message.session_id]
+      published.push(...ids.map((id) => ({ message: { session_id: id }, properties })))
       return queue.publish(message, properties)
     },
   }
