@@ -14,26 +14,16 @@ import {
   removeUnsentDelivery,
 } from '../src/index.ts'
 import { explain } from './support/explain.ts'
-import { createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { createSource, createStartable, start, type Startable } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 let db: Database
 let acme: Startable
-const sourceId = newId()
+let sourceId: string
 beforeAll(async () => {
   db = database.db
   acme = await createStartable(db)
-  await db.prisma.webhookSource.create({
-    data: {
-      id: sourceId,
-      organizationId: acme.organizationId,
-      name: 'Order intake',
-      nameKey: 'order intake',
-      description: '',
-      endpointUrl: 'https://acme.example/orders',
-      exampleRequestBody: { order_id: 'A-1' },
-    },
-  })
+  sourceId = await createSource(db, acme)
 })
 
 function request(changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequest {

@@ -16,26 +16,16 @@ import {
   removeUnsentDelivery,
   serializeStep,
 } from '../src/index.ts'
-import { createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { createSource, createStartable, start, type Startable } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 let db: Database
 let acme: Startable
-const sourceId = newId()
+let sourceId: string
 beforeAll(async () => {
   db = database.db
   acme = await createStartable(db)
-  await db.prisma.webhookSource.create({
-    data: {
-      id: sourceId,
-      organizationId: acme.organizationId,
-      name: 'Order intake',
-      nameKey: 'order intake',
-      description: '',
-      endpointUrl: 'https://acme.example/orders',
-      exampleRequestBody: {},
-    },
-  })
+  sourceId = await createSource(db, acme)
 })
 
 const PLAN = [

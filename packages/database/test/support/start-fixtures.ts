@@ -89,3 +89,12 @@ export async function start(
   if (outcome.kind !== 'accepted') throw new Error(`The start was refused: ${outcome.kind}`)
   return outcome
 }
+
+/** Creates the webhook source `Order intake`. Resolves to its id. */
+export async function createSource(db: Database, { organizationId }: Startable): Promise<string> {
+  const id = newId()
+  const names = { name: 'Order intake', nameKey: 'order intake', description: '' }
+  const endpoint = { endpointUrl: 'https://acme.example/orders', exampleRequestBody: { order_id: 'A-1' } }
+  await db.prisma.webhookSource.create({ data: { id, organizationId, ...names, ...endpoint } })
+  return id
+}
