@@ -12,7 +12,7 @@ let workflowId = ''
 beforeAll(async () => {
   const inactive = Array.from({ length: 6 }, (_, index) => ({ name: `Inactive ${index}`, is_active: false }))
   const workflow = startableWorkflow()
-  workflowId = String(workflow['id'])
+  workflowId = workflow.id
   await gateway.apply({ workflows: [workflow, ...inactive] }, gateway.organization.id)
 })
 

@@ -27,7 +27,7 @@ afterAll(() => installed.remove())
 const environment = () => ({
   WORKFLOW_API_KEY: gateway.organization.key,
   WORKFLOW_BASE_URL: gateway.url,
-  WORKFLOW_ID: String(workflow['id']),
+  WORKFLOW_ID: workflow.id,
 })
 
 /** The examples of the README: each is a module of its own. */
@@ -49,10 +49,7 @@ function referenceSamples(): { file: string; text: string }[] {
   })
   const operations = (Object.keys(OPERATIONS) as OperationId[]).map((id) => ({
     file: `${id}.mts`,
-    text: createClientSample(id, gateway.url).replaceAll(
-      '01890a5d-ac96-774b-bcce-b302099a8057',
-      String(workflow['id']),
-    ),
+    text: createClientSample(id, gateway.url).replaceAll('01890a5d-ac96-774b-bcce-b302099a8057', workflow.id),
   }))
   return [...guides, ...operations].filter(({ text }) => text !== '')
 }
@@ -108,7 +105,7 @@ describe('the packed package', () => {
       'first-start.md.mts': expect.stringContaining(gateway.organization.id),
       'getOrganization.mts': expect.stringMatching(/./),
       'idempotency.md.mts': '',
-      'listWorkflows.mts': expect.stringContaining(String(workflow['id'])),
+      'listWorkflows.mts': expect.stringContaining(workflow.id),
       'sessions.md.mts': '',
       'startWorkflow.mts': '',
     })
