@@ -11,6 +11,7 @@ import { type PrivateRabbitMq, startProcess, startRabbitMq, waitUntil } from '@w
 import { runBackupTrial, SMALL } from './backup/trial.ts'
 import { toFigureTable } from './bench/figure.ts'
 import { measureLatency } from './bench/parts/runs.ts'
+import { runCells } from './cells/trial.ts'
 import { runChaos } from './chaos/trial.ts'
 import { tryDatabaseFailover } from './cluster/trial.ts'
 import { tryService } from './image/trial.ts'
@@ -58,6 +59,14 @@ describe('a small trial keeps every promise', () => {
     async () => {
       const until = 'end of the backup'
       expect(await runBackupTrial({ until, runsAfterRestore: true, ...SMALL, rabbitMq, log })).toEqual([])
+    },
+    TIMEOUT_MS,
+  )
+
+  test(
+    'cells: an organization moves to another installation under load',
+    async () => {
+      expect(await runCells({ seconds: 2, rabbitMq, log })).toEqual([])
     },
     TIMEOUT_MS,
   )
