@@ -201,6 +201,7 @@ async function send(
         'workflow_service.run.id': request.runId,
       },
       deadlineMs: PAYLOAD_DEADLINE_MS,
+      reuseKey: request.sourceId,
     })
     return toDeliveryResult(result, redact)
   } catch (error) {

@@ -23,6 +23,7 @@ export function toDeliveryResult(result: SentResult, redact: Redact): DeliveryRe
     case 'timed_out':
       return { ...failed, outcome: 'timed_out', reason: toSentence(redact(result.detail)) }
     case 'unreachable':
+      if (result.isReused) return { ...failed, outcome: 'unknown', reason: REUSED_CONNECTION_ENDED }
       return { ...failed, outcome: 'unreachable', reason: toSentence(redact(result.detail)) }
     case 'refused':
       return { ...failed, outcome: 'refused', reason: toSentence(redact(result.detail)) }
@@ -30,6 +31,9 @@ export function toDeliveryResult(result: SentResult, redact: Redact): DeliveryRe
       return result satisfies never
   }
 }
+
+const REUSED_CONNECTION_ENDED =
+  'The endpoint ended the connection of an earlier request before it answered this one: it may or may not have processed it.'
 
 /** The message and the further fields of a `verification_failed` error (contract README, "Webhook sources"). */
 export interface VerificationFailure {

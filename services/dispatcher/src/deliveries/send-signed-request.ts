@@ -24,6 +24,7 @@ interface SignedRequest {
   trace: TraceContext | null
   spanAttributes: SpanAttributes
   deadlineMs: number
+  reuseKey?: string
 }
 
 /**
@@ -33,7 +34,7 @@ interface SignedRequest {
  */
 export async function sendSignedRequest(
   ctx: Pick<DispatcherContext, 'sendRequest' | 'tracing' | 'logger'>,
-  { url, body, signingSecret, requestId, trace, spanAttributes, deadlineMs }: SignedRequest,
+  { url, body, signingSecret, requestId, trace, spanAttributes, deadlineMs, reuseKey }: SignedRequest,
 ): Promise<{ result: SentResult; redact: Redact }> {
   const token = signingSecret === null ? null : createServiceToken(signingSecret)
   const headers = { 'X-Request-Id': requestId, ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }) }
@@ -45,6 +46,7 @@ export async function sendSignedRequest(
       body,
       headers: { ...headers, ...toTraceHeaders(span.context) },
       deadlineMs,
+      reuseKey,
     })
     // Not the address: the path of an endpoint may be a secret.
     if (sent.kind === 'answered') span.set({ 'http.response.status_code': sent.status })

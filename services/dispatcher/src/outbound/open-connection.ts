@@ -178,16 +178,21 @@ export function proxyError(what: string): OutboundOutcome & { kind: 'unavailable
 
 /** Destroys the socket when the signal aborts. An error after that has no listener left, so it is ignored. */
 function destroyOnAbort<T extends Socket>(socket: T, signal: AbortSignal): T {
+  socket.on('error', () => undefined)
+  abortWith(socket, signal)
+  return socket
+}
+
+/** Destroys the socket when the signal aborts. */
+export function abortWith(socket: Socket, signal: AbortSignal): void {
   const destroy = (): void => {
     socket.destroy()
   }
   if (signal.aborted) destroy()
   signal.addEventListener('abort', destroy, { once: true })
-  socket.on('error', () => undefined)
-  return socket
 }
 
 /** Returns the address in the spelling that sockets report. */
-function toCanonical(address: string): string {
+export function toCanonical(address: string): string {
   return isIP(address) === 6 ? new SocketAddress({ address, family: 'ipv6' }).address : address
 }

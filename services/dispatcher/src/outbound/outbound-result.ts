@@ -31,6 +31,8 @@ export type OutboundOutcome =
       wasSent: boolean
       detail: string
       internalDetail?: string
+      /** Set if the peer ended a reused connection: the end may have been on its way already, so nothing is known. */
+      isReused?: true
     }
   /** `address` is the one in the URL, if the URL has an address. */
   | { kind: 'refused'; code: UrlErrorCode; address: string | null; detail: string; internalDetail?: string }
@@ -143,6 +145,13 @@ export function unreachableOutcome(
   detail: string,
 ): OutboundOutcome & { kind: 'unreachable' } {
   return { kind: 'unreachable', cause, tlsError: null, wasSent, detail }
+}
+
+/** Returns the outcome of a request on a connection that earlier requests used. */
+export function toReusedOutcome(outcome: OutboundOutcome): OutboundOutcome {
+  const isEnd =
+    outcome.kind === 'unreachable' && (outcome.cause === 'connection_reset' || outcome.cause === 'connection_closed')
+  return isEnd ? { ...outcome, isReused: true } : outcome
 }
 
 function closed(wasSent: boolean): OutboundOutcome {

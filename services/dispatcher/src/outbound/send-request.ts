@@ -1,11 +1,13 @@
-import { type IncomingMessage, request as httpRequest } from 'node:http'
+import { type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { createSecureContext, getCACertificates } from 'node:tls'
 import { ANSWER_MAX_BYTES, mayContainText, isCompressed, readAnswerText, readRejection } from './answer-text.ts'
-import { checkAddress } from './check-address.ts'
-import { checkUrl, type UrlHost } from './check-url.ts'
+import { checkUrl } from './check-url.ts'
 import type { EgressProxy } from './egress-proxy.ts'
+import { findAddresses } from './find-addresses.ts'
+import { createIdleConnections } from './idle-connections.ts'
 import {
+  abortWith,
   type Connect,
   isAnswering,
   openConnection,
@@ -13,12 +15,14 @@ import {
   proxyError,
   secureConnection,
   type Result,
+  toCanonical,
 } from './open-connection.ts'
 import {
   type OutboundOutcome,
   type OutboundPhase,
   type OutboundResult,
   toErrorOutcome,
+  toReusedOutcome,
   toTimeoutOutcome,
   unreachableOutcome,
 } from './outbound-result.ts'
@@ -36,6 +40,8 @@ export interface SendRequestOptions {
   ca?: string | string[]
   /** Opens connections instead of `net.connect`. */
   connect?: Connect
+  /** How long a connection is kept for the next request. Default 2,000; tests shorten it. */
+  idleMs?: number
 }
 
 export interface OutboundRequest {
@@ -46,6 +52,8 @@ export interface OutboundRequest {
   headers: Record<string, string>
   /** The time for everything, from the DNS look-up to the end of the answer's text. */
   deadlineMs: number
+  /** Requests with the same key and origin may use one connection after the other. Default: a new connection. */
+  reuseKey?: string | undefined
 }
 
 /**
@@ -62,44 +70,20 @@ const MAX_INTERIM_BYTES = 64 * 1024
 const USER_AGENT = 'workflow-service/1'
 
 /**
- * Creates the one client for requests to customers' endpoints. Each request has a new connection to an address that was
- * checked for it and one deadline, and is sent at most once. The client does not retry, follow redirects, reuse
- * connections, cache, decompress, or read proxies from the environment. The status line and headers decide the outcome:
- * if the body then stalls, breaks or never ends, only its text is lost.
+ * Creates the one client for requests to customers' endpoints. Each request has a connection to an address that was
+ * checked for it and one deadline, and is sent at most once. The client does not retry, follow redirects, cache,
+ * decompress, or read proxies from the environment. The status line and headers decide the outcome: if the body then
+ * stalls, breaks or never ends, only its text is lost.
  */
 export function createSendRequest(options: SendRequestOptions = {}): SendRequest {
   const allowed = options.allowedSubnets ?? NO_SUBNETS
   const resolver = options.resolver ?? createResolver()
   const egressProxy = options.egressProxy ?? null
+  const idleConnections = createIdleConnections(options.idleMs)
   const secureContext = createSecureContext({
     minVersion: 'TLSv1.2',
     ...(options.ca === undefined ? {} : { ca: [...getCACertificates('default'), ...[options.ca].flat()] }),
   })
-
-  async function findAddresses(host: UrlHost, signal: AbortSignal): Promise<Result<string[]>> {
-    if (host.kind === 'address') return { ok: true, value: [host.address] }
-    if (host.kind === 'loopbackName') return findLoopback(host.name)
-    const resolution = await resolver.resolve(host.name, signal)
-    if (!resolution.ok) {
-      const { cause, detail } = resolution
-      return {
-        ok: false,
-        outcome: cause === 'unavailable' ? { kind: cause, detail } : unreachableOutcome(cause, false, detail),
-      }
-    }
-    for (const address of resolution.addresses) {
-      const check = checkAddress(address, allowed)
-      if (!check.isAllowed) return { ok: false, outcome: refusedName(host.name, check.detail) }
-    }
-    return { ok: true, value: resolution.addresses }
-  }
-
-  /** `localhost` is never looked up in DNS (RFC 6761): it means the loopback addresses that are allowed. */
-  function findLoopback(name: string): Result<string[]> {
-    const loopback = ['127.0.0.1', '::1'].filter((address) => checkAddress(address, allowed).isAllowed)
-    if (loopback.length > 0) return { ok: true, value: loopback }
-    return { ok: false, outcome: refusedName(name, 'loopback is not in WEBHOOK_ALLOWED_SUBNETS') }
-  }
 
   async function exchange(request: OutboundRequest, progress: Progress): Promise<OutboundOutcome> {
     const checked = checkUrl(request.url, allowed)
@@ -110,11 +94,21 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     const hostName = host.kind === 'address' ? host.address : host.name
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 
+    // Of a tunnel, nobody knows whether the proxy would still let it through.
+    const reuseKey = request.reuseKey && egressProxy === null ? `${request.reuseKey} ${url.origin}` : undefined
     let connection: Result<Socket>
     if (egressProxy === null) {
-      const addresses = await findAddresses(host, progress.signal)
+      const addresses = await findAddresses(host, { resolver, allowed }, progress.signal)
       if (!addresses.ok) return addresses.outcome
       if (progress.signal.aborted) return toTimeoutOutcome('dns', false)
+      const kept = reuseKey && idleConnections.take(reuseKey, new Set(addresses.value.map(toCanonical)))
+      if (kept) {
+        abortWith(kept, progress.signal)
+        progress.phase = 'answer'
+        const outcome = toReusedOutcome(await post(kept, url, request, progress, keepAs(reuseKey, progress)))
+        if (outcome.kind === 'unreachable') idleConnections.forget(reuseKey)
+        return outcome
+      }
       progress.phase = 'connect'
       connection = await openConnection(addresses.value, port, progress.signal, options.connect)
     } else {
@@ -127,7 +121,15 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     }
     if (!connection.ok) return connection.outcome
     progress.phase = 'answer'
-    return post(connection.value, url, request, progress)
+    return post(connection.value, url, request, progress, reuseKey ? keepAs(reuseKey, progress) : undefined)
+  }
+
+  /** Keeps a connection for the next request, with all that belongs to it. */
+  function keepAs(reuseKey: string, progress: Progress): (socket: Socket, headers: IncomingHttpHeaders) => void {
+    return (socket, headers) => {
+      const address = toCanonical(socket.remoteAddress ?? '')
+      progress.isKept = idleConnections.keep(reuseKey, socket, address, headers)
+    }
   }
 
   return async (request) => {
@@ -138,6 +140,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
       wasSent: false,
       answered: null,
       isProxySilent: false,
+      isKept: false,
       signal: aborter.signal,
     }
     let timer: ReturnType<typeof setTimeout> | undefined
@@ -156,7 +159,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     } finally {
       clearTimeout(timer)
       // Closes every socket of this request.
-      aborter.abort(ABORT_REASON)
+      if (!progress.isKept) aborter.abort(ABORT_REASON)
     }
   }
 }
@@ -192,15 +195,20 @@ interface Progress {
   answered: OutboundOutcome | null
   /** Whether the egress proxy answers no request at all at the moment. */
   isProxySilent: boolean
+  /** Whether the connection was kept for another request. */
+  isKept: boolean
   signal: AbortSignal
 }
 
-function refusedName(name: string, why: string): OutboundOutcome {
-  const detail = `the address of ${name} is not publicly reachable`
-  return { kind: 'refused', code: 'url_not_public', address: null, detail, internalDetail: `${name}: ${why}` }
-}
-
-function post(socket: Socket, url: URL, request: OutboundRequest, progress: Progress): Promise<OutboundOutcome> {
+/** @param keep Called when the answer is complete and both sides leave the connection open. */
+function post(
+  socket: Socket,
+  url: URL,
+  request: OutboundRequest,
+  progress: Progress,
+  keep: ((socket: Socket, headers: IncomingHttpHeaders) => void) | undefined,
+): Promise<OutboundOutcome> {
+  const bytesBefore = socket.bytesRead
   return new Promise((resolve) => {
     const body = Buffer.from(request.body, 'utf8')
     const outgoing = httpRequest({
@@ -213,7 +221,7 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
         'Content-Length': body.length,
         'User-Agent': USER_AGENT,
         'Accept-Encoding': 'identity',
-        Connection: 'close',
+        Connection: keep ? 'keep-alive' : 'close',
       },
       // Without an agent there is no pool, no reuse and no proxy from the environment.
       createConnection: () => socket,
@@ -224,7 +232,7 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
       if (progress.answered === null) resolve(toErrorOutcome(error, 'answer', true))
     })
     outgoing.on('information', () => {
-      if (socket.bytesRead > MAX_INTERIM_BYTES) {
+      if (socket.bytesRead - bytesBefore > MAX_INTERIM_BYTES) {
         resolve(unreachableOutcome('invalid_answer', true, 'the endpoint sent too many interim (1xx) answers'))
       }
     })
@@ -234,6 +242,8 @@ function post(socket: Socket, url: URL, request: OutboundRequest, progress: Prog
     outgoing.on('response', (answer) => {
       const answered = toAnswered(answer)
       progress.answered = answered
+      // Node emits it after the end of an answer that both sides may be followed by another one.
+      if (keep) socket.once('free', () => keep(socket, answer.headers))
       if (answered.status > 299) {
         collectRejection(answer, (rejection) => resolve(rejection === null ? answered : { ...answered, rejection }))
         return
