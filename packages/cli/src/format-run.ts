@@ -19,6 +19,7 @@ export const STATUS_COLOURS: Record<RunStatus, Format> = {
   waiting: 'yellow',
   succeeded: 'green',
   failed: 'red',
+  cancelled: 'gray',
 }
 
 const STARTERS: Record<RunDetails['origin'], string> = {

@@ -227,6 +227,27 @@ describe('wf rules draft', () => {
   })
 })
 
+const cancel = (...args: string[]) => wf(environment.env, ['runs', 'cancel', ...args])
+
+describe('wf runs cancel', () => {
+  test('ends a run, or all queued runs of a workflow or session, and says what to name', async () => {
+    await addRun(1, 0, 'queued', '2026-01-31T15:00:00Z')
+    await addRun(1, 0, 'queued', '2026-01-31T16:00:00Z')
+    const [one, other] = runIds.slice(-2)
+    expect(await cancel(one!)).toMatchObject({ exitStatus: 0, stdout: `Run ${one} is cancelled.\n` })
+    expect(await cancel(one!)).toMatchObject({ exitStatus: 1, stderr: `Error: Run ${one} has ended already.\n` })
+    const { session_id: session } = (await wf(environment.env, ['runs', 'show', other!, '--json'])).json() as {
+      session_id: string
+    }
+    const queue = ['--organization', organizationId, '--session', session]
+    expect((await cancel(...queue, '--json')).json()).toMatchObject({ is_more: false })
+    const ended = await wf(environment.env, ['runs', 'show', other!, '--json'])
+    expect(ended.json()).toMatchObject({ status: 'cancelled' })
+    expect(await cancel()).toMatchObject({ exitStatus: 1, stderr: expect.stringContaining('--workflow or --session') })
+    expect(await cancel(one!, ...queue)).toMatchObject({ exitStatus: 1 })
+  })
+})
+
 describe('wf runs approve and wf runs decline', () => {
   test('decide on all waiting payloads, or on one; a run that does not wait is refused', async () => {
     await addRun(1, 0, 'queued', '2026-01-31T13:00:00Z')

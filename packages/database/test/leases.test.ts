@@ -159,7 +159,7 @@ async function meeting<Result>(
 /** The pool, with a callback before the statement that skips a deleted start. */
 function beforeSkipping(act: () => Promise<unknown>): Pooled {
   const query = async (statement: QueryConfig): Promise<QueryResult> => {
-    if (statement.name === 'skip-deleted-start') await act()
+    if (statement.name === 'skip-ended-start') await act()
     return await db.pool.query(statement)
   }
   return { pool: { query } as unknown as Database['pool'] }

@@ -32,7 +32,7 @@ test('the transaction of the lock holds back neither vacuum nor a migration', as
   const { rows } = await db.pool.query(
     `SELECT backend_xid, backend_xmin,
        (SELECT json_agg(locktype ORDER BY locktype) FROM pg_locks WHERE pg_locks.pid = activity.pid) AS locks
-     FROM pg_stat_activity AS activity WHERE state = 'idle in transaction'`,
+     FROM pg_stat_activity AS activity WHERE datname = current_database() AND state = 'idle in transaction'`,
   )
   expect(rows).toEqual([{ backend_xid: null, backend_xmin: null, locks: ['advisory', 'virtualxid'] }])
   stopping.abort()

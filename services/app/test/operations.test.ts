@@ -198,6 +198,12 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   }),
 
   listRuns: nothing,
+  cancelRun: async (world) => ({ params: { run_id: await runOf(world, 'queued') } }),
+  cancelQueuedRuns: async ({ organization }) => {
+    const id = await data.createWorkflow('Orders', null, organization.id)
+    await data.createRun(id, { status: 'queued' })
+    return { body: { kind: 'workflow', id } }
+  },
   getRunPrompts: async (world) => ({ params: { run_id: await runOf(world) } }),
   getRulesDraft: async (world) => {
     const id = await runOf(world)

@@ -65,6 +65,18 @@ describe('Runs', () => {
     expect(await data.call('admin', 'getRulesDraft', rejected)).toMatchObject({ status: 404 })
   })
 
+  test('are cancelled by those who see them, with the name of who did it, and only while they have not ended', async () => {
+    const runId = await data.createRun(everyones, { status: 'queued' })
+    const { body } = await data.call('member', 'cancelRun', { params: { run_id: runId } })
+    expect(body).toMatchObject({ status: 'cancelled', cancelled_by: 'The member', finished_at: expect.any(String) })
+    expect((await data.call('admin', 'cancelRun', { params: { run_id: runId } })).error.code).toBe('run_ended')
+    const invisible = await data.createRun(hidden, { status: 'queued' })
+    expect(await data.call('member', 'cancelRun', { params: { run_id: invisible } })).toMatchObject({ status: 404 })
+    const queue = { body: { kind: 'workflow', id: hidden } } as const
+    expect((await data.call('member', 'cancelQueuedRuns', queue)).body).toEqual({ cancelled: 0, is_more: false })
+    expect((await data.call('admin', 'cancelQueuedRuns', queue)).body).toEqual({ cancelled: 1, is_more: false })
+  })
+
   test('of workflows that a member does not see are neither listed nor found', async () => {
     const sessionId = newId()
     const runs = {

@@ -14,6 +14,7 @@ import {
 import type { Express } from 'express'
 import type { DispatcherContext } from './dispatcher-context.ts'
 import { requireToken } from './require-token.ts'
+import { cancelOneRun, cancelQueue } from './routes/cancel-runs.ts'
 import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'
 import { saveSource } from './routes/save-webhook-source.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
@@ -55,6 +56,8 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
         testWebhookSource: testSource(ctx),
         listDeliveries: listSourceDeliveries(ctx),
         sendPayload: sendPayload(ctx),
+        cancelRun: cancelOneRun(ctx),
+        cancelQueuedRuns: cancelQueue(ctx),
       },
       rules: {
         saveWebhookSource: { body: validateSource(ctx.config.allowedSubnets) },

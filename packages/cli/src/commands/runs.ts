@@ -1,6 +1,8 @@
 import { APPROVAL_REASON_MAX_LENGTH, type RunStatus } from '@workflow-service/contract'
 import { RUN_STATUSES } from '@workflow-service/contract/app'
 import {
+  cancelQueuedRuns,
+  cancelRun,
   decideApprovals,
   findWorkflowNames,
   listRuns,
@@ -38,10 +40,10 @@ interface ListOptions {
 const RUN = argument('<id>', 'the id of the run', parseIdPrefix)
 const DELIVERY = option('--delivery <id>', 'only this delivery', parseId)
 
-/** `wf runs list|show|approve|decline` */
+/** `wf runs list|show|cancel|approve|decline` */
 export const runCommands = group(
   'runs',
-  'List and show runs, and approve or decline payloads that wait. Each accepted start becomes one run.',
+  'List, show and cancel runs, and approve or decline payloads that wait. Each accepted start becomes one run.',
   [
     command('list', 'List runs, newest first.', list, [
       ORGANIZATION,
@@ -63,6 +65,12 @@ export const runCommands = group(
     command('show', 'Show a run: its journal with times, and its deliveries.', show, [
       argument('<id>', 'the id of the run, which is the id of the start; the beginning of it is enough', parseIdPrefix),
       option('-f, --follow', 'show how it goes, until its end or Ctrl-C; with --json, one object per line'),
+    ]),
+    command('cancel', 'End a run before its next step, or all queued runs of a workflow or session.', cancel, [
+      argument('[id]', 'the id of the run', parseIdPrefix),
+      ORGANIZATION,
+      option('--workflow <workflow>', 'all queued runs of this workflow, by id or name').conflicts('session'),
+      option('--session <id>', 'all queued runs of this session', parseIdPrefix),
     ]),
     command(
       'approve',
@@ -104,6 +112,44 @@ async function decide(
     json: { run_id: runId, decision, delivery_ids: deliveryIds },
     text: () => deliveryIds.map((id) => `Delivery ${id} is ${decision}.\n`).join(''),
   }
+}
+
+interface CancelOptions {
+  organization?: string
+  workflow?: string
+  session?: string
+}
+
+async function cancel(
+  ctx: CliContext,
+  prefix: string | undefined,
+  { organization, workflow, session }: CancelOptions,
+): Promise<CommandResult> {
+  if ((prefix === undefined) === (workflow === undefined && session === undefined)) {
+    throw new CliError('Name a run, or --workflow or --session for all queued runs of one.')
+  }
+  if (prefix !== undefined) return await cancelOne(ctx, prefix)
+  const { id: organizationId, ...named } = await findOrganization(ctx, organization)
+  const kind = workflow === undefined ? 'session' : 'workflow'
+  const id =
+    (await findWorkflowId(ctx, { id: organizationId, ...named }, workflow)) ?? (await findId(ctx, 'session', session!))
+  const viewer = { organizationId, memberId: null }
+  const { cancelled, isMore } = await cancelQueuedRuns(ctx.database(), viewer, { kind, id }, operatorOf(organizationId))
+  ctx.hint(organizationId, 'runs', 'sessions')
+  return {
+    json: { cancelled, is_more: isMore },
+    text: () => `${cancelled} queued runs are cancelled.${isMore ? ' More are queued: repeat the command.' : ''}\n`,
+  }
+}
+
+async function cancelOne(ctx: CliContext, prefix: string): Promise<CommandResult> {
+  const { id, organization_id: organizationId } = await findRun(ctx, prefix)
+  const viewer = { organizationId, memberId: null }
+  const outcome = await cancelRun(ctx.database(), viewer, id, operatorOf(organizationId))
+  if (outcome.kind === 'not_found') throw new CliError(`The workflow of run ${id} is deleted.`)
+  if (outcome.kind === 'ended') throw new CliError(`Run ${id} has ended already.`)
+  ctx.hint(organizationId, 'runs', 'sessions')
+  return { json: { run_id: id, status: 'cancelled' }, text: () => `Run ${id} is cancelled.\n` }
 }
 
 function parseReason(text: string): string {

@@ -80,6 +80,7 @@ const STATUSES: Record<Status, readonly [Tone, string]> = {
   waiting: ['warn', 'Waiting for approval'],
   succeeded: ['good', 'Succeeded'],
   failed: ['bad', 'Failed'],
+  cancelled: ['quiet', 'Cancelled'],
   accepted: ['good', 'Accepted'],
   rejected: ['bad', 'Rejected'],
   timed_out: ['bad', 'Timed out'],

@@ -7,7 +7,7 @@ import { Str, Uuid } from '../schema/values.ts'
 export const ROLES = ['owner', 'admin', 'member'] as const
 export type Role = (typeof ROLES)[number]
 
-export const RUN_STATUSES = ['queued', 'running', 'waiting', 'succeeded', 'failed'] as const
+export const RUN_STATUSES = ['queued', 'running', 'waiting', 'succeeded', 'failed', 'cancelled'] as const
 export type RunStatus = (typeof RUN_STATUSES)[number]
 
 /** What began a run: an API key, the schedule, or a person in the application. */

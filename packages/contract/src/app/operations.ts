@@ -11,6 +11,7 @@ import {
 import { Closed, Parameters } from '../schema/objects.ts'
 import { Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
+import { CancelQueuedIn, CancelQueuedOut } from '../internal/resources.ts'
 import { APP_ROUTES } from './routes.ts'
 import * as overview from './overview.ts'
 import * as people from './people.ts'
@@ -414,6 +415,18 @@ export const APP_OPERATIONS = defineOperations({
   },
   listRuns: { summary: 'List runs', query: runs.RunListQuery, success: ok(runs.RunPage, 'One page, newest first.') },
   getRun: { summary: 'Read a run', success: ok(runs.RunDetailOut, 'The run.') },
+  cancelRun: {
+    summary: 'Cancel a run',
+    description:
+      'Ends a run that has not ended, before its next step. A payload that is under way is finished and recorded. 409 `run_ended` if it has ended.',
+    success: ok(runs.RunDetailOut, 'The run.'),
+  },
+  cancelQueuedRuns: {
+    summary: 'Cancel queued runs',
+    description: 'Cancels the runs of a workflow or session that no runner has begun.',
+    body: CancelQueuedIn,
+    success: ok(CancelQueuedOut, 'How many were cancelled.'),
+  },
   getRunPrompts: {
     access: 'admin',
     summary: 'Read what a model was asked',

@@ -59,6 +59,8 @@ export const APP_ROUTES = {
   approveDelivery: { method: 'post', path: '/app/deliveries/{delivery_id}/approve' },
   declineDelivery: { method: 'post', path: '/app/deliveries/{delivery_id}/decline' },
   listRuns: { method: 'get', path: '/app/runs' },
+  cancelRun: { method: 'post', path: '/app/runs/{run_id}/cancel' },
+  cancelQueuedRuns: { method: 'post', path: '/app/runs/cancel-queued' },
   getRun: { method: 'get', path: '/app/runs/{run_id}' },
   getRunPrompts: { method: 'get', path: '/app/runs/{run_id}/prompts' },
   getRulesDraft: { method: 'get', path: '/app/runs/{run_id}/rules-draft' },

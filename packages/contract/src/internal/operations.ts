@@ -3,6 +3,8 @@ import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, Parameters } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import {
+  CancelQueuedIn,
+  CancelQueuedOut,
   DELIVERY_KINDS,
   DELIVERY_OUTCOMES,
   DeliveryIn,
@@ -73,6 +75,10 @@ const WebhookSourceParams = Closed('WebhookSourceParams', 'Path parameters.', {
   source_id: Uuid('Webhook source identifier; the caller chooses it for a new source.', {
     examples: ['01890a5d-ac98-7c1e-b8f0-0a6a5b7c2d11'],
   }),
+})
+const RunParams = Closed('RunParams', 'Path parameters.', {
+  ...OrganizationParams.properties,
+  run_id: Uuid('Run identifier, which is that of its start.', { examples: ['01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'] }),
 })
 const DeliveryParams = Closed('DeliveryParams', 'Path parameters.', {
   delivery_id: Uuid('Delivery identifier, chosen by the caller.', {
@@ -174,5 +180,27 @@ export const INTERNAL_OPERATIONS = {
     headers: ActorHeaders,
     body: DeliveryIn,
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],
+  },
+  cancelRun: {
+    id: 'cancelRun',
+    method: 'post',
+    path: '/internal/organizations/{organization_id}/runs/{run_id}/cancel',
+    summary: 'Cancel a run',
+    description:
+      'Ends a run that has not ended, before its next step. A payload that is under way is finished and recorded. 409 `run_ended` if it has ended.',
+    params: RunParams,
+    headers: ActorHeaders,
+    successes: [{ status: 204, description: 'The run is cancelled.' }],
+  },
+  cancelQueuedRuns: {
+    id: 'cancelQueuedRuns',
+    method: 'post',
+    path: '/internal/organizations/{organization_id}/runs/cancel-queued',
+    summary: 'Cancel queued runs',
+    description: 'Cancels the runs of a workflow or session that no runner has begun.',
+    params: OrganizationParams,
+    headers: ActorHeaders,
+    body: CancelQueuedIn,
+    successes: [{ status: 200, schema: CancelQueuedOut, description: 'How many were cancelled.' }],
   },
 } as const satisfies Record<string, InternalOperation>

@@ -145,6 +145,16 @@ export const RUN_JOURNAL_HEADER = 'x-run-journal'
 export const RUN_JOURNAL_STATES = ['written', 'succeeded'] as const
 export type RunJournalState = (typeof RUN_JOURNAL_STATES)[number]
 
+/** Whose queued runs are cancelled. */
+export const CancelQueuedIn = Closed('CancelQueuedIn', 'A queue of runs.', {
+  kind: StringEnum(['workflow', 'session'], 'Whose runs.'),
+  id: Uuid('The workflow or session.'),
+})
+export const CancelQueuedOut = Closed('CancelQueuedOut', 'What was cancelled.', {
+  cancelled: Int('How many runs.'),
+  is_more: Bool('Whether more are queued: at most 10,000 are cancelled at once. Repeat the call.'),
+})
+
 /** One entry of the delivery log (contract README, "Deliveries"). */
 export const DeliveryOut = Closed('DeliveryOut', 'One outbound request and its outcome.', {
   id: Uuid('The id that the caller chose.'),

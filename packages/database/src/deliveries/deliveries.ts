@@ -350,6 +350,8 @@ const RECORD_RUN_OUTCOMES = statement('deliveries/record-run-outcomes', {
   isEnded: boolean,
 })
 
+const WAKE_AFTER_CANCELLED = statement('deliveries/wake-after-cancelled', {})
+
 /**
  * Records outcomes as `recordOutcomes` does, each with its result in the journal of the run and, where an accepted
  * payload was all that was left to do and the session has no further start, the end of the run and the release of the
@@ -371,6 +373,10 @@ export async function recordRunOutcomes(
     distinct.map(({ journal, result }) => (result.outcome === 'accepted' ? journal.lastOfRun : null)),
   ])
   const recorded = new Map(rows.map(({ id, ...row }) => [id, row]))
+  const refused = distinct.filter(({ id }) => recorded.get(id)?.isWritten === false)
+  if (refused.length > 0) {
+    await runStatement(db, WAKE_AFTER_CANCELLED, [refused.map(({ journal }) => journal.lease.sessionId)])
+  }
   return records.map((record) => (firsts.get(record.id) === record ? recorded.get(record.id) : undefined))
 }
 

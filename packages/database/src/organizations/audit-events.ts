@@ -26,6 +26,8 @@ export const AUDIT_ACTIONS = [
   'organization.created',
   'organization.deleted',
   'organization.saved',
+  'queue.cancelled',
+  'run.cancelled',
   'session.closed',
   'session.opened',
   'setup.completed',

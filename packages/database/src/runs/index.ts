@@ -2,6 +2,7 @@
 export * from './app-starts.ts'
 export * from './approvals.ts'
 export * from './auto-runs.ts'
+export * from './cancel-runs.ts'
 export { type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
 export * from './draft-run-rules.ts'
 export { appendSteps, readSteps, serializeStep, type StepsToAppend } from './journal.ts'

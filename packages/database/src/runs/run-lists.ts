@@ -35,7 +35,7 @@ export interface RunNumber {
 const NEAR_ROWS = 500
 
 const RUN_COLUMNS = `start.id, json_build_object('id', workflow.id, 'name', workflow.name) AS workflow, start.session_id,
-  start.number::float8 AS number, start.status, start.error, start.attempts, start.origin,
+  start.number::float8 AS number, start.status, start.error, start.attempts, start.origin, start.cancelled_by_name AS cancelled_by,
   CASE
     WHEN start.user_id IS NOT NULL THEN (
       SELECT json_build_object('kind', 'person', 'id', users.id, 'name', ${USER_NAME})

@@ -21,7 +21,7 @@ const CLAIM_NEXT_RUN = statement(
   { CLAIMED_RUN },
 )
 
-const SKIP_DELETED_START = statement('runs/skip-deleted-start', {})
+const SKIP_ENDED_START = statement('runs/skip-ended-start', {})
 
 /** What the owner of a lease does next. */
 export type NextRun =
@@ -30,7 +30,7 @@ export type NextRun =
   | { readonly kind: 'idle' }
   | { readonly kind: 'lease_lost' }
 
-/** Claims the session's next start in number order. Skips starts that were deleted with their workflow. */
+/** Claims the session's next start in number order. Skips those that were cancelled, or deleted with their workflow. */
 export async function claimNextRun(db: Db, owner: string, lease: Lease): Promise<NextRun> {
   const values = [owner, lease.sessionId, lease.epoch]
   for (;;) {
@@ -39,7 +39,7 @@ export async function claimNextRun(db: Db, owner: string, lease: Lease): Promise
     if (!row) return { kind: 'lease_lost' }
     if (!row.hasWork) return { kind: 'idle' }
     if (row.run) return { kind: 'run', run: row.run }
-    await runStatement(db, SKIP_DELETED_START, [...values, row.number])
+    await runStatement(db, SKIP_ENDED_START, [...values, row.number])
   }
 }
 
@@ -110,7 +110,7 @@ export interface EarlierRun {
   readonly workflowName: string
   readonly inputMessage: string
   readonly context: string
-  readonly status: 'succeeded' | 'failed'
+  readonly status: 'succeeded' | 'failed' | 'cancelled'
   readonly error: string | null
   readonly steps: readonly JournalStep[]
 }

@@ -11,8 +11,16 @@ import {
 import { isSessionVisible, type Viewer } from '../organizations/index.ts'
 import { listRunsOfSession } from './run-lists.ts'
 
+/** The starts of a session that are read to leave out those that were cancelled before their turn. */
+const MAX_QUEUE_READ = 1_000
+
 const SESSION_COLUMNS = `id, is_open, last_start_number::float8 AS start_count,
-  (last_start_number - last_finished_number)::float8 AS waiting_count, created_at, closed_at`
+  (last_start_number - last_finished_number - (
+    SELECT count(*) FROM (
+      SELECT finished_at FROM starts
+      WHERE session_id = sessions.id AND number > last_finished_number ORDER BY number LIMIT ${MAX_QUEUE_READ}
+    ) AS queue WHERE finished_at IS NOT NULL
+  ))::float8 AS waiting_count, created_at, closed_at`
 
 type SessionRow = Omit<RowOf<SessionOut>, 'id' | 'created_at'> & { readonly id: string; readonly created_at: Date }
 

@@ -392,7 +392,7 @@ export async function deleteWorkflow(db: Pick<Database, 'prisma'>, edit: Workflo
 // limit.
 const DELETE_RUNS = `
   DELETE FROM starts WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM starts WHERE workflow_id = $1 AND status IN ('succeeded', 'failed')
+    SELECT ctid FROM starts WHERE workflow_id = $1 AND finished_at IS NOT NULL
     ORDER BY created_at DESC, id DESC LIMIT $2
   ))`
 

@@ -250,7 +250,7 @@ export function useRunnerFixture(): RunnerFixture {
       waitUntil(
         async () => {
           const runs = await Promise.all(starts.map(({ startId }) => run(startId)))
-          return runs.every(({ status }) => status === 'succeeded' || status === 'failed') ? runs : undefined
+          return runs.every(({ finished_at: end }) => end !== null) ? runs : undefined
         },
         { timeoutMs: 20_000, message: `${starts.length} runs to end` },
       ),

@@ -113,6 +113,7 @@ function LastDay({ overview }: { overview: OverviewOut }) {
   const tiles = [
     { status: 'succeeded', tone: 'good', details: [accepted], isAlwaysShown: true },
     { status: 'failed', tone: 'bad', details: [notAccepted, unknown], isAlwaysShown: true },
+    { status: 'cancelled', tone: 'quiet', details: [] },
     { status: 'queued', tone: 'quiet', details: [] },
     { status: 'running', tone: 'quiet', details: [] },
     { status: 'waiting', tone: 'warn', details: [] },

@@ -9,7 +9,7 @@ import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { durationText, StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, ruleLink, ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { CopyId, JsonView, KeyValueList, shortId } from '../../components/values.tsx'
-import { errorText, originText, runText, useRunList } from './run-list.tsx'
+import { errorText, hasEnded, originText, runText, useRunList } from './run-list.tsx'
 import { Prompts } from './prompts.tsx'
 import { deliveryText, emptyFields, Resent, Timeline } from './timeline.tsx'
 
@@ -43,6 +43,14 @@ function RunDetails(run: RunDetailOut) {
   const isAdmin = useMe().role !== 'member'
   const { workflow, error, attempts, created_at: acceptedAt, started_at: startedAt } = run
   const [sent, another] = run.deliveries.filter(({ resend_of: of }) => of === null)
+  const askToStop = () =>
+    askToConfirm({
+      title: 'Stop this run?',
+      text: 'It ends as cancelled before its next step. A payload that is under way is finished and recorded.',
+      action: 'Stop run',
+      onConfirm: () => mutate('cancelRun', { params: { run_id: run.id } }),
+      done: 'The run is cancelled.',
+    })
   const tokens = [`${run.input_tokens.toLocaleString('en')} read`, `${run.output_tokens.toLocaleString('en')} written`]
   return (
     <Page
@@ -55,6 +63,7 @@ function RunDetails(run: RunDetailOut) {
       }
       actions={
         <>
+          {hasEnded(run) ? null : <Button label="Stop run" icon="close" onClick={askToStop} />}
           <Button label="Start again" icon="run" link={tryLink(workflow.id, { again: run.id })} />
           {sent && !another ? (
             <Button label={deliveryText(sent.outcome)} variant="primary" link={linkTo('delivery', sent.id)} />

@@ -1,13 +1,14 @@
 import type { RunOut } from '@workflow-service/contract'
-import { useList } from '../../api/index.ts'
+import { mutate, useList } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { FilterPeriod, FilterSelect, useFilter, useFilters } from '../../components/data-list.tsx'
+import { askToConfirm } from '../../components/dialog.tsx'
 import { durationText, FullTime, StatusBadge, statusTexts } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { shortId } from '../../components/values.tsx'
 import { WorkflowPicker } from '../../components/combobox.tsx'
 
-const STATUSES = statusTexts('queued', 'running', 'waiting', 'succeeded', 'failed')
+const STATUSES = statusTexts('queued', 'running', 'waiting', 'succeeded', 'failed', 'cancelled')
 
 /** What began a run, in words. */
 export function originText({ origin, started_by: by }: Pick<RunOut, 'origin' | 'started_by'>): string {
@@ -46,6 +47,25 @@ export const RUN_COLUMNS = [
 /** Where a run is shown. */
 export const runLink = ({ id }: RunOut) => linkTo('run', id)
 
+/** Whether a run has ended. */
+export const hasEnded = ({ finished_at: end }: Pick<RunOut, 'finished_at'>): boolean => end !== null
+
+/** A button that ends the queued runs of a workflow or session, if some of these runs are queued. */
+export function StopQueued({ runs, ...queue }: { runs: readonly RunOut[]; kind: 'workflow' | 'session'; id: string }) {
+  if (!runs.some(({ status }) => status === 'queued')) return null
+  const askToStop = () =>
+    askToConfirm({
+      title: `Stop all queued runs of this ${queue.kind}?`,
+      text: 'They end as cancelled, and nothing of them is sent. Runs that are under way go on.',
+      action: 'Stop queued runs',
+      async onConfirm() {
+        while ((await mutate('cancelQueuedRuns', { body: queue })).is_more) continue
+      },
+      done: 'The queued runs are cancelled.',
+    })
+  return <Button label="Stop queued runs" icon="close" onClick={askToStop} />
+}
+
 /** The runs of the organization, or of one workflow, with their filters: what a list shows except when it is empty. */
 export function useRunList(workflowId?: string) {
   const filters = useFilters('status', 'workflow', 'session', 'since', 'until')
@@ -53,15 +73,17 @@ export function useRunList(workflowId?: string) {
   const [, setSession] = useFilter('session')
   const { workflow, session, ...others } = filters
   const query = { ...others, workflow_id: workflowId ?? workflow, session_id: session }
+  const list = useList('listRuns', { query: query as never })
   const workflowColumn = { header: 'Workflow', cell: (run: RunOut) => run.workflow.name }
   return {
     label: 'runs',
-    list: useList('listRuns', { query: query as never }),
+    list,
     columns: workflowId ? RUN_COLUMNS : [workflowColumn, ...RUN_COLUMNS],
     rowLink: runLink,
     filters,
     controls: (
       <>
+        {workflowId ? <StopQueued runs={list.rows} kind="workflow" id={workflowId} /> : null}
         <FilterSelect name="status" label="Status" options={STATUSES} />
         {workflowId ? null : (
           <WorkflowPicker

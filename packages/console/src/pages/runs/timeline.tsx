@@ -24,7 +24,9 @@ export function Timeline({ run }: { run: RunDetailOut }) {
   const end: TimelineEvent =
     status === 'succeeded'
       ? { icon: 'check', tone: 'good', title: 'Succeeded' }
-      : { icon: 'close', tone: 'bad', title: 'Failed' }
+      : status === 'failed'
+        ? { icon: 'close', tone: 'bad', title: 'Failed' }
+        : { icon: 'close', title: `Cancelled by ${run.cancelled_by ?? 'somebody'}` }
   // A run that succeeded had steps.
   const isOld = status === 'succeeded' && steps.length === 0
   const note = isOld ? 'Its steps were deleted because of their age.' : null

@@ -10,7 +10,7 @@ import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { CopyId, shortId } from '../../components/values.tsx'
 import { WorkflowPicker } from '../../components/combobox.tsx'
-import { RUN_COLUMNS, runLink } from '../runs/run-list.tsx'
+import { RUN_COLUMNS, runLink, StopQueued } from '../runs/run-list.tsx'
 
 const STATES = { open: 'Open', closed: 'Closed' }
 
@@ -72,7 +72,12 @@ function SessionDetails(session: SessionDetailOut) {
           <CopyId id={id} isShort label="session id" />
         </>
       }
-      actions={isOpen ? <Button label="Close session" onClick={askToClose} /> : null}
+      actions={
+        <>
+          <StopQueued runs={runs} kind="session" id={id} />
+          {isOpen ? <Button label="Close session" onClick={askToClose} /> : null}
+        </>
+      }
       intro={
         <>
           Opened <Time value={session.created_at} />

@@ -8,6 +8,7 @@ export interface Result {
 export const RUN_RESULTS: readonly Result[] = [
   { label: 'succeeded', tone: 'good', names: ['succeeded'] },
   { label: 'failed', tone: 'bad', names: ['failed'] },
+  { label: 'cancelled', tone: 'quiet', names: ['cancelled'] },
   { label: 'not ended', tone: 'quiet', names: ['queued', 'running', 'waiting'] },
 ]
 

@@ -10,6 +10,7 @@ claimed AS (
   UPDATE starts SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, now())
   FROM leased
   WHERE leased.has_work AND starts.session_id = leased.id AND starts.number = leased.number
+    AND starts.finished_at IS NULL
   RETURNING starts.*
 )
 SELECT leased.number::float8 AS number, leased.has_work AS "hasWork",

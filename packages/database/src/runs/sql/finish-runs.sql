@@ -41,6 +41,7 @@ claimed AS (
   UPDATE starts SET status = 'running', attempts = attempts + 1, started_at = coalesce(started_at, now())
   FROM advanced
   WHERE NOT advanced.is_released AND starts.session_id = advanced.id AND starts.number = advanced.number
+    AND starts.finished_at IS NULL
   RETURNING starts.*
 )
 SELECT advanced.id AS "sessionId", advanced.is_released AS "isReleased",

@@ -19,7 +19,8 @@ claimed AS (
     attempts = least(attempts + 1, :MAX_RUN_ATTEMPTS),
     started_at = coalesce(started_at, now()),
     finished_at = CASE WHEN attempts >= :MAX_RUN_ATTEMPTS THEN now() END
-  FROM chosen WHERE starts.session_id = chosen.id AND starts.number = chosen.number
+  FROM chosen
+  WHERE starts.session_id = chosen.id AND starts.number = chosen.number AND starts.finished_at IS NULL
   RETURNING starts.*
 ),
 exhausted AS MATERIALIZED (

@@ -5,5 +5,5 @@ SELECT starts.id AS "runId", workflows.name AS "workflowName", starts.input_mess
   starts.context, starts.status, starts.error
 FROM starts JOIN workflows ON workflows.id = starts.workflow_id
 WHERE starts.organization_id = $1 AND starts.session_id = $2 AND starts.number < $3
-  AND starts.status IN ('succeeded', 'failed')
+  AND starts.finished_at IS NOT NULL
 ORDER BY starts.number DESC LIMIT $4

@@ -10,6 +10,6 @@ DELETE FROM deliveries WHERE id = ANY (ARRAY(
   WHERE (created_at AT TIME ZONE 'UTC')::date < (:RETENTION_LIMIT AT TIME ZONE 'UTC')::date
     AND :IS_COUNTED
     AND outcome <> 'in_flight'
-    AND coalesce((SELECT status IN ('succeeded', 'failed') FROM starts WHERE starts.id = deliveries.run_id), true)
+    AND coalesce((SELECT finished_at IS NOT NULL FROM starts WHERE starts.id = deliveries.run_id), true)
   LIMIT $2 FOR UPDATE SKIP LOCKED
 ))

@@ -1,4 +1,6 @@
 import {
+  cancelQueuedRuns,
+  cancelRun,
   closeSession,
   createSession,
   findRunPrompts,
@@ -12,7 +14,7 @@ import {
   listVisibleRuns,
   viewerOf,
 } from '@workflow-service/database'
-import { ApiError, orNotFound } from '@workflow-service/service-kit'
+import { ApiError, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
@@ -42,6 +44,21 @@ export function runHandlers(ctx: AppServiceContext) {
     getRun: async ({ principal, params }) => ({
       body: orNotFound(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run'),
     }),
+    cancelRun: async (request) => {
+      const { principal, params, requestId } = request
+      const outcome = await cancelRun(db, viewerOf(principal), params.run_id, request)
+      if (outcome.kind === 'not_found') throw notFound('Run')
+      if (outcome.kind === 'ended') throw new ApiError('run_ended', 'This run has ended already.')
+      ctx.sessionNotifier.notify(outcome.sessionId, requestId)
+      ctx.hints.add(principal.organizationId, 'runs', 'sessions')
+      return { body: orNotFound(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run') }
+    },
+    cancelQueuedRuns: async (request) => {
+      const { principal, body } = request
+      const { cancelled, isMore } = await cancelQueuedRuns(db, viewerOf(principal), body, request)
+      ctx.hints.add(principal.organizationId, 'runs', 'sessions')
+      return { body: { cancelled, is_more: isMore } }
+    },
     getRunPrompts: async ({ principal, params }) => ({
       body: toRunPrompts(orNotFound(await findRunPrompts(db, viewerOf(principal), params.run_id), 'Run')),
     }),

@@ -62,7 +62,7 @@ function formatRun(run: EarlierRun): string {
     const result = results.get(step.data.call_id)
     return [`Sent to ${source_name}: ${JSON.stringify(payload)}\n${result?.text ?? 'The outcome is not known.'}`]
   })
-  const status = run.status === 'succeeded' ? 'succeeded' : `failed (${run.error ?? 'no reason given'})`
+  const status = run.status === 'failed' ? `failed (${run.error ?? 'no reason given'})` : run.status
   return [
     `A run of the workflow ${run.workflowName}, which ${status}. It was started with:`,
     startText(run),

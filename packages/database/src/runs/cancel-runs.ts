@@ -1,0 +1,148 @@
+import type { PoolClient } from 'pg'
+import { type Db, inTransaction } from '../connection/index.ts'
+import { type AuditedBy, isVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
+
+export type CancelOutcome =
+  /** `sessionId`: a session whose next start may run now. */
+  | { readonly kind: 'cancelled'; readonly sessionId: string }
+  /** There is no such run, or the viewer does not see it. */
+  | { readonly kind: 'not_found' }
+  /** It has ended already. */
+  | { readonly kind: 'ended' }
+
+/**
+ * Ends a run that has not ended, before its next step, with its audit event (contract README, "Runs"). The runner that
+ * executes it loses the lease of the session, so that nothing more of the run is written or sent. A payload that is
+ * under way is finished and recorded, and the next start of the session waits for it.
+ */
+export async function cancelRun(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  runId: string,
+  by: AuditedBy,
+): Promise<CancelOutcome> {
+  return await inTransaction(db, async (client): Promise<CancelOutcome> => {
+    const { rows } = await client.query<{ sessionId: string; workflowName: string }>(
+      `SELECT start.session_id AS "sessionId", workflow.name AS "workflowName" FROM starts AS start
+       JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$3')}
+       WHERE start.id = $1 AND start.organization_id = $2`,
+      [runId, organizationId, memberId],
+    )
+    const [run] = rows
+    if (!run) return { kind: 'not_found' }
+    const cancelled = await cancelStarts(client, [{ id: runId, sessionId: run.sessionId }], 'finished_at IS NULL', by)
+    if (cancelled === 0) return { kind: 'ended' }
+    await recordAuditEvent(client, {
+      ...by,
+      action: 'run.cancelled',
+      target: { kind: 'run', id: runId, name: run.workflowName },
+    })
+    return { kind: 'cancelled', sessionId: run.sessionId }
+  })
+}
+
+/** The runs of one transaction of `cancelQueuedRuns`, which locks their sessions, and the transactions of one call. */
+const BATCH_SIZE = 500
+const MAX_BATCHES = 20
+
+/** Whose queued runs are cancelled. */
+export interface Queue {
+  readonly kind: 'workflow' | 'session'
+  readonly id: string
+}
+
+/** What `cancelQueuedRuns` did. */
+export interface CancelledQueue {
+  readonly cancelled: number
+  /** Whether some are left for another call. */
+  readonly isMore: boolean
+}
+
+/** Cancels the queued runs of a workflow or session that the viewer sees, the newest first, at most 10,000. */
+export async function cancelQueuedRuns(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  { kind, id }: Queue,
+  by: AuditedBy,
+): Promise<CancelledQueue> {
+  const column = kind === 'workflow' ? 'workflow_id' : 'session_id'
+  const cancelBatch = async (client: PoolClient): Promise<number> => {
+    const { rows } = await client.query<{ id: string; sessionId: string; workflowName: string }>(
+      `SELECT start.id, start.session_id AS "sessionId", workflow.name AS "workflowName" FROM starts AS start
+       JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$3')}
+       WHERE start.${column} = $1 AND start.organization_id = $2 AND start.status = 'queued'
+       ORDER BY start.created_at DESC, start.id DESC LIMIT ${BATCH_SIZE}`,
+      [id, organizationId, memberId],
+    )
+    const cancelled = rows.length === 0 ? 0 : await cancelStarts(client, rows, "status = 'queued'", by)
+    if (cancelled > 0) {
+      await recordAuditEvent(client, {
+        ...by,
+        action: 'queue.cancelled',
+        target: { kind, id, name: kind === 'workflow' ? (rows[0]?.workflowName ?? null) : null },
+        changes: [{ field: 'runs', old: null, new: cancelled }],
+      })
+    }
+    return cancelled
+  }
+  let total = 0
+  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
+    const cancelled = await inTransaction(db, cancelBatch)
+    total += cancelled
+    if (cancelled < BATCH_SIZE) return { cancelled: total, isMore: false }
+  }
+  return { cancelled: total, isMore: true }
+}
+
+/** How long a payload may be in flight (services/dispatcher/README.md). */
+const IN_FLIGHT_SECONDS = 40
+
+/** Ends those of the runs that meet the condition, in their sessions. Resolves to how many. */
+async function cancelStarts(
+  client: PoolClient,
+  runs: readonly { readonly id: string; readonly sessionId: string }[],
+  condition: string,
+  { principal: { userId, name } }: AuditedBy,
+): Promise<number> {
+  const sessionIds = [...new Set(runs.map(({ sessionId }) => sessionId))]
+  // First, as every statement that writes runs: whoever claims or finishes a run holds this lock.
+  await client.query('SELECT FROM sessions WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE', [sessionIds])
+  const { rows: cancelled } = await client.query<{ id: string }>(
+    `UPDATE starts SET status = 'cancelled', error = NULL, finished_at = now(), cancelled_by = $2, cancelled_by_name = $3
+     WHERE id = ANY ($1::uuid[]) AND ${condition} RETURNING id`,
+    [runs.map(({ id }) => id), userId, name],
+  )
+  const ids = cancelled.map(({ id }) => id)
+  if (ids.length === 0) return 0
+  await client.query(
+    `UPDATE approvals SET status = 'declined', reason = 'The run was cancelled.', decided_at = now(),
+       decided_by = $2, decided_by_name = $3
+     WHERE run_id = ANY ($1::uuid[]) AND status IN ('waiting', 'approved')
+       AND NOT EXISTS (SELECT FROM deliveries WHERE deliveries.id = approvals.delivery_id)`,
+    [ids, userId, name],
+  )
+  // A session moves past its ended starts, and whoever holds its lease loses it. Without that, the session comes to the
+  // cancelled start later.
+  await client.query(
+    `UPDATE sessions SET last_finished_number = past.number, lease_owner = NULL, lease_until = NULL,
+       lease_epoch = lease_epoch + 1,
+       waiting_since = CASE WHEN last_start_number > past.number THEN greatest(now(), past.quiet_at) END
+     FROM (
+       SELECT session.id,
+         coalesce((
+           SELECT number - 1 FROM starts
+           WHERE session_id = session.id AND number > session.last_finished_number AND finished_at IS NULL
+           ORDER BY number LIMIT 1
+         ), session.last_start_number) AS number,
+         (
+           SELECT max(deliveries.created_at) + interval '${IN_FLIGHT_SECONDS} s' FROM starts
+           JOIN deliveries ON deliveries.run_id = starts.id AND deliveries.outcome = 'in_flight'
+           WHERE starts.session_id = session.id AND starts.number = session.last_finished_number + 1
+         ) AS quiet_at
+       FROM sessions AS session WHERE session.id = ANY ($1::uuid[])
+     ) AS past
+     WHERE sessions.id = past.id AND past.number > sessions.last_finished_number`,
+    [sessionIds],
+  )
+  return ids.length
+}
