@@ -11,16 +11,19 @@ import {
 import { isSessionVisible, type Viewer } from '../organizations/index.ts'
 import { listRunsOfSession } from './run-lists.ts'
 
+const columns = (waitingCount: string) => `id, is_open, last_start_number::float8 AS start_count,
+  (${waitingCount})::float8 AS waiting_count, created_at, closed_at`
+
+const IN_QUEUE = 'last_start_number - last_finished_number'
+
 /** The starts of a session that are read to leave out those that were cancelled before their turn. */
 const MAX_QUEUE_READ = 1_000
-
-const SESSION_COLUMNS = `id, is_open, last_start_number::float8 AS start_count,
-  (last_start_number - last_finished_number - (
+const NOT_ENDED = `${IN_QUEUE} - (
     SELECT count(*) FROM (
       SELECT finished_at FROM starts
       WHERE session_id = sessions.id AND number > last_finished_number ORDER BY number LIMIT ${MAX_QUEUE_READ}
     ) AS queue WHERE finished_at IS NOT NULL
-  ))::float8 AS waiting_count, created_at, closed_at`
+  )`
 
 type SessionRow = Omit<RowOf<SessionOut>, 'id' | 'created_at'> & { readonly id: string; readonly created_at: Date }
 
@@ -43,7 +46,7 @@ export async function listSessions(
   const read = async (position: TimePosition | undefined, count: number) => {
     const { rows } = await db.pool.query<SessionRow & { readonly isVisible: boolean }>(
       `SELECT session.*, ${isSessionVisible('session', '$5')} AS "isVisible" FROM (
-       SELECT ${SESSION_COLUMNS} FROM sessions
+       SELECT ${columns(IN_QUEUE)} FROM sessions
        WHERE organization_id = $1 AND (created_at, id) < ($2, $3)
          ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
        ORDER BY created_at DESC, id DESC LIMIT $4
@@ -76,7 +79,7 @@ export async function findSessions(
   ids: readonly string[],
 ): Promise<SessionOut[]> {
   const { rows } = await db.pool.query<RowOf<SessionOut>>(
-    `SELECT ${SESSION_COLUMNS} FROM sessions
+    `SELECT ${columns(NOT_ENDED)} FROM sessions
      WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND ${isSessionVisible('sessions', '$3')}`,
     [organizationId, ids, memberId],
   )
