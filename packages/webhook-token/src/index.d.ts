@@ -1,6 +1,7 @@
 /**
  * Creates and checks the `X-Service-Token` header, by which the Workflow Automation Service signs its requests to your
- * endpoint, and reads their bodies. The signature covers the time only, not the request's body.
+ * endpoint, and reads their bodies. The token's signature covers the time only. `X-Service-Signature` covers the
+ * delivery's id and the body, too.
  */
 
 export { parseWebhook } from './parse-webhook.js'
@@ -25,6 +26,51 @@ export declare function checkServiceToken(
   secret: string | readonly string[] | undefined,
   options?: ServiceTokenOptions,
 ): ServiceTokenCheck
+
+/** The name of the header with the signature of a request. */
+export declare const SERVICE_SIGNATURE_HEADER = 'X-Service-Signature'
+/** The name of the header with the time of a request, in Unix seconds. */
+export declare const SERVICE_TIMESTAMP_HEADER = 'X-Service-Timestamp'
+/** The name of the header with the id of a delivery: the same when a person sends its payload again. */
+export declare const DELIVERY_ID_HEADER = 'X-Delivery-Id'
+/** The name of the header with the number of a request for its delivery id, from 1. */
+export declare const DELIVERY_ATTEMPT_HEADER = 'X-Delivery-Attempt'
+
+/** What a signature covers. `timestamp` is in Unix seconds; `body` the text or bytes as sent. */
+export interface SignedContent {
+  deliveryId: string
+  timestamp: number | string
+  body: string | Uint8Array
+}
+
+/**
+ * Creates a value of `X-Service-Signature`: `v1,` and the Base64 of the HMAC-SHA256 of
+ * `<delivery id>.<timestamp>.<body>` (Standard Webhooks 1.0.0). The key is the secret's UTF-8 bytes. Throws a
+ * `TypeError` if the secret is missing or empty.
+ */
+export declare function createServiceSignature(secret: string | undefined, content: SignedContent): string
+
+/** The headers of a request: of Node, with names in lower case, or a `Headers` object. */
+export type RequestHeaders =
+  | { get(name: string): string | null | undefined }
+  | { get?: undefined; [name: string]: string | readonly string[] | undefined }
+
+/**
+ * Checks the signature of a request over its delivery id, time and body. Give the body as received, before it is
+ * parsed. While you change the secret, pass a list. Never throws because of the request; throws a `TypeError` if a
+ * secret is missing or empty.
+ */
+export declare function checkServiceSignature(
+  headers: RequestHeaders,
+  body: string | Uint8Array,
+  secret: string | readonly string[] | undefined,
+  options?: ServiceTokenOptions,
+): ServiceSignatureCheck
+
+/** As `ServiceTokenCheck`, with the id of the delivery. */
+export type ServiceSignatureCheck =
+  | { ok: true; timestamp: number; deliveryId: string }
+  | { ok: false; reason: ServiceTokenRejection }
 
 /**
  * Creates a middleware for Express, Connect or a plain `node:http` server. It calls `next()` for an authentic request

@@ -1,6 +1,6 @@
-// Creates and checks the `X-Service-Token` header. Plain JavaScript without dependencies or a build step, so that
-// customers install exactly the tested code. `index.d.ts` has the documentation; a test type-checks this file against
-// it.
+// Creates and checks the `X-Service-Token` and `X-Service-Signature` headers. Plain JavaScript without dependencies or
+// a build step, so that customers install exactly the tested code. `index.d.ts` has the documentation; a test
+// type-checks this file against it.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 /** @typedef {typeof import('./index.d.ts')} Api */
@@ -15,6 +15,18 @@ const MAX_TOKEN_LENGTH = 128
 /** @type {Api['SERVICE_TOKEN_HEADER']} */
 export const SERVICE_TOKEN_HEADER = 'X-Service-Token'
 
+/** @type {Api['SERVICE_SIGNATURE_HEADER']} */
+export const SERVICE_SIGNATURE_HEADER = 'X-Service-Signature'
+
+/** @type {Api['SERVICE_TIMESTAMP_HEADER']} */
+export const SERVICE_TIMESTAMP_HEADER = 'X-Service-Timestamp'
+
+/** @type {Api['DELIVERY_ID_HEADER']} */
+export const DELIVERY_ID_HEADER = 'X-Delivery-Id'
+
+/** @type {Api['DELIVERY_ATTEMPT_HEADER']} */
+export const DELIVERY_ATTEMPT_HEADER = 'X-Delivery-Attempt'
+
 /** @type {Api['createServiceToken']} */
 export function createServiceToken(secret, options = {}) {
   assertSecret(secret)
@@ -24,10 +36,7 @@ export function createServiceToken(secret, options = {}) {
 
 /** @type {Api['checkServiceToken']} */
 export function checkServiceToken(headerValue, secret, options = {}) {
-  const secrets = Array.isArray(secret) ? secret : [secret]
-  if (secrets.length === 0) throw new TypeError('the list of signing secrets is empty: is its setting missing?')
-  for (const candidate of secrets) assertSecret(candidate)
-
+  const secrets = readSecrets(secret)
   const values = Array.isArray(headerValue) ? headerValue : [headerValue]
   if (values.length > 1) return { ok: false, reason: 'repeated' }
   const [value] = values
@@ -36,16 +45,50 @@ export function checkServiceToken(headerValue, secret, options = {}) {
   const token = readToken(value)
   if (token === undefined) return { ok: false, reason: 'malformed' }
 
-  const ageSeconds = Math.floor((options.now ?? Date.now)() / 1000) - Number(token.timestamp)
-  const toleranceSeconds = options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS
-  if (ageSeconds > toleranceSeconds) return { ok: false, reason: 'too_old' }
-  if (ageSeconds < -toleranceSeconds) return { ok: false, reason: 'too_new' }
+  const untimely = checkTime(token.timestamp, options)
+  if (untimely) return { ok: false, reason: untimely }
 
   const received = Buffer.from(token.signature, 'latin1')
   // Compares with every secret, so that the time taken does not disclose which one matched.
   const matches = secrets.map((candidate) => timingSafeEqual(received, Buffer.from(sign(token.timestamp, candidate))))
   return matches.includes(true)
     ? { ok: true, timestamp: Number(token.timestamp) }
+    : { ok: false, reason: 'wrong_signature' }
+}
+
+/** @type {Api['createServiceSignature']} */
+export function createServiceSignature(secret, { deliveryId, timestamp, body }) {
+  assertSecret(secret)
+  return `v1,${signBody(secret, `${deliveryId}.${timestamp}.`, body)}`
+}
+
+/** A delivery id, which is a UUID, and a timestamp of up to 15 digits. */
+const ID = /^[0-9A-Za-z-]{1,64}$/
+const TIMESTAMP = /^\d{1,15}$/
+/** `v1,` and the Base64 of 32 bytes. A sender may give several, with spaces between them. */
+const SIGNATURES = /^(?:v\d{1,2},[0-9A-Za-z+/]{4,256}={0,2} ?){1,4}$/
+
+/** @type {Api['checkServiceSignature']} */
+export function checkServiceSignature(headers, body, secret, options = {}) {
+  const secrets = readSecrets(secret)
+  const values = [DELIVERY_ID_HEADER, SERVICE_TIMESTAMP_HEADER, SERVICE_SIGNATURE_HEADER].map((name) =>
+    readHeader(headers, name),
+  )
+  if (values.some(({ length }) => length > 1)) return { ok: false, reason: 'repeated' }
+  const [deliveryId, timestamp, signatures] = values.map(([value]) => value)
+  if (!deliveryId || !timestamp || !signatures) return { ok: false, reason: 'missing' }
+  if (!ID.test(deliveryId) || !TIMESTAMP.test(timestamp) || !SIGNATURES.test(signatures)) {
+    return { ok: false, reason: 'malformed' }
+  }
+  const untimely = checkTime(timestamp, options)
+  if (untimely) return { ok: false, reason: untimely }
+  const received = signatures.split(' ').map((each) => Buffer.from(each, 'latin1'))
+  const matches = secrets.flatMap((candidate) => {
+    const expected = Buffer.from(createServiceSignature(candidate, { deliveryId, timestamp, body }), 'latin1')
+    return received.map((each) => each.length === expected.length && timingSafeEqual(each, expected))
+  })
+  return matches.includes(true)
+    ? { ok: true, timestamp: Number(timestamp), deliveryId }
     : { ok: false, reason: 'wrong_signature' }
 }
 
@@ -74,6 +117,49 @@ const MESSAGES = {
   too_old: 'The service token is too old',
   too_new: 'The service token is from the future: check the clock',
   wrong_signature: 'The signature does not match: check the signing secret',
+}
+
+/**
+ * @param {import('./index.d.ts').RequestHeaders} headers
+ * @param {string} name
+ * @returns {readonly string[]}
+ */
+function readHeader(headers, name) {
+  const value = typeof headers.get === 'function' ? headers.get(name) : headers[name.toLowerCase()]
+  if (value === undefined || value === null) return []
+  return typeof value === 'string' ? [value] : value
+}
+
+/**
+ * @param {string | readonly string[] | undefined} secret
+ * @returns {readonly string[]}
+ */
+function readSecrets(secret) {
+  const secrets = Array.isArray(secret) ? secret : [secret]
+  if (secrets.length === 0) throw new TypeError('the list of signing secrets is empty: is its setting missing?')
+  for (const candidate of secrets) assertSecret(candidate)
+  return secrets
+}
+
+/**
+ * @param {string} timestamp
+ * @param {import('./index.d.ts').ServiceTokenOptions} options
+ * @returns {'too_old' | 'too_new' | undefined}
+ */
+function checkTime(timestamp, options) {
+  const ageSeconds = Math.floor((options.now ?? Date.now)() / 1000) - Number(timestamp)
+  const toleranceSeconds = options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS
+  if (ageSeconds > toleranceSeconds) return 'too_old'
+  return ageSeconds < -toleranceSeconds ? 'too_new' : undefined
+}
+
+/**
+ * @param {string} secret
+ * @param {string} start
+ * @param {string | Uint8Array} body
+ */
+function signBody(secret, start, body) {
+  return createHmac('sha256', secret).update(start, 'latin1').update(body).digest('base64')
 }
 
 /**

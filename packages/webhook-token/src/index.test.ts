@@ -3,7 +3,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { checkServiceToken, createServiceToken, SERVICE_TOKEN_HEADER, verifyServiceToken } from './index.js'
+import {
+  checkServiceSignature,
+  checkServiceToken,
+  createServiceSignature,
+  createServiceToken,
+  SERVICE_TOKEN_HEADER,
+  verifyServiceToken,
+} from './index.js'
 
 const secret = 'whsec-example-3f9d1c7b5a2e8046'
 const timestamp = 1_750_000_000
@@ -228,6 +235,54 @@ describe('verifyServiceToken', () => {
   test('throws for an empty secret when it is created, not at the first request', () => {
     expect(() => verifyServiceToken('')).toThrow(TypeError)
     expect(() => verifyServiceToken([])).toThrow(TypeError)
+  })
+})
+
+describe('checkServiceSignature', () => {
+  const deliveryId = '01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'
+  const body = '{"order_id":"Ä-1"}'
+  const signed = createServiceSignature(secret, { deliveryId, timestamp, body })
+  const headers = {
+    'x-delivery-id': deliveryId,
+    'x-service-timestamp': String(timestamp),
+    'x-service-signature': signed,
+  }
+
+  test('accepts what createServiceSignature makes, from Node headers and from Headers, and gives the id', () => {
+    const accepted = { ok: true, timestamp, deliveryId }
+    expect(checkServiceSignature(headers, body, secret, { now })).toEqual(accepted)
+    expect(checkServiceSignature(new Headers(headers), Buffer.from(body), secret, { now })).toEqual(accepted)
+    expect(checkServiceSignature(headers, body, ['other', secret], { now })).toEqual(accepted)
+  })
+
+  test('is that of Standard Webhooks', () => {
+    const content = `${deliveryId}.${timestamp}.${body}`
+    expect(signed).toBe(`v1,${createHmac('sha256', secret).update(content).digest('base64')}`)
+    const several = { ...headers, 'x-service-signature': `v1,${'A'.repeat(43)}= ${signed}` }
+    expect(checkServiceSignature(several, body, secret, { now })).toMatchObject({ ok: true })
+  })
+
+  test.each<[string, Record<string, string | string[] | undefined>, string]>([
+    ['has no signature', { 'x-service-signature': undefined }, 'missing'],
+    ['has no id', { 'x-delivery-id': '' }, 'missing'],
+    ['has two signatures', { 'x-service-signature': [signed, signed] }, 'repeated'],
+    ['has a time that is no number', { 'x-service-timestamp': '1e9' }, 'malformed'],
+    ['has an id with a dot', { 'x-delivery-id': `${deliveryId}.1` }, 'malformed'],
+    ['has another form of signature', { 'x-service-signature': signed.slice(3) }, 'malformed'],
+    ['has a million characters', { 'x-service-signature': `v1,${'A'.repeat(1_000_000)}` }, 'malformed'],
+    ['is of another time', { 'x-service-timestamp': String(timestamp + 1) }, 'wrong_signature'],
+    ['is of another id', { 'x-delivery-id': deliveryId.replace('0', '1') }, 'wrong_signature'],
+    ['has a version that we do not know', { 'x-service-signature': signed.replace('v1', 'v2') }, 'wrong_signature'],
+  ])('rejects a request that %s', (_, change, reason) => {
+    expect(checkServiceSignature({ ...headers, ...change }, body, secret, { now })).toEqual({ ok: false, reason })
+  })
+
+  test('rejects another body, another secret and another hour', () => {
+    const wrong = { ok: false, reason: 'wrong_signature' }
+    expect(checkServiceSignature(headers, `${body} `, secret, { now })).toEqual(wrong)
+    expect(checkServiceSignature(headers, body, 'other', { now })).toEqual(wrong)
+    expect(checkServiceSignature(headers, body, secret)).toEqual({ ok: false, reason: 'too_old' })
+    expect(() => checkServiceSignature(headers, body, '')).toThrow(TypeError)
   })
 })
 

@@ -79,6 +79,12 @@ describe('sending a payload again', () => {
     const [first, second, third] = [await sendRejected(), newId(), newId()]
     await resend(second, first)
     expect((await resend(third, second)).body).toMatchObject({ outcome: 'accepted', resend_of: second })
+    await resend(newId(), first)
+    const sent = dispatcher.endpoint.requests.map(({ headers }) => [
+      headers['x-delivery-id'],
+      headers['x-delivery-attempt'],
+    ])
+    expect(sent).toEqual([2, 3, 4].map((attempt) => [first, String(attempt)]))
   })
 
   test('is invalid when the payload does not follow the current example', async () => {

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { compile, DeliveryOut, InternalErrorResponse, WebhookSourceOut } from '@workflow-service/contract'
 import { newId, readRejectedAnswers, readSteps } from '@workflow-service/database'
 import { freePort, startRawEndpoint, waitUntil } from '@workflow-service/testkit'
-import { checkServiceToken } from '@workflow-service/webhook-token'
+import { checkServiceSignature, checkServiceToken } from '@workflow-service/webhook-token'
 import * as fc from 'fast-check'
 import {
   type Answer,
@@ -56,6 +56,8 @@ describe('200', () => {
     expect(request).toMatchObject({ method: 'POST', json: PAYLOAD })
     expect(request?.headers).toMatchObject({ 'content-type': 'application/json', 'x-request-id': 'start-42' })
     expect(checkServiceToken(request?.headers['x-service-token'], SECRET)).toMatchObject({ ok: true })
+    const signature = checkServiceSignature(request!.headers, request!.body, SECRET)
+    expect(signature).toMatchObject({ ok: true, deliveryId: request!.headers['x-delivery-id'] })
     expect(answer).toMatchObject({
       status: 200,
       body: {

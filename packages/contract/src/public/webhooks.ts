@@ -39,6 +39,19 @@ const WebhookHeaders = Parameters('WebhookHeaders', 'Headers of a request to an 
       },
     ),
   ),
+  'X-Delivery-Id': Str('Identifies the payload: the same when a person sends it again.', {
+    examples: ['01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'],
+  }),
+  'X-Delivery-Attempt': Str('How often the payload was sent with this request, from 1.', { examples: ['1'] }),
+  'X-Service-Timestamp': Str('The Unix time in seconds at which the request was created.', {
+    examples: ['1750000000'],
+  }),
+  'X-Service-Signature': Type.Optional(
+    Str(
+      '`v1,` and the Base64 of the HMAC-SHA256 of `<X-Delivery-Id>.<X-Service-Timestamp>.<body>` keyed with the signing secret, as in Standard Webhooks. Optional to check; sent if and only if the source has a signing secret.',
+      { examples: ['v1,6tRcbKzjNZKoPCAT1QF3FOrYzVCk3ZNJiKKDvT2CYBs='] },
+    ),
+  ),
   'X-Request-Id': Str('Identifier of the request that led to this one, for support.', {
     examples: ['01a1fd4e-f105-74b4-8d5a-5afed503624a'],
   }),

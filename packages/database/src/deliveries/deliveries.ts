@@ -401,6 +401,34 @@ export async function findDeliveryState(db: Db, deliveryId: string): Promise<Del
   return { delivery, ageMs }
 }
 
+/** The deliveries of one payload that are read. */
+const MAX_TIMES_SENT = 1_000
+
+/**
+ * Finds the first delivery of the payload of a delivery, and how often it was sent so far. An earlier delivery that the
+ * retention has deleted counts once.
+ */
+export async function findFirstSent(db: Db, deliveryId: string): Promise<{ firstId: string; timesSent: number }> {
+  const { rows } = await db.pool.query<{ firstId: string; timesSent: number }>(
+    `WITH RECURSIVE earlier AS (
+       SELECT $1::uuid AS id, 0 AS depth
+       UNION ALL
+       SELECT deliveries.resend_of, depth + 1 FROM earlier JOIN deliveries ON deliveries.id = earlier.id
+       WHERE deliveries.resend_of IS NOT NULL AND depth < ${MAX_TIMES_SENT}
+     ),
+     first AS (SELECT id FROM earlier ORDER BY depth DESC LIMIT 1),
+     sent AS (
+       SELECT id FROM first
+       UNION ALL
+       SELECT deliveries.id FROM sent JOIN deliveries ON deliveries.resend_of = sent.id
+     )
+     SELECT (SELECT id FROM first) AS "firstId",
+       (SELECT count(*)::int FROM (SELECT FROM sent LIMIT ${MAX_TIMES_SENT}) AS read) AS "timesSent"`,
+    [deliveryId],
+  )
+  return rows[0] ?? { firstId: deliveryId, timesSent: 1 }
+}
+
 /** Which part of a source's log to read. */
 export interface DeliveryQuery {
   sourceId: string

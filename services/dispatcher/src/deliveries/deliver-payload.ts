@@ -42,7 +42,8 @@ export interface PayloadRequest {
   lease: DeliveryLease | null
   /** What is written into the journal of the run with the claim and the outcome. */
   journal?: RunJournal | null
-  resend: Resend | null
+  /** With the first delivery of the payload, and the number of this one. */
+  resend: (Resend & { firstId: string; attempt: number }) | null
   requestId: string
   trace: TraceContext | null
 }
@@ -192,6 +193,7 @@ async function send(
       url: target.endpointUrl,
       body,
       signingSecret,
+      delivery: { id: request.resend?.firstId ?? request.id, attempt: request.resend?.attempt ?? 1 },
       requestId: request.requestId,
       trace: request.trace,
       spanAttributes: {

@@ -3,6 +3,7 @@ import {
   type AuditedBy,
   type Delivery,
   findDeliveryState,
+  findFirstSent,
   hasApproval,
   isDeliveryIdOfRun,
 } from '@workflow-service/database'
@@ -39,6 +40,7 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
     recorded?.organizationId === organizationId && recorded.resendOf === resendOf
       ? recorded
       : await findResendable(ctx, request)
+  const { firstId, timesSent } = await findFirstSent(ctx.db, resendOf)
   return await deliverPayload(ctx, {
     id,
     organizationId,
@@ -46,7 +48,7 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
     payload: earlier.requestBody,
     runId: earlier.runId,
     lease: null,
-    resend: { of: resendOf, sentBy, sessionId: earlier.sessionId, by },
+    resend: { of: resendOf, firstId, attempt: timesSent + 1, sentBy, sessionId: earlier.sessionId, by },
     requestId,
     trace,
   })

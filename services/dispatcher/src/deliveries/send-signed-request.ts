@@ -1,6 +1,14 @@
 import { toTraceHeaders, type TraceContext } from '@workflow-service/contract'
 import type { SpanAttributes } from '@workflow-service/service-kit'
-import { createServiceToken, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
+import {
+  createServiceSignature,
+  createServiceToken,
+  DELIVERY_ATTEMPT_HEADER,
+  DELIVERY_ID_HEADER,
+  SERVICE_SIGNATURE_HEADER,
+  SERVICE_TIMESTAMP_HEADER,
+  SERVICE_TOKEN_HEADER,
+} from '@workflow-service/webhook-token'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import type { SentResult } from '../outbound/outbound-result.ts'
 import { createRedactor, type Redact } from './redact.ts'
@@ -20,6 +28,8 @@ interface SignedRequest {
   body: string
   /** Null sends the request without a token. */
   signingSecret: string | null
+  /** What the endpoint knows the payload by, and how often it was sent with this request. */
+  delivery: { id: string; attempt: number }
   requestId: string
   trace: TraceContext | null
   spanAttributes: SpanAttributes
@@ -28,16 +38,33 @@ interface SignedRequest {
 }
 
 /**
- * Sends one request with a new service token (contract README, "Service token"). Returns its result and a function that
- * removes the secret and the token from texts of the endpoint.
+ * Sends one request with a new service token and signature (contract README, "Service token"). Returns its result and a
+ * function that removes the secret and the token from texts of the endpoint.
  * @throws NotSentError if the service could not open a connection.
  */
 export async function sendSignedRequest(
   ctx: Pick<DispatcherContext, 'sendRequest' | 'tracing' | 'logger'>,
-  { url, body, signingSecret, requestId, trace, spanAttributes, deadlineMs, reuseKey }: SignedRequest,
+  { url, body, signingSecret, delivery, requestId, trace, spanAttributes, deadlineMs, reuseKey }: SignedRequest,
 ): Promise<{ result: SentResult; redact: Redact }> {
-  const token = signingSecret === null ? null : createServiceToken(signingSecret)
-  const headers = { 'X-Request-Id': requestId, ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }) }
+  const nowMs = Date.now()
+  const timestamp = String(Math.floor(nowMs / 1_000))
+  const token = signingSecret === null ? null : createServiceToken(signingSecret, { now: () => nowMs })
+  const headers = {
+    'X-Request-Id': requestId,
+    [DELIVERY_ID_HEADER]: delivery.id,
+    [DELIVERY_ATTEMPT_HEADER]: String(delivery.attempt),
+    [SERVICE_TIMESTAMP_HEADER]: timestamp,
+    ...(token === null || signingSecret === null
+      ? {}
+      : {
+          [SERVICE_TOKEN_HEADER]: token,
+          [SERVICE_SIGNATURE_HEADER]: createServiceSignature(signingSecret, {
+            deliveryId: delivery.id,
+            timestamp,
+            body,
+          }),
+        }),
+  }
   const attributes = { 'http.request.method': 'POST', ...spanAttributes }
   const start = { name: 'POST', kind: 'client', attributes, parent: trace } as const
   const result = await ctx.tracing.trace(start, async (span) => {

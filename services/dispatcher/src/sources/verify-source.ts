@@ -61,6 +61,7 @@ export async function verifySource(ctx: DispatcherContext, request: Verification
       url: request.targetUrl,
       body: JSON.stringify(toBody(request, signingSecret)),
       signingSecret,
+      delivery: { id, attempt: 1 },
       requestId,
       trace: request.trace,
       spanAttributes: {

@@ -2,6 +2,7 @@ import type { DeliveryDetailOut, RunDetailOut } from '@workflow-service/contract
 import {
   decideApprovals,
   findVisibleDeliveries,
+  findFirstSent,
   findVisibleDelivery,
   findVisibleRun,
   hasWebhookSourceLog,
@@ -67,19 +68,30 @@ async function decide(
 async function readDelivery(ctx: AppServiceContext, viewer: Viewer, deliveryId: string): Promise<DeliveryDetailOut> {
   const read = orNotFound(await findVisibleDelivery(ctx.db, viewer, deliveryId), 'Delivery')
   const { has_signing_secret: hasSecretNow, ...delivery } = read
-  return { ...delivery, headers: toHeaders(delivery, hasSecretNow) }
+  const { firstId } = delivery.resend_of ? await findFirstSent(ctx.db, delivery.resend_of) : { firstId: delivery.id }
+  return { ...delivery, headers: toHeaders(delivery, firstId, hasSecretNow) }
 }
 
 /**
  * The headers of the request. Neither tokens nor whether a payload had one are recorded: the latter follows the source.
  */
-function toHeaders(delivery: Omit<DeliveryDetailOut, 'headers'>, hasSecretNow: boolean): DeliveryDetailOut['headers'] {
+function toHeaders(
+  delivery: Omit<DeliveryDetailOut, 'headers'>,
+  firstId: string,
+  hasSecretNow: boolean,
+): DeliveryDetailOut['headers'] {
   const data = delivery.kind === 'verification' ? delivery.request_body?.['data'] : undefined
   const hadSecret = data === undefined ? hasSecretNow : (data as { signing_secret?: unknown }).signing_secret !== null
   return [
     { name: 'Content-Type', value: 'application/json' },
     { name: 'X-Request-Id', value: delivery.request_id ?? '' },
-    ...(hadSecret ? [{ name: 'X-Service-Token', value: '[a new token for each request]' }] : []),
+    { name: 'X-Delivery-Id', value: firstId },
+    ...(hadSecret
+      ? [
+          { name: 'X-Service-Token', value: '[a new token for each request]' },
+          { name: 'X-Service-Signature', value: '[a new signature for each request]' },
+        ]
+      : []),
   ]
 }
 
