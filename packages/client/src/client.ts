@@ -1,6 +1,15 @@
 import { Page, type PagePromise, toPagePromise } from './page.ts'
 import { type ApiRequest, type Fetch, sendRequest } from './send-request.ts'
-import type { ListParams, Organization, PageInfo, StartConfirmation, StartParams, Workflow } from './types.ts'
+import type {
+  ListParams,
+  Organization,
+  PageInfo,
+  Run,
+  Session,
+  StartConfirmation,
+  StartParams,
+  Workflow,
+} from './types.ts'
 
 export interface ClientOptions extends CallLimits {
   /** An API key of the organization, `wfk_…`. Keep it out of code and of public web pages. */
@@ -55,10 +64,25 @@ export interface WorkflowsApi {
   start(id: string, params: StartParams, options?: StartOptions): Promise<StartConfirmation>
 }
 
+export interface RunsApi {
+  /** Reads a run, by the `id` of its start. */
+  get(id: string, options?: RequestOptions): Promise<Run>
+  /** Resolves when the run has ended, whatever its status. Rejects with a `TimeoutError` after `totalTimeoutMs`. */
+  wait(id: string, options?: RequestOptions): Promise<Run>
+}
+
+export interface SessionsApi {
+  /** Reads a session with its latest runs. */
+  get(id: string, options?: RequestOptions): Promise<Session>
+}
+
 interface RawPage {
   data: Workflow[]
   pagination: PageInfo
 }
+
+/** How long one request waits for the end of a run: less than `timeoutMs`. */
+const WAIT_SECONDS = 10
 
 const DEFAULT_LIMITS = { maxRetries: 2, timeoutMs: 15_000, totalTimeoutMs: 90_000 }
 
@@ -66,7 +90,9 @@ const DEFAULT_LIMITS = { maxRetries: 2, timeoutMs: 15_000, totalTimeoutMs: 90_00
 const requestIds = new WeakMap<object, string>()
 
 /** Returns the id by which the service's logs know the request that gave this result. */
-export function requestIdOf(result: Organization | Workflow | StartConfirmation | Page<unknown>): string | undefined {
+export function requestIdOf(
+  result: Organization | Workflow | StartConfirmation | Run | Session | Page<unknown>,
+): string | undefined {
   return requestIds.get(result)
 }
 
@@ -77,6 +103,8 @@ export function requestIdOf(result: Organization | Workflow | StartConfirmation 
 export class WorkflowClient {
   readonly organization: OrganizationApi
   readonly workflows: WorkflowsApi
+  readonly runs: RunsApi
+  readonly sessions: SessionsApi
 
   /** Throws a `TypeError` if the key, the address or a limit cannot be used. */
   constructor(options: ClientOptions) {
@@ -101,6 +129,20 @@ export class WorkflowClient {
           idempotencyKey,
         }),
     }
+    this.runs = {
+      get: async (id, call) => send<Run>(pathOf(id, 'runs'), call),
+      wait: async (id, call = {}) => {
+        const { totalTimeoutMs } = limitsOf(options, call)
+        const deadlineMs = performance.now() + totalTimeoutMs
+        for (;;) {
+          const remainingMs = Math.max(1, deadlineMs - performance.now())
+          const limits = { ...call, totalTimeoutMs: remainingMs }
+          const run = await send<Run>(`${pathOf(id, 'runs')}?wait=${WAIT_SECONDS}`, limits)
+          if (run.finished_at !== null) return run
+        }
+      },
+    }
+    this.sessions = { get: async (id, call) => send<Session>(pathOf(id, 'sessions'), call) }
   }
 }
 
@@ -174,10 +216,10 @@ function copyRequestId(from: object, to: object): void {
   if (id !== undefined) requestIds.set(to, id)
 }
 
-function pathOf(id: string): string {
+function pathOf(id: string, kind: 'workflows' | 'runs' | 'sessions' = 'workflows'): string {
   // `.` and `..` would change the path.
-  if (typeof id !== 'string' || !/[^.]/.test(id)) throw new TypeError("id must be a workflow's id")
-  return `/v1/workflows/${encodeURIComponent(id)}`
+  if (typeof id !== 'string' || !/[^.]/.test(id)) throw new TypeError(`id must be a ${kind.slice(0, -1)}'s id`)
+  return `/v1/${kind}/${encodeURIComponent(id)}`
 }
 
 /** `crypto.randomUUID` is missing on web pages without TLS. */

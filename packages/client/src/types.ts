@@ -106,6 +106,48 @@ export interface StartParams {
   sessionId?: string | null
 }
 
+/** What a start became. */
+export interface SessionRun {
+  /** The `id` of the start. */
+  id: string
+  workflow_id: string
+  session_id: string
+  /** Position in the session, from 1. */
+  number: number
+  status: Open<'queued' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'cancelled'>
+  /** Why it failed; null if it did not. */
+  error: { code: string; message: string } | null
+  created_at: string
+  started_at: string | null
+  /** Null before its end. */
+  finished_at: string | null
+}
+
+export interface Run extends SessionRun {
+  /** The payloads that were sent, oldest first. */
+  deliveries: Delivery[]
+}
+
+export interface Delivery {
+  id: string
+  source_id: string
+  source_name: string
+  outcome: Open<'in_flight' | 'accepted' | 'rejected' | 'timed_out' | 'unreachable' | 'refused' | 'invalid' | 'unknown'>
+  /** The HTTP status of the endpoint; null without one. */
+  status: number | null
+  created_at: string
+}
+
+export interface Session {
+  id: string
+  is_open: boolean
+  start_count: number
+  created_at: string
+  closed_at: string | null
+  /** The latest runs, the last one first, at most 20. */
+  runs: SessionRun[]
+}
+
 /** One field that failed validation. */
 export interface FieldError {
   /** Nested names are joined with a dot; `body` is the whole body. */

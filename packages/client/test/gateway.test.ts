@@ -4,7 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { startableWorkflow } from '../../../services/gateway/test/support/test-gateway.ts'
 import { useTestGateway } from '../../../services/gateway/test/support/use-test-gateway.ts'
-import { type ApiError, type ClientOptions, requestIdOf, WorkflowClient, WorkflowServiceError } from '../src/index.ts'
+import {
+  type ApiError,
+  type ClientOptions,
+  requestIdOf,
+  TimeoutError,
+  WorkflowClient,
+  WorkflowServiceError,
+} from '../src/index.ts'
 
 const gateway = useTestGateway()
 let workflowId = ''
@@ -52,6 +59,17 @@ describe('the client of a gateway', () => {
     const second = await client.workflows.start(workflowId, { context: 'two', sessionId: first.session_id })
     expect([second.workflow_id, second.session_id]).toEqual([workflowId, first.session_id])
     expect(second.id).not.toBe(first.id)
+  })
+
+  test('follows a start until its run has ended, and not longer than its time', async () => {
+    const client = createClient()
+    const { id, session_id: sessionId } = await client.workflows.start(workflowId, { context: 'follow' })
+    await expect(client.runs.wait(id, { totalTimeoutMs: 300 })).rejects.toBeInstanceOf(TimeoutError)
+    const waiting = client.runs.wait(id)
+    await gateway.db.prisma.start.update({ where: { id }, data: { status: 'succeeded', finishedAt: new Date() } })
+    expect(await waiting).toMatchObject({ id, status: 'succeeded', error: null, deliveries: [] })
+    expect(await client.runs.get(id)).toEqual(await waiting)
+    expect(await client.sessions.get(sessionId)).toMatchObject({ id: sessionId, runs: [{ id, status: 'succeeded' }] })
   })
 
   test('gives the errors of the API with their code, details and request id', async () => {

@@ -21,6 +21,7 @@ const workflow = startableWorkflow()
 beforeAll(async () => {
   installed = await installPackage(folder)
   await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+  await gateway.createEndedRun(workflow.id)
 }, 60_000)
 afterAll(() => installed.remove())
 
@@ -104,6 +105,8 @@ describe('the packed package', () => {
     expect(Object.fromEntries(await Promise.all(outputs))).toMatchObject({
       'first-start.md.mts': expect.stringContaining(gateway.organization.id),
       'getOrganization.mts': expect.stringMatching(/./),
+      'getRun.mts': expect.stringContaining('succeeded'),
+      'getSession.mts': expect.stringContaining('succeeded'),
       'idempotency.md.mts': '',
       'listWorkflows.mts': expect.stringContaining(workflow.id),
       'sessions.md.mts': '',

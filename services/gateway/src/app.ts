@@ -16,6 +16,7 @@ import type { Express, RequestHandler, Response } from 'express'
 import type { GatewayContext } from './gateway-context.ts'
 import { authorize, authorizeAgain } from './auth/authorize.ts'
 import { getOrganization } from './routes/get-organization.ts'
+import { getRun, getSession } from './routes/get-run.ts'
 import { getWorkflow } from './routes/get-workflow.ts'
 import { listWorkflows, listWorkflowsRules } from './routes/list-workflows.ts'
 import { serveDocs } from './routes/serve-docs.ts'
@@ -49,6 +50,8 @@ export function createApp(ctx: GatewayContext): Express {
         listWorkflows: listWorkflows(ctx),
         getWorkflow: getWorkflow(ctx),
         startWorkflow: startWorkflow(ctx),
+        getRun: getRun(ctx),
+        getSession: getSession(ctx),
       },
       rules: { listWorkflows: listWorkflowsRules },
       bodyLimits: () => BODY_LIMITS,

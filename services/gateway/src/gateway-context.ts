@@ -30,6 +30,7 @@ import { type ApiKeyUsage, createApiKeyUsage } from './auth/api-key-usage.ts'
 import type { GatewayConfig } from './config.ts'
 import { createGatewayMetrics, type GatewayMetrics } from './gateway-metrics.ts'
 import { createRateLimits, type RateLimits } from './rate-limit/rate-limits.ts'
+import { createRunWaits, type RunWaits } from './runs/run-waits.ts'
 import { createStartRecorder, type StartRecorder } from './starts/start-recorder.ts'
 import { createWorkflowDocuments, type WorkflowDocuments } from './workflows/workflow-documents.ts'
 
@@ -56,6 +57,8 @@ export interface GatewayContext {
   readonly starts: StartRecorder
   readonly sessionNotifier: SessionNotifier
   readonly workflows: WorkflowDocuments
+  /** The requests that wait for the end of a run. */
+  readonly runWaits: RunWaits
   /** Slots of the lists and searches that use the database, by organization. */
   readonly listSlots: InFlightLimiter
   /** Slots of the lists of an organization until their answers have been sent. */
@@ -81,8 +84,9 @@ export async function createGatewayContext(
 ): Promise<GatewayContext> {
   const parts = await createServiceParts('gateway', config, overrides.logger)
   const { logger, metrics, tracing } = parts
-  const gatewayMetrics = createGatewayMetrics(metrics)
   const db = createDatabase(parts.database)
+  const runWaits = createRunWaits(db, logger)
+  const gatewayMetrics = createGatewayMetrics(metrics, () => runWaits.size)
   const sessionQueue =
     overrides.sessionQueue ??
     connectRabbitMq({
@@ -116,6 +120,7 @@ export async function createGatewayContext(
     apiKeys: createApiKeyCache({ db, onLookUp: (count) => gatewayMetrics.apiKeyLookUps.inc(count) }),
     apiKeyUsage,
     rateLimits,
+    runWaits,
     starts: createStartRecorder({ db, metrics: gatewayMetrics }),
     sessionNotifier,
     workflows: createWorkflowDocuments({

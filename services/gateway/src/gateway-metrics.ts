@@ -2,6 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/serv
 
 /** The gateway's own metrics, beside those of every process. */
 export interface GatewayMetrics {
+  readonly runWaits: Gauge
   readonly requests: Histogram<'operation' | 'status'>
   readonly refusals: Counter<'code'>
   readonly apiKeyLookUps: Counter
@@ -14,9 +15,18 @@ export interface GatewayMetrics {
   readonly rateLimitLocalDecisions: Counter
 }
 
-export function createGatewayMetrics(registry: Registry): GatewayMetrics {
+/** @param runWaits The requests that wait for the end of a run now. */
+export function createGatewayMetrics(registry: Registry, runWaits: () => number): GatewayMetrics {
   const registers = [registry]
   return {
+    runWaits: new Gauge({
+      name: 'gateway_run_waits',
+      help: 'Requests that wait for the end of a run.',
+      registers,
+      collect() {
+        this.set(runWaits())
+      },
+    }),
     requests: new Histogram({
       name: 'gateway_request_duration_seconds',
       help: 'Time from the arrival of a request to the end of its answer.',

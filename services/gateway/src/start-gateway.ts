@@ -13,7 +13,15 @@ export async function startGateway(config: GatewayConfig, overrides: GatewayOver
   const ctx = await createGatewayContext(config, overrides)
   return await startService(ctx, {
     createApp: () => createApp(ctx),
-    startWork: () => startMaintenance(ctx, MAINTENANCE),
+    startWork: () => {
+      const maintenance = startMaintenance(ctx, MAINTENANCE)
+      return {
+        stop: async () => {
+          ctx.runWaits.close()
+          await maintenance.stop()
+        },
+      }
+    },
     checks: { postgres: () => ctx.db.ping() },
     // Starts are recorded without the broker too, and the runners' sweep finds them.
     optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },

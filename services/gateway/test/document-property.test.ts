@@ -53,16 +53,17 @@ interface Media {
 }
 
 const gateway = useTestGateway()
-let known: { workflowId: string; sessionId: string }
+let known: { workflowId: string; sessionId: string; runId: string }
 const agent = new Agent({ keepAlive: true, maxSockets: 8 })
 
 beforeAll(async () => {
   const workflow = startableWorkflow()
-  known = { workflowId: workflow.id, sessionId: newId() }
+  known = { workflowId: workflow.id, sessionId: newId(), runId: '' }
   await gateway.apply(
     { workflows: [workflow], sessions: [{ id: known.sessionId, open: true }] },
     gateway.organization.id,
   )
+  known.runId = (await gateway.createEndedRun(workflow.id)).id
 })
 
 afterAll(() => agent.destroy())
@@ -212,7 +213,7 @@ function bodyOf(schema: Schema): fc.Arbitrary<string | undefined> {
 function likely(schema: Schema): fc.Arbitrary<unknown> {
   const types = [schema.type ?? 'string'].flat()
   if (schema.format === 'uuid') {
-    const ids = [known.workflowId, known.sessionId, known.workflowId.toUpperCase()]
+    const ids = [known.workflowId, known.sessionId, known.runId, known.workflowId.toUpperCase()]
     return fc.oneof(fc.constantFrom<unknown>(...ids, ...(types.includes('null') ? [null] : [])), fc.uuid())
   }
   if (types.includes('integer')) {

@@ -14,6 +14,7 @@ const workflow = startableWorkflow()
 
 beforeAll(async () => {
   await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+  await gateway.createEndedRun(workflow.id)
 })
 
 async function open(path = '/docs', options: Parameters<typeof browser.newPage>[0] = {}): Promise<Page> {

@@ -15,6 +15,7 @@ import {
   type DescribedOperation,
   type Examples,
 } from '../schema/build-openapi.ts'
+import { PUBLIC_RUN_EXAMPLE, PUBLIC_SESSION_EXAMPLE } from './runs.ts'
 import { type Operation, type OperationId, OPERATIONS } from './operations.ts'
 import { WEBHOOKS } from './webhooks.ts'
 
@@ -31,6 +32,7 @@ export function describePublicApi(serverUrl = 'http://127.0.0.1:8080'): Record<s
     tags: [
       { name: 'Organization', description: 'The organization that the API key belongs to.' },
       { name: 'Workflows', description: 'Read workflows and start them.' },
+      { name: 'Runs', description: 'Follow what became of a start: additions to the four operations above.' },
       { name: 'Webhooks', description: 'The requests that the service sends to your endpoint.' },
     ],
     webhooks: WEBHOOKS,
@@ -75,6 +77,8 @@ const TAGS: Record<OperationId, string> = {
   listWorkflows: 'Workflows',
   getWorkflow: 'Workflows',
   startWorkflow: 'Workflows',
+  getRun: 'Runs',
+  getSession: 'Runs',
 }
 
 const SUCCESS_EXAMPLES: Record<OperationId, Examples> = {
@@ -85,6 +89,8 @@ const SUCCESS_EXAMPLES: Record<OperationId, Examples> = {
   },
   getWorkflow: { workflow: { summary: 'A workflow', value: WORKFLOW_EXAMPLE } },
   startWorkflow: { accepted: { summary: 'The start is accepted', value: START_CONFIRMATION_EXAMPLE } },
+  getRun: { run: { summary: 'A run that succeeded', value: PUBLIC_RUN_EXAMPLE } },
+  getSession: { session: { summary: 'A session', value: PUBLIC_SESSION_EXAMPLE } },
 }
 
 const BODY_EXAMPLES: Examples = {

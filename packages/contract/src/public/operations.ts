@@ -8,6 +8,7 @@ import {
   WorkflowStartIn,
   WorkflowStartOut,
 } from './resources.ts'
+import { PublicRunOut, PublicSessionOut, RunParams, RunQuery, SessionParams } from './runs.ts'
 import { Closed, Parameters } from '../schema/objects.ts'
 import { Str, Text, Uuid } from '../schema/values.ts'
 
@@ -114,6 +115,28 @@ export const OPERATIONS = {
     body: WorkflowStartIn,
     trimmed: ['context'],
     success: { status: 202, schema: WorkflowStartOut, description: 'The start is accepted and will run.' },
+  },
+  getRun: {
+    id: 'getRun',
+    method: 'get',
+    path: '/v1/runs/{run_id}',
+    summary: 'Get a run',
+    description:
+      'Returns what became of a start: its status, why it failed, and the payloads that were sent. With `wait`, the answer comes when the run has ended, at the latest after so many seconds.',
+    scope: 'read',
+    params: RunParams,
+    query: RunQuery,
+    success: { status: 200, schema: PublicRunOut, description: 'The run.' },
+  },
+  getSession: {
+    id: 'getSession',
+    method: 'get',
+    path: '/v1/sessions/{session_id}',
+    summary: 'Get a session',
+    description: 'Returns a session with its latest runs.',
+    scope: 'read',
+    params: SessionParams,
+    success: { status: 200, schema: PublicSessionOut, description: 'The session.' },
   },
 } as const satisfies Record<string, Operation>
 export type OperationId = keyof typeof OPERATIONS

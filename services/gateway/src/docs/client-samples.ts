@@ -1,5 +1,7 @@
 import type { OperationId } from '@workflow-service/contract'
 
+const RUN_ID = '01a1fd4e-f109-7162-9275-69e670388c60'
+const SESSION_ID = '01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'
 const WORKFLOW_ID = '01890a5d-ac96-774b-bcce-b302099a8057'
 
 /** How `@workflow-service/client` calls each operation. */
@@ -12,6 +14,11 @@ for await (const workflow of client.workflows.list({ search: 'order' })) {
 }`,
   getWorkflow: `const workflow = await client.workflows.get('${WORKFLOW_ID}')
 console.log(workflow.name, workflow.is_active)`,
+  getRun: `// Waits until the run has ended
+const run = await client.runs.wait('${RUN_ID}')
+console.log(run.status, run.error?.message, run.deliveries)`,
+  getSession: `const session = await client.sessions.get('${SESSION_ID}')
+console.log(session.runs.map((run) => run.status))`,
   startWorkflow: `// The client makes an Idempotency-Key and repeats it when it retries
 const started = await client.workflows.start('${WORKFLOW_ID}', {
   context: 'order_id: A-1001\\ncustomer: Ada Lovelace\\ntotal: 99.50',

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import type { SessionMessage } from '@workflow-service/contract'
+import { PUBLIC_RUN_EXAMPLE, type SessionMessage } from '@workflow-service/contract'
 import { createApiKey, createDatabase, type Database, newId } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { createInProcessQueue, type MessageProperties, type SessionQueue } from '@workflow-service/messaging'
@@ -51,6 +51,8 @@ export interface TestGateway {
   metric(name: string, metricsUrl?: string): Promise<number>
   /** Creates a workflow of the test organization that can be started, with the given changes. */
   createWorkflow(change?: object): Promise<TestWorkflow>
+  /** Creates a run that has succeeded, in a session of its own, with the ids of the samples. */
+  createEndedRun(workflowId: string): Promise<{ id: string; sessionId: string }>
   /** Applies a manifest to a new organization or to the given one. */
   apply(manifest: object, organizationId?: string): Promise<TestOrganization>
   /** Starts another gateway on the same database. */
@@ -124,6 +126,21 @@ export async function startTestGateway(
       const workflow = startableWorkflow({ name: newId(), ...change })
       await apply({ workflows: [workflow] }, organization.id)
       return workflow
+    },
+    createEndedRun: async (workflowId) => {
+      const { id, session_id: sessionId } = PUBLIC_RUN_EXAMPLE
+      const common = { organizationId: organization.id }
+      await db.prisma.session.create({ data: { id: sessionId, lastStartNumber: 1, lastFinishedNumber: 1, ...common } })
+      const ended = {
+        number: 1,
+        status: 'succeeded',
+        finishedAt: new Date(),
+        origin: 'api',
+        context: '',
+        requestId: 'r',
+      }
+      await db.prisma.start.create({ data: { id, workflowId, sessionId, ...ended, ...common } })
+      return { id, sessionId }
     },
     apply,
     startAnother,
