@@ -100,6 +100,7 @@ const routes = root.addChildren([
     page(app, '/sources/new', lazyRouteComponent(sources, 'NewSourcePage')),
     page(app, '/sources/$source_id', lazyRouteComponent(sources, 'SourcePage')),
     sourceLog.addChildren([page(sourceLog, '/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryDrawer'))]),
+    page(app, '/deliveries', lazyRouteComponent(deliveries, 'DeliveriesPage')),
     page(app, '/deliveries/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryPage')),
     page(app, '/runs', lazyRouteComponent(runs, 'RunsPage')),
     page(app, '/runs/$run_id', lazyRouteComponent(runs, 'RunPage')),

@@ -19,6 +19,7 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'getUsage',
   'getOverview',
   'search',
+  'listAllDeliveries',
   'listAuditEvents',
   'getFile',
   'saveFile',

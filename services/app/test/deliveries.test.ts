@@ -13,6 +13,45 @@ beforeAll(async () => {
   hidden = await data.createWorkflow('Salaries', [])
 })
 
+const listAll = async (person: 'admin' | 'member', query: Record<string, string | number>) =>
+  (await data.call(person, 'listAllDeliveries', { query: { kind: 'payload', ...query } })).body
+
+describe('The deliveries of all sources', () => {
+  test('are found by source, status, workflow, resend, word, order number and part of an id, in pages', async () => {
+    const [one, other] = [await data.saveSource(), await data.saveSource()]
+    const runId = await data.createRun(everyones)
+    await data.app.db.pool.query(`UPDATE starts SET context = 'Straße of NEEDLE-7732' WHERE id = $1`, [runId])
+    const first = await data.addDelivery(one, { runId, outcome: 'rejected', body: { order: 'NEEDLE-7731' } })
+    const second = await data.addDelivery(other, { outcome: 'accepted', body: { order: 'B-2' } })
+    const third = await data.addDelivery(one, { outcome: 'accepted', body: { order: 'C-3' } })
+    await data.app.db.pool.query(`UPDATE deliveries SET resend_of = $2 WHERE id = $1`, [third, first])
+    const found = async (query: Record<string, string | number>) =>
+      (await listAll('admin', query)).data.map(({ id }) => id)
+    const page = await listAll('admin', { limit: 2 })
+    expect(page.data.map(({ id }) => id)).toEqual([third, second])
+    expect((await found({ limit: 2, cursor: page.pagination.next_cursor! }))[0]).toBe(first)
+    expect(await found({ source_id: other })).toEqual([second])
+    expect(await found({ source_id: one, status: 500 })).toEqual([])
+    expect(await found({ source_id: one, outcome: 'rejected' })).toEqual([first])
+    expect(await found({ source_id: one, workflow_id: everyones })).toEqual([first])
+    expect(await found({ source_id: one, sent_again: 'yes' })).toEqual([first])
+    expect(await found({ source_id: one, sent_again: 'no' })).toEqual([third])
+    expect(await found({ search: 'needle-7731' })).toEqual([first])
+    expect(await found({ search: 'Straße of needle' })).toEqual([first])
+    expect(await found({ search: second.slice(-8) })).toEqual([second])
+    expect(await found({ search: 'NEEDLE-9999' })).toEqual([])
+  })
+
+  test('are those that the person sees', async () => {
+    const secret = await data.send(await data.saveSource(), await data.createRun(hidden))
+    const query = { search: secret.id }
+    expect((await listAll('admin', query)).data.map(({ id }) => id)).toEqual([secret.id])
+    expect((await listAll('member', query)).data).toEqual([])
+    const { body } = await data.call('member', 'listAllDeliveries', { query: { ids: secret.id } })
+    expect(body.data).toEqual([])
+  })
+})
+
 describe('The log of a source', () => {
   test('has a page after the other, newest first, filtered, with run, workflow and large bodies left out', async () => {
     const source = await data.saveSource({ example_request_body: { text: '' } })

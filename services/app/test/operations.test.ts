@@ -183,6 +183,7 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   deleteWebhookSource: savedSource,
   testWebhookSource: savedSource,
   listDeliveries: savedSource,
+  listAllDeliveries: nothing,
   getDelivery: async (world) => ({ params: { delivery_id: await verificationOf(world) } }),
   resendDelivery: async (world) => ({
     params: { delivery_id: newId() },

@@ -26,6 +26,7 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   listWebhookSources: ['webhook_sources', 'deliveries'],
   getWebhookSource: ['webhook_sources', 'deliveries'],
   listDeliveries: ['deliveries'],
+  listAllDeliveries: ['deliveries'],
   getDelivery: ['deliveries'],
   listRuns: ['runs'],
   getRun: ['runs', 'deliveries'],

@@ -47,6 +47,7 @@ export const PAGES: readonly PageToVisit[] = [
     ({ sourceId, deliveryId }) => `/sources/${sourceId}/logs/${deliveryId}`,
   ),
   filledPage('delivery', 'DeliveryPage', ({ deliveryId }) => `/deliveries/${deliveryId}`),
+  page('deliveries', 'DeliveriesPage', '/deliveries'),
   page('runs', 'RunsPage', '/runs'),
   filledPage('run', 'RunPage', ({ runId }) => `/runs/${runId}`),
   page('sessions', 'SessionsPage', '/sessions'),

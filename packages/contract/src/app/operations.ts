@@ -391,6 +391,13 @@ export const APP_OPERATIONS = defineOperations({
     query: sources.AppDeliveryQuery,
     success: ok(sources.AppDeliveryPage, 'One page, newest first.'),
   },
+  listAllDeliveries: {
+    summary: 'List the deliveries of all webhook sources',
+    description:
+      'Newest first. A search, and the filters by status, workflow and resends, look at up to 20,000 deliveries for a page, which may have none: follow `next_cursor`.',
+    query: sources.AllDeliveriesQuery,
+    success: ok(sources.AppDeliveryPage, 'One page, newest first.'),
+  },
   getDelivery: { summary: 'Read a delivery', success: ok(sources.DeliveryDetailOut, 'The delivery.') },
   resendDelivery: {
     summary: 'Send a delivery again',

@@ -53,6 +53,7 @@ export const APP_ROUTES = {
   deleteWebhookSource: { method: 'delete', path: '/app/webhook-sources/{source_id}' },
   testWebhookSource: { method: 'post', path: '/app/webhook-sources/{source_id}/test' },
   listDeliveries: { method: 'get', path: '/app/webhook-sources/{source_id}/deliveries' },
+  listAllDeliveries: { method: 'get', path: '/app/deliveries' },
   getDelivery: { method: 'get', path: '/app/deliveries/{delivery_id}' },
   resendDelivery: { method: 'put', path: '/app/deliveries/{delivery_id}' },
 

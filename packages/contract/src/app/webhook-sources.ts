@@ -7,10 +7,10 @@ import {
   WebhookSourceIn,
   WebhookSourceOut,
 } from '../internal/resources.ts'
-import { LIST_MAX_LIMIT } from '../limits.ts'
+import { LIST_MAX_LIMIT, SEARCH_MAX_LENGTH } from '../limits.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
-import { Bool, DateTime, Str, StringEnum, Uuid } from '../schema/values.ts'
+import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, PersonOut, Version } from './common.ts'
 
 /** A request to an endpoint, in a few words. */
@@ -131,6 +131,27 @@ export const IDS_QUERY = {
   ),
 }
 
+export const AllDeliveriesQuery = Parameters(
+  'AllDeliveriesQuery',
+  'Query parameters of the deliveries of all sources.',
+  {
+    ...PAGE_QUERY,
+    ...PERIOD_QUERY,
+    ...IDS_QUERY,
+    source_id: Type.Optional(Uuid('Only deliveries to this webhook source.')),
+    outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only deliveries with this outcome.')),
+    status: Type.Optional(Int('Only deliveries whose answer has this status.', { minimum: 0, maximum: 999 })),
+    kind: Type.Optional(StringEnum(DELIVERY_KINDS, 'Only deliveries of this kind.')),
+    workflow_id: Type.Optional(Uuid('Only deliveries of this workflow.')),
+    sent_again: Type.Optional(StringEnum(['yes', 'no'], 'Only deliveries that a person has, or has not, sent again.')),
+    search: Type.Optional(
+      Text(
+        SEARCH_MAX_LENGTH,
+        'Only deliveries with this text in their payload or in the text of their start, ignoring case, or with this beginning or end of an id.',
+      ),
+    ),
+  },
+)
 export const AppDeliveryQuery = Parameters('AppDeliveryQuery', 'Query parameters of the delivery log.', {
   ...PAGE_QUERY,
   ...PERIOD_QUERY,

@@ -80,18 +80,106 @@ export async function listVisibleDeliveries(
   return { rows: await findVisibleDeliveries(db, { organizationId, memberId }, sourceId, ids), next }
 }
 
-/** Those of the entries with these ids that are in the source's log and that the viewer sees, newest first. */
+/** Which deliveries of all sources to list: those that match every given filter. */
+export interface AllDeliveriesQuery extends Omit<DeliveryQuery, 'sourceId' | 'after'> {
+  readonly sourceId?: string | undefined
+  /** The status of the answer. */
+  readonly status?: number | undefined
+  readonly workflowId?: string | undefined
+  /** Whether a person has sent its payload again. */
+  readonly isSentAgain?: boolean | undefined
+  /** A part of the payload or of the text of its start, ignoring case, or the beginning or end of an id. */
+  readonly search?: string | undefined
+  readonly after?: TimePosition | undefined
+}
+
+/** Sources of an organization whose logs are read together. */
+const MAX_SOURCES = 1_000
+/** A search compares this many entries for a page; the next page goes on. */
+const MAX_SEARCHED = 20_000
+/** An id, its first or last characters. */
+const ID_PART = /^[0-9a-f-]{6,36}$/
+
+/**
+ * The deliveries of all sources that the viewer sees, newest first: the newest entries of each source's log by its
+ * index, in the order of time. What no index serves is compared in a bounded number of entries, so that a page may have
+ * fewer than `limit`, or none, before the last one.
+ */
+export async function listAllVisibleDeliveries(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  query: AllDeliveriesQuery,
+): Promise<ReadPage<AppDeliveryOut>> {
+  const { sourceId, outcome, kind, since, until, limit, after, status, workflowId, isSentAgain } = query
+  const search = query.search?.trim().toLowerCase() || null
+  const idPart = search !== null && ID_PART.test(search) ? search : null
+  const read = async (position: TimePosition | undefined, count: number) => {
+    const { rows } = await db.pool.query<{ id: string; createdAt: Date; isVisible: boolean }>(
+      `SELECT delivery.id, delivery.created_at AS "createdAt", coalesce(${isDeliveryVisible('$2')}
+         AND ($8::integer IS NULL OR delivery.status = $8)
+         AND ($9::uuid IS NULL OR start.workflow_id = $9)
+         AND ($10::boolean IS NULL OR $10 = (
+           (SELECT true FROM deliveries AS again WHERE again.resend_of = delivery.id LIMIT 1) IS NOT NULL
+         ))
+         AND ($11::text IS NULL OR strpos(lower(delivery.request_body::text), $11) > 0
+           OR strpos(lower(coalesce(start.context, '')), $11) > 0
+           OR ($12::text IS NOT NULL AND (
+             starts_with(delivery.id::text, $12) OR right(delivery.id::text, length($12)) = $12
+             OR right(delivery.run_id::text, length($12)) = $12
+           ))), false) AS "isVisible"
+       FROM (
+         SELECT of_source.* FROM (
+           SELECT id FROM webhook_sources
+           WHERE organization_id = $1 AND ($3::uuid IS NULL OR id = $3) LIMIT ${MAX_SOURCES}
+         ) AS source
+         CROSS JOIN LATERAL (
+           SELECT * FROM deliveries
+           WHERE organization_id = $1 AND source_id = source.id
+             AND created_at >= $4 AND (created_at, id) < ($5, $6)
+             ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''}
+             ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}
+           ORDER BY created_at DESC, id DESC LIMIT $7
+         ) AS of_source
+         ORDER BY of_source.created_at DESC, of_source.id DESC LIMIT $7
+       ) AS delivery ${JOIN_WORKFLOW}
+       ORDER BY delivery.created_at DESC, delivery.id DESC`,
+      [
+        organizationId,
+        memberId,
+        sourceId ?? null,
+        since ?? '-infinity',
+        ...positionParams(position, until),
+        count,
+        status ?? null,
+        workflowId ?? null,
+        isSentAgain ?? null,
+        search,
+        idPart,
+      ],
+    )
+    return rows
+  }
+  const maxRead = search === null ? MAX_ENTRIES_READ : MAX_SEARCHED
+  const { rows, next } = await readVisible({ limit, after, maxRead }, read, (row) => row)
+  const ids = rows.map((row) => row.id)
+  return { rows: await findVisibleDeliveries(db, { organizationId, memberId }, null, ids), next }
+}
+
+/**
+ * Those of the entries with these ids that are in the source's log, or in any, and that the viewer sees, newest first.
+ */
 export async function findVisibleDeliveries(
   db: Db,
   { organizationId, memberId }: Viewer,
-  sourceId: string,
+  sourceId: string | null,
   ids: readonly string[],
 ): Promise<AppDeliveryOut[]> {
   if (ids.length === 0) return []
   const { rows } = await db.pool.query<RowOf<AppDeliveryOut>>(
     `SELECT ${deliveryColumns(HAS_SMALL_BODY)}
      FROM deliveries AS delivery ${JOIN_WORKFLOW}
-     WHERE delivery.organization_id = $1 AND delivery.id = ANY ($2::uuid[]) AND delivery.source_id = $3
+     WHERE delivery.organization_id = $1 AND delivery.id = ANY ($2::uuid[])
+       AND ($3::uuid IS NULL OR delivery.source_id = $3)
        AND ${isDeliveryVisible('$4')}
      ORDER BY delivery.created_at DESC, delivery.id DESC`,
     [organizationId, ids, sourceId, memberId],

@@ -3,8 +3,18 @@ import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contra
 import { useEffect, useRef } from 'react'
 import { newId, useList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button, IconButton } from '../../components/button.tsx'
+import { WorkflowPicker } from '../../components/combobox.tsx'
 import { curlHeader, curlText } from '../../components/curl.ts'
-import { FilterPeriod, FilterSelect, focusRow, ListPage, Table, useFilters } from '../../components/data-list.tsx'
+import {
+  FilterPeriod,
+  FilterSearch,
+  FilterSelect,
+  focusRow,
+  ListPage,
+  Table,
+  useFilter,
+  useFilters,
+} from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
 import { Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
@@ -28,6 +38,103 @@ const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
 const OUTCOMES = statusTexts(...(Object.keys(ARRIVED) as AppDeliveryOut['outcome'][]))
 const KINDS = { payload: 'Payload', verification: 'Verification' }
 
+/** The columns of every list of deliveries. */
+const COLUMNS = [
+  { header: 'Time', cell: ({ created_at: at }: AppDeliveryOut) => <FullTime value={at} /> },
+  { header: 'Outcome', cell: ({ outcome }: AppDeliveryOut) => <StatusBadge status={outcome} /> },
+  { header: 'Status', cell: ({ status }: AppDeliveryOut) => status, isNumber: true },
+  {
+    header: 'Took',
+    cell: ({ duration_ms: ms }: AppDeliveryOut) => (ms === null ? '' : durationText(ms)),
+    isNumber: true,
+  },
+  { header: 'Kind', cell: kindText },
+  {
+    header: 'Answer or reason',
+    cell: ({ reason, answer }: AppDeliveryOut) =>
+      reason || answer ? <span className="muted clamp">{reason ?? answer}</span> : null,
+    isOptional: true,
+  },
+]
+
+/** The first fields of a payload, by which people tell deliveries apart. */
+function PayloadStart({ kind, request_body: body }: AppDeliveryOut) {
+  if (kind === 'verification') return null
+  const fields = Object.entries(body ?? {}).filter(
+    ([, value]) => typeof value === 'string' || typeof value === 'number',
+  )
+  const text = fields
+    .slice(0, TELLING_FIELDS)
+    .map(([name, value]) => `${name}: ${String(value)}`)
+    .join(', ')
+  return (
+    <span className="muted clamp" title={text}>
+      {text}
+    </span>
+  )
+}
+const TELLING_FIELDS = 2
+
+/** The statuses that people look for. Any other can be written into the address. */
+const STATUS_CODES = Object.fromEntries(
+  [200, 400, 401, 403, 404, 409, 422, 429, 500, 502, 503, 504].map((status) => [`${status}`, `${status}`]),
+)
+const SENT_AGAIN = { no: 'Not sent again', yes: 'Sent again' }
+
+/** The deliveries to all webhook sources. */
+export function DeliveriesPage() {
+  const filters = useFilters('search', 'source_id', 'outcome', 'status', 'workflow_id', 'sent_again', 'since', 'until')
+  const [, setWorkflow] = useFilter('workflow_id')
+  const sources = useRead('listWebhookSources').data?.data ?? []
+  const [time, outcome, status, took, kind] = COLUMNS as [Column, Column, Column, Column, Column]
+  return (
+    <ListPage
+      title="Deliveries"
+      intro="Every request to your endpoints and its answer, of all webhook sources."
+      label="deliveries"
+      list={useList('listAllDeliveries', { query: filters as never })}
+      columns={[
+        time,
+        outcome,
+        status,
+        { header: 'Source', cell: ({ source_name: name }) => name ?? 'Deleted source' },
+        { header: 'Payload', cell: (delivery) => <PayloadStart {...delivery} /> },
+        took,
+        kind,
+      ]}
+      rowLink={({ id }) => linkTo('delivery', id)}
+      filters={filters}
+      controls={
+        <>
+          <FilterSearch name="search" label="Order number, word or id" />
+          <FilterSelect
+            name="source_id"
+            label="Source"
+            options={Object.fromEntries(sources.map(({ id, name }) => [id, name]))}
+          />
+          <FilterSelect name="outcome" label="Outcome" options={OUTCOMES} />
+          <FilterSelect name="status" label="Status" options={STATUS_CODES} />
+          <FilterSelect name="sent_again" label="Resends" options={SENT_AGAIN} />
+          <WorkflowPicker
+            label="Workflow"
+            isLabelHidden
+            placeholder="Workflow: all"
+            value={filters.workflow_id}
+            onValue={setWorkflow}
+          />
+          <FilterPeriod />
+        </>
+      }
+      empty={{
+        icon: 'send',
+        title: 'Nothing was sent yet',
+        text: 'Verifications and what agents send appear here.',
+      }}
+    />
+  )
+}
+type Column = (typeof COLUMNS)[number]
+
 export function SourceLogPage() {
   const { source_id: sourceId } = useParams({ from: '/app/sources/$source_id/logs' })
   const source = useRead('getWebhookSource', { params: { source_id: sourceId } }).data
@@ -39,19 +146,7 @@ export function SourceLogPage() {
       intro="Every request to this endpoint and its answer."
       label="deliveries"
       list={useList('listDeliveries', { params: { source_id: sourceId }, query: filters as never })}
-      columns={[
-        { header: 'Time', cell: ({ created_at: at }) => <FullTime value={at} /> },
-        { header: 'Outcome', cell: ({ outcome }) => <StatusBadge status={outcome} /> },
-        { header: 'Status', cell: ({ status }) => status, isNumber: true },
-        { header: 'Took', cell: ({ duration_ms: ms }) => (ms === null ? '' : durationText(ms)), isNumber: true },
-        { header: 'Kind', cell: kindText },
-        {
-          header: 'Answer or reason',
-          cell: ({ reason, answer }) =>
-            reason || answer ? <span className="muted clamp">{reason ?? answer}</span> : null,
-          isOptional: true,
-        },
-      ]}
+      columns={COLUMNS}
       rowLink={({ id }) => ({ ...logLink(sourceId, id), search: true, resetScroll: false })}
       filters={filters}
       controls={

@@ -105,7 +105,7 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
 function LastDay({ overview }: { overview: OverviewOut }) {
   const now = useNow()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS).toISOString()
-  // Deliveries have no list of all sources: what they count is said with the runs that they belong to.
+  // What deliveries count is said with the runs that they belong to.
   const [accepted, notAccepted, unknown] = DELIVERY_RESULTS.map(({ label, names }) => {
     const count = countOf(overview.deliveries, names)
     return count > 0 && `${count.toLocaleString('en')} ${count === 1 ? 'delivery' : 'deliveries'} ${label}`

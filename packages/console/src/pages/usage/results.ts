@@ -8,8 +8,8 @@ export interface Result {
 export const RUN_RESULTS: readonly Result[] = [
   { label: 'succeeded', tone: 'good', names: ['succeeded'] },
   { label: 'failed', tone: 'bad', names: ['failed'] },
-  { label: 'cancelled', tone: 'quiet', names: ['cancelled'] },
-  { label: 'not ended', tone: 'quiet', names: ['queued', 'running', 'waiting'] },
+  // Cancelled, or not ended.
+  { label: 'other', tone: 'quiet', names: ['cancelled', 'queued', 'running', 'waiting'] },
 ]
 
 export const DELIVERY_RESULTS: readonly Result[] = [

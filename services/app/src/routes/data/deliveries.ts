@@ -6,6 +6,7 @@ import {
   findVisibleDelivery,
   findVisibleRun,
   hasWebhookSourceLog,
+  listAllVisibleDeliveries,
   listVisibleDeliveries,
   type Viewer,
   viewerOf,
@@ -17,6 +18,7 @@ import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { answerIds, answerPage, byTime, toDate } from '../paging.ts'
 
 const DELIVERIES = byTime('deliveries')
+const ALL_DELIVERIES = byTime('all deliveries')
 
 /** Handlers of the delivery log. */
 export function deliveryHandlers(ctx: AppServiceContext) {
@@ -36,6 +38,19 @@ export function deliveryHandlers(ctx: AppServiceContext) {
         throw notFound('Webhook source')
       }
       return answer
+    },
+    listAllDeliveries: async ({ principal, query }) => {
+      const { source_id: sourceId, outcome, status, kind, workflow_id: workflowId, sent_again: again, search } = query
+      const viewer = viewerOf(principal)
+      const period = { since: toDate(query.since), until: toDate(query.until) }
+      const isSentAgain = again && again === 'yes'
+      const filter = { sourceId, outcome, status, kind, workflowId, isSentAgain, search, ...period }
+      return (
+        (await answerIds(query, (ids) => findVisibleDeliveries(ctx.db, viewer, null, ids))) ??
+        (await answerPage(query, ALL_DELIVERIES, (page) =>
+          listAllVisibleDeliveries(ctx.db, viewer, { ...filter, ...page }),
+        ))
+      )
     },
     getDelivery: async ({ principal, params }) => ({
       body: await readDelivery(ctx, viewerOf(principal), params.delivery_id),
