@@ -162,7 +162,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
         <EmptyState {...empty} />
       ) : (
         <div className="state">
-          <p>Nothing matches these filters.</p>
+          <p>{loadOlder ? 'Nothing matches so far. Look at older entries, too.' : 'Nothing matches these filters.'}</p>
           <Button label="Clear the filters" onClick={clear} />
         </div>
       )}
