@@ -1,15 +1,7 @@
 import { request as httpRequest, type RequestOptions } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { newId } from '@workflow-service/database'
-import {
-  createServiceSignature,
-  createServiceToken,
-  DELIVERY_ATTEMPT_HEADER,
-  DELIVERY_ID_HEADER,
-  SERVICE_SIGNATURE_HEADER,
-  SERVICE_TIMESTAMP_HEADER,
-  SERVICE_TOKEN_HEADER,
-} from '@workflow-service/webhook-token'
+import { createServiceHeaders, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 
 /** A request to an endpoint under development. */
 export interface LocalRequest {
@@ -38,22 +30,17 @@ const ANSWER_MAX_BYTES = 4_096
 export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
   const { url, secret, deadlineMs } = request
   const startedMs = performance.now()
-  const token = request.token === undefined ? secret && createServiceToken(secret) : request.token
   const body = Buffer.from(JSON.stringify(request.body))
-  const deliveryId = newId()
-  const timestamp = String(Math.floor(Date.now() / 1_000))
+  // With a token of its own, a request has no signature.
+  const ofSecret = request.token === undefined ? secret : null
+  const token = request.token ?? null
   const answer = await new Promise<{ status: number; text: string } | { status: null; error: string }>((resolve) => {
     const options: RequestOptions = {
       method: 'POST',
       headers: {
         'X-Request-Id': newId(),
-        [DELIVERY_ID_HEADER]: deliveryId,
-        [DELIVERY_ATTEMPT_HEADER]: '1',
-        [SERVICE_TIMESTAMP_HEADER]: timestamp,
+        ...createServiceHeaders(ofSecret, { deliveryId: newId(), body }),
         ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }),
-        ...(secret === null || request.token !== undefined
-          ? {}
-          : { [SERVICE_SIGNATURE_HEADER]: createServiceSignature(secret, { deliveryId, timestamp, body }) }),
         ...request.headers,
         'Content-Type': 'application/json',
         'Content-Length': body.length,

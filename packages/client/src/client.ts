@@ -67,7 +67,7 @@ export interface WorkflowsApi {
 export interface RunsApi {
   /** Reads a run, by the `id` of its start. */
   get(id: string, options?: RequestOptions): Promise<Run>
-  /** Resolves when the run has ended, whatever its status. Rejects with a `TimeoutError` after `totalTimeoutMs`. */
+  /** Resolves when the run has ended, with any status. Rejects with a `TimeoutError` after `totalTimeoutMs`. */
   wait(id: string, options?: RequestOptions): Promise<Run>
 }
 

@@ -50,6 +50,16 @@ export interface SignedContent {
  */
 export declare function createServiceSignature(secret: string | undefined, content: SignedContent): string
 
+/**
+ * Creates all headers by which the service identifies and signs a request, for the current time: to test your endpoint.
+ * `secret` null: those of a webhook source without a secret. Throws a `TypeError` if the secret is missing or empty.
+ */
+export declare function createServiceHeaders(
+  secret: string | null | undefined,
+  request: { deliveryId: string; attempt?: number; body: string | Uint8Array },
+  options?: { now?: () => number },
+): Record<string, string>
+
 /** The headers of a request: of Node, with names in lower case, or a `Headers` object. */
 export type RequestHeaders =
   | { get(name: string): string | null | undefined }

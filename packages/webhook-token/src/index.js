@@ -62,6 +62,23 @@ export function createServiceSignature(secret, { deliveryId, timestamp, body }) 
   return `v1,${signBody(secret, `${deliveryId}.${timestamp}.`, body)}`
 }
 
+/** @type {Api['createServiceHeaders']} */
+export function createServiceHeaders(secret, { deliveryId, attempt = 1, body }, options = {}) {
+  const nowMs = (options.now ?? Date.now)()
+  const timestamp = String(Math.floor(nowMs / 1000))
+  const headers = {
+    [DELIVERY_ID_HEADER]: deliveryId,
+    [DELIVERY_ATTEMPT_HEADER]: String(attempt),
+    [SERVICE_TIMESTAMP_HEADER]: timestamp,
+  }
+  if (secret === null) return headers
+  return {
+    ...headers,
+    [SERVICE_TOKEN_HEADER]: createServiceToken(secret, { now: () => nowMs }),
+    [SERVICE_SIGNATURE_HEADER]: createServiceSignature(secret, { deliveryId, timestamp, body }),
+  }
+}
+
 /** A delivery id, which is a UUID, and a timestamp of up to 15 digits. */
 const ID = /^[0-9A-Za-z-]{1,64}$/
 const TIMESTAMP = /^\d{1,15}$/

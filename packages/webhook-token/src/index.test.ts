@@ -6,6 +6,7 @@ import * as fc from 'fast-check'
 import {
   checkServiceSignature,
   checkServiceToken,
+  createServiceHeaders,
   createServiceSignature,
   createServiceToken,
   SERVICE_TOKEN_HEADER,
@@ -253,6 +254,15 @@ describe('checkServiceSignature', () => {
     expect(checkServiceSignature(headers, body, secret, { now })).toEqual(accepted)
     expect(checkServiceSignature(new Headers(headers), Buffer.from(body), secret, { now })).toEqual(accepted)
     expect(checkServiceSignature(headers, body, ['other', secret], { now })).toEqual(accepted)
+  })
+
+  test('accepts all headers that createServiceHeaders makes, which has the token, too', () => {
+    const made = createServiceHeaders(secret, { deliveryId, attempt: 2, body }, { now })
+    expect(checkServiceSignature(new Headers(made), body, secret, { now })).toMatchObject({ ok: true })
+    expect(checkServiceToken(made['X-Service-Token'], secret, { now })).toMatchObject({ ok: true })
+    expect(made['X-Delivery-Attempt']).toBe('2')
+    const unsigned = createServiceHeaders(null, { deliveryId, body }, { now })
+    expect(Object.keys(unsigned)).toEqual(['X-Delivery-Id', 'X-Delivery-Attempt', 'X-Service-Timestamp'])
   })
 
   test('is that of Standard Webhooks', () => {

@@ -19,7 +19,7 @@ export const RunOut = Closed('RunOut', 'A run.', {
   number: Int('Position in the session, from 1.'),
   status: StringEnum(RUN_STATUSES, 'Its status.'),
   error: Nullable(Str('Why it failed: a code, a colon and a sentence.')),
-  cancelled_by: Nullable(Str('The name of who cancelled it; null if nobody did.')),
+  cancelled_by: Nullable(Str('The name of the person who cancelled it; null if it was not cancelled.')),
   attempts: Int('How often a runner began it.'),
   origin: StringEnum(RUN_ORIGINS, 'What began it.'),
   started_by: Nullable(

@@ -105,7 +105,7 @@ async function cancelStarts(
   { principal: { userId, name } }: AuditedBy,
 ): Promise<number> {
   const sessionIds = [...new Set(runs.map(({ sessionId }) => sessionId))]
-  // First, as every statement that writes runs: whoever claims or finishes a run holds this lock.
+  // First, as in every statement that writes runs: to claim or finish one takes this lock, too.
   await client.query('SELECT FROM sessions WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE', [sessionIds])
   const { rows: cancelled } = await client.query<{ id: string }>(
     `UPDATE starts SET status = 'cancelled', error = NULL, finished_at = now(), cancelled_by = $2, cancelled_by_name = $3
@@ -121,8 +121,8 @@ async function cancelStarts(
        AND NOT EXISTS (SELECT FROM deliveries WHERE deliveries.id = approvals.delivery_id)`,
     [ids, userId, name],
   )
-  // A session moves past its ended starts, and whoever holds its lease loses it. Without that, the session comes to the
-  // cancelled start later.
+  // A session moves past its ended starts, and its runner loses the lease. Where an earlier start has not ended, the
+  // session comes to the cancelled one later.
   await client.query(
     `UPDATE sessions SET last_finished_number = past.number, lease_owner = NULL, lease_until = NULL,
        lease_epoch = lease_epoch + 1,

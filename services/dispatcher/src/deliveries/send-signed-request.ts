@@ -1,14 +1,6 @@
 import { toTraceHeaders, type TraceContext } from '@workflow-service/contract'
 import type { SpanAttributes } from '@workflow-service/service-kit'
-import {
-  createServiceSignature,
-  createServiceToken,
-  DELIVERY_ATTEMPT_HEADER,
-  DELIVERY_ID_HEADER,
-  SERVICE_SIGNATURE_HEADER,
-  SERVICE_TIMESTAMP_HEADER,
-  SERVICE_TOKEN_HEADER,
-} from '@workflow-service/webhook-token'
+import { createServiceHeaders, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import type { SentResult } from '../outbound/outbound-result.ts'
 import { createRedactor, type Redact } from './redact.ts'
@@ -46,25 +38,9 @@ export async function sendSignedRequest(
   ctx: Pick<DispatcherContext, 'sendRequest' | 'tracing' | 'logger'>,
   { url, body, signingSecret, delivery, requestId, trace, spanAttributes, deadlineMs, reuseKey }: SignedRequest,
 ): Promise<{ result: SentResult; redact: Redact }> {
-  const nowMs = Date.now()
-  const timestamp = String(Math.floor(nowMs / 1_000))
-  const token = signingSecret === null ? null : createServiceToken(signingSecret, { now: () => nowMs })
-  const headers = {
-    'X-Request-Id': requestId,
-    [DELIVERY_ID_HEADER]: delivery.id,
-    [DELIVERY_ATTEMPT_HEADER]: String(delivery.attempt),
-    [SERVICE_TIMESTAMP_HEADER]: timestamp,
-    ...(token === null || signingSecret === null
-      ? {}
-      : {
-          [SERVICE_TOKEN_HEADER]: token,
-          [SERVICE_SIGNATURE_HEADER]: createServiceSignature(signingSecret, {
-            deliveryId: delivery.id,
-            timestamp,
-            body,
-          }),
-        }),
-  }
+  const signed = createServiceHeaders(signingSecret, { deliveryId: delivery.id, attempt: delivery.attempt, body })
+  const { [SERVICE_TOKEN_HEADER]: token = null } = signed
+  const headers = { 'X-Request-Id': requestId, ...signed }
   const attributes = { 'http.request.method': 'POST', ...spanAttributes }
   const start = { name: 'POST', kind: 'client', attributes, parent: trace } as const
   const result = await ctx.tracing.trace(start, async (span) => {

@@ -26,7 +26,7 @@ export function Timeline({ run }: { run: RunDetailOut }) {
       ? { icon: 'check', tone: 'good', title: 'Succeeded' }
       : status === 'failed'
         ? { icon: 'close', tone: 'bad', title: 'Failed' }
-        : { icon: 'close', title: `Cancelled by ${run.cancelled_by ?? 'somebody'}` }
+        : { icon: 'close', title: `Cancelled by ${run.cancelled_by ?? 'a person'}` }
   // A run that succeeded had steps.
   const isOld = status === 'succeeded' && steps.length === 0
   const note = isOld ? 'Its steps were deleted because of their age.' : null
