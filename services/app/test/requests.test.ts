@@ -106,6 +106,7 @@ const all: [string, AppOperationId, AppCall][] = [
 describe('A cursor', () => {
   test('is a parameter of these lists', () => {
     expect(all.map(([name]) => name).toSorted()).toEqual([
+      'listAllDeliveries',
       'listApiKeys',
       'listAuditEvents',
       'listDeliveries',
