@@ -71,6 +71,19 @@ describe('the settings of the containers', () => {
     expect(known).toEqual(expect.arrayContaining(Object.keys(service(name).environment)))
   })
 
+  test('are for the dispatcher with infra/compact/docker-compose.yml those of dispatcher and runner', () => {
+    const text = readFileSync(join(root, 'infra/compact/docker-compose.yml'), 'utf8')
+    const { services } = parse(text) as { services: { dispatcher: ComposeService; runner: { profiles: string[] } } }
+    const added = services.dispatcher.environment
+    const { DISPATCHER_URL: _unused, ...ofRunner } = service('runner').environment
+    expect({ ...service('dispatcher').environment, ...added }).toEqual({
+      ...service('dispatcher').environment,
+      ...ofRunner,
+    })
+    expect(Object.keys(added).filter((name) => name in service('dispatcher').environment)).toEqual([])
+    expect(services.runner.profiles).toHaveLength(1)
+  })
+
   test('name the address at which the dispatcher listens', () => {
     const port = defaultPort('dispatcher', 'PORT')
     for (const name of ['runner', 'app', 'wf'])

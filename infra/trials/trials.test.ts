@@ -31,15 +31,19 @@ afterAll(() => broker.stop())
 const TIMEOUT_MS = 300_000
 
 describe('a small trial keeps every promise', () => {
-  test(
-    'chaos: random parts are killed under load',
-    async () => {
+  test.each([
+    ['four processes', false],
+    ['runner and dispatcher in one process', true],
+  ])(
+    'chaos: random parts are killed under load, with %s',
+    async (_shape, compact) => {
       // The test prints the seed; `pnpm chaos --seed N` uses the same incidents.
       const seed = randomInt(2 ** 31)
       const report = await runChaos({
         seed,
-        seconds: 6,
+        seconds: 5,
         callers: 8,
+        compact,
         // Shorter than those of `pnpm chaos`, in the same proportions: more incidents in less time.
         timing: { leaseMs: 2_000, renewMs: 500, sweepMs: 500 },
         calmMs: [100, 800],
@@ -119,7 +123,7 @@ describe('a small trial keeps every promise', () => {
   test(
     'bench: the latency of a start, and the CPU time that its run takes',
     async () => {
-      const options = { rounds: 1, seconds: 1, largeTable: 1, rows: 1, log }
+      const options = { rounds: 1, seconds: 1, largeTable: 1, rows: 1, compact: false, log }
       const figures = await measureLatency(options, { startsPerRound: 5, warmsUp: false, rabbitMq })
       expect(toFigureTable(figures)).toMatch(/^\| start → endpoint, p50 +\| [\d.,]+ ms/m)
       expect(figures.filter(({ value, baseline }) => !(value >= 0 && baseline.value > 0))).toEqual([])

@@ -12,6 +12,8 @@ export interface BenchOptions {
   readonly rows: number
   /** The folder for a CPU profile of each service. Undefined for none, because profiling costs time. */
   readonly profile?: string | undefined
+  /** Runner and dispatcher in one process. */
+  readonly compact: boolean
   readonly log: (line: string) => void
 }
 

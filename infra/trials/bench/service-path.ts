@@ -24,7 +24,7 @@ export interface ServicePath {
   readCpu(): Promise<Record<string, number>>
 }
 
-export interface ServicePathOptions extends Pick<BenchOptions, 'profile'> {
+export interface ServicePathOptions extends Pick<BenchOptions, 'profile' | 'compact'> {
   /** How long the endpoint takes to answer a payload. Default 0. */
   readonly endpointDelayMs?: number
   readonly runnerEnv?: Record<string, string>
@@ -35,20 +35,22 @@ export interface ServicePathOptions extends Pick<BenchOptions, 'profile'> {
 
 /** Starts the path, measures on it, and stops it. */
 export async function withServicePath<Result>(
-  { profile, endpointDelayMs = 0, runnerEnv, dispatcherEnv, ...options }: ServicePathOptions,
+  { profile, compact, endpointDelayMs = 0, runnerEnv, dispatcherEnv, ...options }: ServicePathOptions,
   measure: (path: ServicePath) => Promise<Result>,
 ): Promise<Result> {
   const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
   return await withSystem({ profile, rabbitMq }, async (system) => {
     const receiver = await startRemoteReceiver(system, endpointDelayMs)
-    const dispatcher = await system.start('dispatcher', { env: dispatcherEnv })
+    const dispatcher = await (compact
+      ? system.start('compact', { env: { ...dispatcherEnv, ...runnerEnv } })
+      : system.start('dispatcher', { env: dispatcherEnv }))
     const gateway = await system.start('gateway')
     const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url })
-    const runner = await system.start('runner', { env: runnerEnv })
+    const runner = compact ? dispatcher : await system.start('runner', { env: runnerEnv })
     const readCpu = async () => ({
       gateway: await cpuMs(gateway.process.pid),
-      runner: await cpuMs(runner.process.pid),
-      dispatcher: await cpuMs(dispatcher.process.pid),
+      [runner.name]: await cpuMs(runner.process.pid),
+      ...(!compact && { dispatcher: await cpuMs(dispatcher.process.pid) }),
       PostgreSQL: await cpuMsWithChildren(system.postgres.pid),
       RabbitMQ: await cpuMsWithChildren(rabbitMq.pid),
     })

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { cpus, totalmem, version } from 'node:os'
-import { anyText, defineTrial, whole } from '../shared/define-trial.ts'
+import { anyText, defineTrial, flag, whole } from '../shared/define-trial.ts'
 import { type BenchOptions, type Figure, toFigureTable, toJson } from './figure.ts'
 import { measureApi, measureTracing } from './parts/api.ts'
 import { measureApp, measureDeliveryLog } from './parts/app.ts'
@@ -30,6 +30,7 @@ export const trial = defineTrial({
   parts: Object.keys(PARTS),
   options: {
     json: anyText('also write the figures to this file'),
+    compact: flag('runner and dispatcher in one process, in the parts that measure runs and memory'),
     profile: anyText('write a CPU profile of each service to this folder; this lowers the figures'),
     rounds: whole('rounds of each measurement; the figure is their median', 3),
     seconds: whole('length of one round under load', 5),

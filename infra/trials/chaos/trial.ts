@@ -7,7 +7,7 @@ import { type PrivateRabbitMq, startRabbitMq } from '@workflow-service/testkit'
 import { checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import type { Findings } from '../shared/check-record.ts'
 import { createCustomer } from '../shared/customers.ts'
-import { anyText, defineTrial, type Log, positive, whole } from '../shared/define-trial.ts'
+import { anyText, defineTrial, flag, type Log, positive, whole } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
 import { causeIncidents, PAUSED_MS } from '../shared/incidents.ts'
 import { createRandom } from '../shared/random.ts'
@@ -22,10 +22,11 @@ export const trial = defineTrial({
     minutes: positive('how long load and incidents last', 5),
     seed: positive('the same seed gives the same incidents; by default a random one', undefined),
     callers: whole('how many callers start workflows', 8),
+    compact: flag('runner and dispatcher in one process'),
     output: anyText('write the log lines of all services to this file'),
   },
-  async run({ options: { minutes, seed = randomInt(2 ** 31), callers, output }, log }) {
-    const report = await runChaos({ seed, seconds: minutes * 60, callers, log })
+  async run({ options: { minutes, seed = randomInt(2 ** 31), callers, compact, output }, log }) {
+    const report = await runChaos({ seed, seconds: minutes * 60, callers, compact, log })
     if (output !== undefined) await writeFile(output, report.output)
     return report.violations
   },
@@ -37,6 +38,8 @@ export interface ChaosOptions {
   /** The duration of load and incidents. Starting the parts, and waiting for all runs to end, come on top. */
   readonly seconds: number
   readonly callers: number
+  /** Default false. */
+  readonly compact?: boolean
   readonly log: Log
   /** The runners' intervals; by default those of production. */
   readonly timing?: Partial<RunnerTiming>
@@ -57,11 +60,12 @@ export interface ChaosReport extends Findings {
 /** A kill of PostgreSQL keeps what was written, also without fsync. */
 const POSTGRES_SETTINGS = { fsync: 'off', full_page_writes: 'off' }
 /** Programs that start a service as its `main.ts` does, with other intervals. */
+const COMPACT_PROCESS = fileURLToPath(import.meta.resolve('./compact-process.ts'))
 const PROGRAMS = fileURLToPath(new URL('../../../services/runner/test/support/', import.meta.url))
 
 /** Runs the whole service under load, kills random parts of it, and checks the guarantees on the records. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, seconds, callers, timing = {}, calmMs, pausedMs = PAUSED_MS } = options
+  const { seed, seconds, callers, compact = false, timing = {}, calmMs, pausedMs = PAUSED_MS } = options
   const beganMs = performance.now()
   const log = (line: string): void => options.log(`${secondsSince(beganMs).padStart(6)} s  ${line}`)
   log(`seed ${seed}`)
@@ -79,14 +83,20 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     return await withSystem({ postgresSettings: POSTGRES_SETTINGS, rabbitMq, env }, async (system) => {
       const { pool, postgres } = system
       log('starting the services')
-      const dispatcher = await system.start('dispatcher', {
-        program: [`${PROGRAMS}dispatcher-process.ts`, String(deliveryDeadlineMs)],
-      })
+      const compactProcess = {
+        program: [COMPACT_PROCESS, JSON.stringify({ dispatcher: { deliveryDeadlineMs }, runner: { timing } })],
+      }
+      const dispatcher = compact
+        ? await system.start('compact', compactProcess)
+        : await system.start('dispatcher', {
+            program: [`${PROGRAMS}dispatcher-process.ts`, String(deliveryDeadlineMs)],
+          })
       const runner = { program: [`${PROGRAMS}runner-process.ts`, JSON.stringify(timing)] }
       const [gateway, ...runners] = await Promise.all([
         system.start('gateway'),
-        system.start('runner', runner),
-        system.start('runner', runner),
+        ...(compact
+          ? [system.start('compact', compactProcess)]
+          : [system.start('runner', runner), system.start('runner', runner)]),
       ])
       const customer = await createCustomer(system, dispatcher, {
         endpointUrl: receiver.url,
@@ -103,7 +113,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
       const takeOvers = measureTakeOvers(pool)
       const incidents = await causeIncidents({
         parts: [
-          ...runners.map((each, index) => takeOvers.watch({ ...each, name: `runner ${index + 1}` }, each)),
+          ...runners.map((each, index) => takeOvers.watch({ ...each, name: `${each.name} ${index + 1}` }, each)),
           ...[gateway, dispatcher, { ...postgres, name: 'postgres' }, { ...rabbitMq, name: 'rabbitmq' }].map((each) =>
             takeOvers.watch(each),
           ),

@@ -92,7 +92,7 @@ export async function runRollout(options: RolloutOptions): Promise<RolloutReport
       const { starts, loads } = await startLoads(system, proxy, customer)
       const beganMs = performance.now()
       await waitUntil(() => loads.every(({ count }) => count() > REQUESTS_BEFORE), { timeoutMs: 60_000 })
-      const restarted = running.filter(({ name }) => services.includes(name))
+      const restarted = running.filter(({ name }) => services.some((service) => service === name))
       for (const service of restarted) {
         const restartMs = performance.now()
         await restart(service, proxy)

@@ -31,13 +31,15 @@ const BOOT_TIMEOUT_MS = 120_000
 
 export const SERVICES = ['gateway', 'dispatcher', 'runner', 'app'] as const
 export type ServiceName = (typeof SERVICES)[number]
+/** `compact` is runner and dispatcher in one process. */
+export type ProcessName = ServiceName | 'compact'
 
 /** What incidents do to a service or a server. */
 export type Killable = Pick<PrivateServer, 'kill' | 'restart' | 'pause' | 'resume'>
 
 /** A service in a child process. */
 export interface Service extends Killable {
-  readonly name: ServiceName
+  readonly name: ProcessName
   /** Another one after each restart. */
   readonly process: StartedProcess
   readonly url: string
@@ -95,14 +97,14 @@ export async function startSystem({ profile, postgresSettings, env: commonEnv, .
   let dispatcherUrl = ''
 
   /** Starts a service, and resolves when /readyz answers 200. */
-  async function start(name: ServiceName, { env, openFiles, program }: ServiceOptions = {}): Promise<Service> {
+  async function start(name: ProcessName, { env, openFiles, program }: ServiceOptions = {}): Promise<Service> {
     const folder = new URL(`../../../services/${name}/`, import.meta.url)
     const port = env?.['PORT'] ?? String(await freePort())
-    const hasMetricsPort = name === 'gateway' || name === 'app'
+    const hasMetricsPort = name !== 'dispatcher' && name !== 'runner'
     const metricsPort = hasMetricsPort ? (env?.['METRICS_PORT'] ?? String(await freePort())) : port
-    if (name === 'dispatcher') dispatcherUrl ||= `http://127.0.0.1:${port}`
+    if (name === 'dispatcher' || name === 'compact') dispatcherUrl ||= `http://127.0.0.1:${port}`
     const shared = { DATABASE_URL: postgres.url, AMQP_URL: rabbitMq.url, ...SHARED_ENV, ...ENV_OF[name] }
-    const ports = { PORT: port, METRICS_PORT: metricsPort }
+    const ports = { PORT: port, METRICS_PORT: metricsPort, ...(name === 'compact' && { RUNNER_PORT: metricsPort }) }
     const args = [...profiling, ...(program ?? (await argumentsOfStartScript(folder)))]
     const service = await startService(name, {
       ...withLimit(args, openFiles),
@@ -155,16 +157,18 @@ export async function withSystem<Result>(
 }
 
 const SHARED_ENV = { HOST: '127.0.0.1', LOG_LEVEL: 'warn', NODE_ENV: 'production', INTERNAL_API_TOKEN: TOKEN }
-const ENV_OF: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
+const DISPATCHER_ENV = { SECRETS_KEY, WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8' }
+const ENV_OF: Readonly<Record<ProcessName, Readonly<Record<string, string>>>> = {
   gateway: { RATE_LIMIT_PER_MINUTE: '0' },
-  dispatcher: { SECRETS_KEY, WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8' },
+  dispatcher: DISPATCHER_ENV,
+  compact: DISPATCHER_ENV,
   runner: {},
   app: {},
 }
 
 /** Starts a service of which the environment names the ports. */
 async function startService(
-  name: ServiceName,
+  name: ProcessName,
   options: { command?: string; args: string[]; cwd: string; env: Readonly<Record<string, string>> },
 ): Promise<Service> {
   const metricsUrl = `http://127.0.0.1:${options.env['METRICS_PORT']}`

@@ -5,6 +5,7 @@
  */
 export { backoff, type BackoffOptions } from './backoff.ts'
 export { batchCalls, type BatchOptions } from './batch-calls.ts'
+export { createOperationCall, type OperationCall, type OperationResult } from './http/call-operation.ts'
 export * from './http/errors.ts'
 export type { CheckedParts, HttpOperation, OperationRules, PartOf, Rule } from './http/check-request.ts'
 export * from './http/health.ts'

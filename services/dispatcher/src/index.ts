@@ -7,4 +7,4 @@ export { type DispatcherConfig, DispatcherSettings, readDispatcherConfig } from 
 export { checkPayload } from './deliveries/check-payload.ts'
 export { toDeliveryResult } from './deliveries/describe-outcome.ts'
 export { readAnswerText } from './outbound/answer-text.ts'
-export { startDispatcher } from './start-dispatcher.ts'
+export { type RunningDispatcher, startDispatcher } from './start-dispatcher.ts'

@@ -2,26 +2,34 @@ import { type RunningService, startMaintenance, startService } from '@workflow-s
 import { createApp } from './app.ts'
 import type { DispatcherConfig } from './config.ts'
 import { createDispatcherContext, type DispatcherContext, type DispatcherOverrides } from './dispatcher-context.ts'
+import { createLocalCalls, type LocalCalls } from './local-calls.ts'
 import { MAINTENANCE } from './maintenance.ts'
 
 /** A stop waits for the requests in flight: 30 s for a payload request, and 1 s to record and answer. */
 const STOP_GRACE_MS = 31_000
 
+/** A dispatcher that also takes the payloads of a runner in its process. */
+export interface RunningDispatcher extends RunningService {
+  /** The operation `sendPayload` without HTTP. Never rejects. */
+  readonly sendPayload: LocalCalls['sendPayload']
+}
+
 /** Starts the dispatcher. Rejects if it cannot listen. Does not need the database to be available yet. */
 export async function startDispatcher(
   config: DispatcherConfig,
   overrides: DispatcherOverrides = {},
-): Promise<RunningService> {
+): Promise<RunningDispatcher> {
   const ctx = await createDispatcherContext(config, overrides)
+  const localCalls = createLocalCalls(ctx)
   const service = await startService(ctx, {
     createApp: (health) => createApp(ctx, health),
     startWork: () => {
       const maintenance = startMaintenance(ctx, MAINTENANCE)
       return {
-        stop: () => {
+        stop: async () => {
           // Calls that wait for a slot could still send for 30 s; their callers repeat them at another dispatcher.
           ctx.limiter.stopWaiting()
-          return maintenance.stop()
+          await Promise.all([maintenance.stop(), localCalls.stop(STOP_GRACE_MS)])
         },
       }
     },
@@ -29,7 +37,7 @@ export async function startDispatcher(
     stopGraceMs: STOP_GRACE_MS,
   })
   logAddressExemptions(ctx)
-  return service
+  return { ...service, sendPayload: localCalls.sendPayload }
 }
 
 function logAddressExemptions({ config, logger }: DispatcherContext): void {

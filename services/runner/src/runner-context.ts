@@ -13,6 +13,8 @@ import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
 import {
   createServiceParts,
   type Logger,
+  type OperationCall,
+  type OperationResult,
   registerSystemMetrics,
   type Registry,
   withTimeout,
@@ -22,6 +24,8 @@ import { createAgent } from './agent/create-agent.ts'
 import type { RunnerConfig } from './config.ts'
 import { createRunnerMetrics, recordModelAnswer } from './metrics.ts'
 import { createDispatcherClient } from './runs/dispatcher-client.ts'
+import { createDispatcherHttp } from './runs/dispatcher-http.ts'
+import { createDispatcherInProcess } from './runs/dispatcher-in-process.ts'
 import type { RunContext } from './runs/execute-run.ts'
 import { createModelLimitGate } from './runs/model-limit-gate.ts'
 import { createRunStore } from './runs/run-store.ts'
@@ -83,6 +87,8 @@ export interface RunnerOverrides {
   sessionQueue?: SessionQueue
   logger?: Logger
   agent?: Agent
+  /** The operation of a dispatcher in this process, which is called instead of DISPATCHER_URL. */
+  sendPayload?: (call: OperationCall) => Promise<OperationResult>
   timing?: Partial<RunnerTiming>
 }
 
@@ -117,9 +123,13 @@ export async function createRunnerContext(
     for (const role of ['publisher', 'consumer']) runnerMetrics.brokerUp.set({ role }, 1)
   }
   const dispatcher = createDispatcherClient({
-    url: config.dispatcherUrl,
-    token: config.internalApiToken,
-    connections: config.concurrency,
+    transport: overrides.sendPayload
+      ? createDispatcherInProcess(overrides.sendPayload)
+      : createDispatcherHttp({
+          url: config.dispatcherUrl,
+          token: config.internalApiToken,
+          connections: config.concurrency,
+        }),
     logger,
     waitingDeliveries: runnerMetrics.waitingDeliveries,
   })

@@ -24,7 +24,10 @@ export async function measureFootprint(options: BenchOptions): Promise<Figure[]>
       await system.startScript(import.meta.resolve('../baseline-server.ts'))
       const expressBootMs = performance.now() - startedAt
       const services: Service[] = []
-      for (const name of ['dispatcher', 'gateway', 'runner', 'app'] as const) services.push(await system.start(name))
+      const names = options.compact
+        ? (['compact', 'gateway', 'app'] as const)
+        : (['dispatcher', 'gateway', 'runner', 'app'] as const)
+      for (const name of names) services.push(await system.start(name))
       if (round === 0) return
       expressBoots.push(expressBootMs)
       await sleep(IDLE_MS)

@@ -197,6 +197,7 @@ export async function measureWaiting(options: BenchOptions): Promise<Figure[]> {
   const rounds: number[] = []
   const pathOptions = {
     profile: options.profile,
+    compact: options.compact,
     endpointDelayMs: ENDPOINT_DELAY_MS,
     runnerEnv: { RUNNER_CONCURRENCY: String(WAITING_SESSIONS), RUNNER_ORGANIZATION_SHARE: '100' },
     dispatcherEnv: { MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: String(WAITING_SESSIONS) },

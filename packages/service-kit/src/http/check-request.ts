@@ -52,7 +52,7 @@ export interface OperationRules<Operation extends HttpOperation, Principal> {
 
 /** A request before it is checked. */
 export interface UncheckedRequest<Principal> {
-  readonly req: Request
+  readonly req: Pick<Request, 'url' | 'headers'>
   readonly params: Readonly<Record<string, string>>
   readonly body: JsonBody
   readonly principal: Principal

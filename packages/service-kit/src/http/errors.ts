@@ -134,28 +134,47 @@ export const handleNotFound: RequestHandler = (req, _res, next) => {
   next(notFound(`${req.method} ${req.path}`))
 }
 
-/**
- * Answers every error in the contract's error shape, and logs answers of 500 and above. An error of a database that
- * does not answer is a 503.
- */
+/** Answers every error in the contract's error shape, as `toReportedError` sees it. */
 export function handleErrors(
   logger: Logger,
   isDatabaseUnavailable: (error: unknown) => boolean = () => false,
 ): ErrorRequestHandler {
   return (thrown, _req, res, _next) => {
-    const error = isDatabaseUnavailable(thrown)
-      ? serviceUnavailable('The database does not answer; try again in a moment.', thrown)
-      : toApiError(thrown)
-    if (error.status >= 500) {
-      const fields = { request_id: res.locals.requestId, error: describeError(error.cause ?? error), code: error.code }
-      logger[error.status === 500 ? 'error' : 'warn'](fields, 'request.failed')
-    }
+    const error = toReportedError(thrown, { logger, isDatabaseUnavailable, requestId: res.locals.requestId })
     if (res.headersSent) {
       if (!res.writableEnded) res.destroy()
       return
     }
     sendError(res, error)
   }
+}
+
+/**
+ * Turns what a handler threw into the answer's error, and logs it if the answer is 500 or above. An error of a database
+ * that does not answer is a 503.
+ */
+export function toReportedError(
+  thrown: unknown,
+  {
+    logger,
+    isDatabaseUnavailable,
+    requestId,
+  }: { logger: Logger; isDatabaseUnavailable: (error: unknown) => boolean; requestId: string },
+): ApiError {
+  const error = isDatabaseUnavailable(thrown)
+    ? serviceUnavailable('The database does not answer; try again in a moment.', thrown)
+    : toApiError(thrown)
+  if (error.status >= 500) {
+    const fields = { request_id: requestId, error: describeError(error.cause ?? error), code: error.code }
+    logger[error.status === 500 ? 'error' : 'warn'](fields, 'request.failed')
+  }
+  return error
+}
+
+/** Creates the refusal of a body that is too large. */
+export function bodyTooLarge(maxBytes: number | undefined): ApiError {
+  const limit = maxBytes === undefined ? 'the limit' : `${Math.round(maxBytes / 1024)} KiB`
+  return new ApiError('body_too_large', `The body is larger than ${limit}.`)
 }
 
 /** Translates errors of raw-body and Express, whose statuses (413, 415) are not in the contract. */
@@ -165,10 +184,7 @@ function fromHttpError(error: unknown): ApiError | undefined {
     return new ApiError('invalid_request', 'The path and the query must be percent-encoded UTF-8.')
   }
   const { type, status, limit } = error as { type?: string; status?: number; limit?: number }
-  if (type === 'entity.too.large') {
-    const limitText = limit === undefined ? 'the limit' : `${Math.round(limit / 1024)} KiB`
-    return new ApiError('body_too_large', `The body is larger than ${limitText}.`)
-  }
+  if (type === 'entity.too.large') return bodyTooLarge(limit)
   if (type === 'request.size.invalid' || type === 'request.aborted') {
     return new ApiError('invalid_request', 'The body ended before it was complete.')
   }

@@ -1,6 +1,7 @@
 import { type DeliveryIn, type FieldError, PAYLOAD_MAX_DEPTH, RUN_JOURNAL_HEADER } from '@workflow-service/contract'
 import { toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { DispatcherContext } from '../dispatcher-context.ts'
+import type { OperationResult } from '@workflow-service/service-kit'
 import { deliverPayload } from '../deliveries/deliver-payload.ts'
 import type { RecordedDelivery, RunJournal } from '../deliveries/outcome-recorder.ts'
 import { isDeeperThan } from '../deliveries/is-deeper-than.ts'
@@ -10,8 +11,13 @@ import { readActor } from './read-actor.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
 /** Sends a payload, or that of an earlier delivery again, at most once, and answers when its outcome is known. */
-export function sendPayload(ctx: DispatcherContext): InternalHandlers['sendPayload'] {
-  return async (request) => {
+export function sendPayload(ctx: DispatcherContext) {
+  return async (
+    request: Pick<
+      Parameters<InternalHandlers['sendPayload']>[0],
+      'params' | 'headers' | 'body' | 'requestId' | 'trace'
+    >,
+  ): Promise<OperationResult> => {
     const { params, body, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId, payload, resend_of: resendOf, lease } = body
     const common = { id: params.delivery_id, organizationId, requestId, trace }

@@ -54,7 +54,7 @@ test('sends the plan with the payload, and knows that the run has succeeded with
 test('writes the plan first for a dispatcher of the previous release, which refuses the journal', async () => {
   const { agentRun, call, kinds, hasSucceeded } = planOne((known, _lease, { body }) => {
     const error = { code: 'validation_error', details: [{ field: 'journal', code: 'extra_forbidden', message: '' }] }
-    const refused = readResponse(422, JSON.stringify({ error }))
+    const refused = readResponse({ status: 422, body: { error }, journal: undefined })
     if (body.journal && refused.kind === 'outcome') return refused.result
     expect(known).toEqual(['tool_call'])
     return accepted

@@ -2,15 +2,11 @@ import {
   DELIVERY_OUTCOMES,
   type DeliveryIn,
   type DeliveryOutcome,
-  PAYLOAD_DEADLINE_MS,
-  RUN_JOURNAL_HEADER,
   RUN_JOURNAL_STATES,
   type RunJournalState,
-  toTraceHeaders,
   type TraceContext,
 } from '@workflow-service/contract'
 import { backoff, type Gauge, type Logger } from '@workflow-service/service-kit'
-import { Pool } from 'undici'
 import type { ApprovalRequired, DeliveryResult } from '../agent/agent.ts'
 import { createAvailabilityLog } from '../availability-log.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
@@ -25,10 +21,6 @@ export interface OutgoingDelivery {
   readonly trace: TraceContext | null
 }
 
-/** The dispatcher responds soon after the payload's deadline; later than this the connection counts as broken. */
-const RESPONSE_TIMEOUT_MS = PAYLOAD_DEADLINE_MS + 30_000
-const CONNECT_TIMEOUT_MS = 5_000
-const MAX_RESPONSE_BYTES = 4 * 1_048_576
 const FIRST_DELAY_MS = 100
 const MAX_DELAY_MS = 2_000
 /** A delivery that has waited this long for the dispatcher is logged, once. */
@@ -58,42 +50,45 @@ export type DispatcherResponse =
   | { readonly kind: 'busy'; readonly reason: string }
   | { readonly kind: 'invalid'; readonly reason: string }
 
+/** The way of a payload to the dispatcher: by HTTP, or as a call in the same process. */
+export interface DispatcherTransport {
+  /** Makes one call of `sendPayload`. A rejection means that the dispatcher may not have got it. */
+  send(delivery: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherAnswer>
+  close(): Promise<void>
+}
+
+/** An answer of the dispatcher. */
+export interface DispatcherAnswer {
+  readonly status: number
+  /** The parsed body; undefined when it was no JSON. */
+  readonly body: unknown
+  /** The header RUN_JOURNAL_HEADER. */
+  readonly journal: unknown
+}
+
 /** Client of the dispatcher's internal API. */
 export type DispatcherClient = ReturnType<typeof createDispatcherClient>
 
 /**
- * Creates the client. undici repeats no request by itself; `deliver` repeats requests under the same delivery id, which
+ * Creates the client. A transport repeats nothing by itself; `deliver` repeats calls under the same delivery id, which
  * the dispatcher sends at most once.
  */
 export function createDispatcherClient(options: {
-  url: string
-  token: string
-  /** Maximum connections: one per run that can wait for a response. */
-  connections: number
+  transport: DispatcherTransport
   logger: Logger
   /** The number of deliveries that wait until the dispatcher accepts them. */
   waitingDeliveries: Pick<Gauge, 'inc' | 'dec'>
   /** A monotonic clock in milliseconds; tests set another one. */
   now?: () => number
 }) {
-  const { url, token, connections, logger, waitingDeliveries, now = () => performance.now() } = options
-  const { origin, pathname } = new URL(url)
-  const basePath = pathname.replace(/\/+$/, '')
-  const pool = new Pool(origin, {
-    connections,
-    pipelining: 1,
-    connectTimeout: CONNECT_TIMEOUT_MS,
-    headersTimeout: RESPONSE_TIMEOUT_MS,
-    bodyTimeout: RESPONSE_TIMEOUT_MS,
-    maxResponseSize: MAX_RESPONSE_BYTES,
-  })
+  const { transport, logger, waitingDeliveries, now = () => performance.now() } = options
   const availability = createAvailabilityLog(logger, {
     unavailable: 'dispatcher.unavailable',
     available: 'dispatcher.available',
   })
 
   const request = (delivery: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherResponse> =>
-    putDelivery(pool, { path: `${basePath}/internal/deliveries/${delivery.id}`, token, signal }, delivery)
+    transport.send(delivery, signal).then(readResponse, toUnavailable)
 
   /**
    * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the
@@ -142,37 +137,13 @@ export function createDispatcherClient(options: {
       if (isWaiting) waitingDeliveries.dec()
     }
   }
-  return { deliver, close: (): Promise<void> => pool.destroy() }
+  return { deliver, close: (): Promise<void> => transport.close() }
 }
 
-/** Makes one request. Never rejects: a failed connection is a response of the kind `unavailable`. */
-async function putDelivery(
-  pool: Pool,
-  { path, token, signal }: { readonly path: string; readonly token: string; readonly signal: AbortSignal },
-  { body, requestId, trace }: OutgoingDelivery,
-): Promise<DispatcherResponse> {
-  try {
-    const response = await pool.request({
-      method: 'PUT',
-      path,
-      headers: {
-        authorization: `Bearer ${token}`,
-        'content-type': 'application/json',
-        'x-request-id': requestId,
-        ...toTraceHeaders(trace),
-      },
-      body: JSON.stringify(body),
-      // undici may repeat a PUT on a new connection unless `idempotent` is false.
-      idempotent: false,
-      signal,
-    })
-    const { [RUN_JOURNAL_HEADER]: written } = response.headers
-    return readResponse(response.statusCode, await response.body.text(), written)
-  } catch (error) {
-    // Only the code: the error object of an HTTP client may carry the request, and with it the token.
-    const { code, name } = error as { code?: string; name?: string }
-    return { kind: 'unavailable', reason: code ?? name ?? 'unknown' }
-  }
+/** Only the code: the error object of an HTTP client may carry the request, and with it the token. */
+function toUnavailable(error: unknown): DispatcherResponse {
+  const { code, name } = error as { code?: string; name?: string }
+  return { kind: 'unavailable', reason: code ?? name ?? 'unknown' }
 }
 
 function toResultOrThrow(
@@ -200,9 +171,9 @@ function logFields({ id, body, requestId }: OutgoingDelivery): object {
   }
 }
 
-/** Reads a response of the dispatcher; any text is a response of some kind. */
-export function readResponse(status: number, text: string, written?: unknown): DispatcherResponse {
-  const body = parseObject(text)
+/** Reads an answer of the dispatcher; any body is a response of some kind. */
+export function readResponse({ status, body: answered, journal: written }: DispatcherAnswer): DispatcherResponse {
+  const body = toObject(answered)
   if (status === 200) {
     const result = toResult(body)
     const journal = RUN_JOURNAL_STATES.find((state) => state === written)
@@ -257,14 +228,6 @@ function toResult(body: Record<string, unknown>): DeliveryResult | undefined {
     answer: typeof answer === 'string' ? answer : null,
     reason: typeof reason === 'string' ? reason : null,
     ...(typeof durationMs === 'number' ? { durationMs } : {}),
-  }
-}
-
-function parseObject(text: string): Record<string, unknown> {
-  try {
-    return toObject(JSON.parse(text))
-  } catch {
-    return {}
   }
 }
 

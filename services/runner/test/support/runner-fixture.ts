@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import { type Database, newId, recordStart, type RunDetails, showRun } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
-import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
+import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@workflow-service/dispatcher'
 import { createInProcessQueue, type SessionQueue } from '@workflow-service/messaging'
 import { createLogger, newRequestId, type RunningService } from '@workflow-service/service-kit'
 import {
@@ -48,6 +48,12 @@ export interface AcceptedStart {
   readonly startId: string
   readonly sessionId: string
 }
+
+/**
+ * How the runners of this process reach the dispatcher: by HTTP, or as a function (services/compact). What is promised
+ * of runs holds for both.
+ */
+export const SHAPES = ['two processes', 'one process'] as const
 
 /** A real database and dispatcher, and runners on them. The session queue is in-process by default. */
 export interface RunnerFixture {
@@ -146,7 +152,7 @@ async function createOrganization(
   return { organizationId, workflowId, apiKeyId: key.id, endpoint }
 }
 
-function startTestDispatcher(databaseUrl: string, token: string): Promise<RunningService> {
+function startTestDispatcher(databaseUrl: string, token: string): Promise<RunningDispatcher> {
   const config = readDispatcherConfig({
     DATABASE_URL: databaseUrl,
     INTERNAL_API_TOKEN: token,
@@ -160,15 +166,15 @@ function startTestDispatcher(databaseUrl: string, token: string): Promise<Runnin
 }
 
 /** Sets the fixture up for a test file. */
-export function useRunnerFixture(): RunnerFixture {
+export function useRunnerFixture(shape: (typeof SHAPES)[number] = 'two processes'): RunnerFixture {
   const token = randomBytes(24).toString('hex')
   const queue = createInProcessQueue()
   const { logger, lines: logLines } = createCapturedLogger({ service: 'runner' })
   const endpoints: CustomerEndpoint[] = []
   const runners: RunningService[] = []
   const processes: StartedProcess[] = []
-  let runningDispatcher: RunningService | undefined
-  const dispatcher = (): RunningService => {
+  let runningDispatcher: RunningDispatcher | undefined
+  const dispatcher = (): RunningDispatcher => {
     if (!runningDispatcher) throw new Error('The dispatcher runs only inside of hooks and tests')
     return runningDispatcher
   }
@@ -233,7 +239,9 @@ export function useRunnerFixture(): RunnerFixture {
     },
     async startRunner(overrides = {}, env = {}) {
       const config = readRunnerConfig(runnerEnv(env))
-      const runner = await startRunner(config, { sessionQueue: queue, logger, timing: FAST_TIMING, ...overrides })
+      const inProcess = shape === 'one process' ? { sendPayload: dispatcher().sendPayload } : {}
+      const options = { sessionQueue: queue, logger, timing: FAST_TIMING, ...inProcess, ...overrides }
+      const runner = await startRunner(config, options)
       runners.push(runner)
       return runner
     },

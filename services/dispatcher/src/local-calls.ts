@@ -1,0 +1,51 @@
+import { INTERNAL_OPERATIONS } from '@workflow-service/contract'
+import { isDatabaseUnavailable } from '@workflow-service/database'
+import {
+  createOperationCall,
+  type OperationCall,
+  type OperationResult,
+  serviceUnavailable,
+  toErrorResponse,
+  withTimeout,
+} from '@workflow-service/service-kit'
+import { BODY_MAX_BYTES } from './app.ts'
+import type { DispatcherContext } from './dispatcher-context.ts'
+import { checkDelivery, sendPayload } from './routes/send-payload.ts'
+
+/** The calls of a runner in the same process (`infra/compact`). */
+export type LocalCalls = ReturnType<typeof createLocalCalls>
+
+/** Creates them. As the server of the internal API does, a stop takes no further call and waits for those under way. */
+export function createLocalCalls(ctx: DispatcherContext) {
+  const call = createOperationCall({
+    operation: INTERNAL_OPERATIONS.sendPayload,
+    handler: sendPayload(ctx),
+    rules: { body: checkDelivery },
+    maxBytes: BODY_MAX_BYTES,
+    logger: ctx.logger,
+    isDatabaseUnavailable,
+  })
+  const underWay = new Set<Promise<OperationResult>>()
+  let isStopping = false
+  return {
+    sendPayload: async (request: OperationCall): Promise<OperationResult> => {
+      if (isStopping) return refusal(request.requestId)
+      const answer = call(request)
+      underWay.add(answer)
+      try {
+        return await answer
+      } finally {
+        underWay.delete(answer)
+      }
+    },
+    stop: async (graceMs: number): Promise<void> => {
+      isStopping = true
+      await withTimeout(Promise.all(underWay), graceMs).catch(() => {})
+    },
+  }
+}
+
+function refusal(requestId: string): OperationResult {
+  const error = serviceUnavailable('The dispatcher stops. Nothing was sent. Repeat the call with the same id.')
+  return { status: error.status, body: toErrorResponse(error, requestId), headers: [] }
+}

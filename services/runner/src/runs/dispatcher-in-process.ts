@@ -1,0 +1,30 @@
+import { RUN_JOURNAL_HEADER } from '@workflow-service/contract'
+import type { OperationCall, OperationResult } from '@workflow-service/service-kit'
+import type { DispatcherTransport } from './dispatcher-client.ts'
+
+/** Creates the way to a dispatcher in this process, by its operation `sendPayload`. */
+export function createDispatcherInProcess(
+  sendPayload: (call: OperationCall) => Promise<OperationResult>,
+): DispatcherTransport {
+  return {
+    async send({ id, body, requestId, trace }, signal) {
+      const call = sendPayload({ params: { delivery_id: id }, body, requestId, trace })
+      const { status, body: answer, headers } = await untilAborted(call, signal)
+      const index = headers.indexOf(RUN_JOURNAL_HEADER)
+      return { status, body: answer, journal: index === -1 ? undefined : headers[index + 1] }
+    },
+    close: async () => {},
+  }
+}
+
+/** The dispatcher goes on with a call that is no longer waited for, as after a connection that was closed. */
+async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(signal.reason as Error)
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
+}
