@@ -13,7 +13,7 @@ import { createStartable, start } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 beforeEach(async () => {
-  await database.db.pool.query('TRUNCATE organizations CASCADE')
+  await database.db.pool.query('TRUNCATE organizations, sessions, starts, deliveries, run_steps CASCADE')
 })
 
 const acquireOptions = {

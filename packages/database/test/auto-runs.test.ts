@@ -11,7 +11,7 @@ beforeAll(async () => {
   db = database.db
 })
 beforeEach(async () => {
-  await db.pool.query('TRUNCATE organizations CASCADE')
+  await db.pool.query('TRUNCATE organizations, sessions, starts, deliveries, run_steps CASCADE')
 })
 
 function scheduled(frequency: AutoRunFrequency, anchor: string): Promise<Startable> {

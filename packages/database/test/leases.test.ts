@@ -26,7 +26,7 @@ beforeAll(async () => {
   db = database.db
 })
 beforeEach(async () => {
-  await db.pool.query('TRUNCATE organizations CASCADE')
+  await db.pool.query('TRUNCATE organizations, sessions, starts, deliveries, run_steps CASCADE')
   acme = await createStartable(db)
 })
 
@@ -200,7 +200,7 @@ test.each(kinds.filter(([, { skipsLocked }]) => !skipsLocked))(
     )
     expect(outcome).toEqual(refusal)
     expect(await allRows()).toMatchObject({
-      sessions: [{ lease_owner: 'b', lease_epoch: 2, last_finished_number: 0 }],
+      sessions: [{ lease_owner: 'b', lease_epoch: leased.lease.epoch + 1, last_finished_number: 0 }],
       starts: [
         { id: leased.runId, status: 'running', attempts: 1 },
         { status: 'queued', attempts: 0 },

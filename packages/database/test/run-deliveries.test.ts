@@ -141,7 +141,7 @@ describe('the outcome of a payload', () => {
     expect([await statusOf(run.runId), await ownerOf(run.sessionId)]).toEqual(['succeeded', null])
     const next = await start(db, acme, run.sessionId)
     const lease = await acquire('b', run.sessionId)
-    expect(lease.epoch).toBe(run.journal.lease.epoch + 1)
+    expect(lease.epoch).toBeGreaterThan(run.journal.lease.epoch)
     expect(await statusOf(next.startId)).toBe('running')
   })
 

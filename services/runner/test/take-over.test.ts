@@ -39,8 +39,8 @@ async function startTwo(): Promise<[AcceptedStart, AcceptedStart]> {
   return [one, two]
 }
 
-const waitForEpoch = ({ sessionId }: AcceptedStart, epoch: number) =>
-  waitUntil(async () => (await showSession(fixture.db, sessionId))?.lease?.epoch === epoch)
+const waitForLease = ({ sessionId }: AcceptedStart, { pid }: StartedProcess) =>
+  waitUntil(async () => (await showSession(fixture.db, sessionId))?.lease?.owner.includes(`/${pid}/`))
 
 const countRunners = async () => (await fixture.db.pool.query('SELECT FROM runners')).rowCount
 
@@ -62,7 +62,7 @@ describe('a runner that is killed (SIGKILL)', () => {
     const starts = await startTwo()
     const other = await fixture.startRunnerProcess(longLease)
     killed.kill('SIGKILL')
-    await waitForEpoch(starts[0], 2)
+    await waitForLease(starts[0], other)
     answer()
     const [run] = await fixture.waitForRuns(starts)
     expect(run).toMatchObject({ status: 'succeeded', attempts: 2 })
@@ -79,7 +79,7 @@ describe('a runner that is killed (SIGKILL)', () => {
     killed.kill('SIGKILL')
     await killed.exited
     const other = await fixture.startRunnerProcess(longLease)
-    await waitForEpoch(starts[0], 2)
+    await waitForLease(starts[0], other)
     answer()
     await fixture.waitForRuns(starts)
     await other.stop()
@@ -116,7 +116,7 @@ describe('a runner that is paused (SIGSTOP) until its lease was acquired by anot
     const starts = await startTwo()
     paused.kill('SIGSTOP')
     const other = await fixture.startRunnerProcess()
-    await waitForEpoch(starts[0], 2)
+    await waitForLease(starts[0], other)
     answer()
     const before = await fixture.waitForRuns(starts)
     // The endpoint has answered meanwhile, so the paused runner continues right before its next write and payload.
@@ -161,7 +161,7 @@ describe('a runner that stops (SIGTERM)', () => {
     expect(await stopping.exited).toEqual({ code: 0, signal: null })
     expect((await showSession(fixture.db, start.sessionId))?.lease).toBeNull()
     const other = await fixture.startRunnerProcess(longLease)
-    await waitForEpoch(start, 2)
+    await waitForLease(start, other)
     answer()
     expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 1 }])
     expect(payloads()).toEqual(['/orders one', '/audit one'])

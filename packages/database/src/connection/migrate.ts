@@ -35,12 +35,15 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
   const { databaseUrl, lockTimeoutMs = 5_000 } = options
   const client = await connect(databaseUrl)
   try {
-    await client.query(`SET lock_timeout = ${lockTimeoutMs}`)
+    const limitWaits = () => client.query(`SET lock_timeout = ${lockTimeoutMs}`)
+    await limitWaits()
     // As often as it takes: each lock that the other migration waits for has its own limit.
     const untilOthersEnd = { ...options, maxAttempts: Infinity }
     await withRetries(client, untilOthersEnd, () => client.query(`SELECT pg_advisory_lock(${ADVISORY_LOCK})`))
     const applied: string[] = []
     for (;;) {
+      // A migration may set another limit for itself.
+      await limitWaits()
       const name = await withRetries(client, options, () => applyNext(client))
       if (name === undefined) return { applied }
       applied.push(name)

@@ -71,6 +71,7 @@ export async function cancelQueuedRuns(
       `SELECT start.id, start.session_id AS "sessionId", workflow.name AS "workflowName" FROM starts AS start
        JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$3')}
        WHERE start.${column} = $1 AND start.organization_id = $2 AND start.status = 'queued'
+         AND coalesce(start.finished_at, 'infinity') = 'infinity'
        ORDER BY start.created_at DESC, start.id DESC LIMIT ${BATCH_SIZE}`,
       [id, organizationId, memberId],
     )

@@ -5,6 +5,7 @@
 import type { ApprovalOut, JournalStep, RunStatus } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import { type Db, workflowSearchText } from '../connection/index.ts'
+import { hasStatus } from '../organizations/index.ts'
 import { listApprovalsOfRun } from './approvals.ts'
 import { readSteps } from './journal.ts'
 import type { SessionRow } from './sessions.ts'
@@ -43,7 +44,7 @@ export async function listRuns(db: Db, organizationId: string, filter: RunFilter
     `SELECT id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at
      FROM starts
      WHERE organization_id = $1 AND created_at >= $2 AND created_at < $3
-       ${status ? `AND status = ${escapeLiteral(status)}` : ''}
+       ${status ? `AND ${hasStatus(status)}` : ''}
        ${workflowId ? `AND workflow_id = ${escapeLiteral(workflowId)}` : ''}
        ${sessionId ? `AND session_id = ${escapeLiteral(sessionId)}` : ''}
        ${ids ? `AND id IN (${ids.map(escapeLiteral).join()})` : ''}

@@ -10,7 +10,7 @@ import {
   type TimePosition,
 } from '../connection/index.ts'
 import { listDeliveriesOfRun } from '../deliveries/index.ts'
-import { isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
+import { hasStatus, isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
 import { listApprovalsOfRun } from './approvals.ts'
 
 /** Which runs to list: those that match every given filter. */
@@ -56,7 +56,7 @@ export async function listVisibleRuns(db: Db, viewer: Viewer, query: RunQuery): 
   const { status, workflowId, since, until, limit, after } = query
   const values = [organizationId, memberId, since ?? '-infinity', ...positionParams(after, until), limit]
   // Optional filters are part of the text, so that PostgreSQL plans each combination with the index that serves it.
-  const withStatus = status ? `AND status = ${escapeLiteral(status)}` : ''
+  const withStatus = status ? `AND ${hasStatus(status)}` : ''
   const filter = `created_at >= $3 AND (created_at, id) < ($4, $5) ${withStatus}`
   const read = async (candidates: string): Promise<RunOut[]> => {
     const { rows } = await db.pool.query<RowOf<RunOut>>(

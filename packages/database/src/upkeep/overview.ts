@@ -1,6 +1,6 @@
 import type { OverviewOut } from '@workflow-service/contract'
 import { datesToIso, type Db, type RowOf } from '../connection/index.ts'
-import { isVisible, type Viewer } from '../organizations/index.ts'
+import { hasStatus, isVisible, type Viewer } from '../organizations/index.ts'
 import { countLastDay } from './usage-read.ts'
 
 /** How many rows of each kind are read to find the visible ones, and how many are shown. */
@@ -60,7 +60,7 @@ const ATTENTION = `
       start.created_at AS at
     FROM (
       SELECT id, workflow_id, error, created_at FROM starts
-      WHERE organization_id = $1 AND status = 'failed' AND created_at > now() - interval '7 days'
+      WHERE organization_id = $1 AND ${hasStatus('failed')} AND created_at > now() - interval '7 days'
       ORDER BY created_at DESC, id DESC LIMIT ${MAX_READ}
     ) AS start
     JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
@@ -96,8 +96,9 @@ const ATTENTION = `
 
 const COUNT_WAITING_RUNS = `
   SELECT count(*)::integer AS count FROM (
-    SELECT workflow_id FROM starts WHERE organization_id = $1 AND status = 'waiting'
-    ORDER BY created_at DESC, id DESC LIMIT ${MAX_READ}
+    SELECT DISTINCT workflow_id, run_id FROM approvals
+    JOIN starts ON starts.id = run_id AND starts.status = 'waiting'
+    WHERE approvals.organization_id = $1 AND approvals.status = 'waiting' LIMIT ${MAX_READ}
   ) AS start
   JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
 

@@ -354,18 +354,14 @@ export async function saveWorkflowUsers(
   })
 }
 
-// One SELECT for each status: with `status IN (…)` and no statistics, PostgreSQL reads all runs of the workflow
-// instead.
+// In the order of the index starts_unfinished: PostgreSQL might read all runs of the workflow instead.
 const FIND_UNFINISHED_RUN = `
-  (SELECT FROM starts WHERE organization_id = $1 AND status = 'queued' AND workflow_id = $2 LIMIT 1)
-  UNION ALL
-  (SELECT FROM starts WHERE organization_id = $1 AND status = 'running' AND workflow_id = $2 LIMIT 1)
-  UNION ALL
-  (SELECT FROM starts WHERE organization_id = $1 AND status = 'waiting' AND workflow_id = $2 LIMIT 1)
-  LIMIT 1`
+  SELECT FROM starts WHERE organization_id = $1 AND coalesce(finished_at, 'infinity') = 'infinity' AND workflow_id = $2
+  ORDER BY created_at DESC, id DESC LIMIT 1`
 
 /**
- * Hides a workflow and switches it off; `purgeDeletedWorkflows` deletes it. The lock excludes starts under way.
+ * Hides a workflow and switches it off; `purgeDeletedWorkflows` deletes it. A start that is recorded at the same moment
+ * still runs.
  * @throws EditRefused `workflow_busy` while a run has not ended.
  */
 export async function deleteWorkflow(db: Pick<Database, 'prisma'>, edit: WorkflowEdit): Promise<void> {

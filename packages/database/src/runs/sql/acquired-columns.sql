@@ -1,4 +1,4 @@
--- The columns that both acquisitions return: whether slots or shares left sessions behind, the acquired ones, and the
+-- What both acquisitions return: whether slots or shares left sessions behind, the acquired ones, and the
 --   sources of their organizations, which are separate because many sessions belong to one organization. A fragment.
 (SELECT count(*) FROM candidate) > (SELECT count(*) FROM chosen) AS "isMore",
 (
@@ -18,3 +18,4 @@
     :SMALL_SOURCES
   ) AS by_organization
 ) AS "sourcesByOrganization"
+FROM (SELECT count(*) FROM commit) AS commit

@@ -2,8 +2,7 @@
 -- By hand: the bench's runs; one statement for a batch. The counter that shows whether there is more work is on the
 --   locked row, and is read by the statement that releases the session: a start that was recorded before is claimed,
 --   a later one finds the session free. `advanced` depends on `finished`, and `claimed` on `advanced`, so that two
---   runs of a session are never `running` at once, which the unique index starts_one_running_per_session would
---   refuse.
+--   runs of a session are never `running` at once.
 -- Parameters: $1 owner; lists: $2 sessions, $3 epochs, $4 numbers, $5 statuses, $6 errors, $7 whether to claim the
 --   next start; $8 the most attempts. Rows: one for each run that was finished.
 WITH ended AS MATERIALIZED (

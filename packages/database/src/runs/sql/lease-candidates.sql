@@ -2,6 +2,9 @@
 -- `ranked` gives the slots to organizations in turn, the one with the fewest sessions at this runner first, and
 --   `chosen` has as many as there are slots. `claimed` starts the next run of each, or fails it when it has no
 --   attempt left (`exhausted`), and `acquired` moves the session past a failed one.
+-- The commit does not wait for the disk (`commit`), unless a run failed: what follows from a lease waits, and its commit
+--   brings the lease to the disk. A lease that PostgreSQL loses when it crashes is acquired anew; the time in its epoch,
+--   in microseconds, tells the two apart (docs/decisions/2).
 -- Parameters: $1 owner, $2 duration of the lease in ms, $3 slots, $4 the most sessions of an organization.
 ranked AS (
   SELECT candidate.id, candidate.number, candidate.waiting_since, coalesce(leased.sessions, 0) + row_number() OVER (
@@ -29,7 +32,7 @@ exhausted AS MATERIALIZED (
 acquired AS MATERIALIZED (
   UPDATE sessions SET
     lease_owner = $1,
-    lease_epoch = lease_epoch + 1,
+    lease_epoch = greatest(lease_epoch + 1, (1000000 * extract(epoch FROM clock_timestamp()))::bigint),
     lease_until = clock_timestamp() + $2 * interval '1 millisecond',
     last_finished_number = CASE WHEN id = ANY ((SELECT session_ids FROM exhausted)::uuid[])
       THEN last_finished_number + 1 ELSE last_finished_number END,
@@ -37,4 +40,7 @@ acquired AS MATERIALIZED (
       THEN CASE WHEN last_start_number > last_finished_number + 1 THEN now() END ELSE waiting_since END
   WHERE id = ANY (ARRAY(SELECT id FROM chosen))
   RETURNING id, organization_id, lease_epoch
+),
+commit AS (
+  SELECT set_config('synchronous_commit', 'off', true) FROM exhausted WHERE session_ids IS NULL
 )
