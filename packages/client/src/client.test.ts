@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
 import {
@@ -6,12 +7,16 @@ import {
   type ClientOptions,
   ConnectionError,
   type Fetch,
+  rateLimitOf,
+  type ReceivedAnswer,
   requestIdOf,
   TimeoutError,
   WorkflowClient,
   WorkflowServiceError,
 } from './index.ts'
 
+const packageJson = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+const { version } = JSON.parse(packageJson) as { version: string }
 const ID = '0e9c6a3b-2f7d-4d1e-b6c4-91d2e8f4c532'
 const CONFIRMATION = { id: 'a', workflow_id: ID, session_id: 'b' }
 
@@ -29,7 +34,7 @@ function clientWith(replies: Reply[], options: Partial<ClientOptions> = {}) {
     if (reply instanceof Error) return Promise.reject(reply)
     // An own `fetch` may ignore its signal.
     if (reply === 'hang') return new Promise(() => {})
-    const { status = 200, body = {}, headers } = reply
+    const { status = 200, body = { id: ID }, headers } = reply
     return Promise.resolve(new Response(typeof body === 'string' ? body : JSON.stringify(body), { status, headers }))
   }
   const client = new WorkflowClient({ apiKey: 'wfk_secret', baseUrl: 'https://api.test', fetch, ...options })
@@ -43,7 +48,7 @@ function errorReply(status: number, code: string, headers: Record<string, string
 function page(names: string[], nextCursor: string | null): Reply {
   return {
     body: {
-      data: names.map((name) => ({ name })),
+      data: names.map((name) => ({ id: ID, name })),
       pagination: { next_cursor: nextCursor, has_more: nextCursor !== null },
     },
     headers: { 'X-Request-Id': `req-${names[0]}` },
@@ -116,6 +121,7 @@ describe('a client', () => {
     await client.organization.get({ headers: { 'x-team': 'b' }, requestId: 'order-7' })
     expect(sent[0]?.headers).toEqual({
       accept: 'application/json',
+      'user-agent': `workflow-service-client/${version}`,
       'x-team': 'b',
       authorization: 'Bearer wfk_secret',
       'x-request-id': 'order-7',
@@ -159,7 +165,7 @@ describe('a start', () => {
   })
 
   test('has a random Idempotency-Key, or the given one; reads have none', async () => {
-    const { client, sent, start } = clientWith([accepted])
+    const { client, sent, start } = clientWith([accepted, accepted, accepted, {}])
     await start()
     await start()
     await client.workflows.start(ID, { context: 'x' }, { idempotencyKey: 'order-7' })
@@ -408,4 +414,102 @@ test('results have the documented fields only; requestIdOf gives their request i
   const confirmation = await start()
   expect(Reflect.ownKeys(confirmation)).toEqual(['id', 'workflow_id', 'session_id'])
   expect(requestIdOf(confirmation)).toBe('req-9')
+})
+
+describe('an answer that is not of this API', () => {
+  const problem = { code: 'validation_error', message: 'No.', request_id: 'r' }
+  const calls: [string, (client: WorkflowClient) => Promise<unknown>, number][] = [
+    ['organization.get', (client) => client.organization.get(), 200],
+    ['workflows.list', (client) => client.workflows.list(), 200],
+    ['workflows.get', (client) => client.workflows.get(ID), 200],
+    ['workflows.start', (client) => client.workflows.start(ID, { context: 'x' }), 202],
+    ['runs.get', (client) => client.runs.get(ID), 200],
+    ['runs.wait', (client) => client.runs.wait(ID), 200],
+    ['sessions.get', (client) => client.sessions.get(ID), 200],
+  ]
+  const bodies = ['', '<html>', 'null', '[1]', '7', '{}', '{"hello":1}', '{"id":1}', '{"data":[1],"pagination":{}}']
+
+  test.each(calls)('is no success of %s, and is not asked for again', async (_name, call, success) => {
+    const others = success === 202 ? [200, 201, 204] : [201, 202, 206]
+    const replies: [number, string][] = [
+      ...bodies.map((body): [number, string] => [success, body]),
+      // The documented body with another status is not a success either.
+      ...others.map((status): [number, string] => [status, status === 204 ? '' : JSON.stringify(CONFIRMATION)]),
+      [302, JSON.stringify(CONFIRMATION)],
+      [302, JSON.stringify({ error: problem })],
+    ]
+    for (const [status, body] of replies) {
+      const fetch: Fetch = () => Promise.resolve({ status, headers: new Headers(), text: () => Promise.resolve(body) })
+      const { client } = clientWith([], { fetch })
+      const { code, attempts } = (await failureOf(call(client))) as ApiError
+      expect([status, body, code, attempts]).toEqual([status, body, 'unexpected_answer', 1])
+    }
+  })
+
+  test.each([
+    { ...problem, message: 7 },
+    { ...problem, message: undefined },
+    { ...problem, details: 'all' },
+    { ...problem, details: '' },
+    { ...problem, details: [null] },
+    { ...problem, details: [{ field: 'context' }] },
+    { ...problem, request_id: {} },
+    { ...problem, code: null },
+    'no',
+    null,
+  ])('is an error whose body is odd, which is not asked for again: %j', async (error) => {
+    const { sent, start } = clientWith([{ status: 422, body: { error } }])
+    expect(await failureOf(start())).toMatchObject({ name: 'ApiError', status: 422, code: 'unexpected_answer' })
+    expect(sent).toHaveLength(1)
+  })
+})
+
+function fail(_event: unknown): never {
+  throw new Error('The log is full')
+}
+
+describe('hooks and the rate limit', () => {
+  const headers = {
+    'X-Request-Id': 'req-1',
+    'RateLimit-Policy': '"requests";q=600;w=60',
+    RateLimit: '"requests";r=599;t=30',
+  }
+  const rateLimit = { limit: 600, remaining: 599, resetMs: 30_000 }
+
+  test('see each attempt, without the key and the context', async () => {
+    const seen: unknown[] = []
+    const { start } = clientWith(
+      [errorReply(503, 'service_unavailable', { 'Retry-After': '0' }), new Error('reset'), { ...accepted, headers }],
+      { onRequest: (request) => seen.push(request), onAnswer: (answer) => seen.push(answer) },
+    )
+    await onFakeClock(start)
+    const common = { method: 'POST', url: expect.stringContaining(ID), idempotencyKey: expect.any(String) }
+    const none = { status: null, requestId: null, rateLimit: null }
+    expect(seen).toEqual([
+      { ...common, attempt: 1 },
+      { ...common, ...none, attempt: 1, ms: expect.any(Number), status: 503, error: expect.any(ApiError) },
+      { ...common, attempt: 2 },
+      { ...common, ...none, attempt: 2, ms: expect.any(Number), error: expect.any(ConnectionError) },
+      { ...common, attempt: 3 },
+      { ...common, attempt: 3, ms: expect.any(Number), status: 202, requestId: 'req-1', rateLimit, error: null },
+    ])
+    expect(inspect(seen, { depth: 5 })).not.toMatch(/wfk_secret|"x"/)
+  })
+
+  test('do not fail a call by what they throw', async () => {
+    const { start } = clientWith([accepted], { onRequest: fail, onAnswer: fail })
+    expect(await start()).toEqual(CONFIRMATION)
+  })
+
+  test('rateLimitOf has the limit of a result, and an error has it, too', async () => {
+    const { start } = clientWith([{ ...accepted, headers }])
+    expect(rateLimitOf(await start())).toEqual(rateLimit)
+    const failing = clientWith([errorReply(409, 'workflow_inactive', headers)])
+    expect(await failureOf(failing.start())).toMatchObject({ rateLimit })
+    expect(rateLimitOf(await clientWith([accepted]).start())).toBeUndefined()
+    const seen: ReceivedAnswer[] = []
+    const odd = { ...headers, RateLimit: 'soon' }
+    await clientWith([{ ...accepted, headers: odd }], { onAnswer: (answer) => seen.push(answer) }).start()
+    expect(seen[0]?.rateLimit).toBeNull()
+  })
 })

@@ -1,5 +1,6 @@
 import { Page, type PagePromise, toPagePromise } from './page.ts'
-import { type ApiRequest, type Fetch, sendRequest } from './send-request.ts'
+import type { RateLimit } from './rate-limit.ts'
+import { type ApiRequest, type Fetch, type Hooks, isText, sendRequest } from './send-request.ts'
 import type {
   ListParams,
   Organization,
@@ -11,36 +12,36 @@ import type {
   Workflow,
 } from './types.ts'
 
-export interface ClientOptions extends CallLimits {
+export interface ClientOptions extends CallLimits, Hooks {
   /** An API key of the organization, `wfk_…`. Keep it out of code and of public web pages. */
   apiKey: string
   /** The address of the service, such as `https://api.example.com`; paths like `/v1/organization` are appended. */
   baseUrl: string
   /** Sent with every request. */
-  headers?: Record<string, string>
+  headers?: Record<string, string> | undefined
   /** Used in place of the global `fetch`, for a proxy, for logs or in tests. */
-  fetch?: Fetch
+  fetch?: Fetch | undefined
 }
 
 /** Limits of a call; those of a call go before those of the client. */
 export interface CallLimits {
   /** Attempts after the first one. Default 2; 0 switches retries off. */
-  maxRetries?: number
+  maxRetries?: number | undefined
   /** Milliseconds for one attempt, until its whole answer is read. Default 15,000. */
-  timeoutMs?: number
+  timeoutMs?: number | undefined
   /** Milliseconds for the call in all, delays between attempts included. Default 90,000. */
-  totalTimeoutMs?: number
+  totalTimeoutMs?: number | undefined
 }
 
 export interface RequestOptions extends CallLimits {
   /** Ends the call when it aborts. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   /**
    * Sent as `X-Request-Id` with each attempt, to find the call in the service's logs. Absent: the service makes one.
    */
-  requestId?: string
+  requestId?: string | undefined
   /** Sent in addition. */
-  headers?: Record<string, string>
+  headers?: Record<string, string> | undefined
 }
 
 export interface StartOptions extends RequestOptions {
@@ -48,7 +49,7 @@ export interface StartOptions extends RequestOptions {
    * Names the start: for 24 hours, the same key with the same start gives the same confirmation and starts nothing
    * again. 1 to 255 characters. Absent: a random one for this call, the same for each of its attempts.
    */
-  idempotencyKey?: string
+  idempotencyKey?: string | undefined
 }
 
 export interface OrganizationApi {
@@ -81,19 +82,28 @@ interface RawPage {
   pagination: PageInfo
 }
 
+/** Browsers send their own. The version is that of package.json. */
+const USER_AGENT = 'workflow-service-client/1.0.0'
+
 /** How long one request waits for the end of a run: less than `timeoutMs`. */
 const WAIT_SECONDS = 10
 
 const DEFAULT_LIMITS = { maxRetries: 2, timeoutMs: 15_000, totalTimeoutMs: 90_000 }
 
-/** The request id of each result; results themselves have the documented fields only. */
-const requestIds = new WeakMap<object, string>()
+/** What the headers of an answer said of each result; results themselves have the documented fields only. */
+const facts = new WeakMap<object, { readonly requestId: string | null; readonly rateLimit: RateLimit | null }>()
+
+/** What a call resolves with. */
+export type Result = Organization | Workflow | StartConfirmation | Run | Session | Page<unknown>
 
 /** Returns the id by which the service's logs know the request that gave this result. */
-export function requestIdOf(
-  result: Organization | Workflow | StartConfirmation | Run | Session | Page<unknown>,
-): string | undefined {
-  return requestIds.get(result)
+export function requestIdOf(result: Result): string | undefined {
+  return facts.get(result)?.requestId ?? undefined
+}
+
+/** Returns the key's limit of requests as it was then; undefined if the service has none. */
+export function rateLimitOf(result: Result): RateLimit | undefined {
+  return facts.get(result)?.rateLimit ?? undefined
 }
 
 /**
@@ -109,50 +119,54 @@ export class WorkflowClient {
   /** Throws a `TypeError` if the key, the address or a limit cannot be used. */
   constructor(options: ClientOptions) {
     const send = createSend(options)
-    this.organization = { get: (call) => send<Organization>('/v1/organization', call) }
+    this.organization = { get: (call) => send<Organization>('/v1/organization', hasId, call) }
     const readPage = async (params: ListParams, call: RequestOptions | undefined): Promise<Page<Workflow>> => {
       const query = new URLSearchParams()
       for (const [name, value] of Object.entries(params)) if (value !== undefined) query.set(name, String(value))
       const text = query.toString()
-      const raw = await send<RawPage>(`/v1/workflows${text && `?${text}`}`, call)
+      const raw = await send<RawPage>(`/v1/workflows${text && `?${text}`}`, isPage, call)
       const page = new Page(raw, (cursor) => readPage({ ...params, cursor }, call))
-      copyRequestId(raw, page)
+      copyFacts(raw, page)
       return page
     }
     this.workflows = {
       list: (params = {}, call) => toPagePromise(readPage(params, call)),
-      get: async (id, call) => send<Workflow>(pathOf(id), call),
+      get: async (id, call) => send<Workflow>(pathOf(id), hasId, call),
       start: async (id, { sessionId, ...body }, { idempotencyKey = randomKey(), ...call } = {}) =>
-        send<StartConfirmation>(`${pathOf(id)}/start`, call, {
+        send<StartConfirmation>(`${pathOf(id)}/start`, isConfirmation, call, {
           // Unknown fields are passed on: the service names them in its error.
           body: JSON.stringify(sessionId === undefined ? body : { ...body, session_id: sessionId }),
           idempotencyKey,
         }),
     }
     this.runs = {
-      get: async (id, call) => send<Run>(pathOf(id, 'runs'), call),
+      get: async (id, call) => send<Run>(pathOf(id, 'runs'), isRun, call),
       wait: async (id, call = {}) => {
         const { totalTimeoutMs } = limitsOf(options, call)
         const deadlineMs = performance.now() + totalTimeoutMs
         for (;;) {
           const remainingMs = Math.max(1, deadlineMs - performance.now())
           const limits = { ...call, totalTimeoutMs: remainingMs }
-          const run = await send<Run>(`${pathOf(id, 'runs')}?wait=${WAIT_SECONDS}`, limits)
+          const run = await send<Run>(`${pathOf(id, 'runs')}?wait=${WAIT_SECONDS}`, isRun, limits)
           if (run.finished_at !== null) return run
         }
       },
     }
-    this.sessions = { get: async (id, call) => send<Session>(pathOf(id, 'sessions'), call) }
+    this.sessions = { get: async (id, call) => send<Session>(pathOf(id, 'sessions'), isSession, call) }
   }
 }
 
 type Send = <Value extends object>(
   path: string,
+  isExpected: ApiRequest['isExpected'],
   call?: RequestOptions,
   start?: { body: string; idempotencyKey: string },
 ) => Promise<Value>
 
-function createSend({ apiKey, baseUrl, fetch, headers, ...limits }: ClientOptions): Send {
+function createSend({ apiKey, baseUrl, fetch, headers, onRequest, onAnswer, ...limits }: ClientOptions): Send {
+  if (typeof globalThis.crypto?.getRandomValues !== 'function' || typeof (fetch ?? globalThis.fetch) !== 'function') {
+    throw new TypeError('This client needs fetch and WebCrypto: Node 20 or newer, Bun, Deno, a worker or a browser.')
+  }
   if (typeof apiKey !== 'string' || !/^[\x21-\x7e]+$/.test(apiKey)) {
     throw new TypeError('apiKey must be an API key of the organization (wfk_…): is its setting missing?')
   }
@@ -165,6 +179,7 @@ function createSend({ apiKey, baseUrl, fetch, headers, ...limits }: ClientOption
   limitsOf(limits)
   return async <Value extends object>(
     path: string,
+    isExpected: ApiRequest['isExpected'],
     { signal, requestId, headers: callHeaders, ...callLimits }: RequestOptions = {},
     start?: { body: string; idempotencyKey: string },
   ) => {
@@ -173,8 +188,9 @@ function createSend({ apiKey, baseUrl, fetch, headers, ...limits }: ClientOption
       fetch: fetch ?? globalThis.fetch,
       method: start ? 'POST' : 'GET',
       url: `${root}${path}`,
+      isExpected,
       headers: toHeaders(
-        { accept: 'application/json', ...(start && { 'content-type': 'application/json' }) },
+        { accept: 'application/json', 'user-agent': USER_AGENT, ...(start && { 'content-type': 'application/json' }) },
         headers,
         callHeaders,
         { authorization: `Bearer ${apiKey}`, 'x-request-id': requestId, 'idempotency-key': start?.idempotencyKey },
@@ -182,9 +198,11 @@ function createSend({ apiKey, baseUrl, fetch, headers, ...limits }: ClientOption
       ...start,
       ...limitsOf(limits, callLimits),
       ...(signal && { signal }),
+      onRequest,
+      onAnswer,
     }
-    const { value, requestId: answeredId } = await sendRequest(request)
-    if (answeredId !== null) requestIds.set(value as object, answeredId)
+    const { value, ...received } = await sendRequest(request)
+    facts.set(value as object, received)
     return value as Value
   }
 }
@@ -211,10 +229,22 @@ function limitsOf(...given: readonly CallLimits[]): Required<CallLimits> {
   return limits
 }
 
-function copyRequestId(from: object, to: object): void {
-  const id = requestIds.get(from)
-  if (id !== undefined) requestIds.set(to, id)
+function copyFacts(from: object, to: object): void {
+  const received = facts.get(from)
+  if (received) facts.set(to, received)
 }
+
+// The fields of a success that callers rely on: a proxy's page or another API must not pass for a recorded start.
+type Body = Readonly<Record<string, unknown>>
+const hasId = (body: Body): boolean => isText(body, 'id')
+const isConfirmation = (body: Body): boolean => hasId(body) && isText(body, 'workflow_id') && isText(body, 'session_id')
+const isRun = (body: Body): boolean =>
+  hasId(body) && isText(body, 'status') && (body['finished_at'] === null || isText(body, 'finished_at'))
+const isSession = (body: Body): boolean => hasId(body) && Array.isArray(body['runs'])
+const isPage = ({ data, pagination }: Body): boolean =>
+  Array.isArray(data) &&
+  data.every((each) => isText(each, 'id')) &&
+  (isText(pagination, 'next_cursor') || (pagination as PageInfo | null)?.next_cursor === null)
 
 function pathOf(id: string, kind: 'workflows' | 'runs' | 'sessions' = 'workflows'): string {
   // `.` and `..` would change the path.

@@ -1,3 +1,4 @@
+import type { RateLimit } from './rate-limit.ts'
 import type { ErrorCode, FieldError } from './types.ts'
 
 /** What every error of a call knows about the call. */
@@ -35,9 +36,11 @@ export class ApiError extends WorkflowServiceError {
   readonly requestId: string | null
   /** How long the service asks to wait; null if it does not. */
   readonly retryAfterMs: number | null
+  /** The key's limit of requests; null if the answer does not have it. */
+  readonly rateLimit: RateLimit | null
 
   constructor(answer: ApiErrorAnswer, facts: CallFacts) {
-    const { status, code, message, details = [], requestId = null, retryAfterMs = null } = answer
+    const { status, code, message, details = [], requestId = null, retryAfterMs = null, rateLimit = null } = answer
     // The service's message names the first field.
     const others = details.slice(0, 3).filter((detail) => !message.includes(detail.message))
     const fields = others.map((detail) => ` ${detail.field}: ${detail.message}.`)
@@ -47,6 +50,7 @@ export class ApiError extends WorkflowServiceError {
     this.details = details
     this.requestId = requestId
     this.retryAfterMs = retryAfterMs
+    this.rateLimit = rateLimit
   }
 }
 
@@ -54,9 +58,10 @@ export interface ApiErrorAnswer {
   readonly status: number
   readonly code: ErrorCode
   readonly message: string
-  readonly details?: readonly FieldError[]
-  readonly requestId?: string | null
-  readonly retryAfterMs?: number | null
+  readonly details?: readonly FieldError[] | undefined
+  readonly requestId?: string | null | undefined
+  readonly retryAfterMs?: number | null | undefined
+  readonly rateLimit?: RateLimit | null | undefined
 }
 
 /** No complete answer arrived. A start may or may not be recorded: repeat it with the same `idempotencyKey`. */

@@ -1,4 +1,5 @@
 import { AbortError, ApiError, type CallFacts, ConnectionError, TimeoutError } from './errors.ts'
+import { type RateLimit, readRateLimit } from './rate-limit.ts'
 import type { ErrorCode, FieldError } from './types.ts'
 
 /** The part of `fetch` that the client uses: the global one, undici's and most wrappers fit. */
@@ -12,6 +13,8 @@ export interface ApiRequest {
   readonly fetch: Fetch
   readonly method: 'GET' | 'POST'
   readonly url: string
+  /** Whether an answer with the status of a success has the body of one. */
+  readonly isExpected: (body: Record<string, unknown>) => boolean
   readonly headers: Record<string, string>
   readonly body?: string
   readonly idempotencyKey?: string
@@ -19,6 +22,41 @@ export interface ApiRequest {
   readonly timeoutMs: number
   readonly totalTimeoutMs: number
   readonly signal?: AbortSignal
+  readonly onRequest?: Hooks['onRequest']
+  readonly onAnswer?: Hooks['onAnswer']
+}
+
+/** What a request looks like to hooks. It has no header and no body: keys and texts stay out of logs. */
+export interface SentRequest {
+  readonly method: 'GET' | 'POST'
+  readonly url: string
+  /** 1 for the first one of the call. */
+  readonly attempt: number
+  readonly idempotencyKey: string | undefined
+}
+
+/** How an attempt ended: with an answer, or with the error that no answer arrived. */
+export interface ReceivedAnswer extends SentRequest {
+  readonly ms: number
+  /** Null without an answer. */
+  readonly status: number | null
+  readonly requestId: string | null
+  readonly rateLimit: RateLimit | null
+  /** Null for an answer that is a success. */
+  readonly error: ApiError | ConnectionError | null
+}
+
+/** Called for each attempt, for logs and metrics. What they throw is ignored. */
+export interface Hooks {
+  onRequest?: ((request: SentRequest) => void) | undefined
+  onAnswer?: ((answer: ReceivedAnswer) => void) | undefined
+}
+
+/** What a call resolves with, and what the headers of its answer said. */
+export interface Received {
+  readonly value: unknown
+  readonly requestId: string | null
+  readonly rateLimit: RateLimit | null
 }
 
 /** The service's own transient answers, and those of a proxy that does not reach it. 409 is final. */
@@ -36,27 +74,41 @@ const TIME_IS_UP = Symbol('time is up')
  * of at least `Retry-After`. Gives up after `maxRetries`, or if the next delay would not fit into `totalTimeoutMs`.
  * Rejects with the last attempt's error.
  */
-export async function sendRequest(request: ApiRequest): Promise<{ value: unknown; requestId: string | null }> {
+export async function sendRequest(request: ApiRequest): Promise<Received> {
   const { idempotencyKey, timeoutMs, totalTimeoutMs, signal } = request
   const endsAt = performance.now() + totalTimeoutMs
   for (let attempts = 1; ; attempts += 1) {
     const facts: CallFacts = { idempotencyKey, attempts: signal?.aborted ? attempts - 1 : attempts }
     const remainingMs = endsAt - performance.now()
     let error: ApiError | ConnectionError
+    let answered: Answer | undefined
+    const { method, url } = request
+    const sent: SentRequest = { method, url, attempt: attempts, idempotencyKey }
+    const sentAt = performance.now()
+    if (!signal?.aborted) call(request.onRequest, sent)
+    const report = (failure: ApiError | ConnectionError | null): void => {
+      const { status = null, requestId = null, rateLimit = null } = answered ?? {}
+      call(request.onAnswer, { ...sent, ms: performance.now() - sentAt, status, requestId, rateLimit, error: failure })
+    }
     try {
       const answer = await within(Math.min(timeoutMs, remainingMs), signal, (ended) => attempt(request, ended))
       if (answer === TIME_IS_UP) {
         const limit = timeoutMs < remainingMs ? `timeoutMs, ${timeoutMs}` : `totalTimeoutMs, ${totalTimeoutMs}`
         error = new TimeoutError(`${request.method} ${request.url} was not answered in time (${limit} ms).`, facts)
       } else {
+        answered = answer
         const read = readAnswer(request, answer, facts)
-        if (!(read instanceof ApiError)) return read
+        if (!(read instanceof ApiError)) {
+          report(null)
+          return read
+        }
         error = read
       }
     } catch (cause) {
       if (signal?.aborted) throw new AbortError(`${request.method} ${request.url} was aborted.`, facts, { cause })
       error = new ConnectionError(`${request.method} ${request.url} failed: ${describe(cause)}`, facts, { cause })
     }
+    report(error)
     if (error instanceof ApiError && !RETRIED_STATUSES.has(error.status)) throw error
     const delayMs = delayBefore(attempts, error instanceof ApiError ? error.retryAfterMs : null)
     if (attempts > request.maxRetries || performance.now() + delayMs >= endsAt) throw error
@@ -66,10 +118,20 @@ export async function sendRequest(request: ApiRequest): Promise<{ value: unknown
   }
 }
 
+/** Calls a hook. An error of a caller's log must not fail a start that is recorded. */
+function call<Event>(hook: ((event: Event) => void) | undefined, event: Event): void {
+  try {
+    hook?.(event)
+  } catch {
+    // Documented at `Hooks`.
+  }
+}
+
 interface Answer {
   readonly status: number
   readonly text: string
   readonly requestId: string | null
+  readonly rateLimit: RateLimit | null
   readonly retryAfter: string | null
 }
 
@@ -81,6 +143,7 @@ async function attempt({ fetch, url, method, headers, body }: ApiRequest, signal
     status,
     text,
     requestId: response.headers.get('x-request-id'),
+    rateLimit: readRateLimit(response.headers.get('ratelimit-policy'), response.headers.get('ratelimit')),
     retryAfter: response.headers.get('retry-after'),
   }
 }
@@ -112,34 +175,50 @@ async function within<Value>(
   }
 }
 
-function readAnswer({ method, url }: ApiRequest, answer: Answer, facts: CallFacts) {
-  const { status, requestId } = answer
-  const value = parseObject(answer.text)
-  if (status >= 200 && status < 300 && value) return { value, requestId }
-  const retryAfterMs = readRetryAfter(answer.retryAfter)
-  const error = value?.['error'] as Partial<ErrorObject> | undefined
-  if (typeof error?.code !== 'string') {
+/** Anything but the documented success and error of the operation is `unexpected_answer`. */
+function readAnswer(
+  { method, url, isExpected }: ApiRequest,
+  { status, text, requestId, rateLimit, retryAfter }: Answer,
+  facts: CallFacts,
+): Received | ApiError {
+  const value = parseObject(text)
+  if (status === (method === 'POST' ? 202 : 200) && value && isExpected(value)) return { value, requestId, rateLimit }
+  const common = { status, rateLimit, retryAfterMs: readRetryAfter(retryAfter) }
+  const error = value?.['error']
+  if (status < 400 || !isErrorObject(error)) {
     const message = `${method} ${url} was answered by something else than this API: is baseUrl right?`
-    return new ApiError({ status, code: 'unexpected_answer', message, requestId, retryAfterMs }, facts)
+    return new ApiError({ ...common, code: 'unexpected_answer', message, requestId }, facts)
   }
-  const { code, message = '', details, request_id: id } = error
-  return new ApiError(
-    { status, code, message, details: details ?? [], requestId: id ?? requestId, retryAfterMs },
-    facts,
-  )
+  const { code, message, details, request_id: id } = error
+  return new ApiError({ ...common, code, message, details: details ?? [], requestId: id ?? requestId }, facts)
 }
 
 interface ErrorObject {
   readonly code: ErrorCode
   readonly message: string
-  readonly request_id: string
+  readonly request_id?: string | null
   readonly details?: readonly FieldError[] | null
+}
+
+function isErrorObject(value: unknown): value is ErrorObject {
+  const { code, message, request_id: id, details } = toObject(value)
+  const all: unknown = details ?? []
+  const areDetails = Array.isArray(all) && all.every((each) => isText(each, 'field') && isText(each, 'message'))
+  return [code, message, id ?? ''].every((each) => typeof each === 'string') && areDetails
+}
+
+/** Whether a value is an object with a text of this name. */
+export function isText(value: unknown, name: string): boolean {
+  return typeof toObject(value)[name] === 'string'
+}
+
+function toObject(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
 }
 
 function parseObject(text: string): Record<string, unknown> | undefined {
   try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+    return toObject(JSON.parse(text))
   } catch {
     return undefined
   }

@@ -76,7 +76,7 @@ describe('the packed package', () => {
       installed.write(cjs, text)
     }
     const [esm, cjs] = [files.map((file) => file.esm), files.slice(1).map((file) => file.cjs)]
-    const node = { types: ['node'], skipLibCheck: false }
+    const node = { types: ['node'], skipLibCheck: false, exactOptionalPropertyTypes: true }
     await installed.typeCheck([...esm, ...cjs], { ...node, module: 'nodenext' })
     await installed.typeCheck(esm, { ...node, module: 'esnext', moduleResolution: 'bundler' })
     await installed.typeCheck(esm.slice(1), { module: 'nodenext', lib: ['es2022', 'dom'], skipLibCheck: false })

@@ -26,7 +26,8 @@ export const up = (pgm) => {
   pgm.sql('DROP INDEX CONCURRENTLY IF EXISTS starts_cancelled')
   pgm.sql(`CREATE INDEX CONCURRENTLY starts_cancelled ON starts (organization_id, created_at DESC, id DESC)
     WHERE cancelled_by_name IS NOT NULL`)
-  // That two runs of a session are never `running` at once follows from the lock of its row, under which a run is claimed.
+  // That two runs of a session are never `running` at once follows from the lock of its row, under which a run is
+  // claimed.
   for (const index of ['starts_list_by_status', 'starts_workflow_failed', 'starts_one_running_per_session']) {
     pgm.sql(`DROP INDEX CONCURRENTLY IF EXISTS ${index}`)
   }

@@ -2,9 +2,9 @@
 -- `ranked` gives the slots to organizations in turn, the one with the fewest sessions at this runner first, and
 --   `chosen` has as many as there are slots. `claimed` starts the next run of each, or fails it when it has no
 --   attempt left (`exhausted`), and `acquired` moves the session past a failed one.
--- The commit does not wait for the disk (`commit`), unless a run failed: what follows from a lease waits, and its commit
---   brings the lease to the disk. A lease that PostgreSQL loses when it crashes is acquired anew; the time in its epoch,
---   in microseconds, tells the two apart (docs/decisions/2).
+-- The commit does not wait for the disk (`commit`), unless a run failed: what follows from a lease waits, and its
+--   commit brings the lease to the disk. A lease that PostgreSQL loses when it crashes is acquired anew; the time in
+--   its epoch, in microseconds, tells the two apart (docs/decisions/2).
 -- Parameters: $1 owner, $2 duration of the lease in ms, $3 slots, $4 the most sessions of an organization.
 ranked AS (
   SELECT candidate.id, candidate.number, candidate.waiting_since, coalesce(leased.sessions, 0) + row_number() OVER (
