@@ -9,6 +9,7 @@ import {
 } from '@workflow-service/database'
 import type { MaintenanceTask } from '@workflow-service/service-kit'
 import type { AppServiceContext } from './app-service-context.ts'
+import { sendResendJobs } from './resend-jobs.ts'
 
 const BATCH_SIZE = 1_000
 /** Fewer: each run has its journal. */
@@ -44,6 +45,12 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
       const hours = await rollUpUsage(db, signal)
       if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage.rolled_up')
     },
+  },
+  {
+    name: 'send payloads again',
+    intervalMs: 1_000,
+    statements: ['leaseResendJob', 'recordResends', 'releaseResendJob'],
+    run: sendResendJobs,
   },
   {
     name: 'fold the email addresses of users',

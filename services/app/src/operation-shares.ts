@@ -20,6 +20,8 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'getOverview',
   'search',
   'listAllDeliveries',
+  'previewResends',
+  'createResendJob',
   'listAuditEvents',
   'getFile',
   'saveFile',

@@ -74,6 +74,11 @@ async function deliveryOf(world: World): Promise<string> {
   return await data.addDelivery(params.source_id)
 }
 
+async function resendJobOf(world: World): Promise<string> {
+  const body = { ids: [await deliveryOf(world)], per_second: 1 }
+  return (await data.call(world.person, 'createResendJob', { body })).body.id
+}
+
 async function runOf({ organization }: World, status: RunStatus = 'succeeded'): Promise<string> {
   return await data.createRun(await data.createWorkflow('Orders', null, organization.id), { status })
 }
@@ -198,6 +203,11 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
     body: { reason: 'The total is wrong.' },
   }),
 
+  previewResends: async (world) => ({ body: { ids: [await deliveryOf(world)], per_second: 1 } }),
+  createResendJob: async (world) => ({ body: { ids: [await deliveryOf(world)], per_second: 1 } }),
+  listResendJobs: nothing,
+  getResendJob: async (world) => ({ params: { resend_job_id: await resendJobOf(world) } }),
+  stopResendJob: async (world) => ({ params: { resend_job_id: await resendJobOf(world) } }),
   listRuns: nothing,
   cancelRun: async (world) => ({ params: { run_id: await runOf(world, 'queued') } }),
   cancelQueuedRuns: async ({ organization }) => {

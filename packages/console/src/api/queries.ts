@@ -28,6 +28,8 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   listDeliveries: ['deliveries'],
   listAllDeliveries: ['deliveries'],
   getDelivery: ['deliveries'],
+  listResendJobs: ['deliveries'],
+  getResendJob: ['deliveries'],
   listRuns: ['runs'],
   getRun: ['runs', 'deliveries'],
   getRunPrompts: ['runs'],

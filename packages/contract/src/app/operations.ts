@@ -15,6 +15,7 @@ import { CancelQueuedIn, CancelQueuedOut } from '../internal/resources.ts'
 import { APP_ROUTES } from './routes.ts'
 import * as overview from './overview.ts'
 import * as people from './people.ts'
+import * as resends from './resends.ts'
 import * as runs from './runs.ts'
 import * as signIn from './sign-in.ts'
 import * as sources from './webhook-sources.ts'
@@ -405,6 +406,32 @@ export const APP_OPERATIONS = defineOperations({
       'As a new delivery with the id of the path, signed with the current secret. Answers when its outcome is known. Repeated, it sends nothing and answers the same.',
     body: sources.ResendIn,
     success: ok(sources.DeliveryDetailOut, 'The new delivery.'),
+  },
+  previewResends: {
+    summary: 'Preview sending payloads again',
+    description: 'Counts the payloads that a job with this filter would send again. Sends nothing.',
+    body: resends.ResendJobIn,
+    trimmed: ['search'],
+    success: ok(resends.ResendPreviewOut, 'What would be sent.'),
+  },
+  createResendJob: {
+    summary: 'Send payloads again',
+    description:
+      'Each payload that matches once, oldest first, as new deliveries. Goes on without the page, also after a restart. Payloads of webhook sources that ask for approval are left out. 409 `not_resendable` if nothing is left.',
+    body: resends.ResendJobIn,
+    trimmed: ['search'],
+    success: created(resends.ResendJobOut, 'The job.'),
+  },
+  listResendJobs: {
+    summary: 'List jobs that send payloads again',
+    description: 'The newest 50; of a member those that they started.',
+    success: ok(resends.ResendJobList, 'The jobs.'),
+  },
+  getResendJob: { summary: 'Read a job that sends payloads again', success: ok(resends.ResendJobOut, 'The job.') },
+  stopResendJob: {
+    summary: 'Stop sending payloads again',
+    description: 'Before the next payload. No change if the job has ended.',
+    success: ok(resends.ResendJobOut, 'The job.'),
   },
   approveDelivery: {
     access: 'admin',

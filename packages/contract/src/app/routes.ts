@@ -57,6 +57,11 @@ export const APP_ROUTES = {
   getDelivery: { method: 'get', path: '/app/deliveries/{delivery_id}' },
   resendDelivery: { method: 'put', path: '/app/deliveries/{delivery_id}' },
 
+  previewResends: { method: 'post', path: '/app/resends/preview' },
+  createResendJob: { method: 'post', path: '/app/resends' },
+  listResendJobs: { method: 'get', path: '/app/resends' },
+  getResendJob: { method: 'get', path: '/app/resends/{resend_job_id}' },
+  stopResendJob: { method: 'post', path: '/app/resends/{resend_job_id}/stop' },
   approveDelivery: { method: 'post', path: '/app/deliveries/{delivery_id}/approve' },
   declineDelivery: { method: 'post', path: '/app/deliveries/{delivery_id}/decline' },
   listRuns: { method: 'get', path: '/app/runs' },

@@ -107,9 +107,19 @@ const ID_PART = /^[0-9a-f-]{6,36}$/
  */
 export async function listAllVisibleDeliveries(
   db: Db,
-  { organizationId, memberId }: Viewer,
+  viewer: Viewer,
   query: AllDeliveriesQuery,
 ): Promise<ReadPage<AppDeliveryOut>> {
+  const { rows, next } = await listAllVisibleIds(db, viewer, query)
+  return { rows: await findVisibleDeliveries(db, viewer, null, rows), next }
+}
+
+/** The ids of the same deliveries. */
+export async function listAllVisibleIds(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  query: AllDeliveriesQuery,
+): Promise<ReadPage<string>> {
   const { sourceId, outcome, kind, since, until, limit, after, status, workflowId, isSentAgain } = query
   const search = query.search?.trim().toLowerCase() || null
   const idPart = search !== null && ID_PART.test(search) ? search : null
@@ -161,8 +171,21 @@ export async function listAllVisibleDeliveries(
   }
   const maxRead = search === null ? MAX_ENTRIES_READ : MAX_SEARCHED
   const { rows, next } = await readVisible({ limit, after, maxRead }, read, (row) => row)
-  const ids = rows.map((row) => row.id)
-  return { rows: await findVisibleDeliveries(db, { organizationId, memberId }, null, ids), next }
+  return { rows: rows.map((row) => row.id), next }
+}
+
+/** Those of the deliveries that the viewer sees. */
+export async function findVisibleIds(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  ids: readonly string[],
+): Promise<string[]> {
+  const { rows } = await db.pool.query<{ id: string }>(
+    `SELECT delivery.id FROM deliveries AS delivery ${JOIN_WORKFLOW}
+     WHERE delivery.organization_id = $1 AND delivery.id = ANY ($3::uuid[]) AND ${isDeliveryVisible('$2')}`,
+    [organizationId, memberId, ids],
+  )
+  return rows.map(({ id }) => id)
 }
 
 /**

@@ -1,3 +1,4 @@
 /** The log of outbound requests: claims, outcomes and reads. */
 export * from './deliveries.ts'
 export * from './delivery-reads.ts'
+export * from './resend-jobs.ts'

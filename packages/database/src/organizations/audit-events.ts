@@ -27,6 +27,8 @@ export const AUDIT_ACTIONS = [
   'organization.deleted',
   'organization.saved',
   'queue.cancelled',
+  'resend_job.started',
+  'resend_job.stopped',
   'run.cancelled',
   'session.closed',
   'session.opened',

@@ -85,7 +85,7 @@ export async function cutAnswers(target: string): Promise<{ url: string; close: 
 }
 
 /** Sets up the three for the test file. The returned object is filled before the first test. */
-export function useDataApp(): DataApp {
+export function useDataApp({ hasMaintenance = true } = {}): DataApp {
   const used = {} as DataApp
   const stops: (() => Promise<void>)[] = []
   // Registered before the hooks of useTestApp, so that it runs before the database is dropped.
@@ -107,7 +107,7 @@ export function useDataApp(): DataApp {
     const { logger } = createCapturedLogger({ service: 'dispatcher' })
     const dispatcher = await startDispatcher(config, { logger })
     stops.unshift(() => dispatcher.stop())
-    const { url } = await app.startAnother({ dispatcherUrl: dispatcher.url })
+    const { url } = await app.startAnother({ dispatcherUrl: dispatcher.url }, hasMaintenance)
     const call: DataApp['call'] = (who, id, request = {}) => app.call(who, id, { url, ...request })
     const { pool } = app.db
     Object.assign(used, {

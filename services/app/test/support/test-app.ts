@@ -94,7 +94,7 @@ export interface TestApp {
   createOrganization(name?: string): Promise<TestOrganization>
   createPerson(organizationId: string, role: Role, email?: string): Promise<TestPerson>
   /** Starts another process of the application on the same database. Only such a one runs the background tasks. */
-  startAnother(change?: Partial<AppConfig>): Promise<RunningService>
+  startAnother(change?: Partial<AppConfig>, hasMaintenance?: boolean): Promise<RunningService>
 }
 
 /** The token of the internal API in tests. */
@@ -197,7 +197,7 @@ export function useTestApp(env: Record<string, string> | (() => Record<string, s
       },
       createOrganization,
       createPerson,
-      startAnother: (change = {}) => start(change, true),
+      startAnother: (change = {}, hasMaintenance = true) => start(change, hasMaintenance),
     } satisfies TestApp)
   }, 120_000)
   return app

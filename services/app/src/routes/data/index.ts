@@ -5,6 +5,7 @@ import type { AppHandlers, AppRules } from '../app-handlers.ts'
 import { toDate } from '../paging.ts'
 import { apiKeyHandlers, checkExpiry } from './api-keys.ts'
 import { deliveryHandlers } from './deliveries.ts'
+import { resendJobHandlers } from './resend-jobs.ts'
 import { runHandlers } from './runs.ts'
 import { webhookSourceHandlers } from './webhook-sources.ts'
 
@@ -16,6 +17,7 @@ export function dataHandlers(ctx: AppServiceContext) {
   return {
     ...webhookSourceHandlers(ctx),
     ...deliveryHandlers(ctx),
+    ...resendJobHandlers(ctx),
     ...runHandlers(ctx),
     ...apiKeyHandlers(ctx),
     getOverview: async ({ principal }) => ({ body: await readOverview(ctx.db, viewerOf(principal)) }),

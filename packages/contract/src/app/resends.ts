@@ -1,0 +1,57 @@
+import { type Static, Type } from 'typebox'
+import { DELIVERY_OUTCOMES } from '../internal/resources.ts'
+import { SEARCH_MAX_LENGTH } from '../limits.ts'
+import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { PERIOD_QUERY } from './webhook-sources.ts'
+
+/** Which payloads to send again: each once, by the newest of the deliveries that match. */
+export const ResendJobIn = Closed('ResendJobIn', 'Payloads to send again, and how fast.', {
+  ...PERIOD_QUERY,
+  source_id: Type.Optional(Uuid('Only deliveries to this webhook source.')),
+  outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only deliveries with this outcome.')),
+  status: Type.Optional(Int('Only deliveries whose answer has this status.', { minimum: 0, maximum: 999 })),
+  workflow_id: Type.Optional(Uuid('Only deliveries of this workflow.')),
+  search: Type.Optional(Text(SEARCH_MAX_LENGTH, 'Only deliveries with this text, as in their list.')),
+  ids: Type.Optional(
+    List(Uuid('A delivery.'), 'Only these deliveries. The other filters do not apply.', {
+      minItems: 1,
+      maxItems: 1_000,
+    }),
+  ),
+  per_second: Int('Payloads for each second.', { minimum: 1, maximum: 100 }),
+})
+export type ResendJobIn = Static<typeof ResendJobIn>
+
+export const ResendPreviewOut = Closed('ResendPreviewOut', 'What would be sent again.', {
+  total: Int('Payloads that would be sent.'),
+  is_more: Bool('Whether more than the 5,000 deliveries of one job match: send the others again afterwards.'),
+  sources: List(
+    Closed('ResendSourceOut', 'The payloads of a webhook source.', {
+      id: Uuid('The webhook source.'),
+      name: Str('Its name.'),
+      count: Int('How many.'),
+      needs_approval: Bool('Whether it asks for approval: its payloads are not sent.'),
+    }),
+    'By webhook source, the most first.',
+  ),
+})
+export type ResendPreviewOut = Static<typeof ResendPreviewOut>
+
+export const RESEND_JOB_STATUSES = ['running', 'stopped', 'done'] as const
+
+export const ResendJobOut = Closed('ResendJobOut', 'Payloads that are sent again together.', {
+  id: Uuid('The job.'),
+  status: StringEnum(RESEND_JOB_STATUSES, '`running` until all were sent, or a person has stopped it.'),
+  total: Int('Its payloads.'),
+  done: Int('How many were sent, or not sent for a reason.'),
+  not_sent: Int('How many of these were not sent: their webhook source was deleted, or asks for approval now.'),
+  per_second: Int('Payloads for each second.'),
+  outcomes: Type.Record(Type.String(), Type.Integer(), { description: 'How many have which outcome.' }),
+  created_by: Nullable(Str('Who started it; null: the operator.')),
+  created_at: DateTime('When it was started.'),
+  finished_at: Nullable(DateTime('When it ended.')),
+})
+export type ResendJobOut = Static<typeof ResendJobOut>
+
+export const ResendJobList = Closed('ResendJobList', 'The newest jobs.', { data: List(ResendJobOut, 'At most 50.') })

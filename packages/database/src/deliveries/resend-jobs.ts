@@ -1,0 +1,255 @@
+import type { ResendJobOut, ResendPreviewOut } from '@workflow-service/contract'
+import {
+  datesToIso,
+  type Database,
+  type Db,
+  inTransaction,
+  newId,
+  type RowOf,
+  type TimePosition,
+} from '../connection/index.ts'
+import { type AuditedBy, recordAuditEvent, type Viewer } from '../organizations/index.ts'
+import { NEEDS_APPROVAL } from './deliveries.ts'
+import { type AllDeliveriesQuery, findVisibleIds, listAllVisibleIds } from './delivery-reads.ts'
+
+/** The most payloads of one job. */
+export const MAX_RESENDS = 5_000
+const IDS_PER_READ = 500
+const MAX_JOBS_LISTED = 50
+/** A resend of a resend is followed so far. */
+const MAX_DEPTH = 100
+
+/** Which payloads to send again: these deliveries, or all that match. */
+export type ResendFilter = { readonly ids: readonly string[] } | Omit<AllDeliveriesQuery, 'limit' | 'after' | 'kind'>
+
+/** One payload to send again. */
+interface Resendable {
+  readonly id: string
+  readonly sourceId: string
+  readonly sourceName: string
+  readonly needsApproval: boolean
+}
+
+// Each payload once, by its newest delivery among those chosen: a resend has the payload of the first delivery. One of
+// which a resend was accepted is left out, unless the chosen delivery was accepted itself.
+const RESENDABLE = `
+  WITH RECURSIVE chosen AS (
+    SELECT id, source_id, resend_of, outcome, created_at FROM deliveries
+    WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND kind = 'payload' AND outcome <> 'in_flight'
+  ),
+  up AS (
+    SELECT id, id AS earlier, resend_of AS parent, 0 AS depth FROM chosen
+    UNION ALL
+    SELECT up.id, deliveries.id, deliveries.resend_of, depth + 1
+    FROM up JOIN deliveries ON deliveries.id = up.parent WHERE depth < ${MAX_DEPTH}
+  ),
+  rooted AS (SELECT DISTINCT ON (id) id, earlier AS root FROM up ORDER BY id, depth DESC),
+  down AS (
+    SELECT DISTINCT root, root AS id, 0 AS depth FROM rooted
+    UNION ALL
+    SELECT down.root, deliveries.id, depth + 1 FROM down JOIN deliveries ON deliveries.resend_of = down.id
+    WHERE depth < ${MAX_DEPTH}
+  ),
+  accepted AS (
+    SELECT DISTINCT down.root FROM down JOIN deliveries ON deliveries.id = down.id
+    WHERE down.depth > 0 AND deliveries.outcome = 'accepted'
+  ),
+  newest AS (
+    SELECT DISTINCT ON (rooted.root) chosen.* FROM chosen JOIN rooted ON rooted.id = chosen.id
+    WHERE chosen.outcome = 'accepted' OR rooted.root NOT IN (SELECT root FROM accepted)
+    ORDER BY rooted.root, chosen.created_at DESC, chosen.id DESC
+  )
+  SELECT newest.id, source.id AS "sourceId", source.name AS "sourceName", coalesce(${NEEDS_APPROVAL}, false) AS "needsApproval"
+  FROM newest
+  JOIN webhook_sources AS source
+    ON source.organization_id = $1 AND source.id = newest.source_id AND source.deleted_at IS NULL
+  ORDER BY newest.created_at, newest.id`
+
+/** Finds the payloads, oldest first, and whether more than MAX_RESENDS deliveries match. */
+async function findResendable(
+  db: Db,
+  viewer: Viewer,
+  filter: ResendFilter,
+): Promise<{ found: Resendable[]; isMore: boolean }> {
+  const ids: string[] = []
+  let isMore = false
+  if ('ids' in filter) {
+    ids.push(...(await findVisibleIds(db, viewer, filter.ids)))
+  } else {
+    let after: TimePosition | undefined
+    do {
+      const page = await listAllVisibleIds(db, viewer, { ...filter, kind: 'payload', limit: IDS_PER_READ, after })
+      ids.push(...page.rows)
+      after = page.next
+    } while (after && ids.length < MAX_RESENDS)
+    isMore = after !== undefined
+  }
+  const { rows } = await db.pool.query<Resendable>(RESENDABLE, [viewer.organizationId, ids.slice(0, MAX_RESENDS)])
+  return { found: rows, isMore }
+}
+
+/** What a job of these payloads would send, by source. Nothing is sent. */
+export async function previewResends(db: Db, viewer: Viewer, filter: ResendFilter): Promise<ResendPreviewOut> {
+  const { found, isMore } = await findResendable(db, viewer, filter)
+  const bySource = Map.groupBy(found, ({ sourceId }) => sourceId)
+  const sources = [...bySource].map(([id, each]) => ({
+    id,
+    name: each[0]!.sourceName,
+    count: each.length,
+    needs_approval: each[0]!.needsApproval,
+  }))
+  const total = found.filter(({ needsApproval }) => !needsApproval).length
+  return { total, is_more: isMore, sources: sources.toSorted((a, b) => b.count - a.count) }
+}
+
+/** Creates the job. Payloads of sources that ask for approval are left out. Undefined if nothing is left. */
+export async function createResendJob(
+  db: Database,
+  viewer: Viewer,
+  { filter, perSecond, by }: { filter: ResendFilter; perSecond: number; by: AuditedBy },
+): Promise<string | undefined> {
+  const { found } = await findResendable(db, viewer, filter)
+  const sent = found.filter(({ needsApproval }) => !needsApproval)
+  if (sent.length === 0) return undefined
+  const id = newId()
+  await inTransaction(db, async (client) => {
+    await client.query(
+      `INSERT INTO resend_jobs (id, organization_id, delivery_ids, resend_ids, per_second, created_by, created_by_name)
+       VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+      [
+        id,
+        viewer.organizationId,
+        sent.map((each) => each.id),
+        sent.map(() => newId()),
+        perSecond,
+        by.principal.userId,
+        by.principal.name,
+      ],
+    )
+    await recordAuditEvent(client, {
+      ...by,
+      action: 'resend_job.started',
+      target: { kind: 'resend_job', id, name: null },
+      changes: [{ field: 'payloads', old: null, new: sent.length }],
+    })
+  })
+  return id
+}
+
+// A member sees the jobs that they started.
+const JOBS = `
+  SELECT job.id, job.status, cardinality(job.delivery_ids) AS total, job.done, job.not_sent, job.per_second,
+    job.created_by_name AS created_by, job.created_at, job.finished_at,
+    coalesce((
+      SELECT json_object_agg(outcome, count) FROM (
+        SELECT outcome, count(*)::int AS count FROM deliveries WHERE id = ANY (job.resend_ids) GROUP BY outcome
+      ) AS by_outcome
+    ), '{}') AS outcomes
+  FROM resend_jobs AS job
+  WHERE job.organization_id = $1 AND ($2::uuid IS NULL OR job.created_by = $2)`
+
+/** The newest 50 jobs that the viewer sees. */
+export async function listResendJobs(db: Db, { organizationId, memberId }: Viewer): Promise<ResendJobOut[]> {
+  const { rows } = await db.pool.query<RowOf<ResendJobOut>>(
+    `${JOBS} ORDER BY job.created_at DESC, job.id DESC LIMIT ${MAX_JOBS_LISTED}`,
+    [organizationId, memberId],
+  )
+  return rows.map((row) => datesToIso<ResendJobOut>(row))
+}
+
+/** A job that the viewer sees. */
+export async function findResendJob(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  id: string,
+): Promise<ResendJobOut | undefined> {
+  const { rows } = await db.pool.query<RowOf<ResendJobOut>>(`${JOBS} AND job.id = $3`, [organizationId, memberId, id])
+  return rows[0] && datesToIso<ResendJobOut>(rows[0])
+}
+
+/** Stops a job that the viewer sees, before its next payload. Whether it was running. */
+export async function stopResendJob(
+  db: Database,
+  { organizationId, memberId }: Viewer,
+  id: string,
+  by: AuditedBy,
+): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ left: number }>(
+      `UPDATE resend_jobs SET status = 'stopped', finished_at = now()
+       WHERE organization_id = $1 AND ($2::uuid IS NULL OR created_by = $2) AND id = $3 AND status = 'running'
+       RETURNING cardinality(delivery_ids) - done AS left`,
+      [organizationId, memberId, id],
+    )
+    if (!rows[0]) return false
+    await recordAuditEvent(client, {
+      ...by,
+      action: 'resend_job.stopped',
+      target: { kind: 'resend_job', id, name: null },
+      changes: [{ field: 'payloads', old: rows[0].left, new: 0 }],
+    })
+    return true
+  })
+}
+
+/** The next payloads of a job, for the process that has leased it. */
+export interface LeasedResends {
+  readonly id: string
+  readonly organizationId: string
+  readonly createdBy: string | null
+  readonly perSecond: number
+  readonly done: number
+  readonly total: number
+  readonly next: readonly { readonly deliveryId: string; readonly resendId: string }[]
+}
+
+const LEASE = `lease_owner = $1, lease_until = clock_timestamp() + interval '15 s'`
+const LEASED = `id, organization_id AS "organizationId", created_by AS "createdBy", per_second AS "perSecond", done,
+  cardinality(delivery_ids) AS total,
+  (
+    SELECT coalesce(json_agg(json_build_object('deliveryId', delivery_id, 'resendId', resend_id) ORDER BY position), '[]')
+    FROM unnest(delivery_ids, resend_ids) WITH ORDINALITY AS item (delivery_id, resend_id, position)
+    WHERE position > done AND position <= done + per_second
+  ) AS next`
+
+/** Leases a running job that no process sends, with as many payloads as it sends in a second. */
+export async function leaseResendJob(db: Db, owner: string): Promise<LeasedResends | undefined> {
+  const { rows } = await db.pool.query<LeasedResends>(
+    `UPDATE resend_jobs SET ${LEASE}
+     WHERE id = (
+       SELECT id FROM resend_jobs
+       WHERE status = 'running' AND (lease_until IS NULL OR lease_until < clock_timestamp())
+       ORDER BY created_at LIMIT 1 FOR UPDATE SKIP LOCKED
+     ) RETURNING ${LEASED}`,
+    [owner],
+  )
+  return rows[0]
+}
+
+/**
+ * Records that the next payloads of a job were sent, or refused, and renews the lease. Resolves to what follows;
+ * undefined when the job is done or stopped, or another process has leased it.
+ */
+export async function recordResends(
+  db: Db,
+  owner: string,
+  { id, sent, notSent }: { id: string; sent: number; notSent: number },
+): Promise<LeasedResends | undefined> {
+  const { rows } = await db.pool.query<LeasedResends>(
+    `UPDATE resend_jobs SET ${LEASE}, done = done + $3, not_sent = not_sent + $4,
+       status = CASE WHEN status = 'running' AND done + $3 >= cardinality(delivery_ids) THEN 'done' ELSE status END,
+       finished_at = CASE WHEN status = 'running' AND done + $3 >= cardinality(delivery_ids) THEN now() ELSE finished_at END
+     WHERE id = $2 AND lease_owner = $1 RETURNING ${LEASED}, status = 'running' AS "isRunning"`,
+    [owner, id, sent + notSent, notSent],
+  )
+  const [job] = rows as (LeasedResends & { isRunning: boolean })[]
+  return job?.isRunning ? job : undefined
+}
+
+/** Gives the lease back, so that another process goes on at once. */
+export async function releaseResendJob(db: Db, owner: string, id: string): Promise<void> {
+  await db.pool.query(
+    'UPDATE resend_jobs SET lease_owner = NULL, lease_until = NULL WHERE id = $2 AND lease_owner = $1',
+    [owner, id],
+  )
+}

@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type LeasedResends, leaseResendJob, recordResends, releaseResendJob } from '@workflow-service/database'
+import { ApiError, newRequestId } from '@workflow-service/service-kit'
+import type { AppServiceContext } from './app-service-context.ts'
+
+/** Jobs that a process sends at once, so that one with a slow endpoint does not hold up the others. */
+const JOBS_AT_ONCE = 4
+const SECOND_MS = 1_000
+/** Well below the lease of 15 s. */
+const RENEW_MS = 5_000
+
+type JobContext = Pick<AppServiceContext, 'db' | 'dispatcher' | 'hints'>
+
+/**
+ * Sends the payloads of running jobs until there is none. Nothing is sent twice, whoever is killed when: the ids of the
+ * new deliveries are in the job, and the dispatcher sends each at most once.
+ */
+export async function sendResendJobs(ctx: JobContext, signal: AbortSignal): Promise<void> {
+  const owner = randomUUID()
+  let active = 0
+  const work = async (): Promise<void> => {
+    while (!signal.aborted) {
+      const job = await leaseResendJob(ctx.db, owner)
+      if (job) {
+        active += 1
+        await sendJob(ctx, owner, job, signal).finally(() => (active -= 1))
+      } else if (active > 0) {
+        await pause(SECOND_MS, signal)
+      } else {
+        return
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: JOBS_AT_ONCE }, work))
+}
+
+async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, signal: AbortSignal): Promise<void> {
+  const { id, organizationId } = leased
+  const renewing = setInterval(() => {
+    recordResends(ctx.db, owner, { id, sent: 0, notSent: 0 }).catch(() => {})
+  }, RENEW_MS)
+  try {
+    let job: LeasedResends | undefined = leased
+    while (job) {
+      const { next }: LeasedResends = job
+      const second = pause(SECOND_MS, signal)
+      const sent = await Promise.all(next.map((each) => resend(ctx, leased, each, signal)))
+      // What was not answered is asked for again by whoever goes on.
+      if (signal.aborted) break
+      const notSent = sent.filter((isSent) => !isSent).length
+      job = await recordResends(ctx.db, owner, { id, sent: sent.length - notSent, notSent })
+      ctx.hints.add(organizationId, 'deliveries')
+      await second
+    }
+  } finally {
+    clearInterval(renewing)
+    await releaseResendJob(ctx.db, owner, id)
+  }
+}
+
+/**
+ * Whether the payload was sent, with any outcome; false when it cannot be. Waits while the dispatcher is unavailable.
+ */
+async function resend(
+  { dispatcher }: JobContext,
+  { organizationId, createdBy }: LeasedResends,
+  { deliveryId, resendId }: LeasedResends['next'][number],
+  signal: AbortSignal,
+): Promise<boolean> {
+  const body = { organization_id: organizationId, resend_of: deliveryId, sent_by: createdBy }
+  while (!signal.aborted) {
+    try {
+      await dispatcher.call('sendPayload', { params: { delivery_id: resendId }, body, requestId: newRequestId() })
+      return true
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      if (error.status < 500) return false
+      await pause(SECOND_MS, signal)
+    }
+  }
+  return true
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => {})
+}

@@ -1,0 +1,52 @@
+import type { ResendJobIn, ResendJobOut } from '@workflow-service/contract'
+import {
+  createResendJob,
+  findResendJob,
+  listResendJobs,
+  previewResends,
+  type ResendFilter,
+  stopResendJob,
+  type Viewer,
+  viewerOf,
+} from '@workflow-service/database'
+import { ApiError, orNotFound } from '@workflow-service/service-kit'
+import type { AppServiceContext } from '../../app-service-context.ts'
+import type { AppHandlers } from '../app-handlers.ts'
+import { toDate } from '../paging.ts'
+
+/** Handlers of the jobs that send payloads again. */
+export function resendJobHandlers({ db, hints }: AppServiceContext) {
+  const read = async (viewer: Viewer, id: string): Promise<ResendJobOut> =>
+    orNotFound(await findResendJob(db, viewer, id), 'Job')
+  return {
+    previewResends: async ({ principal, body }) => ({
+      body: await previewResends(db, viewerOf(principal), toFilter(body)),
+    }),
+    createResendJob: async (request) => {
+      const { principal, body } = request
+      const viewer = viewerOf(principal)
+      const job = { filter: toFilter(body), perSecond: body.per_second, by: request }
+      const id = await createResendJob(db, viewer, job)
+      if (id === undefined) {
+        throw new ApiError('not_resendable', 'No payload matches that can be sent again. Nothing was sent.')
+      }
+      hints.add(principal.organizationId, 'deliveries')
+      return { body: await read(viewer, id) }
+    },
+    listResendJobs: async ({ principal }) => ({ body: { data: await listResendJobs(db, viewerOf(principal)) } }),
+    getResendJob: async ({ principal, params }) => ({ body: await read(viewerOf(principal), params.resend_job_id) }),
+    stopResendJob: async (request) => {
+      const { principal, params } = request
+      const viewer = viewerOf(principal)
+      await stopResendJob(db, viewer, params.resend_job_id, request)
+      hints.add(principal.organizationId, 'deliveries')
+      return { body: await read(viewer, params.resend_job_id) }
+    },
+  } satisfies Partial<AppHandlers>
+}
+
+function toFilter(body: ResendJobIn): ResendFilter {
+  const { ids, source_id: sourceId, workflow_id: workflowId, outcome, status, search } = body
+  if (ids) return { ids }
+  return { sourceId, workflowId, outcome, status, search, since: toDate(body.since), until: toDate(body.until) }
+}

@@ -1,0 +1,146 @@
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { ResendJobOut } from '@workflow-service/contract'
+import { newId } from '@workflow-service/database'
+import { startProcess, type StartedProcess, waitUntil } from '@workflow-service/testkit'
+import { useDataApp } from './support/data-fixtures.ts'
+import { testEnv } from './support/test-app.ts'
+
+const data = useDataApp({ hasMaintenance: false })
+const processes: StartedProcess[] = []
+let sourceId: string
+beforeEach(async () => {
+  sourceId = await data.saveSource()
+  data.endpoint.requests.length = 0
+})
+afterEach(async () => {
+  for (const started of processes.splice(0)) {
+    started.kill('SIGKILL')
+    await started.exited
+  }
+  await data.app.db.pool.query('TRUNCATE resend_jobs')
+})
+
+/** Starts a process of the application, which sends the payloads of jobs. */
+async function startSender(): Promise<StartedProcess> {
+  const started = await startProcess({
+    args: [fileURLToPath(new URL('../src/main.ts', import.meta.url))],
+    env: { ...testEnv(data.app.databaseUrl), DISPATCHER_URL: data.dispatcherUrl },
+    readyWhen: { line: '"service.started"' },
+  })
+  processes.push(started)
+  return started
+}
+
+const addFailed = (order: string, id = sourceId) =>
+  data.addDelivery(id, { outcome: 'rejected', body: { order_id: order, total: 1 } })
+
+const create = async (body: object, person: 'owner' | 'admin' | 'member' = 'admin') =>
+  await data.call(person, 'createResendJob', { body: { per_second: 100, ...body } })
+
+const read = async (id: string): Promise<ResendJobOut> =>
+  (await data.call('admin', 'getResendJob', { params: { resend_job_id: id } })).body
+
+const untilEnded = (id: string) =>
+  waitUntil(
+    async () => {
+      const job = await read(id)
+      return job.status === 'running' ? undefined : job
+    },
+    { timeoutMs: 40_000 },
+  )
+
+const received = () => data.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id).toSorted()
+
+describe('Payloads that are sent again together', () => {
+  test('are those that match, each once, with a preview, an audit event and their outcomes', async () => {
+    const other = await data.saveSource()
+    const asksFirst = await data.saveSource()
+    await data.app.db.prisma.webhookSource.update({ where: { id: asksFirst }, data: { approval: 'always' } })
+    for (const order of ['A', 'B', 'C']) await addFailed(order)
+    // Sent again and rejected again: the same payload. Sent again and accepted: done.
+    const twice = await addFailed('D')
+    const again = await addFailed('D')
+    const handled = await addFailed('E')
+    const accepted = await data.addDelivery(sourceId, { body: { order_id: 'E' } })
+    const { pool } = data.app.db
+    await pool.query('UPDATE deliveries SET resend_of = $2 WHERE id = $1', [again, twice])
+    await pool.query('UPDATE deliveries SET resend_of = $2 WHERE id = $1', [accepted, handled])
+    await addFailed('F', other)
+    await addFailed('G', asksFirst)
+    const preview = (body: object) => data.call('admin', 'previewResends', { body: { per_second: 100, ...body } })
+    expect((await preview({ outcome: 'rejected' })).body).toMatchObject({
+      total: 5,
+      is_more: false,
+      sources: [
+        { id: sourceId, count: 4, needs_approval: false },
+        { count: 1, needs_approval: expect.any(Boolean) },
+        { count: 1, needs_approval: expect.any(Boolean) },
+      ],
+    })
+    expect(data.endpoint.requests).toEqual([])
+    await startSender()
+    const { status, body } = await create({ source_id: sourceId, outcome: 'rejected' })
+    expect([status, body]).toMatchObject([201, { status: 'running', total: 4, done: 0, created_by: 'The admin' }])
+    expect(await untilEnded(body.id)).toMatchObject({
+      status: 'done',
+      done: 4,
+      not_sent: 0,
+      outcomes: { accepted: 4 },
+      finished_at: expect.any(String),
+    })
+    expect(received()).toEqual(['A', 'B', 'C', 'D'])
+    const { rows } = await pool.query(`SELECT changes FROM audit_events WHERE action = 'resend_job.started'`)
+    expect(rows).toEqual([{ changes: [{ field: 'payloads', old: null, new: 4 }] }])
+    // All of the source is done now.
+    const none = await create({ source_id: sourceId, outcome: 'rejected' })
+    expect([none.status, none.error?.code]).toEqual([409, 'not_resendable'])
+  })
+
+  test('go on when the application is killed in the middle, and none is sent twice', async () => {
+    const orders = Array.from({ length: 12 }, (_, n) => `K${String(n).padStart(2, '0')}`)
+    for (const order of orders) await addFailed(order)
+    const answer = Promise.withResolvers<{ status: number }>()
+    data.endpoint.answerWith((_, index) => (index < 4 ? { status: 204 } : answer.promise))
+    const killed = await startSender()
+    const { body } = await create({ source_id: sourceId, per_second: 4 })
+    await data.endpoint.waitForRequests(6)
+    killed.kill('SIGKILL')
+    await killed.exited
+    await data.app.db.pool.query('UPDATE resend_jobs SET lease_until = now()')
+    await startSender()
+    answer.resolve({ status: 204 })
+    expect(await untilEnded(body.id)).toMatchObject({ status: 'done', done: 12, outcomes: { accepted: 12 } })
+    expect(received()).toEqual(orders)
+  }, 60_000)
+
+  test('stop when a person says so, and those that cannot be sent are counted', async () => {
+    const gone = await data.saveSource()
+    for (let n = 0; n < 3; n += 1) await addFailed(`S${n}`)
+    await addFailed('T', gone)
+    const { body } = await create({ outcome: 'rejected', search: 'order_id' })
+    await data.call('admin', 'deleteWebhookSource', { params: { source_id: gone } })
+    const stopped = await create({ source_id: sourceId, outcome: 'rejected', per_second: 1 })
+    const answer = await data.call('admin', 'stopResendJob', { params: { resend_job_id: stopped.body.id } })
+    expect(answer.body).toMatchObject({ status: 'stopped', done: 0, finished_at: expect.any(String) })
+    await startSender()
+    expect(await untilEnded(body.id)).toMatchObject({ status: 'done', not_sent: 1 })
+    expect(received().filter((order) => order === 'S1')).toHaveLength(1)
+    expect(await read(stopped.body.id)).toMatchObject({ status: 'stopped', done: 0, outcomes: {} })
+  })
+
+  test('are, of a member, those of workflows that they see, and so are their jobs', async () => {
+    const hidden = await data.createRun(await data.createWorkflow('Salaries', []))
+    const secret = await data.addDelivery(sourceId, { runId: hidden, outcome: 'rejected' })
+    const { status } = await create({ ids: [secret] }, 'member')
+    expect(status).toBe(409)
+    const admins = await create({ ids: [secret] })
+    expect(admins.body.total).toBe(1)
+    const params = { resend_job_id: admins.body.id }
+    expect((await data.call('member', 'getResendJob', { params })).status).toBe(404)
+    expect((await data.call('member', 'stopResendJob', { params })).status).toBe(404)
+    expect((await data.call('member', 'listResendJobs')).body.data).toEqual([])
+    expect((await data.call('admin', 'listResendJobs')).body.data.map(({ id }) => id)).toEqual([admins.body.id])
+    expect((await create({ ids: [newId()] })).status).toBe(409)
+  })
+})
