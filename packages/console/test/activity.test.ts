@@ -199,6 +199,34 @@ test('a delivery is found among those of all sources by its order number, and by
   await page.getByRole('heading', { name: 'Delivery to Order intake' }).waitFor()
 })
 
+test('what a list of deliveries shows is sent again together, after a preview, and is no failure any more', async () => {
+  const { owner, page, workflowId } = await openFilled(() => '/deliveries')
+  service.endpoint.answerWith({ status: 500 })
+  const orders = ['R-1', 'R-2', 'R-3']
+  for (const order of orders) await owner.start(workflowId, `order_id: ${order}\ncustomer: Grace\ntotal: 3`)
+  await waitUntil(async () => {
+    const { data } = await owner.call('listAllDeliveries', { query: { status: 500 } })
+    return data.length === orders.length
+  })
+  service.endpoint.answerWith({ status: 204 })
+  service.endpoint.requests.length = 0
+  expect(await page.getByRole('button', { name: 'Send all again' }).count()).toBe(0)
+  await page.getByRole('combobox', { name: 'Status' }).selectOption('500')
+  await page.getByRole('button', { name: 'Send all again' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Send 3 payloads again' })
+  await dialog.getByText('Order intake: 3').waitFor()
+  await dialog.getByRole('button', { name: 'Send 3 payloads again' }).click()
+  await page.getByRole('heading', { name: '3 payloads sent again' }).waitFor()
+  await page.getByRole('status').getByText('3 of 3').waitFor()
+  await page.getByText('Done', { exact: true }).waitFor()
+  expect(service.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id).toSorted()).toEqual(
+    orders,
+  )
+  await page.goBack()
+  await page.getByRole('button', { name: 'Send all again' }).click()
+  await page.getByRole('dialog', { name: 'Nothing to send again' }).waitFor()
+})
+
 test('a payload that waits is found from the overview, shown, approved, and sent; another one is declined', async () => {
   const { owner, page, workflowId } = await openFilled(({ sourceId }) => `/sources/${sourceId}`)
   await page.getByText('More settings').click()

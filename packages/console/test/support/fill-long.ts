@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { waitUntil } from '@workflow-service/testkit'
-import type { Filled } from './fill.ts'
+import { type Filled, insertEndedResends } from './fill.ts'
 import type { Console, SignedIn } from './start-console.ts'
 
 /** A text without a place to break it. */
@@ -12,7 +12,7 @@ const long = (letter: string) => letter.repeat(200)
  * and of the audit log, `warnedId` is a workflow with warnings.
  */
 export async function fillLong(
-  { endpoint }: Pick<Console, 'endpoint'>,
+  { endpoint, db }: Pick<Console, 'endpoint' | 'db'>,
   owner: SignedIn,
 ): Promise<Filled & { readonly fileId: string; readonly eventId: string; readonly warnedId: string }> {
   const { call } = owner
@@ -95,5 +95,7 @@ export async function fillLong(
   }
   const { data: events } = await call('listAuditEvents')
   const eventId = events.find(({ action }) => action === 'webhook_source.saved')?.id ?? ''
-  return { ...ids, runId, sessionId, deliveryId: run.deliveries[0]?.id ?? '', eventId }
+  const deliveryId = run.deliveries[0]?.id ?? ''
+  const resendJobId = await insertEndedResends(db, ids.sourceId, long('B'))
+  return { ...ids, runId, sessionId, deliveryId, eventId, resendJobId }
 }

@@ -9,12 +9,13 @@ export interface Filled {
   readonly deliveryId: string
   readonly runId: string
   readonly sessionId: string
+  readonly resendJobId: string
 }
 
 /**
  * Creates something for every page to show: among others an accepted and a rejected delivery, and a paused workflow.
  */
-export async function fill({ endpoint }: Pick<Console, 'endpoint'>, owner: SignedIn): Promise<Filled> {
+export async function fill({ endpoint, db }: Pick<Console, 'endpoint' | 'db'>, owner: SignedIn): Promise<Filled> {
   const { call } = owner
   const ids = { sourceId: randomUUID(), workflowId: randomUUID() }
   endpoint.answerWith({ body: 'Order accepted.' })
@@ -62,7 +63,20 @@ export async function fill({ endpoint }: Pick<Console, 'endpoint'>, owner: Signe
   endpoint.answerWith({ status: 422, body: 'The order is not known.' })
   await start('A-1002')
   endpoint.answerWith({ body: 'Order accepted.' })
-  return { ...ids, runId, sessionId, deliveryId: run.deliveries[0]?.id ?? '' }
+  const deliveryId = run.deliveries[0]?.id ?? ''
+  return { ...ids, runId, sessionId, deliveryId, resendJobId: await insertEndedResends(db, ids.sourceId) }
+}
+
+/** Inserts a job that has ended, without a further delivery. */
+export async function insertEndedResends({ pool }: Console['db'], sourceId: string, by = 'Grace'): Promise<string> {
+  const { rows } = await pool.query<{ id: string }>(
+    `INSERT INTO resend_jobs (id, organization_id, status, delivery_ids, resend_ids, per_second, done, created_by_name,
+       finished_at)
+     SELECT gen_random_uuid(), organization_id, 'done', ARRAY[id], ARRAY[id], 10, 1, $2, now()
+     FROM webhook_sources WHERE id = $1 RETURNING id`,
+    [sourceId, by],
+  )
+  return rows[0]?.id ?? ''
 }
 
 async function untilEnded(call: SignedIn['call'], runId: string) {

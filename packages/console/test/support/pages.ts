@@ -20,7 +20,14 @@ const filledPage = (name: string, component: string, path: PageToVisit['path']):
 })
 
 /** For pages that need nothing of it. */
-export const NOTHING_FILLED: Filled = { sourceId: '', workflowId: '', deliveryId: '', runId: '', sessionId: '' }
+export const NOTHING_FILLED: Filled = {
+  sourceId: '',
+  workflowId: '',
+  deliveryId: '',
+  runId: '',
+  sessionId: '',
+  resendJobId: '',
+}
 
 /** Every route of the page. A test compares it with the router. */
 export const PAGES: readonly PageToVisit[] = [
@@ -48,6 +55,7 @@ export const PAGES: readonly PageToVisit[] = [
   ),
   filledPage('delivery', 'DeliveryPage', ({ deliveryId }) => `/deliveries/${deliveryId}`),
   page('deliveries', 'DeliveriesPage', '/deliveries'),
+  filledPage('resend', 'ResendJobPage', ({ resendJobId }) => `/resends/${resendJobId}`),
   page('runs', 'RunsPage', '/runs'),
   filledPage('run', 'RunPage', ({ runId }) => `/runs/${runId}`),
   page('sessions', 'SessionsPage', '/sessions'),

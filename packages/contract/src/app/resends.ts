@@ -12,6 +12,7 @@ export const ResendJobIn = Closed('ResendJobIn', 'Payloads to send again, and ho
   outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only deliveries with this outcome.')),
   status: Type.Optional(Int('Only deliveries whose answer has this status.', { minimum: 0, maximum: 999 })),
   workflow_id: Type.Optional(Uuid('Only deliveries of this workflow.')),
+  sent_again: Type.Optional(StringEnum(['yes', 'no'], 'Only deliveries that a person has, or has not, sent again.')),
   search: Type.Optional(Text(SEARCH_MAX_LENGTH, 'Only deliveries with this text, as in their list.')),
   ids: Type.Optional(
     List(Uuid('A delivery.'), 'Only these deliveries. The other filters do not apply.', {

@@ -21,6 +21,7 @@ import { useShortcuts } from '../../components/shortcuts.ts'
 import { durationText, FullTime, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
 import { CopyBox, CopyId, JsonView, KeyValueList, LongText, shortId } from '../../components/values.tsx'
+import { ResendMatching, RunningResends } from './resend-many.tsx'
 import { describeStatus, hintOfStatus } from '../sources/verification-cause.ts'
 
 /** What each outcome says of whether the request arrived. */
@@ -81,6 +82,8 @@ const STATUS_CODES = Object.fromEntries(
 )
 const SENT_AGAIN = { no: 'Not sent again', yes: 'Sent again' }
 
+export { ResendJobPage } from './resend-many.tsx'
+
 /** The deliveries to all webhook sources. */
 export function DeliveriesPage() {
   const filters = useFilters('search', 'source_id', 'outcome', 'status', 'workflow_id', 'sent_again', 'since', 'until')
@@ -123,6 +126,7 @@ export function DeliveriesPage() {
             onValue={setWorkflow}
           />
           <FilterPeriod />
+          <ResendMatching filters={filters} />
         </>
       }
       empty={{
@@ -130,7 +134,9 @@ export function DeliveriesPage() {
         title: 'Nothing was sent yet',
         text: 'Verifications and what agents send appear here.',
       }}
-    />
+    >
+      <RunningResends />
+    </ListPage>
   )
 }
 type Column = (typeof COLUMNS)[number]

@@ -48,5 +48,15 @@ export function resendJobHandlers({ db, hints }: AppServiceContext) {
 function toFilter(body: ResendJobIn): ResendFilter {
   const { ids, source_id: sourceId, workflow_id: workflowId, outcome, status, search } = body
   if (ids) return { ids }
-  return { sourceId, workflowId, outcome, status, search, since: toDate(body.since), until: toDate(body.until) }
+  const isSentAgain = body.sent_again && body.sent_again === 'yes'
+  return {
+    sourceId,
+    workflowId,
+    outcome,
+    status,
+    search,
+    isSentAgain,
+    since: toDate(body.since),
+    until: toDate(body.until),
+  }
 }

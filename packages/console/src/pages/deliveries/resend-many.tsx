@@ -1,0 +1,128 @@
+import { Link, type LinkProps, useNavigate } from '@tanstack/react-router'
+import type { AppAnswer } from '@workflow-service/contract'
+import { mutate, useRead } from '../../api/index.ts'
+import { Button } from '../../components/button.tsx'
+import { openForm, showOnce } from '../../components/dialog.tsx'
+import { SelectField } from '../../components/fields.tsx'
+import { Notice, Page, pageOf } from '../../components/page.tsx'
+import { StatusBadge, Time } from '../../components/status-and-time.tsx'
+import { KeyValueList } from '../../components/values.tsx'
+
+type Job = AppAnswer<'getResendJob'>
+/** The filters of the list of deliveries. */
+type Filters = Readonly<Record<string, string | undefined>>
+
+const RATES = { 1: '1 a second', 5: '5 a second', 10: '10 a second', 50: '50 a second', 100: '100 a second' }
+const payloads = (count: number) => `${count.toLocaleString('en')} ${count === 1 ? 'payload' : 'payloads'}`
+const jobLink = (id: string): LinkProps => ({ to: '/resends/$resend_job_id', params: { resend_job_id: id } })
+
+/** Sends again what the list shows, after a preview: a button, while the list has a filter. */
+export function ResendMatching({ filters }: { filters: Filters }) {
+  const navigate = useNavigate()
+  const { status, ...others } = filters
+  if (!Object.values(filters).some(Boolean)) return null
+  const matching = { ...others, ...(status && { status: Number(status) }) }
+  const ask = async () => {
+    const preview = await mutate('previewResends', { body: { ...matching, per_second: 1 } })
+    const { total, sources, is_more: isMore } = preview
+    const counts = (isSent: boolean) => (
+      <ul>
+        {sources
+          .filter(({ needs_approval: needs }) => needs !== isSent)
+          .map(({ id, name, count }) => (
+            <li key={id}>
+              {name}: {count.toLocaleString('en')}
+            </li>
+          ))}
+      </ul>
+    )
+    const waiting = sources.some(({ needs_approval: needs }) => needs) ? (
+      <>
+        <p>Not sent, because their sources ask for approval:</p>
+        {counts(false)}
+      </>
+    ) : null
+    if (total === 0) {
+      return showOnce({
+        title: 'Nothing to send again',
+        children: waiting ?? <p>What matches was accepted since, is under way, or its source is deleted.</p>,
+        done: 'Close',
+      })
+    }
+    openForm({
+      title: `Send ${payloads(total)} again`,
+      text: 'Each once, the oldest first, with the current secrets. Your endpoints may act twice.',
+      action: `Send ${payloads(total)} again`,
+      variant: 'primary',
+      isTransient: true,
+      savedText: null,
+      values: { rate: '10' },
+      save: ({ rate }) => mutate('createResendJob', { body: { ...matching, per_second: Number(rate) } }),
+      onSaved: ({ id }) => navigate(jobLink(id)),
+      fields: (form) => (
+        <>
+          {counts(true)}
+          {waiting}
+          {isMore ? <p>More match: send the others again afterwards.</p> : null}
+          <SelectField {...form.field('rate', 'How fast')} options={RATES} />
+        </>
+      ),
+    })
+  }
+  return <Button label="Send all again" icon="refresh" onClick={ask} />
+}
+
+/** Says which jobs are sending now. */
+export function RunningResends() {
+  const jobs = useRead('listResendJobs').data?.data.filter(({ status }) => status === 'running') ?? []
+  return jobs.map(({ id, total, done }) => (
+    <Notice key={id}>
+      <Link {...jobLink(id)}>
+        Sending {payloads(total)} again: {done.toLocaleString('en')} done
+      </Link>
+    </Notice>
+  ))
+}
+
+/** Payloads that are sent again together: how far it is, and a button that stops it. */
+export const ResendJobPage = pageOf('getResendJob', ResendJob)
+
+function ResendJob(job: Job) {
+  const { id, status, total, done, not_sent: notSent, outcomes, finished_at: finishedAt } = job
+  const isRunning = status === 'running'
+  const stop = () => mutate('stopResendJob', { params: { resend_job_id: id } })
+  return (
+    <Page
+      title={`${payloads(total)} sent again`}
+      back={['Deliveries', { to: '/deliveries' }]}
+      intro="It goes on without this page, and sends each payload once."
+      actions={isRunning ? <Button label="Stop" icon="close" onClick={stop} done="Stopped." /> : null}
+    >
+      <div className="stack" role="status">
+        <label>
+          {done.toLocaleString('en')} of {total.toLocaleString('en')}{' '}
+          {isRunning ? 'so far' : status === 'stopped' ? 'until it was stopped' : ''}
+          <progress className="progress" value={done} max={total} />
+        </label>
+      </div>
+      <KeyValueList
+        items={{
+          Status: isRunning ? 'Running' : status === 'stopped' ? 'Stopped' : 'Done',
+          ...Object.fromEntries(
+            Object.entries(outcomes).map(([outcome, count]) => [
+              `Outcome ${outcome.replace('_', ' ')}`,
+              <>
+                <StatusBadge status={outcome as 'accepted'} /> {count.toLocaleString('en')}
+              </>,
+            ]),
+          ),
+          'Not sent': notSent > 0 && `${notSent}: the source was deleted, or asks for approval now`,
+          Rate: `${job.per_second} a second`,
+          'Started by': job.created_by,
+          Started: <Time value={job.created_at} isExact />,
+          Ended: finishedAt && <Time value={finishedAt} isExact />,
+        }}
+      />
+    </Page>
+  )
+}
