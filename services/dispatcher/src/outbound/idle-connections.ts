@@ -54,7 +54,7 @@ export function createIdleConnections(idleMs = IDLE_MS): IdleConnections {
       count -= 1
       const { socket, sinceMs, unwatch } = taken
       unwatch()
-      const isOpen = socket.writable && socket.readable
+      const isOpen = isSocketOpen(socket)
       // By the clock, too: a process that was paused has not seen its timers, nor what the peer did.
       if (isOpen && performance.now() - sinceMs < idleMs * USABLE_SHARE) return socket
       if (!isOpen) kept.isProven = false
@@ -78,7 +78,8 @@ export function createIdleConnections(idleMs = IDLE_MS): IdleConnections {
         socket.destroy()
       }
       const endEarly = (): void => end(false)
-      const endInTime = (): void => end(true)
+      // Not in the timer itself: after a delay of this process, it precedes the end that the peer sent meanwhile.
+      const endInTime = (): void => void setImmediate(() => end(isSocketOpen(socket)))
       socket.on('data', endEarly).on('close', endEarly).setTimeout(idleMs, endInTime).unref()
       const unwatch = (): void => {
         socket.off('data', endEarly).off('close', endEarly).setTimeout(0, endInTime).ref()
@@ -103,6 +104,10 @@ export function createIdleConnections(idleMs = IDLE_MS): IdleConnections {
       forget(key)
     }
   }
+}
+
+function isSocketOpen({ readable, writable }: Socket): boolean {
+  return readable && writable
 }
 
 /** Returns for how long the endpoint announces to keep the connection (RFC 2068, section 19.7.1.1), or Infinity. */
