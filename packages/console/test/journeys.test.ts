@@ -74,6 +74,13 @@ test('a stranger becomes owner, fixes a source, starts a workflow, and finds and
   await page.getByText('This really sends to Order intake.').waitFor()
   expect(await field('Text').inputValue()).toContain('order_id: A-1001')
   expect(await page.getByRole('combobox', { name: 'Session' }).count()).toBe(0)
+  // What it would send, without sending it.
+  const requests = service.endpoint.requests.length
+  await button('Try without sending').click()
+  await page.getByText('The run would send 1 payload. Nothing was sent.').waitFor()
+  expect(await page.getByRole('region', { name: 'payload to Order intake' }).textContent()).toContain('"A-1001"')
+  expect(service.endpoint.requests).toHaveLength(requests)
+  expect(await findAxeIssues(page)).toEqual([])
   await button('Start').click()
   await heading('Run of Forward orders').waitFor()
   const timeline = page.getByRole('list', { name: 'Timeline' })

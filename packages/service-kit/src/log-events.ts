@@ -44,6 +44,7 @@ export const LOG_EVENTS = {
   'run.attempt_failed': 'An attempt at a run failed unexpectedly; it is tried again until it has no attempt left.',
   'run.ended': 'A runner ended its work at a run; `outcome` says how.',
   'run.started': 'A runner began or continued a run.',
+  'trial.failed': 'A text that a person tried a workflow with failed unexpectedly; nothing was sent.',
   'runner.ended': 'The process of this `runner` has ended without a stop; the other runners take over its sessions.',
   'session.abandoned': 'The work at a session failed unexpectedly; its lease expires, and a runner takes it up again.',
   'session.acquire_failed': 'A runner could not acquire sessions; it tries again.',

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   deleteEndedSignIns,
+  deleteOldTrials,
   deleteOrganizationRows,
   foldEmails,
   hasAccounts,
@@ -24,6 +25,12 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     intervalMs: 600_000,
     statements: ['deleteEndedSignIns'],
     run: ({ db }, signal) => runBatches(signal, async () => (await deleteEndedSignIns(db, BATCH_SIZE)) === BATCH_SIZE),
+  },
+  {
+    name: 'delete old trials',
+    intervalMs: 600_000,
+    statements: ['deleteOldTrials'],
+    run: ({ db }, signal) => runBatches(signal, async () => (await deleteOldTrials(db, BATCH_SIZE)) === BATCH_SIZE),
   },
   {
     name: 'delete the rows of deleted organizations',

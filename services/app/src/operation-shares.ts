@@ -20,6 +20,7 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'getOverview',
   'search',
   'listAllDeliveries',
+  'tryWorkflow',
   'previewResends',
   'createResendJob',
   'listAuditEvents',

@@ -169,6 +169,13 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   saveFile: inWorkflow(() => FILE),
   deleteFile: savedFile,
   getReadiness: inWorkflow(),
+  tryWorkflow: inWorkflow(() => ({ id: newId(), context: 'Total: 5', session_id: null })),
+  getTrial: async (world) => {
+    const { params } = await workflowOf(world)
+    const id = newId()
+    await data.call(world.person, 'tryWorkflow', { params, body: { id, context: 'Total: 5', session_id: null } })
+    return { params: { ...params, trial_id: id } }
+  },
   startWorkflow: async (world) => ({
     params: (await savedTrigger(world)).params,
     body: { id: newId(), context: 'Order 17', session_id: null },

@@ -4,7 +4,6 @@
  */
 export type { DispatcherOverrides } from './dispatcher-context.ts'
 export { type DispatcherConfig, DispatcherSettings, readDispatcherConfig } from './config.ts'
-export { checkPayload } from './deliveries/check-payload.ts'
 export { toDeliveryResult } from './deliveries/describe-outcome.ts'
 export { readAnswerText } from './outbound/answer-text.ts'
 export { type RunningDispatcher, startDispatcher } from './start-dispatcher.ts'

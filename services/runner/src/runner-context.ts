@@ -61,6 +61,8 @@ export interface RunnerTiming {
    */
   readonly slotWaitMs: number
   readonly autoRunMs: number
+  /** Between two looks for what people try. */
+  readonly trialMs: number
   /** The delay before the second attempt at a run. It doubles with each further attempt. */
   readonly retryMs: number
   /** The grace period for steps under way when the runner stops. */
@@ -74,6 +76,7 @@ const DEFAULT_TIMING: RunnerTiming = {
   checkRunnersMs: 500,
   slotWaitMs: 1_000,
   autoRunMs: 5_000,
+  trialMs: 1_000,
   retryMs: 1_000,
   graceMs: 30_000,
 }

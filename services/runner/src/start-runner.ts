@@ -3,6 +3,7 @@ import { checkAgent } from './agent/create-agent.ts'
 import { type RunnerContext, createRunnerContext, type RunnerOverrides } from './runner-context.ts'
 import { startAutoRuns } from './auto-runs.ts'
 import type { RunnerConfig } from './config.ts'
+import { startTrials } from './trials.ts'
 import { startLeaseRenewer } from './sessions/lease-renewer.ts'
 import { reportLostLease } from './sessions/run-session.ts'
 import { watchRunners } from './sessions/runner-watch.ts'
@@ -48,13 +49,14 @@ async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
     onEnded: (owners) => scheduler.takeOver(owners),
   })
   const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
+  const trials = startTrials(ctx, timing.trialMs)
   const consumer = await ctx.sessionQueue.consume(({ session_id }) => scheduler.offer(session_id), {
     prefetch: Math.min(ctx.config.concurrency, MAX_PREFETCH),
   })
   return {
     stop: async () => {
       // Acquire nothing new; let runs under way reach their next step boundary, and renew their leases until then.
-      const stopping = [scheduler.stop(), autoRuns.stop(), consumer.close()]
+      const stopping = [scheduler.stop(), autoRuns.stop(), trials.stop(), consumer.close()]
       activeSessions.interruptAll()
       await Promise.all(stopping)
       await waitForSessions(ctx, scheduler)

@@ -31,6 +31,7 @@ const PATHS = {
   folder: 'M2.5 4h4L8 5.5h5.5v7h-11z',
   trash: 'M3 4.5h10M6 4.5v-2h4v2M4.5 4.5l.5 9h6l.5-9',
   menu: 'M2.5 4.5h11M2.5 8h11M2.5 11.5h11',
+  eye: 'M1.8 8S4 3.8 8 3.8 14.2 8 14.2 8 12 12.2 8 12.2 1.8 8 1.8 8ZM8 9.8a1.8 1.8 0 1 0 0-3.6 1.8 1.8 0 0 0 0 3.6Z',
   send: 'M13.5 2.5 7 9M13.5 2.5l-4 11L7 9 2.5 6.5z',
 } as const
 export type IconName = keyof typeof PATHS

@@ -19,6 +19,7 @@ import * as resends from './resends.ts'
 import * as runs from './runs.ts'
 import * as signIn from './sign-in.ts'
 import * as sources from './webhook-sources.ts'
+import * as trials from './trials.ts'
 import * as workflows from './workflows.ts'
 
 /**
@@ -347,6 +348,15 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Read whether a workflow can start',
     success: ok(workflows.ReadinessOut, 'The rules and the named sources.'),
   },
+  tryWorkflow: {
+    summary: 'Try a workflow without sending',
+    description:
+      "A runner plans the run as it would execute it, and sends nothing. Needs no trigger, and the workflow need not be active. Replaces the person's earlier trial of the workflow; kept for an hour.",
+    body: trials.TrialIn,
+    trimmed: ['context'],
+    success: { status: 202, schema: trials.TrialOut, description: 'Accepted: read it again for its result.' },
+  },
+  getTrial: { summary: 'Read what a run would send', success: ok(trials.TrialOut, 'The trial.') },
   startWorkflow: {
     summary: 'Start a workflow',
     description: 'By the rules of the public API. Repeated with the same id, it starts nothing and answers the same.',

@@ -44,6 +44,8 @@ export const APP_ROUTES = {
   saveFile: { method: 'put', path: '/app/workflows/{workflow_id}/files/{file_id}' },
   deleteFile: { method: 'delete', path: '/app/workflows/{workflow_id}/files/{file_id}' },
   getReadiness: { method: 'get', path: '/app/workflows/{workflow_id}/readiness' },
+  tryWorkflow: { method: 'post', path: '/app/workflows/{workflow_id}/trials' },
+  getTrial: { method: 'get', path: '/app/workflows/{workflow_id}/trials/{trial_id}' },
   startWorkflow: { method: 'post', path: '/app/workflows/{workflow_id}/start' },
 
   listWebhookSources: { method: 'get', path: '/app/webhook-sources' },

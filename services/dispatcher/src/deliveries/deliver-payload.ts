@@ -1,6 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { findStoredExampleError, PAYLOAD_DEADLINE_MS, type TraceContext } from '@workflow-service/contract'
+import {
+  checkPayload,
+  findStoredExampleError,
+  PAYLOAD_DEADLINE_MS,
+  type TraceContext,
+} from '@workflow-service/contract'
 import {
   type Delivery,
   type DeliveryLease,
@@ -24,7 +29,6 @@ import {
   serviceUnavailable,
 } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
-import { checkPayload } from './check-payload.ts'
 import { SEND_WITHIN_MS } from './deadlines.ts'
 import { toDeliveryResult } from './describe-outcome.ts'
 import { inFlightDelivery } from './in-flight-delivery.ts'

@@ -26,6 +26,7 @@ export const FAST_TIMING: RunnerTiming = {
   checkRunnersMs: 100,
   slotWaitMs: 1_000,
   autoRunMs: 100,
+  trialMs: 100,
   retryMs: 10,
   graceMs: 5_000,
 }

@@ -12,6 +12,7 @@ import { Loaded } from '../../components/page.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { CopyBox, shortId } from '../../components/values.tsx'
 import { ReadinessPanel, unmetText, useFix } from './readiness-panel.tsx'
+import { useTrial } from './trial.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
 
 /** Counts what the contract counts: code points without the white space around the text. */
@@ -74,6 +75,7 @@ function TryForm(props: { action: string; text: string; initialSession: string }
   const examples = used.length > 0 ? used.map((source) => source.example_request_body) : [FIRST_EXAMPLE]
   const example = readiness && all ? linesOf(examples) : ''
   const fix = useFix(workflow)
+  const trial = useTrial(workflow.id)
   const form = useForm({
     values: { context: text || example, session_id: initialSession },
     isTransient: true,
@@ -95,6 +97,7 @@ function TryForm(props: { action: string; text: string; initialSession: string }
     },
   })
   const { clearError } = form
+  const tryText = () => trial.start({ context: form.values.context, session_id: form.values.session_id || null })
   useEffect(() => {
     if (canStart) clearError()
     // Only when the cause of a refusal is gone.
@@ -113,6 +116,13 @@ function TryForm(props: { action: string; text: string; initialSession: string }
           variant={canStart ? 'primary' : 'secondary'}
           extra={
             <>
+              <Button
+                label="Try without sending"
+                icon="eye"
+                isBusy={trial.isPlanning}
+                disabled={lengthOf(context) === 0 || lengthOf(context) > CONTEXT_MAX_LENGTH}
+                onClick={tryText}
+              />
               {form.error && fix ? <Button {...fix} /> : null}
               {used.length > 0 ? <span className="muted">{sendsText(used)}</span> : null}
             </>
@@ -131,6 +141,7 @@ function TryForm(props: { action: string; text: string; initialSession: string }
             />
           )}
         </Form>
+        {trial.result}
         <Snippets workflowId={workflow.id} context={context.trim() || example} session={session} />
       </div>
     </div>

@@ -27,6 +27,7 @@ import { editHandler, withEditErrors, editContextOf } from './edit-workflow.ts'
 import { exportOrganization, exportWorkflow } from './export-workflow.ts'
 import { checkFile, checkTrigger } from './part-rules.ts'
 import { startWorkflow } from './start-workflow.ts'
+import { getTrial, tryWorkflow } from './try-workflow.ts'
 
 const WORKFLOWS = byTime('workflows')
 
@@ -105,6 +106,8 @@ export function workflowsHandlers(ctx: AppServiceContext) {
         },
       }
     },
+    tryWorkflow: tryWorkflow(ctx),
+    getTrial: getTrial(ctx),
     startWorkflow: startWorkflow(ctx),
   } satisfies Partial<AppHandlers>
 }

@@ -1,24 +1,16 @@
-import {
-  describeMismatches,
-  type FieldError,
-  findPayloadMismatches,
-  PAYLOAD_MAX_BYTES,
-} from '@workflow-service/contract'
-import type { DeliveryResult } from '@workflow-service/database'
+import { PAYLOAD_MAX_BYTES } from '../limits.ts'
+import type { FieldError } from '../errors.ts'
+import { describeMismatches, findPayloadMismatches } from './payload-mismatches.ts'
 
 /**
  * Compares a payload with the source's example (contract README, "Payload request"). Returns the result of a delivery
  * that is not sent because of it, or undefined if the payload may be sent. `body` is the payload as JSON.
  */
-export function checkPayload(
-  example: Record<string, unknown>,
-  payload: unknown,
-  body: string,
-): DeliveryResult | undefined {
+export function checkPayload(example: Record<string, unknown>, payload: unknown, body: string) {
   const mismatches = findMismatches(example, payload, body)
   if (mismatches.length === 0) return undefined
   const reason = describeMismatches(mismatches)
-  return { outcome: 'invalid', status: null, reason, mismatches, durationMs: null, answer: null }
+  return { outcome: 'invalid' as const, status: null, reason, mismatches, durationMs: null, answer: null }
 }
 
 function findMismatches(example: Record<string, unknown>, payload: unknown, body: string): FieldError[] {

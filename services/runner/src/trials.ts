@@ -1,0 +1,134 @@
+import { checkPayload, type NewJournalStep } from '@workflow-service/contract'
+import {
+  type ClaimedTrial,
+  claimTrial,
+  finishTrial,
+  isDatabaseUnavailable,
+  MAX_TRIAL_ATTEMPTS,
+  releaseTrial,
+  serializeStep,
+} from '@workflow-service/database'
+import { NO_TRACING, type RepeatedTask, describeError, repeat } from '@workflow-service/service-kit'
+import type { RunnerContext } from './runner-context.ts'
+import { RunError, RunInterruptedError, RunParkedError } from './run-errors.ts'
+import { toStorableText } from './storable-text.ts'
+import type { ActiveLease } from './runs/active-lease.ts'
+import { createAgentRun, toAgentSource } from './runs/agent-run.ts'
+import type { DeliveredPayload, DispatcherClient } from './runs/dispatcher-client.ts'
+import { openJournal } from './runs/journal.ts'
+import type { RunStore } from './runs/run-store.ts'
+
+/** A model may answer several times. */
+const TRIAL_MS = 120_000
+const TRIALS_AT_ONCE = 2
+const MAX_STEPS_BYTES = 2 * 1_048_576
+
+type TrialContext = Pick<RunnerContext, 'agent' | 'db' | 'hints' | 'logger' | 'runStore'>
+
+/** Executes what people try, now and every `intervalMs`: two at once, without the slots of runs. */
+export function startTrials(ctx: TrialContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
+  const tasks = Array.from({ length: TRIALS_AT_ONCE }, () =>
+    repeat({
+      name: 'execute trials',
+      intervalMs,
+      logger: ctx.logger,
+      async run(signal) {
+        while (!signal.aborted) {
+          const trial = await claimTrial(ctx.db, TRIAL_MS + 30_000)
+          if (!trial) return
+          await executeTrial(ctx, trial, signal)
+        }
+      },
+    }),
+  )
+  return { stop: async () => void (await Promise.all(tasks.map((task) => task.stop()))) }
+}
+
+/** Executes a trial as a run, with the journal in memory and without the dispatcher, and records what it would do. */
+async function executeTrial(ctx: TrialContext, trial: ClaimedTrial, stopping: AbortSignal): Promise<void> {
+  const { id, organizationId } = trial.run
+  const steps: NewJournalStep[] = []
+  let error: string | null = null
+  try {
+    if (trial.run.attempts > MAX_TRIAL_ATTEMPTS) throw new RunError('too_many_attempts', 'It ended several runners')
+    await planTrial(ctx, trial, steps, stopping)
+  } catch (thrown) {
+    if (stopping.aborted || isDatabaseUnavailable(thrown)) return await releaseTrial(ctx.db, id)
+    error = toErrorText(ctx, id, thrown)
+  }
+  await finishTrial(ctx.db, { id, error, steps: boundSteps(steps) })
+  ctx.hints.add(organizationId, 'runs')
+}
+
+/** Calls the agent, whose steps are added to `steps`. @throws what a run would end with. */
+async function planTrial(
+  { agent, runStore }: Pick<TrialContext, 'agent' | 'runStore'>,
+  { run: claimed, rules }: ClaimedTrial,
+  steps: NewJournalStep[],
+  stopping: AbortSignal,
+): Promise<void> {
+  const { id, workflow } = claimed
+  const rulesFileId = rules === null ? workflow.rulesFileId : (workflow.rulesFileId ?? id)
+  const run = { ...claimed, workflow: { ...workflow, rulesFileId } }
+  const signal = AbortSignal.any([stopping, AbortSignal.timeout(TRIAL_MS)])
+  const lease = toLease(signal, run.sessionId)
+  const store: RunStore = {
+    ...runStore,
+    readSteps: async () => [],
+    appendSteps: async (_lease, _runId, _position, added) => void steps.push(...added),
+    recordPrompt: async () => {},
+    readApproval: async () => undefined,
+    readFile: async (...of) => (rules !== null && of[3] === rulesFileId ? rules : await runStore.readFile(...of)),
+  }
+  const journal = openJournal({ store, lease, runId: id })
+  const agentRun = createAgentRun(
+    { store, dispatcher: withoutSending(store), tracing: NO_TRACING },
+    { lease, run, journal, steps: [], prefetchedSources: undefined, onDelivered: () => {}, onSucceeded: () => {} },
+  )
+  try {
+    await agent(agentRun)
+  } finally {
+    await journal.flush()
+  }
+}
+
+/** No other process executes a trial, and nothing is written under its lease. */
+function toLease(signal: AbortSignal, sessionId = ''): ActiveLease {
+  return { sessionId, epoch: 0, signal, abort: signal, isLost: false, isEnding: false }
+}
+
+/** A dispatcher that checks each payload as the real one does, and accepts it without sending it. */
+function withoutSending(store: RunStore): DispatcherClient {
+  return {
+    async deliver({ abort }, { body }): Promise<DeliveredPayload> {
+      const { organization_id: organizationId, source_id: sourceId = '', payload = {} } = body
+      const [source] = (await store.readSources(toLease(abort), organizationId, [sourceId])).map(toAgentSource)
+      const nothing = { status: null, answer: null }
+      if (!source) return { ...nothing, outcome: 'refused', reason: 'The webhook source was deleted' }
+      if (source.exampleError) return { ...nothing, outcome: 'refused', reason: source.exampleError }
+      const invalid = checkPayload(source.exampleRequestBody, payload, JSON.stringify(payload))
+      return invalid ?? { ...nothing, outcome: 'accepted', reason: null }
+    },
+    close: async () => {},
+  }
+}
+
+/** The steps as PostgreSQL stores them; large ones beyond 2 MiB in all are `{ omitted_bytes }`. */
+function boundSteps(steps: readonly NewJournalStep[]) {
+  let bytes = 0
+  return steps.map(serializeStep).map(({ kind, data }) => {
+    bytes += Buffer.byteLength(data)
+    const isOmitted = bytes > MAX_STEPS_BYTES && data.length > 4_096
+    return { kind, data: isOmitted ? { omitted_bytes: Buffer.byteLength(data) } : (JSON.parse(data) as object) }
+  }) as Parameters<typeof finishTrial>[1]['steps']
+}
+
+function toErrorText({ logger }: Pick<TrialContext, 'logger'>, id: string, error: unknown): string {
+  if (error instanceof RunError) return toStorableText(`${error.code}: ${error.message}`).slice(0, 2_000)
+  if (error instanceof RunParkedError) return 'model_busy: The model limits requests. Try again later'
+  if (error instanceof RunInterruptedError || (error as Error).name === 'TimeoutError') {
+    return `timed_out: The trial took longer than ${TRIAL_MS / 60_000} minutes`
+  }
+  logger.error({ trial_id: id, error: describeError(error) }, 'trial.failed')
+  return 'internal_error: The trial failed. The log of the service has the reason'
+}
