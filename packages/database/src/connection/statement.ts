@@ -11,22 +11,30 @@ export class Column<Value> {
   constructor(type: string) {
     this.type = type
   }
+
+  get orNull(): Column<Value | null> {
+    return this
+  }
 }
 
-export const uuid = new Column<string>('uuid')
-export const integer = new Column<number>('integer')
-export const float8 = new Column<number>('double precision')
-export const boolean = new Column<boolean>('boolean')
-export const timestamptz = new Column<Date>('timestamp with time zone')
-export const bytea = new Column<Buffer>('bytea')
-export const textArray = <Value extends string = string>() => new Column<Value[]>('text[]')
-/** A text, or one of these. */
-export const text = <Value extends string = string>() => new Column<Value>('text')
-export const json = <Value>() => new Column<Value>('json')
-/** A column that may be null. PostgreSQL does not tell which can. */
-export const orNull = <Value>(column: Column<Value>): Column<Value | null> => column
+/** The columns that statements declare. PostgreSQL does not tell which can be null: `orNull` says so. */
+export const column = {
+  uuid: new Column<string>('uuid'),
+  integer: new Column<number>('integer'),
+  float8: new Column<number>('double precision'),
+  boolean: new Column<boolean>('boolean'),
+  timestamptz: new Column<Date>('timestamp with time zone'),
+  bytea: new Column<Buffer>('bytea'),
+  textArray: <Value extends string = string>() => new Column<Value[]>('text[]'),
+  /** A text, or one of these. */
+  text: <Value extends string = string>() => new Column<Value>('text'),
+  json: <Value>() => new Column<Value>('json'),
+}
 
 type Columns = Record<string, Column<unknown>>
+
+/** The row of these columns. */
+export type RowOfColumns<Of extends Columns> = { [Name in keyof Of]: Of[Name]['value'] }
 
 /** A statement that PostgreSQL parses and plans once for each connection. */
 export interface Statement<Row> {
@@ -72,7 +80,7 @@ export function statement<Of extends Columns>(
   file: `${string}/${string}`,
   columns: Of,
   inserts?: Inserts,
-): Statement<{ [Name in keyof Of]: Of[Name]['value'] }> {
+): Statement<RowOfColumns<Of>> {
   const name = file.slice(file.indexOf('/') + 1)
   const loaded = { name, text: sql(file, inserts), columns }
   statements.set(name, loaded)

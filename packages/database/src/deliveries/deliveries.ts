@@ -1,71 +1,44 @@
 import type { DeliveryKind, DeliveryOutcome, FieldError } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import {
-  boolean,
-  bytea,
+  column,
   type Connection,
   type Db,
-  float8,
-  integer,
   inTransaction,
-  json,
-  orNull,
   positionParams,
+  type RowOfColumns,
   runStatement,
   statement,
-  text,
-  timestamptz,
-  uuid,
 } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 
-/** One outbound request and its outcome (contract README, "Deliveries"). */
-export interface Delivery {
-  id: string
-  organizationId: string
-  sourceId: string
-  kind: DeliveryKind
-  outcome: DeliveryOutcome
-  status: number | null
+const DELIVERY_COLUMNS = {
+  id: column.uuid,
+  organizationId: column.uuid,
+  sourceId: column.uuid,
+  kind: column.text<DeliveryKind>(),
+  outcome: column.text<DeliveryOutcome>(),
+  status: column.integer.orNull,
   /** Why it was not accepted, as a sentence. */
-  reason: string | null
+  reason: column.text().orNull,
   /** For an `invalid` payload: where it differs from the example. */
-  mismatches: FieldError[] | null
-  durationMs: number | null
-  answer: string | null
-  requestBody: Record<string, unknown>
-  sessionId: string | null
-  runId: string | null
-  requestId: string | null
-  createdAt: Date
-  finishedAt: Date | null
+  mismatches: column.json<FieldError[]>().orNull,
+  durationMs: column.integer.orNull,
+  answer: column.text().orNull,
+  requestBody: column.json<Record<string, unknown>>(),
+  sessionId: column.uuid.orNull,
+  runId: column.uuid.orNull,
+  requestId: column.text().orNull,
+  createdAt: column.timestamptz,
+  finishedAt: column.timestamptz.orNull,
   /** The delivery that this one repeats. */
-  resendOf: string | null
+  resendOf: column.uuid.orNull,
   /** The user who sent it again. */
-  sentBy: string | null
+  sentBy: column.uuid.orNull,
 }
 
-/** The columns of a `Delivery`. */
-const DELIVERY_COLUMNS = {
-  id: uuid,
-  organizationId: uuid,
-  sourceId: uuid,
-  kind: text<DeliveryKind>(),
-  outcome: text<DeliveryOutcome>(),
-  status: orNull(integer),
-  reason: orNull(text()),
-  mismatches: orNull(json<FieldError[]>()),
-  durationMs: orNull(integer),
-  answer: orNull(text()),
-  requestBody: json<Record<string, unknown>>(),
-  sessionId: orNull(uuid),
-  runId: orNull(uuid),
-  requestId: orNull(text()),
-  createdAt: timestamptz,
-  finishedAt: orNull(timestamptz),
-  resendOf: orNull(uuid),
-  sentBy: orNull(uuid),
-}
+/** One outbound request and its outcome (contract README, "Deliveries"). */
+export type Delivery = RowOfColumns<typeof DELIVERY_COLUMNS>
 
 /** A delivery to record as `in_flight` before the first byte is sent. */
 export interface NewDelivery {
@@ -160,14 +133,14 @@ export const NEEDS_APPROVAL = `(source.approval = 'always' OR (source.approval =
 const CLAIM_DELIVERIES = statement(
   'deliveries/claim-deliveries',
   {
-    id: uuid,
-    kind: text<DeliveryClaim['kind']>(),
-    createdAt: timestamptz,
-    endpointUrl: text(),
-    signingSecret: orNull(bytea),
-    exampleRequestBody: json<Record<string, unknown>>(),
-    version: integer,
-    isFirstApproval: boolean,
+    id: column.uuid,
+    kind: column.text<DeliveryClaim['kind']>(),
+    createdAt: column.timestamptz,
+    endpointUrl: column.text(),
+    signingSecret: column.bytea.orNull,
+    exampleRequestBody: column.json<Record<string, unknown>>(),
+    version: column.integer,
+    isFirstApproval: column.boolean,
   },
   { NEEDS_APPROVAL },
 )
@@ -281,7 +254,10 @@ export interface DeliveryOutcomeRecord {
   result: DeliveryResult
 }
 
-const RECORD_OUTCOMES = statement('deliveries/record-delivery-outcomes', { id: uuid, finishedAt: timestamptz })
+const RECORD_OUTCOMES = statement('deliveries/record-delivery-outcomes', {
+  id: column.uuid,
+  finishedAt: column.timestamptz,
+})
 
 /**
  * Records the outcomes of any number of deliveries in one statement. Resolves to the time of the record for each, or
@@ -344,10 +320,10 @@ export interface RecordedRunOutcome {
 }
 
 const RECORD_RUN_OUTCOMES = statement('deliveries/record-run-outcomes', {
-  id: uuid,
-  finishedAt: timestamptz,
-  isWritten: boolean,
-  isEnded: boolean,
+  id: column.uuid,
+  finishedAt: column.timestamptz,
+  isWritten: column.boolean,
+  isEnded: column.boolean,
 })
 
 const WAKE_AFTER_CANCELLED = statement('deliveries/wake-after-cancelled', {})
@@ -387,7 +363,7 @@ export interface DeliveryState {
   ageMs: number
 }
 
-const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', { ...DELIVERY_COLUMNS, ageMs: float8 })
+const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', { ...DELIVERY_COLUMNS, ageMs: column.float8 })
 
 /**
  * Finds the delivery of this id, of any organization, with its age. The caller compares the organization: `undefined`

@@ -1,19 +1,14 @@
 import type { ApiKeyOut, Scope } from '@workflow-service/contract'
 import {
-  boolean,
-  bytea,
+  column,
   type Database,
   type Db,
-  float8,
   inPrismaTransaction,
   newId,
-  orNull,
+  type RowOfStatement,
   runStatement,
   statement,
-  text,
-  textArray,
   type TimePosition,
-  uuid,
   violatedConstraint,
 } from '../connection/index.ts'
 import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
@@ -33,39 +28,29 @@ export interface ApiKey {
   lastUsedAt: Date | null
 }
 
-/** The identity and rights of a request with this key (contract README, "Authentication"). */
-export interface Principal {
-  readonly apiKeyId: string
-  readonly prefix: string
-  readonly keySha256: Buffer
-  readonly scopes: readonly Scope[]
-  /**
-   * Milliseconds from the look-up until the key expires, by the database's clock; not positive if it has, null if it
-   * never does.
-   */
-  readonly expiresInMs: number | null
-  readonly isRevoked: boolean
-  readonly organizationId: string
-  readonly organizationName: string
-  readonly isSuspended: boolean
-}
-
 /** The organization has a key with this name, or the given key is in use. */
 export class ApiKeyExistsError extends Error {
   override name = 'ApiKeyExistsError'
 }
 
 const FIND_PRINCIPALS = statement('organizations/find-principals', {
-  apiKeyId: uuid,
-  prefix: text(),
-  keySha256: bytea,
-  scopes: textArray<Scope>(),
-  expiresInMs: orNull(float8),
-  isRevoked: boolean,
-  organizationId: uuid,
-  organizationName: text(),
-  isSuspended: boolean,
+  apiKeyId: column.uuid,
+  prefix: column.text(),
+  keySha256: column.bytea,
+  scopes: column.textArray<Scope>(),
+  /**
+   * Milliseconds from the look-up until the key expires, by the database's clock; not positive if it has, null if it
+   * never does.
+   */
+  expiresInMs: column.float8.orNull,
+  isRevoked: column.boolean,
+  organizationId: column.uuid,
+  organizationName: column.text(),
+  isSuspended: column.boolean,
 })
+
+/** The identity and rights of a request with this key (contract README, "Authentication"). */
+export type Principal = RowOfStatement<typeof FIND_PRINCIPALS>
 
 const TOUCH_API_KEYS = statement('organizations/touch-api-keys', {})
 

@@ -1,33 +1,17 @@
 import { hash, randomBytes } from 'node:crypto'
 import type { Role, SignInOut } from '@workflow-service/contract'
 import {
-  boolean,
+  column,
   type Database,
   type Db,
   inPrismaTransaction,
   newId,
-  orNull,
   type Queryable,
+  type RowOfStatement,
   runStatement,
   statement,
-  text,
-  timestamptz,
-  uuid,
 } from '../connection/index.ts'
 import { type AuditPrincipal, recordAuditEvent } from '../organizations/index.ts'
-
-/** The person of a request to the application, as a user of the organization in which the person works. */
-export interface SignedInUser {
-  readonly signInId: string
-  readonly accountId: string
-  readonly userId: string
-  readonly organizationId: string
-  readonly role: Role
-  readonly name: string
-  readonly email: string
-  /** Until when sensitive changes are allowed; null: the password has to be confirmed first. */
-  readonly confirmedUntil: Date | null
-}
 
 export type SignInMethod = 'password' | 'oidc' | 'link'
 
@@ -53,18 +37,22 @@ const IS_AFTER_SIGN_OUT = '(u.signed_out_at IS NULL OR s.created_at >= u.signed_
 const FIND_SIGNED_IN_USER = statement(
   'people/find-signed-in-user',
   {
-    signInId: uuid,
-    accountId: uuid,
-    userId: uuid,
-    organizationId: uuid,
-    role: text<Role>(),
-    name: text(),
-    email: text(),
-    confirmedUntil: orNull(timestamptz),
-    isStale: boolean,
+    signInId: column.uuid,
+    accountId: column.uuid,
+    userId: column.uuid,
+    organizationId: column.uuid,
+    role: column.text<Role>(),
+    name: column.text(),
+    email: column.text(),
+    /** Until when sensitive changes are allowed; null: the password has to be confirmed first. */
+    confirmedUntil: column.timestamptz.orNull,
+    isStale: column.boolean,
   },
   { CONFIRMATION_MINUTES, SIGN_IN_IDLE_DAYS, IS_AFTER_SIGN_OUT },
 )
+
+/** The person of a request to the application, as a user of the organization in which the person works. */
+export type SignedInUser = Omit<RowOfStatement<typeof FIND_SIGNED_IN_USER>, 'isStale'>
 
 const TOUCH_SIGN_IN = statement('people/touch-sign-in', {})
 

@@ -1,11 +1,11 @@
 import type { TraceContext } from '@workflow-service/contract'
 import {
+  column,
   type Db,
   deriveId,
   inTransaction,
   runStatement,
   statement,
-  text,
   violatedConstraint,
 } from '../connection/index.ts'
 import {
@@ -45,7 +45,7 @@ const FIND_START = `
 
 const RECORD_APP_START = statement(
   'runs/record-app-start',
-  { kind: text<AppStartOutcome['kind']>(), name: text() },
+  { kind: column.text<AppStartOutcome['kind']>(), name: column.text() },
   {
     WORKFLOW_REFUSALS,
     JOIN_API_TRIGGER,

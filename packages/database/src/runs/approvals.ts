@@ -1,16 +1,6 @@
 import { APPROVAL_DAYS, type ApprovalDecision, type ApprovalOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import {
-  boolean,
-  datesToIso,
-  type Db,
-  inTransaction,
-  orNull,
-  type RowOf,
-  runStatement,
-  statement,
-  text,
-} from '../connection/index.ts'
+import { column, datesToIso, type Db, inTransaction, type RowOf, runStatement, statement } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 import type { Lease } from './lease.ts'
 
@@ -131,10 +121,10 @@ async function recordRequests(
 }
 
 const READ_APPROVAL = statement('runs/read-approval', {
-  status: text<ApprovalState['status']>(),
-  decidedBy: orNull(text()),
-  reason: orNull(text()),
-  isOverdue: boolean,
+  status: column.text<ApprovalState['status']>(),
+  decidedBy: column.text().orNull,
+  reason: column.text().orNull,
+  isOverdue: column.boolean,
 })
 
 /**

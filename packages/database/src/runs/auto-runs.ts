@@ -1,5 +1,5 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
-import { type Db, newId, runStatement, statement, text, timestamptz, uuid } from '../connection/index.ts'
+import { column, type Db, newId, runStatement, statement } from '../connection/index.ts'
 import { nextAutoRunAt } from '../workflows/index.ts'
 
 /** A scheduled run that was started. */
@@ -32,15 +32,15 @@ interface DueWorkflow {
 }
 
 const LIST_DUE = statement('runs/list-due-auto-runs', {
-  workflowId: uuid,
-  organizationId: uuid,
-  frequency: text<AutoRunFrequency>(),
-  anchorAt: timestamptz,
-  dueAt: timestamptz,
-  now: timestamptz,
+  workflowId: column.uuid,
+  organizationId: column.uuid,
+  frequency: column.text<AutoRunFrequency>(),
+  anchorAt: column.timestamptz,
+  dueAt: column.timestamptz,
+  now: column.timestamptz,
 })
 
-const START_DUE = statement('runs/start-due-auto-run', { id: uuid })
+const START_DUE = statement('runs/start-due-auto-run', { id: column.uuid })
 
 /**
  * Starts every workflow whose schedule is due, each in a new session, and advances its schedule to the first future

@@ -1,15 +1,5 @@
 import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
-import {
-  type Db,
-  float8,
-  integer,
-  json,
-  runStatement,
-  statement,
-  text,
-  timestamptz,
-  uuid,
-} from '../connection/index.ts'
+import { column, type Db, runStatement, statement } from '../connection/index.ts'
 import type { Lease } from './lease.ts'
 
 /** Steps to append to the journal of a run, from `position` on. */
@@ -33,7 +23,7 @@ export function serializeStep({ kind, data }: NewJournalStep): SerializedStep {
   return { kind, data: JSON.stringify(data) }
 }
 
-const APPEND_STEPS = statement('runs/append-steps', { sessionId: uuid, epoch: float8 })
+const APPEND_STEPS = statement('runs/append-steps', { sessionId: column.uuid, epoch: column.float8 })
 
 /**
  * Appends steps of any number of runs in one statement, each only under its own lease (contract README, "The journal").
@@ -63,11 +53,11 @@ export async function appendSteps(
 }
 
 const READ_STEPS = statement('runs/read-steps', {
-  runId: uuid,
-  position: integer,
-  kind: text<JournalStep['kind']>(),
-  data: json<JournalStep['data']>(),
-  createdAt: timestamptz,
+  runId: column.uuid,
+  position: column.integer,
+  kind: column.text<JournalStep['kind']>(),
+  data: column.json<JournalStep['data']>(),
+  createdAt: column.timestamptz,
 })
 
 /** The journal of a run, in order. */

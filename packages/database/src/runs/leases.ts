@@ -1,18 +1,5 @@
 import { escapeLiteral } from 'pg'
-import {
-  boolean,
-  type Db,
-  float8,
-  integer,
-  json,
-  NIL_UUID,
-  orNull,
-  type RowOfStatement,
-  runStatement,
-  sql,
-  statement,
-  uuid,
-} from '../connection/index.ts'
+import { column, type Db, NIL_UUID, type RowOfStatement, runStatement, sql, statement } from '../connection/index.ts'
 import { smallSources, type SourceForAgent } from '../sources/index.ts'
 import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
 import type { Lease } from './lease.ts'
@@ -58,9 +45,9 @@ export const TOO_MANY_ATTEMPTS = `too_many_attempts: The run was started ${MAX_R
 
 /** The columns and inserts of both acquisitions. */
 const ACQUIRED = {
-  isMore: boolean,
-  sessions: json<readonly Omit<AcquiredSession, 'sources'>[]>(),
-  sourcesByOrganization: json<Record<string, readonly SourceForAgent[]>>(),
+  isMore: column.boolean,
+  sessions: column.json<readonly Omit<AcquiredSession, 'sources'>[]>(),
+  sourcesByOrganization: column.json<Record<string, readonly SourceForAgent[]>>(),
 }
 const INSERTS = {
   LEASE_CANDIDATES: sql('runs/lease-candidates', {
@@ -94,7 +81,7 @@ const ORGANIZATIONS_PER_SWEEP = 500
 
 const ACQUIRE_WAITING_SESSIONS = statement(
   'runs/acquire-waiting-sessions',
-  { lastOrganizationId: orNull(uuid), ...ACQUIRED },
+  { lastOrganizationId: column.uuid.orNull, ...ACQUIRED },
   INSERTS,
 )
 
@@ -141,7 +128,11 @@ export interface RenewableLease extends Lease {
   readonly isRenewed: boolean
 }
 
-const RENEW_LEASES = statement('runs/renew-leases', { sessionId: uuid, epoch: float8, isRenewed: boolean })
+const RENEW_LEASES = statement('runs/renew-leases', {
+  sessionId: column.uuid,
+  epoch: column.float8,
+  isRenewed: column.boolean,
+})
 
 /**
  * Renews a runner's leases in one statement, without waiting. Resolves to those that are still its own; the others are
@@ -191,7 +182,10 @@ export interface Backlog {
   readonly oldestWaitMs: number | null
 }
 
-const MEASURE_BACKLOG = statement('runs/measure-backlog', { sessions: integer, oldestWaitMs: orNull(float8) })
+const MEASURE_BACKLOG = statement('runs/measure-backlog', {
+  sessions: column.integer,
+  oldestWaitMs: column.float8.orNull,
+})
 
 /** Counts the sessions that wait for a runner. Parked ones and those of suspended organizations wait on purpose. */
 export async function measureBacklog(db: Db): Promise<Backlog> {

@@ -1,4 +1,4 @@
-import { boolean, type Db, float8, runStatement, statement } from '../connection/index.ts'
+import { column, type Db, runStatement, statement } from '../connection/index.ts'
 
 /** What a caller asks of the pace of a model. */
 export interface ModelSlotOptions {
@@ -42,7 +42,7 @@ const FORGET_AFTER = '10 minutes'
 
 const RESERVE_MODEL_SLOT = statement(
   'runs/reserve-model-slot',
-  { isReserved: boolean, delayMs: float8, blockedMs: float8 },
+  { isReserved: column.boolean, delayMs: column.float8, blockedMs: column.float8 },
   { FORGET_AFTER, MIN_INTERVAL_MS, SHORTER, MAX_AHEAD_MS, RETRY_PACE },
 )
 

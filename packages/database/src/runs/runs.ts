@@ -1,23 +1,12 @@
 import type { JournalStep } from '@workflow-service/contract'
-import {
-  boolean,
-  type Db,
-  float8,
-  integer,
-  json,
-  orNull,
-  runStatement,
-  statement,
-  text,
-  uuid,
-} from '../connection/index.ts'
+import { column, type Db, runStatement, statement } from '../connection/index.ts'
 import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
 import { readStepsOfRuns } from './journal.ts'
 import type { Lease } from './lease.ts'
 
 const CLAIM_NEXT_RUN = statement(
   'runs/claim-next-run',
-  { number: float8, hasWork: boolean, run: orNull(json<ClaimedRun>()) },
+  { number: column.float8, hasWork: column.boolean, run: column.json<ClaimedRun>().orNull },
   { CLAIMED_RUN },
 )
 
@@ -65,7 +54,7 @@ export type FinishOutcome =
 
 const FINISH_RUNS = statement(
   'runs/finish-runs',
-  { sessionId: uuid, isReleased: boolean, next: orNull(json<ClaimedRun>()) },
+  { sessionId: column.uuid, isReleased: column.boolean, next: column.json<ClaimedRun>().orNull },
   { CLAIMED_RUN },
 )
 
@@ -95,7 +84,7 @@ export async function finishRuns(
   })
 }
 
-const COUNT_ATTEMPT = statement('runs/count-attempt', { attempts: integer })
+const COUNT_ATTEMPT = statement('runs/count-attempt', { attempts: column.integer })
 
 /** Increments the attempt counter of the running run. Resolves to the new count, or undefined if the lease was lost. */
 export async function countAttempt(db: Db, owner: string, lease: Lease): Promise<number | undefined> {
@@ -116,12 +105,12 @@ export interface EarlierRun {
 }
 
 const LIST_EARLIER_RUNS = statement('runs/list-earlier-runs', {
-  runId: uuid,
-  workflowName: text(),
-  inputMessage: text(),
-  context: text(),
-  status: text<EarlierRun['status']>(),
-  error: orNull(text()),
+  runId: column.uuid,
+  workflowName: column.text(),
+  inputMessage: column.text(),
+  context: column.text(),
+  status: column.text<EarlierRun['status']>(),
+  error: column.text().orNull,
 })
 
 /** The newest `limit` finished runs of the session before run `number`, oldest first, with their journals. */

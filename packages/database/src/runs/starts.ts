@@ -1,13 +1,5 @@
 import type { TraceContext } from '@workflow-service/contract'
-import {
-  type Db,
-  inTransaction,
-  type RowOfStatement,
-  runStatement,
-  statement,
-  text,
-  uuid,
-} from '../connection/index.ts'
+import { column, type Db, inTransaction, type RowOfStatement, runStatement, statement } from '../connection/index.ts'
 
 /** A start that the API was asked for, with the ids that it gets when it is accepted. */
 export interface NewStart {
@@ -78,7 +70,7 @@ export const JOIN_API_TRIGGER = `LEFT JOIN LATERAL (
 
 const RECORD_STARTS = statement(
   'runs/record-starts',
-  { kind: text<BatchedStartOutcome['kind']>(), startId: uuid, sessionId: uuid },
+  { kind: column.text<BatchedStartOutcome['kind']>(), startId: column.uuid, sessionId: column.uuid },
   { WORKFLOW_REFUSALS, JOIN_API_TRIGGER },
 )
 

@@ -1,4 +1,4 @@
-import { type Db, json, runStatement, sql, statement, text, uuid } from '../connection/index.ts'
+import { column, type Db, runStatement, sql, statement } from '../connection/index.ts'
 
 /** What an agent may know of a source: neither the URL nor the secret. */
 export interface SourceForAgent {
@@ -39,7 +39,7 @@ export const smallSources = (organizations: string) =>
 
 const LIST_SMALL_SOURCES = statement(
   'sources/list-small-sources',
-  { organizationId: uuid, sources: json<SourceForAgent[]>() },
+  { organizationId: column.uuid, sources: column.json<SourceForAgent[]>() },
   { SMALL_SOURCES: smallSources('(SELECT DISTINCT unnest($1::uuid[]) AS id)') },
 )
 
@@ -55,7 +55,7 @@ export async function listSmallSources(
   return new Map(rows.map(({ organizationId, sources }) => [organizationId, sources]))
 }
 
-const LIST_SOURCE_NAMES = statement('sources/list-source-names', { id: uuid, name: text() })
+const LIST_SOURCE_NAMES = statement('sources/list-source-names', { id: column.uuid, name: column.text() })
 
 /** The names of the organization's sources that are not deleted, sorted by name in code point order. */
 export async function listSourceNames(db: Db, organizationId: string): Promise<readonly SourceName[]> {
@@ -96,10 +96,10 @@ export async function searchSources(
 }
 
 const READ_SOURCES = statement('sources/read-sources', {
-  id: uuid,
-  name: text(),
-  description: text(),
-  exampleRequestBody: json<Record<string, unknown>>(),
+  id: column.uuid,
+  name: column.text(),
+  description: column.text(),
+  exampleRequestBody: column.json<Record<string, unknown>>(),
 })
 
 /** Those of the sources that are the organization's and not deleted, in the order of `ids`. */

@@ -1,7 +1,6 @@
 import {
-  boolean,
+  column,
   type Db,
-  integer,
   NIL_UUID,
   type RowOfStatement,
   runStatement,
@@ -9,8 +8,6 @@ import {
   type Statement,
   statement,
   type TimePosition,
-  timestamptz,
-  uuid,
 } from '../connection/index.ts'
 import { firstIdAt } from '../organizations/index.ts'
 import { COUNTED_UNTIL, HOURS_COUNTED_AGAIN } from './usage-roll-up.ts'
@@ -50,7 +47,7 @@ const oldRuns = (limit: string, after: string) => sql('upkeep/old-runs', { LIMIT
 
 const LAST_OF_BATCH = sql('upkeep/last-of-batch')
 /** The columns of LAST_OF_BATCH. */
-const BATCH = { createdAt: timestamptz, id: uuid, deleted: integer, isLast: boolean }
+const BATCH = { createdAt: column.timestamptz, id: column.uuid, deleted: column.integer, isLast: column.boolean }
 
 const DELETE_OLD_RUNS = statement('upkeep/delete-old-runs', BATCH, {
   OLD_RUNS: oldRuns(RETENTION_LIMIT, '($3, $4)'),

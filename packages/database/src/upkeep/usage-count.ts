@@ -1,16 +1,12 @@
 import type { USAGE_GROUPS } from '@workflow-service/contract'
 import {
+  column,
   type Db,
-  integer,
-  json,
   NIL_UUID,
-  orNull,
   type RowOfStatement,
   runStatement,
   type Statement,
   statement,
-  timestamptz,
-  uuid,
 } from '../connection/index.ts'
 
 export type UsageKind = 'organization' | (typeof USAGE_GROUPS)[number]
@@ -59,15 +55,20 @@ type Batch = RowOfStatement<typeof COUNT_STARTS>
 
 const COUNT_STARTS = statement(
   'upkeep/count-starts',
-  { groups: orNull(json<readonly Group[]>()), rows: integer, last_created_at: timestamptz, last_id: uuid },
+  {
+    groups: column.json<readonly Group[]>().orNull,
+    rows: column.integer,
+    last_created_at: column.timestamptz,
+    last_id: column.uuid,
+  },
   { CLASS_FACTOR },
 )
 
 const COUNT_DELIVERIES = statement('upkeep/count-deliveries', {
-  groups: orNull(json<readonly Group[]>()),
-  rows: integer,
-  last_created_at: timestamptz,
-  last_id: uuid,
+  groups: column.json<readonly Group[]>().orNull,
+  rows: column.integer,
+  last_created_at: column.timestamptz,
+  last_id: column.uuid,
 })
 
 /** Counts rows by the columns of `usage_hours`. */

@@ -1,5 +1,5 @@
 import type { USAGE_GROUPS, UsageOut } from '@workflow-service/contract'
-import { type Db, float8, integer, NIL_UUID, runStatement, statement, text } from '../connection/index.ts'
+import { column, type Db, NIL_UUID, runStatement, statement } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 import { countPeriod, HOUR_MS, type Measure, type Period, type UsageKind, type UsageRow } from './usage-count.ts'
 import { MAX_HISTORY_DAYS } from './usage-roll-up.ts'
@@ -48,13 +48,13 @@ const isSeen = (workflowId: string) =>
 const COUNT_TOTALS = statement(
   'upkeep/count-totals',
   {
-    kind: text<UsageKind>(),
-    thing_id: text(),
-    measure: text<Measure>(),
-    label: text(),
-    count: float8,
-    sum_ms: integer,
-    tokens: integer,
+    kind: column.text<UsageKind>(),
+    thing_id: column.text(),
+    measure: column.text<Measure>(),
+    label: column.text(),
+    count: column.float8,
+    sum_ms: column.integer,
+    tokens: column.integer,
   },
   { NIL_UUID, MAX_LIVE_ROWS, IS_SEEN: isSeen('counted.workflow_id') },
 )

@@ -1,5 +1,5 @@
 import { RULES_FILE_NAME, RULES_MAX_BYTES } from '@workflow-service/contract'
-import { type Db, orNull, runStatement, statement, text, textArray, uuid } from '../connection/index.ts'
+import { column, type Db, runStatement, statement } from '../connection/index.ts'
 
 /** A file of a workflow, without its content. */
 export interface WorkflowFile {
@@ -9,7 +9,11 @@ export interface WorkflowFile {
   readonly path: readonly string[]
 }
 
-const LIST_FILES = statement('workflows/list-workflow-files', { id: uuid, name: text(), path: textArray() })
+const LIST_FILES = statement('workflows/list-workflow-files', {
+  id: column.uuid,
+  name: column.text(),
+  path: column.textArray(),
+})
 
 /** The files of a workflow, sorted by folder, then by name, in code point order. */
 export async function listWorkflowFiles(
@@ -20,7 +24,7 @@ export async function listWorkflowFiles(
   return (await runStatement(db, LIST_FILES, [organizationId, workflowId])).rows
 }
 
-const READ_FILE = statement('workflows/read-workflow-file', { content: text() })
+const READ_FILE = statement('workflows/read-workflow-file', { content: column.text() })
 
 /** What the built-in agent reads of a workflow before it plans a run. */
 export interface WorkflowTexts {
@@ -33,7 +37,7 @@ export interface WorkflowTexts {
 
 const READ_WORKFLOW_TEXTS = statement(
   'workflows/read-workflow-texts',
-  { id: uuid, name: text(), description: text(), rules: orNull(text()) },
+  { id: column.uuid, name: column.text(), description: column.text(), rules: column.text().orNull },
   { RULES_FILE_NAME, RULES_READ_LENGTH: RULES_MAX_BYTES + 1 },
 )
 

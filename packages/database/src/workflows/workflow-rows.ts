@@ -1,24 +1,11 @@
 import type { WorkflowRowOut } from '@workflow-service/contract'
-import {
-  boolean,
-  type Db,
-  foldSearch,
-  integer,
-  json,
-  NIL_UUID,
-  orNull,
-  runStatement,
-  statement,
-  text,
-  timestamptz,
-  uuid,
-} from '../connection/index.ts'
+import { column, type Db, foldSearch, NIL_UUID, runStatement, statement } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 import { listWorkflows, type WorkflowPosition, type WorkflowQuery } from './workflows.ts'
 
 const LIST_VISIBLE_WORKFLOWS = statement(
   'workflows/list-visible-workflows',
-  { id: uuid, createdAt: timestamptz },
+  { id: column.uuid, createdAt: column.timestamptz },
   { IS_VISIBLE: isVisible('workflows', '$6'), IS_CANDIDATE_VISIBLE: isVisible('candidate', '$6') },
 )
 
@@ -45,14 +32,14 @@ async function listPositions(
 const READ_ROWS = statement(
   'workflows/read-workflow-rows',
   {
-    id: uuid,
-    name: text(),
-    scope: text(),
-    is_active: boolean,
-    trigger_count: integer,
-    next_run_at: orNull(text()),
-    last_run: orNull(json<NonNullable<WorkflowRowOut['last_run']>>()),
-    updated_at: text(),
+    id: column.uuid,
+    name: column.text(),
+    scope: column.text(),
+    is_active: column.boolean,
+    trigger_count: column.integer,
+    next_run_at: column.text().orNull,
+    last_run: column.json<NonNullable<WorkflowRowOut['last_run']>>().orNull,
+    updated_at: column.text(),
   },
   { IS_VISIBLE: isVisible('workflow', '$3') },
 )

@@ -1,15 +1,4 @@
-import {
-  type Db,
-  foldSearch,
-  integer,
-  NIL_UUID,
-  orNull,
-  runStatement,
-  statement,
-  text,
-  timestamptz,
-  uuid,
-} from '../connection/index.ts'
+import { column, type Db, foldSearch, NIL_UUID, runStatement, statement } from '../connection/index.ts'
 
 /** A position in the list: continues after this workflow. Both values never change, and their pair is unique. */
 export interface WorkflowPosition {
@@ -73,11 +62,11 @@ export interface OrganizationUsers {
 // instead, because PostgreSQL estimates that `deleted_at IS NULL` leaves one row.
 
 const FIND_WORKFLOWS = statement('workflows/find-workflows', {
-  position: integer,
-  version: text(),
-  usersVersion: orNull(text()),
-  users: orNull(text()),
-  json: text(),
+  position: column.integer,
+  version: column.text(),
+  usersVersion: column.text().orNull,
+  users: column.text().orNull,
+  json: column.text(),
 })
 
 /** No text before it in a document contains it, since the quotes in a text are escaped. */
@@ -110,8 +99,8 @@ export async function findWorkflows(
 }
 
 const FIND_WORKFLOW_VERSIONS = statement('workflows/find-workflow-versions', {
-  position: integer,
-  version: orNull(text()),
+  position: column.integer,
+  version: column.text().orNull,
 })
 
 /** The versions of the workflows, in the order of the look-ups; null for one that the organization does not have. */
@@ -136,9 +125,17 @@ function toJson(
   )
 }
 
-const LIST_WORKFLOWS = statement('workflows/list-workflows', { id: uuid, createdAt: timestamptz, version: text() })
+const LIST_WORKFLOWS = statement('workflows/list-workflows', {
+  id: column.uuid,
+  createdAt: column.timestamptz,
+  version: column.text(),
+})
 
-const SEARCH_WORKFLOWS = statement('workflows/search-workflows', { id: uuid, createdAt: timestamptz, version: text() })
+const SEARCH_WORKFLOWS = statement('workflows/search-workflows', {
+  id: column.uuid,
+  createdAt: column.timestamptz,
+  version: column.text(),
+})
 
 /**
  * A page of the organization's workflows, oldest first (contract README, "Pagination and search"). Consecutive pages
