@@ -425,7 +425,7 @@ describe('a manifest may not', () => {
           description: '',
           endpointUrl: 'https://a.example',
           signingSecret: null,
-          exampleRequestBody: '{}',
+          exampleRequestBody: {},
           isVerified: true,
           approval: undefined,
         },

@@ -154,7 +154,7 @@ describe('the plan of a manifest', () => {
           description: source.description,
           endpointUrl: source.endpoint_url,
           signingSecret: secrets.encrypt(owner, source.signing_secret),
-          exampleRequestBody: '{"total": 1.5, "id": "A-1"}',
+          exampleRequestBody: { total: 1.5, id: 'A-1' },
           isVerified: true,
           approval: undefined,
         },

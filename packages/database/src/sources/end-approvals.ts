@@ -1,4 +1,4 @@
-import type { PoolClient } from 'pg'
+import type { Queryable } from '../connection/index.ts'
 import type { AuditedBy } from '../organizations/index.ts'
 
 /**
@@ -7,7 +7,7 @@ import type { AuditedBy } from '../organizations/index.ts'
  * row. Resolves to how many.
  */
 export async function endApprovalsOfSource(
-  client: PoolClient,
+  client: Queryable,
   { organizationId, sourceId, reason }: { organizationId: string; sourceId: string; reason: string },
   by: AuditedBy | undefined,
 ): Promise<number> {

@@ -4,32 +4,43 @@ import {
   type Database,
   type Db,
   foldCase,
-  inTransaction,
+  inPrismaTransaction,
+  type RowOfStatement,
   runStatement,
   statement,
+  type Transaction,
   violatedConstraint,
 } from '../connection/index.ts'
-import { assertQuotas, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
+import {
+  assertQuotas,
+  type AuditChange,
+  type AuditedBy,
+  changedFields,
+  recordAuditEvent,
+} from '../organizations/index.ts'
+import type { Prisma } from '../generated/client.ts'
 import { endApprovalsOfSource } from './end-approvals.ts'
 
-/** A webhook source without its secret (contract README, "Webhook sources"). */
-export interface WebhookSource {
-  id: string
-  organizationId: string
-  name: string
-  description: string
-  endpointUrl: string
-  hasSigningSecret: boolean
-  exampleRequestBody: Record<string, unknown>
-  createdAt: Date
-  updatedAt: Date
+const LIST_SOURCES = statement('sources/list-webhook-sources', {
+  id: column.uuid,
+  organizationId: column.uuid,
+  name: column.text(),
+  description: column.text(),
+  endpointUrl: column.text(),
+  hasSigningSecret: column.boolean,
+  exampleRequestBody: column.json<Record<string, unknown>>(),
+  createdAt: column.timestamptz,
+  updatedAt: column.timestamptz,
   /** Null when it was saved without a verification request. */
-  verifiedAt: Date | null
+  verifiedAt: column.timestamptz.orNull,
   /** Incremented by every save. */
-  version: number
+  version: column.integer,
   /** Which payloads of runs wait for an approval. */
-  approval: ApprovalMode
-}
+  approval: column.text<ApprovalMode>(),
+})
+
+/** A webhook source without its secret (contract README, "Webhook sources"). */
+export type WebhookSource = RowOfStatement<typeof LIST_SOURCES>
 
 /** A stored source, as the dispatcher needs it for a save or a test. */
 export interface StoredWebhookSource extends WebhookSource {
@@ -54,8 +65,7 @@ export interface WebhookSourceChange {
   endpointUrl: string
   /** Encrypted; null removes it; undefined keeps the stored one. */
   signingSecret: Buffer | null | undefined
-  /** JSON text of an object. */
-  exampleRequestBody: string
+  exampleRequestBody: Record<string, unknown>
   isVerified: boolean
   /** Undefined keeps the stored one; `none` for a new source. */
   approval: ApprovalMode | undefined
@@ -70,30 +80,6 @@ export type SaveOutcome =
 /** The settings of a source that the contract does not name: its endpoint does not confirm them. */
 export type WebhookSourceSettings = Pick<WebhookSource, 'approval'>
 
-/** The columns of a `WebhookSource`. */
-const COLUMNS = `id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
-  signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-  created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version, approval`
-
-const LIST_SOURCES = statement(
-  'sources/list-webhook-sources',
-  {
-    id: column.uuid,
-    organizationId: column.uuid,
-    name: column.text(),
-    description: column.text(),
-    endpointUrl: column.text(),
-    hasSigningSecret: column.boolean,
-    exampleRequestBody: column.json<Record<string, unknown>>(),
-    createdAt: column.timestamptz,
-    updatedAt: column.timestamptz,
-    verifiedAt: column.timestamptz.orNull,
-    version: column.integer,
-    approval: column.text<ApprovalMode>(),
-  },
-  { COLUMNS },
-)
-
 /** The organization's sources that are not deleted, sorted by name in code point order. */
 export async function listWebhookSources(db: Db, organizationId: string): Promise<WebhookSource[]> {
   return (await runStatement(db, LIST_SOURCES, [organizationId])).rows
@@ -101,17 +87,23 @@ export async function listWebhookSources(db: Db, organizationId: string): Promis
 
 /** The source, unless it belongs to another organization or is deleted. */
 export async function findWebhookSource(
-  db: Db,
+  { prisma }: Pick<Transaction, 'prisma'>,
   organizationId: string,
   sourceId: string,
 ): Promise<StoredWebhookSource | undefined> {
-  const { rows } = await db.pool.query<StoredWebhookSource>(
-    `SELECT ${COLUMNS}, signing_secret AS "signingSecret"
-     FROM webhook_sources
-     WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL`,
-    [organizationId, sourceId],
-  )
-  return rows[0]
+  const where = { organizationId, id: sourceId, deletedAt: null }
+  const found = await prisma.webhookSource.findFirst({
+    where,
+    omit: { nameKey: true, deletedAt: true, approvedAt: true },
+  })
+  if (!found) return undefined
+  return {
+    ...found,
+    signingSecret: found.signingSecret && Buffer.from(found.signingSecret),
+    hasSigningSecret: found.signingSecret !== null,
+    exampleRequestBody: found.exampleRequestBody as Record<string, unknown>,
+    approval: found.approval as ApprovalMode,
+  }
 }
 
 /** Whether the organization has, had or tried to save the source: the log of a deleted source stays readable. */
@@ -128,7 +120,7 @@ export async function hasWebhookSourceLog(
 
 /** What a save of this id under this name would replace, or why it is refused. */
 export async function findSaveTarget(
-  db: Pick<Database, 'pool' | 'prisma'>,
+  db: Pick<Database, 'prisma'>,
   organizationId: string,
   sourceId: string,
   name: string,
@@ -160,60 +152,63 @@ const URL_CHANGED =
  * @throws QuotaExceededError
  */
 export async function saveWebhookSource(
-  db: Db,
+  db: Database,
   organizationId: string,
   sourceId: string,
-  change: WebhookSourceChange,
+  { name, signingSecret, isVerified, ...change }: WebhookSourceChange,
   seen: WebhookSource | null,
   by?: AuditedBy,
 ): Promise<SaveOutcome> {
-  const values = [
-    organizationId,
-    sourceId,
-    change.name,
-    normalizedName(change.name),
-    change.description,
-    change.endpointUrl,
-    change.signingSecret ?? null,
-    change.exampleRequestBody,
-    change.isVerified,
-    change.approval ?? seen?.approval ?? 'none',
-  ]
+  const approval = change.approval ?? seen?.approval ?? 'none'
+  const data = {
+    name,
+    nameKey: normalizedName(name),
+    description: change.description,
+    endpointUrl: change.endpointUrl,
+    signingSecret: signingSecret && Uint8Array.from(signingSecret),
+    exampleRequestBody: change.exampleRequestBody as Prisma.InputJsonObject,
+    verifiedAt: isVerified ? new Date() : null,
+    approval,
+  }
   try {
-    const source = await inTransaction(db, async (client) => {
-      if (seen === null && by) await assertQuotas(client, by)
-      const { rows } =
-        seen === null
-          ? await client.query<WebhookSource>(INSERT_SOURCE, values)
-          : await client.query<WebhookSource>(UPDATE_SOURCE, [
-              ...values,
-              seen.version,
-              change.signingSecret !== undefined,
-            ])
-      const [saved] = rows
-      if (!saved) return saved
-      const ended =
-        seen === null || seen.endpointUrl === saved.endpointUrl
-          ? 0
-          : await endApprovalsOfSource(client, { organizationId, sourceId, reason: URL_CHANGED }, by)
-      if (!by) return saved
-      const { signingSecret: secret } = change
-      const secretChange = { field: 'signing_secret', old: null, new: secret === null ? 'removed' : 'replaced' }
-      await recordAuditEvent(client, {
-        ...by,
-        action: 'webhook_source.saved',
-        target: { kind: 'webhook_source', id: sourceId, name: saved.name },
-        changes: [
-          ...changedFields(seen ? auditedValues(seen) : {}, auditedValues(saved)),
-          ...(secret === undefined ? [] : [secretChange]),
+    return await inPrismaTransaction(db, async (tx) => {
+      let ended = 0
+      if (seen === null) {
+        if (by) await assertQuotas(tx, by)
+        await tx.prisma.webhookSource.create({ data: { id: sourceId, organizationId, ...data } })
+      } else {
+        const isElsewhere = seen.endpointUrl !== change.endpointUrl
+        const { count } = await tx.prisma.webhookSource.updateMany({
+          where: { organizationId, id: sourceId, version: seen.version, deletedAt: null },
+          data: {
+            ...data,
+            // Another endpoint, or another mode, needs a first approval again.
+            ...(isElsewhere || seen.approval !== approval ? { approvedAt: null } : {}),
+            ...nextVersion(),
+          },
+        })
+        if (count === 0) return { kind: 'changed_meanwhile' }
+        if (isElsewhere) ended = await endApprovalsOfSource(tx, { organizationId, sourceId, reason: URL_CHANGED }, by)
+      }
+      const source = (await findWebhookSource(tx, organizationId, sourceId))!
+      if (by) {
+        const secretChange = {
+          field: 'signing_secret',
+          old: null,
+          new: signingSecret === null ? 'removed' : 'replaced',
+        }
+        await recordSaved(tx, by, source, [
+          ...changedFields(seen ? auditedValues(seen) : {}, auditedValues(source)),
+          ...(signingSecret === undefined ? [] : [secretChange]),
           ...(ended === 0 ? [] : [{ field: 'approvals_ended', old: null, new: String(ended) }]),
-        ],
-      })
-      return saved
+        ])
+      }
+      return { kind: 'saved', source }
     })
-    return source ? { kind: 'saved', source } : { kind: 'changed_meanwhile' }
   } catch (error) {
-    if (violatedConstraint(error) === 'webhook_sources_name') return { kind: 'name_taken' }
+    const constraint = violatedConstraint(error)
+    if (constraint === 'webhook_sources_name') return { kind: 'name_taken' }
+    if (constraint === 'webhook_sources_pkey') return { kind: 'changed_meanwhile' }
     throw error
   }
 }
@@ -223,62 +218,47 @@ export async function saveWebhookSource(
  * writes nothing. Records an audit event if it is known who saves.
  */
 export async function saveWebhookSourceSettings(
-  db: Db,
+  db: Database,
   organizationId: string,
   sourceId: string,
   { approval }: WebhookSourceSettings,
   seenVersion: number,
   by?: AuditedBy,
 ): Promise<Exclude<SaveOutcome, { kind: 'name_taken' }> | { kind: 'not_found' }> {
-  return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<WebhookSource>(
-      `SELECT ${COLUMNS} FROM webhook_sources WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL FOR UPDATE`,
-      [organizationId, sourceId],
-    )
-    const [stored] = rows
+  return await inPrismaTransaction(db, async (tx) => {
+    await tx.query('SELECT FROM webhook_sources WHERE organization_id = $1 AND id = $2 FOR UPDATE', [
+      organizationId,
+      sourceId,
+    ])
+    const stored = await findWebhookSource(tx, organizationId, sourceId)
     if (!stored) return { kind: 'not_found' }
     if (stored.approval === approval) return { kind: 'saved', source: stored }
     if (stored.version !== seenVersion) return { kind: 'changed_meanwhile' }
     // Another mode needs a first approval again.
-    const updated = await client.query<WebhookSource>(
-      `UPDATE webhook_sources SET approval = $3, approved_at = NULL, updated_at = now(), version = version + 1
-       WHERE organization_id = $1 AND id = $2 RETURNING ${COLUMNS}`,
-      [organizationId, sourceId, approval],
-    )
-    const source = updated.rows[0]!
-    if (by) {
-      await recordAuditEvent(client, {
-        ...by,
-        action: 'webhook_source.saved',
-        target: { kind: 'webhook_source', id: sourceId, name: source.name },
-        changes: changedFields({ approval: stored.approval }, { approval }),
-      })
-    }
-    return { kind: 'saved', source }
+    const data = { approval, approvedAt: null, ...nextVersion() }
+    await tx.prisma.webhookSource.update({ where: { id: sourceId }, data })
+    if (by) await recordSaved(tx, by, stored, changedFields({ approval: stored.approval }, { approval }))
+    return { kind: 'saved', source: (await findWebhookSource(tx, organizationId, sourceId))! }
   })
+}
+
+/** What each save changes besides. */
+const nextVersion = () => ({ updatedAt: new Date(), version: { increment: 1 } })
+
+async function recordSaved(
+  tx: Transaction,
+  by: AuditedBy,
+  { id, name }: WebhookSource,
+  changes: readonly AuditChange[],
+): Promise<void> {
+  const target = { kind: 'webhook_source', id, name }
+  await recordAuditEvent(tx, { ...by, action: 'webhook_source.saved', target, changes })
 }
 
 function auditedValues({ name, description, endpointUrl, exampleRequestBody, approval }: WebhookSource): object {
   const example = JSON.stringify(exampleRequestBody)
   return { name, description, endpoint_url: endpointUrl, example_request_body: example, approval }
 }
-
-const INSERT_SOURCE = `
-  INSERT INTO webhook_sources (organization_id, id, name, name_key, description, endpoint_url, signing_secret,
-    example_request_body, verified_at, approval)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, CASE WHEN $9 THEN now() END, $10)
-  ON CONFLICT (id) DO NOTHING
-  RETURNING ${COLUMNS}`
-
-// Another endpoint, or another mode, needs a first approval again.
-const UPDATE_SOURCE = `
-  UPDATE webhook_sources SET name = $3, name_key = $4, description = $5, endpoint_url = $6,
-    signing_secret = CASE WHEN $12 THEN $7 ELSE signing_secret END, example_request_body = $8,
-    verified_at = CASE WHEN $9 THEN now() END, approval = $10,
-    approved_at = CASE WHEN endpoint_url = $6 AND approval = $10 THEN approved_at END,
-    updated_at = now(), version = version + 1
-  WHERE organization_id = $1 AND id = $2 AND version = $11 AND deleted_at IS NULL
-  RETURNING ${COLUMNS}`
 
 /** Records that the endpoint confirmed the stored source, unless another save came first. */
 export async function confirmWebhookSource(
@@ -298,20 +278,20 @@ export async function confirmWebhookSource(
  * deletes.
  */
 export async function deleteWebhookSource(
-  db: Db,
+  db: Database,
   organizationId: string,
   sourceId: string,
   by?: AuditedBy,
 ): Promise<boolean> {
-  return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ name: string }>(
-      `UPDATE webhook_sources SET deleted_at = now(), signing_secret = NULL, version = version + 1
-       WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL RETURNING name`,
-      [organizationId, sourceId],
-    )
-    if (!rows[0]) return false
-    const target = { kind: 'webhook_source', id: sourceId, name: rows[0].name }
-    if (by) await recordAuditEvent(client, { ...by, action: 'webhook_source.deleted', target })
+  return await inPrismaTransaction(db, async (tx) => {
+    const [deleted] = await tx.prisma.webhookSource.updateManyAndReturn({
+      where: { organizationId, id: sourceId, deletedAt: null },
+      data: { deletedAt: new Date(), signingSecret: null, version: { increment: 1 } },
+      select: { name: true },
+    })
+    if (!deleted) return false
+    const target = { kind: 'webhook_source', id: sourceId, name: deleted.name }
+    if (by) await recordAuditEvent(tx, { ...by, action: 'webhook_source.deleted', target })
     return true
   })
 }

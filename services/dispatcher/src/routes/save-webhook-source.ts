@@ -101,7 +101,7 @@ async function write(ctx: DispatcherContext, save: Save, stored: StoredWebhookSo
     description: input.description,
     endpointUrl: input.endpoint_url,
     signingSecret: encryptSecret(ctx, save),
-    exampleRequestBody: JSON.stringify(input.example_request_body),
+    exampleRequestBody: input.example_request_body,
     isVerified,
     approval: input.approval,
   }
