@@ -9,35 +9,22 @@ import {
   newId,
   showRun,
 } from '../src/index.ts'
-import { createStartable, start } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createSource, createStartable, start } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 beforeEach(async () => {
   await database.db.pool.query('TRUNCATE organizations, sessions, starts, deliveries, run_steps CASCADE')
 })
 
-const acquireOptions = {
-  owner: 'a',
-  leaseMs: 60_000,
-  slots: 10,
-  maxPerOrganization: 10,
-  leasedByOrganization: new Map<string, number>(),
-}
-
 test('ends what was under way at the restored moment, so that no runner does it again, and later starts run', async () => {
   const { db } = database
   const acme = await createStartable(db)
   const running = await start(db, acme)
   const queued = await start(db, acme, running.sessionId)
-  const { sessions } = await acquireWaitingSessions(db, acquireOptions)
+  const { sessions } = await acquireWaitingSessions(db, ACQUIRE_ALL)
   const lease = sessions[0]!.lease
   const untouched = await start(db, acme)
-  const sourceId = newId()
-  await db.pool.query(
-    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
-     VALUES ($1, $2, 'Orders', 'orders', '', 'https://orders.example', '{}')`,
-    [sourceId, acme.organizationId],
-  )
+  const sourceId = await createSource(db, acme)
   const delivery = {
     id: newId(),
     organizationId: acme.organizationId,
@@ -67,12 +54,12 @@ test('ends what was under way at the restored moment, so that no runner does it 
     `SELECT (SELECT outcome FROM deliveries) AS delivery, (SELECT status FROM approvals) AS approval`,
   )
   expect(rows).toEqual([{ delivery: 'unknown', approval: 'expired' }])
-  expect(await acquireWaitingSessions(db, acquireOptions)).toMatchObject({ sessions: [] })
+  expect(await acquireWaitingSessions(db, ACQUIRE_ALL)).toMatchObject({ sessions: [] })
   expect(await claimDeliveries(db, [{ ...delivery, id: newId() }])).toEqual([{ kind: 'lease_lost' }])
   expect(await endWorkAfterRestore(db)).toEqual({ runs: 0, deliveries: 0, schedules: 0 })
 
   const later = await start(db, acme, running.sessionId)
-  expect(await acquireWaitingSessions(db, acquireOptions)).toMatchObject({ sessions: [{ run: { id: later.startId } }] })
+  expect(await acquireWaitingSessions(db, ACQUIRE_ALL)).toMatchObject({ sessions: [{ run: { id: later.startId } }] })
 })
 
 test('a schedule that was due since the restored moment waits for its next time, and one in the future stays', async () => {

@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { nextAutoRunAt } from '../src/workflows/auto-run-schedule.ts'
 import { type Database, listRuns, showRun, startDueAutoRuns, acquireWaitingSessions } from '../src/index.ts'
-import { createStartable, type Startable } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createStartable, type Startable } from './support/start-fixtures.ts'
 
 const database = useTestDatabase({ maxConnections: 12 })
 let db: Database
@@ -47,14 +47,7 @@ describe('startDueAutoRuns', () => {
       request_id: 'request-auto',
       context: 'Scheduled run\nfrequency: daily\nscheduled_for: 2026-03-02T09:20:00.000Z',
     })
-    const acquireOptions = {
-      owner: 'a',
-      leaseMs: 60_000,
-      slots: 1,
-      maxPerOrganization: 1,
-      leasedByOrganization: new Map<string, number>(),
-    }
-    const { sessions: acquired } = await acquireWaitingSessions(db, acquireOptions)
+    const { sessions: acquired } = await acquireWaitingSessions(db, ACQUIRE_ALL)
     expect(acquired).toMatchObject([{ run: { id: started!.startId } }])
   })
 
@@ -91,20 +84,8 @@ describe('startDueAutoRuns', () => {
       const now = new Date(Date.UTC(2028, 0, day, 12)).toISOString()
       for (const { dueAt } of await startDue(now)) days.push(dueAt.toISOString().slice(0, 10))
     }
-    expect(days).toEqual([
-      '2028-01-31',
-      '2028-02-29',
-      '2028-03-31',
-      '2028-04-30',
-      '2028-05-31',
-      '2028-06-30',
-      '2028-07-31',
-      '2028-08-31',
-      '2028-09-30',
-      '2028-10-31',
-      '2028-11-30',
-      '2028-12-31',
-    ])
+    // The last day of each month, as `auto-run-schedule.test.ts` says.
+    expect(days.map((day) => new Date(Date.parse(day) + 86_400_000).getUTCDate())).toEqual(Array(12).fill(1))
     expect(await nextOf(acme)).toBe('2029-01-31T12:00:00.000Z')
   })
 

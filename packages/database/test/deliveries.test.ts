@@ -14,7 +14,7 @@ import {
   removeUnsentDelivery,
 } from '../src/index.ts'
 import { explain } from './support/explain.ts'
-import { createSource, createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { ACCEPTED, createSource, createStartable, start, type Startable } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 let db: Database
@@ -41,14 +41,7 @@ function request(changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequ
     ...changes,
   }
 }
-const accepted: DeliveryResult = {
-  outcome: 'accepted',
-  status: 200,
-  reason: null,
-  mismatches: null,
-  durationMs: 12,
-  answer: 'thanks',
-}
+const accepted: DeliveryResult = { ...ACCEPTED, answer: 'thanks' }
 const kindsOf = async (requests: DeliveryClaimRequest[]) =>
   (await claimDeliveries(db, requests)).map(({ kind }) => kind)
 const outcomeOf = async (id: string) => (await findDeliveryState(db, id))?.delivery.outcome

@@ -15,7 +15,7 @@ import {
   renewLeases,
   acquireSessions,
 } from '../src/index.ts'
-import { createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createStartable, start, type Startable } from './support/start-fixtures.ts'
 
 let url: string
 const database = useTestDatabase()
@@ -98,13 +98,7 @@ const one: Record<string, Operation> = {
 const manyKinds = Object.entries(many)
 const kinds = [...manyKinds, ...Object.entries(one)]
 
-const acquireOptions = (owner: string) => ({
-  owner,
-  leaseMs: 60_000,
-  slots: 100,
-  maxPerOrganization: 100,
-  leasedByOrganization: new Map<string, number>(),
-})
+const acquireOptions = (owner: string) => ({ ...ACQUIRE_ALL, owner })
 
 /** A session with two starts, of which runner `a` executes the first. */
 async function leaseRun(): Promise<LeasedRun> {

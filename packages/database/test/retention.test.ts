@@ -35,7 +35,7 @@ import {
   rollUpUsage,
   serializeStep,
 } from '../src/index.ts'
-import { createStartable, newStart, start, type Startable } from './support/start-fixtures.ts'
+import { createSource, createStartable, newStart, start, type Startable } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 let db: Database
@@ -47,12 +47,7 @@ beforeEach(async () => {
   await db.prisma.organization.deleteMany()
   await db.prisma.usageRollup.deleteMany()
   startable = await createStartable(db)
-  sourceId = newId()
-  await db.pool.query(
-    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
-     VALUES ($1, $2, 'Intake', 'intake', '', 'https://hooks.example.com', '{}')`,
-    [sourceId, startable.organizationId],
-  )
+  sourceId = await createSource(db, startable)
 })
 
 /** Ages a row, and all that belongs to it. */

@@ -7,7 +7,6 @@ import {
   type Database,
   type DeliveryClaimRequest,
   type DeliveryJournal,
-  type DeliveryResult,
   findDeliveryState,
   newId,
   readSteps,
@@ -16,7 +15,14 @@ import {
   removeUnsentDelivery,
   serializeStep,
 } from '../src/index.ts'
-import { createSource, createStartable, start, type Startable } from './support/start-fixtures.ts'
+import {
+  ACCEPTED,
+  ACQUIRE_ALL,
+  createSource,
+  createStartable,
+  start,
+  type Startable,
+} from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 let db: Database
@@ -36,14 +42,6 @@ const RESULT = serializeStep({
   kind: 'tool_result',
   data: { call_id: 'one', tool: 'builtin', ok: true, text: '' },
 }).data
-const ACCEPTED: DeliveryResult = {
-  outcome: 'accepted',
-  status: 200,
-  reason: null,
-  mismatches: null,
-  durationMs: 12,
-  answer: null,
-}
 
 /** A run that runner `a` executes, and the claim of its only payload. */
 async function leaseRun() {
@@ -61,8 +59,7 @@ async function acquire(owner: string, sessionId: string, on: Pick<Database, 'poo
     `UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1 AND lease_owner IS NOT NULL`,
     [sessionId],
   )
-  const shares = { slots: 9, maxPerOrganization: 9, leasedByOrganization: new Map<string, number>() }
-  const { sessions } = await acquireSessions(on, { owner, leaseMs: 60_000, ...shares }, [sessionId])
+  const { sessions } = await acquireSessions(on, { ...ACQUIRE_ALL, owner }, [sessionId])
   return sessions[0]!.lease
 }
 

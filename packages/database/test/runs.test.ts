@@ -13,7 +13,7 @@ import {
   showRun,
   acquireSessions,
 } from '../src/index.ts'
-import { createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createStartable, start, type Startable } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 let db: Database
@@ -23,19 +23,11 @@ beforeAll(async () => {
   acme = await createStartable(db)
 })
 
-const acquireOptions = {
-  owner: 'a',
-  leaseMs: 60_000,
-  slots: 100,
-  maxPerOrganization: 100,
-  leasedByOrganization: new Map<string, number>(),
-}
-
 /** Runs the starts of a session one after the other, each with one step. */
 async function runAll(sessionId: string, results: (string | null)[]): Promise<void> {
   const {
     sessions: [acquired],
-  } = await acquireSessions(db, acquireOptions, [sessionId])
+  } = await acquireSessions(db, ACQUIRE_ALL, [sessionId])
   const { lease } = acquired!
   let run = acquired?.run
   for (const error of results) {

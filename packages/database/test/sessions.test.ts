@@ -23,7 +23,7 @@ import {
   acquireSessions,
   acquireWaitingSessions,
 } from '../src/index.ts'
-import { createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createStartable, start, type Startable } from './support/start-fixtures.ts'
 
 const database = useTestDatabase({ maxConnections: 12 })
 let db: Database
@@ -40,11 +40,8 @@ const runner = (
   owner: string,
   options: { slots?: number; maxPerOrganization?: number; leasedByOrganization?: Map<string, number> } = {},
 ) => ({
+  ...ACQUIRE_ALL,
   owner,
-  leaseMs: 60_000,
-  slots: 100,
-  maxPerOrganization: 100,
-  leasedByOrganization: new Map<string, number>(),
   ...options,
 })
 

@@ -1,11 +1,5 @@
 import { errorExample } from '../public/examples.ts'
-import {
-  buildOpenApi,
-  type DescribedError,
-  type DescribedHeader,
-  type DescribedOperation,
-  type Examples,
-} from '../schema/build-openapi.ts'
+import * as openApi from '../schema/build-openapi.ts'
 import * as examples from './examples.ts'
 import { INTERNAL_OPERATIONS, type InternalOperation } from './operations.ts'
 import { InternalErrorResponse } from './resources.ts'
@@ -15,7 +9,7 @@ import { InternalErrorResponse } from './resources.ts'
  * "Internal API"). `serverUrl` is what the paths are appended to.
  */
 export function describeInternalApi(serverUrl = 'http://127.0.0.1:8081'): Record<string, unknown> {
-  return buildOpenApi({
+  return openApi.buildOpenApi({
     title: 'Workflow Automation Service: internal API',
     version: '1.0.0',
     description: DESCRIPTION,
@@ -52,10 +46,10 @@ again with the same identifier.
 
 type Id = keyof typeof INTERNAL_OPERATIONS
 
-const DELIVERY: Examples = { accepted: { summary: 'An accepted payload', value: examples.DELIVERY_EXAMPLE } }
-const SOURCE: Examples = { source: { summary: 'A webhook source', value: examples.WEBHOOK_SOURCE_EXAMPLE } }
+const DELIVERY: openApi.Examples = { accepted: { summary: 'An accepted payload', value: examples.DELIVERY_EXAMPLE } }
+const SOURCE: openApi.Examples = { source: { summary: 'A webhook source', value: examples.WEBHOOK_SOURCE_EXAMPLE } }
 
-const BODY_EXAMPLES: Partial<Record<Id, Examples>> = {
+const BODY_EXAMPLES: Partial<Record<Id, openApi.Examples>> = {
   saveWebhookSource: { source: { summary: 'A source with a secret', value: examples.WEBHOOK_SOURCE_IN_EXAMPLE } },
   sendPayload: {
     payload: { summary: 'A new payload', value: examples.PAYLOAD_IN_EXAMPLE },
@@ -63,7 +57,7 @@ const BODY_EXAMPLES: Partial<Record<Id, Examples>> = {
   },
 }
 
-const SUCCESS_EXAMPLES: Partial<Record<Id, Examples>> = {
+const SUCCESS_EXAMPLES: Partial<Record<Id, openApi.Examples>> = {
   listWebhookSources: {
     sources: { summary: 'One webhook source', value: { data: [examples.WEBHOOK_SOURCE_EXAMPLE] } },
   },
@@ -76,7 +70,7 @@ const SUCCESS_EXAMPLES: Partial<Record<Id, Examples>> = {
   sendPayload: DELIVERY,
 }
 
-const ERRORS: readonly DescribedError[] = [
+const ERRORS: readonly openApi.DescribedError[] = [
   {
     status: 400,
     description: 'The request cannot be read: not JSON, too large, another content type.',
@@ -129,7 +123,7 @@ const ERRORS: readonly DescribedError[] = [
   },
 ]
 
-const RESPONSE_HEADERS: Record<string, DescribedHeader> = {
+const RESPONSE_HEADERS: Record<string, openApi.DescribedHeader> = {
   'X-Request-Id': {
     description: 'Identifier of the request: the caller’s if it is 1 to 128 plain characters, otherwise a new one.',
     schema: { type: 'string', examples: ['01a1fd4e-f105-74b4-8d5a-5afed503624a'] },
@@ -141,7 +135,7 @@ const RESPONSE_HEADERS: Record<string, DescribedHeader> = {
   },
 }
 
-function toDescribed(operation: InternalOperation): DescribedOperation {
+function toDescribed(operation: InternalOperation): openApi.DescribedOperation {
   const id = operation.id as Id
   const { [id]: bodyExamples } = BODY_EXAMPLES
   const { [id]: success } = SUCCESS_EXAMPLES

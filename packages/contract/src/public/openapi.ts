@@ -8,13 +8,7 @@ import {
   WORKFLOW_EXAMPLE,
   WORKFLOW_PAGE_EXAMPLE,
 } from './examples.ts'
-import {
-  buildOpenApi,
-  type DescribedError,
-  type DescribedHeader,
-  type DescribedOperation,
-  type Examples,
-} from '../schema/build-openapi.ts'
+import * as openApi from '../schema/build-openapi.ts'
 import { PUBLIC_RUN_EXAMPLE, PUBLIC_SESSION_EXAMPLE } from './runs.ts'
 import { type Operation, type OperationId, OPERATIONS } from './operations.ts'
 import { WEBHOOKS } from './webhooks.ts'
@@ -24,7 +18,7 @@ import { WEBHOOKS } from './webhooks.ts'
  * "Public API"). `serverUrl` is what the paths are appended to; by default the address on which `npm start` serves.
  */
 export function describePublicApi(serverUrl = 'http://127.0.0.1:8080'): Record<string, unknown> {
-  return buildOpenApi({
+  return openApi.buildOpenApi({
     title: 'Workflow Automation Service',
     version: '1.0.0',
     description: DESCRIPTION,
@@ -81,7 +75,7 @@ const TAGS: Record<OperationId, string> = {
   getSession: 'Runs',
 }
 
-const SUCCESS_EXAMPLES: Record<OperationId, Examples> = {
+const SUCCESS_EXAMPLES: Record<OperationId, openApi.Examples> = {
   getOrganization: { organization: { summary: 'An organization', value: ORGANIZATION_EXAMPLE } },
   listWorkflows: {
     page: { summary: 'A page that another follows', value: WORKFLOW_PAGE_EXAMPLE },
@@ -93,13 +87,13 @@ const SUCCESS_EXAMPLES: Record<OperationId, Examples> = {
   getSession: { session: { summary: 'A session', value: PUBLIC_SESSION_EXAMPLE } },
 }
 
-const BODY_EXAMPLES: Examples = {
+const BODY_EXAMPLES: openApi.Examples = {
   newSession: { summary: 'In a new session', value: START_EXAMPLE },
   openSession: { summary: 'In an open session', value: START_IN_SESSION_EXAMPLE },
 }
 
 /** Every operation declares all of these (contract README, "Errors"). */
-const ERRORS: DescribedError[] = [
+const ERRORS: openApi.DescribedError[] = [
   {
     status: 400,
     description:
@@ -183,7 +177,7 @@ const ERRORS: DescribedError[] = [
 
 const RATE_LIMITED_STATUSES = [200, 202, 400, 401, 404, 409, 422, 429, 500, 503]
 
-const RESPONSE_HEADERS: Record<string, DescribedHeader> = {
+const RESPONSE_HEADERS: Record<string, openApi.DescribedHeader> = {
   'X-Request-Id': {
     description:
       'Identifier of the request: the caller’s `X-Request-Id` if it is 1 to 128 plain characters, otherwise a new one.',
@@ -213,7 +207,7 @@ const RESPONSE_HEADERS: Record<string, DescribedHeader> = {
   },
 }
 
-function toDescribed(operation: Operation): DescribedOperation {
+function toDescribed(operation: Operation): openApi.DescribedOperation {
   const id = operation.id as OperationId
   return {
     ...operation,

@@ -1,12 +1,31 @@
 import {
   createApiKey,
   type Database,
+  type DeliveryResult,
   hashApiKey,
   newId,
   type NewStart,
   recordStart,
   workflowSearchText,
 } from '../../src/index.ts'
+
+/** How a runner `a` acquires sessions when nothing limits it. */
+export const ACQUIRE_ALL = {
+  owner: 'a',
+  leaseMs: 60_000,
+  slots: 100,
+  maxPerOrganization: 100,
+  leasedByOrganization: new Map<string, number>(),
+}
+
+export const ACCEPTED: DeliveryResult = {
+  outcome: 'accepted',
+  status: 200,
+  reason: null,
+  mismatches: null,
+  durationMs: 12,
+  answer: null,
+}
 
 /** An organization with one workflow that the API can start. */
 export interface Startable {

@@ -1,41 +1,16 @@
-import {
-  checkInteger,
-  checkToolNames,
-  type Fields,
-  readFields,
-  readList,
-  readObject,
-  readOptionalList,
-  readString,
-  readTool,
-  reject,
-  type SchemaRules,
-} from './check.ts'
+import * as check from './check.ts'
 import { addText, checkMessages, newMessage } from './conversation.ts'
-import {
-  asksForStream,
-  finishOf,
-  type IncomingModelRequest,
-  type ModelFinish,
-  type ModelMessage,
-  type ModelProtocol,
-  type ModelSpeech,
-  newId,
-  partsOf,
-  type SpeechPart,
-  splitIntoPieces,
-  tokensOf,
-} from './turn.ts'
+import * as turn from './turn.ts'
 
 /** Anthropic's Messages API. */
-export const anthropicMessages: ModelProtocol = {
+export const anthropicMessages: turn.ModelProtocol = {
   name: 'anthropic',
   path: /\/messages$/,
-  isStreaming: asksForStream,
+  isStreaming: turn.asksForStream,
   read: readRequest,
   whole: (speech, request) => ({
     ...head(request),
-    content: partsOf(speech).map((part) => toBlock(part).whole),
+    content: turn.partsOf(speech).map((part) => toBlock(part).whole),
     ...ending(speech),
     usage: usage(speech),
   }),
@@ -45,7 +20,7 @@ export const anthropicMessages: ModelProtocol = {
     return [
       { type: 'message_start', message: { ...started, usage: { ...tokens, output_tokens: 1 } } },
       { type: 'ping' },
-      ...partsOf(speech).flatMap((part, index) => {
+      ...turn.partsOf(speech).flatMap((part, index) => {
         const { start, deltas } = toBlock(part)
         return [
           { type: 'content_block_start', index, content_block: start },
@@ -60,12 +35,12 @@ export const anthropicMessages: ModelProtocol = {
   error: (status, message, code) => ({
     type: 'error',
     error: { type: code ?? errorType(status), message },
-    request_id: newId('req_'),
+    request_id: turn.newId('req_'),
   }),
   promptBlocked: () => ({ speech: { finishReason: 'refusal' } }),
 }
 
-const STOP_REASONS: Record<ModelFinish, string> = {
+const STOP_REASONS: Record<turn.ModelFinish, string> = {
   stop: 'end_turn',
   tool_calls: 'tool_use',
   length: 'max_tokens',
@@ -75,13 +50,13 @@ const STOP_REASONS: Record<ModelFinish, string> = {
   unknown: 'something_new',
 }
 
-function head({ model }: IncomingModelRequest) {
-  return { id: newId('msg_'), type: 'message', role: 'assistant', model }
+function head({ model }: turn.IncomingModelRequest) {
+  return { id: turn.newId('msg_'), type: 'message', role: 'assistant', model }
 }
 
 /** A block of an answer: whole, as a stream starts it, and the pieces that a stream adds. */
-function toBlock(part: SpeechPart): { whole: object; start: object; deltas: object[] } {
-  const pieces = splitIntoPieces(part.text)
+function toBlock(part: turn.SpeechPart): { whole: object; start: object; deltas: object[] } {
+  const pieces = turn.splitIntoPieces(part.text)
   if (part.kind === 'text') {
     const deltas = pieces.map((text) => ({ type: 'text_delta', text }))
     return { whole: { type: 'text', text: part.text }, start: { type: 'text', text: '' }, deltas }
@@ -95,7 +70,7 @@ function toBlock(part: SpeechPart): { whole: object; start: object; deltas: obje
       deltas: [...deltas, { type: 'signature_delta', signature }],
     }
   }
-  const block = { type: 'tool_use', id: part.id ?? newId('toolu_'), name: part.name }
+  const block = { type: 'tool_use', id: part.id ?? turn.newId('toolu_'), name: part.name }
   return {
     // Without streaming, the input is a JSON value: malformed arguments are sent as a string.
     whole: { ...block, input: part.value ?? part.text },
@@ -104,12 +79,12 @@ function toBlock(part: SpeechPart): { whole: object; start: object; deltas: obje
   }
 }
 
-function ending(speech: ModelSpeech) {
-  return { stop_reason: STOP_REASONS[finishOf(speech)], stop_sequence: null }
+function ending(speech: turn.ModelSpeech) {
+  return { stop_reason: STOP_REASONS[turn.finishOf(speech)], stop_sequence: null }
 }
 
-function usage(speech: ModelSpeech) {
-  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = tokensOf(speech)
+function usage(speech: turn.ModelSpeech) {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = turn.tokensOf(speech)
   return {
     input_tokens: inputTokens - cacheReadTokens - cacheWriteTokens,
     cache_creation_input_tokens: cacheWriteTokens,
@@ -139,99 +114,103 @@ const TOOL = 'type? name description? input_schema cache_control? strict? eager_
 const TEXT = 'type text cache_control? citations?'
 const MAX_CACHE_CONTROLS = 4
 
-export const ANTHROPIC_SCHEMA_RULES: SchemaRules = { propertyName: /^[a-zA-Z0-9_.-]{1,64}$/, allowsTypeLists: true }
+export const ANTHROPIC_SCHEMA_RULES: check.SchemaRules = {
+  propertyName: /^[a-zA-Z0-9_.-]{1,64}$/,
+  allowsTypeLists: true,
+}
 
-function readRequest({ body, headers }: IncomingModelRequest) {
-  if (!headers['anthropic-version']) reject('anthropic-version: header is required')
-  if (!headers['x-api-key'] && !headers.authorization) reject('x-api-key header is required', 401)
-  const request = readFields(body, 'request', REQUEST)
-  readString(request['model'], 'model', { pattern: /./ })
-  checkInteger(request['max_tokens'], 'max_tokens', 1)
+function readRequest({ body, headers }: turn.IncomingModelRequest) {
+  if (!headers['anthropic-version']) check.reject('anthropic-version: header is required')
+  if (!headers['x-api-key'] && !headers.authorization) check.reject('x-api-key header is required', 401)
+  const request = check.readFields(body, 'request', REQUEST)
+  check.readString(request['model'], 'model', { pattern: /./ })
+  check.checkInteger(request['max_tokens'], 'max_tokens', 1)
   const { temperature = 1, system } = request
-  if (!(Number(temperature) >= 0 && Number(temperature) <= 1)) reject('temperature: range: 0..1')
+  if (!(Number(temperature) >= 0 && Number(temperature) <= 1)) check.reject('temperature: range: 0..1')
   const cacheControls = JSON.stringify(body).split('"cache_control":{').length - 1
   if (cacheControls > MAX_CACHE_CONTROLS) {
-    reject(`A maximum of 4 blocks with cache_control may be provided. Found ${cacheControls}.`)
+    check.reject(`A maximum of 4 blocks with cache_control may be provided. Found ${cacheControls}.`)
   }
-  const tools = readOptionalList(request['tools'], 'tools', { min: 0 }).map((tool, index) => {
+  const tools = check.readOptionalList(request['tools'], 'tools', { min: 0 }).map((tool, index) => {
     const path = `tools.${index}.custom`
-    const { name, description, input_schema: schema } = readFields(tool, path, TOOL)
+    const { name, description, input_schema: schema } = check.readFields(tool, path, TOOL)
     const rules = { name: /^[a-zA-Z0-9_-]{1,128}$/, schema: ANTHROPIC_SCHEMA_RULES }
-    return readTool({ name, description, schema }, path, rules)
+    return check.readTool({ name, description, schema }, path, rules)
   })
   if (request['tool_choice'] !== undefined && tools.length === 0) {
-    reject('tool_choice: may only be specified while providing tools')
+    check.reject('tool_choice: may only be specified while providing tools')
   }
   const instructions = system === undefined ? '' : readTexts(system, 'system')
-  return { instructions, messages: readMessages(request['messages']), tools: checkToolNames(tools) }
+  return { instructions, messages: readMessages(request['messages']), tools: check.checkToolNames(tools) }
 }
 
 function readTexts(value: unknown, path: string): string {
   if (typeof value === 'string') return checkText(value)
-  return readList(value, path)
+  return check
+    .readList(value, path)
     .map((block, index) => {
-      const { type, text } = readFields(block, `${path}.${index}`, TEXT)
-      if (type !== 'text') reject(`${path}.${index}: Input tag '${String(type)}' found does not match 'text'`)
-      return checkText(readString(text, `${path}.${index}.text`))
+      const { type, text } = check.readFields(block, `${path}.${index}`, TEXT)
+      if (type !== 'text') check.reject(`${path}.${index}: Input tag '${String(type)}' found does not match 'text'`)
+      return checkText(check.readString(text, `${path}.${index}.text`))
     })
     .join('\n')
 }
 
 function checkText(text: string): string {
-  if (text === '') reject('messages: text content blocks must be non-empty')
-  if (text.trim() === '') reject('messages: text content blocks must contain non-whitespace text')
+  if (text === '') check.reject('messages: text content blocks must be non-empty')
+  if (text.trim() === '') check.reject('messages: text content blocks must contain non-whitespace text')
   return text
 }
 
-function readMessages(value: unknown): ModelMessage[] {
-  const messages = readList(value, 'messages').map((item, index) => {
+function readMessages(value: unknown): turn.ModelMessage[] {
+  const messages = check.readList(value, 'messages').map((item, index) => {
     const path = `messages.${index}`
-    const { role, content } = readFields(item, path, 'role content')
+    const { role, content } = check.readFields(item, path, 'role content')
     const message = newMessage(role, path)
     if (typeof content === 'string') return { ...message, text: checkText(content) }
-    for (const [at, block] of readList(content, `${path}.content`).entries()) {
+    for (const [at, block] of check.readList(content, `${path}.content`).entries()) {
       readBlock(block, `${path}.content.${at}`, message)
     }
     return message
   })
   const ids = messages.flatMap(({ calls }) => calls.map(({ id }) => id))
-  if (new Set(ids).size < ids.length) reject('messages: `tool_use` ids must be unique')
+  if (new Set(ids).size < ids.length) check.reject('messages: `tool_use` ids must be unique')
   const last = messages.at(-1)
   if (last?.role === 'assistant' && last.text !== last.text.trimEnd()) {
-    reject('messages: final assistant content cannot end with trailing whitespace')
+    check.reject('messages: final assistant content cannot end with trailing whitespace')
   }
   return checkMessages(messages, { startsWithUser: true })
 }
 
-function readBlock(block: unknown, path: string, message: ModelMessage): void {
-  const { type } = block as Fields
+function readBlock(block: unknown, path: string, message: turn.ModelMessage): void {
+  const { type } = block as check.Fields
   if (type === 'text') {
-    addText(message, checkText(readString(readFields(block, path, TEXT)['text'], `${path}.text`)))
+    addText(message, checkText(check.readString(check.readFields(block, path, TEXT)['text'], `${path}.text`)))
   } else if (type === 'tool_use') {
-    const { id, name, input } = readFields(block, path, 'type id name input cache_control? caller?')
+    const { id, name, input } = check.readFields(block, path, 'type id name input cache_control? caller?')
     message.calls.push({
-      id: readString(id, `${path}.id`, { pattern: /^[a-zA-Z0-9_-]+$/ }),
-      name: readString(name, `${path}.name`, { pattern: /^[a-zA-Z0-9_-]{1,200}$/ }),
-      arguments: readObject(input, `${path}.input`),
+      id: check.readString(id, `${path}.id`, { pattern: /^[a-zA-Z0-9_-]+$/ }),
+      name: check.readString(name, `${path}.name`, { pattern: /^[a-zA-Z0-9_-]{1,200}$/ }),
+      arguments: check.readObject(input, `${path}.input`),
     })
   } else if (type === 'tool_result') {
-    if (message.text !== '') reject(`${path}: tool_result blocks must come before all text of the message`)
+    if (message.text !== '') check.reject(`${path}: tool_result blocks must come before all text of the message`)
     message.results.push(readToolResult(block, path))
   } else if (type === 'thinking' && message.role === 'assistant') {
-    const { signature } = readFields(block, path, 'type thinking signature')
-    readString(signature, `${path}.signature`, { pattern: /./ })
+    const { signature } = check.readFields(block, path, 'type thinking signature')
+    check.readString(signature, `${path}.signature`, { pattern: /./ })
   } else if (type === 'redacted_thinking' && message.role === 'assistant') {
-    readFields(block, path, 'type data')
+    check.readFields(block, path, 'type data')
   } else {
-    reject(`${path}: Input tag '${String(type)}' is not allowed in the role '${message.role}'`)
+    check.reject(`${path}: Input tag '${String(type)}' is not allowed in the role '${message.role}'`)
   }
 }
 
 function readToolResult(block: unknown, path: string) {
   const names = 'type tool_use_id content? is_error? cache_control?'
-  const { tool_use_id, content = '', is_error } = readFields(block, path, names)
+  const { tool_use_id, content = '', is_error } = check.readFields(block, path, names)
   const isEmpty = content === '' || (Array.isArray(content) && content.length === 0)
-  if (is_error === true && isEmpty) reject(`${path}: content cannot be empty if \`is_error\` is true`)
+  if (is_error === true && isEmpty) check.reject(`${path}: content cannot be empty if \`is_error\` is true`)
   const text = isEmpty ? '' : typeof content === 'string' ? content : readTexts(content, `${path}.content`)
-  return { id: readString(tool_use_id, `${path}.tool_use_id`), text }
+  return { id: check.readString(tool_use_id, `${path}.tool_use_id`), text }
 }

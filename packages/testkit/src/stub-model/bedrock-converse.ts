@@ -1,50 +1,27 @@
 import { crc32 } from 'node:zlib'
 import { ANTHROPIC_SCHEMA_RULES } from './anthropic-messages.ts'
-import {
-  checkInteger,
-  checkToolNames,
-  readFields,
-  readList,
-  readObject,
-  readOptionalList,
-  readString,
-  readTool,
-  reject,
-} from './check.ts'
+import * as check from './check.ts'
 import { addText, checkMessages, newMessage } from './conversation.ts'
-import {
-  finishOf,
-  type IncomingModelRequest,
-  type ModelFinish,
-  type ModelMessage,
-  type ModelProtocol,
-  type ModelSpeech,
-  type ModelToolDefinition,
-  newId,
-  partsOf,
-  type SpeechPart,
-  splitIntoPieces,
-  tokensOf,
-} from './turn.ts'
+import * as turn from './turn.ts'
 
 /** An event of a stream: one entry, from the event's type to its payload. */
 type StreamEvent = Readonly<Record<string, object>>
 
 /** Amazon Bedrock's Converse and ConverseStream. */
-export const bedrockConverse: ModelProtocol = {
+export const bedrockConverse: turn.ModelProtocol = {
   name: 'bedrock',
   path: /\/model\/(?<model>[^/]+)\/converse(-stream)?$/,
   isStreaming: (path) => path.endsWith('/converse-stream'),
   read: readRequest,
   whole: (speech) => ({
-    output: { message: { role: 'assistant', content: partsOf(speech).map((part) => toBlock(part).whole) } },
-    stopReason: STOP_REASONS[finishOf(speech)],
+    output: { message: { role: 'assistant', content: turn.partsOf(speech).map((part) => toBlock(part).whole) } },
+    stopReason: STOP_REASONS[turn.finishOf(speech)],
     usage: usage(speech),
     metrics: { latencyMs: 1 },
   }),
   stream: (speech): StreamEvent[] => [
     { messageStart: { role: 'assistant' } },
-    ...partsOf(speech).flatMap((part, contentBlockIndex): StreamEvent[] => {
+    ...turn.partsOf(speech).flatMap((part, contentBlockIndex): StreamEvent[] => {
       const { start, deltas } = toBlock(part)
       return [
         ...(start ? [{ contentBlockStart: { contentBlockIndex, start } }] : []),
@@ -52,7 +29,7 @@ export const bedrockConverse: ModelProtocol = {
         { contentBlockStop: { contentBlockIndex } },
       ]
     }),
-    { messageStop: { stopReason: STOP_REASONS[finishOf(speech)] } },
+    { messageStop: { stopReason: STOP_REASONS[turn.finishOf(speech)] } },
     { metadata: { usage: usage(speech), metrics: { latencyMs: 1 } } },
   ],
   encoding: {
@@ -65,7 +42,7 @@ export const bedrockConverse: ModelProtocol = {
   promptBlocked: () => ({ speech: { text: 'Sorry, I cannot answer that.', finishReason: 'content_filter' } }),
 }
 
-const STOP_REASONS: Record<ModelFinish, string> = {
+const STOP_REASONS: Record<turn.ModelFinish, string> = {
   stop: 'end_turn',
   tool_calls: 'tool_use',
   length: 'max_tokens',
@@ -89,8 +66,8 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
  * A block of an answer: whole, as a stream starts it (only calls of tools have a start), and the pieces that a stream
  * adds.
  */
-function toBlock(part: SpeechPart): { whole: object; start?: object; deltas: object[] } {
-  const pieces = splitIntoPieces(part.text)
+function toBlock(part: turn.SpeechPart): { whole: object; start?: object; deltas: object[] } {
+  const pieces = turn.splitIntoPieces(part.text)
   if (part.kind === 'text') return { whole: { text: part.text }, deltas: pieces.map((text) => ({ text })) }
   if (part.kind === 'reasoning') {
     const signature = 'c2lnbmF0dXJl'
@@ -100,7 +77,7 @@ function toBlock(part: SpeechPart): { whole: object; start?: object; deltas: obj
       deltas: deltas.map((reasoningContent) => ({ reasoningContent })),
     }
   }
-  const toolUse = { toolUseId: part.id ?? newId('tooluse_'), name: part.name }
+  const toolUse = { toolUseId: part.id ?? turn.newId('tooluse_'), name: part.name }
   return {
     whole: { toolUse: { ...toolUse, input: part.value ?? part.text } },
     start: { toolUse },
@@ -108,8 +85,8 @@ function toBlock(part: SpeechPart): { whole: object; start?: object; deltas: obj
   }
 }
 
-function usage(speech: ModelSpeech) {
-  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = tokensOf(speech)
+function usage(speech: turn.ModelSpeech) {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = turn.tokensOf(speech)
   return {
     inputTokens: inputTokens - cacheReadTokens - cacheWriteTokens,
     outputTokens,
@@ -149,66 +126,68 @@ const REQUEST =
   'guardrailConfig? promptVariables? requestMetadata? performanceConfig? serviceTier? outputConfig?'
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
 
-function readRequest({ body, headers, model }: IncomingModelRequest) {
+function readRequest({ body, headers, model }: turn.IncomingModelRequest) {
   checkAuthorization(headers)
-  const request = readFields(body, 'request', REQUEST)
+  const request = check.readFields(body, 'request', REQUEST)
   const inferenceNames = 'maxTokens? temperature? topP? stopSequences?'
-  const { maxTokens } = readFields(request['inferenceConfig'] ?? {}, 'inferenceConfig', inferenceNames)
-  checkInteger(maxTokens, 'inferenceConfig.maxTokens', 1)
+  const { maxTokens } = check.readFields(request['inferenceConfig'] ?? {}, 'inferenceConfig', inferenceNames)
+  check.checkInteger(maxTokens, 'inferenceConfig.maxTokens', 1)
   const isClaude = model.includes('anthropic.')
   if (JSON.stringify(body).includes('"cachePoint"') && !isClaude && !model.includes('nova')) {
-    reject('You invoked an unsupported model or your request did not allow prompt caching.', 403)
+    check.reject('You invoked an unsupported model or your request did not allow prompt caching.', 403)
   }
   const tools = request['toolConfig'] === undefined ? [] : readToolConfig(request['toolConfig'], isClaude)
   const messages = readMessages(request['messages'], isClaude)
   if (tools.length === 0 && messages.some(({ calls, results }) => calls.length + results.length > 0)) {
-    reject('The toolConfig field must be defined when using toolUse and toolResult content blocks.')
+    check.reject('The toolConfig field must be defined when using toolUse and toolResult content blocks.')
   }
-  const instructions = readOptionalList(request['system'], 'system', { min: 0 }).flatMap((block, index) => {
-    const { text } = readFields(block, `system.${index}`, 'text? cachePoint? guardContent?')
+  const instructions = check.readOptionalList(request['system'], 'system', { min: 0 }).flatMap((block, index) => {
+    const { text } = check.readFields(block, `system.${index}`, 'text? cachePoint? guardContent?')
     return text === undefined ? [] : [checkText(text, `system.${index}`)]
   })
   return { instructions: instructions.join('\n'), messages, tools }
 }
 
 /** An API key, or a signature of version 4, of which only the form is checked. */
-function checkAuthorization(headers: IncomingModelRequest['headers']): void {
+function checkAuthorization(headers: turn.IncomingModelRequest['headers']): void {
   const { authorization = '' } = headers
   if (/^Bearer \S+$/.test(authorization)) return
   const signature =
     /^AWS4-HMAC-SHA256 Credential=[^/]+\/\d{8}\/[a-z0-9-]+\/bedrock\/aws4_request, SignedHeaders=\S*host\S*x-amz-date\S*, Signature=[0-9a-f]{64}$/
-  if (!signature.test(authorization) || !headers['x-amz-date']) reject('Missing Authentication Token', 403)
+  if (!signature.test(authorization) || !headers['x-amz-date']) check.reject('Missing Authentication Token', 403)
 }
 
-function readToolConfig(value: unknown, isClaude: boolean): ModelToolDefinition[] {
-  const { tools } = readFields(value, 'toolConfig', 'tools toolChoice?')
+function readToolConfig(value: unknown, isClaude: boolean): turn.ModelToolDefinition[] {
+  const { tools } = check.readFields(value, 'toolConfig', 'tools toolChoice?')
   const rules = { name: TOOL_NAME, schema: isClaude ? ANTHROPIC_SCHEMA_RULES : { allowsTypeLists: true } }
-  const read = readList(tools, 'toolConfig.tools').flatMap((tool, index) => {
+  const read = check.readList(tools, 'toolConfig.tools').flatMap((tool, index) => {
     const path = `toolConfig.tools.${index}.toolSpec`
-    const { toolSpec } = readFields(tool, path, 'toolSpec? cachePoint?')
+    const { toolSpec } = check.readFields(tool, path, 'toolSpec? cachePoint?')
     if (toolSpec === undefined) return []
-    const { name, description, inputSchema } = readFields(toolSpec, path, 'name description? inputSchema strict?')
-    if (description !== undefined) readString(description, `${path}.description`, { pattern: /./ })
-    const { json: schema } = readFields(inputSchema, `${path}.inputSchema`, 'json')
-    return [readTool({ name, description, schema }, path, rules)]
+    const { name, description, inputSchema } = check.readFields(toolSpec, path, 'name description? inputSchema strict?')
+    if (description !== undefined) check.readString(description, `${path}.description`, { pattern: /./ })
+    const { json: schema } = check.readFields(inputSchema, `${path}.inputSchema`, 'json')
+    return [check.readTool({ name, description, schema }, path, rules)]
   })
-  return checkToolNames(read)
+  return check.checkToolNames(read)
 }
 
 function checkText(value: unknown, path: string): string {
-  const text = readString(value, path)
+  const text = check.readString(value, path)
   if (text.trim() === '') {
-    reject(`The text field in the ContentBlock object at ${path} is blank. Add text to the text field, and try again.`)
+    check.reject(
+      `The text field in the ContentBlock object at ${path} is blank. Add text to the text field, and try again.`,
+    )
   }
   return text
 }
 
-function readMessages(value: unknown, isClaude: boolean): ModelMessage[] {
-  const messages = readList(value, 'messages').map((item, index) => {
+function readMessages(value: unknown, isClaude: boolean): turn.ModelMessage[] {
+  const messages = check.readList(value, 'messages').map((item, index) => {
     const path = `messages.${index}`
-    const { role, content } = readFields(item, path, 'role content')
+    const { role, content } = check.readFields(item, path, 'role content')
     const message = newMessage(role, path)
-    for (const [at, block] of readList(content, `${path}.content`).entries()) {
+    for (const [at, block] of check.readList(content, `${path}.content`).entries()) {
       readBlock(block, `${path}.content.${at}`, message, isClaude)
     }
     return message
@@ -216,32 +195,32 @@ function readMessages(value: unknown, isClaude: boolean): ModelMessage[] {
   return checkMessages(messages, { startsWithUser: true, alternates: true, endsWithUser: true })
 }
 
-function readBlock(block: unknown, path: string, message: ModelMessage, isClaude: boolean): void {
-  const fields = readFields(block, path, 'text? toolUse? toolResult? reasoningContent? cachePoint?')
-  if (Object.keys(fields).length !== 1) reject(`${path}: exactly one member of the union must be set`)
+function readBlock(block: unknown, path: string, message: turn.ModelMessage, isClaude: boolean): void {
+  const fields = check.readFields(block, path, 'text? toolUse? toolResult? reasoningContent? cachePoint?')
+  if (Object.keys(fields).length !== 1) check.reject(`${path}: exactly one member of the union must be set`)
   const { text, toolUse, toolResult, cachePoint } = fields
   if (text !== undefined) addText(message, checkText(text, path))
-  if (cachePoint !== undefined) readFields(cachePoint, `${path}.cachePoint`, 'type ttl?')
+  if (cachePoint !== undefined) check.readFields(cachePoint, `${path}.cachePoint`, 'type ttl?')
   if (toolUse !== undefined) {
-    const { toolUseId, name, input } = readFields(toolUse, `${path}.toolUse`, 'toolUseId name input type?')
+    const { toolUseId, name, input } = check.readFields(toolUse, `${path}.toolUse`, 'toolUseId name input type?')
     message.calls.push({
-      id: readString(toolUseId, `${path}.toolUse.toolUseId`, { pattern: TOOL_NAME }),
-      name: readString(name, `${path}.toolUse.name`, { pattern: TOOL_NAME }),
-      arguments: readObject(input, `${path}.toolUse.input`),
+      id: check.readString(toolUseId, `${path}.toolUse.toolUseId`, { pattern: TOOL_NAME }),
+      name: check.readString(name, `${path}.toolUse.name`, { pattern: TOOL_NAME }),
+      arguments: check.readObject(input, `${path}.toolUse.input`),
     })
   }
   if (toolResult !== undefined) message.results.push(readToolResult(toolResult, `${path}.toolResult`, isClaude))
 }
 
 function readToolResult(value: unknown, path: string, isClaude: boolean) {
-  const { toolUseId, content, status } = readFields(value, path, 'toolUseId content status? type?')
-  const parts = readList(content, `${path}.content`, { min: status === 'error' ? 1 : 0 }).map((part, at) => {
-    const { text, json } = readFields(part, `${path}.content.${at}`, 'text? json?')
+  const { toolUseId, content, status } = check.readFields(value, path, 'toolUseId content status? type?')
+  const parts = check.readList(content, `${path}.content`, { min: status === 'error' ? 1 : 0 }).map((part, at) => {
+    const { text, json } = check.readFields(part, `${path}.content.${at}`, 'text? json?')
     if (json !== undefined) return JSON.stringify(json)
     if (isClaude && String(text).trim() === '') {
-      reject('messages: text content blocks must contain non-whitespace text')
+      check.reject('messages: text content blocks must contain non-whitespace text')
     }
-    return readString(text, `${path}.content.${at}.text`)
+    return check.readString(text, `${path}.content.${at}.text`)
   })
-  return { id: readString(toolUseId, `${path}.toolUseId`), text: parts.join('\n') }
+  return { id: check.readString(toolUseId, `${path}.toolUseId`), text: parts.join('\n') }
 }

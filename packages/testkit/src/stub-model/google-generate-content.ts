@@ -1,41 +1,18 @@
-import {
-  checkInteger,
-  checkToolNames,
-  type Fields,
-  readFields,
-  readList,
-  readObject,
-  readOptionalList,
-  readString,
-  readTool,
-  reject,
-  type SchemaRules,
-} from './check.ts'
+import * as check from './check.ts'
 import { addText, checkMessages, newMessage } from './conversation.ts'
-import {
-  finishOf,
-  type IncomingModelRequest,
-  type ModelFinish,
-  type ModelMessage,
-  type ModelProtocol,
-  type ModelSpeech,
-  newId,
-  partsOf,
-  splitIntoPieces,
-  tokensOf,
-} from './turn.ts'
+import * as turn from './turn.ts'
 
 /** The Gemini API's generateContent and streamGenerateContent. */
-export const googleGenerateContent: ModelProtocol = {
+export const googleGenerateContent: turn.ModelProtocol = {
   name: 'google',
   path: /\/models\/(?<model>[^/:]+):(generateContent|streamGenerateContent\?alt=sse)$/,
   isStreaming: (path) => path.includes(':streamGenerateContent'),
   read: readRequest,
   whole: (speech, request) => toResponse(speech, request, toParts(speech, request), finishReason(speech)),
   stream(speech, request) {
-    const parts = toParts(speech, request).flatMap((part): Fields[] =>
+    const parts = toParts(speech, request).flatMap((part): check.Fields[] =>
       typeof part['text'] === 'string' && part['text'] !== ''
-        ? splitIntoPieces(part['text']).map((text) => ({ ...part, text }))
+        ? turn.splitIntoPieces(part['text']).map((text) => ({ ...part, text }))
         : [part],
     )
     return [
@@ -69,7 +46,7 @@ const STATUSES: Readonly<Record<number, string>> = {
   504: 'DEADLINE_EXCEEDED',
 }
 
-const FINISH_REASONS: Record<ModelFinish, string> = {
+const FINISH_REASONS: Record<turn.ModelFinish, string> = {
   stop: 'STOP',
   tool_calls: 'STOP',
   length: 'MAX_TOKENS',
@@ -80,21 +57,23 @@ const FINISH_REASONS: Record<ModelFinish, string> = {
 }
 
 /** Arguments are an object here, so a call that is malformed ends the answer instead. */
-function isMalformed(speech: ModelSpeech): boolean {
-  return partsOf(speech).some(
-    (part) =>
-      part.kind === 'call' && (typeof part.value !== 'object' || part.value === null || Array.isArray(part.value)),
-  )
+function isMalformed(speech: turn.ModelSpeech): boolean {
+  return turn
+    .partsOf(speech)
+    .some(
+      (part) =>
+        part.kind === 'call' && (typeof part.value !== 'object' || part.value === null || Array.isArray(part.value)),
+    )
 }
 
-function finishReason(speech: ModelSpeech): string {
-  return isMalformed(speech) ? 'MALFORMED_FUNCTION_CALL' : FINISH_REASONS[finishOf(speech)]
+function finishReason(speech: turn.ModelSpeech): string {
+  return isMalformed(speech) ? 'MALFORMED_FUNCTION_CALL' : FINISH_REASONS[turn.finishOf(speech)]
 }
 
-function toParts(speech: ModelSpeech, { model }: IncomingModelRequest): Fields[] {
-  const parts = partsOf(speech)
+function toParts(speech: turn.ModelSpeech, { model }: turn.IncomingModelRequest): check.Fields[] {
+  const parts = turn.partsOf(speech)
   const firstCall = parts.find(({ kind }) => kind === 'call')
-  return parts.flatMap((part): Fields[] => {
+  return parts.flatMap((part): check.Fields[] => {
     if (part.kind !== 'call') return [{ text: part.text, ...(part.kind === 'reasoning' ? { thought: true } : {}) }]
     if (isMalformed(speech)) return []
     const id = part.id === undefined ? {} : { id: part.id }
@@ -108,8 +87,13 @@ function isSigning(model: string): boolean {
   return /^gemini-[3-9]/.test(model)
 }
 
-function toResponse(speech: ModelSpeech, { model }: IncomingModelRequest, parts: Fields[], finish?: string) {
-  const { inputTokens, outputTokens, cacheReadTokens, reasoningTokens } = tokensOf(speech)
+function toResponse(
+  speech: turn.ModelSpeech,
+  { model }: turn.IncomingModelRequest,
+  parts: check.Fields[],
+  finish?: string,
+) {
+  const { inputTokens, outputTokens, cacheReadTokens, reasoningTokens } = turn.tokensOf(speech)
   // A filtered answer has no content at all.
   const content = finish === 'SAFETY' || finish === 'PROHIBITED_CONTENT' ? {} : { content: { role: 'model', parts } }
   return {
@@ -122,7 +106,7 @@ function toResponse(speech: ModelSpeech, { model }: IncomingModelRequest, parts:
       totalTokenCount: inputTokens + outputTokens,
     },
     modelVersion: model,
-    responseId: newId(''),
+    responseId: turn.newId(''),
   }
 }
 
@@ -138,7 +122,7 @@ const SCHEMA_KEYWORDS =
   'properties additionalProperties required propertyOrdering'
 
 /** The rules of JSON schemas, and of the names of parameters. */
-const SCHEMA_RULES: SchemaRules = {
+const SCHEMA_RULES: check.SchemaRules = {
   keywords: new Set(SCHEMA_KEYWORDS.split(' ')),
   propertyName: /^[a-zA-Z_][a-zA-Z0-9_]{0,63}$/,
   rejectsEmptyObjects: true,
@@ -147,62 +131,65 @@ const SCHEMA_RULES: SchemaRules = {
   maxDepth: 32,
 }
 
-function readRequest({ body, headers, model }: IncomingModelRequest) {
-  if (!headers['x-goog-api-key']) reject("Method doesn't allow unregistered callers.", 403)
-  const request = readFields(body, 'request', REQUEST)
-  const { maxOutputTokens } = readFields(request['generationConfig'] ?? {}, 'generationConfig', GENERATION_CONFIG)
-  checkInteger(maxOutputTokens, 'maxOutputTokens', 1)
-  const tools = readOptionalList(request['tools'], 'tools').flatMap((tool, index) => {
-    const { functionDeclarations } = readFields(tool, `tools[${index}]`, 'functionDeclarations')
-    return readList(functionDeclarations, `tools[${index}].function_declarations`).map(readDeclaration)
+function readRequest({ body, headers, model }: turn.IncomingModelRequest) {
+  if (!headers['x-goog-api-key']) check.reject("Method doesn't allow unregistered callers.", 403)
+  const request = check.readFields(body, 'request', REQUEST)
+  const { maxOutputTokens } = check.readFields(request['generationConfig'] ?? {}, 'generationConfig', GENERATION_CONFIG)
+  check.checkInteger(maxOutputTokens, 'maxOutputTokens', 1)
+  const tools = check.readOptionalList(request['tools'], 'tools').flatMap((tool, index) => {
+    const { functionDeclarations } = check.readFields(tool, `tools[${index}]`, 'functionDeclarations')
+    return check.readList(functionDeclarations, `tools[${index}].function_declarations`).map(readDeclaration)
   })
   const { systemInstruction: system } = request
   const texts =
     system === undefined
       ? []
-      : readList(readFields(system, 'systemInstruction', 'parts role?')['parts'], 'systemInstruction.parts')
+      : check.readList(check.readFields(system, 'systemInstruction', 'parts role?')['parts'], 'systemInstruction.parts')
   const instructions = texts.map((part, index) => readPartText(part, `systemInstruction.parts[${index}]`)).join('\n')
-  return { instructions, messages: readContents(request['contents'], model), tools: checkToolNames(tools) }
+  return { instructions, messages: readContents(request['contents'], model), tools: check.checkToolNames(tools) }
 }
 
 function readDeclaration(value: unknown, index: number) {
   const path = `function_declarations[${index}]`
-  const { name, description, parameters, parametersJsonSchema } = readFields(value, path, DECLARATION)
+  const { name, description, parameters, parametersJsonSchema } = check.readFields(value, path, DECLARATION)
   if (parameters !== undefined && parametersJsonSchema !== undefined) {
-    reject(`${path}: oneof field 'parameters' is already set`)
+    check.reject(`${path}: oneof field 'parameters' is already set`)
   }
   const schema = parametersJsonSchema ?? parameters
   const rules = {
     name: /^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$/,
     schema: { ...SCHEMA_RULES, allowsTypeLists: parametersJsonSchema !== undefined },
   }
-  if (schema !== undefined) return readTool({ name, description, schema }, path, rules)
+  if (schema !== undefined) return check.readTool({ name, description, schema }, path, rules)
   // A function without parameters.
-  return { ...readTool({ name, description, schema: { type: 'object' } }, path, { ...rules, schema: {} }), schema: {} }
+  return {
+    ...check.readTool({ name, description, schema: { type: 'object' } }, path, { ...rules, schema: {} }),
+    schema: {},
+  }
 }
 
 function readPartText(value: unknown, path: string): string {
-  const { text } = readFields(value, path, 'text? thought? thoughtSignature?')
+  const { text } = check.readFields(value, path, 'text? thought? thoughtSignature?')
   // An empty text counts as a missing one, as everywhere in protocol buffers.
   if (text === undefined || text === '') {
-    reject(`${path}.data: required oneof field 'data' must have one initialized field`)
+    check.reject(`${path}.data: required oneof field 'data' must have one initialized field`)
   }
-  return readString(text, `${path}.text`)
+  return check.readString(text, `${path}.text`)
 }
 
-function readContents(value: unknown, model: string): ModelMessage[] {
-  const messages = readList(value, 'contents').map((item, index) => {
-    const { role, parts } = readFields(item, `contents[${index}]`, 'role parts')
-    if (role !== 'user' && role !== 'model') reject('Please use a valid role: user, model.')
+function readContents(value: unknown, model: string): turn.ModelMessage[] {
+  const messages = check.readList(value, 'contents').map((item, index) => {
+    const { role, parts } = check.readFields(item, `contents[${index}]`, 'role parts')
+    if (role !== 'user' && role !== 'model') check.reject('Please use a valid role: user, model.')
     const message = newMessage(role === 'user' ? 'user' : 'assistant', `contents[${index}]`)
-    for (const [at, part] of readList(parts, `contents[${index}].parts`).entries()) {
+    for (const [at, part] of check.readList(parts, `contents[${index}].parts`).entries()) {
       readPart(part, `contents[${index}].parts[${at}]`, message, { fallbackId: `call_${index}_${at}`, model })
     }
     return message
   })
   for (const [index, { calls }] of messages.entries()) {
     if (calls.length > 0 && messages[index - 1]?.role !== 'user') {
-      reject(
+      check.reject(
         'Please ensure that function call turn comes immediately after a user turn or after a function response turn.',
       )
     }
@@ -213,29 +200,29 @@ function readContents(value: unknown, model: string): ModelMessage[] {
 function readPart(
   part: unknown,
   path: string,
-  message: ModelMessage,
+  message: turn.ModelMessage,
   { fallbackId, model }: { fallbackId: string; model: string },
 ): void {
-  const { functionCall, functionResponse, thoughtSignature } = part as Fields
+  const { functionCall, functionResponse, thoughtSignature } = part as check.Fields
   if (functionCall !== undefined) {
     if (message.calls.length === 0 && isSigning(model) && !thoughtSignature) {
-      reject(`Function call is missing a thought_signature in functionCall parts. (${path})`)
+      check.reject(`Function call is missing a thought_signature in functionCall parts. (${path})`)
     }
-    readFields(part, path, 'functionCall thought? thoughtSignature?')
-    const { id = fallbackId, name, args } = readFields(functionCall, `${path}.function_call`, 'id? name args?')
+    check.readFields(part, path, 'functionCall thought? thoughtSignature?')
+    const { id = fallbackId, name, args } = check.readFields(functionCall, `${path}.function_call`, 'id? name args?')
     message.calls.push({
-      id: readString(id, `${path}.function_call.id`),
-      name: readString(name, `${path}.function_call.name`),
-      arguments: readObject(args ?? {}, `${path}.function_call.args`),
+      id: check.readString(id, `${path}.function_call.id`),
+      name: check.readString(name, `${path}.function_call.name`),
+      arguments: check.readObject(args ?? {}, `${path}.function_call.args`),
     })
   } else if (functionResponse === undefined) {
     addText(message, readPartText(part, path))
   } else {
-    readFields(part, path, 'functionResponse')
-    const { name, response } = readFields(functionResponse, `${path}.function_response`, 'id? name response')
+    check.readFields(part, path, 'functionResponse')
+    const { name, response } = check.readFields(functionResponse, `${path}.function_response`, 'id? name response')
     message.results.push({
-      id: readString(name, `${path}.function_response.name`),
-      text: JSON.stringify(readObject(response, `${path}.function_response.response`)),
+      id: check.readString(name, `${path}.function_response.name`),
+      text: JSON.stringify(check.readObject(response, `${path}.function_response.response`)),
     })
   }
 }

@@ -1,40 +1,16 @@
-import {
-  checkInteger,
-  checkToolNames,
-  type Fields,
-  readFields,
-  readJsonObject,
-  readList,
-  readOptionalList,
-  readString,
-  readTool,
-  reject,
-} from './check.ts'
+import * as check from './check.ts'
 import { checkMessages } from './conversation.ts'
-import {
-  asksForStream,
-  finishOf,
-  type IncomingModelRequest,
-  type ModelFinish,
-  type ModelMessage,
-  type ModelProtocol,
-  type ModelSpeech,
-  newId,
-  partsOf,
-  splitIntoPieces,
-  toServerSentEvents,
-  tokensOf,
-} from './turn.ts'
+import * as turn from './turn.ts'
 
 /** OpenAI's Chat Completions API, which compatible servers and Azure offer too. */
-export const openAiChat: ModelProtocol = {
+export const openAiChat: turn.ModelProtocol = {
   name: 'openai-compatible',
   path: /\/chat\/completions$/,
-  isStreaming: asksForStream,
+  isStreaming: turn.asksForStream,
   read: readRequest,
   whole(speech, request) {
     const { text = null, reasoning } = speech
-    const calls = partsOf(speech).flatMap((part) => (part.kind === 'call' ? [part] : []))
+    const calls = turn.partsOf(speech).flatMap((part) => (part.kind === 'call' ? [part] : []))
     const message = {
       role: 'assistant',
       content: isRefusal(speech) ? null : text,
@@ -42,7 +18,7 @@ export const openAiChat: ModelProtocol = {
       ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
       tool_calls: speech.toolCalls && calls.map((call) => toToolCall(call, call.text)),
     }
-    const choice = { index: 0, message, logprobs: null, finish_reason: FINISH_REASONS[finishOf(speech)] }
+    const choice = { index: 0, message, logprobs: null, finish_reason: FINISH_REASONS[turn.finishOf(speech)] }
     return { ...head('chat.completion', request), choices: [choice], usage: usage(speech) }
   },
   stream(speech, request) {
@@ -51,10 +27,10 @@ export const openAiChat: ModelProtocol = {
       ...common,
       choices: [{ index: 0, delta, logprobs: null, finish_reason }],
     })
-    const parts = partsOf(speech)
+    const parts = turn.partsOf(speech)
     const firstCall = parts.findIndex(({ kind }) => kind === 'call')
     const chunks = parts.flatMap((part, position) => {
-      const pieces = splitIntoPieces(part.text)
+      const pieces = turn.splitIntoPieces(part.text)
       if (part.kind === 'reasoning') return pieces.map((piece) => chunk({ reasoning_content: piece }))
       if (part.kind === 'text') {
         const field = isRefusal(speech) ? 'refusal' : 'content'
@@ -69,11 +45,11 @@ export const openAiChat: ModelProtocol = {
     return [
       chunk({ role: 'assistant', content: speech.text === undefined ? null : '' }),
       ...chunks,
-      chunk({}, FINISH_REASONS[finishOf(speech)]),
+      chunk({}, FINISH_REASONS[turn.finishOf(speech)]),
       { ...common, choices: [], usage: usage(speech) },
     ]
   },
-  encoding: { type: 'text/event-stream', encode: (events) => `${toServerSentEvents(events)}data: [DONE]\n\n` },
+  encoding: { type: 'text/event-stream', encode: (events) => `${turn.toServerSentEvents(events)}data: [DONE]\n\n` },
   error: (status, message, code) => ({
     error: { message, type: errorType(status), param: null, code: code ?? null },
   }),
@@ -97,7 +73,7 @@ export const openAiChat: ModelProtocol = {
   }),
 }
 
-const FINISH_REASONS: Record<ModelFinish, string> = {
+const FINISH_REASONS: Record<turn.ModelFinish, string> = {
   stop: 'stop',
   tool_calls: 'tool_calls',
   length: 'length',
@@ -108,20 +84,20 @@ const FINISH_REASONS: Record<ModelFinish, string> = {
   unknown: 'something_new',
 }
 
-function isRefusal(speech: ModelSpeech): boolean {
-  return finishOf(speech) === 'refusal'
+function isRefusal(speech: turn.ModelSpeech): boolean {
+  return turn.finishOf(speech) === 'refusal'
 }
 
-function toToolCall({ id = newId('call_'), name }: { id?: string; name: string }, text: string) {
+function toToolCall({ id = turn.newId('call_'), name }: { id?: string; name: string }, text: string) {
   return { id, type: 'function', function: { name, arguments: text } }
 }
 
-function head(object: string, { model }: IncomingModelRequest) {
-  return { id: newId('chatcmpl-'), object, created: Math.floor(Date.now() / 1000), model }
+function head(object: string, { model }: turn.IncomingModelRequest) {
+  return { id: turn.newId('chatcmpl-'), object, created: Math.floor(Date.now() / 1000), model }
 }
 
-function usage(speech: ModelSpeech) {
-  const { inputTokens, outputTokens, cacheReadTokens, reasoningTokens } = tokensOf(speech)
+function usage(speech: turn.ModelSpeech) {
+  const { inputTokens, outputTokens, cacheReadTokens, reasoningTokens } = turn.tokensOf(speech)
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
@@ -146,95 +122,96 @@ const MAX_TOOLS = 128
 /** Models that take `max_completion_tokens` instead, and no sampling options. */
 const REASONING_MODEL = /^(gpt-[5-9]|o[1-9])/
 
-function readRequest({ body }: IncomingModelRequest) {
-  const request = readFields(body, 'request', REQUEST)
+function readRequest({ body }: turn.IncomingModelRequest) {
+  const request = check.readFields(body, 'request', REQUEST)
   checkReasoningModel(request, ['max_tokens', 'temperature', 'top_p'])
   if (request['stream_options'] !== undefined && request['stream'] !== true) {
-    reject("The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+    check.reject("The 'stream_options' parameter is only allowed when 'stream' is enabled.")
   }
-  for (const name of ['max_tokens', 'max_completion_tokens']) checkInteger(request[name], name, 1)
+  for (const name of ['max_tokens', 'max_completion_tokens']) check.checkInteger(request[name], name, 1)
   if (request['tool_choice'] !== undefined && request['tools'] === undefined) {
-    reject("'tool_choice' is only allowed when 'tools' are specified.")
+    check.reject("'tool_choice' is only allowed when 'tools' are specified.")
   }
   const tools = readOpenAiTools(request['tools'], (item, path) => {
-    const { function: definition } = readFields(item, path, 'type function')
-    return readFields(definition, `${path}.function`, 'name description? parameters? strict?')
+    const { function: definition } = check.readFields(item, path, 'type function')
+    return check.readFields(definition, `${path}.function`, 'name description? parameters? strict?')
   })
   return { ...readMessages(request['messages']), tools }
 }
 
 /** Rejects the parameters that a reasoning model does not take. Both APIs of OpenAI have these rules. */
-export function checkReasoningModel(request: Fields, rejected: readonly string[]): void {
-  if (!REASONING_MODEL.test(readString(request['model'], 'model'))) return
+export function checkReasoningModel(request: check.Fields, rejected: readonly string[]): void {
+  if (!REASONING_MODEL.test(check.readString(request['model'], 'model'))) return
   const name = rejected.find((each) => request[each] !== undefined)
   if (name === undefined) return
   const instead = name === 'max_tokens' ? " Use 'max_completion_tokens' instead." : ''
-  reject(`Unsupported parameter: '${name}' is not supported with this model.${instead}`)
+  check.reject(`Unsupported parameter: '${name}' is not supported with this model.${instead}`)
 }
 
 /** Reads the definitions of functions, whose fields `fieldsOf` finds: the two APIs have them on different levels. */
-export function readOpenAiTools(value: unknown, fieldsOf: (item: unknown, path: string) => Fields) {
-  const tools = readOptionalList(value, 'tools', { max: MAX_TOOLS }).map((item, index) => {
+export function readOpenAiTools(value: unknown, fieldsOf: (item: unknown, path: string) => check.Fields) {
+  const tools = check.readOptionalList(value, 'tools', { max: MAX_TOOLS }).map((item, index) => {
     const path = `tools[${index}]`
-    const { type } = item as Fields
-    if (type !== 'function') reject(`Invalid value: '${String(type)}'. Supported values are: 'function' (${path}.type)`)
+    const { type } = item as check.Fields
+    if (type !== 'function')
+      check.reject(`Invalid value: '${String(type)}'. Supported values are: 'function' (${path}.type)`)
     const { name, description, parameters: schema, strict } = fieldsOf(item, path)
     const strictRules = strict === true ? { isStrict: true, maxDepth: 10 } : {}
     const rules = { name: TOOL_NAME, maxDescription: 1_024, schema: { allowsTypeLists: true, ...strictRules } }
-    return readTool({ name, description, schema }, path, rules)
+    return check.readTool({ name, description, schema }, path, rules)
   })
-  return checkToolNames(tools)
+  return check.checkToolNames(tools)
 }
 
 /** Reads a call of a function; the two APIs allow ids of different lengths. */
 export function readOpenAiCall(call: { id: unknown; name: unknown; text: unknown }, path: string, maxId: number) {
   return {
-    id: readString(call.id, `${path}.id`, { max: maxId, pattern: /./ }),
-    name: readString(call.name, `${path}.name`, { pattern: TOOL_NAME }),
-    arguments: readJsonObject(call.text, `${path}.arguments`),
+    id: check.readString(call.id, `${path}.id`, { max: maxId, pattern: /./ }),
+    name: check.readString(call.name, `${path}.name`, { pattern: TOOL_NAME }),
+    arguments: check.readJsonObject(call.text, `${path}.arguments`),
   }
 }
 
 function readMessages(value: unknown) {
   const instructions: string[] = []
-  const messages: ModelMessage[] = []
-  for (const [index, item] of readList(value, 'messages').entries()) {
+  const messages: turn.ModelMessage[] = []
+  for (const [index, item] of check.readList(value, 'messages').entries()) {
     const path = `messages[${index}]`
-    const { role } = item as Fields
+    const { role } = item as check.Fields
     if (role !== 'tool' && messages.at(-1)?.calls.length) {
-      reject(`An assistant message with 'tool_calls' must be followed by tool messages, before '${path}'`)
+      check.reject(`An assistant message with 'tool_calls' must be followed by tool messages, before '${path}'`)
     }
     if (role === 'assistant') {
       messages.push(readAssistant(item, path))
     } else if (role === 'tool') {
-      const { tool_call_id: id, content } = readFields(item, path, 'role content tool_call_id')
-      const result = { id: readString(id, `${path}.tool_call_id`), text: readText(content, `${path}.content`) }
+      const { tool_call_id: id, content } = check.readFields(item, path, 'role content tool_call_id')
+      const result = { id: check.readString(id, `${path}.tool_call_id`), text: readText(content, `${path}.content`) }
       // The results of one message with calls are messages of their own.
       const last = messages.at(-1)
       if (last && last.results.length > 0) last.results.push(result)
       else messages.push({ role: 'user', text: '', calls: [], results: [result] })
     } else if (role === 'user' || role === 'system' || role === 'developer') {
-      const text = readText(readFields(item, path, 'role content name?')['content'], `${path}.content`)
+      const text = readText(check.readFields(item, path, 'role content name?')['content'], `${path}.content`)
       if (role === 'user') messages.push({ role, text, calls: [], results: [] })
       else instructions.push(text)
     } else {
-      reject(`Invalid value: '${String(role)}'. Supported values are: 'system', 'assistant', 'user', 'tool'`)
+      check.reject(`Invalid value: '${String(role)}'. Supported values are: 'system', 'assistant', 'user', 'tool'`)
     }
   }
   return { instructions: instructions.join('\n'), messages: checkMessages(messages) }
 }
 
-function readAssistant(item: unknown, path: string): ModelMessage {
+function readAssistant(item: unknown, path: string): turn.ModelMessage {
   const names = 'role content? tool_calls? refusal? name? audio? reasoning_content?'
-  const { content = null, tool_calls } = readFields(item, path, names)
+  const { content = null, tool_calls } = check.readFields(item, path, names)
   if (content === null && tool_calls === undefined) {
-    reject(`Invalid value for 'content': expected a string, got null. (${path})`)
+    check.reject(`Invalid value for 'content': expected a string, got null. (${path})`)
   }
-  const calls = readOptionalList(tool_calls, `${path}.tool_calls`, { max: 128 }).map((call, index) => {
+  const calls = check.readOptionalList(tool_calls, `${path}.tool_calls`, { max: 128 }).map((call, index) => {
     const callPath = `${path}.tool_calls[${index}]`
-    const { id, type, function: called } = readFields(call, callPath, 'id type function')
-    if (type !== 'function') reject(`${callPath}.type: must be 'function'`)
-    const { name, arguments: text } = readFields(called, `${callPath}.function`, 'name arguments')
+    const { id, type, function: called } = check.readFields(call, callPath, 'id type function')
+    if (type !== 'function') check.reject(`${callPath}.type: must be 'function'`)
+    const { name, arguments: text } = check.readFields(called, `${callPath}.function`, 'name arguments')
     return readOpenAiCall({ id, name, text }, callPath, 40)
   })
   return { role: 'assistant', text: content === null ? '' : readText(content, `${path}.content`), calls, results: [] }
@@ -242,10 +219,10 @@ function readAssistant(item: unknown, path: string): ModelMessage {
 
 function readText(value: unknown, path: string): string {
   if (typeof value === 'string') return value
-  const parts = readList(value, path).map((part, index) => {
-    const { type, text } = readFields(part, `${path}[${index}]`, 'type text')
-    if (type !== 'text') reject(`Invalid value: '${String(type)}'. Supported values are: 'text'`)
-    return readString(text, `${path}[${index}].text`)
+  const parts = check.readList(value, path).map((part, index) => {
+    const { type, text } = check.readFields(part, `${path}[${index}]`, 'type text')
+    if (type !== 'text') check.reject(`Invalid value: '${String(type)}'. Supported values are: 'text'`)
+    return check.readString(text, `${path}[${index}].text`)
   })
   return parts.join('\n')
 }

@@ -1,24 +1,13 @@
-import { checkInteger, type Fields, readFields, readList, readString, reject } from './check.ts'
+import * as check from './check.ts'
 import { addText, checkMessages, newMessage } from './conversation.ts'
 import { checkReasoningModel, openAiChat, readOpenAiCall, readOpenAiTools } from './openai-chat.ts'
-import {
-  asksForStream,
-  finishOf,
-  type IncomingModelRequest,
-  type ModelMessage,
-  type ModelProtocol,
-  type ModelSpeech,
-  newId,
-  partsOf,
-  splitIntoPieces,
-  tokensOf,
-} from './turn.ts'
+import * as turn from './turn.ts'
 
 /** OpenAI's Responses API. */
-export const openAiResponses: ModelProtocol = {
+export const openAiResponses: turn.ModelProtocol = {
   name: 'openai',
   path: /\/responses$/,
-  isStreaming: asksForStream,
+  isStreaming: turn.asksForStream,
   read: readRequest,
   whole: (speech, request) => toResponse(speech, request, toItems(speech)),
   stream(speech, request) {
@@ -38,7 +27,7 @@ export const openAiResponses: ModelProtocol = {
 }
 
 /** The events of one item of the output. */
-function toEvents(item: Fields, output_index: number): { type: string; [key: string]: unknown }[] {
+function toEvents(item: check.Fields, output_index: number): { type: string; [key: string]: unknown }[] {
   const common = { item_id: item['id'], output_index }
   const events: { type: string; [key: string]: unknown }[] = []
   if (item['type'] === 'message') {
@@ -48,7 +37,7 @@ function toEvents(item: Fields, output_index: number): { type: string; [key: str
     const ofPart = { ...common, content_index: 0 }
     events.push(
       { type: 'response.content_part.added', ...ofPart, part: { ...part, [field]: '' } },
-      ...splitIntoPieces(text).map((delta) => ({ type: `response.${kind}.delta`, ...ofPart, delta })),
+      ...turn.splitIntoPieces(text).map((delta) => ({ type: `response.${kind}.delta`, ...ofPart, delta })),
       { type: `response.${kind}.done`, ...ofPart, [field]: text },
       { type: 'response.content_part.done', ...ofPart, part },
     )
@@ -56,7 +45,7 @@ function toEvents(item: Fields, output_index: number): { type: string; [key: str
   if (item['type'] === 'function_call') {
     const type = 'response.function_call_arguments'
     events.push(
-      ...splitIntoPieces(String(item['arguments'])).map((delta) => ({ type: `${type}.delta`, ...common, delta })),
+      ...turn.splitIntoPieces(String(item['arguments'])).map((delta) => ({ type: `${type}.delta`, ...common, delta })),
       { type: `${type}.done`, ...common, arguments: item['arguments'] },
     )
   }
@@ -70,23 +59,23 @@ function toEvents(item: Fields, output_index: number): { type: string; [key: str
 
 const OPEN_FIELDS: Readonly<Record<string, object>> = { message: { content: [] }, function_call: { arguments: '' } }
 
-function toItems(speech: ModelSpeech): Fields[] {
-  return partsOf(speech).map((part) => {
+function toItems(speech: turn.ModelSpeech): check.Fields[] {
+  return turn.partsOf(speech).map((part) => {
     if (part.kind === 'reasoning') {
       const summary = [{ type: 'summary_text', text: part.text }]
-      return { type: 'reasoning', id: newId('rs_'), summary, encrypted_content: 'ZW5jcnlwdGVk' }
+      return { type: 'reasoning', id: turn.newId('rs_'), summary, encrypted_content: 'ZW5jcnlwdGVk' }
     }
     if (part.kind === 'text') {
       const content =
-        finishOf(speech) === 'refusal'
+        turn.finishOf(speech) === 'refusal'
           ? { type: 'refusal', refusal: part.text }
           : { type: 'output_text', text: part.text, annotations: [], logprobs: [] }
-      return { type: 'message', id: newId('msg_'), status: 'completed', role: 'assistant', content: [content] }
+      return { type: 'message', id: turn.newId('msg_'), status: 'completed', role: 'assistant', content: [content] }
     }
     return {
       type: 'function_call',
-      id: newId('fc_'),
-      call_id: part.id ?? newId('call_'),
+      id: turn.newId('fc_'),
+      call_id: part.id ?? turn.newId('call_'),
       name: part.name,
       arguments: part.text,
       status: 'completed',
@@ -101,11 +90,11 @@ const INCOMPLETE: Readonly<Record<string, string>> = {
   unknown: 'something_new',
 }
 
-function toResponse(speech: ModelSpeech, { model }: IncomingModelRequest, output: Fields[]) {
-  const reason = INCOMPLETE[finishOf(speech)]
-  const { inputTokens, outputTokens, cacheReadTokens, reasoningTokens } = tokensOf(speech)
+function toResponse(speech: turn.ModelSpeech, { model }: turn.IncomingModelRequest, output: check.Fields[]) {
+  const reason = INCOMPLETE[turn.finishOf(speech)]
+  const { inputTokens, outputTokens, cacheReadTokens, reasoningTokens } = turn.tokensOf(speech)
   return {
-    id: newId('resp_'),
+    id: turn.newId('resp_'),
     object: 'response',
     created_at: Math.floor(Date.now() / 1000),
     status: reason === undefined ? 'completed' : 'incomplete',
@@ -129,55 +118,55 @@ const REQUEST =
   'parallel_tool_calls? previous_response_id? conversation? prompt? stream? stream_options? metadata? user? service_tier? ' +
   'truncation? background? top_logprobs? max_tool_calls? prompt_cache_key? prompt_cache_retention? safety_identifier?'
 
-function readRequest({ body }: IncomingModelRequest) {
-  const request = readFields(body, 'request', REQUEST)
-  checkInteger(request['max_output_tokens'], 'max_output_tokens', 16)
+function readRequest({ body }: turn.IncomingModelRequest) {
+  const request = check.readFields(body, 'request', REQUEST)
+  check.checkInteger(request['max_output_tokens'], 'max_output_tokens', 16)
   checkReasoningModel(request, ['temperature', 'top_p'])
   const tools = readOpenAiTools(request['tools'], (item, path) =>
-    readFields(item, path, 'type name description? parameters strict?'),
+    check.readFields(item, path, 'type name description? parameters strict?'),
   )
   return { ...readInput(request['input'], request['store'] !== false), tools }
 }
 
 function readInput(value: unknown, isStored: boolean) {
   const instructions: string[] = []
-  const messages: ModelMessage[] = []
-  const messageOf = (role: ModelMessage['role']): ModelMessage => {
+  const messages: turn.ModelMessage[] = []
+  const messageOf = (role: turn.ModelMessage['role']): turn.ModelMessage => {
     if (messages.at(-1)?.role !== role) messages.push(newMessage(role, 'input'))
     return messages.at(-1)!
   }
-  const items = typeof value === 'string' ? [{ role: 'user', content: value }] : readList(value, 'input')
+  const items = typeof value === 'string' ? [{ role: 'user', content: value }] : check.readList(value, 'input')
   for (const [index, item] of items.entries()) {
     const path = `input[${index}]`
-    const { type = 'message', role } = item as Fields
+    const { type = 'message', role } = item as check.Fields
     const isAnswer = type === 'function_call' || type === 'reasoning' || role === 'assistant'
-    if ((items[index - 1] as Fields | undefined)?.['type'] === 'reasoning' && !isAnswer) {
-      reject(`Item '${path}' of type 'reasoning' was provided without its required following item.`)
+    if ((items[index - 1] as check.Fields | undefined)?.['type'] === 'reasoning' && !isAnswer) {
+      check.reject(`Item '${path}' of type 'reasoning' was provided without its required following item.`)
     }
     if (type === 'message') {
-      const { content } = readFields(item, path, 'type? id? role content status? phase?')
+      const { content } = check.readFields(item, path, 'type? id? role content status? phase?')
       const text = readContent(content, `${path}.content`, String(role))
       if (role === 'system' || role === 'developer') instructions.push(text)
       else if (role === 'user' || role === 'assistant') addText(messageOf(role), text)
       else
-        reject(
+        check.reject(
           `Invalid value: '${String(role)}'. Supported values are: 'assistant', 'system', 'developer', and 'user'.`,
         )
     } else if (type === 'function_call') {
-      const call = readFields(item, path, 'type id? call_id name arguments status?')
-      if (call['id'] !== undefined) readString(call['id'], `${path}.id`, { pattern: /^fc/ })
+      const call = check.readFields(item, path, 'type id? call_id name arguments status?')
+      if (call['id'] !== undefined) check.readString(call['id'], `${path}.id`, { pattern: /^fc/ })
       const fields = { id: call['call_id'], name: call['name'], text: call['arguments'] }
       messageOf('assistant').calls.push(readOpenAiCall(fields, path, 64))
     } else if (type === 'function_call_output') {
-      const { call_id: id, output } = readFields(item, path, 'type id? call_id output status?')
-      const text = readString(output, `${path}.output`)
-      messageOf('user').results.push({ id: readString(id, `${path}.call_id`), text })
+      const { call_id: id, output } = check.readFields(item, path, 'type id? call_id output status?')
+      const text = check.readString(output, `${path}.output`)
+      messageOf('user').results.push({ id: check.readString(id, `${path}.call_id`), text })
     } else if (type === 'reasoning') {
       checkReasoning(item, path, isStored)
     } else if (type === 'item_reference') {
-      reject(`Item with id '${String((item as Fields)['id'])}' not found.`, 404)
+      check.reject(`Item with id '${String((item as check.Fields)['id'])}' not found.`, 404)
     } else {
-      reject(`Invalid value: '${String(type)}' (${path}.type)`)
+      check.reject(`Invalid value: '${String(type)}' (${path}.type)`)
     }
   }
   return { instructions: instructions.join('\n'), messages: checkMessages(messages) }
@@ -185,24 +174,24 @@ function readInput(value: unknown, isStored: boolean) {
 
 function checkReasoning(item: unknown, path: string, isStored: boolean): void {
   const names = 'type id? summary content? encrypted_content? status?'
-  const { id, summary, encrypted_content } = readFields(item, path, names)
-  readList(summary, `${path}.summary`, { min: 0 })
+  const { id, summary, encrypted_content } = check.readFields(item, path, names)
+  check.readList(summary, `${path}.summary`, { min: 0 })
   if (!isStored && typeof encrypted_content !== 'string') {
-    reject(`Item with id '${String(id)}' not found. Items are not persisted when \`store\` is set to false.`, 404)
+    check.reject(`Item with id '${String(id)}' not found. Items are not persisted when \`store\` is set to false.`, 404)
   }
 }
 
 function readContent(value: unknown, path: string, role: string): string {
   if (typeof value === 'string') return value
   const supported = role === 'assistant' ? ['output_text', 'refusal'] : ['input_text']
-  const parts = readList(value, path).map((part, index) => {
-    const { type } = part as Fields
+  const parts = check.readList(value, path).map((part, index) => {
+    const { type } = part as check.Fields
     if (!supported.includes(String(type))) {
       const names = supported.map((name) => `'${name}'`).join(' and ')
-      reject(`Invalid value: '${String(type)}'. Supported values are: ${names}.`)
+      check.reject(`Invalid value: '${String(type)}'. Supported values are: ${names}.`)
     }
-    const { text, refusal } = readFields(part, `${path}[${index}]`, 'type text? refusal? annotations? logprobs?')
-    return readString(text ?? refusal, `${path}[${index}].text`)
+    const { text, refusal } = check.readFields(part, `${path}[${index}]`, 'type text? refusal? annotations? logprobs?')
+    return check.readString(text ?? refusal, `${path}[${index}].text`)
   })
   return parts.join('\n')
 }
