@@ -29,9 +29,15 @@ test('the overview leads through the first steps, then counts the day and opens 
   await page.getByRole('cell', { name: 'Failed' }).waitFor()
   expect(await page.getByRole('cell', { name: 'Succeeded' }).count()).toBe(0)
   await page.goBack()
-  const attention = page.getByRole('listitem').filter({ hasText: 'Run failed' })
-  await attention.getByRole('link', { name: 'Forward orders' }).click()
-  await page.getByRole('heading', { name: 'Run of Forward orders' }).waitFor()
+  await page.getByRole('link', { name: 'Order intake answered 422' }).click()
+  await page.getByRole('heading', { name: 'Delivery to Order intake' }).waitFor()
+  await page.goBack()
+  service.endpoint.answerWith({ status: 204 })
+  await page.getByRole('button', { name: 'Send again: Order intake answered 422' }).click()
+  await page.getByRole('button', { name: 'Send 1 payload again' }).click()
+  await page.getByText('1 of 1').waitFor()
+  await page.getByRole('link', { name: 'Overview' }).click()
+  await page.getByText('Nothing of the last 7 days needs attention.').waitFor()
 }, 90_000)
 
 test('each number of the last 24 hours is that of the list which it opens, also with several sources', async () => {

@@ -14,6 +14,8 @@ import {
   listVisibleDeliveries,
   listVisibleRuns,
   newId,
+  markAttentionDone,
+  readAttention,
   readOverview,
   readUsage,
   rollUpUsage,
@@ -51,6 +53,7 @@ const member = { organizationId, memberId }
 const [longSession, hiddenSession] = [id('sessions', 1), id('sessions', 2)]
 const after = { createdAt: new Date(Date.now() - 12_000_000), id: newId() }
 const limit = 26
+const by = { principal: { organizationId, userId: newId(), name: 'Ada', address: null }, requestId: null }
 
 type Pooled = Pick<Database, 'pool' | 'prisma'>
 /** The calls of the application, and how many rows of one table each may read. */
@@ -94,6 +97,17 @@ const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unkn
   sources: [300, (on) => listSourcesWithLastRequests(on, member)],
   keys: [100, (on) => listApiKeyPage(on, organizationId, { limit, after })],
   'the overview': [1_100, (on) => readOverview(on, member)],
+  'what needs attention': [100, (on) => readAttention(on, admin)],
+  'a group that is done': [
+    300,
+    (on) =>
+      markAttentionDone(
+        on,
+        admin,
+        { kind: 'delivery_not_accepted', id: sourceId, code: 'rejected', status: 200, until: new Date().toISOString() },
+        by,
+      ),
+  ],
   usage: [2_000, (on) => readUsage(on, member, { by: 'workflow' })],
   'search by name': [200, (on) => searchEverything(on, { organizationId: newId(), memberId }, 'flow 3')],
   'search by id': [100, (on) => searchEverything(on, admin, id('deliveries', 20))],

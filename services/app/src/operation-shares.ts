@@ -18,6 +18,7 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'exportWorkflow',
   'getUsage',
   'getOverview',
+  'markAttentionDone',
   'search',
   'listAllDeliveries',
   'tryWorkflow',

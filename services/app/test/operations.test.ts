@@ -210,6 +210,12 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
     body: { reason: 'The total is wrong.' },
   }),
 
+  markAttentionDone: async (world) => {
+    const until = new Date(Date.now() + 1_000).toISOString()
+    const { source_id: id } = (await savedSource(world)).params
+    await data.addDelivery(id, { outcome: 'rejected' })
+    return { body: { kind: 'delivery_not_accepted', id, code: 'rejected', status: 204, until } }
+  },
   previewResends: async (world) => ({ body: { ids: [await deliveryOf(world)], per_second: 1 } }),
   createResendJob: async (world) => ({ body: { ids: [await deliveryOf(world)], per_second: 1 } }),
   listResendJobs: nothing,

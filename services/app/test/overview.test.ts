@@ -39,6 +39,7 @@ describe('The overview', () => {
     const body = { id: newId(), name: 'CI', scopes: ['read'], expires_at: null }
     await data.call(admin, 'createApiKey', { body })
     const failed = await data.createRun(workflow, { status: 'failed' })
+    await pool.query(`UPDATE starts SET error = 'needs_a_model: No.' WHERE id = $1`, [failed])
     await data.createRun(workflow, { createdAt: new Date(Date.now() - 5 * HOUR_MS) })
     const { body: overview } = await data.call(admin, 'getOverview')
     // Programs started the runs, and the delivery is a verification.
@@ -46,27 +47,95 @@ describe('The overview', () => {
     await pool.query(`UPDATE deliveries SET kind = 'payload' WHERE source_id = $1`, [sourceId])
     await data.createRun(workflow, { userId: admin.userId })
     expect((await data.call(admin, 'getOverview')).body.steps).toMatchObject({ has_run: true, has_delivery: true })
-    expect(overview.attention).toMatchObject([{ kind: 'run_failed', id: failed, title: 'Book orders' }])
+    const count = { count: 1, newest_id: failed }
+    expect(overview.attention).toMatchObject([{ kind: 'run_failed', id: workflow, title: 'Book orders', ...count }])
     expect(overview.starts['failed']).toBe(1)
   })
 
-  test('names deliveries that were not accepted until a resend was, and hides those that a member does not see', async () => {
+  test('groups what failed by source and answer until it is sent again, and hides what a member does not see', async () => {
     const { admin, member } = data.app.organization
     const hidden = await data.createWorkflow('Salaries', [])
     const sourceId = await data.saveSource({ name: 'Attention' })
     data.endpoint.answerWith({ status: 500 })
-    const [plain, secret] = [await data.send(sourceId), await data.send(sourceId, await data.createRun(hidden))]
-    const idsFor = async (person: Caller) => (await data.call(person, 'getOverview')).body.attention.map(({ id }) => id)
-    expect(await idsFor(admin)).toEqual([secret.id, plain.id])
-    expect(await idsFor(member)).toEqual([plain.id])
+    // The delivery stands for the failed run.
+    const secretRun = await data.createRun(hidden, { status: 'failed' })
+    const [plain, secret] = [await data.send(sourceId), await data.send(sourceId, secretRun)]
+    const groupsOf = async (person: Caller) => (await data.call(person, 'getOverview')).body.attention
+    const resend = async (of: string) =>
+      (await data.call(admin, 'resendDelivery', { params: { delivery_id: newId() }, body: { resend_of: of } })).body
+    const group = { kind: 'delivery_not_accepted', id: sourceId, title: 'Attention', code: 'rejected', status: 500 }
+    expect(await groupsOf(admin)).toEqual([
+      {
+        ...group,
+        count: 2,
+        is_more: false,
+        newest_id: secret.id,
+        at: secret.created_at,
+        reason: 'The endpoint answered 500.',
+      },
+    ])
+    expect(await groupsOf(member)).toMatchObject([{ ...group, count: 1, newest_id: plain.id }])
+    // Sent again twice, and rejected again: the newest stands for the payload.
+    await resend(plain.id)
+    const again = await resend(plain.id)
+    expect(await groupsOf(member)).toMatchObject([{ count: 1, newest_id: again.id }])
+    const listed = await data.call(member, 'listAllDeliveries', {
+      query: { source_id: sourceId, needs_attention: 'yes' },
+    })
+    expect(listed.body.data.map(({ id }) => id)).toEqual([again.id])
     data.endpoint.answerWith({ status: 204 })
-    await data.call(member, 'resendDelivery', { params: { delivery_id: newId() }, body: { resend_of: plain.id } })
-    expect(await idsFor(member)).toEqual([])
+    await resend(plain.id)
+    expect(await groupsOf(member)).toEqual([])
+    expect(await groupsOf(admin)).toMatchObject([{ count: 1, newest_id: secret.id }])
     data.endpoint.answerWith({ status: 500 })
     await data.call(admin, 'testWebhookSource', { params: { source_id: sourceId } })
-    const { attention } = (await data.call(member, 'getOverview')).body
     const reason = 'The endpoint answered 500.'
-    expect(attention).toMatchObject([{ kind: 'source_not_verified', id: sourceId, reason }])
+    expect(await groupsOf(member)).toMatchObject([{ kind: 'source_not_verified', id: sourceId, reason }])
+  })
+
+  test('has no group that a person has marked as done, as far as that person saw it', async () => {
+    const organization = await data.app.createOrganization()
+    const { id: organizationId, admin, member } = organization
+    const sourceId = await data.saveSource({ name: 'Done' }, organization)
+    const hidden = await data.createRun(await data.createWorkflow('Hidden', [], organizationId))
+    const workflow = await data.createWorkflow('Seen', null, organizationId)
+    const failed = await data.createRun(workflow, { status: 'failed' })
+    await data.app.db.pool.query(`UPDATE starts SET error = 'needs_a_model: No.' WHERE id = $1`, [failed])
+    for (const runId of [null, null, hidden]) await data.addDelivery(sourceId, { runId, outcome: 'timed_out' })
+    const groupsOf = async (person: Caller) => (await data.call(person, 'getOverview')).body.attention
+    const done = async (person: Caller, kind: string) => {
+      const {
+        title: _title,
+        reason,
+        newest_id: _id,
+        at,
+        count,
+        is_more: _more,
+        ...key
+      } = (await groupsOf(person)).find((group) => group.kind === kind)!
+      expect([reason, count]).toEqual([expect.any(String), expect.any(Number)])
+      return (await data.call(person, 'markAttentionDone', { body: { ...key, until: at } })).body
+    }
+    await data.addDelivery(sourceId, { outcome: 'timed_out', createdAt: new Date(Date.now() + 60_000) })
+    const [newest] = (await groupsOf(member)).filter(({ kind }) => kind === 'delivery_not_accepted')
+    const key = { kind: 'delivery_not_accepted', id: sourceId, code: 'timed_out', status: 204 }
+    expect(newest).toMatchObject({ ...key, count: 3 })
+    const seen = { body: { ...key, until: new Date().toISOString() } }
+    expect((await data.call(member, 'markAttentionDone', seen)).body).toEqual({ done: 2, is_more: false })
+    expect(await groupsOf(member)).toMatchObject([{ newest_id: newest!.newest_id, count: 1 }, { kind: 'run_failed' }])
+    expect(await groupsOf(admin)).toMatchObject([{ count: 2 }, { id: workflow, code: 'needs_a_model', count: 1 }])
+    expect(await done(admin, 'run_failed')).toEqual({ done: 1, is_more: false })
+    expect(await done(admin, 'delivery_not_accepted')).toEqual({ done: 2, is_more: false })
+    expect(await groupsOf(admin)).toEqual([])
+    const { rows } = await data.app.db.pool.query(
+      `SELECT changes FROM audit_events WHERE organization_id = $1 AND action = 'attention.done' ORDER BY id`,
+      [organizationId],
+    )
+    expect(rows).toHaveLength(3)
+    expect(rows[0]!.changes).toEqual([
+      { field: 'reason', old: null, new: 'timed_out 204' },
+      { field: 'deliveries', old: null, new: 2 },
+    ])
   })
 })
 
@@ -182,6 +251,7 @@ describe('The usage', () => {
   })
 
   test('of a period of more than 3 days is by day, with the empty ones', async () => {
+    await data.createRun(await data.createWorkflow('By day'))
     const { body } = await data.call('admin', 'getUsage')
     expect(body.bucket).toBe('day')
     expect(body.buckets.length).toBe(8)

@@ -262,6 +262,12 @@ export const APP_OPERATIONS = defineOperations({
   listSignIns: { access: 'signed_in', summary: 'List sign-ins', success: ok(signIn.SignInList, 'The sign-ins.') },
   endSignIn: { access: 'signed_in', summary: 'End a sign-in' },
   getOverview: { summary: 'Read the overview', success: ok(overview.OverviewOut, 'The overview.') },
+  markAttentionDone: {
+    summary: 'Mark failures as done',
+    description: 'Of a group of the overview: they are counted as failed, but need no attention any more.',
+    body: overview.AttentionDoneIn,
+    success: ok(overview.AttentionDoneOut, 'How many.'),
+  },
   streamEvents: {
     summary: 'Follow changes',
     description:

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { Closed, List, Nullable } from '../schema/objects.ts'
-import { Bool, DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
+import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { PageOf } from './common.ts'
 
 const Counts = Type.Unsafe<Record<string, number>>({
@@ -9,6 +9,35 @@ const Counts = Type.Unsafe<Record<string, number>>({
   description: 'Counts by name; a name without any is absent.',
 })
 export const ATTENTION_KINDS = ['run_failed', 'delivery_not_accepted', 'source_not_verified'] as const
+/** What failed for one reason and is not done: contract README, "Attention". */
+export const AttentionOut = Closed('AttentionOut', 'Failures of one webhook source or workflow with one reason.', {
+  kind: StringEnum(ATTENTION_KINDS, 'What failed.'),
+  id: Uuid('The webhook source; of failed runs the workflow.'),
+  title: Str('Its name.'),
+  code: Str('The outcome of the deliveries; of failed runs the code of their error.'),
+  status: Nullable(Int('The status of the answers.')),
+  reason: Str('What happened to the newest, as a sentence.'),
+  newest_id: Uuid('The newest delivery or run.'),
+  at: DateTime('When that was.'),
+  count: Int('How many are not done.'),
+  is_more: Bool('Whether there may be more, since only the newest 1,000 are counted.'),
+})
+export type AttentionOut = Static<typeof AttentionOut>
+
+export const AttentionDoneIn = Closed('AttentionDoneIn', 'Failures that are done, as the overview groups them.', {
+  kind: AttentionOut.properties.kind,
+  id: AttentionOut.properties.id,
+  code: Text(100, 'The code of the group.'),
+  status: AttentionOut.properties.status,
+  until: DateTime('Only what failed up to this time: the `at` of the group. Newer ones stay.'),
+})
+export type AttentionDoneIn = Static<typeof AttentionDoneIn>
+
+export const AttentionDoneOut = Closed('AttentionDoneOut', 'What was marked as done.', {
+  done: Int('How many runs or deliveries.'),
+  is_more: Bool('Whether some are left: call again.'),
+})
+
 export const OverviewOut = Closed('OverviewOut', 'The state of the organization at one glance.', {
   steps: Closed('FirstStepsOut', 'The first steps, derived from data.', {
     has_verified_source: Bool('A webhook source is verified.'),
@@ -21,14 +50,8 @@ export const OverviewOut = Closed('OverviewOut', 'The state of the organization 
   deliveries: Counts,
   waiting_runs: Int('Runs that wait for an approval, at most 200.'),
   attention: List(
-    Closed('AttentionOut', 'Something that a person should look at.', {
-      kind: StringEnum(ATTENTION_KINDS, 'What it is.'),
-      id: Uuid('The run, delivery or webhook source.'),
-      title: Str('The name of the workflow or webhook source.'),
-      reason: Str('What happened, as a sentence.'),
-      at: DateTime('When.'),
-    }),
-    'Newest first, at most 20, of the last 7 days.',
+    AttentionOut,
+    'The newest first, at most 50 groups of the newest 1,000 failed runs and deliveries that are not done, of the last 7 days.',
   ),
 })
 export type OverviewOut = Static<typeof OverviewOut>

@@ -1,19 +1,11 @@
 import { type Static, Type } from 'typebox'
-import { DELIVERY_OUTCOMES } from '../internal/resources.ts'
-import { SEARCH_MAX_LENGTH } from '../limits.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
-import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { PERIOD_QUERY } from './webhook-sources.ts'
+import { Bool, DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
+import { DELIVERY_FILTERS } from './webhook-sources.ts'
 
 /** Which payloads to send again: each once, by the newest of the deliveries that match. */
 export const ResendJobIn = Closed('ResendJobIn', 'Payloads to send again, and how fast.', {
-  ...PERIOD_QUERY,
-  source_id: Type.Optional(Uuid('Only deliveries to this webhook source.')),
-  outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only deliveries with this outcome.')),
-  status: Type.Optional(Int('Only deliveries whose answer has this status.', { minimum: 0, maximum: 999 })),
-  workflow_id: Type.Optional(Uuid('Only deliveries of this workflow.')),
-  sent_again: Type.Optional(StringEnum(['yes', 'no'], 'Only deliveries that a person has, or has not, sent again.')),
-  search: Type.Optional(Text(SEARCH_MAX_LENGTH, 'Only deliveries with this text, as in their list.')),
+  ...DELIVERY_FILTERS,
   ids: Type.Optional(
     List(Uuid('A delivery.'), 'Only these deliveries. The other filters do not apply.', {
       minItems: 1,

@@ -22,6 +22,7 @@ export const APP_ROUTES = {
   endSignIn: { method: 'delete', path: '/app/me/sign-ins/{sign_in_id}' },
 
   getOverview: { method: 'get', path: '/app/overview' },
+  markAttentionDone: { method: 'post', path: '/app/attention/done' },
   streamEvents: { method: 'get', path: '/app/events' },
   search: { method: 'get', path: '/app/search' },
   getOrganization: { method: 'get', path: '/app/organization' },

@@ -131,25 +131,33 @@ export const IDS_QUERY = {
   ),
 }
 
+/** Which deliveries of all sources are listed, or sent again. */
+export const DELIVERY_FILTERS = {
+  ...PERIOD_QUERY,
+  source_id: Type.Optional(Uuid('Only deliveries to this webhook source.')),
+  outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only deliveries with this outcome.')),
+  status: Type.Optional(Int('Only deliveries whose answer has this status.', { minimum: 0, maximum: 999 })),
+  workflow_id: Type.Optional(Uuid('Only deliveries of this workflow.')),
+  sent_again: Type.Optional(StringEnum(['yes', 'no'], 'Only deliveries that a person has, or has not, sent again.')),
+  needs_attention: Type.Optional(
+    StringEnum(['yes', 'no'], 'Only payloads that need attention (contract README, "Attention"), or all others.'),
+  ),
+  search: Type.Optional(
+    Text(
+      SEARCH_MAX_LENGTH,
+      'Only deliveries with this text in their payload or in the text of their start, ignoring case, or with this beginning or end of an id.',
+    ),
+  ),
+}
+
 export const AllDeliveriesQuery = Parameters(
   'AllDeliveriesQuery',
   'Query parameters of the deliveries of all sources.',
   {
     ...PAGE_QUERY,
-    ...PERIOD_QUERY,
     ...IDS_QUERY,
-    source_id: Type.Optional(Uuid('Only deliveries to this webhook source.')),
-    outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only deliveries with this outcome.')),
-    status: Type.Optional(Int('Only deliveries whose answer has this status.', { minimum: 0, maximum: 999 })),
+    ...DELIVERY_FILTERS,
     kind: Type.Optional(StringEnum(DELIVERY_KINDS, 'Only deliveries of this kind.')),
-    workflow_id: Type.Optional(Uuid('Only deliveries of this workflow.')),
-    sent_again: Type.Optional(StringEnum(['yes', 'no'], 'Only deliveries that a person has, or has not, sent again.')),
-    search: Type.Optional(
-      Text(
-        SEARCH_MAX_LENGTH,
-        'Only deliveries with this text in their payload or in the text of their start, ignoring case, or with this beginning or end of an id.',
-      ),
-    ),
   },
 )
 export const AppDeliveryQuery = Parameters('AppDeliveryQuery', 'Query parameters of the delivery log.', {

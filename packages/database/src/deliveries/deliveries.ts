@@ -257,12 +257,14 @@ export interface DeliveryOutcomeRecord {
 const RECORD_OUTCOMES = statement('deliveries/record-delivery-outcomes', {
   id: column.uuid,
   finishedAt: column.timestamptz,
+  isResend: column.boolean,
 })
+const HANDLE_RESENT = statement('deliveries/handle-resent', {})
 
 /**
  * Records the outcomes of any number of deliveries in one statement. Resolves to the time of the record for each, or
  * undefined when nothing was written. Replaces only `in_flight`, and `unknown` when the real outcome arrives late. Of
- * one delivery named twice, the first record counts.
+ * one delivery named twice, the first record counts. What a resend repeats needs no attention any more.
  */
 export async function recordOutcomes(
   db: Db,
@@ -271,6 +273,8 @@ export async function recordOutcomes(
   const firsts = new Map(records.toReversed().map((record) => [record.id, record]))
   const distinct = [...firsts.values()]
   const { rows } = await runStatement(db, RECORD_OUTCOMES, outcomeColumns(distinct))
+  const resends = rows.filter(({ isResend }) => isResend)
+  if (resends.length > 0) await runStatement(db, HANDLE_RESENT, [resends.map(({ id }) => id)])
   const finished = new Map(rows.map((row) => [row.id, row.finishedAt]))
   return records.map((record) => (firsts.get(record.id) === record ? finished.get(record.id) : undefined))
 }

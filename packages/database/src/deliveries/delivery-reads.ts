@@ -88,6 +88,8 @@ export interface AllDeliveriesQuery extends Omit<DeliveryQuery, 'sourceId' | 'af
   readonly workflowId?: string | undefined
   /** Whether a person has sent its payload again. */
   readonly isSentAgain?: boolean | undefined
+  /** Whether it is a payload that was not accepted, and that is not done. */
+  readonly needsAttention?: boolean | undefined
   /** A part of the payload or of the text of its start, ignoring case, or the beginning or end of an id. */
   readonly search?: string | undefined
   readonly after?: TimePosition | undefined
@@ -120,7 +122,7 @@ export async function listAllVisibleIds(
   { organizationId, memberId }: Viewer,
   query: AllDeliveriesQuery,
 ): Promise<ReadPage<string>> {
-  const { sourceId, outcome, kind, since, until, limit, after, status, workflowId, isSentAgain } = query
+  const { sourceId, outcome, kind, since, until, limit, after, status, workflowId, isSentAgain, needsAttention } = query
   const search = query.search?.trim().toLowerCase() || null
   const idPart = search !== null && ID_PART.test(search) ? search : null
   const read = async (position: TimePosition | undefined, count: number) => {
@@ -130,6 +132,9 @@ export async function listAllVisibleIds(
          AND ($9::uuid IS NULL OR start.workflow_id = $9)
          AND ($10::boolean IS NULL OR $10 = (
            (SELECT true FROM deliveries AS again WHERE again.resend_of = delivery.id LIMIT 1) IS NOT NULL
+         ))
+         AND ($13::boolean IS NULL OR $13 = (
+           delivery.kind = 'payload' AND delivery.outcome NOT IN ('accepted', 'in_flight') AND delivery.handled_at IS NULL
          ))
          AND ($11::text IS NULL OR strpos(lower(delivery.request_body::text), $11) > 0
            OR strpos(lower(coalesce(start.context, '')), $11) > 0
@@ -165,6 +170,7 @@ export async function listAllVisibleIds(
         isSentAgain ?? null,
         search,
         idPart,
+        needsAttention ?? null,
       ],
     )
     return rows

@@ -14,6 +14,7 @@ export const AUDIT_ACTIONS = [
   'account.signed_out',
   'api_key.created',
   'api_key.revoked',
+  'attention.done',
   'auto_run.saved',
   'delivery.approved',
   'delivery.declined',

@@ -1,11 +1,11 @@
 import type { OverviewOut } from '@workflow-service/contract'
-import { datesToIso, type Db, type RowOf } from '../connection/index.ts'
-import { hasStatus, isVisible, type Viewer } from '../organizations/index.ts'
+import type { Db } from '../connection/index.ts'
+import { isVisible, type Viewer } from '../organizations/index.ts'
+import { readAttention } from './attention.ts'
 import { countLastDay } from './usage-read.ts'
 
-/** How many rows of each kind are read to find the visible ones, and how many are shown. */
+/** How many payloads that wait are read to find the visible ones. */
 const MAX_READ = 200
-const MAX_SHOWN = 20
 
 const FIRST_STEPS = `
   SELECT
@@ -53,47 +53,6 @@ const FIRST_STEPS = `
       false
     ) AS has_delivery`
 
-// A delivery of a failed run is left out: the run is shown. So is one that was sent again and accepted.
-const ATTENTION = `
-  SELECT * FROM (
-    SELECT 'run_failed' AS kind, start.id, workflow.name AS title, coalesce(start.error, '') AS reason,
-      start.created_at AS at
-    FROM (
-      SELECT id, workflow_id, error, created_at FROM starts
-      WHERE organization_id = $1 AND ${hasStatus('failed')} AND created_at > now() - interval '7 days'
-      ORDER BY created_at DESC, id DESC LIMIT ${MAX_READ}
-    ) AS start
-    JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
-  UNION ALL
-    SELECT 'delivery_not_accepted', delivery.id, coalesce(source.name, ''), coalesce(delivery.reason, delivery.outcome),
-      delivery.created_at
-    FROM (
-      SELECT id, source_id, run_id, outcome, reason, created_at, kind FROM deliveries
-      WHERE organization_id = $1 AND created_at > now() - interval '7 days'
-        AND outcome IN ('rejected', 'timed_out', 'unreachable', 'refused', 'invalid', 'unknown')
-      ORDER BY created_at DESC, id DESC LIMIT ${MAX_READ}
-    ) AS delivery
-    LEFT JOIN webhook_sources AS source ON source.organization_id = $1 AND source.id = delivery.source_id
-    LEFT JOIN starts AS start ON start.organization_id = $1 AND start.id = delivery.run_id
-    LEFT JOIN workflows AS workflow ON workflow.id = start.workflow_id
-    WHERE delivery.kind = 'payload' AND start.status IS DISTINCT FROM 'failed'
-      AND ($2::uuid IS NULL OR delivery.run_id IS NULL OR ${isVisible('workflow', '$2')})
-      AND (SELECT true FROM deliveries WHERE resend_of = delivery.id AND outcome = 'accepted' LIMIT 1) IS NULL
-  UNION ALL
-    SELECT 'source_not_verified', source.id, source.name, coalesce(verification.reason, verification.outcome),
-      verification.created_at
-    FROM (
-      SELECT id, name FROM webhook_sources WHERE organization_id = $1 AND deleted_at IS NULL LIMIT 1000
-    ) AS source
-    CROSS JOIN LATERAL (
-      SELECT outcome, reason, created_at FROM deliveries
-      WHERE source_id = source.id AND kind = 'verification' ORDER BY created_at DESC, id DESC LIMIT 1
-    ) AS verification
-    WHERE verification.outcome NOT IN ('accepted', 'in_flight')
-      AND verification.created_at > now() - interval '7 days'
-  ) AS found
-  ORDER BY at DESC, id LIMIT ${MAX_SHOWN}`
-
 const COUNT_WAITING_RUNS = `
   SELECT count(*)::integer AS count FROM (
     SELECT DISTINCT workflow_id, run_id FROM approvals
@@ -109,7 +68,7 @@ export async function readOverview(db: Db, viewer: Viewer): Promise<OverviewOut>
   const { organizationId, memberId } = viewer
   const [steps, attention, waiting, counts] = await Promise.all([
     db.pool.query<OverviewOut['steps']>(FIRST_STEPS, [organizationId]),
-    db.pool.query<RowOf<OverviewOut['attention'][number]>>(ATTENTION, [organizationId, memberId]),
+    readAttention(db, viewer),
     db.pool.query<{ count: number }>(COUNT_WAITING_RUNS, [organizationId, memberId]),
     countLastDay(db, viewer),
   ])
@@ -119,6 +78,6 @@ export async function readOverview(db: Db, viewer: Viewer): Promise<OverviewOut>
     steps: firstSteps,
     ...counts,
     waiting_runs: waiting.rows[0]?.count ?? 0,
-    attention: attention.rows.map((row) => datesToIso<OverviewOut['attention'][number]>(row)),
+    attention,
   }
 }

@@ -80,13 +80,24 @@ const TELLING_FIELDS = 2
 const STATUS_CODES = Object.fromEntries(
   [200, 400, 401, 403, 404, 409, 422, 429, 500, 502, 503, 504].map((status) => [`${status}`, `${status}`]),
 )
+const ATTENTION = { yes: 'Needs attention', no: 'Accepted, or done' }
 const SENT_AGAIN = { no: 'Not sent again', yes: 'Sent again' }
 
 export { ResendJobPage } from './resend-many.tsx'
 
 /** The deliveries to all webhook sources. */
 export function DeliveriesPage() {
-  const filters = useFilters('search', 'source_id', 'outcome', 'status', 'workflow_id', 'sent_again', 'since', 'until')
+  const filters = useFilters(
+    'search',
+    'source_id',
+    'outcome',
+    'status',
+    'workflow_id',
+    'sent_again',
+    'needs_attention',
+    'since',
+    'until',
+  )
   const [, setWorkflow] = useFilter('workflow_id')
   const sources = useRead('listWebhookSources').data?.data ?? []
   const [time, outcome, status, took, kind] = COLUMNS as [Column, Column, Column, Column, Column]
@@ -118,6 +129,7 @@ export function DeliveriesPage() {
           <FilterSelect name="outcome" label="Outcome" options={OUTCOMES} />
           <FilterSelect name="status" label="Status" options={STATUS_CODES} />
           <FilterSelect name="sent_again" label="Resends" options={SENT_AGAIN} />
+          <FilterSelect name="needs_attention" label="Attention" options={ATTENTION} />
           <WorkflowPicker
             label="Workflow"
             isLabelHidden

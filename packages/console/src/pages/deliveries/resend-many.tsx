@@ -16,13 +16,18 @@ const RATES = { 1: '1 a second', 5: '5 a second', 10: '10 a second', 50: '50 a s
 const payloads = (count: number) => `${count.toLocaleString('en')} ${count === 1 ? 'payload' : 'payloads'}`
 const jobLink = (id: string): LinkProps => ({ to: '/resends/$resend_job_id', params: { resend_job_id: id } })
 
-/** Sends again what the list shows, after a preview: a button, while the list has a filter. */
+/** Sends again what the list shows: a button, while the list has a filter. */
 export function ResendMatching({ filters }: { filters: Filters }) {
-  const navigate = useNavigate()
-  const { status, ...others } = filters
+  const ask = useResend()
   if (!Object.values(filters).some(Boolean)) return null
-  const matching = { ...others, ...(status && { status: Number(status) }) }
-  const ask = async () => {
+  return <Button label="Send all again" icon="refresh" onClick={() => ask(filters)} />
+}
+
+/** Returns what asks, after a preview, and sends the deliveries with these filters again. */
+export function useResend() {
+  const navigate = useNavigate()
+  return async ({ status, ...others }: Filters) => {
+    const matching = { ...others, ...(status && { status: Number(status) }) }
     const preview = await mutate('previewResends', { body: { ...matching, per_second: 1 } })
     const { total, sources, is_more: isMore } = preview
     const counts = (isSent: boolean) => (
@@ -69,7 +74,6 @@ export function ResendMatching({ filters }: { filters: Filters }) {
       ),
     })
   }
-  return <Button label="Send all again" icon="refresh" onClick={ask} />
 }
 
 /** Says which jobs are sending now. */

@@ -1,11 +1,12 @@
-import { Link } from '@tanstack/react-router'
+import { Link, type LinkProps } from '@tanstack/react-router'
 import type { OverviewOut } from '@workflow-service/contract'
-import { useMe, useRead } from '../../api/index.ts'
+import { mutate, useMe, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded, Notice, Page, Section } from '../../components/page.tsx'
 import { StatusBadge, statusText, Time, useNow } from '../../components/status-and-time.tsx'
-import { ThingLink, tryLink } from '../../components/thing-link.tsx'
+import { linkTo, tryLink } from '../../components/thing-link.tsx'
+import { useResend } from '../deliveries/resend-many.tsx'
 import { errorText } from '../runs/run-list.tsx'
 import { countOf, DELIVERY_RESULTS } from '../usage/results.ts'
 
@@ -136,15 +137,38 @@ function LastDay({ overview }: { overview: OverviewOut }) {
   )
 }
 
-const ATTENTION = {
-  run_failed: { kind: 'run', text: 'Run failed' },
-  delivery_not_accepted: { kind: 'delivery', text: 'Delivery not accepted' },
-  source_not_verified: { kind: 'webhook_source', text: 'Verification failed' },
-} as const
+type Group = OverviewOut['attention'][number]
+
+/** What a group is: its words, where it is shown, and the filters of its deliveries. */
+function describeGroup({ kind, id, title, code, status, newest_id: newestId, count }: Group): {
+  text: string
+  link: LinkProps
+  filters?: Readonly<Record<string, string>>
+} {
+  if (kind === 'source_not_verified') return { text: `${title} was not verified`, link: linkTo('webhook_source', id) }
+  if (kind === 'run_failed') {
+    const search = { workflow: id, status: 'failed' }
+    return { text: `${title} failed`, link: count === 1 ? linkTo('run', newestId) : { to: '/runs', search } }
+  }
+  const filters = {
+    source_id: id,
+    outcome: code,
+    needs_attention: 'yes',
+    ...(status !== null && { status: `${status}` }),
+  }
+  return {
+    text: code === 'rejected' ? `${title} answered ${status}` : `${title}: ${statusText(code).toLowerCase()}`,
+    link: count === 1 ? linkTo('delivery', newestId) : { to: '/deliveries', search: filters },
+    filters,
+  }
+}
 
 function Attention({ attention, waitingRuns }: Pick<OverviewOut, 'attention'> & { waitingRuns: number }) {
   return (
-    <Section title="Needs attention" intro={attention.length > 0 ? 'Of the last 7 days, newest first.' : null}>
+    <Section
+      title="Needs attention"
+      intro={attention.length > 0 ? 'Of the last 7 days, until it was sent again and accepted, or you say so.' : null}
+    >
       {waitingRuns > 0 ? (
         <Notice kind="warning">
           <Link to="/runs" search={{ status: 'waiting' }}>
@@ -153,21 +177,48 @@ function Attention({ attention, waitingRuns }: Pick<OverviewOut, 'attention'> & 
         </Notice>
       ) : null}
       {attention.length === 0 ? (
-        <p className="muted">Nothing failed in the last 7 days.</p>
+        <p className="muted">Nothing of the last 7 days needs attention.</p>
       ) : (
         <ul className="lines attention">
-          {attention.map(({ kind, id, title, reason, at }) => (
-            <li key={`${kind} ${id}`}>
-              <StatusBadge status="failed">{ATTENTION[kind].text}</StatusBadge>
-              <ThingLink kind={ATTENTION[kind].kind} id={id} name={title} />
-              <span className="muted clamp">{statusText(errorText(reason))}</span>
-              <span className="muted">
-                <Time value={at} />
-              </span>
-            </li>
+          {attention.map((group) => (
+            <AttentionGroup key={`${group.kind} ${group.id} ${group.code} ${group.status}`} {...group} />
           ))}
         </ul>
       )}
     </Section>
   )
 }
+
+function AttentionGroup(group: Group) {
+  const { kind, id, code, status, reason, at, count, is_more: isMore } = group
+  const { text, link, filters } = describeGroup(group)
+  const resend = useResend()
+  const markDone = async () => {
+    const body = { kind, id, code, status, until: at }
+    while ((await mutate('markAttentionDone', { body })).is_more) continue
+  }
+  return (
+    <li>
+      <StatusBadge status="failed">{`${count.toLocaleString('en')}${isMore ? '+' : ''} ×`}</StatusBadge>
+      <Link {...link}>{text}</Link>
+      <span className="muted clamp">{statusText(errorText(reason))}</span>
+      <span className="muted">
+        <Time value={at} />
+      </span>
+      <span className="row">
+        {filters ? (
+          <Button
+            label={count === 1 ? 'Send again' : 'Send all again'}
+            icon="refresh"
+            aria-label={`Send again: ${text}`}
+            onClick={() => resend({ ...filters, until: untilWith(at) })}
+          />
+        ) : null}
+        <Button label="Mark as done" icon="check" aria-label={`Mark as done: ${text}`} onClick={markDone} />
+      </span>
+    </li>
+  )
+}
+
+/** The period of a list ends before its `until`. */
+const untilWith = (at: string) => new Date(Date.parse(at) + 1).toISOString()

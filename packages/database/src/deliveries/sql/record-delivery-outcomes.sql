@@ -13,4 +13,4 @@ WHERE deliveries.id = result.id AND deliveries.organization_id = result.organiza
     WHEN 'unknown' THEN result.outcome <> 'unknown'
     ELSE false
   END
-RETURNING deliveries.id, deliveries.finished_at AS "finishedAt"
+RETURNING deliveries.id, deliveries.finished_at AS "finishedAt", deliveries.resend_of IS NOT NULL AS "isResend"

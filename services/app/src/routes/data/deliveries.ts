@@ -16,6 +16,7 @@ import type { AppServiceContext } from '../../app-service-context.ts'
 import { actorHeaders } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { answerIds, answerPage, byTime, toDate } from '../paging.ts'
+import { toDeliveryFilter } from './delivery-filter.ts'
 
 const DELIVERIES = byTime('deliveries')
 const ALL_DELIVERIES = byTime('all deliveries')
@@ -40,11 +41,8 @@ export function deliveryHandlers(ctx: AppServiceContext) {
       return answer
     },
     listAllDeliveries: async ({ principal, query }) => {
-      const { source_id: sourceId, outcome, status, kind, workflow_id: workflowId, sent_again: again, search } = query
       const viewer = viewerOf(principal)
-      const period = { since: toDate(query.since), until: toDate(query.until) }
-      const isSentAgain = again && again === 'yes'
-      const filter = { sourceId, outcome, status, kind, workflowId, isSentAgain, search, ...period }
+      const filter = { ...toDeliveryFilter(query), kind: query.kind }
       return (
         (await answerIds(query, (ids) => findVisibleDeliveries(ctx.db, viewer, null, ids))) ??
         (await answerPage(query, ALL_DELIVERIES, (page) =>

@@ -1,4 +1,4 @@
-import { readOverview, readUsage, searchEverything, viewerOf } from '@workflow-service/database'
+import { markAttentionDone, readOverview, readUsage, searchEverything, viewerOf } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
@@ -21,6 +21,12 @@ export function dataHandlers(ctx: AppServiceContext) {
     ...runHandlers(ctx),
     ...apiKeyHandlers(ctx),
     getOverview: async ({ principal }) => ({ body: await readOverview(ctx.db, viewerOf(principal)) }),
+    markAttentionDone: async (request) => {
+      const { principal, body } = request
+      const { done, isMore } = await markAttentionDone(ctx.db, viewerOf(principal), body, request)
+      ctx.hints.add(principal.organizationId, 'deliveries', 'runs')
+      return { body: { done, is_more: isMore } }
+    },
     search: async ({ principal, query }) => ({
       body: { data: [...(await searchEverything(ctx.db, viewerOf(principal), query.q))] },
     }),

@@ -12,7 +12,7 @@ import {
 import { ApiError, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { toDate } from '../paging.ts'
+import { toDeliveryFilter } from './delivery-filter.ts'
 
 /** Handlers of the jobs that send payloads again. */
 export function resendJobHandlers({ db, hints }: AppServiceContext) {
@@ -46,17 +46,5 @@ export function resendJobHandlers({ db, hints }: AppServiceContext) {
 }
 
 function toFilter(body: ResendJobIn): ResendFilter {
-  const { ids, source_id: sourceId, workflow_id: workflowId, outcome, status, search } = body
-  if (ids) return { ids }
-  const isSentAgain = body.sent_again && body.sent_again === 'yes'
-  return {
-    sourceId,
-    workflowId,
-    outcome,
-    status,
-    search,
-    isSentAgain,
-    since: toDate(body.since),
-    until: toDate(body.until),
-  }
+  return body.ids ? { ids: body.ids } : toDeliveryFilter(body)
 }
