@@ -23,7 +23,9 @@ const ToolName = Str('The name of the tool, as the agent knows it.')
 
 /** The text that the agent received at the beginning: the trigger's input message followed by the context. */
 export const MessageStep = Closed('MessageStep', 'The text that the agent received.', {
-  agent: Str('The agent that began the run, as set in AGENT_MODEL.', { examples: ['builtin'] }),
+  agent: Str('The agent that began the run: `builtin`, or the model as AGENT_MODELS or AGENT_MODEL names it.', {
+    examples: ['builtin'],
+  }),
   text: Str('The text.'),
 })
 export type MessageStep = Static<typeof MessageStep>
@@ -69,7 +71,8 @@ export type ModelAnswerPart = Static<typeof ModelAnswerPart>
 /** One answer of a model, recorded before any of its tool calls is executed. */
 export const ModelAnswerStep = Closed('ModelAnswerStep', 'One answer of a model.', {
   turn: Int('Number of the answer within the run, from 1.', { minimum: 1 }),
-  model: Str('The model, as set in AGENT_MODEL.'),
+  model: Str('The model, as PROVIDER:NAME.'),
+  model_name: Type.Optional(Str('Its name in AGENT_MODELS; absent for that of AGENT_MODEL.')),
   parts: List(ModelAnswerPart, 'The answer.'),
   finish_reason: Str('Why the model stopped, as the AI SDK names it.'),
   raw_finish_reason: Type.Optional(Nullable(Str('The same as the provider names it; null if it gave none.'))),

@@ -51,7 +51,8 @@ export const LOG_EVENTS = {
   'session.release_failed': 'Sessions could not be released when a runner stopped; their leases expire.',
   // The agent.
   'model.limit_reached': 'A model reached the limit of this `setting`.',
-  'model.missing': 'A run needs a model, and AGENT_MODEL names none that is usable.',
+  'model.missing': 'A run needs a model that AGENT_MODEL or AGENT_MODELS does not have for it.',
+  'model.not_offered': 'The models of AGENT_MODELS could not be recorded, so that people cannot choose them.',
   'model.request_failed': 'A request to the model failed; `code` says how.',
   // Deliveries.
   'approval.record_failed': 'The first accepted payload could not be recorded, so the next one needs an approval too.',

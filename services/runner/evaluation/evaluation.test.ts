@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import type { Agent } from '../src/agent/agent.ts'
+import { BUILTIN_ONLY } from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
 import { RunError } from '../src/run-errors.ts'
 import type { EvaluationCase } from './case-schema.ts'
@@ -96,7 +97,7 @@ describe('the built-in agent', () => {
   let results: CaseResult[]
 
   beforeAll(async () => {
-    results = await evaluate({ cases, agentFor: () => createAgent({ kind: 'builtin' }) })
+    results = await evaluate({ cases, agentFor: () => createAgent(BUILTIN_ONLY) })
   })
 
   const ofKind = (kind: string): CaseResult[] => results.filter(({ entry }) => entry.kind === kind)

@@ -119,7 +119,7 @@ export function toClaimedRun(
     ClaimedRun,
     'id' | 'organizationId' | 'sessionId' | 'number' | 'inputMessage' | 'context' | 'acceptedAt'
   > & {
-    readonly workflow: Pick<ClaimedRun['workflow'], 'id' | 'name' | 'description'>
+    readonly workflow: Pick<ClaimedRun['workflow'], 'id' | 'name' | 'description' | 'model'>
   },
 ): ClaimedRun {
   return {

@@ -86,7 +86,7 @@ async function execute(
   const results = await evaluate({
     cases,
     repeats,
-    concurrency: config.kind === 'builtin' ? 1 : MODEL_CONCURRENCY,
+    concurrency: config.models.size === 0 ? 1 : MODEL_CONCURRENCY,
     agentFor: (entry, repeat) => createAgent(config, recorder && { fetch: recorder.fetchFor(`${entry.id}-${repeat}`) }),
   })
   stdout(`${formatReport(results, options.agent, price)}\n`)
@@ -145,8 +145,9 @@ function createRecorder(
   { record, replay }: { record?: string | undefined; replay: boolean },
 ): AnswerRecorder | undefined {
   if (record === undefined) return undefined
-  if (config.kind === 'builtin') throw new UsageError('--record is for models; the built-in agent asks none')
-  return new AnswerRecorder({ folder: record, baseUrl: modelBaseUrl(config), isReplay: replay })
+  const model = config.models.get(config.defaultModel)
+  if (!model) throw new UsageError('--record is for models; the built-in agent asks none')
+  return new AnswerRecorder({ folder: record, baseUrl: modelBaseUrl(model), isReplay: replay })
 }
 
 if (import.meta.main) {

@@ -34,7 +34,7 @@ describe('readRunnerConfig', () => {
       concurrency: 100,
       perOrganization: 75,
       tracing: { endpoint: null, headers: {}, sampleRatio: 1 },
-      agent: { kind: 'builtin' },
+      agent: { defaultModel: 'builtin', models: new Map() },
     })
   })
 

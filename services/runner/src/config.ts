@@ -6,13 +6,8 @@ import {
   toServiceConfig,
 } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
-import {
-  type AgentConfig,
-  agentSettings,
-  agentSettingsParsers,
-  agentSettingsRules,
-  toAgentConfig,
-} from './agent/agent-settings.ts'
+import { type AgentConfig, agentSettings, agentSettingsParsers, agentSettingsRules } from './agent/agent-settings.ts'
+import { readAgentConfig } from './agent/models-file.ts'
 
 /** Every setting of the runner. The settings table and `.env.example` are generated from it. */
 export const RunnerSettings = Type.Object(
@@ -78,6 +73,6 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env): RunnerCo
     internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
     concurrency,
     perOrganization: Math.max(1, Math.floor((concurrency * settings.RUNNER_ORGANIZATION_SHARE) / 100)),
-    agent: toAgentConfig(settings),
+    agent: readAgentConfig(settings, env),
   }
 }

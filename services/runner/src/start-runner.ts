@@ -1,8 +1,18 @@
-import { type RunningService, type ServiceWork, startService, withTimeout } from '@workflow-service/service-kit'
+import { type OfferedModel, recordModels } from '@workflow-service/database'
+import {
+  describeError,
+  type RunningService,
+  type ServiceWork,
+  startService,
+  withTimeout,
+} from '@workflow-service/service-kit'
+import type { AgentConfig } from './agent/agent-settings.ts'
+import { BUILTIN } from './agent/builtin/builtin-agent.ts'
 import { checkAgent } from './agent/create-agent.ts'
 import { type RunnerContext, createRunnerContext, type RunnerOverrides } from './runner-context.ts'
 import { startAutoRuns } from './auto-runs.ts'
 import type { RunnerConfig } from './config.ts'
+import { retryWhileUnavailable } from './runs/retry-while-unavailable.ts'
 import { startTrials } from './trials.ts'
 import { startLeaseRenewer } from './sessions/lease-renewer.ts'
 import { reportLostLease } from './sessions/run-session.ts'
@@ -48,6 +58,7 @@ async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
     logger,
     onEnded: (owners) => scheduler.takeOver(owners),
   })
+  const models = offerModels(ctx)
   const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
   const trials = startTrials(ctx, timing.trialMs)
   const consumer = await ctx.sessionQueue.consume(({ session_id }) => scheduler.offer(session_id), {
@@ -56,7 +67,7 @@ async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
   return {
     stop: async () => {
       // Acquire nothing new; let runs under way reach their next step boundary, and renew their leases until then.
-      const stopping = [scheduler.stop(), autoRuns.stop(), trials.stop(), consumer.close()]
+      const stopping = [scheduler.stop(), autoRuns.stop(), trials.stop(), consumer.close(), models.stop()]
       activeSessions.interruptAll()
       await Promise.all(stopping)
       await waitForSessions(ctx, scheduler)
@@ -64,6 +75,38 @@ async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
       await withTimeout(runnerWatch.stop(activeSessions.size === 0), RELEASE_MS).catch(() => {})
     },
   }
+}
+
+/** Records what this runner offers, for the people who choose. Repeats it while the database is unavailable. */
+function offerModels({ config, db, logger }: RunnerContext): { stop: () => Promise<void> } {
+  const stopping = new AbortController()
+  const recorded = retryWhileUnavailable({ db, signal: stopping.signal }, () =>
+    recordModels(db, listModels(config.agent)),
+  ).catch((error: unknown) => {
+    if (!stopping.signal.aborted) logger.warn({ error: describeError(error) }, 'model.not_offered')
+  })
+  return {
+    stop() {
+      stopping.abort()
+      return recorded
+    },
+  }
+}
+
+function listModels({ defaultModel, models }: AgentConfig): OfferedModel[] {
+  const builtin = { data_region: null, currency: null, fallback: null, organization_ids: [] }
+  return [
+    { name: BUILTIN, model: BUILTIN, is_default: defaultModel === BUILTIN, ...builtin },
+    ...[...models.values()].map((config) => ({
+      name: config.name,
+      model: `${config.provider}:${config.modelName}`,
+      is_default: config.name === defaultModel,
+      data_region: config.dataRegion,
+      currency: config.prices?.currency ?? null,
+      fallback: config.fallback,
+      organization_ids: config.organizationIds,
+    })),
+  ]
 }
 
 /** The time for abandoned sessions to be released. */

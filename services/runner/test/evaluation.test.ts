@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals'
 import type { EvaluationCase } from '../evaluation/case-schema.ts'
 import { readCases, toText } from '../evaluation/read-cases.ts'
 import { runCase } from '../evaluation/run-case.ts'
+import { BUILTIN_ONLY } from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
 import { useRunnerFixture } from './support/runner-fixture.ts'
 
@@ -54,7 +55,7 @@ const fixture = useRunnerFixture()
 test('an evaluated run ends as on real services', async () => {
   await fixture.startRunner()
   for (const entry of chosen) {
-    const { status, error, deliveries } = await runCase(createAgent({ kind: 'builtin' }), entry, 1)
+    const { status, error, deliveries } = await runCase(createAgent(BUILTIN_ONLY), entry, 1)
     expect({ id: entry.id, ...(await runOnServices(entry)) }).toEqual({ id: entry.id, status, error, deliveries })
   }
 }, 60_000)

@@ -16,6 +16,8 @@ export interface ClaimedRun {
     readonly id: string
     readonly name: string
     readonly description: string
+    /** The name of the model that it chooses, or `builtin`; absent or null: the default of the runner. */
+    readonly model?: string | null
     /** The file with the rules of the built-in agent, if the workflow has one. */
     readonly rulesFileId: string | null
     /** Files that may look like rules; absent without any. At most 20. */

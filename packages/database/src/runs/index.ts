@@ -9,6 +9,7 @@ export { appendSteps, readSteps, serializeStep, type StepsToAppend } from './jou
 export * from './lease.ts'
 export * from './leases.ts'
 export * from './model-limits.ts'
+export * from './models.ts'
 export * from './public-runs.ts'
 export * from './reports.ts'
 export { findVisibleRun, findVisibleRuns, listRunsOfSession, listVisibleRuns, type RunQuery } from './run-lists.ts'

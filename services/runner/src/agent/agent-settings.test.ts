@@ -7,19 +7,22 @@ import { agentSettings, agentSettingsParsers, agentSettingsRules, toAgentConfig 
 const schema = Type.Object(agentSettings, agentSettingsRules)
 
 function config(env: NodeJS.ProcessEnv) {
-  return toAgentConfig(readSettings(schema, env, { parsers: agentSettingsParsers }))
+  const { defaultModel, models } = toAgentConfig(readSettings(schema, env, { parsers: agentSettingsParsers }))
+  return models.get(defaultModel)
 }
 
 describe("the agent's settings", () => {
   test('select the built-in agent by default', () => {
-    expect(config({})).toEqual({ kind: 'builtin' })
+    expect(config({})).toBeUndefined()
   })
 
   test('select a model with an OpenAI-compatible API, whose key is optional', () => {
     const env = { AGENT_MODEL: 'openai-compatible:org/model:7b', AGENT_BASE_URL: 'http://localhost:11434/v1' }
     const { AGENT_BASE_URL: baseUrl } = env
     const defaults = { timeoutMs: 120_000, maxWaitMs: 86_400_000, historyTokens: 8_000, maxDeliveries: 50 }
-    expect(config(env)).toEqual(modelConfig({ modelName: 'org/model:7b', baseUrl, apiKey: null, ...defaults }))
+    expect(config(env)).toEqual(
+      modelConfig({ name: env.AGENT_MODEL, modelName: 'org/model:7b', baseUrl, apiKey: null, ...defaults }),
+    )
   })
 
   test('select a model of Anthropic', () => {

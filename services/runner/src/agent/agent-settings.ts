@@ -2,7 +2,7 @@ import { type Static, type TObject, Type } from 'typebox'
 import { BUILTIN } from './builtin/builtin-agent.ts'
 import { type ModelOptions, parseModelOptions } from './model-options.ts'
 
-const PROVIDERS = ['openai', 'anthropic', 'google', 'bedrock', 'openai-compatible'] as const
+export const PROVIDERS = ['openai', 'anthropic', 'google', 'bedrock', 'openai-compatible'] as const
 export type ModelProvider = (typeof PROVIDERS)[number]
 
 /** The agent's settings, a part of the runner's. `agentSettingsRules` are the constraints between them. */
@@ -14,6 +14,13 @@ export const agentSettings = {
       'What executes a run: builtin (no model, no network), or PROVIDER:NAME with the provider openai, anthropic or google (with AGENT_API_KEY), bedrock (with AWS_REGION) or openai-compatible (with AGENT_BASE_URL).',
     examples: ['anthropic:claude-sonnet-4-5'],
   }),
+  AGENT_MODELS: Type.Optional(
+    Type.String({
+      description:
+        'Path of a YAML or JSON file with several models, from which workflows choose by name, in place of AGENT_MODEL (docs/agents.md, "Several models"). The other AGENT_ settings are the defaults of its models.',
+      examples: ['/etc/workflow-service/models.yaml'],
+    }),
+  ),
   AGENT_BASE_URL: Type.Optional(
     Type.String({
       format: 'http-url',
@@ -155,11 +162,17 @@ export type AgentSettings = Omit<Static<TObject<typeof agentSettings>>, 'AGENT_M
   readonly AGENT_MODEL_OPTIONS: ModelOptions
 }
 
-/** The agent that executes the runs. */
-export type AgentConfig = { readonly kind: 'builtin' } | ModelConfig
+/** The agents that execute the runs. */
+export interface AgentConfig {
+  /** What executes the runs of workflows that choose nothing: a name in `models`, or `builtin`. */
+  readonly defaultModel: string
+  /** By name. Workflows choose among them and the built-in agent. */
+  readonly models: ReadonlyMap<string, ModelConfig>
+}
 
 export interface ModelConfig {
-  readonly kind: 'model'
+  /** What workflows and journals call it: its name in AGENT_MODELS, or the value of AGENT_MODEL. */
+  readonly name: string
   readonly provider: ModelProvider
   /** The model's own name. */
   readonly modelName: string
@@ -176,6 +189,28 @@ export interface ModelConfig {
   readonly maxOutputTokens: number | null
   readonly historyTokens: number
   readonly isStreaming: boolean
+  /** Where its API processes data, for people; null if the settings do not say. */
+  readonly dataRegion: string | null
+  /** Null: its answers have no known cost. */
+  readonly prices: ModelPrices | null
+  /** The name of the model that continues a run while this one's API is unavailable. */
+  readonly fallback: string | null
+  /** The organizations that may use it; empty: all. */
+  readonly organizationIds: readonly string[]
+}
+
+/** The built-in agent alone. */
+export const BUILTIN_ONLY: AgentConfig = { defaultModel: BUILTIN, models: new Map() }
+
+/** Millionths of the currency for a million tokens. */
+export interface ModelPrices {
+  /** An ISO 4217 code. */
+  readonly currency: string
+  readonly input: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+  readonly output: number
+  readonly reasoning: number
 }
 
 /** Region and, unless there is an API key, the access key. */
@@ -186,18 +221,35 @@ export interface AwsConfig {
   readonly sessionToken?: string
 }
 
-/** The checked settings as the agent's configuration. */
+/** The checked settings as the agents' configuration. */
 export function toAgentConfig(settings: AgentSettings): AgentConfig {
-  const [, provider, modelName] = /^([^:]+):(.+)$/u.exec(settings.AGENT_MODEL) ?? []
-  if (provider === undefined || modelName === undefined) return { kind: 'builtin' }
-  return {
-    kind: 'model',
-    provider: provider as ModelProvider,
-    modelName,
+  const { AGENT_MODEL: name } = settings
+  if (name === BUILTIN) return BUILTIN_ONLY
+  const model: ModelConfig = {
+    name,
+    ...splitModel(name),
     baseUrl: settings.AGENT_BASE_URL ?? null,
     apiKey: settings.AGENT_API_KEY ?? null,
-    aws: provider === 'bedrock' ? toAwsConfig(settings) : null,
+    aws: name.startsWith('bedrock:') ? toAwsConfig(settings) : null,
     options: settings.AGENT_MODEL_OPTIONS,
+    ...toModelLimits(settings),
+    dataRegion: null,
+    prices: null,
+    fallback: null,
+    organizationIds: [],
+  }
+  return { defaultModel: name, models: new Map([[name, model]]) }
+}
+
+/** Splits PROVIDER:NAME. */
+export function splitModel(model: string): Pick<ModelConfig, 'provider' | 'modelName'> {
+  const colon = model.indexOf(':')
+  return { provider: model.slice(0, colon) as ModelProvider, modelName: model.slice(colon + 1) }
+}
+
+/** The limits that hold for every model that has none of its own. */
+export function toModelLimits(settings: AgentSettings) {
+  return {
     timeoutMs: settings.AGENT_TIMEOUT_SECONDS * 1_000,
     maxWaitMs: settings.AGENT_RATE_LIMIT_SECONDS * 1_000,
     runTokens: settings.AGENT_RUN_TOKENS,
@@ -208,10 +260,10 @@ export function toAgentConfig(settings: AgentSettings): AgentConfig {
   }
 }
 
-function toAwsConfig(settings: AgentSettings): AwsConfig {
-  const { AWS_REGION = '', AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = settings
+export function toAwsConfig(settings: AgentSettings, region = settings.AWS_REGION ?? ''): AwsConfig {
+  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = settings
   return {
-    region: AWS_REGION,
+    region,
     ...(AWS_ACCESS_KEY_ID && AWS_SECRET_ACCESS_KEY
       ? { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY }
       : {}),

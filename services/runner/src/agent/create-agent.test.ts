@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createCapturedLogger, startStubModelServer, type StubModelServer } from '@workflow-service/testkit'
 import { Crash, createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
-import { modelConfig } from '../../test/support/model-config.ts'
-import type { AgentConfig } from './agent-settings.ts'
+import { agentConfig } from '../../test/support/model-config.ts'
+import { type AgentConfig, BUILTIN_ONLY } from './agent-settings.ts'
 import { createAgent } from './create-agent.ts'
 
 const source = webhookSource('Audit log', { message: 'x' })
-const builtin = createAgent({ kind: 'builtin' })
+const builtin = createAgent(BUILTIN_ONLY)
 let server: StubModelServer | undefined
 
 afterEach(async () => {
@@ -15,11 +15,11 @@ afterEach(async () => {
 
 async function withModel(...turns: Parameters<StubModelServer['script']>): Promise<AgentConfig> {
   server = await startStubModelServer({ turns })
-  return modelConfig({ baseUrl: server.baseUrl, apiKey: null, maxOutputTokens: 500 })
+  return agentConfig({ baseUrl: server.baseUrl, apiKey: null, maxOutputTokens: 500 })
 }
 
-const startRun = () =>
-  createInMemoryRun({ sources: [source], description: 'Send it to Audit log.', context: 'message: hello' })
+const startRun = (model: string | null = null) =>
+  createInMemoryRun({ sources: [source], description: 'Send it to Audit log.', context: 'message: hello', model })
 
 describe('the agent that the settings select', () => {
   test('is the built-in one or a model, which is called without a key if none is set', async () => {
@@ -39,6 +39,36 @@ describe('the agent that the settings select', () => {
     expect(other.sent).toHaveLength(1)
   })
 
+  test('is the one that the workflow chooses, which must be one for its organization', async () => {
+    const config = await withModel({
+      toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'x' } }],
+    })
+    const model = [...config.models.values()][0]!
+    const models = new Map([
+      ['small', { ...model, name: 'small', modelName: 'small-1' }],
+      ['others', { ...model, name: 'others', organizationIds: ['01890a5d-ac96-774b-bcce-b302099a8057'] }],
+    ])
+    const agent = createAgent({ defaultModel: 'others', models })
+    const run = startRun('small')
+    await run.execute(agent)
+    expect(server?.requests[0]?.body).toMatchObject({ model: 'small-1' })
+    expect(run.steps[0]?.data).toMatchObject({ agent: 'small' })
+    expect(run.steps.find(({ kind }) => kind === 'model_answer')?.data).toMatchObject({
+      model: 'openai-compatible:small-1',
+      model_name: 'small',
+    })
+    const builtinRun = startRun('builtin')
+    await builtinRun.execute(agent)
+    expect(builtinRun.sent).toHaveLength(1)
+    for (const name of ['others', 'gone', null]) {
+      await expect(startRun(name).execute(agent)).rejects.toMatchObject({
+        code: 'model_not_offered',
+        message: `The workflow uses the model ${name ?? 'others'}, which this service does not have; choose another one`,
+      })
+    }
+    expect(server?.requests).toHaveLength(1)
+  })
+
   test('lets the built-in agent finish a run that it began', async () => {
     const run = startRun()
     run.crashAt({ operation: 1, when: 'after' })
@@ -55,11 +85,11 @@ describe('the agent that the settings select', () => {
     await expect(run.execute(createAgent(await withModel()))).rejects.toBeInstanceOf(Crash)
     run.crashAt(null)
     const { logger, lines } = createCapturedLogger()
-    await expect(run.execute(createAgent({ kind: 'builtin' }, { logger }))).rejects.toMatchObject({
+    await expect(run.execute(createAgent(BUILTIN_ONLY, { logger }))).rejects.toMatchObject({
       code: 'agent_changed',
       message: "The run cannot go on: the service's model is not available",
     })
-    const error = 'openai-compatible:stub-1 began this run, but AGENT_MODEL is now builtin'
+    const error = 'openai-compatible:stub-1 began this run, but now it has builtin'
     expect(lines).toMatchObject([{ msg: 'model.missing', error }])
     expect(run.sent).toEqual([])
   })

@@ -1,42 +1,60 @@
 import { NOT_AVAILABLE, RunError } from '../run-errors.ts'
-import type { AgentConfig } from './agent-settings.ts'
-import type { Agent } from './agent.ts'
+import type { AgentConfig, ModelConfig } from './agent-settings.ts'
+import type { Agent, AgentRun } from './agent.ts'
 import { BUILTIN, createBuiltinAgent } from './builtin/builtin-agent.ts'
 import type { AgentHooks } from './model/model-agent.ts'
 
 /**
- * Creates the agent that AGENT_MODEL selects. A run that began under another AGENT_MODEL ends as follows: one that the
- * built-in agent began is finished by the built-in agent; one that a model began continues with the current model, and
- * fails with `agent_changed` when there is none.
+ * Creates the agent that executes each run with what its workflow chooses: a model by name, the built-in agent, or the
+ * default of the settings. A run that the built-in agent began is finished by it. A run that a model began continues
+ * with the model that is chosen now, and fails with `agent_changed` if that is the built-in agent.
  */
 export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent {
   const builtin = createBuiltinAgent()
-  const selected = config.kind === 'model' ? loadModelAgent(config, hooks) : Promise.resolve(builtin)
+  const modelAgents = new Map<string, Promise<Agent>>()
+  const agentOf = (model: ModelConfig): Promise<Agent> => {
+    const agent = modelAgents.get(model.name) ?? loadModelAgent(model, hooks)
+    modelAgents.set(model.name, agent)
+    return agent
+  }
   return async (run) => {
     const beginning = run.steps.find((step) => step.kind === 'message')
-    const isFromBuiltin = beginning?.data.agent === BUILTIN
-    if (beginning && !isFromBuiltin && config.kind === 'builtin') {
-      const error = `${beginning.data.agent} began this run, but AGENT_MODEL is now ${BUILTIN}`
-      hooks.logger?.warn({ run_id: run.run.id, organization_id: run.run.organizationId, error }, 'model.missing')
-      throw new RunError('agent_changed', NOT_AVAILABLE)
+    if (beginning?.data.agent === BUILTIN) return await builtin(run)
+    const chosen = run.run.workflow.model ?? config.defaultModel
+    const fail = (code: string, error: string, message: string): never => {
+      const { id: run_id, organizationId: organization_id } = run.run
+      hooks.logger?.warn({ run_id, organization_id, error }, 'model.missing')
+      throw new RunError(code, message)
     }
-    const agent = isFromBuiltin ? builtin : await selected
-    return agent(run)
+    if (chosen === BUILTIN) {
+      if (!beginning) return await builtin(run)
+      return fail('agent_changed', `${beginning.data.agent} began this run, but now it has ${BUILTIN}`, NOT_AVAILABLE)
+    }
+    const model = config.models.get(chosen)
+    if (!model || !isOfferedTo(model, run.run)) {
+      const text = `The workflow uses the model ${chosen}, which this service does not have; choose another one`
+      return fail('model_not_offered', `No model ${chosen} for this organization in AGENT_MODELS`, text)
+    }
+    return (await agentOf(model))(run)
   }
 }
 
-/** Imports the AI SDK only where a model is set: it takes about 15 MiB of memory and 0.2 s to load. */
-async function loadModelAgent(config: Extract<AgentConfig, { kind: 'model' }>, hooks: AgentHooks): Promise<Agent> {
+function isOfferedTo({ organizationIds }: ModelConfig, { organizationId }: AgentRun['run']): boolean {
+  return organizationIds.length === 0 || organizationIds.includes(organizationId)
+}
+
+/** Imports the AI SDK only when a run uses a model: it takes about 15 MiB of memory and 0.2 s to load. */
+async function loadModelAgent(config: ModelConfig, hooks: AgentHooks): Promise<Agent> {
   const { createModelAgent } = await import('./model/model-agent.ts')
   return createModelAgent(config, hooks)
 }
 
 /**
- * Checks what only the package of the model's provider can check.
+ * Checks what only the packages of the models' providers can check.
  * @throws SettingsError
  */
-export async function checkAgent(config: AgentConfig): Promise<void> {
-  if (config.kind === 'builtin') return
+export async function checkAgent({ models }: AgentConfig): Promise<void> {
+  if (models.size === 0) return
   const { checkModelOptions } = await import('./model/check-options.ts')
-  await checkModelOptions(config)
+  await checkModelOptions([...models.values()])
 }

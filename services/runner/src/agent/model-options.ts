@@ -30,7 +30,14 @@ const RESERVED: Readonly<Record<string, string>> = {
  * @throws an error whose message continues the setting's name.
  */
 export function parseModelOptions(text: string): ModelOptions {
-  const options = parseObject(text)
+  return toModelOptions(parseObject(text))
+}
+
+/**
+ * Separates the options of all models from those of the provider.
+ * @throws an error whose message continues what the options are called.
+ */
+export function toModelOptions(options: object): ModelOptions {
   const call: Partial<Record<CallOption, number>> = {}
   const provider: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(options)) {

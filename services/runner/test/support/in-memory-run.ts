@@ -20,6 +20,8 @@ export class Crash extends Error {}
 
 export interface InMemoryRunOptions {
   description?: string
+  /** What the workflow chooses; null: the default. */
+  model?: string | null
   inputMessage?: string
   context?: string
   sources?: readonly AgentWebhookSource[]
@@ -61,7 +63,7 @@ export function webhookSource(
 }
 
 export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun {
-  const { description = '', inputMessage = '', context = '', history = [] } = options
+  const { description = '', model = null, inputMessage = '', context = '', history = [] } = options
   const sent: SentPayload[] = []
   const [interrupting, aborting] = [new AbortController(), new AbortController()]
   const memory = createInMemoryStore(options)
@@ -87,7 +89,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
     organizationId: randomUUID(),
     sessionId: randomUUID(),
     number: history.length + 1,
-    workflow: { id: randomUUID(), name: 'Orders', description },
+    workflow: { id: randomUUID(), name: 'Orders', description, model },
     inputMessage,
     context,
     acceptedAt: '2026-01-31T08:59:58.123Z',

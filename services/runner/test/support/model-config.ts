@@ -1,9 +1,9 @@
-import type { ModelConfig } from '../../src/agent/agent-settings.ts'
+import type { AgentConfig, ModelConfig } from '../../src/agent/agent-settings.ts'
 
 /** The configuration of a model for tests; the given parts replace the defaults. */
 export function modelConfig(changes: Partial<ModelConfig> = {}): ModelConfig {
   return {
-    kind: 'model',
+    name: 'openai-compatible:stub-1',
     provider: 'openai-compatible',
     modelName: 'stub-1',
     baseUrl: null,
@@ -17,6 +17,16 @@ export function modelConfig(changes: Partial<ModelConfig> = {}): ModelConfig {
     maxOutputTokens: null,
     historyTokens: 8_000,
     isStreaming: false,
+    dataRegion: null,
+    prices: null,
+    fallback: null,
+    organizationIds: [],
     ...changes,
   }
+}
+
+/** The configuration of agents of which one uses the given model. */
+export function agentConfig(changes: Partial<ModelConfig> = {}): AgentConfig {
+  const model = modelConfig(changes)
+  return { defaultModel: model.name, models: new Map([[model.name, model]]) }
 }

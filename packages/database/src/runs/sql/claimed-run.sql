@@ -6,6 +6,7 @@ json_build_object(
   'number', claimed.number,
   'workflow', json_build_object(
     'id', workflows.id, 'name', workflows.name, 'description', workflows.description,
+    'model', workflows.model,
     'rulesFileId', (SELECT id FROM files WHERE workflow_id = workflows.id AND path = '{}' AND name = ':RULES_FILE_NAME'),
     'rulesLikeFiles', (
       SELECT json_agg(json_build_object('name', file.name, 'path', file.path))

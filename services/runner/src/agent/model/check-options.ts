@@ -9,24 +9,30 @@ import { createProviderModel } from './providers.ts'
 class NotSent extends Error {}
 
 /**
- * Checks AGENT_MODEL_OPTIONS as the package of the provider does, which is only when it makes a request: the request is
- * made, but not sent. Otherwise each run would fail.
- * @throws SettingsError
+ * Checks the options of the models as the packages of their providers do, which is only when they make a request: the
+ * requests are made, but not sent. Otherwise each run would fail.
+ * @throws SettingsError with the errors of all models.
  */
-export async function checkModelOptions(config: ModelConfig): Promise<void> {
+export async function checkModelOptions(models: readonly ModelConfig[]): Promise<void> {
+  const errors = await Promise.all(models.map(findOptionsError))
+  const found = errors.filter((error) => error !== undefined)
+  if (found.length > 0) throw new SettingsError(found)
+}
+
+async function findOptionsError(config: ModelConfig): Promise<string | undefined> {
   const model = wrapLanguageModel({
     model: await createProviderModel(config, () => Promise.reject(new NotSent())),
     middleware: adaptRequests(config),
   })
   try {
     await generateText({ model, prompt: 'test', maxRetries: 0 })
+    return undefined
   } catch (error) {
     const causes = listErrors(error)
-    if (causes.some((cause) => cause instanceof NotSent)) return
+    if (causes.some((cause) => cause instanceof NotSent)) return undefined
     const details = causes.map(({ message }) => message.replace(/\s+/gu, ' ')).join(': ')
-    throw new SettingsError([
-      `AGENT_MODEL_OPTIONS are not options of ${config.provider}: ${truncateText(details, 500)}`,
-    ])
+    const whose = config.name.includes(':') ? 'AGENT_MODEL_OPTIONS' : `AGENT_MODELS: the options of ${config.name}`
+    return `${whose} are not options of ${config.provider}: ${truncateText(details, 500)}`
   }
 }
 

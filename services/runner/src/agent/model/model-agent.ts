@@ -60,6 +60,7 @@ interface Context {
   readonly run: AgentRun
   readonly steps: AgentSteps
   readonly config: ModelConfig
+  /** PROVIDER:NAME, whose pace all runners share. */
   readonly model: string
   readonly ask: AskModel
   readonly gate: ModelGate
@@ -98,7 +99,8 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
       ask,
       gate: hooks.modelGate ?? OPEN_GATE,
       clock,
-      log: (level, event, fields) => hooks.logger?.[level]({ run_id, organization_id, model, ...fields }, event),
+      log: (level, event, fields) =>
+        hooks.logger?.[level]({ run_id, organization_id, model: config.name, ...fields }, event),
     }
     const { steps } = ctx
     const files = await run.listFiles()
@@ -132,6 +134,7 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
       const data = toAnswerStep(answer, {
         turn: answers.length + 1,
         model,
+        name: config.name,
         toolbox: prompt.toolbox,
         earlierAnswers: answers,
         latencyMs,
@@ -170,10 +173,10 @@ async function createPrompt({ run, steps, config }: Context, files: readonly Wor
 }
 
 function firstSteps(
-  { run, model, config }: Context,
+  { run, config }: Context,
   { history: { shownRuns, totalRuns }, sources: { reason } }: ModelPrompt,
 ): NewJournalStep[] {
-  const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: model, text: startText(run.run) } }]
+  const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: config.name, text: startText(run.run) } }]
   if (shownRuns < totalRuns) {
     const text = `The session has ${totalRuns} earlier runs; the model sees the newest ${shownRuns}, since more would exceed ${config.historyTokens} tokens.`
     steps.push({ kind: 'note', data: { code: 'history_shortened', text } })

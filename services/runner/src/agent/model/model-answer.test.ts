@@ -56,8 +56,22 @@ const answer = fc.record({
 test('any answer of a model becomes a valid journal step, with a distinct id for each tool call of the run', () => {
   fc.assert(
     fc.property(answer, answer, (first, second) => {
-      const earlier = toAnswerStep(first, { turn: 1, model: 'stub', toolbox, earlierAnswers: [], latencyMs: 1.5 })
-      const later = toAnswerStep(second, { turn: 2, model: 'stub', toolbox, earlierAnswers: [earlier], latencyMs: 1.5 })
+      const earlier = toAnswerStep(first, {
+        turn: 1,
+        model: 'stub',
+        name: 'stub',
+        toolbox,
+        earlierAnswers: [],
+        latencyMs: 1.5,
+      })
+      const later = toAnswerStep(second, {
+        turn: 2,
+        model: 'stub',
+        name: 'stub',
+        toolbox,
+        earlierAnswers: [earlier],
+        latencyMs: 1.5,
+      })
       for (const step of [earlier, later]) {
         const stored: unknown = JSON.parse(JSON.stringify(step))
         expect([isAnswerStep(stored), isAnswerStep.errors]).toEqual([true, null])

@@ -19,13 +19,15 @@ export function toAnswerStep(
   answer: ModelAnswer,
   context: {
     readonly turn: number
+    /** PROVIDER:NAME. */
     readonly model: string
+    readonly name: string
     readonly toolbox: Toolbox
     readonly earlierAnswers: readonly ModelAnswerStep[]
     readonly latencyMs: number
   },
 ): ModelAnswerStep {
-  const { turn, model, toolbox, earlierAnswers, latencyMs } = context
+  const { turn, model, name, toolbox, earlierAnswers, latencyMs } = context
   const usedIds = new Set(earlierAnswers.flatMap(listToolCalls).map(({ call_id }) => call_id))
   const parts: ModelAnswerPart[] = []
   for (const part of answer.parts) {
@@ -45,6 +47,7 @@ export function toAnswerStep(
   return {
     turn,
     model,
+    ...(name === model ? {} : { model_name: name }),
     parts,
     finish_reason: toStorableText(answer.finishReason),
     raw_finish_reason: toShortText(rawFinishReason),

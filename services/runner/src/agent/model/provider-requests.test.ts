@@ -132,7 +132,7 @@ describe('a request to a model', () => {
     const { body } = await ask(provider, { options })
     expect(body).toMatchObject(expected)
     await expect(
-      checkModelOptions(modelConfig({ provider, baseUrl: server.baseUrl, options })),
+      checkModelOptions([modelConfig({ provider, baseUrl: server.baseUrl, options })]),
     ).resolves.toBeUndefined()
     expect(server.requests).toHaveLength(1)
   })
@@ -146,7 +146,7 @@ describe('a request to a model', () => {
   ])('of %s is not made with the options %s', async (provider, text) => {
     server = await startStubModelServer()
     const config = modelConfig({ provider, baseUrl: server.baseUrl, options: parseModelOptions(text) })
-    await expect(checkModelOptions(config)).rejects.toThrow(`AGENT_MODEL_OPTIONS are not options of ${provider}: `)
+    await expect(checkModelOptions([config])).rejects.toThrow(`AGENT_MODEL_OPTIONS are not options of ${provider}: `)
     expect(server.requests).toEqual([])
   })
 

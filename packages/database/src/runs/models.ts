@@ -1,0 +1,32 @@
+import { type Db, inTransaction } from '../connection/index.ts'
+
+/** An agent that the runners offer, as `models` has it. */
+export interface OfferedModel {
+  /** What workflows choose: a name of AGENT_MODELS, the value of AGENT_MODEL, or `builtin`. */
+  readonly name: string
+  /** PROVIDER:NAME, or `builtin`. */
+  readonly model: string
+  readonly is_default: boolean
+  readonly data_region: string | null
+  /** That of its prices, as an ISO 4217 code; null without prices. */
+  readonly currency: string | null
+  readonly fallback: string | null
+  /** Those that may use it; empty: all. */
+  readonly organization_ids: readonly string[]
+}
+
+/** Replaces what the runners offer by the settings of this one. */
+export async function recordModels(db: Db, models: readonly OfferedModel[]): Promise<void> {
+  await inTransaction(db, async (client) => {
+    // Runners that start together would wait for each other's rows in different orders.
+    await client.query('LOCK TABLE models IN SHARE ROW EXCLUSIVE MODE')
+    await client.query('DELETE FROM models')
+    await client.query(
+      `INSERT INTO models (name, model, is_default, data_region, currency, fallback, organization_ids)
+       SELECT name, model, is_default, data_region, currency, fallback, organization_ids
+       FROM json_to_recordset($1::json) AS row (name text, model text, is_default boolean, data_region text,
+         currency text, fallback text, organization_ids uuid[])`,
+      [JSON.stringify(models)],
+    )
+  })
+}

@@ -1,0 +1,117 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { modelConfig } from '../../test/support/model-config.ts'
+import { type RunnerConfig, readRunnerConfig } from '../config.ts'
+
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'models-'))
+})
+
+function read(file: string, env: Record<string, string> = {}): RunnerConfig['agent'] {
+  const path = join(folder, 'models.yaml')
+  writeFileSync(path, file)
+  const others = { DATABASE_URL: 'postgres://localhost/x', AMQP_URL: 'amqp://x', DISPATCHER_URL: 'http://localhost' }
+  return readRunnerConfig({ ...others, INTERNAL_API_TOKEN: 'x'.repeat(32), AGENT_MODELS: path, ...env }).agent
+}
+
+const FILE = `
+default: fast
+currency: EUR
+models:
+  fast:
+    model: openai-compatible:org/small
+    base_url: http://localhost:11434/v1
+    data_region: eu
+    prices: { input: 0.25, cache_read: 0.025, output: 2 }
+    fallback: careful
+    options: { temperature: 0, reasoningEffort: low }
+    run_tokens: 5000
+  careful:
+    model: anthropic:claude-sonnet-4-5
+    key: ANTHROPIC_KEY
+    organizations: [018F3C5E-0000-7000-8000-000000000001]
+`
+
+describe('AGENT_MODELS', () => {
+  test('names models with their prices, fallback and limits; other settings are the defaults of the limits', () => {
+    const { defaultModel, models } = read(FILE, { ANTHROPIC_KEY: 'sk-ant', AGENT_TIMEOUT_SECONDS: '30' })
+    expect(defaultModel).toBe('fast')
+    expect([...models.keys()]).toEqual(['fast', 'careful'])
+    expect(models.get('fast')).toEqual(
+      modelConfig({
+        name: 'fast',
+        modelName: 'org/small',
+        baseUrl: 'http://localhost:11434/v1',
+        apiKey: null,
+        options: { call: { temperature: 0 }, provider: { reasoningEffort: 'low' } },
+        timeoutMs: 30_000,
+        runTokens: 5_000,
+        dataRegion: 'eu',
+        fallback: 'careful',
+        prices: {
+          currency: 'EUR',
+          input: 250_000,
+          cacheRead: 25_000,
+          cacheWrite: 250_000,
+          output: 2_000_000,
+          reasoning: 2_000_000,
+        },
+      }),
+    )
+    expect(models.get('careful')).toMatchObject({
+      apiKey: 'sk-ant',
+      prices: null,
+      organizationIds: ['018f3c5e-0000-7000-8000-000000000001'],
+    })
+  })
+
+  test('may be JSON, and have the built-in agent as its default', () => {
+    const models = { ollama: { model: 'openai-compatible:llama', base_url: 'http://localhost:11434/v1' } }
+    expect(read(JSON.stringify({ default: 'builtin', models })).defaultModel).toBe('builtin')
+  })
+
+  test('names all errors of the file at once, with what to do', () => {
+    const wrong = `
+default: best
+models:
+  Fast: { model: 'openai:gpt-5', fallback: slow, prices: { input: 1, output: 2 } }
+  a: { model: 'anthropic:claude', key: NOT_SET, fallback: b }
+  b: { model: 'openai-compatible:x', fallback: a, options: { temperature: hot } }
+  c: { model: 'bedrock:nova' }
+`
+    const errors = [
+      /AGENT_MODELS \(\S+models\.yaml\): AGENT_MODEL is set too: remove it/,
+      /default best is neither builtin nor a model; the models are Fast, a, b, c/,
+      /models\.Fast is not a name: use small letters/,
+      /models\.Fast\.fallback slow is no model; the models are/,
+      /models\.Fast\.prices need a "currency" for the file, such as USD/,
+      /models\.Fast\.key is required for openai: the name of the environment variable that has the key/,
+      /models\.a\.fallback leads back to a/,
+      /models\.a\.key names the environment variable NOT_SET: set it/,
+      /models\.b\.base_url is required for openai-compatible/,
+      /models\.b\.options must have a number from 0 to 2 as temperature/,
+      /models\.c\.aws_region is required for bedrock, or AWS_REGION/,
+    ]
+    for (const error of errors) {
+      expect(() => read(wrong, { AGENT_MODEL: 'anthropic:claude', AGENT_API_KEY: 'sk-ant' })).toThrow(error)
+    }
+  })
+
+  test.each([
+    ['models: {}', /default is required/],
+    ['default: a\nmodels: { a: { model: gpt, key: "sk-live-1", price: 1 } }', /models\.a\.price is not a known field/],
+    ['default: a\nmodels: { a: { model: gpt } }', /models\.a\.model must match/],
+    ['default: [', /cannot be read as YAML or JSON/],
+  ])('does not accept %j', (file, error) => {
+    expect(() => read(file)).toThrow(error)
+  })
+
+  test('does not show a key that stands in the place of the name of its variable', () => {
+    const file = 'default: a\nmodels: { a: { model: "openai:gpt-5", key: "sk-live-123456" } }'
+    expect(() => read(file)).toThrow(/models\.a\.key must match/)
+    expect(() => read(file)).not.toThrow(/sk-live/)
+  })
+})
