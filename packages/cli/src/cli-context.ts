@@ -14,7 +14,7 @@ export interface CliContext {
   database(): Database
   dispatcher(): InternalClient
   /** Hints at a change for the pages of the application that are open. */
-  hint(organizationId: string, ...topics: EventTopic[]): void
+  notify(organizationId: string, ...topics: EventTopic[]): void
   /** Reads standard input to its end. */
   readInput(): Promise<string>
   /** Returns a signal that aborts on Ctrl-C. Until a command calls this, Ctrl-C ends the process. */
@@ -37,7 +37,7 @@ const STATEMENT_TIMEOUT_MS = 120_000
 export function createCliContext(overrides: CliOverrides = {}): CliContext {
   const config = readCliConfig(overrides.env)
   let database: Database | undefined
-  let hints: ChangeNotifier | undefined
+  let notices: ChangeNotifier | undefined
   const openDatabase = (): Database =>
     (database ??= createDatabase({
       url: config.databaseUrl(),
@@ -50,10 +50,10 @@ export function createCliContext(overrides: CliOverrides = {}): CliContext {
     terminal: overrides.terminal ? guardTerminal(overrides.terminal) : createTerminal(),
     database: openDatabase,
     dispatcher: () => createInternalClient(config.dispatcher()),
-    hint: (organizationId, ...topics) => {
-      // A page that misses a hint reads again by itself after a while.
-      hints ??= createChangeNotifier({ db: openDatabase(), onError: () => {} })
-      hints.add(organizationId, ...topics)
+    notify: (organizationId, ...topics) => {
+      // A page that misses a notice reads again by itself after a while.
+      notices ??= createChangeNotifier({ db: openDatabase(), onError: () => {} })
+      notices.add(organizationId, ...topics)
     },
     readInput: async () => overrides.input ?? (await readAll(process.stdin)),
     interrupted: () => {
@@ -63,7 +63,7 @@ export function createCliContext(overrides: CliOverrides = {}): CliContext {
       return controller.signal
     },
     dispose: async () => {
-      await hints?.close()
+      await notices?.close()
       await database?.close()
     },
   }

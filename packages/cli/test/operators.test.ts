@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findOneTimeLink, newId } from '@workflow-service/database'
-import { hearHints, startProcess } from '@workflow-service/testkit'
+import { hearNotices, startProcess } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { wf as runWf } from './support/wf.ts'
@@ -300,7 +300,7 @@ describe('pages that are open', () => {
       sessions: [{}],
     }
     await writeFile(path, JSON.stringify({ organization: { name: 'Acme' }, ...content }))
-    await hearHints(database.db, id, topics, async () => {
+    await hearNotices(database.db, id, topics, async () => {
       expect(await wf(...args.map((arg) => (arg === 'FILE' ? path : arg)))).toMatchObject({ code: 0 })
     })
     await rm(path)

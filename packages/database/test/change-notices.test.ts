@@ -16,13 +16,13 @@ afterEach(async () => {
   await Promise.all(listeners.splice(0).map((listener) => listener.close()))
 })
 
-async function listen(applicationName = 'hints-test') {
-  const heard = { hints: [] as ChangeNotice[], states: [] as string[], gaps: 0 }
+async function listen(applicationName = 'notices-test') {
+  const heard = { notices: [] as ChangeNotice[], states: [] as string[], gaps: 0 }
   listeners.push(
     listenToChanges({
       url: database.url,
       applicationName,
-      onHint: (hint) => heard.hints.push(hint),
+      onNotice: (notice) => heard.notices.push(notice),
       onGap: () => (heard.gaps += 1),
       onState: (state) => heard.states.push(state),
     }),
@@ -43,7 +43,7 @@ function createSender(query?: () => Promise<never>) {
   return { sent, sender: createChangeNotifier({ db: { pool }, onError: () => (sent.errors += 1) }) }
 }
 
-describe('hints', () => {
+describe('notices', () => {
   test('of 250 ms are merged by organization and sent with one statement, and nothing is sent when idle', async () => {
     const heard = await listen()
     const { sent, sender } = createSender()
@@ -52,8 +52,8 @@ describe('hints', () => {
     sender.add(acme, 'runs', 'sessions')
     sender.add(other, 'deliveries')
     expect(sent.statements).toBe(0)
-    await waitUntil(() => heard.hints.length === 2)
-    expect(heard.hints).toEqual([
+    await waitUntil(() => heard.notices.length === 2)
+    expect(heard.notices).toEqual([
       { organizationId: acme, topics: ['runs', 'sessions'] },
       { organizationId: other, topics: ['deliveries'] },
     ])
@@ -77,9 +77,9 @@ describe('hints', () => {
     ]
     for (const id of ids) sender.add(id, ...(topics as ChangeNotice['topics']))
     await sender.close()
-    await waitUntil(() => heard.hints.length === ids.length)
-    expect(heard.hints.map(({ organizationId }) => organizationId)).toEqual(ids)
-    expect(heard.hints.at(-1)?.topics).toEqual(topics)
+    await waitUntil(() => heard.notices.length === ids.length)
+    expect(heard.notices.map(({ organizationId }) => organizationId)).toEqual(ids)
+    expect(heard.notices.at(-1)?.topics).toEqual(topics)
   })
 
   test('that cannot be sent are reported once, until one is sent again', async () => {
@@ -93,17 +93,17 @@ describe('hints', () => {
 })
 
 describe('a listener', () => {
-  test('reconnects by itself after its connection broke, says that hints may be lost, and hears the next ones', async () => {
-    const heard = await listen('hints-broken')
+  test('reconnects by itself after its connection broke, says that notices may be lost, and hears the next ones', async () => {
+    const heard = await listen('notices-broken')
     await database.db.pool.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hints-broken'`,
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'notices-broken'`,
     )
     await waitUntil(() => heard.gaps === 1)
     expect(heard.states).toEqual(['up', 'down', 'up'])
     const { sender } = createSender()
     const id = newId()
     sender.add(id, 'users')
-    await waitUntil(() => heard.hints.length === 1)
-    expect(heard.hints).toEqual([{ organizationId: id, topics: ['users'] }])
+    await waitUntil(() => heard.notices.length === 1)
+    expect(heard.notices).toEqual([{ organizationId: id, topics: ['users'] }])
   })
 })

@@ -20,7 +20,7 @@ test('of several hosts, pool, migration and listener connect to the one that ans
   const listener = listenToChanges({
     url,
     applicationName: 'test',
-    onHint: () => {},
+    onNotice: () => {},
     onGap: () => {},
     onState: up.resolve,
   })

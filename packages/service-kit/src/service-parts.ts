@@ -16,7 +16,7 @@ export interface ServiceParts {
     readonly onError: (error: Error) => void
   }
   /** Logs that open pages were not notified of a change. */
-  readonly onHintError: (error: unknown) => void
+  readonly onNoticeError: (error: unknown) => void
 }
 
 /** Creates the parts of a service that has this name in its logs, metrics, traces and connections. */
@@ -35,6 +35,6 @@ export async function createServiceParts(
       maxConnections: config.databasePoolSize,
       onError: (error) => logger.warn({ error: describeError(error) }, 'database.connection_lost'),
     },
-    onHintError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
+    onNoticeError: (error) => logger.warn({ error: describeError(error) }, 'change_notice.send_failed'),
   }
 }

@@ -1,34 +1,10 @@
-import { createDatabase, createChangeNotifier, type Database, type ChangeNotifier } from '@workflow-service/database'
-import {
-  connectRabbitMq,
-  createSessionNotifier,
-  type SessionNotifier,
-  type SessionQueue,
-} from '@workflow-service/messaging'
-import { createServiceParts, type Logger, type Registry, type Tracing } from '@workflow-service/service-kit'
-import { createSignInLimits, type SignInLimits } from './auth/sign-in-limits.ts'
+import { createChangeNotifier, createDatabase } from '@workflow-service/database'
+import { connectRabbitMq, createSessionNotifier, type SessionQueue } from '@workflow-service/messaging'
+import { createServiceParts, type Logger } from '@workflow-service/service-kit'
+import { createSignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
-import { createEventStreams, type EventStreams } from './event-stream.ts'
-import { createDispatcherClient, type DispatcherClient } from './dispatcher-client.ts'
-
-/** Everything that the application's routes use. */
-export interface AppServiceContext {
-  readonly config: AppConfig
-  readonly logger: Logger
-  readonly db: Database
-  readonly metrics: Registry
-  readonly tracing: Tracing
-  readonly sessionQueue: SessionQueue
-  readonly sessionNotifier: SessionNotifier
-  readonly dispatcher: DispatcherClient
-  readonly signInLimits: SignInLimits
-  /** What changed, for the pages that are open. */
-  readonly hints: ChangeNotifier
-  /** The pages that are open, which hear the hints of all processes. */
-  readonly eventStreams: EventStreams
-  /** Closes every connection and sends what is still pending. */
-  close(): Promise<void>
-}
+import { createEventStreams } from './event-stream.ts'
+import { createDispatcherClient } from './dispatcher-client.ts'
 
 /** Parts that a test, or a program that runs all services in one process, provides itself. */
 export interface AppOverrides {
@@ -40,10 +16,7 @@ export interface AppOverrides {
 }
 
 /** Never fails: a database or a broker that is unavailable fails the requests that need it. */
-export async function createAppServiceContext(
-  config: AppConfig,
-  overrides: AppOverrides = {},
-): Promise<AppServiceContext> {
+export async function createAppServiceContext(config: AppConfig, overrides: AppOverrides = {}) {
   const parts = await createServiceParts('app', config, overrides.logger)
   const { logger, metrics, tracing } = parts
   const db = createDatabase(parts.database)
@@ -52,7 +25,7 @@ export async function createAppServiceContext(
     connectRabbitMq({ url: config.amqpUrl, queueType: config.amqpQueueType, connectionName: 'app', logger })
   const sessionNotifier = createSessionNotifier({ sessionQueue, tracing })
   const signInLimits = createSignInLimits({ url: config.rateLimitStoreUrl, logger })
-  const hints = createChangeNotifier({ db, onError: parts.onHintError })
+  const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const eventStreams = createEventStreams({ db, databaseUrl: config.databaseUrl, logger })
   return {
     config,
@@ -64,16 +37,22 @@ export async function createAppServiceContext(
     sessionNotifier,
     dispatcher: createDispatcherClient({ url: config.dispatcherUrl, token: config.internalApiToken, tracing }),
     signInLimits,
-    hints,
+    /** What changed, for the pages that are open. */
+    changeNotices,
+    /** The pages that are open, which hear the notices of all processes. */
     eventStreams,
+    /** Closes every connection and sends what is still pending. */
     close: async () => {
       await sessionNotifier.close()
       if (!overrides.sessionQueue) await sessionQueue.close()
       await eventStreams.close()
       signInLimits.close()
-      await hints.close()
+      await changeNotices.close()
       await tracing.stop()
       await db.close()
     },
   }
 }
+
+/** Everything that the application's routes use. */
+export type AppServiceContext = Awaited<ReturnType<typeof createAppServiceContext>>

@@ -20,8 +20,8 @@ export interface EventStreams {
   open(res: Response, person: StreamOwner): void
   /** How many streams of the person are open. */
   countOf(person: Pick<StreamOwner, 'organizationId' | 'userId'>): number
-  /** Sends a hint to the streams of its organization. */
-  publish(hint: ChangeNotice): void
+  /** Sends a notice to the streams of its organization. */
+  publish(notice: ChangeNotice): void
   close(): Promise<void>
 }
 
@@ -43,7 +43,7 @@ const RECHECK_MS = 60_000
 const MAX_BLOCKED_MS = 60_000
 
 /**
- * Creates the streams, and listens to the hints of all processes. A slow reader gets topics merged, so that each stream
+ * Creates the streams, and listens to the notices of all processes. A slow reader gets topics merged, so that each stream
  * keeps at most one small message in memory.
  */
 export function createEventStreams(options: {
@@ -103,8 +103,8 @@ export function createEventStreams(options: {
   })
   const listener = listenToChanges({
     url: databaseUrl,
-    applicationName: 'app-hints',
-    onHint: publish,
+    applicationName: 'app-notices',
+    onNotice: publish,
     onGap: () => {
       for (const stream of streams) add(stream, EVENT_TOPICS)
     },

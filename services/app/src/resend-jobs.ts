@@ -10,7 +10,7 @@ const SECOND_MS = 1_000
 /** Well below the lease of 15 s. */
 const RENEW_MS = 5_000
 
-type JobContext = Pick<AppServiceContext, 'db' | 'dispatcher' | 'hints'>
+type JobContext = Pick<AppServiceContext, 'db' | 'dispatcher' | 'changeNotices'>
 
 /**
  * Sends the payloads of running jobs until there is none. Nothing is sent twice, whoever is killed when: the ids of the
@@ -50,7 +50,7 @@ async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, si
       if (signal.aborted) break
       const notSent = sent.filter((isSent) => !isSent).length
       job = await recordResends(ctx.db, owner, { id, sent: sent.length - notSent, notSent })
-      ctx.hints.add(organizationId, 'deliveries')
+      ctx.changeNotices.add(organizationId, 'deliveries')
       await second
     }
   } finally {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { hearHints } from '@workflow-service/testkit'
+import { hearNotices } from '@workflow-service/testkit'
 import { cutAnswers, EXAMPLE, sourceIn, useDataApp } from './support/data-fixtures.ts'
 
 const data = useDataApp()
@@ -247,9 +247,9 @@ describe('A resend', () => {
   })
 })
 
-test('The dispatcher hints at sources that it saved and at requests that it sent', async () => {
+test('The dispatcher notifies of sources that it saved and of requests that it sent', async () => {
   const { id } = data.app.organization
-  const heard = hearHints(data.app.db, id, ['webhook_sources', 'deliveries'], () => data.saveSource())
+  const heard = hearNotices(data.app.db, id, ['webhook_sources', 'deliveries'], () => data.saveSource())
   await expect(heard).resolves.toBeUndefined()
 })
 

@@ -1,57 +1,13 @@
-import {
-  createDatabase,
-  createChangeNotifier,
-  createSecretBox,
-  type Database,
-  type ChangeNotifier,
-  type SecretBox,
-} from '@workflow-service/database'
-import {
-  createInFlightLimiter,
-  createServiceParts,
-  type InFlightLimiter,
-  type Logger,
-  type Registry,
-  type Tracing,
-} from '@workflow-service/service-kit'
+import { createChangeNotifier, createDatabase, createSecretBox } from '@workflow-service/database'
+import { createInFlightLimiter, createServiceParts, type Logger } from '@workflow-service/service-kit'
 import type { DispatcherConfig } from './config.ts'
 import { DELIVERY_DEADLINE_MS } from './deliveries/deadlines.ts'
-import { createDeliveryStore, type DeliveryStore } from './deliveries/delivery-store.ts'
-import { createFirstArrivals, type FirstArrivals } from './deliveries/first-arrivals.ts'
-import { createKeyedMutex, type KeyedMutex } from './deliveries/keyed-mutex.ts'
-import { createOutcomeRecorder, type OutcomeRecorder } from './deliveries/outcome-recorder.ts'
-import { createDeliveryMetrics, type DeliveryMetrics } from './metrics.ts'
+import { createDeliveryStore } from './deliveries/delivery-store.ts'
+import { createFirstArrivals } from './deliveries/first-arrivals.ts'
+import { createKeyedMutex } from './deliveries/keyed-mutex.ts'
+import { createOutcomeRecorder } from './deliveries/outcome-recorder.ts'
+import { createDeliveryMetrics } from './metrics.ts'
 import { createSendRequest, type SendRequest } from './outbound/send-request.ts'
-
-/** Everything that the dispatcher's functions use. */
-export interface DispatcherContext {
-  readonly config: DispatcherConfig
-  readonly logger: Logger
-  readonly db: Database
-  /** Tells the application what changed. */
-  readonly hints: ChangeNotifier
-  readonly store: DeliveryStore
-  readonly secrets: SecretBox
-  readonly sendRequest: SendRequest
-  /** Limits the requests to endpoints that are in flight. */
-  readonly limiter: InFlightLimiter
-  /**
-   * When the calls that got no slot in time first arrived: the same delivery keeps its place when it is asked for
-   * again.
-   */
-  readonly firstArrivals: FirstArrivals
-  /** How long a payload waits for a slot, from the arrival of its call. */
-  readonly slotWaitMs: number
-  /** Runs the calls for one delivery id one after the other. */
-  readonly deliveryMutex: KeyedMutex
-  readonly deliveryDeadlineMs: number
-  readonly outcomes: OutcomeRecorder
-  readonly metrics: Registry
-  readonly deliveryMetrics: DeliveryMetrics
-  readonly tracing: Tracing
-  /** Records the outcomes that are still in memory, and closes every connection. */
-  close(): Promise<void>
-}
 
 /**
  * With the 30 s of a payload request and the time to claim it, the answer comes within the 60 s for which the runner
@@ -77,10 +33,7 @@ export interface DispatcherOverrides {
 }
 
 /** Creates the context. Does not connect to the database: the first query does. */
-export async function createDispatcherContext(
-  config: DispatcherConfig,
-  overrides: DispatcherOverrides = {},
-): Promise<DispatcherContext> {
+export async function createDispatcherContext(config: DispatcherConfig, overrides: DispatcherOverrides = {}) {
   const parts = await createServiceParts('dispatcher', config, overrides.logger)
   const { logger, metrics, tracing } = parts
   const db = createDatabase(parts.database)
@@ -93,21 +46,29 @@ export async function createDispatcherContext(
     maxWaitingPerKey: MAX_WAITING_PER_SOURCE,
   })
   const store = createDeliveryStore(db)
-  const hints = createChangeNotifier({ db, onError: parts.onHintError })
+  const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const outcomes = createOutcomeRecorder({ store, logger })
   return {
     config,
     logger,
     db,
-    hints,
+    /** Tells the application what changed. */
+    changeNotices,
     store,
     secrets: createSecretBox(config.secretsKeys),
     sendRequest:
       overrides.sendRequest ??
       createSendRequest({ allowedSubnets: config.allowedSubnets, egressProxy: config.egressProxy }),
+    /** Limits the requests to endpoints that are in flight. */
     limiter,
+    /**
+     * When the calls that got no slot in time first arrived: the same delivery keeps its place when it is asked for
+     * again.
+     */
     firstArrivals: createFirstArrivals(),
+    /** How long a payload waits for a slot, from the arrival of its call. */
     slotWaitMs,
+    /** Runs the calls for one delivery id one after the other. */
     deliveryMutex: createKeyedMutex(),
     deliveryDeadlineMs: overrides.deliveryDeadlineMs ?? DELIVERY_DEADLINE_MS,
     outcomes,
@@ -118,12 +79,16 @@ export async function createDispatcherContext(
       waiting: () => limiter.waiting,
       unrecorded: () => outcomes.size,
     }),
+    /** Records the outcomes that are still in memory, and closes every connection. */
     close: async () => {
       await outcomes.drain(DRAIN_MS)
       outcomes.stop()
-      await hints.close()
+      await changeNotices.close()
       await tracing.stop()
       await db.close()
     },
   }
 }
+
+/** Everything that the dispatcher's functions use. */
+export type DispatcherContext = Awaited<ReturnType<typeof createDispatcherContext>>

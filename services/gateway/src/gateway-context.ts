@@ -1,38 +1,28 @@
 import { randomUUID } from 'node:crypto'
 import {
-  createDatabase,
   createChangeNotifier,
-  type Database,
-  type ChangeNotifier,
+  createDatabase,
   isGaugeReporter,
   measureBacklog,
   stopReportingGauges,
 } from '@workflow-service/database'
-import {
-  connectRabbitMq,
-  createSessionNotifier,
-  type SessionNotifier,
-  type SessionQueue,
-} from '@workflow-service/messaging'
+import { connectRabbitMq, createSessionNotifier, type SessionQueue } from '@workflow-service/messaging'
 import {
   createInFlightLimiter,
   createServiceParts,
   describeError,
-  type InFlightLimiter,
   type Logger,
   registerSystemMetrics,
-  type Registry,
-  type Tracing,
   withTimeout,
 } from '@workflow-service/service-kit'
-import { type ApiKeyCache, createApiKeyCache } from './auth/api-key-cache.ts'
-import { type ApiKeyUsage, createApiKeyUsage } from './auth/api-key-usage.ts'
+import { createApiKeyCache } from './auth/api-key-cache.ts'
+import { createApiKeyUsage } from './auth/api-key-usage.ts'
 import type { GatewayConfig } from './config.ts'
-import { createGatewayMetrics, type GatewayMetrics } from './gateway-metrics.ts'
-import { createRateLimits, type RateLimits } from './rate-limit/rate-limits.ts'
-import { createRunWaits, type RunWaits } from './runs/run-waits.ts'
-import { createStartRecorder, type StartRecorder } from './starts/start-recorder.ts'
-import { createWorkflowDocuments, type WorkflowDocuments } from './workflows/workflow-documents.ts'
+import { createGatewayMetrics } from './gateway-metrics.ts'
+import { createRateLimits } from './rate-limit/rate-limits.ts'
+import { createRunWaits } from './runs/run-waits.ts'
+import { createStartRecorder } from './starts/start-recorder.ts'
+import { createWorkflowDocuments } from './workflows/workflow-documents.ts'
 
 /** Less than the handler's timeout: a list that was answered 503 while it waited is never read. */
 export const LIST_WAIT_MS = 2_500
@@ -43,33 +33,6 @@ const PAGES_PER_ORGANIZATION = 4
 /** The time for the last statement of a gateway that stops. */
 const CLOSE_MS = 1_000
 
-/** Everything that the gateway's routes use. */
-export interface GatewayContext {
-  readonly config: GatewayConfig
-  readonly logger: Logger
-  readonly db: Database
-  /** Tells the application what changed. */
-  readonly hints: ChangeNotifier
-  readonly sessionQueue: SessionQueue
-  readonly apiKeys: ApiKeyCache
-  readonly apiKeyUsage: ApiKeyUsage
-  readonly rateLimits: RateLimits
-  readonly starts: StartRecorder
-  readonly sessionNotifier: SessionNotifier
-  readonly workflows: WorkflowDocuments
-  /** The requests that wait for the end of a run. */
-  readonly runWaits: RunWaits
-  /** Slots of the lists and searches that use the database, by organization. */
-  readonly listSlots: InFlightLimiter
-  /** Slots of the lists of an organization until their answers have been sent. */
-  readonly pageSlots: InFlightLimiter
-  readonly metrics: Registry
-  readonly gatewayMetrics: GatewayMetrics
-  readonly tracing: Tracing
-  /** Closes every connection and writes what is still pending. */
-  close(): Promise<void>
-}
-
 /** Parts that a test, or a program that runs all services in one process, provides itself. */
 export interface GatewayOverrides {
   /** The caller closes it. */
@@ -78,10 +41,7 @@ export interface GatewayOverrides {
 }
 
 /** Never fails: a database or a broker that is unavailable fails the requests that need it. */
-export async function createGatewayContext(
-  config: GatewayConfig,
-  overrides: GatewayOverrides = {},
-): Promise<GatewayContext> {
+export async function createGatewayContext(config: GatewayConfig, overrides: GatewayOverrides = {}) {
   const parts = await createServiceParts('gateway', config, overrides.logger)
   const { logger, metrics, tracing } = parts
   const db = createDatabase(parts.database)
@@ -103,7 +63,7 @@ export async function createGatewayContext(
     backlog: () => measureBacklog(db),
     queueDepth: () => sessionQueue.depth(),
   })
-  const hints = createChangeNotifier({ db, onError: parts.onHintError })
+  const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const apiKeyUsage = createApiKeyUsage(db)
   const rateLimits = createRateLimits({ config, logger, metrics: gatewayMetrics })
   const sessionNotifier = createSessionNotifier({
@@ -115,11 +75,13 @@ export async function createGatewayContext(
     config,
     logger,
     db,
-    hints,
+    /** Tells the application what changed. */
+    changeNotices,
     sessionQueue,
     apiKeys: createApiKeyCache({ db, onLookUp: (count) => gatewayMetrics.apiKeyLookUps.inc(count) }),
     apiKeyUsage,
     rateLimits,
+    /** The requests that wait for the end of a run. */
     runWaits,
     starts: createStartRecorder({ db, metrics: gatewayMetrics }),
     sessionNotifier,
@@ -127,6 +89,7 @@ export async function createGatewayContext(
       db,
       onAnswer: (from, count) => gatewayMetrics.workflowDocuments.inc({ from }, count),
     }),
+    // Slots of the lists and searches that use the database, by organization.
     // A page takes up to 2 MiB and a search may read all workflows of its organization. These shares leave connections
     // and processors of the database to single reads and starts, and lists to other organizations.
     listSlots: createInFlightLimiter({
@@ -136,6 +99,7 @@ export async function createGatewayContext(
       maxWaiting: config.maxRequestsInFlight,
       maxWaitingPerKey: config.maxRequestsInFlight,
     }),
+    // Slots of the lists of an organization until their answers have been sent.
     // Sending a page takes as much of the process as reading it: 40 at once delayed the requests of others by 100 ms.
     // Callers that read their pages slowly take slots of their own organization only.
     pageSlots: createInFlightLimiter({
@@ -148,6 +112,7 @@ export async function createGatewayContext(
     metrics,
     gatewayMetrics,
     tracing,
+    /** Closes every connection and writes what is still pending. */
     close: async () => {
       await sessionNotifier.close()
       if (!overrides.sessionQueue) await sessionQueue.close()
@@ -157,10 +122,13 @@ export async function createGatewayContext(
         .catch((error: unknown) =>
           logger.warn({ task: 'write when API keys were last used', error: describeError(error) }, 'task.failed'),
         )
-      await hints.close()
+      await changeNotices.close()
       await tracing.stop()
       await withTimeout(stopReportingGauges(db, owner), CLOSE_MS).catch(() => {})
       await db.close()
     },
   }
 }
+
+/** Everything that the gateway's routes use. */
+export type GatewayContext = Awaited<ReturnType<typeof createGatewayContext>>

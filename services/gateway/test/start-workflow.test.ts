@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { deleteOldIdempotencyKeys, newId, recordStart } from '@workflow-service/database'
-import { hearHints, type StartedProcess } from '@workflow-service/testkit'
+import { hearNotices, type StartedProcess } from '@workflow-service/testkit'
 import { callGateway } from './support/call.ts'
 import { apiTrigger, startableWorkflow, startGatewayProcess } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
@@ -26,10 +26,10 @@ const codeOf = async (workflowId: string, body: unknown = { context: 'go' }): Pr
 }
 
 describe('202', () => {
-  test('hints at the new run and session', async () => {
+  test('notifies of the new run and session', async () => {
     const workflowId = await createWorkflow()
     const start = () => gateway.start(workflowId, { context: 'go' })
-    await expect(hearHints(gateway.db, gateway.organization.id, ['runs', 'sessions'], start)).resolves.toBeUndefined()
+    await expect(hearNotices(gateway.db, gateway.organization.id, ['runs', 'sessions'], start)).resolves.toBeUndefined()
   })
 
   test('records a start in a new session and notifies the runners', async () => {

@@ -17,11 +17,11 @@ export function startAutoRuns(ctx: RunnerContext, intervalMs: number): Pick<Repe
 }
 
 /** Starts a batch of due auto-runs, and resolves to their number. */
-async function startDue({ db, hints, logger, runnerMetrics, sessionQueue }: RunnerContext): Promise<number> {
+async function startDue({ db, changeNotices, logger, runnerMetrics, sessionQueue }: RunnerContext): Promise<number> {
   const started = await startDueAutoRuns(db, { limit: MAX_BATCH, newRequestId })
   for (const { startId, sessionId, workflowId, organizationId, requestId, dueAt } of started) {
     runnerMetrics.autoRuns.inc()
-    hints.add(organizationId, 'runs', 'sessions')
+    changeNotices.add(organizationId, 'runs', 'sessions')
     logger.info(
       {
         run_id: startId,

@@ -40,7 +40,7 @@ export interface RunnerContext extends RunContext {
   readonly owner: string
   readonly db: Database
   /** Tells the application what changed. */
-  readonly hints: ChangeNotifier
+  readonly changeNotices: ChangeNotifier
   readonly sessionQueue: SessionQueue
   readonly activeSessions: ActiveSessions
   readonly sessionStore: SessionStore
@@ -106,7 +106,7 @@ export async function createRunnerContext(
   // Unique per process start, so that a restarted runner does not own its predecessor's leases.
   const owner = `${hostname()}/${process.pid}/${randomUUID()}`
   const db = createDatabase(parts.database)
-  const hints = createChangeNotifier({ db, onError: parts.onHintError })
+  const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const activeSessions = createActiveSessions(config.concurrency)
   const runnerMetrics = createRunnerMetrics(metrics, {
     activeSessions: () => activeSessions.size,
@@ -148,7 +148,7 @@ export async function createRunnerContext(
     owner,
     logger,
     db,
-    hints,
+    changeNotices,
     sessionQueue,
     activeSessions,
     sessionStore: createSessionStore({
@@ -175,7 +175,7 @@ export async function createRunnerContext(
       if (!overrides.sessionQueue) await sessionQueue.close()
       await dispatcher.close()
       await tracing.stop()
-      await withTimeout(hints.close(), CLOSE_MS).catch(() => {})
+      await withTimeout(changeNotices.close(), CLOSE_MS).catch(() => {})
       await withTimeout(stopReportingGauges(db, owner), CLOSE_MS).catch(() => {})
       await withTimeout(db.close(), CLOSE_MS).catch(() => logger.warn('database.close_timed_out'))
     },

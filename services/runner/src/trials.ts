@@ -23,7 +23,7 @@ const TRIAL_MS = 120_000
 const TRIALS_AT_ONCE = 2
 const MAX_STEPS_BYTES = 2 * 1_048_576
 
-type TrialContext = Pick<RunnerContext, 'agent' | 'db' | 'hints' | 'logger' | 'runStore'>
+type TrialContext = Pick<RunnerContext, 'agent' | 'db' | 'changeNotices' | 'logger' | 'runStore'>
 
 /** Executes what people try, now and every `intervalMs`: two at once, without the slots of runs. */
 export function startTrials(ctx: TrialContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
@@ -57,7 +57,7 @@ async function executeTrial(ctx: TrialContext, trial: ClaimedTrial, stopping: Ab
     error = toErrorText(ctx, id, thrown)
   }
   await finishTrial(ctx.db, { id, error, steps: boundSteps(steps) })
-  ctx.hints.add(organizationId, 'runs')
+  ctx.changeNotices.add(organizationId, 'runs')
 }
 
 /** Calls the agent, whose steps are added to `steps`. @throws what a run would end with. */

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { type Database, listRuns, newId, showSession } from '@workflow-service/database'
-import { hearHints, waitUntil } from '@workflow-service/testkit'
+import { hearNotices, waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
 import { RunError, RunParkedError } from '../src/run-errors.ts'
 import { createActiveSessions } from '../src/sessions/active-sessions.ts'
@@ -49,10 +49,10 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
       expect(runs[2]!.steps.at(-1)?.data).toMatchObject({ code: 'no_rule_matched' })
     })
 
-    test('hints at its run and its session', async () => {
+    test('notifies of its run and its session', async () => {
       await fixture.startRunner()
       await expect(
-        hearHints(fixture.db, acme.organizationId, ['runs', 'sessions'], () => fixture.start(acme)),
+        hearNotices(fixture.db, acme.organizationId, ['runs', 'sessions'], () => fixture.start(acme)),
       ).resolves.toBeUndefined()
     })
 

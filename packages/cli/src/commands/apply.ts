@@ -170,7 +170,7 @@ async function applyFiles(
   }
 }
 
-/** Hints at what was created or changed; the dispatcher hints at the webhook sources that it saves. */
+/** Notifies of what was created or changed; the dispatcher notifies of the webhook sources that it saves. */
 function hintAt(ctx: CliContext, { organization, users, apiKeys, workflows, sessions }: AppliedManifest): void {
   const things: [EventTopic, readonly { outcome: Outcome }[]][] = [
     ['organization', [organization]],
@@ -180,7 +180,7 @@ function hintAt(ctx: CliContext, { organization, users, apiKeys, workflows, sess
     ['sessions', sessions],
   ]
   const changed = things.filter(([, rows]) => rows.some(({ outcome }) => outcome !== 'unchanged'))
-  ctx.hint(organization.id, ...changed.map(([topic]) => topic))
+  ctx.notify(organization.id, ...changed.map(([topic]) => topic))
 }
 
 /**

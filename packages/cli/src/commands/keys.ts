@@ -74,7 +74,7 @@ async function create(ctx: CliContext, given: string | undefined, options: Creat
       )
     },
   )
-  ctx.hint(organization.id, 'api_keys')
+  ctx.notify(organization.id, 'api_keys')
   return {
     json: { ...toJson(apiKey), key, organization_id: organization.id },
     text: (terminal) =>
@@ -108,7 +108,7 @@ const COLUMNS: readonly Column<ApiKey>[] = [
 async function revoke(ctx: CliContext, organization: OrganizationName, text: string): Promise<CommandResult> {
   const key = await revokeApiKey(ctx.database(), organization.id, keyReference(text), operatorOf(organization.id))
   if (!key) throw new CliError(`${organization.name} has no such key. List its keys with wf keys list.`)
-  ctx.hint(organization.id, 'api_keys')
+  ctx.notify(organization.id, 'api_keys')
   return {
     json: toJson(key),
     text: () => `${key.name} (${key.prefix}) is revoked. Every gateway rejects it within 5 seconds.\n`,

@@ -79,7 +79,7 @@ async function list(ctx: CliContext): Promise<CommandResult> {
 async function setSuspended(ctx: CliContext, given: string, isSuspended: boolean): Promise<CommandResult> {
   const organization = await findOrganization(ctx, given)
   const isChanged = await setOrganizationSuspended(ctx.database(), organization.id, isSuspended)
-  if (isChanged) ctx.hint(organization.id, 'organization')
+  if (isChanged) ctx.notify(organization.id, 'organization')
   const state = isSuspended ? 'suspended' : 'active'
   return {
     json: toJson({ ...organization, isSuspended }),
@@ -98,7 +98,7 @@ async function remove(ctx: CliContext, given: string, options: { yes?: boolean }
     if (answer !== name) throw new CliError('This is not its name. Nothing was deleted.')
   }
   await deleteOrganization(ctx.database(), operatorOf(id))
-  ctx.hint(id, 'organization')
+  ctx.notify(id, 'organization')
   // From here on it is gone for everyone; if this is interrupted, the application deletes the rest.
   while (await deleteOrganizationRows(ctx.database())) continue
   return { json: toJson(organization), text: () => `${name} (${id}) is deleted.\n` }

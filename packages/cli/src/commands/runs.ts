@@ -106,7 +106,7 @@ async function decide(
   if (outcome.kind === 'not_waiting') {
     throw new CliError(`${what} does not wait for an approval: it was decided, or it expired.`)
   }
-  ctx.hint(organizationId, 'runs', 'sessions')
+  ctx.notify(organizationId, 'runs', 'sessions')
   const { deliveryIds } = outcome
   return {
     json: { run_id: runId, decision, delivery_ids: deliveryIds },
@@ -135,7 +135,7 @@ async function cancel(
     (await findWorkflowId(ctx, { id: organizationId, ...named }, workflow)) ?? (await findId(ctx, 'session', session!))
   const viewer = { organizationId, memberId: null }
   const { cancelled, isMore } = await cancelQueuedRuns(ctx.database(), viewer, { kind, id }, operatorOf(organizationId))
-  ctx.hint(organizationId, 'runs', 'sessions')
+  ctx.notify(organizationId, 'runs', 'sessions')
   return {
     json: { cancelled, is_more: isMore },
     text: () => `${cancelled} queued runs are cancelled.${isMore ? ' More are queued: repeat the command.' : ''}\n`,
@@ -148,7 +148,7 @@ async function cancelOne(ctx: CliContext, prefix: string): Promise<CommandResult
   const outcome = await cancelRun(ctx.database(), viewer, id, operatorOf(organizationId))
   if (outcome.kind === 'not_found') throw new CliError(`The workflow of run ${id} is deleted.`)
   if (outcome.kind === 'ended') throw new CliError(`Run ${id} has ended already.`)
-  ctx.hint(organizationId, 'runs', 'sessions')
+  ctx.notify(organizationId, 'runs', 'sessions')
   return { json: { run_id: id, status: 'cancelled' }, text: () => `Run ${id} is cancelled.\n` }
 }
 

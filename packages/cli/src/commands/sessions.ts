@@ -49,7 +49,7 @@ async function open(
   if (session.organization_id !== organization.id) {
     throw new CliError(`Session ${id} belongs to another organization. Choose another id, or omit it.`)
   }
-  if (isOpened) ctx.hint(organization.id, 'sessions')
+  if (isOpened) ctx.notify(organization.id, 'sessions')
   return { json: session, text: () => `Session ${session.id} of ${organization.name} is open.\n` }
 }
 
@@ -88,7 +88,7 @@ async function close(ctx: CliContext, prefix: string): Promise<CommandResult> {
   const { id, organization_id: organizationId } = await findSession(ctx, prefix)
   const viewer = { organizationId, memberId: null }
   const isClosed = await closeSession(ctx.database(), viewer, id, operatorOf(organizationId))
-  if (isClosed) ctx.hint(organizationId, 'sessions')
+  if (isClosed) ctx.notify(organizationId, 'sessions')
   const session = await findSession(ctx, id)
   const remaining = session.starts - session.finished
   return {

@@ -64,7 +64,7 @@ async function start(ctx: CliContext, given: string, text: string, options: Opti
   })
   if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed')
     throw refusal(outcome.kind, workflow.name, organization.name)
-  ctx.hint(organization.id, 'runs', 'sessions', 'workflows')
+  ctx.notify(organization.id, 'runs', 'sessions', 'workflows')
   if (options.follow) {
     const details = await showRun(ctx.database(), runId)
     if (details) return await followRun(ctx, details, options.json ?? false)

@@ -125,7 +125,7 @@ async function setRole(ctx: CliContext, given: string, named: string, wanted: Ro
     )
   }
   if (result?.kind !== 'saved') throw new CliError(`${user.email} was changed meanwhile. Try again.`)
-  ctx.hint(organization.id, 'users', 'workflows')
+  ctx.notify(organization.id, 'users', 'workflows')
   const advice =
     role !== null && ['no_access', 'invited'].includes(result.user.state)
       ? ' An admin can now make an invitation link in the application.'
@@ -157,7 +157,7 @@ async function makeLink(ctx: CliContext, person: string, wanted: NewUserLink): P
   const link = await createUserLink(ctx.database(), userId, wanted, () => {}, operatorOf(organizationId))
   if (link === 'email_taken') throw new CliError(`${organization.name} has another user with that address.`)
   if (link === undefined || link === 'not_possible') throw new CliError(`${person} was changed meanwhile. Try again.`)
-  ctx.hint(organizationId, 'users')
+  ctx.notify(organizationId, 'users')
   const url = `${new URL(appUrl).origin}/link#${link.token}`
   const what = isEmailLink
     ? `Gives ${account.email} the address ${wanted.email}`

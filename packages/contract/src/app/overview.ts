@@ -135,7 +135,7 @@ export const AuditEventOut = Closed('AuditEventOut', 'A change, sign-in, refusal
 export type AuditEventOut = Static<typeof AuditEventOut>
 export const AuditEventPage = PageOf('AuditEventPage', AuditEventOut)
 
-/** What a hint of the event stream can name: the page reads again what it shows of it. */
+/** What a notice of the event stream can name: the page reads again what it shows of it. */
 export const EVENT_TOPICS = [
   'workflows',
   'webhook_sources',

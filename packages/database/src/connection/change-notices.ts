@@ -14,9 +14,9 @@ export interface ChangeNotice {
   readonly topics: readonly EventTopic[]
 }
 
-/** Collects hints and sends them beside the statements of the process. A lost hint does no harm. */
+/** Collects notices and sends them beside the statements of the process. A lost notice does no harm. */
 export interface ChangeNotifier {
-  /** Returns at once; the hint is sent within 250 ms. */
+  /** Returns at once; the notice is sent within 250 ms. */
   add(organizationId: string, ...topics: EventTopic[]): void
   /** Sends what was added. Never rejects. */
   close(): Promise<void>
@@ -71,7 +71,7 @@ export function createChangeNotifier(options: {
   }
 }
 
-/** Receives the hints of all processes. */
+/** Receives the notices of all processes. */
 export interface ChangeListener {
   close(): Promise<void>
 }
@@ -82,17 +82,17 @@ const MAX_RECONNECT_MS = 5_000
 const PING_INTERVAL_MS = 15_000
 
 /**
- * Listens on a connection of its own, and reconnects without end. After a reconnect, `onGap` is called: hints may be
+ * Listens on a connection of its own, and reconnects without end. After a reconnect, `onGap` is called: notices may be
  * lost.
  */
 export function listenToChanges(options: {
   url: string
   applicationName: string
-  onHint: (hint: ChangeNotice) => void
+  onNotice: (notice: ChangeNotice) => void
   onGap: () => void
   onState: (state: 'up' | 'down', error?: Error) => void
 }): ChangeListener {
-  const { url, applicationName, onHint, onGap, onState } = options
+  const { url, applicationName, onNotice, onGap, onState } = options
   const primary = toPrimary(url)
   let isClosed = false
   let client: Client | undefined
@@ -125,7 +125,7 @@ export function listenToChanges(options: {
     current.on('end', () => reconnect())
     current.on('notification', ({ payload = '{}' }) => {
       for (const [organizationId, topics] of Object.entries(JSON.parse(payload) as Record<string, EventTopic[]>)) {
-        onHint({ organizationId, topics })
+        onNotice({ organizationId, topics })
       }
     })
     try {

@@ -1,13 +1,13 @@
 import type { Delivery } from '@workflow-service/database'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 
-/** Counts the delivery in the metrics, hints at it, and writes one log line with the ids that connect it to its run. */
+/** Counts the delivery in the metrics, notifies of it, and writes one log line with the ids that connect it to its run. */
 export function reportDelivery(
-  ctx: Pick<DispatcherContext, 'logger' | 'deliveryMetrics' | 'hints'>,
+  ctx: Pick<DispatcherContext, 'logger' | 'deliveryMetrics' | 'changeNotices'>,
   delivery: Delivery,
 ): void {
   ctx.deliveryMetrics.count(delivery.kind, delivery.outcome, delivery.durationMs)
-  ctx.hints.add(delivery.organizationId, 'deliveries')
+  ctx.changeNotices.add(delivery.organizationId, 'deliveries')
   ctx.logger.info(
     {
       request_id: delivery.requestId,

@@ -109,9 +109,9 @@ async function write(ctx: DispatcherContext, save: Save, stored: StoredWebhookSo
   switch (saved.kind) {
     case 'saved': {
       const isNew = stored === null
-      ctx.hints.add(organizationId, 'webhook_sources')
+      ctx.changeNotices.add(organizationId, 'webhook_sources')
       // Another URL ends approvals, so that their runs continue.
-      if (stored && stored.endpointUrl !== input.endpoint_url) ctx.hints.add(organizationId, 'runs', 'sessions')
+      if (stored && stored.endpointUrl !== input.endpoint_url) ctx.changeNotices.add(organizationId, 'runs', 'sessions')
       ctx.logger.info({ ...logFields(save), is_new: isNew }, 'webhook_source.saved')
       return { status: isNew ? 201 : 200, body: toWebhookSourceOut(saved.source) }
     }
@@ -158,7 +158,7 @@ async function writeSettings(
   const { approval = stored.approval } = input
   const saved = await saveWebhookSourceSettings(ctx.db, organizationId, sourceId, { approval }, stored.version, by)
   if (saved.kind !== 'saved') return answerToLostSave(ctx, save, await findStored(ctx, save))
-  if (saved.source.version !== stored.version) ctx.hints.add(organizationId, 'webhook_sources')
+  if (saved.source.version !== stored.version) ctx.changeNotices.add(organizationId, 'webhook_sources')
   return { status: 200, body: toWebhookSourceOut(saved.source) }
 }
 

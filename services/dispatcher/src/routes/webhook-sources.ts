@@ -33,7 +33,7 @@ export function getSource(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers[
 
 /** Deletes a source and its secret; the log stays. 404 if it is already deleted. */
 export function deleteSource(
-  ctx: Pick<DispatcherContext, 'db' | 'hints' | 'logger'>,
+  ctx: Pick<DispatcherContext, 'db' | 'changeNotices' | 'logger'>,
 ): InternalHandlers['deleteWebhookSource'] {
   return async (request) => {
     const { params, requestId } = request
@@ -41,7 +41,7 @@ export function deleteSource(
     const by = readActor(organizationId, request)
     const isDeleted = await deleteWebhookSource(ctx.db, organizationId, sourceId, by)
     if (!isDeleted) throw notFound('Webhook source')
-    ctx.hints.add(organizationId, 'webhook_sources')
+    ctx.changeNotices.add(organizationId, 'webhook_sources')
     ctx.logger.info({ request_id: requestId, source_id: sourceId }, 'webhook_source.deleted')
     return { status: 204 }
   }
@@ -67,7 +67,7 @@ export function testSource(ctx: DispatcherContext): InternalHandlers['testWebhoo
     })
     if (!failure) {
       await confirmWebhookSource(ctx.db, organizationId, sourceId, source.version)
-      ctx.hints.add(organizationId, 'webhook_sources')
+      ctx.changeNotices.add(organizationId, 'webhook_sources')
     }
     return { status: 200, body: toDeliveryOut(delivery) }
   }

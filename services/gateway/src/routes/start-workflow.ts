@@ -13,8 +13,8 @@ type StartRequest = Parameters<PublicApiHandlers['startWorkflow']>[0]
 export function startWorkflow({
   starts,
   sessionNotifier,
-  hints,
-}: Pick<GatewayContext, 'starts' | 'sessionNotifier' | 'hints'>): PublicApiHandlers['startWorkflow'] {
+  changeNotices,
+}: Pick<GatewayContext, 'starts' | 'sessionNotifier' | 'changeNotices'>): PublicApiHandlers['startWorkflow'] {
   return async (request) => {
     const { params, body, headers, principal, requestId, trace } = request
     const idempotencyKey = headers['Idempotency-Key']
@@ -34,7 +34,7 @@ export function startWorkflow({
     if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw startRefused(outcome.kind)
     if (outcome.kind === 'accepted') {
       sessionNotifier.notify(outcome.sessionId, requestId)
-      hints.add(principal.organizationId, 'runs', 'sessions')
+      changeNotices.add(principal.organizationId, 'runs', 'sessions')
     }
     const answer: WorkflowStartOut = {
       id: outcome.startId,

@@ -14,14 +14,14 @@ export async function runSession(ctx: RunnerContext, session: LeasedSession, acq
     let run = acquired.run ?? (await claimNextRun(ctx, session))
     let prefetchedSources: AcquiredSession['sources'] | undefined = acquired.sources
     while (run) {
-      ctx.hints.add(run.organizationId, 'runs')
+      ctx.changeNotices.add(run.organizationId, 'runs')
       const outcome = await executeRun(ctx, session, run, prefetchedSources)
       prefetchedSources = undefined
       if (outcome.kind === 'lease_lost') return reportLostLease(ctx, session)
       if (outcome.kind === 'interrupted') return await releaseSession(ctx, session)
       if (outcome.kind === 'parked') return await parkSession(ctx, session, outcome.delayMs)
       if (outcome.kind === 'succeeded' && outcome.isRecorded) {
-        ctx.hints.add(run.organizationId, 'runs', 'sessions')
+        ctx.changeNotices.add(run.organizationId, 'runs', 'sessions')
         return
       }
       run = await finishRun(ctx, session, run, outcome)
@@ -59,7 +59,7 @@ async function finishRun(
     error: outcome.kind === 'failed' ? outcome.error : null,
     shouldClaimNext: !isStopping,
   })
-  ctx.hints.add(run.organizationId, 'runs', 'sessions')
+  ctx.changeNotices.add(run.organizationId, 'runs', 'sessions')
   if (next.kind === 'released') {
     if (isStopping) wakeOtherRunners(ctx, session)
     return undefined
@@ -90,7 +90,7 @@ async function releaseSession(ctx: RunnerContext, session: LeasedSession): Promi
 async function parkSession(ctx: RunnerContext, session: LeasedSession, delayMs: number): Promise<void> {
   session.isEnding = true
   await ctx.sessionStore.release(session, delayMs)
-  ctx.hints.add(session.organizationId, 'runs', 'sessions')
+  ctx.changeNotices.add(session.organizationId, 'runs', 'sessions')
 }
 
 function wakeOtherRunners({ sessionQueue }: RunnerContext, { sessionId }: LeasedSession): void {

@@ -26,14 +26,14 @@ export function apiKeyHandlers(ctx: AppServiceContext) {
       if (!apiKey || (key === undefined && apiKey.name !== name)) {
         throw new ApiError('id_taken', 'This id cannot be used. Choose a new one.')
       }
-      ctx.hints.add(organizationId, 'api_keys')
+      ctx.changeNotices.add(organizationId, 'api_keys')
       return { body: { ...apiKey, key: key ?? null } }
     },
     revokeApiKey: async (request) => {
       const { organizationId } = request.principal
       const revoked = await revokeApiKey(db, organizationId, { id: request.params.api_key_id }, request)
       if (!revoked) throw notFound('API key')
-      ctx.hints.add(organizationId, 'api_keys')
+      ctx.changeNotices.add(organizationId, 'api_keys')
       return { status: 204 }
     },
   } satisfies Partial<AppHandlers>

@@ -73,7 +73,7 @@ async function decide(
     throw new ApiError('not_waiting', 'This payload does not wait for an approval: it was decided, or it expired.')
   }
   ctx.sessionNotifier.notify(outcome.sessionId, requestId)
-  ctx.hints.add(principal.organizationId, 'runs', 'sessions')
+  ctx.changeNotices.add(principal.organizationId, 'runs', 'sessions')
   return { body: orNotFound(await findVisibleRun(ctx.db, viewerOf(principal), outcome.runId), 'Run') }
 }
 

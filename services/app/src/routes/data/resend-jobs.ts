@@ -15,7 +15,7 @@ import type { AppHandlers } from '../app-handlers.ts'
 import { toDeliveryFilter } from './delivery-filter.ts'
 
 /** Handlers of the jobs that send payloads again. */
-export function resendJobHandlers({ db, hints }: AppServiceContext) {
+export function resendJobHandlers({ db, changeNotices }: AppServiceContext) {
   const read = async (viewer: Viewer, id: string): Promise<ResendJobOut> =>
     orNotFound(await findResendJob(db, viewer, id), 'Job')
   return {
@@ -30,7 +30,7 @@ export function resendJobHandlers({ db, hints }: AppServiceContext) {
       if (id === undefined) {
         throw new ApiError('not_resendable', 'No payload matches that can be sent again. Nothing was sent.')
       }
-      hints.add(principal.organizationId, 'deliveries')
+      changeNotices.add(principal.organizationId, 'deliveries')
       return { body: await read(viewer, id) }
     },
     listResendJobs: async ({ principal }) => ({ body: { data: await listResendJobs(db, viewerOf(principal)) } }),
@@ -39,7 +39,7 @@ export function resendJobHandlers({ db, hints }: AppServiceContext) {
       const { principal, params } = request
       const viewer = viewerOf(principal)
       await stopResendJob(db, viewer, params.resend_job_id, request)
-      hints.add(principal.organizationId, 'deliveries')
+      changeNotices.add(principal.organizationId, 'deliveries')
       return { body: await read(viewer, params.resend_job_id) }
     },
   } satisfies Partial<AppHandlers>

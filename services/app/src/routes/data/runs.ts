@@ -50,13 +50,13 @@ export function runHandlers(ctx: AppServiceContext) {
       if (outcome.kind === 'not_found') throw notFound('Run')
       if (outcome.kind === 'ended') throw new ApiError('run_ended', 'This run has ended already.')
       ctx.sessionNotifier.notify(outcome.sessionId, requestId)
-      ctx.hints.add(principal.organizationId, 'runs', 'sessions')
+      ctx.changeNotices.add(principal.organizationId, 'runs', 'sessions')
       return { body: orNotFound(await findVisibleRun(db, viewerOf(principal), params.run_id), 'Run') }
     },
     cancelQueuedRuns: async (request) => {
       const { principal, body } = request
       const { cancelled, isMore } = await cancelQueuedRuns(db, viewerOf(principal), body, request)
-      ctx.hints.add(principal.organizationId, 'runs', 'sessions')
+      ctx.changeNotices.add(principal.organizationId, 'runs', 'sessions')
       return { body: { cancelled, is_more: isMore } }
     },
     getRunPrompts: async ({ principal, params }) => ({
@@ -82,7 +82,7 @@ export function runHandlers(ctx: AppServiceContext) {
     createSession: async (request) => {
       const { principal, body } = request
       const isNew = await createSession(db, principal.organizationId, body.id, request)
-      if (isNew) ctx.hints.add(principal.organizationId, 'sessions')
+      if (isNew) ctx.changeNotices.add(principal.organizationId, 'sessions')
       const session = await findSession(db, viewerOf(principal), body.id)
       if (!session) throw new ApiError('id_taken', 'This id cannot be used. Choose a new one.')
       return { body: session }
@@ -90,7 +90,7 @@ export function runHandlers(ctx: AppServiceContext) {
     closeSession: async (request) => {
       const { principal, params } = request
       const isClosed = await closeSession(db, viewerOf(principal), params.session_id, request)
-      if (isClosed) ctx.hints.add(principal.organizationId, 'sessions')
+      if (isClosed) ctx.changeNotices.add(principal.organizationId, 'sessions')
       return await readSession(principal, params.session_id)
     },
   } satisfies Partial<AppHandlers>

@@ -85,7 +85,7 @@ async function saveSettings(
   )
   const source = await readSource(ctx, principal, params.source_id)
   if (saved.kind === 'changed_meanwhile') throw changedMeanwhile(source)
-  if (saved.kind === 'saved') ctx.hints.add(organizationId, 'webhook_sources')
+  if (saved.kind === 'saved') ctx.changeNotices.add(organizationId, 'webhook_sources')
   return { body: source }
 }
 

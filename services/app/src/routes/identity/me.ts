@@ -30,7 +30,7 @@ export function meHandlers(ctx: AppServiceContext) {
       const { principal, body } = request
       if (body.email !== undefined && foldCase(body.email) !== foldCase(principal.email)) throw emailNeedsLink()
       await saveAccount(ctx.db, { name: body.name }, request)
-      ctx.hints.add(principal.organizationId, 'users')
+      ctx.changeNotices.add(principal.organizationId, 'users')
       return await answerMe(principal)
     },
     signOut: async (request) => {

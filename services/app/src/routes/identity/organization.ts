@@ -18,7 +18,7 @@ export function organizationHandlers(ctx: AppServiceContext) {
       const result = await renameOrganization(ctx.db, request.body, request)
       const organization = await read(organizationId)
       if (result === 'changed_meanwhile') throw changedMeanwhile(organization)
-      ctx.hints.add(organizationId, 'organization')
+      ctx.changeNotices.add(organizationId, 'organization')
       return { body: organization }
     },
     deleteOrganization: async (request) => {

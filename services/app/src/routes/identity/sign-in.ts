@@ -70,7 +70,7 @@ export function signInHandlers(ctx: AppServiceContext) {
       const { token, name, password } = request.body
       const link = await findLink(ctx, token)
       const used = await useLink(ctx, request, link, name, password)
-      ctx.hints.add(link.organizationId ?? '', 'users')
+      ctx.changeNotices.add(link.organizationId ?? '', 'users')
       return await answerSignedIn(ctx, await signInWithLink(ctx, used, request))
     },
   } satisfies Partial<AppHandlers>

@@ -18,7 +18,7 @@ import { changedMeanwhile } from '../changed-meanwhile.ts'
 
 /** Handlers of an organization's users. */
 export function userHandlers(ctx: AppServiceContext) {
-  const changed = ({ organizationId }: Principal): void => ctx.hints.add(organizationId, 'users', 'workflows')
+  const changed = ({ organizationId }: Principal): void => ctx.changeNotices.add(organizationId, 'users', 'workflows')
   return {
     listUsers: ({ principal, query }) =>
       answerRows(
@@ -63,7 +63,7 @@ export function userHandlers(ctx: AppServiceContext) {
       if (!link) throw notFound('User')
       if (link === 'not_possible') throw linkNotPossible(body.kind)
       if (link === 'email_taken') throw emailTaken()
-      ctx.hints.add(principal.organizationId, 'users')
+      ctx.changeNotices.add(principal.organizationId, 'users')
       return { body: { url: `${appUrl}/link#${link.token}`, expires_at: link.expiresAt.toISOString() } }
     },
     signUserOut: async (request) => {

@@ -18,17 +18,17 @@ export function editContextOf({ params, principal, requestId, quotas }: EditRequ
 }
 
 /**
- * Waits for an edit, and sends the open pages of the organization a hint.
+ * Waits for an edit, and sends the open pages of the organization a notice.
  * @throws ApiError if it is refused.
  */
 export async function withEditErrors<Result>(
-  { hints }: Pick<AppServiceContext, 'hints'>,
+  { changeNotices }: Pick<AppServiceContext, 'changeNotices'>,
   { principal }: Pick<EditRequest, 'principal'>,
   edit: Promise<Result>,
 ): Promise<Result> {
   try {
     const result = await edit
-    hints.add(principal.organizationId, 'workflows')
+    changeNotices.add(principal.organizationId, 'workflows')
     return result
   } catch (error) {
     throw error instanceof EditRefused ? toApiError(error) : error

@@ -18,7 +18,7 @@ export function startWorkflow(ctx: AppServiceContext): AppHandlers['startWorkflo
     if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw refusalOf(outcome.kind)
     if (outcome.kind === 'accepted') {
       ctx.sessionNotifier.notify(outcome.sessionId, requestId)
-      ctx.hints.add(principal.organizationId, 'runs', 'sessions', 'workflows')
+      ctx.changeNotices.add(principal.organizationId, 'runs', 'sessions', 'workflows')
     }
     return { body: { run_id: body.id, session_id: outcome.sessionId } }
   }

@@ -1,8 +1,8 @@
 import type { Database } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/dev-servers'
 
-/** Does the work and resolves when hints of all these topics of the organization were sent meanwhile. */
-export async function hearHints(
+/** Does the work and resolves when notices of all these topics of the organization were sent meanwhile. */
+export async function hearNotices(
   db: Pick<Database, 'pool'>,
   organizationId: string,
   topics: readonly string[],
@@ -12,8 +12,8 @@ export async function hearHints(
   const client = await db.pool.connect()
   try {
     client.on('notification', ({ payload = '{}' }) => {
-      const hints = JSON.parse(payload) as Record<string, readonly string[]>
-      for (const topic of hints[organizationId] ?? []) heard.add(topic)
+      const notices = JSON.parse(payload) as Record<string, readonly string[]>
+      for (const topic of notices[organizationId] ?? []) heard.add(topic)
     })
     await client.query('LISTEN app_events')
     await work()
