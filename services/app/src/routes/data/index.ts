@@ -24,7 +24,7 @@ export function dataHandlers(ctx: AppServiceContext) {
     markAttentionDone: async (request) => {
       const { principal, body } = request
       const { done, isMore } = await markAttentionDone(ctx.db, viewerOf(principal), body, request)
-      ctx.hints.add(principal.organizationId, 'deliveries', 'runs')
+      ctx.changeNotices.add(principal.organizationId, 'deliveries', 'runs')
       return { body: { done, is_more: isMore } }
     },
     search: async ({ principal, query }) => ({
