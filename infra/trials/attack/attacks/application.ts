@@ -235,6 +235,9 @@ const cutBodies: Attack = {
     const body = JSON.stringify({ email: 'nobody@acme.test', password: 'a wrong password' })
     const status = await sendToApp(target, { method: 'POST', path: '/app/sign-in', body, headers: STRANGER })
     expect(status === 401, `A sign-in after the attack was answered ${status}.`)
+    const metrics = await (await fetch(`${target.services.app.metricsUrl}/metrics`)).text()
+    const inUse = /^http_request_slots_in_use\{stage="reading".*\} (\d+)$/m.exec(metrics)?.[1]
+    expect(inUse === '0', `${inUse} slots are in use after the attack.`)
   },
 }
 
