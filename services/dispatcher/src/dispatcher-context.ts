@@ -15,6 +15,9 @@ import { createSendRequest, type SendRequest } from './outbound/send-request.ts'
  */
 const SLOT_WAIT_MS = 20_000
 
+/** How long a save waits for its turn. The saves of one organization wait for each other's quota. */
+const SAVING_WAIT_MS = 5_000
+
 /** The time for outcomes that could not be recorded yet. */
 const DRAIN_MS = 3_000
 
@@ -45,6 +48,13 @@ export async function createDispatcherContext(config: DispatcherConfig, override
     maxWaiting: MAX_WAITING,
     maxWaitingPerKey: MAX_WAITING_PER_SOURCE,
   })
+  const savingTurns = createInFlightLimiter({
+    total: Math.ceil(config.databasePoolSize / 4),
+    perKey: 2,
+    waitMs: SAVING_WAIT_MS,
+    maxWaiting: MAX_WAITING,
+    maxWaitingPerKey: MAX_WAITING / 2,
+  })
   const store = createDeliveryStore(db)
   const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const outcomes = createOutcomeRecorder({ store, logger })
@@ -61,6 +71,8 @@ export async function createDispatcherContext(config: DispatcherConfig, override
       createSendRequest({ allowedSubnets: config.allowedSubnets, egressProxy: config.egressProxy }),
     /** Limits the requests to endpoints that are in flight. */
     limiter,
+    /** The database work of saves and tests of webhook sources (`inTurn`). */
+    savingTurns,
     /**
      * When the calls that got no slot in time first arrived: the same delivery keeps its place when it is asked for
      * again.

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
+import { formatActor } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { freePort, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import { type Answer, callDispatcher, refusal, sourceIn } from './support/test-dispatcher.ts'
@@ -57,6 +58,28 @@ describe('limits', () => {
     for (const sent of await Promise.all(slow)) expect(sent.body.outcome).toBe('accepted')
     expect((await send(id, {}, narrow.url)).body.outcome).toBe('accepted')
     expect(dispatcher.endpoint.requests).toHaveLength(3)
+  })
+
+  test('saves of one organization that wait for each other leave the connections to payloads', async () => {
+    const { db, organizationId } = dispatcher
+    const lock = await db.pool.connect()
+    await lock.query('SELECT pg_advisory_lock(hashtextextended($1, 0))', [`quotas of ${organizationId}`])
+    const narrow = await dispatcher.startAnother({}, { databasePoolSize: 5 })
+    const headers = { 'x-actor': formatActor({ user_id: newId(), name: 'Ada', address: null }) }
+    const saves = Array.from({ length: 10 }, (_, n) => {
+      const path = `${dispatcher.sourcePath(newId())}?verify=never`
+      return callDispatcher(narrow.url, 'PUT', path, sourceIn({ name: `Many ${n}` }), headers)
+    })
+    await waitUntil(async () => {
+      const { rows } = await db.pool.query(
+        `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database
+           WHERE datname = current_database())`,
+      )
+      return rows.length === 2
+    })
+    expect((await send(newId(), {}, narrow.url)).body.outcome).toBe('accepted')
+    lock.release(true)
+    for (const saved of await Promise.all(saves)) expect(saved.status).toBe(201)
   })
 
   test('a delivery waits for a slot that becomes free in time', async () => {

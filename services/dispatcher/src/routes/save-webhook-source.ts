@@ -14,6 +14,7 @@ import {
 } from '@workflow-service/database'
 import { ApiError, invalidFields, notFound, type OperationAnswer } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
+import { inTurn } from '../sources/in-turn.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
@@ -46,10 +47,7 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
     const mode = query.verify ?? 'always'
     const by = limitSources(ctx, sourceId, readActor(organizationId, request))
     const save: Save = { organizationId, sourceId, input, requestId, trace, isVerified: mode !== 'never', by }
-    // Before ids and names are compared: an edit of a source that is not there does not tell whose the id is.
-    const isEdit = query.version !== undefined && query.version > 0
-    if (isEdit && !(await findWebhookSource(ctx.db, organizationId, sourceId))) throw idTaken()
-    const stored = await findStored(ctx, save)
+    const stored = await inTurn(ctx, organizationId, () => findForSave(ctx, save, query.version))
     if (query.version !== undefined && query.version !== (stored?.version ?? 0))
       return answerToLostSave(ctx, save, stored)
     assertSecretMayTravel(input, stored)
@@ -57,12 +55,29 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
     const signingSecret =
       input.signing_secret === undefined ? stored && decryptSigningSecret(ctx.secrets, stored) : input.signing_secret
     if (stored && mode !== 'always' && isConfirmed(ctx, save, stored)) return await writeSettings(ctx, save, stored)
-    // A save that the quota refuses sends nothing. Others may be saved while the endpoint answers: `write` asks again.
-    if (!stored && by) await refuseAboveQuota(ctx, assertQuotas(ctx.db.pool, by))
     if (save.isVerified) await verify(ctx, save, signingSecret)
     else ctx.logger.warn(logFields(save), 'webhook_source.unverified')
-    return await write(ctx, save, stored)
+    return await inTurn(ctx, organizationId, () => write(ctx, save, stored))
   }
+}
+
+/**
+ * Returns the source that the save replaces, or null if the source is new.
+ * @throws ApiError as `findStored`; 409 `quota_exceeded` for a new source, before anything is sent. Others may be saved
+ *   while the endpoint answers, so `write` asks again.
+ */
+async function findForSave(
+  ctx: DispatcherContext,
+  save: Save,
+  version: number | undefined,
+): Promise<StoredWebhookSource | null> {
+  const { organizationId, sourceId, by } = save
+  // Before ids and names are compared: an edit of a source that is not there does not tell whose the id is.
+  const isEdit = version !== undefined && version > 0
+  if (isEdit && !(await findWebhookSource(ctx.db, organizationId, sourceId))) throw idTaken()
+  const stored = await findStored(ctx, save)
+  if (!stored && by) await refuseAboveQuota(ctx, assertQuotas(ctx.db.pool, by))
+  return stored
 }
 
 /**

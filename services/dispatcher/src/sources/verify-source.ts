@@ -18,6 +18,7 @@ import { inFlightDelivery } from '../deliveries/in-flight-delivery.ts'
 import { reportDelivery } from '../deliveries/report-delivery.ts'
 import { isRedactable, REDACTED } from '../deliveries/redact.ts'
 import { NotSentError, sendSignedRequest } from '../deliveries/send-signed-request.ts'
+import { inTurn } from './in-turn.ts'
 
 /** Shorter than a payload's: a person waits for the answer to a save. */
 const SLOT_WAIT_MS = 5_000
@@ -56,7 +57,9 @@ export async function verifySource(ctx: DispatcherContext, request: Verification
     const id = newId()
     const requestBody = JSON.stringify(loggedBody)
     const logged = { id, sourceId, requestBody, requestId }
-    const createdAt = await recordVerification(ctx.db, organizationId, logged, request.test)
+    const createdAt = await inTurn(ctx, organizationId, () =>
+      recordVerification(ctx.db, organizationId, logged, request.test),
+    )
     const sending = sendSignedRequest(ctx, {
       url: request.targetUrl,
       body: JSON.stringify(toBody(request, signingSecret)),

@@ -1,0 +1,21 @@
+import { serviceUnavailable } from '@workflow-service/service-kit'
+import type { DispatcherContext } from '../dispatcher-context.ts'
+
+/**
+ * Does the database work of a save or test in one of the organization's two turns. Without them, 250 saves at once took
+ * all connections, each waiting for the organization's quota, and payloads waited for a second.
+ * @throws ApiError 503 if there is no turn within 5 s.
+ */
+export async function inTurn<Result>(
+  { savingTurns }: Pick<DispatcherContext, 'savingTurns'>,
+  organizationId: string,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const release = await savingTurns.acquire(organizationId)
+  if (typeof release === 'string') throw serviceUnavailable('Too many webhook sources are being saved. Try again.')
+  try {
+    return await work()
+  } finally {
+    release()
+  }
+}
