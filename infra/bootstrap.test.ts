@@ -102,6 +102,18 @@ function spawnBootstrap(args: readonly string[], { version, platform = process.p
   return spawn(process.execPath, ['--import', machine, join(workspace, 'infra/bootstrap.mjs'), ...args], { env, stdio })
 }
 
+/** Starts in a shell, as npm does, and waits until the child is up. */
+async function startInShell(argument: string) {
+  const command = `node ${join(workspace, 'infra/bootstrap.mjs')} start ${argument}; echo unreachable`
+  const env = { PATH: `${join(workspace, 'bin')}:/usr/bin:/bin`, npm_lifecycle_event: 'start' }
+  const shell = spawn('/bin/sh', ['-c', command], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
+  shells.push(shell)
+  let output = ''
+  shell.stdout.on('data', (chunk) => (output += chunk))
+  await waitUntil(() => output.includes('up'))
+  return { shell, output: () => output }
+}
+
 async function run(...args: string[]) {
   return await runOn({}, ...args)
 }
@@ -222,29 +234,17 @@ describe('the bootstrap', () => {
 
   test('stops the child when the shell in which npm runs it is ended', async () => {
     await run('start')
-    const command = `node ${join(workspace, 'infra/bootstrap.mjs')} start stay; echo unreachable`
-    const env = { PATH: `${join(workspace, 'bin')}:/usr/bin:/bin`, npm_lifecycle_event: 'start' }
-    const shell = spawn('/bin/sh', ['-c', command], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
-    shells.push(shell)
-    let output = ''
-    shell.stdout.on('data', (chunk) => (output += chunk))
-    await waitUntil(() => output.includes('up'))
+    const { shell, output } = await startInShell('stay')
     shell.kill('SIGKILL')
     // The pipe closes when every process that writes to it has ended.
     await once(shell.stdout, 'close')
-    expect(output).toBe('up\n')
+    expect(output()).toBe('up\n')
   })
 
   test('lets the child stop in its own time when the terminal is closed, which ends npm and its shell at once', async () => {
     await run('start')
     await takeCalls()
-    const command = `node ${join(workspace, 'infra/bootstrap.mjs')} start 'stop slowly'; echo unreachable`
-    const env = { PATH: `${join(workspace, 'bin')}:/usr/bin:/bin`, npm_lifecycle_event: 'start' }
-    const shell = spawn('/bin/sh', ['-c', command], { env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
-    shells.push(shell)
-    let output = ''
-    shell.stdout.on('data', (chunk) => (output += chunk))
-    await waitUntil(() => output.includes('up'))
+    const { shell } = await startInShell("'stop slowly'")
     process.kill(-shell.pid!, 'SIGHUP')
     await once(shell.stdout, 'close')
     expect(await takeCalls()).toEqual(['main stop slowly', 'stopped'])

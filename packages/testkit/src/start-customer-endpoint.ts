@@ -1,8 +1,6 @@
-import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { waitUntil } from '@workflow-service/dev-servers'
+import { close, listen, waitForRequestsIn } from './loopback-server.ts'
 
 /** One request as it arrived. */
 export interface RecordedRequest {
@@ -98,9 +96,7 @@ export async function startCustomerEndpoint(options: CustomerEndpointOptions = {
   const server = options.tls ? createTlsServer(options.tls, listener) : createServer(listener)
   server.on('connection', () => connections++)
   server.on('tlsClientError', () => {})
-  server.listen(options.port ?? 0, options.host ?? '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server, options.port, options.host)
   return {
     url: `${options.tls ? 'https' : 'http'}://${options.host ?? '127.0.0.1'}:${port}`,
     port,
@@ -111,17 +107,8 @@ export async function startCustomerEndpoint(options: CustomerEndpointOptions = {
     answerWith(nextAnswer) {
       answer = nextAnswer
     },
-    async waitForRequests(count, timeoutMs = 10_000) {
-      const message = () => `${count} requests at the customer's endpoint; ${requests.length} arrived`
-      await waitUntil(() => requests.length >= count, { timeoutMs, message })
-      return requests.slice(0, count)
-    },
-    async close() {
-      if (!server.listening) return
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    waitForRequests: waitForRequestsIn(requests, "the customer's endpoint"),
+    close: () => close(server),
   }
 }
 

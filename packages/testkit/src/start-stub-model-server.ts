@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { waitUntil } from '@workflow-service/dev-servers'
+import { close, listen, waitForRequestsIn } from './loopback-server.ts'
 import { anthropicMessages } from './stub-model/anthropic-messages.ts'
 import { bedrockConverse } from './stub-model/bedrock-converse.ts'
 import { ProtocolViolation } from './stub-model/check.ts'
@@ -74,9 +72,7 @@ export async function startStubModelServer(
   const server = createServer((incoming, response) => {
     handle(incoming, response).catch((error: unknown) => response.writeHead(599).end(String(error)))
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return {
     baseUrl: `http://127.0.0.1:${port}/v1`,
     requests,
@@ -85,17 +81,8 @@ export async function startStubModelServer(
     get left() {
       return turns.length
     },
-    async waitForRequests(count, timeoutMs = 10_000) {
-      const message = () => `${count} requests at the model; ${requests.length} arrived`
-      await waitUntil(() => requests.length >= count, { timeoutMs, message })
-      return requests.slice(0, count)
-    },
-    async close() {
-      if (!server.listening) return
-      server.closeAllConnections()
-      server.close()
-      await once(server, 'close')
-    },
+    waitForRequests: waitForRequestsIn(requests, 'the model'),
+    close: () => close(server),
   }
 }
 

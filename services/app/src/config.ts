@@ -1,14 +1,7 @@
 import { fileURLToPath } from 'node:url'
-import {
-  readSettings,
-  type ServiceConfig,
-  SharedSettings,
-  splitList,
-  toServiceConfig,
-  type TrustProxy,
-} from '@workflow-service/service-kit'
+import { readSettings, SharedSettings, splitList, toServiceConfig } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
-import { type Quotas, quotaSettings, toQuotas } from './quotas.ts'
+import { quotaSettings, toQuotas } from './quotas.ts'
 
 function optionalUrl(description: string, example: string) {
   return Type.Optional(Type.String({ format: 'http-url', description, examples: [example] }))
@@ -65,56 +58,42 @@ export interface OidcConfig {
   readonly clientSecret: string
 }
 
-/** The application's configuration. */
-export interface AppConfig extends ServiceConfig {
-  /** Not used when `AppOverrides.sessionQueue` is given. */
-  amqpUrl: string
-  amqpQueueType: 'quorum' | 'classic'
-  dispatcherUrl: string
-  internalApiToken: string
-  /** An origin. */
-  appUrl: string | undefined
-  apiUrl: string | undefined
-  metricsPort: number
-  /** How long a stop serves requests, not ready, before it closes the port. */
-  shutdownDelayMs: number
-  /** Undefined when each process counts alone. */
-  rateLimitStoreUrl: string | undefined
-  trustProxy: TrustProxy
-  oidc: OidcConfig | undefined
-  quotas: Quotas
-  /** The folder of the built page. */
-  consoleFolder: string
-}
-
 const CONSOLE_FOLDER = fileURLToPath(new URL('../../../packages/console/dist', import.meta.url))
 
 /**
  * Reads the application's configuration from the environment.
  * @throws SettingsError with every error at once.
  */
-export function readAppConfig(env: NodeJS.ProcessEnv = process.env): AppConfig {
+export function readAppConfig(env: NodeJS.ProcessEnv = process.env) {
   const settings = readSettings(AppSettings, env, {
     otherErrors: [...oidcErrors(env), ...appUrlErrors(env)],
   })
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings
   return {
     ...toServiceConfig(settings),
+    /** Not used when `AppOverrides.sessionQueue` is given. */
     amqpUrl: settings.AMQP_URL,
     amqpQueueType: settings.AMQP_QUEUE_TYPE,
     dispatcherUrl: settings.DISPATCHER_URL,
     internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
+    /** An origin. */
     appUrl: settings.APP_URL === undefined ? undefined : new URL(settings.APP_URL).origin,
     apiUrl: settings.API_URL?.replace(/\/+$/, ''),
     metricsPort: settings.METRICS_PORT,
+    /** How long a stop serves requests, not ready, before it closes the port. */
     shutdownDelayMs: settings.SHUTDOWN_DELAY_SECONDS * 1_000,
+    /** Undefined when each process counts alone. */
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
     trustProxy: settings.TRUST_PROXY,
-    oidc: issuer && clientId && clientSecret ? { issuer, clientId, clientSecret } : undefined,
+    oidc: issuer && clientId && clientSecret ? ({ issuer, clientId, clientSecret } satisfies OidcConfig) : undefined,
     quotas: toQuotas(settings),
+    /** The folder of the built page. */
     consoleFolder: CONSOLE_FOLDER,
   }
 }
+
+/** The application's configuration. */
+export type AppConfig = ReturnType<typeof readAppConfig>
 
 /** The page, its cookies and its API are at the root of the host. */
 function appUrlErrors({ APP_URL: text = '' }: NodeJS.ProcessEnv): string[] {

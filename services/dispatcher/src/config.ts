@@ -1,13 +1,7 @@
-import {
-  readSettings,
-  type ServiceConfig,
-  SharedSettings,
-  splitList,
-  toServiceConfig,
-} from '@workflow-service/service-kit'
+import { readSettings, SharedSettings, splitList, toServiceConfig } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
-import { type EgressProxy, parseEgressProxy } from './outbound/egress-proxy.ts'
-import { parseSubnets, type Subnets } from './outbound/parse-subnets.ts'
+import { parseEgressProxy } from './outbound/egress-proxy.ts'
+import { parseSubnets } from './outbound/parse-subnets.ts'
 
 /** A mistake in a setting must not remove the traces of it. */
 const MIN_AUDIT_DAYS = 30
@@ -79,50 +73,30 @@ export const DispatcherSettings = Type.Object({
   ...SharedSettings.tracing,
 })
 
-/** The settings, parsed. */
-export interface DispatcherConfig extends ServiceConfig {
-  internalApiTokens: readonly string[]
-  /** Base64; the first encrypts. */
-  secretsKeys: readonly string[]
-  /** How long a stop serves requests, not ready, before it closes the port. */
-  shutdownDelayMs: number
-  allowedSubnets: Subnets
-  egressProxy: EgressProxy | null
-  maxInFlight: number
-  maxInFlightPerSource: number
-  /** Of an organization. */
-  maxWebhookSources: number
-  retentionDays: RetentionDays
-}
-
-/** Days after which rows are deleted; 0 keeps them. */
-export interface RetentionDays {
-  readonly deliveries: number
-  readonly journals: number
-  readonly runs: number
-  readonly sessions: number
-  readonly auditEvents: number
-}
-
 /**
  * Reads the settings from the environment.
  * @throws SettingsError with every error at once.
  */
-export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): DispatcherConfig {
+export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env) {
   const settings = readSettings(DispatcherSettings, env, {
     parsers: { WEBHOOK_ALLOWED_SUBNETS: parseSubnets, WEBHOOK_EGRESS_PROXY: parseEgressProxy },
     otherErrors: [...environmentErrors(env, process.execArgv), ...auditErrors(env)],
   })
   return {
     ...toServiceConfig(settings),
+    /** Each is accepted. */
     internalApiTokens: splitList(settings.INTERNAL_API_TOKEN),
+    /** Base64; the first encrypts. */
     secretsKeys: splitList(settings.SECRETS_KEY),
+    /** How long a stop serves requests, not ready, before it closes the port. */
     shutdownDelayMs: settings.SHUTDOWN_DELAY_SECONDS * 1_000,
     allowedSubnets: settings.WEBHOOK_ALLOWED_SUBNETS,
     egressProxy: settings.WEBHOOK_EGRESS_PROXY,
     maxInFlight: settings.MAX_DELIVERIES_IN_FLIGHT,
     maxInFlightPerSource: settings.MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE,
+    /** Of an organization. */
     maxWebhookSources: settings.MAX_WEBHOOK_SOURCES,
+    /** Days after which rows are deleted; 0 keeps them. */
     retentionDays: {
       deliveries: settings.DELIVERY_LOG_RETENTION_DAYS,
       journals: settings.JOURNAL_RETENTION_DAYS,
@@ -132,6 +106,10 @@ export function readDispatcherConfig(env: NodeJS.ProcessEnv = process.env): Disp
     },
   }
 }
+
+/** The dispatcher's settings in the form that its code uses. */
+export type DispatcherConfig = ReturnType<typeof readDispatcherConfig>
+export type RetentionDays = DispatcherConfig['retentionDays']
 
 function auditErrors({ AUDIT_RETENTION_DAYS: text = '' }: NodeJS.ProcessEnv): string[] {
   const days = Number(text)

@@ -1,11 +1,4 @@
-import {
-  readSettings,
-  type ServiceConfig,
-  SharedSettings,
-  splitList,
-  toServiceConfig,
-  type TrustProxy,
-} from '@workflow-service/service-kit'
+import { readSettings, SharedSettings, splitList, toServiceConfig } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 
 /**
@@ -53,42 +46,31 @@ export const GatewaySettings = Type.Object({
   ...SharedSettings.tracing,
 })
 
-/** The gateway's configuration. */
-export interface GatewayConfig extends ServiceConfig {
-  /** Not used when `GatewayOverrides.sessionQueue` is given. */
-  amqpUrl: string
-  amqpQueueType: 'quorum' | 'classic'
-  metricsPort: number
-  /** How long a stop serves requests, not ready, before it closes the port. */
-  shutdownDelayMs: number
-  /** Without a slash at the end. Undefined: the address that the caller uses. */
-  apiUrl: string | undefined
-  /** 0 for no limit. */
-  rateLimitPerMinute: number
-  /** Undefined when each gateway counts alone. */
-  rateLimitStoreUrl: string | undefined
-  trustProxy: TrustProxy
-  corsOrigins: readonly string[]
-  maxRequestsInFlight: number
-}
-
 /**
  * Reads the gateway's configuration from the environment.
  * @throws SettingsError with every error at once.
  */
-export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env): GatewayConfig {
+export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env) {
   const settings = readSettings(GatewaySettings, env, {})
   return {
     ...toServiceConfig(settings),
+    /** Not used when `GatewayOverrides.sessionQueue` is given. */
     amqpUrl: settings.AMQP_URL,
     amqpQueueType: settings.AMQP_QUEUE_TYPE,
     metricsPort: settings.METRICS_PORT,
+    /** How long a stop serves requests, not ready, before it closes the port. */
     shutdownDelayMs: settings.SHUTDOWN_DELAY_SECONDS * 1_000,
+    /** Without a slash at the end. Undefined: the address that the caller uses. */
     apiUrl: settings.API_URL?.replace(/\/+$/, ''),
+    /** 0 for no limit. */
     rateLimitPerMinute: settings.RATE_LIMIT_PER_MINUTE,
+    /** Undefined when each gateway counts alone. */
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
     trustProxy: settings.TRUST_PROXY,
     corsOrigins: splitList(settings.CORS_ORIGINS),
     maxRequestsInFlight: settings.MAX_REQUESTS_IN_FLIGHT,
   }
 }
+
+/** The gateway's configuration. */
+export type GatewayConfig = ReturnType<typeof readGatewayConfig>

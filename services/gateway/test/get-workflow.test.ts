@@ -17,59 +17,42 @@ describe('200', () => {
     const id = newId()
     const trigger = { id: newId(), source: newId() }
     const file = newId()
-    const body = await applyAndGet(
-      startableWorkflow({
-        id,
-        name: 'Forward "orders" 🚀',
-        description: 'Line\none',
-        scope: 'only_me',
-        is_active: false,
-        auto_run: { enabled: true, frequency: 'weekly' },
-        users: ['ada@acme.test'],
-        triggers: [
-          apiTrigger({
-            id: trigger.id,
-            name: 'Shop',
-            events: [
-              { slug: 'z', name: 'Z' },
-              { slug: 'a', name: 'A' },
-            ],
-            filters: { z: 1, a: [{ deep: null }] },
-            input_message: 'An order:',
-            subagent_sources: [{ id: trigger.source, name: 'Street', type: 'street' }],
-          }),
-        ],
-        files: [{ id: file, name: 'a.md', path: ['docs', 'more'], content: 'secret text' }],
-        created_at: '2026-01-02T03:04:05.006Z',
-        updated_at: '2026-02-03T04:05:06.700+02:00',
-      }),
-      { users: [user('ada@acme.test', 'Ada', 'Lovelace')] },
-    )
-    expect(body).toEqual({
+    const fields = {
       id,
       name: 'Forward "orders" 🚀',
       description: 'Line\none',
       scope: 'only_me',
       is_active: false,
-      auto_run: { enabled: true, frequency: 'weekly' },
-      users: [{ email: 'ada@acme.test', name: 'Ada Lovelace' }],
-      triggers: [
-        {
-          id: trigger.id,
-          name: 'Shop',
-          is_active: true,
-          trigger_source: { slug: 'api', name: 'API' },
-          events: [
-            { slug: 'z', name: 'Z' },
-            { slug: 'a', name: 'A' },
-          ],
-          filters: { z: 1, a: [{ deep: null }] },
-          input_message: 'An order:',
-          subagent_sources: [{ id: trigger.source, name: 'Street', type: 'street' }],
-        },
-      ],
-      files: [{ id: file, name: 'a.md', path: ['docs', 'more'] }],
+      auto_run: { enabled: true, frequency: 'weekly' as const },
       created_at: '2026-01-02T03:04:05.006Z',
+    }
+    const triggerFields = {
+      id: trigger.id,
+      name: 'Shop',
+      events: [
+        { slug: 'z', name: 'Z' },
+        { slug: 'a', name: 'A' },
+      ],
+      filters: { z: 1, a: [{ deep: null }] },
+      input_message: 'An order:',
+      subagent_sources: [{ id: trigger.source, name: 'Street', type: 'street' }],
+    }
+    const location = { id: file, name: 'a.md', path: ['docs', 'more'] }
+    const body = await applyAndGet(
+      startableWorkflow({
+        ...fields,
+        users: ['ada@acme.test'],
+        triggers: [apiTrigger(triggerFields)],
+        files: [{ ...location, content: 'secret text' }],
+        updated_at: '2026-02-03T04:05:06.700+02:00',
+      }),
+      { users: [user('ada@acme.test', 'Ada', 'Lovelace')] },
+    )
+    expect(body).toEqual({
+      ...fields,
+      users: [{ email: 'ada@acme.test', name: 'Ada Lovelace' }],
+      triggers: [{ ...triggerFields, is_active: true, trigger_source: { slug: 'api', name: 'API' } }],
+      files: [location],
       updated_at: '2026-02-03T02:05:06.700Z',
     })
   })

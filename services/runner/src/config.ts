@@ -1,12 +1,6 @@
-import {
-  readSettings,
-  type ServiceConfig,
-  SharedSettings,
-  splitList,
-  toServiceConfig,
-} from '@workflow-service/service-kit'
+import { readSettings, SharedSettings, splitList, toServiceConfig } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
-import { type AgentConfig, agentSettings, agentSettingsParsers, agentSettingsRules } from './agent/agent-settings.ts'
+import { agentSettings, agentSettingsParsers, agentSettingsRules } from './agent/agent-settings.ts'
 import { readAgentConfig } from './agent/models-file.ts'
 
 /** Every setting of the runner. The settings table and `.env.example` are generated from it. */
@@ -44,35 +38,27 @@ export const RunnerSettings = Type.Object(
   agentSettingsRules,
 )
 
-/** The runner's settings in the form that its code uses. */
-export interface RunnerConfig extends ServiceConfig {
-  /** Unused if the caller passes a session queue. */
-  amqpUrl: string
-  amqpQueueType: 'quorum' | 'classic'
-  dispatcherUrl: string
-  internalApiToken: string
-  /** Maximum sessions at once. */
-  concurrency: number
-  /** Maximum sessions of one organization at once. */
-  perOrganization: number
-  agent: AgentConfig
-}
-
 /**
  * Reads the settings from the environment.
  * @throws SettingsError with all errors at once.
  */
-export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env): RunnerConfig {
+export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env) {
   const settings = readSettings(RunnerSettings, env, { parsers: agentSettingsParsers })
   const concurrency = settings.RUNNER_CONCURRENCY
   return {
     ...toServiceConfig(settings),
+    /** Unused if the caller passes a session queue. */
     amqpUrl: settings.AMQP_URL,
     amqpQueueType: settings.AMQP_QUEUE_TYPE,
     dispatcherUrl: settings.DISPATCHER_URL,
     internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
+    /** Maximum sessions at once. */
     concurrency,
+    /** Maximum sessions of one organization at once. */
     perOrganization: Math.max(1, Math.floor((concurrency * settings.RUNNER_ORGANIZATION_SHARE) / 100)),
     agent: readAgentConfig(settings, env),
   }
 }
+
+/** The runner's settings in the form that its code uses. */
+export type RunnerConfig = ReturnType<typeof readRunnerConfig>

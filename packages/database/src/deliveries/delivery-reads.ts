@@ -1,12 +1,11 @@
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import {
-  datesToIso,
   type Db,
   positionParams,
+  queryRows,
   type ReadPage,
   readVisible,
-  type RowOf,
   type TimePosition,
 } from '../connection/index.ts'
 import { isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
@@ -204,7 +203,8 @@ export async function findVisibleDeliveries(
   ids: readonly string[],
 ): Promise<AppDeliveryOut[]> {
   if (ids.length === 0) return []
-  const { rows } = await db.pool.query<RowOf<AppDeliveryOut>>(
+  return await queryRows<AppDeliveryOut>(
+    db,
     `SELECT ${deliveryColumns(HAS_SMALL_BODY)}
      FROM deliveries AS delivery ${JOIN_WORKFLOW}
      WHERE delivery.organization_id = $1 AND delivery.id = ANY ($2::uuid[])
@@ -213,12 +213,12 @@ export async function findVisibleDeliveries(
      ORDER BY delivery.created_at DESC, delivery.id DESC`,
     [organizationId, ids, sourceId, memberId],
   )
-  return rows.map((row) => datesToIso<AppDeliveryOut>(row))
 }
 
 /** The deliveries of a run, oldest first, at most 200. The caller has checked that the run may be seen. */
 export async function listDeliveriesOfRun(db: Db, organizationId: string, runId: string): Promise<AppDeliveryOut[]> {
-  const { rows } = await db.pool.query<RowOf<AppDeliveryOut>>(
+  return await queryRows<AppDeliveryOut>(
+    db,
     `SELECT ${deliveryColumns(HAS_SMALL_BODY)}
      FROM (
        SELECT * FROM deliveries WHERE run_id = $2 AND organization_id = $1
@@ -227,7 +227,6 @@ export async function listDeliveriesOfRun(db: Db, organizationId: string, runId:
      ORDER BY delivery.created_at, delivery.id`,
     [organizationId, runId],
   )
-  return rows.map((row) => datesToIso<AppDeliveryOut>(row))
 }
 
 /** A delivery with what the log's drawer needs besides; `headers` are the caller's. */
@@ -260,8 +259,10 @@ export async function findVisibleDelivery(
   { organizationId, memberId }: Viewer,
   deliveryId: string,
 ): Promise<DeliveryDetail | undefined> {
-  const { rows } = await db.pool.query<RowOf<DeliveryDetail>>(
-    `SELECT found.*, source.endpoint_url, source.signing_secret IS NOT NULL AS has_signing_secret,
+  return (
+    await queryRows<DeliveryDetail>(
+      db,
+      `SELECT found.*, source.endpoint_url, source.signing_secret IS NOT NULL AS has_signing_secret,
        coalesce(${NEEDS_APPROVAL}, false) AS needs_approval,
        (
          SELECT data->>'text' FROM run_steps
@@ -281,7 +282,7 @@ export async function findVisibleDelivery(
      ) AS found
      LEFT JOIN webhook_sources AS source
        ON source.organization_id = $1 AND source.id = found.source_id AND source.deleted_at IS NULL`,
-    [organizationId, memberId, deliveryId],
-  )
-  return rows[0] && datesToIso<DeliveryDetail>(rows[0])
+      [organizationId, memberId, deliveryId],
+    )
+  )[0]
 }

@@ -1,13 +1,5 @@
 import type { ResendJobOut, ResendPreviewOut } from '@workflow-service/contract'
-import {
-  datesToIso,
-  type Database,
-  type Db,
-  inTransaction,
-  newId,
-  type RowOf,
-  type TimePosition,
-} from '../connection/index.ts'
+import { type Database, type Db, inTransaction, newId, queryRows, type TimePosition } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import { NEEDS_APPROVAL } from './deliveries.ts'
 import { type AllDeliveriesQuery, findVisibleIds, listAllVisibleIds } from './delivery-reads.ts'
@@ -150,11 +142,11 @@ const JOBS = `
 
 /** The newest 50 jobs that the viewer sees. */
 export async function listResendJobs(db: Db, { organizationId, memberId }: Viewer): Promise<ResendJobOut[]> {
-  const { rows } = await db.pool.query<RowOf<ResendJobOut>>(
+  return await queryRows<ResendJobOut>(
+    db,
     `${JOBS} ORDER BY job.created_at DESC, job.id DESC LIMIT ${MAX_JOBS_LISTED}`,
     [organizationId, memberId],
   )
-  return rows.map((row) => datesToIso<ResendJobOut>(row))
 }
 
 /** A job that the viewer sees. */
@@ -163,8 +155,7 @@ export async function findResendJob(
   { organizationId, memberId }: Viewer,
   id: string,
 ): Promise<ResendJobOut | undefined> {
-  const { rows } = await db.pool.query<RowOf<ResendJobOut>>(`${JOBS} AND job.id = $3`, [organizationId, memberId, id])
-  return rows[0] && datesToIso<ResendJobOut>(rows[0])
+  return (await queryRows<ResendJobOut>(db, `${JOBS} AND job.id = $3`, [organizationId, memberId, id]))[0]
 }
 
 /** Stops a job that the viewer sees, before its next payload. Whether it was running. */

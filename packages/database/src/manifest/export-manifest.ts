@@ -3,6 +3,7 @@ import { type Manifest, MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/cont
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
 import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'
+import type { TriggerRow } from './plan-triggers.ts'
 
 type UserEntry = NonNullable<Manifest['users']>[number]
 type SourceEntry = NonNullable<Manifest['webhook_sources']>[number]
@@ -217,17 +218,8 @@ const SELECT_TRIGGERS = `
       ORDER BY s.position) FROM subagent_sources s WHERE s.trigger_id = t.id), '[]') AS subagent_sources
   FROM triggers t WHERE t.workflow_id = ANY ($1::uuid[]) ORDER BY t.created_at, t.id`
 
-interface StoredTrigger {
+interface StoredTrigger extends Omit<TriggerRow, 'subagent_sources'> {
   workflow_id: string
-  id: string
-  name: string
-  is_active: boolean
-  source_slug: string
-  source_name: string
-  filters: string | null
-  input_message: string
-  created_at: Date
-  events: { slug: string; name: string }[]
   subagent_sources: { id: string | null; name: string; type: string }[]
 }
 

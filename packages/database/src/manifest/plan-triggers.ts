@@ -15,7 +15,7 @@ import { insertRows, writeRows } from './write-rows.ts'
 
 type TriggerEntry = NonNullable<WorkflowEntry['triggers']>[number]
 
-interface TriggerRow extends Child {
+export interface TriggerRow extends Child {
   name: string
   is_active: boolean
   source_slug: string

@@ -1,6 +1,6 @@
 import { APPROVAL_DAYS, type ApprovalDecision, type ApprovalOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { column, datesToIso, type Db, inTransaction, type RowOf, runStatement, statement } from '../connection/index.ts'
+import { column, type Db, inTransaction, queryRows, runStatement, statement } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 import type { Lease } from './lease.ts'
 
@@ -261,7 +261,8 @@ export async function endFirstApproval(
 
 /** The approvals of a run, oldest first, at most 200; with the payloads and URLs of those that wait. */
 export async function listApprovalsOfRun(db: Db, organizationId: string, runId: string): Promise<ApprovalOut[]> {
-  const { rows } = await db.pool.query<RowOf<ApprovalOut>>(
+  return await queryRows<ApprovalOut>(
+    db,
     `SELECT delivery_id, source_id, source_name, source.endpoint_url, CASE WHEN status = 'waiting' THEN request_body END AS payload,
        status, reason, requested_at, expires_at, decided_at, decided_by_name AS decided_by
      FROM approvals
@@ -270,5 +271,4 @@ export async function listApprovalsOfRun(db: Db, organizationId: string, runId: 
      WHERE approvals.organization_id = $1 AND run_id = $2 ORDER BY requested_at, delivery_id LIMIT 200`,
     [organizationId, runId],
   )
-  return rows.map((row) => datesToIso<ApprovalOut>(row))
 }

@@ -1,12 +1,11 @@
 import type { AppDeliveryOut, RunDetailOut, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import {
-  datesToIso,
   type Db,
   positionParams,
+  queryRows,
   type ReadPage,
   readVisible,
-  type RowOf,
   type TimePosition,
 } from '../connection/index.ts'
 import { listDeliveriesOfRun } from '../deliveries/index.ts'
@@ -59,13 +58,13 @@ export async function listVisibleRuns(db: Db, viewer: Viewer, query: RunQuery): 
   const withStatus = status ? `AND ${hasStatus(status)}` : ''
   const filter = `created_at >= $3 AND (created_at, id) < ($4, $5) ${withStatus}`
   const read = async (candidates: string): Promise<RunOut[]> => {
-    const { rows } = await db.pool.query<RowOf<RunOut>>(
+    return await queryRows<RunOut>(
+      db,
       `SELECT ${RUN_COLUMNS} FROM (${candidates}) AS start
        JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
        WHERE start.organization_id = $1 ORDER BY start.created_at DESC, start.id DESC LIMIT $6`,
       values,
     )
-    return rows.map((row) => datesToIso<RunOut>(row))
   }
   // Of a workflow, the organization is compared afterwards: with both, PostgreSQL may read all runs of the
   // organization.
@@ -134,14 +133,14 @@ export async function findVisibleRuns(
   { organizationId, memberId }: Viewer,
   ids: readonly string[],
 ): Promise<RunOut[]> {
-  const { rows } = await db.pool.query<RowOf<RunOut>>(
+  return await queryRows<RunOut>(
+    db,
     // OFFSET 0 makes PostgreSQL begin with the runs, and not with all runs of a workflow.
     `SELECT ${RUN_COLUMNS} FROM (SELECT * FROM starts WHERE id = ANY ($3::uuid[]) OFFSET 0) AS start
      JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
      WHERE start.organization_id = $1 ORDER BY start.number DESC`,
     [organizationId, memberId, ids],
   )
-  return rows.map((row) => datesToIso<RunOut>(row))
 }
 
 /** The steps of a run that are read, and the bytes of its larger ones. */
@@ -150,8 +149,9 @@ const SMALL_STEP_BYTES = 4_096
 const MAX_STEP_BYTES = 2 * 1_048_576
 
 /** The first steps of a run's journal; large ones beyond MAX_STEP_BYTES are `{ omitted_bytes }`. */
-export async function readBoundedSteps(db: Db, runId: string): Promise<RowOf<RunDetailOut['steps'][number]>[]> {
-  const { rows } = await db.pool.query<RowOf<RunDetailOut['steps'][number]>>(
+export async function readBoundedSteps(db: Db, runId: string): Promise<RunDetailOut['steps']> {
+  return await queryRows(
+    db,
     `SELECT position, kind, created_at, CASE
          WHEN bytes <= ${SMALL_STEP_BYTES} OR bytes_so_far <= ${MAX_STEP_BYTES} THEN data
          ELSE json_build_object('omitted_bytes', bytes)
@@ -165,7 +165,6 @@ export async function readBoundedSteps(db: Db, runId: string): Promise<RowOf<Run
      ) AS measured ORDER BY position`,
     [runId],
   )
-  return rows
 }
 
 /** A run that the viewer sees, with its journal and deliveries, bounded. */
@@ -174,18 +173,17 @@ export async function findVisibleRun(
   { organizationId, memberId }: Viewer,
   runId: string,
 ): Promise<RunDetailOut | undefined> {
-  const { rows: runs } = await db.pool.query<
-    RowOf<Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries' | 'approvals'>>
+  const [run] = await queryRows<
+    Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries' | 'approvals'>
   >(
+    db,
     `SELECT ${RUN_COLUMNS}, start.context, start.input_message, start.request_id
      FROM starts AS start
      JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
      WHERE start.organization_id = $1 AND start.id = $3`,
     [organizationId, memberId, runId],
   )
-  const [run] = runs
   if (!run) return undefined
-  const steps = await readBoundedSteps(db, runId)
   const { rows: tokens } = await db.pool.query<{ input_tokens: number; output_tokens: number }>(
     `SELECT coalesce(sum((data->>'input_tokens')::bigint), 0)::float8 AS input_tokens,
        coalesce(sum((data->>'output_tokens')::bigint), 0)::float8 AS output_tokens
@@ -195,10 +193,10 @@ export async function findVisibleRun(
   const deliveries: AppDeliveryOut[] = await listDeliveriesOfRun(db, organizationId, runId)
   const approvals = await listApprovalsOfRun(db, organizationId, runId)
   return {
-    ...datesToIso<Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries' | 'approvals'>>(run),
+    ...run,
     input_tokens: tokens[0]?.input_tokens ?? 0,
     output_tokens: tokens[0]?.output_tokens ?? 0,
-    steps: steps.map((step) => datesToIso<RunDetailOut['steps'][number]>(step)),
+    steps: await readBoundedSteps(db, runId),
     deliveries,
     approvals,
   }

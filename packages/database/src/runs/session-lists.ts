@@ -3,6 +3,7 @@ import {
   datesToIso,
   type Db,
   positionParams,
+  queryRows,
   type ReadPage,
   readVisible,
   type RowOf,
@@ -78,10 +79,10 @@ export async function findSessions(
   { organizationId, memberId }: Viewer,
   ids: readonly string[],
 ): Promise<SessionOut[]> {
-  const { rows } = await db.pool.query<RowOf<SessionOut>>(
+  return await queryRows<SessionOut>(
+    db,
     `SELECT ${columns(NOT_ENDED)} FROM sessions
      WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND ${isSessionVisible('sessions', '$3')}`,
     [organizationId, ids, memberId],
   )
-  return rows.map((row) => datesToIso<SessionOut>(row))
 }

@@ -1,5 +1,5 @@
 import type { JournalStep, TrialOut } from '@workflow-service/contract'
-import { datesToIso, type Db, type RowOf } from '../connection/index.ts'
+import { type Db, queryRows } from '../connection/index.ts'
 import { isSessionVisible, isVisible, type Viewer } from '../organizations/index.ts'
 import { CLAIMED_RUN, type ClaimedRun } from './claimed-run.ts'
 import { JOIN_API_TRIGGER } from './starts.ts'
@@ -63,13 +63,15 @@ export async function findTrial(
   { organizationId, memberId }: Viewer,
   { id, workflowId, userId }: Pick<NewTrial, 'id' | 'workflowId' | 'userId'>,
 ): Promise<TrialOut | undefined> {
-  const { rows } = await db.pool.query<RowOf<TrialOut>>(
-    `SELECT trials.id, trials.context, trials.created_at, trials.finished_at, trials.error, trials.steps
+  return (
+    await queryRows<TrialOut>(
+      db,
+      `SELECT trials.id, trials.context, trials.created_at, trials.finished_at, trials.error, trials.steps
      FROM trials JOIN workflows AS workflow ON workflow.id = trials.workflow_id AND ${isVisible('workflow', '$2')}
      WHERE trials.organization_id = $1 AND trials.id = $3 AND trials.workflow_id = $4 AND trials.user_id = $5`,
-    [organizationId, memberId, id, workflowId, userId],
-  )
-  return rows[0] && datesToIso<TrialOut>(rows[0])
+      [organizationId, memberId, id, workflowId, userId],
+    )
+  )[0]
 }
 
 /** A trial that this process executes. */

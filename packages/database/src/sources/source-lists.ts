@@ -1,5 +1,5 @@
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
-import { datesToIso, type Db, type RowOf } from '../connection/index.ts'
+import { type Db, queryRows } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 import type { SourceName } from './sources-for-agent.ts'
 
@@ -43,7 +43,8 @@ export async function listSourcesWithLastRequests(
   { organizationId, memberId }: Viewer,
   sourceId?: string,
 ): Promise<AppWebhookSourceOut[]> {
-  const { rows } = await db.pool.query<RowOf<AppWebhookSourceOut>>(
+  return await queryRows<AppWebhookSourceOut>(
+    db,
     `SELECT id, organization_id, name, description, endpoint_url, signing_secret IS NOT NULL AS has_signing_secret,
        example_request_body, created_at, updated_at, verified_at, version::text AS version, approval,
        ${lastRequest('verification')} AS last_verification, ${lastRequest('payload')} AS last_payload
@@ -52,5 +53,4 @@ export async function listSourcesWithLastRequests(
      ORDER BY name COLLATE "C", id`,
     sourceId === undefined ? [organizationId, memberId] : [organizationId, memberId, sourceId],
   )
-  return rows.map((row) => datesToIso<AppWebhookSourceOut>(row))
 }

@@ -1,6 +1,6 @@
 import type { AttentionDoneIn, AttentionOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { datesToIso, type Db, inTransaction, type RowOf } from '../connection/index.ts'
+import { type Db, inTransaction, queryRows } from '../connection/index.ts'
 import { type AuditedBy, isVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 
 /** How many failed runs and deliveries are read, and how many groups of them are shown. */
@@ -65,8 +65,7 @@ const ATTENTION = `
 
 /** What failed and is not done, in groups by source and answer, or by workflow and error. */
 export async function readAttention(db: Db, { organizationId, memberId }: Viewer): Promise<AttentionOut[]> {
-  const { rows } = await db.pool.query<RowOf<AttentionOut>>(ATTENTION, [organizationId, memberId])
-  return rows.map((row) => datesToIso<AttentionOut>(row))
+  return await queryRows<AttentionOut>(db, ATTENTION, [organizationId, memberId])
 }
 
 // Each selects the ids of a group's entries that the viewer sees, up to the time $3. $4 to $6: id, code and status.
