@@ -8,6 +8,7 @@ import { manifestErrors } from '../packages/database/src/manifest/index.ts'
 import { MAINTENANCE as APP_TASKS } from '../services/app/src/maintenance.ts'
 import { MAINTENANCE as DISPATCHER_TASKS } from '../services/dispatcher/src/maintenance.ts'
 import { MAINTENANCE as GATEWAY_TASKS } from '../services/gateway/src/maintenance.ts'
+import { DEFAULT_TIMING as RUNNER_TIMING } from '../services/runner/src/runner-context.ts'
 import { createServiceToken } from '../packages/webhook-token/src/index.js'
 
 const root = join(import.meta.dirname, '..')
@@ -49,6 +50,14 @@ describe.each(documents.filter((file) => !file.includes('/guides/')))('%s', (fil
     ]
     expect(Object.keys(scripts)).toEqual(expect.arrayContaining(run.map(([, name]) => name)))
   })
+})
+
+test('the architecture says which process writes each table', () => {
+  const tables = [...read('packages/database/prisma/schema.prisma').matchAll(/@@map\("(\w+)"\)/g)].map(
+    ([, name]) => name,
+  )
+  const architecture = read('docs/architecture.md')
+  expect(tables.filter((table) => !new RegExp(`\\b${table}\\b`).test(architecture))).toEqual([])
 })
 
 test.each(documents.filter((file) => basename(file) === 'README.md'))(
@@ -200,6 +209,9 @@ test('docs/operations.md lists what the services do on a timer, with its interva
     return [service, name, interval, ...[...statements.matchAll(/`(\w+)`/g)].map(([, statement = '']) => statement)]
   })
   expect(rows).toEqual(defined)
+  const { sweepMs, checkRunnersMs, renewMs, autoRunMs, trialMs } = RUNNER_TIMING
+  const ofRunner = [...timers.matchAll(/^\| runner +\| [^|]+\| ([^|]+?) +\|/gm)].map(([, interval]) => interval)
+  expect(ofRunner).toEqual([sweepMs, checkRunnersMs, renewMs, autoRunMs, trialMs].map(durationOf))
 })
 
 function durationOf(ms: number): string {

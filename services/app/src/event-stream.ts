@@ -43,8 +43,8 @@ const RECHECK_MS = 60_000
 const MAX_BLOCKED_MS = 60_000
 
 /**
- * Creates the streams, and listens to the notices of all processes. A slow reader gets topics merged, so that each stream
- * keeps at most one small message in memory.
+ * Creates the streams, and listens to the notices of all processes. A slow reader gets topics merged, so that each
+ * stream keeps at most one small message in memory.
  */
 export function createEventStreams(options: {
   db: Pick<Database, 'pool'>

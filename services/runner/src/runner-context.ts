@@ -69,7 +69,7 @@ export interface RunnerTiming {
   readonly graceMs: number
 }
 
-const DEFAULT_TIMING: RunnerTiming = {
+export const DEFAULT_TIMING: RunnerTiming = {
   leaseMs: 15_000,
   renewMs: 4_000,
   sweepMs: 2_000,

@@ -1,7 +1,7 @@
 import type { Delivery } from '@workflow-service/database'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 
-/** Counts the delivery in the metrics, notifies of it, and writes one log line with the ids that connect it to its run. */
+/** Counts the delivery in the metrics, notifies of it, and writes a log line with ids that connect it to its run. */
 export function reportDelivery(
   ctx: Pick<DispatcherContext, 'logger' | 'deliveryMetrics' | 'changeNotices'>,
   delivery: Delivery,
