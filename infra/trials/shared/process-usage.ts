@@ -8,16 +8,14 @@ export async function cpuMs(pid: number): Promise<number> {
   return (await readStat(pid))?.cpuMs ?? 0
 }
 
-/**
- * The CPU time of a process and its living descendants, in ms: PostgreSQL with its backends, RabbitMQ with its
- * programs.
- */
+/** The CPU time of a process and its descendants, in ms: PostgreSQL with its backends, RabbitMQ with its programs. */
 export async function cpuMsWithChildren(pid: number): Promise<number> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
   const stats = await Promise.all(pids.map(async (each) => ({ pid: each, ...(await readStat(each)) })))
   const sumOf = (root: number): number =>
     stats.reduce(
-      (sum, { pid: each, parent, cpuMs: own = 0 }) => sum + (each === root ? own : parent === root ? sumOf(each) : 0),
+      (sum, { pid: each, parent, cpuMs: own = 0, endedMs = 0 }) =>
+        sum + (each === root ? own + endedMs : parent === root ? sumOf(each) : 0),
       0,
     )
   return sumOf(pid)
@@ -41,11 +39,12 @@ async function readStatusMiB(pid: number, field: string): Promise<number | null>
 
 /**
  * From /proc/PID/stat; its fields after the name are: [0] the state, [1] the parent, [11] and [12] user and system
- * ticks.
+ * ticks, [13] and [14] those of its children that have ended.
  */
-async function readStat(pid: number): Promise<{ parent: number; cpuMs: number } | undefined> {
+async function readStat(pid: number): Promise<{ parent: number; cpuMs: number; endedMs: number } | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => undefined)
   if (stat === undefined) return undefined
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return { parent: Number(fields[1]), cpuMs: ((Number(fields[11]) + Number(fields[12])) * 1_000) / TICKS_PER_SECOND }
+  const msOf = (user: number): number => ((Number(fields[user]) + Number(fields[user + 1])) * 1_000) / TICKS_PER_SECOND
+  return { parent: Number(fields[1]), cpuMs: msOf(11), endedMs: msOf(13) }
 }
