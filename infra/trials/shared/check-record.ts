@@ -1,5 +1,6 @@
 import type { Pool } from 'pg'
 import type { Arrival } from './receiver.ts'
+import { checkRows } from './row-rules.ts'
 
 /** Precedes the text in the context of a start: the payload's field. */
 export const FIELD = 'text: '
@@ -76,6 +77,7 @@ export async function checkRecord(pool: Pool, record: RecordToCheck): Promise<Fi
       ...checkRunsDoNotOverlap(runs),
       ...checkOrder(accepted, runs, record),
       ...(await checkJournals(pool, record)),
+      ...(await checkRows(pool)),
     ],
     accepted: accepted.length,
     succeeded: runs.filter(({ status }) => status === 'succeeded').length,
