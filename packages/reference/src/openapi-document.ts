@@ -40,6 +40,8 @@ export interface Parameter {
 
 export interface ResponseObject {
   readonly description: string
+  /** What `error.code` may be. None: the status is declared, and never answered. */
+  readonly 'x-error-codes'?: readonly string[]
   readonly headers?: Readonly<Record<string, unknown>>
   readonly content?: Content
 }

@@ -1,6 +1,14 @@
 import { setImmediate } from 'node:timers/promises'
 import { Html, html } from './html.ts'
-import { jsonOf, type OpenApiDocument, type Operation, operationsOf, resolve, webhooksOf } from './openapi-document.ts'
+import {
+  jsonOf,
+  type OpenApiDocument,
+  type Operation,
+  operationsOf,
+  resolve,
+  type ResponseObject,
+  webhooksOf,
+} from './openapi-document.ts'
 import { SCRIPT, STYLE, THEME_SCRIPT } from './page-assets.ts'
 import { renderCode } from './render-code.ts'
 import { renderInline, renderMarkdown } from './render-markdown.ts'
@@ -205,7 +213,9 @@ function renderOperation(reference: Reference, operation: Operation): Html {
       ${content}`
   const parameterSection = (title: string, kind: string) =>
     named(kind).length > 0 && section(title, kind, renderParameters(document, named(kind), `${id}.`))
-  const answers = Object.entries(responses).map(([status, response]) => ({ status, ...resolve(document, response) }))
+  const answers = Object.entries(responses)
+    .map(([status, response]) => ({ status, ...resolve(document, response) }))
+    .filter(({ 'x-error-codes': codes }) => codes?.length !== 0)
   const successes = answers.filter(({ status }) => Number(status) < 400)
   return html`<p class="path">
       <span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code>
@@ -249,7 +259,7 @@ function renderOperation(reference: Reference, operation: Operation): Html {
  */
 function renderErrorAnswers(
   { errors }: Reference,
-  answers: readonly { readonly status: string; readonly description: string }[],
+  answers: readonly ({ readonly status: string } & ResponseObject)[],
 ): Html {
   return html`<p>
       An error has one of these codes. <a href="#errors">Error codes</a> says what each means and what to do.
@@ -257,8 +267,8 @@ function renderErrorAnswers(
     <ul class="statuses">
       ${answers
         .filter(({ status }) => Number(status) >= 400)
-        .map(({ status, description }) => {
-          const codes = errors.filter((each) => String(each.status) === status)
+        .map(({ status, description, 'x-error-codes': possible }) => {
+          const codes = errors.filter((each) => possible?.includes(each.code) ?? String(each.status) === status)
           return html`<li>
             <b>${status}</b>
             <span

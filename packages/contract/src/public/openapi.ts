@@ -1,4 +1,4 @@
-import { ErrorResponse } from '../errors.ts'
+import { ERROR_CODES, ErrorResponse, PUBLIC_ERROR_CODES } from '../errors.ts'
 import {
   errorExample,
   ORGANIZATION_EXAMPLE,
@@ -10,7 +10,7 @@ import {
 } from './examples.ts'
 import * as openApi from '../schema/build-openapi.ts'
 import { PUBLIC_RUN_EXAMPLE, PUBLIC_SESSION_EXAMPLE } from './runs.ts'
-import { type Operation, type OperationId, OPERATIONS } from './operations.ts'
+import { errorCodesOf, type Operation, type OperationId, OPERATIONS } from './operations.ts'
 import { WEBHOOKS } from './webhooks.ts'
 
 /**
@@ -92,16 +92,15 @@ const BODY_EXAMPLES: openApi.Examples = {
   openSession: { summary: 'In an open session', value: START_IN_SESSION_EXAMPLE },
 }
 
-/** Every operation declares all of these (contract README, "Errors"). */
-const ERRORS: openApi.DescribedError[] = [
+/** The statuses of errors (contract README, "Errors"). */
+const DESCRIBED_ERRORS: openApi.DescribedError[] = [
   {
     status: 400,
-    description:
-      'The request cannot be read: `invalid_request`, `invalid_json`, `unsupported_media_type`, `body_too_large`.',
+    description: 'The request cannot be read.',
     examples: errorExample(
-      'invalid_json',
-      'The body is not JSON',
-      'The body is not valid JSON: it breaks at position 12 (line 1 column 13).',
+      'invalid_request',
+      'The path cannot be read',
+      'The path and the query must be percent-encoded UTF-8.',
     ),
   },
   {
@@ -121,7 +120,7 @@ const ERRORS: openApi.DescribedError[] = [
   },
   {
     status: 404,
-    description: 'No such path, method or workflow; another organization’s workflow is answered the same: `not_found`.',
+    description: 'No such id in the organization of the key; another organization’s is answered the same: `not_found`.',
     examples: errorExample('not_found', 'No such workflow', 'Workflow not found.'),
   },
   {
@@ -175,6 +174,27 @@ const ERRORS: openApi.DescribedError[] = [
   },
 ]
 
+/** With all codes of the API. */
+const ERRORS: readonly openApi.DescribedError[] = DESCRIBED_ERRORS.map((error) => ({
+  ...error,
+  codes: PUBLIC_ERROR_CODES.filter((code) => ERROR_CODES[code] === error.status),
+}))
+
+/**
+ * The errors of an operation, with the codes that it may answer. The contract declares all statuses for each of its
+ * four operations; those that one of them never answers have no codes.
+ */
+function errorsOf(operation: Operation): openApi.DescribedError[] {
+  const possible: readonly string[] = errorCodesOf(operation)
+  return ERRORS.flatMap((error) => {
+    const codes = error.codes?.filter((code) => possible.includes(code)) ?? []
+    if (codes.length === error.codes?.length) return error
+    if (codes.length > 0) return { ...error, codes }
+    const description = 'Declared for every operation; this one does not answer it.'
+    return operation.isAddition ? [] : { status: error.status, description, codes }
+  })
+}
+
 const RATE_LIMITED_STATUSES = [200, 202, 400, 401, 404, 409, 422, 429, 500, 503]
 
 const RESPONSE_HEADERS: Record<string, openApi.DescribedHeader> = {
@@ -211,6 +231,7 @@ function toDescribed(operation: Operation): openApi.DescribedOperation {
   const id = operation.id as OperationId
   return {
     ...operation,
+    errors: errorsOf(operation),
     tag: TAGS[id],
     description: `${operation.description}\n\nNeeds the scope \`${operation.scope}\`.`,
     ...(operation.body ? { bodyExamples: BODY_EXAMPLES } : {}),

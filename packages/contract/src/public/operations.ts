@@ -1,4 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox'
+import { ERROR_CODES, type ErrorCode, PUBLIC_ERROR_CODES } from '../errors.ts'
 import { IDEMPOTENCY_KEY_MAX_LENGTH, SEARCH_MAX_LENGTH } from '../limits.ts'
 import {
   OrganizationOut,
@@ -32,6 +33,24 @@ export interface Operation {
   /** Fields of the body whose white space at both ends is removed before validation. */
   readonly trimmed?: readonly string[]
   readonly success: { readonly status: 200 | 202; readonly schema: TSchema; readonly description: string }
+  /** The state of what it acts on may refuse it: with these codes of the status 409. */
+  readonly conflicts?: readonly ErrorCode[]
+  /** Not one of the contract's four operations. */
+  readonly isAddition?: true
+}
+
+/** Lists the error codes that an operation may answer. */
+export function errorCodesOf({ params, query, body, conflicts = [] }: Operation): ErrorCode[] {
+  const isPossible: Partial<Record<ErrorCode, boolean>> = {
+    invalid_json: body !== undefined,
+    unsupported_media_type: body !== undefined,
+    body_too_large: body !== undefined,
+    not_found: params !== undefined,
+    validation_error: [params, query, body].some(Boolean),
+  }
+  return PUBLIC_ERROR_CODES.filter(
+    (code) => isPossible[code] ?? (ERROR_CODES[code] !== 409 || conflicts.includes(code)),
+  )
 }
 
 const WorkflowParams = Closed('WorkflowParams', 'Path parameters.', {
@@ -115,6 +134,7 @@ export const OPERATIONS = {
     body: WorkflowStartIn,
     trimmed: ['context'],
     success: { status: 202, schema: WorkflowStartOut, description: 'The start is accepted and will run.' },
+    conflicts: PUBLIC_ERROR_CODES.filter((code) => ERROR_CODES[code] === 409),
   },
   getRun: {
     id: 'getRun',
@@ -127,6 +147,7 @@ export const OPERATIONS = {
     params: RunParams,
     query: RunQuery,
     success: { status: 200, schema: PublicRunOut, description: 'The run.' },
+    isAddition: true,
   },
   getSession: {
     id: 'getSession',
@@ -137,6 +158,7 @@ export const OPERATIONS = {
     scope: 'read',
     params: SessionParams,
     success: { status: 200, schema: PublicSessionOut, description: 'The session.' },
+    isAddition: true,
   },
 } as const satisfies Record<string, Operation>
 export type OperationId = keyof typeof OPERATIONS

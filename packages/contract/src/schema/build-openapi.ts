@@ -18,6 +18,8 @@ export interface DescribedOperation {
   readonly bodyExamples?: Examples
   /** Whether the operation needs no credential. */
   readonly isOpen?: boolean
+  /** The errors of this operation; those of the API if absent. */
+  readonly errors?: readonly DescribedError[]
   readonly successes: readonly {
     readonly status: number
     readonly schema?: TSchema
@@ -43,6 +45,8 @@ export interface DescribedWebhook {
 export interface DescribedError {
   readonly status: ErrorStatus
   readonly description: string
+  /** What `error.code` may be. None: the status is declared, and never answered. */
+  readonly codes?: readonly string[]
   readonly examples?: Examples
 }
 
@@ -146,7 +150,14 @@ function describeOperation(api: DescribedApi, operation: DescribedOperation, com
   const { id, summary, description, tag, body, bodyExamples, successes } = operation
   const responses = [
     ...successes.map((success) => [success.status, describeResponse(api, success, components)] as const),
-    ...api.errors.map(({ status }) => [status, { $ref: `#/components/responses/${ERROR_NAMES[status]}` }] as const),
+    ...(operation.errors ?? api.errors).map((error) => {
+      const shared = { $ref: `#/components/responses/${ERROR_NAMES[error.status]}` }
+      const isShared = api.errors.includes(error)
+      return [
+        error.status,
+        isShared ? shared : describeResponse(api, { ...error, schema: api.error }, components),
+      ] as const
+    }),
   ]
   return {
     operationId: id,
@@ -181,15 +192,16 @@ function describeWebhook(webhook: DescribedWebhook, components: Components): Jso
 
 function describeResponse(
   api: DescribedApi,
-  response: { status: number; description: string; schema?: TSchema; examples?: Examples },
+  response: DescribedOperation['successes'][number] & Pick<DescribedError, 'codes'>,
   components: Components,
 ): Json {
-  const { status, description, schema, examples } = response
+  const { status, description, schema, examples, codes } = response
   const headers = Object.entries(api.responseHeaders ?? {})
     .filter(([, { statuses }]) => statuses?.includes(status) ?? true)
     .map(([name]) => [name, { $ref: `#/components/headers/${name}` }])
   return {
     description,
+    ...(codes ? { 'x-error-codes': codes } : {}),
     ...(headers.length > 0 ? { headers: Object.fromEntries(headers) } : {}),
     ...(schema ? { content: describeContent(schema, examples, components) } : {}),
   }

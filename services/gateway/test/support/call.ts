@@ -2,6 +2,8 @@ import {
   compile,
   ERROR_CODES,
   ERROR_STATUSES,
+  type ErrorCode,
+  errorCodesOf,
   ErrorResponse,
   OPERATIONS,
   type Operation,
@@ -96,7 +98,9 @@ export function contractProblems(
   if (!isErrorResponse(body))
     return [...problems, `does not match its schema: ${JSON.stringify(isErrorResponse.errors)}`]
   const { code, request_id: requestId, details } = body.error
-  if (ERROR_CODES[code as keyof typeof ERROR_CODES] !== status) problems.push(`code ${code} is not of status ${status}`)
+  if (ERROR_CODES[code as ErrorCode] !== status) problems.push(`code ${code} is not of status ${status}`)
+  if (route && !errorCodesOf(route.operation).includes(code as ErrorCode))
+    problems.push(`code ${code} is not declared for ${route.operation.id}`)
   if (requestId !== headers['x-request-id']) problems.push('request_id is not X-Request-Id')
   if ((status === 422) !== (details !== undefined)) problems.push('details are for 422 only')
   if (status === 401 && headers['www-authenticate'] !== 'Bearer') problems.push('no WWW-Authenticate')
