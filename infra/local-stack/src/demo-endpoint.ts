@@ -72,7 +72,7 @@ async function handle(
   const receivedAt = new Date()
   const body = await readBody(request)
   if (body === undefined) return
-  const token = checkServiceToken(request.headersDistinct[SERVICE_TOKEN_HEADER.toLowerCase()], secret)
+  const token = await checkServiceToken(request.headersDistinct[SERVICE_TOKEN_HEADER.toLowerCase()], secret)
   const payload = parse(body)
   if (token.ok && payload?.['type'] === 'service.webhook.verification') {
     response.writeHead(204).end()

@@ -167,7 +167,7 @@ describe('npm start', () => {
         expect([file, (await stat(join(localDir, file))).mode & 0o777]).toEqual([file, 0o600])
       }
       const [, token] = /X-Service-Token: (\S+)/i.exec(output) ?? []
-      expect(checkServiceToken(token, saved['DEMO_SIGNING_SECRET'] ?? '')).toMatchObject({ ok: true })
+      expect(await checkServiceToken(token, saved['DEMO_SIGNING_SECRET'] ?? '')).toMatchObject({ ok: true })
       // The webhook arrives before the run ends.
       await waitUntil(async () => (await listRuns())[0]?.status === 'succeeded')
 

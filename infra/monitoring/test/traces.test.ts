@@ -131,7 +131,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
         tracestate: CALLER.tracestate,
       })
       const token = String(delivered!.headers['x-service-token'])
-      expect(checkServiceToken(token, SIGNING_SECRET)).toMatchObject({ ok: true })
+      expect(await checkServiceToken(token, SIGNING_SECRET)).toMatchObject({ ok: true })
       expect(named(spans, 'deliver')[0]!.attributes).toMatchObject({
         'workflow_service.run.id': runId,
         'workflow_service.delivery.outcome': 'accepted',
@@ -254,7 +254,7 @@ describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
         expect(Object.keys(headers)).not.toContain('tracestate')
       }
       const token = String(traced!.headers['x-service-token'])
-      expect(checkServiceToken(token, SIGNING_SECRET)).toMatchObject({ ok: true })
+      expect(await checkServiceToken(token, SIGNING_SECRET)).toMatchObject({ ok: true })
       for (const [index, name] of Object.keys(envs).entries()) {
         await processes[index]!.stop()
         const loaded = processes[index]!.stderr.split('\n').filter((line) => line.startsWith('loaded '))

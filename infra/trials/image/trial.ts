@@ -113,7 +113,8 @@ export async function tryService(
       { timeoutMs: DELIVERY_TIMEOUT_MS, message: 'the payload to arrive' },
     )
     const token = payload.headers['x-service-token']
-    if (!checkServiceToken(token, SIGNING_SECRET).ok) throw new Error('The token of the payload is not authentic.')
+    if (!(await checkServiceToken(token, SIGNING_SECRET)).ok)
+      throw new Error('The token of the payload is not authentic.')
   })
   await step(log, 'every service ends with 0 on SIGTERM', async () => {
     for (const service of running.splice(0)) await stop(container, service)

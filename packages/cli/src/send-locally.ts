@@ -32,7 +32,7 @@ export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
   const startedMs = performance.now()
   const body = Buffer.from(JSON.stringify(request.body))
   // With a token of its own, a request has no signature.
-  const signed = createServiceHeaders(request.token === undefined ? secret : null, { deliveryId: newId(), body })
+  const signed = await createServiceHeaders(request.token === undefined ? secret : null, { deliveryId: newId(), body })
   const token = request.token ?? signed[SERVICE_TOKEN_HEADER] ?? null
   const answer = await new Promise<{ status: number; text: string } | { status: null; error: string }>((resolve) => {
     const options: RequestOptions = {

@@ -29,8 +29,8 @@ beforeEach(() => {
 })
 
 const tokenOf = ({ headers }: RecordedRequest) => headers['x-service-token']
-const checkToken = (request: RecordedRequest) => ({
-  status: checkServiceToken(tokenOf(request), SECRET).ok ? 200 : 401,
+const checkToken = async (request: RecordedRequest, _index?: number, secret = SECRET) => ({
+  status: (await checkServiceToken(tokenOf(request), secret)).ok ? 200 : 401,
 })
 const listen = async (...args: string[]) => await wf(environment.env, ['listen', `${laptop.url}/orders`, ...args])
 const send = async (...args: string[]) => await wf(environment.env, ['sources', 'send', 'order intake', ...args])
@@ -62,7 +62,7 @@ describe('wf listen', () => {
       /✓ verification → 200 in .*\n[^]*X-Service-Token: \w+=* \(valid: signed with the secret at \d\d:/,
     )
     expect(stdout.match(/✓ verification with .* → 401/g)).toHaveLength(3)
-    const results = laptop.requests.map((request) => checkServiceToken(tokenOf(request), SECRET))
+    const results = await Promise.all(laptop.requests.map((request) => checkServiceToken(tokenOf(request), SECRET)))
     expect(results.map((check) => (check.ok ? 'valid' : check.reason))).toEqual([
       'valid',
       'missing',
@@ -85,7 +85,7 @@ describe('wf listen', () => {
     const listening = wf({}, ['listen', `${laptop.url}/orders`], { onWrite: (text) => (output += text) })
     await waitUntil(() => output.includes('Give your endpoint this signing secret'))
     const [, secret] = /Signing secret +(\S{43})\n/.exec(output) ?? []
-    laptop.answerWith((request) => ({ status: checkServiceToken(tokenOf(request), secret ?? '').ok ? 200 : 401 }))
+    laptop.answerWith((request, index) => checkToken(request, index, secret))
     expect(await listening).toMatchObject({ exitStatus: 0 })
     expect(output.match(/verification → 401/g)).toHaveLength(1)
   })
@@ -110,7 +110,7 @@ describe('wf listen', () => {
     const copy = laptop.requests.at(-1)!
     expect(copy.json).toEqual({ order_id: 'B-2' })
     expect(copy.headers['x-copy-of']).toBe(sent.id)
-    expect(checkServiceToken(tokenOf(copy), SECRET)).toMatchObject({ ok: true })
+    expect(await checkServiceToken(tokenOf(copy), SECRET)).toMatchObject({ ok: true })
     expect(output).not.toContain(SOURCE_SECRET)
     const lines = output.trimEnd().split('\n')
     expect(JSON.parse(lines.at(-1)!)).toMatchObject({
@@ -146,7 +146,7 @@ describe('wf sources send', () => {
     expect(stdout).toMatch(/^Accepted\. Order intake answered with status 200 after .*\.\nIt answered "taken"\.\n$/)
     const request = sourceEndpoint.requests.at(-1)!
     expect(request.json).toEqual({ order_id: 'A-1' })
-    expect(checkServiceToken(tokenOf(request), SOURCE_SECRET)).toMatchObject({ ok: true })
+    expect(await checkServiceToken(tokenOf(request), SOURCE_SECRET)).toMatchObject({ ok: true })
     const logged = await wf(environment.env, ['logs', 'order intake', '--limit', '1', '--json'])
     expect(logged.json()).toMatchObject([{ kind: 'payload', request_body: { order_id: 'A-1' }, run_id: null }])
     const [{ id }] = logged.json() as [{ id: string }]

@@ -4,6 +4,8 @@
  * delivery's id and the body, too.
  */
 
+export { createDeliveryMemory } from './delivery-memory.js'
+export type { DeliveryMemory } from './delivery-memory.js'
 export { parseWebhook } from './parse-webhook.js'
 export type { PayloadOf, PayloadProblem, Webhook, WebhookVerification } from './parse-webhook.js'
 
@@ -13,19 +15,22 @@ export declare const SERVICE_TOKEN_HEADER = 'X-Service-Token'
 /**
  * Creates a value of the header for the current time: the Base64 of `<Unix seconds>.<HMAC-SHA256 of these digits, as 64
  * lowercase hex digits>`. The key is the secret's UTF-8 bytes, even if it looks like hex or Base64.
- * Throws a `TypeError` if the secret is missing or empty.
+ * Rejects with a `TypeError` if the secret is missing or empty.
  */
-export declare function createServiceToken(secret: string | undefined, options?: { now?: () => number }): string
+export declare function createServiceToken(
+  secret: string | undefined,
+  options?: { now?: () => number },
+): Promise<string>
 
 /**
  * Checks a value of the header. While you change the secret, pass a list: any secret of it is accepted.
- * Never throws because of the received value; throws a `TypeError` if a secret is missing or empty.
+ * Never rejects because of the received value; rejects with a `TypeError` if a secret is missing or empty.
  */
 export declare function checkServiceToken(
   headerValue: string | readonly string[] | null | undefined,
   secret: string | readonly string[] | undefined,
   options?: ServiceTokenOptions,
-): ServiceTokenCheck
+): Promise<ServiceTokenCheck>
 
 /** The name of the header with the signature of a request. */
 export declare const SERVICE_SIGNATURE_HEADER = 'X-Service-Signature'
@@ -45,20 +50,21 @@ export interface SignedContent {
 
 /**
  * Creates a value of `X-Service-Signature`: `v1,` and the Base64 of the HMAC-SHA256 of
- * `<delivery id>.<timestamp>.<body>` (Standard Webhooks 1.0.0). The key is the secret's UTF-8 bytes. Throws a
+ * `<delivery id>.<timestamp>.<body>` (Standard Webhooks 1.0.0). The key is the secret's UTF-8 bytes. Rejects with a
  * `TypeError` if the secret is missing or empty.
  */
-export declare function createServiceSignature(secret: string | undefined, content: SignedContent): string
+export declare function createServiceSignature(secret: string | undefined, content: SignedContent): Promise<string>
 
 /**
  * Creates all headers by which the service identifies and signs a request, for the current time: to test your endpoint.
- * `secret` null: those of a webhook source without a secret. Throws a `TypeError` if the secret is missing or empty.
+ * `secret` null: those of a webhook source without a secret. Rejects with a `TypeError` if the secret is missing or
+ * empty.
  */
 export declare function createServiceHeaders(
   secret: string | null | undefined,
   request: { deliveryId: string; attempt?: number; body: string | Uint8Array },
   options?: { now?: () => number },
-): Record<string, string>
+): Promise<Record<string, string>>
 
 /** The headers of a request: of Node, with names in lower case, or a `Headers` object. */
 export type RequestHeaders =
@@ -67,15 +73,15 @@ export type RequestHeaders =
 
 /**
  * Checks the signature of a request over its delivery id, time and body. Give the body as received, before it is
- * parsed. While you change the secret, pass a list. Never throws because of the request; throws a `TypeError` if a
- * secret is missing or empty.
+ * parsed. While you change the secret, pass a list. Never rejects because of the request; rejects with a `TypeError` if
+ * a secret is missing or empty.
  */
 export declare function checkServiceSignature(
   headers: RequestHeaders,
   body: string | Uint8Array,
   secret: string | readonly string[] | undefined,
   options?: ServiceTokenOptions,
-): ServiceSignatureCheck
+): Promise<ServiceSignatureCheck>
 
 /** As `ServiceTokenCheck`, with the id of the delivery. */
 export type ServiceSignatureCheck =

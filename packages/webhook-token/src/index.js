@@ -1,10 +1,10 @@
-// Creates and checks the `X-Service-Token` and `X-Service-Signature` headers. Plain JavaScript without dependencies or
-// a build step, so that customers install exactly the tested code. `index.d.ts` has the documentation; a test
-// type-checks this file against it.
-import { createHmac, timingSafeEqual } from 'node:crypto'
+// Creates and checks the `X-Service-Token` and `X-Service-Signature` headers. Plain JavaScript with WebCrypto, without
+// dependencies or a build step, so that customers install exactly the tested code, on any runtime. `index.d.ts` has the
+// documentation; a test type-checks this file against it.
 
 /** @typedef {typeof import('./index.d.ts')} Api */
 
+export { createDeliveryMemory } from './delivery-memory.js'
 export { parseWebhook } from './parse-webhook.js'
 
 const DEFAULT_TOLERANCE_SECONDS = 300
@@ -28,14 +28,15 @@ export const DELIVERY_ID_HEADER = 'X-Delivery-Id'
 export const DELIVERY_ATTEMPT_HEADER = 'X-Delivery-Attempt'
 
 /** @type {Api['createServiceToken']} */
-export function createServiceToken(secret, options = {}) {
-  assertSecret(secret)
+export async function createServiceToken(secret, options = {}) {
+  const key = await importKey(assertSecret(secret))
   const timestamp = String(Math.floor((options.now ?? Date.now)() / 1000))
-  return Buffer.from(`${timestamp}.${sign(timestamp, secret)}`, 'latin1').toString('base64')
+  const signature = Array.from(await sign(key, timestamp), (byte) => byte.toString(16).padStart(2, '0'))
+  return btoa(`${timestamp}.${signature.join('')}`)
 }
 
 /** @type {Api['checkServiceToken']} */
-export function checkServiceToken(headerValue, secret, options = {}) {
+export async function checkServiceToken(headerValue, secret, options = {}) {
   const secrets = readSecrets(secret)
   const values = Array.isArray(headerValue) ? headerValue : [headerValue]
   if (values.length > 1) return { ok: false, reason: 'repeated' }
@@ -48,22 +49,20 @@ export function checkServiceToken(headerValue, secret, options = {}) {
   const untimely = checkTime(token.timestamp, options)
   if (untimely) return { ok: false, reason: untimely }
 
-  const received = Buffer.from(token.signature, 'latin1')
-  // Compares with every secret, so that the time taken does not disclose which one matched.
-  const matches = secrets.map((candidate) => timingSafeEqual(received, Buffer.from(sign(token.timestamp, candidate))))
-  return matches.includes(true)
+  return (await isSigned([token.signature], secrets, token.timestamp))
     ? { ok: true, timestamp: Number(token.timestamp) }
     : { ok: false, reason: 'wrong_signature' }
 }
 
 /** @type {Api['createServiceSignature']} */
-export function createServiceSignature(secret, { deliveryId, timestamp, body }) {
-  assertSecret(secret)
-  return `v1,${signBody(secret, `${deliveryId}.${timestamp}.`, body)}`
+export async function createServiceSignature(secret, { deliveryId, timestamp, body }) {
+  const key = await importKey(assertSecret(secret))
+  const signature = await sign(key, `${deliveryId}.${timestamp}.`, body)
+  return `v1,${btoa(String.fromCharCode(...signature))}`
 }
 
 /** @type {Api['createServiceHeaders']} */
-export function createServiceHeaders(secret, { deliveryId, attempt = 1, body }, options = {}) {
+export async function createServiceHeaders(secret, { deliveryId, attempt = 1, body }, options = {}) {
   const nowMs = (options.now ?? Date.now)()
   const timestamp = String(Math.floor(nowMs / 1000))
   const headers = {
@@ -74,8 +73,8 @@ export function createServiceHeaders(secret, { deliveryId, attempt = 1, body }, 
   if (secret === null) return headers
   return {
     ...headers,
-    [SERVICE_TOKEN_HEADER]: createServiceToken(secret, { now: () => nowMs }),
-    [SERVICE_SIGNATURE_HEADER]: createServiceSignature(secret, { deliveryId, timestamp, body }),
+    [SERVICE_TOKEN_HEADER]: await createServiceToken(secret, { now: () => nowMs }),
+    [SERVICE_SIGNATURE_HEADER]: await createServiceSignature(secret, { deliveryId, timestamp, body }),
   }
 }
 
@@ -86,7 +85,7 @@ const TIMESTAMP = /^\d{1,15}$/
 const SIGNATURES = /^(?:v\d{1,2},[0-9A-Za-z+/]{4,256}={0,2} ?){1,4}$/
 
 /** @type {Api['checkServiceSignature']} */
-export function checkServiceSignature(headers, body, secret, options = {}) {
+export async function checkServiceSignature(headers, body, secret, options = {}) {
   const secrets = readSecrets(secret)
   const values = [DELIVERY_ID_HEADER, SERVICE_TIMESTAMP_HEADER, SERVICE_SIGNATURE_HEADER].map((name) =>
     readHeader(headers, name),
@@ -99,22 +98,21 @@ export function checkServiceSignature(headers, body, secret, options = {}) {
   }
   const untimely = checkTime(timestamp, options)
   if (untimely) return { ok: false, reason: untimely }
-  const received = signatures.split(' ').map((each) => Buffer.from(each, 'latin1'))
-  const matches = secrets.flatMap((candidate) => {
-    const expected = Buffer.from(createServiceSignature(candidate, { deliveryId, timestamp, body }), 'latin1')
-    return received.map((each) => each.length === expected.length && timingSafeEqual(each, expected))
-  })
-  return matches.includes(true)
+  const received = signatures
+    .split(' ')
+    .filter((each) => each.startsWith('v1,'))
+    .flatMap((each) => decodeBase64(each.slice(3)) ?? [])
+  return (await isSigned(received, secrets, `${deliveryId}.${timestamp}.`, body))
     ? { ok: true, timestamp: Number(timestamp), deliveryId }
     : { ok: false, reason: 'wrong_signature' }
 }
 
 /** @type {Api['verifyServiceToken']} */
 export function verifyServiceToken(secret, options = {}) {
-  checkServiceToken(undefined, secret)
-  return (request, response, next) => {
+  readSecrets(secret)
+  return async (request, response, next) => {
     // Node joins repeated headers with a comma, which makes the value malformed.
-    const check = checkServiceToken(request.headers[SERVICE_TOKEN_HEADER.toLowerCase()], secret, options)
+    const check = await checkServiceToken(request.headers[SERVICE_TOKEN_HEADER.toLowerCase()], secret, options)
     if (check.ok) {
       next()
       return
@@ -152,9 +150,18 @@ function readHeader(headers, name) {
  * @returns {readonly string[]}
  */
 function readSecrets(secret) {
+  if (!globalThis.crypto?.subtle) {
+    throw new TypeError(
+      "this package needs WebCrypto: Node 20 or newer, Bun, Deno, a worker, or a page with https. On Node 18, run first: globalThis.crypto = require('node:crypto').webcrypto",
+    )
+  }
   const secrets = Array.isArray(secret) ? secret : [secret]
   if (secrets.length === 0) throw new TypeError('the list of signing secrets is empty: is its setting missing?')
-  for (const candidate of secrets) assertSecret(candidate)
+  for (const candidate of secrets) {
+    if (typeof candidate === 'string' && candidate !== '') continue
+    const found = candidate === '' ? 'empty' : candidate === undefined ? 'undefined' : `of the type ${typeof candidate}`
+    throw new TypeError(`the signing secret must be a non-empty string, and is ${found}: is its setting missing?`)
+  }
   return secrets
 }
 
@@ -171,49 +178,81 @@ function checkTime(timestamp, options) {
 }
 
 /**
- * @param {string} secret
- * @param {string} start
+ * Whether one of the signatures is of the text and the body, with one of the secrets. Compares with every secret, so
+ * that the time taken does not disclose which one matched. WebCrypto compares in constant time.
+ * @param {readonly Uint8Array<ArrayBuffer>[]} signatures
+ * @param {readonly string[]} secrets
+ * @param {string} text
+ * @param {string | Uint8Array} [body]
+ * @returns {Promise<boolean>}
+ */
+async function isSigned(signatures, secrets, text, body = '') {
+  const content = toContent(text, body)
+  const keys = await Promise.all(secrets.map(importKey))
+  const matches = keys.flatMap((key) => signatures.map((each) => crypto.subtle.verify('HMAC', key, each, content)))
+  return (await Promise.all(matches)).includes(true)
+}
+
+/**
+ * @param {CryptoKey} key
+ * @param {string} text
+ * @param {string | Uint8Array} [body]
+ */
+async function sign(key, text, body = '') {
+  return new Uint8Array(await crypto.subtle.sign('HMAC', key, toContent(text, body)))
+}
+
+/**
+ * @param {string} text
  * @param {string | Uint8Array} body
  */
-function signBody(secret, start, body) {
-  return createHmac('sha256', secret).update(start, 'latin1').update(body).digest('base64')
+function toContent(text, body) {
+  const start = new TextEncoder().encode(text)
+  const end = typeof body === 'string' ? new TextEncoder().encode(body) : body
+  const content = new Uint8Array(start.length + end.length)
+  content.set(start)
+  content.set(end, start.length)
+  return content
+}
+
+/** @param {string} secret */
+async function importKey(secret) {
+  const hash = { name: 'HMAC', hash: 'SHA-256' }
+  return await crypto.subtle.importKey('raw', new TextEncoder().encode(secret), hash, false, ['sign', 'verify'])
 }
 
 /**
  * Decodes a token. The timestamp stays text, because the signature covers the text as received.
  * @param {string} value
- * @returns {{ timestamp: string, signature: string } | undefined}
+ * @returns {{ timestamp: string, signature: Uint8Array<ArrayBuffer> } | undefined}
  */
 function readToken(value) {
   if (typeof value !== 'string' || value.length > MAX_TOKEN_LENGTH) return undefined
-  const bytes = Buffer.from(value, 'base64')
-  // Buffer ignores invalid characters; comparing with the re-encoded text accepts standard Base64 only.
-  if (bytes.toString('base64') !== value) return undefined
-  const text = bytes.toString('latin1')
-  const dot = text.indexOf('.')
-  const timestamp = text.slice(0, dot)
-  const signature = text.slice(dot + 1)
-  return dot !== -1 && /^\d{1,15}$/.test(timestamp) && /^[0-9a-f]{64}$/.test(signature)
-    ? { timestamp, signature }
-    : undefined
+  const [, timestamp, hex] =
+    /^(\d{1,15})\.([0-9a-f]{64})$/.exec(String.fromCharCode(...(decodeBase64(value) ?? []))) ?? []
+  if (timestamp === undefined || hex === undefined) return undefined
+  return { timestamp, signature: Uint8Array.from(hex.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16)) }
 }
 
 /**
- * @param {string} timestamp
- * @param {string} secret
+ * Decodes standard Base64 with padding. `atob` takes white space and missing padding: the re-encoded text shows them.
+ * @param {string} text
+ * @returns {Uint8Array<ArrayBuffer> | undefined}
  */
-function sign(timestamp, secret) {
-  // A string key, which Node encodes as UTF-8: passing a Buffer or KeyObject takes six times as long.
-  return createHmac('sha256', secret).update(timestamp, 'latin1').digest('hex')
+function decodeBase64(text) {
+  try {
+    const bytes = atob(text)
+    return btoa(bytes) === text ? Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)) : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /**
  * @param {unknown} secret
- * @returns {asserts secret is string}
+ * @returns {string}
  */
 function assertSecret(secret) {
-  if (typeof secret !== 'string' || secret === '') {
-    const found = secret === '' ? 'empty' : secret === undefined ? 'undefined' : `of the type ${typeof secret}`
-    throw new TypeError(`the signing secret must be a non-empty string, and is ${found}: is its setting missing?`)
-  }
+  readSecrets(/** @type {string} */ (secret))
+  return /** @type {string} */ (secret)
 }

@@ -1,25 +1,30 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { freePort, waitUntil } from '@workflow-service/testkit'
+import { createTestDatabase, freePort, startRedis, waitUntil } from '@workflow-service/testkit'
+import { Client } from 'pg'
+import { Redis } from 'ioredis'
 import { findNodes, type InstalledPackage, installPackage } from '@workflow-service/testkit/install-package'
-import { createServiceToken } from '../src/index.js'
+import { createServiceHeaders } from '../src/index.js'
 
 const packageFolder = join(import.meta.dirname, '..')
 const secret = 'whsec-example-3f9d1c7b5a2e8046'
 let installed: InstalledPackage
 
-/** The README's endpoints, as files of a customer's project. */
-const readme = readFileSync(join(packageFolder, 'README.md'), 'utf8')
-const examples = ['Express', 'Fastify', 'Hono', 'Next'].map((name) => {
-  const [, code = ''] = new RegExp(`### ${name}\n[^]*?\`\`\`ts\n([^]*?)\`\`\``).exec(readme) ?? []
-  return { name, file: `${name.toLowerCase()}.mts`, code }
-})
+/** The endpoints of the documents, as files of a customer's project. */
+const readme = ['README.md', 'EXAMPLES.md'].map((name) => readFileSync(join(packageFolder, name), 'utf8')).join('\n')
+const blockAfter = (text: string): string => readme.slice(readme.indexOf(text)).match(/```ts\n([^]*?)```/)?.[1] ?? text
+const examples = ['Express', 'Fastify', 'Hono', 'Next'].map((name) => ({
+  name,
+  file: `${name.toLowerCase()}.mts`,
+  code: blockAfter(`## ${name}\n`),
+}))
 
 beforeAll(async () => {
   installed = await installPackage(packageFolder)
-  for (const name of ['express', 'fastify', 'hono', '@types']) {
+  for (const name of ['express', 'fastify', 'hono', 'ioredis', 'pg', '@types']) {
     symlinkSync(join(packageFolder, 'node_modules', name), join(installed.project, 'node_modules', name))
   }
   for (const { file, code } of examples) installed.write(file, code)
@@ -29,11 +34,13 @@ afterAll(() => installed.remove())
 describe('the packed package', () => {
   test('has no findings of publint and "are the types wrong"', () => {
     expect(installed.problems).toEqual([])
-    const names = ['index', 'parse-webhook']
+    const names = ['delivery-memory', 'index', 'parse-webhook']
     const published = (folder: string) => names.flatMap((name) => [`${folder}/${name}.d.ts`, `${folder}/${name}.js`])
     expect(installed.files).toEqual(
       [
+        'EXAMPLES.md',
         'LICENSE',
+        'OTHER_LANGUAGES.md',
         'README.md',
         'package.json',
         'dist/cjs/package.json',
@@ -43,14 +50,18 @@ describe('the packed package', () => {
     )
   })
 
-  const nodes = [...findNodes()]
-  const missing = [18, 20, 22, 24].filter((major) => nodes.every(([version]) => !version.startsWith(`v${major}.`)))
+  const nodes = [...findNodes()].filter(([version]) => Number.parseInt(version.slice(1)) >= 20)
+  const missing = [20, 22, 24].filter((major) => nodes.every(([version]) => !version.startsWith(`v${major}.`)))
   const skipped = missing.length > 0 ? `; not installed and not run: ${missing.join(', ')}` : ''
   test.each(nodes)(`works on Node %s, by import and by require${skipped}`, async (_version, node) => {
     const code = `
 const example = { lines: [{ id: 1 }] }
-console.log(checkServiceToken(createServiceToken('secret'), 'secret').ok, parseWebhook('{"lines":[{"id":2}]}', example).kind)
-try { verifyServiceToken(process.env.NO_SUCH_SETTING) } catch (error) { console.log(error.name) }`
+const use = async () => {
+  const { ok } = await checkServiceToken(await createServiceToken('secret'), 'secret')
+  console.log(ok, parseWebhook('{"lines":[{"id":2}]}', example).kind)
+  try { verifyServiceToken(process.env.NO_SUCH_SETTING) } catch (error) { console.log(error.name) }
+}
+void use()`
     const names = '{ checkServiceToken, createServiceToken, parseWebhook, verifyServiceToken }'
     installed.write('use.mjs', `import ${names} from '@workflow-service/webhook-token'\n${code}`)
     installed.write('use.cjs', `const ${names} = require('@workflow-service/webhook-token')\n${code}`)
@@ -68,12 +79,57 @@ try { verifyServiceToken(process.env.NO_SUCH_SETTING) } catch (error) { console.
     await expect(installed.typeCheck(['next.mts'], bundler)).resolves.toBeUndefined()
   }, 60_000)
 
+  test.each(['PostgreSQL', 'Redis'])(
+    'has an example of alreadySeen that works with %s',
+    async (store) => {
+      const file = installed.write(`${store}.mts`, blockAfter(`\n${store}, `))
+      await installed.typeCheck([`${store}.mts`], { module: 'nodenext', types: ['node'], skipLibCheck: true })
+      const { alreadySeen } = (await import(file)) as {
+        alreadySeen: (client: Client | Redis, id: string) => Promise<boolean>
+      }
+      const { client, stop } = store === 'Redis' ? await connectRedis() : await connectPostgres()
+      try {
+        const first = await Promise.all([alreadySeen(client, 'a'), alreadySeen(client, 'b')])
+        expect([first, await alreadySeen(client, 'a')]).toEqual([[false, false], true])
+      } finally {
+        await stop()
+      }
+    },
+    60_000,
+  )
+
   test('has code that conforms to its declared types', async () => {
-    const files = ['index.js', 'parse-webhook.js'].map((name) => join(packageFolder, 'src', name))
+    const files = ['delivery-memory.js', 'index.js', 'parse-webhook.js'].map((name) => join(packageFolder, 'src', name))
     const strict = { allowJs: true, checkJs: true, noUncheckedIndexedAccess: true, types: ['node'] }
     await expect(installed.typeCheck(files, { ...strict, module: 'nodenext' })).resolves.toBeUndefined()
   }, 60_000)
 })
+
+async function connectPostgres() {
+  const database = await createTestDatabase()
+  const client = new Client(database.url)
+  await client.connect()
+  await client.query(/CREATE TABLE received_deliveries [^`]*/.exec(readme)?.[0] ?? '')
+  return {
+    client,
+    stop: async () => {
+      await client.end()
+      await database.drop()
+    },
+  }
+}
+
+async function connectRedis() {
+  const server = await startRedis()
+  const client = new Redis(server.url)
+  return {
+    client,
+    stop: async () => {
+      client.disconnect()
+      await server.stop()
+    },
+  }
+}
 
 describe('the endpoints of the README', () => {
   const processes: ChildProcess[] = []
@@ -114,21 +170,29 @@ createServer(async (incoming, outgoing) => {
 
   test.each(examples)('work unchanged with $name', async ({ name }) => {
     const post = async (
-      body: unknown,
-      token: string | null = createServiceToken(secret),
-    ): Promise<[number, string]> => {
-      const headers = { 'Content-Type': 'application/json', ...(token !== null && { 'X-Service-Token': token }) }
-      const answer = await fetch(urls.get(name) ?? '', { method: 'POST', body: JSON.stringify(body), headers })
-      return [answer.status, await answer.text()]
+      value: unknown,
+      signedWith: string | null = secret,
+      sentBody?: string,
+      deliveryId = randomUUID(),
+    ) => {
+      const body = JSON.stringify(value)
+      const signed = await createServiceHeaders(signedWith, { deliveryId, body })
+      const headers = { 'Content-Type': 'application/json', ...signed }
+      const answer = await fetch(urls.get(name) ?? '', { method: 'POST', body: sentBody ?? body, headers })
+      return [answer.status, await answer.text()] as const
     }
     const payload = { order_id: 'A-1', customer: 'Ada', total: 3, express: true }
     expect(await post({ type: 'service.webhook.verification' })).toEqual([204, ''])
     expect(await post(payload)).toEqual([200, 'thank you'])
     expect(await post({ ...payload, customer: 'x'.repeat(200_000) })).toEqual([200, 'thank you'])
     const [status, problems] = await post({ ...payload, total: '3' })
-    expect([status, JSON.parse(problems)]).toMatchObject([422, [{ field: 'total', code: 'float_type' }]])
+    expect([status, JSON.parse(problems) as unknown]).toMatchObject([422, [{ field: 'total', code: 'float_type' }]])
     expect((await post(payload, null))[0]).toBe(401)
-    const [refused, reason] = await post(payload, createServiceToken('another secret'))
+    expect(await post(payload, secret, JSON.stringify({ ...payload, total: 4 }))).toEqual([401, 'wrong_signature'])
+    const id = randomUUID()
+    expect(await post(payload, secret, undefined, id)).toEqual([200, 'thank you'])
+    expect(await post(payload, secret, undefined, id)).toEqual([200, 'received before'])
+    const [refused, reason] = await post(payload, 'another secret')
     expect([refused, reason]).toEqual([401, expect.stringContaining('wrong_signature')])
   })
 })

@@ -58,7 +58,9 @@ describe('sending a payload again', () => {
     const [request, ...others] = dispatcher.endpoint.requests
     expect(others).toEqual([])
     expect(request?.json).toEqual(PAYLOAD)
-    expect(checkServiceToken(request?.headers['x-service-token'], 'the second secret')).toMatchObject({ ok: true })
+    expect(await checkServiceToken(request?.headers['x-service-token'], 'the second secret')).toMatchObject({
+      ok: true,
+    })
     expect((await dispatcher.readLog(source)).slice(0, 2)).toEqual([
       answer.body,
       expect.objectContaining({ id: first, outcome: 'rejected', resend_of: null, sent_by: null }),

@@ -32,7 +32,7 @@ describe('201 and 200', () => {
       'user-agent': 'workflow-service/1',
       'x-request-id': answer.headers.get('x-request-id'),
     })
-    expect(checkServiceToken(request?.headers['x-service-token'], secret)).toMatchObject({ ok: true })
+    expect(await checkServiceToken(request?.headers['x-service-token'], secret)).toMatchObject({ ok: true })
   })
 
   test('the answer has the stored values, without the secret', async () => {
@@ -75,7 +75,7 @@ describe('201 and 200', () => {
     expect(answer).toMatchObject({ status: 200, body: { id, name: 'Keeper, renamed', has_signing_secret: true } })
     const [, second] = dispatcher.endpoint.requests
     expect(second?.json).toMatchObject({ source_id: id, data: { signing_secret: 'the kept secret' } })
-    expect(checkServiceToken(second?.headers['x-service-token'], 'the kept secret')).toMatchObject({ ok: true })
+    expect(await checkServiceToken(second?.headers['x-service-token'], 'the kept secret')).toMatchObject({ ok: true })
   })
 
   test('null removes the secret, a new one replaces it', async () => {
@@ -86,7 +86,7 @@ describe('201 and 200', () => {
     ).toBe(true)
     expect((await dispatcher.save(id, { name: 'Changing', signing_secret: null })).body.has_signing_secret).toBe(false)
     const tokens = dispatcher.endpoint.requests.map((request) => request.headers['x-service-token'])
-    expect(checkServiceToken(tokens[1], 'second secret')).toMatchObject({ ok: true })
+    expect(await checkServiceToken(tokens[1], 'second secret')).toMatchObject({ ok: true })
     expect(tokens[2]).toBeUndefined()
   })
 

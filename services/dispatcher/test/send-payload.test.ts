@@ -55,8 +55,8 @@ describe('200', () => {
     expect(others).toEqual([])
     expect(request).toMatchObject({ method: 'POST', json: PAYLOAD })
     expect(request?.headers).toMatchObject({ 'content-type': 'application/json', 'x-request-id': 'start-42' })
-    expect(checkServiceToken(request?.headers['x-service-token'], SECRET)).toMatchObject({ ok: true })
-    const signature = checkServiceSignature(request!.headers, request!.body, SECRET)
+    expect(await checkServiceToken(request?.headers['x-service-token'], SECRET)).toMatchObject({ ok: true })
+    const signature = await checkServiceSignature(request!.headers, request!.body, SECRET)
     expect(signature).toMatchObject({ ok: true, deliveryId: request!.headers['x-delivery-id'] })
     expect(answer).toMatchObject({
       status: 200,
@@ -164,7 +164,7 @@ describe('200', () => {
     dispatcher.endpoint.requests.length = 0
     await send(newId(), { source_id: id })
     const token = dispatcher.endpoint.requests[0]?.headers['x-service-token']
-    expect(checkServiceToken(token, 'secret after')).toMatchObject({ ok: true })
+    expect(await checkServiceToken(token, 'secret after')).toMatchObject({ ok: true })
   })
 
   test('a secret or token that the endpoint repeats does not appear in the log', async () => {

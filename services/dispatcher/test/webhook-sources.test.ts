@@ -93,7 +93,9 @@ describe('a test of a source', () => {
         body_example: { b: 1, a: [true] },
       },
     })
-    expect(checkServiceToken(request?.headers['x-service-token'], 'the stored secret')).toMatchObject({ ok: true })
+    expect(await checkServiceToken(request?.headers['x-service-token'], 'the stored secret')).toMatchObject({
+      ok: true,
+    })
     const after = (await dispatcher.readSource(id)).body
     expect({ ...after, verified_at: null }).toEqual({ ...before, verified_at: null })
     expect(Date.parse(after.verified_at ?? '')).toBeGreaterThanOrEqual(Date.parse(before.verified_at ?? ''))

@@ -186,8 +186,8 @@ const OLD_MS = 10 * 60_000
 async function checkRejections(session: Session, secret: string, show: Show): Promise<boolean> {
   const tokens: [rejection: string, token: string | null][] = [
     ['no token', null],
-    ['a token of another secret', createServiceToken(randomBytes(32).toString('base64url'))],
-    ['a token that is 10 minutes old', createServiceToken(secret, { now: () => Date.now() - OLD_MS })],
+    ['a token of another secret', await createServiceToken(randomBytes(32).toString('base64url'))],
+    ['a token that is 10 minutes old', await createServiceToken(secret, { now: () => Date.now() - OLD_MS })],
   ]
   let areRejected = true
   for (const [rejection, token] of tokens) {
@@ -246,7 +246,7 @@ function createJsonPrinter(terminal: Terminal, session: Session): Show {
       copy_of: copyOf,
       request_body: body,
       token: answer.token,
-      token_check: secret === null ? null : checkServiceToken(answer.token, secret),
+      token_check: secret === null ? null : await checkServiceToken(answer.token, secret),
       wrong_token: rejection,
       status: answer.status,
       answer: answer.status === null ? null : answer.text,
@@ -280,7 +280,7 @@ function createTextPrinter(terminal: Terminal, session: Session): Show {
     const result = answer.status === null ? answer.error : `${answer.status} in ${showDuration(answer.durationMs)}`
     const lines = [`${paint(terminal, 'dim', clock)}  ${mark} ${what} → ${result}`]
     if (rejection === undefined) {
-      lines.push(...bodyLines(body), ...(secret === null ? [] : [describeToken(answer.token, secret)]))
+      lines.push(...bodyLines(body), ...(secret === null ? [] : [await describeToken(answer.token, secret)]))
     }
     if (answer.status !== null && answer.text.trim() !== '')
       lines.push(`answer: ${answer.text.trim().slice(0, ANSWER_MAX_LENGTH)}`)
@@ -305,8 +305,8 @@ function bodyLines(body: object): string[] {
     : [...lines.slice(0, BODY_MAX_LINES), `… ${lines.length - BODY_MAX_LINES} more lines`]
 }
 
-function describeToken(token: string | null, secret: string): string {
-  const check = checkServiceToken(token, secret)
+async function describeToken(token: string | null, secret: string): Promise<string> {
+  const check = await checkServiceToken(token, secret)
   return check.ok
     ? `X-Service-Token: ${token} (valid: signed with the secret at ${new Date(check.timestamp * 1_000).toISOString().slice(11, 19)})`
     : `X-Service-Token: ${check.reason}`

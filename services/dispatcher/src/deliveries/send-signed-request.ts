@@ -1,9 +1,10 @@
 import { toTraceHeaders, type TraceContext } from '@workflow-service/contract'
 import type { SpanAttributes } from '@workflow-service/service-kit'
-import { createServiceHeaders, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
+import { SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import type { SentResult } from '../outbound/outbound-result.ts'
 import { createRedactor, type Redact } from './redact.ts'
+import { signRequest } from './sign-request.ts'
 
 /**
  * The service itself lacked something before a byte was sent, such as a file descriptor or a key of SECRETS_KEY. Not an
@@ -38,7 +39,7 @@ export async function sendSignedRequest(
   ctx: Pick<DispatcherContext, 'sendRequest' | 'tracing' | 'logger'>,
   { url, body, signingSecret, delivery, requestId, trace, spanAttributes, deadlineMs, reuseKey }: SignedRequest,
 ): Promise<{ result: SentResult; redact: Redact }> {
-  const signed = createServiceHeaders(signingSecret, { deliveryId: delivery.id, attempt: delivery.attempt, body })
+  const signed = signRequest(signingSecret, delivery, body)
   const { [SERVICE_TOKEN_HEADER]: token = null } = signed
   const headers = { 'X-Request-Id': requestId, ...signed }
   const attributes = { 'http.request.method': 'POST', ...spanAttributes }
