@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { afterEach, describe, expect, jest, test } from '@jest/globals'
+import { ODD_ERRORS, unexpectedAnswers } from '@workflow-service/testkit/start-failing-proxy'
 import {
   AbortError,
   ApiError,
@@ -417,7 +418,6 @@ test('results have the documented fields only; requestIdOf gives their request i
 })
 
 describe('an answer that is not of this API', () => {
-  const problem = { code: 'validation_error', message: 'No.', request_id: 'r' }
   const calls: [string, (client: WorkflowClient) => Promise<unknown>, number][] = [
     ['organization.get', (client) => client.organization.get(), 200],
     ['workflows.list', (client) => client.workflows.list(), 200],
@@ -427,18 +427,8 @@ describe('an answer that is not of this API', () => {
     ['runs.wait', (client) => client.runs.wait(ID), 200],
     ['sessions.get', (client) => client.sessions.get(ID), 200],
   ]
-  const bodies = ['', '<html>', 'null', '[1]', '7', '{}', '{"hello":1}', '{"id":1}', '{"data":[1],"pagination":{}}']
-
   test.each(calls)('is no success of %s, and is not asked for again', async (_name, call, success) => {
-    const others = success === 202 ? [200, 201, 204] : [201, 202, 206]
-    const replies: [number, string][] = [
-      ...bodies.map((body): [number, string] => [success, body]),
-      // The documented body with another status is not a success either.
-      ...others.map((status): [number, string] => [status, status === 204 ? '' : JSON.stringify(CONFIRMATION)]),
-      [302, JSON.stringify(CONFIRMATION)],
-      [302, JSON.stringify({ error: problem })],
-    ]
-    for (const [status, body] of replies) {
+    for (const [status, body] of unexpectedAnswers(success, JSON.stringify(CONFIRMATION))) {
       const fetch: Fetch = () => Promise.resolve({ status, headers: new Headers(), text: () => Promise.resolve(body) })
       const { client } = clientWith([], { fetch })
       const { code, attempts } = (await failureOf(call(client))) as ApiError
@@ -446,18 +436,7 @@ describe('an answer that is not of this API', () => {
     }
   })
 
-  test.each([
-    { ...problem, message: 7 },
-    { ...problem, message: undefined },
-    { ...problem, details: 'all' },
-    { ...problem, details: '' },
-    { ...problem, details: [null] },
-    { ...problem, details: [{ field: 'context' }] },
-    { ...problem, request_id: {} },
-    { ...problem, code: null },
-    'no',
-    null,
-  ])('is an error whose body is odd, which is not asked for again: %j', async (error) => {
+  test.each(ODD_ERRORS)('is an error whose body is odd, which is not asked for again: %j', async (error) => {
     const { sent, start } = clientWith([{ status: 422, body: { error } }])
     expect(await failureOf(start())).toMatchObject({ name: 'ApiError', status: 422, code: 'unexpected_answer' })
     expect(sent).toHaveLength(1)

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, request, type IncomingMessage, type RequestOptions, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { type FailingProxy, startFailingProxy } from '@workflow-service/testkit/start-failing-proxy'
 import { startableWorkflow } from '../../../services/gateway/test/support/test-gateway.ts'
 import { useTestGateway } from '../../../services/gateway/test/support/use-test-gateway.ts'
 import {
@@ -93,21 +92,12 @@ describe('the client of a gateway', () => {
 
 describe('against a server that fails at random', () => {
   const CALLS = 1000
-  const failures = new Map<Failure, number>()
-  const server = createServer((incoming, answer) => void failAtRandom(incoming, answer, gateway.url, failures))
-  let url = ''
-
-  beforeAll(async () => {
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  })
-  afterAll(async () => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
+  let proxy: FailingProxy
+  beforeAll(async () => (proxy = await startFailingProxy(gateway.url)))
+  afterAll(async () => await proxy.close())
 
   test('1,000 calls start once each, also where the answer of a recorded start is lost', async () => {
-    const client = createClient({ baseUrl: url, timeoutMs: 2000 })
+    const client = createClient({ baseUrl: proxy.url, timeoutMs: 2000 })
     const run = randomUUID()
     let repeated = 0
     const startOnce = async (context: string): Promise<string> => {
@@ -136,48 +126,7 @@ describe('against a server that fails at random', () => {
     )
     expect(rows).toHaveLength(CALLS)
     for (const { id, context } of rows) expect(ids.get(context)).toBe(id)
-    for (const failure of FAILURES) expect([failure, (failures.get(failure) ?? 0) > 0]).toEqual([failure, true])
+    expect(proxy.failures).toEqual({ count: expect.any(Number), unseen: [] })
     expect(repeated).toBeGreaterThan(0)
   }, 60_000)
 })
-
-/**
- * What the server does in place of an answer. `lose`, `cut` and `replace` come after the gateway has recorded the
- * start.
- */
-const FAILURES = ['refuse', 'status', 'lose', 'cut', 'replace', 'hang'] as const
-type Failure = (typeof FAILURES)[number]
-
-/** Passes a request on to the gateway; fails in 31 of 100 cases. */
-async function failAtRandom(
-  incoming: IncomingMessage,
-  answer: ServerResponse,
-  target: string,
-  failures: Map<Failure, number>,
-): Promise<void> {
-  // Hanging takes a whole time-out, so it is rare.
-  const failure = Math.random() < 0.01 ? 'hang' : FAILURES.slice(0, 5)[Math.floor(Math.random() * 16.5)]
-  if (failure) failures.set(failure, (failures.get(failure) ?? 0) + 1)
-  const fail = (status: number): void => {
-    const body = { error: { code: 'service_unavailable', message: 'Try again.', request_id: 'r' } }
-    answer.writeHead(status, { 'Content-Type': 'application/json', 'Retry-After': '0' }).end(JSON.stringify(body))
-  }
-  if (failure === 'refuse') return void incoming.socket.destroy()
-  if (failure === 'status') return fail([429, 500, 503][Math.floor(Math.random() * 3)]!)
-  if (failure === 'hang') return
-  const options: RequestOptions = { method: incoming.method, headers: incoming.headers, agent: false }
-  const passed = request(`${target}${incoming.url}`, options, (received) => {
-    const chunks: Buffer[] = []
-    received.on('data', (chunk: Buffer) => chunks.push(chunk))
-    received.on('end', () => {
-      if (failure === 'lose') return incoming.socket.destroy()
-      if (failure === 'replace') return fail(503)
-      const body = Buffer.concat(chunks)
-      answer.writeHead(received.statusCode ?? 0, { ...received.headers, 'content-length': body.length })
-      if (failure !== 'cut') return answer.end(body)
-      answer.write(body.subarray(0, body.length / 2), () => incoming.socket.destroy())
-    })
-  })
-  passed.on('error', () => incoming.socket.destroy())
-  incoming.pipe(passed)
-}

@@ -5,6 +5,7 @@ const PROGRAMS = {
   RabbitMQ: { reason: 'the session queue', debian: 'rabbitmq-server', homebrew: 'rabbitmq' },
   Redis: { reason: 'the shared rate limit', debian: 'redis-server', homebrew: 'redis' },
   Chromium: { reason: 'the pages', debian: 'chromium-headless-shell', homebrew: 'chromium' },
+  httpx: { reason: 'the Python client', debian: 'python3-httpx', homebrew: 'httpx' },
 } as const
 
 export type TestProgram = keyof typeof PROGRAMS

@@ -1,0 +1,455 @@
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import time
+from types import TracebackType
+from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, Optional, Type
+from urllib.parse import quote, urlencode
+
+import anyio
+import httpx
+
+from ._errors import ApiTimeoutError
+from ._request import Answer, Attempt, Call, CallOptions, Found, Received, SentRequest, attempts_of, is_text, read_chunks
+from ._types import Organization, Page, Run, Session, StartConfirmation, Workflow
+
+# The version is that of pyproject.toml.
+_USER_AGENT = "workflow-service-python/1.0.0"
+# How long one request waits for the end of a run, in seconds: less than `timeout`.
+_WAIT_SECONDS = 10
+_DEFAULTS = CallOptions(max_retries=2, timeout=15.0, total_timeout=90.0)
+_NO_OPTIONS = CallOptions()
+
+
+class _Calls:
+    """Makes the calls of both clients. Raises ValueError for what cannot be sent."""
+
+    def __init__(
+        self,
+        api_key: Optional[str],
+        base_url: Optional[str],
+        *,
+        max_retries: Optional[int] = None,
+        timeout: Optional[float] = None,
+        total_timeout: Optional[float] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        on_request: Optional[Callable[[SentRequest], None]] = None,
+        on_answer: Optional[Callable[[Answer], None]] = None,
+    ) -> None:
+        if not isinstance(api_key, str) or not re.fullmatch(r"[\x21-\x7e]+", api_key):
+            raise ValueError("api_key must be an API key of the organization (wfk_…): is its setting missing?")
+        if not isinstance(base_url, str) or not re.match(r"https?://[^/]", base_url, re.IGNORECASE):
+            message = "base_url must be the address of the service, such as https://api.example.com"
+            raise ValueError(f"{message}: is its setting missing?")
+        self._api_key = api_key
+        self._root = base_url.rstrip("/")
+        self._options = CallOptions(max_retries, timeout, total_timeout, headers=headers or {})
+        self._hooks: Dict[str, Any] = {"on_request": on_request, "on_answer": on_answer}
+        _limits_of(self._options)
+
+    def get_organization(self, options: CallOptions) -> Call:
+        return self._call("/v1/organization", _has_id, options)
+
+    def list_workflows(
+        self, search: Optional[str], limit: Optional[int], cursor: Optional[str], options: CallOptions
+    ) -> Call:
+        given = {"search": search, "limit": limit, "cursor": cursor}
+        query = urlencode({name: value for name, value in given.items() if value is not None})
+        return self._call(f"/v1/workflows{query and '?'}{query}", _is_page, options)
+
+    def get_workflow(self, workflow_id: str, options: CallOptions) -> Call:
+        return self._call(_path("workflows", workflow_id), _has_id, options)
+
+    def start_workflow(
+        self,
+        workflow_id: str,
+        context: str,
+        session_id: Optional[str],
+        idempotency_key: Optional[str],
+        options: CallOptions,
+    ) -> Call:
+        body = {"context": context} if session_id is None else {"context": context, "session_id": session_id}
+        key = secrets.token_hex(16) if idempotency_key is None else idempotency_key
+        return self._call(f"{_path('workflows', workflow_id)}/start", _is_confirmation, options, body, key)
+
+    def get_run(self, run_id: str, options: CallOptions, query: str = "") -> Call:
+        return self._call(_path("runs", run_id) + query, _is_run, options)
+
+    def get_session(self, session_id: str, options: CallOptions) -> Call:
+        return self._call(_path("sessions", session_id), _is_session, options)
+
+    def waits(self, run_id: str, options: CallOptions) -> Iterator[Call]:
+        """The calls that wait for the end of a run, one after the other until its time is over."""
+        total = _limits_of(self._options, options).total_timeout or 0
+        ends_at = time.monotonic() + total
+        remaining = total
+        while remaining > 0:
+            within = CallOptions(options.max_retries, options.timeout, remaining, options.request_id, options.headers)
+            yield self.get_run(run_id, within, f"?wait={_WAIT_SECONDS}")
+            remaining = ends_at - time.monotonic()
+        raise ApiTimeoutError(f"The run had not ended in time ({total:g} s).", attempts=0, idempotency_key=None)
+
+    def _call(
+        self,
+        path: str,
+        is_expected: Callable[[Dict[str, Any]], bool],
+        options: CallOptions,
+        body: Optional[Dict[str, Any]] = None,
+        key: Optional[str] = None,
+    ) -> Call:
+        headers = httpx.Headers({"accept": "application/json", "user-agent": _USER_AGENT})
+        for given in (self._options.headers, options.headers):
+            headers.update({name: _header(name, value) for name, value in given.items()})
+        headers["authorization"] = f"Bearer {self._api_key}"
+        if options.request_id is not None:
+            headers["x-request-id"] = _header("request_id", options.request_id)
+        if key is not None:
+            headers["idempotency-key"] = _header("idempotency_key", key)
+            headers["content-type"] = "application/json"
+        limits = _limits_of(self._options, options)
+        return Call(
+            method="GET" if body is None else "POST",
+            url=f"{self._root}{path}",
+            headers=headers,
+            is_expected=is_expected,
+            max_retries=limits.max_retries or 0,
+            timeout=limits.timeout or 0,
+            total_timeout=limits.total_timeout or 0,
+            content=None if body is None else json.dumps(body).encode(),
+            idempotency_key=key,
+            **self._hooks,
+        )
+
+
+class WorkflowClient:
+    """
+    A client of the public API. Every method raises `ApiError`, `ApiConnectionError` or `ApiTimeoutError`, and
+    ValueError for arguments that cannot be sent. Threads may share it. Close it, or use it in a `with` block.
+
+    `http_client` is used in place of its own, for a proxy or in tests.
+    """
+
+    def __init__(
+        self,
+        api_key: Optional[str],
+        base_url: Optional[str],
+        *,
+        max_retries: Optional[int] = None,
+        timeout: Optional[float] = None,
+        total_timeout: Optional[float] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        on_request: Optional[Callable[[SentRequest], None]] = None,
+        on_answer: Optional[Callable[[Answer], None]] = None,
+        http_client: Optional[httpx.Client] = None,
+    ) -> None:
+        self._calls = _Calls(
+            api_key,
+            base_url,
+            max_retries=max_retries,
+            timeout=timeout,
+            total_timeout=total_timeout,
+            headers=headers,
+            on_request=on_request,
+            on_answer=on_answer,
+        )
+        self._http = http_client or httpx.Client()
+
+    def get_organization(self, options: CallOptions = _NO_OPTIONS) -> Organization:
+        """Reads the organization that the API key belongs to."""
+        organization: Organization = self._run(self._calls.get_organization(options))
+        return organization
+
+    def list_workflows(
+        self,
+        search: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+        options: CallOptions = _NO_OPTIONS,
+    ) -> Page:
+        """Reads a page of the workflows, oldest first, active or not."""
+        page: Page = self._run(self._calls.list_workflows(search, limit, cursor, options))
+        return page
+
+    def iter_workflows(
+        self, search: Optional[str] = None, limit: Optional[int] = None, options: CallOptions = _NO_OPTIONS
+    ) -> Iterator[Workflow]:
+        """Gives the workflows of all pages, and reads each page when it is needed."""
+        page = self.list_workflows(search, limit, None, options)
+        yield from page["data"]
+        while page["pagination"]["next_cursor"] is not None:
+            page = self.list_workflows(search, limit, page["pagination"]["next_cursor"], options)
+            yield from page["data"]
+
+    def get_workflow(self, workflow_id: str, options: CallOptions = _NO_OPTIONS) -> Workflow:
+        workflow: Workflow = self._run(self._calls.get_workflow(workflow_id, options))
+        return workflow
+
+    def start_workflow(
+        self,
+        workflow_id: str,
+        context: str,
+        session_id: Optional[str] = None,
+        *,
+        idempotency_key: Optional[str] = None,
+        options: CallOptions = _NO_OPTIONS,
+    ) -> StartConfirmation:
+        """
+        Starts a workflow. Returns once the start is recorded; the workflow runs a moment later.
+
+        For 24 hours, the same `idempotency_key` with the same start gives the same confirmation and starts nothing
+        again. Without one, each call has a random key, the same for each of its attempts.
+        """
+        call = self._calls.start_workflow(workflow_id, context, session_id, idempotency_key, options)
+        confirmation: StartConfirmation = self._run(call)
+        return confirmation
+
+    def get_run(self, run_id: str, options: CallOptions = _NO_OPTIONS) -> Run:
+        """Reads a run, by the `id` of its start."""
+        run: Run = self._run(self._calls.get_run(run_id, options))
+        return run
+
+    def wait_for_run(self, run_id: str, options: CallOptions = _NO_OPTIONS) -> Run:
+        """Returns when the run has ended, with any status. Raises ApiTimeoutError after `total_timeout`."""
+        calls = self._calls.waits(run_id, options)
+        while True:
+            run: Run = self._run(next(calls))
+            if run["finished_at"]:
+                return run
+
+    def get_session(self, session_id: str, options: CallOptions = _NO_OPTIONS) -> Session:
+        """Reads a session with its latest runs."""
+        session: Session = self._run(self._calls.get_session(session_id, options))
+        return session
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> WorkflowClient:
+        return self
+
+    def __exit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        self.close()
+
+    def _run(self, call: Call) -> Any:
+        steps = attempts_of(call)
+        found: Found = None
+        while True:
+            try:
+                step = steps.send(found)
+            except StopIteration as end:
+                return end.value
+            if isinstance(step, Attempt):
+                found = self._attempt(call, step)
+            else:
+                found = None
+                time.sleep(step)
+
+    def _attempt(self, call: Call, attempt: Attempt) -> Found:
+        received: List[bytes] = []
+        try:
+            with self._http.stream(**_arguments(call, attempt)) as response:
+                for chunk in response.iter_bytes():
+                    read_chunks(received, chunk, attempt.ends_at)
+                return Received(response.status_code, response.headers, b"".join(received))
+        except httpx.HTTPError as error:
+            return error
+
+
+class AsyncWorkflowClient:
+    """The same as `WorkflowClient`, for asyncio and trio. Use it in an `async with` block, or close it."""
+
+    def __init__(
+        self,
+        api_key: Optional[str],
+        base_url: Optional[str],
+        *,
+        max_retries: Optional[int] = None,
+        timeout: Optional[float] = None,
+        total_timeout: Optional[float] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        on_request: Optional[Callable[[SentRequest], None]] = None,
+        on_answer: Optional[Callable[[Answer], None]] = None,
+        http_client: Optional[httpx.AsyncClient] = None,
+    ) -> None:
+        self._calls = _Calls(
+            api_key,
+            base_url,
+            max_retries=max_retries,
+            timeout=timeout,
+            total_timeout=total_timeout,
+            headers=headers,
+            on_request=on_request,
+            on_answer=on_answer,
+        )
+        self._http = http_client or httpx.AsyncClient()
+
+    async def get_organization(self, options: CallOptions = _NO_OPTIONS) -> Organization:
+        """Reads the organization that the API key belongs to."""
+        organization: Organization = await self._run(self._calls.get_organization(options))
+        return organization
+
+    async def list_workflows(
+        self,
+        search: Optional[str] = None,
+        limit: Optional[int] = None,
+        cursor: Optional[str] = None,
+        options: CallOptions = _NO_OPTIONS,
+    ) -> Page:
+        """Reads a page of the workflows, oldest first, active or not."""
+        page: Page = await self._run(self._calls.list_workflows(search, limit, cursor, options))
+        return page
+
+    async def iter_workflows(
+        self, search: Optional[str] = None, limit: Optional[int] = None, options: CallOptions = _NO_OPTIONS
+    ) -> AsyncIterator[Workflow]:
+        """Gives the workflows of all pages, and reads each page when it is needed."""
+        cursor: Optional[str] = None
+        while True:
+            page = await self.list_workflows(search, limit, cursor, options)
+            for workflow in page["data"]:
+                yield workflow
+            cursor = page["pagination"]["next_cursor"]
+            if cursor is None:
+                return
+
+    async def get_workflow(self, workflow_id: str, options: CallOptions = _NO_OPTIONS) -> Workflow:
+        workflow: Workflow = await self._run(self._calls.get_workflow(workflow_id, options))
+        return workflow
+
+    async def start_workflow(
+        self,
+        workflow_id: str,
+        context: str,
+        session_id: Optional[str] = None,
+        *,
+        idempotency_key: Optional[str] = None,
+        options: CallOptions = _NO_OPTIONS,
+    ) -> StartConfirmation:
+        """Starts a workflow: see `WorkflowClient.start_workflow`."""
+        call = self._calls.start_workflow(workflow_id, context, session_id, idempotency_key, options)
+        confirmation: StartConfirmation = await self._run(call)
+        return confirmation
+
+    async def get_run(self, run_id: str, options: CallOptions = _NO_OPTIONS) -> Run:
+        """Reads a run, by the `id` of its start."""
+        run: Run = await self._run(self._calls.get_run(run_id, options))
+        return run
+
+    async def wait_for_run(self, run_id: str, options: CallOptions = _NO_OPTIONS) -> Run:
+        """Returns when the run has ended, with any status. Raises ApiTimeoutError after `total_timeout`."""
+        calls = self._calls.waits(run_id, options)
+        while True:
+            run: Run = await self._run(next(calls))
+            if run["finished_at"]:
+                return run
+
+    async def get_session(self, session_id: str, options: CallOptions = _NO_OPTIONS) -> Session:
+        """Reads a session with its latest runs."""
+        session: Session = await self._run(self._calls.get_session(session_id, options))
+        return session
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncWorkflowClient:
+        return self
+
+    async def __aexit__(
+        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
+    ) -> None:
+        await self.aclose()
+
+    async def _run(self, call: Call) -> Any:
+        steps = attempts_of(call)
+        found: Found = None
+        while True:
+            try:
+                step = steps.send(found)
+            except StopIteration as end:
+                return end.value
+            if isinstance(step, Attempt):
+                found = await self._attempt(call, step)
+            else:
+                found = None
+                await anyio.sleep(step)
+
+    async def _attempt(self, call: Call, attempt: Attempt) -> Found:
+        received: List[bytes] = []
+        try:
+            async with self._http.stream(**_arguments(call, attempt)) as response:
+                async for chunk in response.aiter_bytes():
+                    read_chunks(received, chunk, attempt.ends_at)
+                return Received(response.status_code, response.headers, b"".join(received))
+        except httpx.HTTPError as error:
+            return error
+
+
+def _arguments(call: Call, attempt: Attempt) -> Dict[str, Any]:
+    return {
+        "method": call.method,
+        "url": call.url,
+        "headers": call.headers,
+        "content": call.content,
+        "timeout": httpx.Timeout(attempt.timeout),
+        # A redirect is not of this API, and would show the key to another host.
+        "follow_redirects": False,
+    }
+
+
+def _limits_of(*given: CallOptions) -> CallOptions:
+    """Returns the last given value of each limit."""
+    chosen: Dict[str, Any] = {}
+    for each in (_DEFAULTS, *given):
+        for name in ("max_retries", "timeout", "total_timeout"):
+            value = getattr(each, name)
+            if value is not None:
+                chosen[name] = value
+    limits = CallOptions(**chosen)
+    if not isinstance(limits.max_retries, int) or limits.max_retries < 0:
+        raise ValueError("max_retries must be a whole number from 0")
+    if not ((limits.timeout or 0) > 0 and (limits.total_timeout or 0) > 0):
+        raise ValueError("timeout and total_timeout must be above 0")
+    return limits
+
+
+def _header(name: str, value: str) -> str:
+    """Returns what HTTP can carry, and raises before anything is sent."""
+    if not isinstance(value, str) or not re.fullmatch(r"[\x20-\x7e\t]*", value):
+        raise ValueError(f"{name} must be a text of printable ASCII characters")
+    return value
+
+
+def _path(kind: str, given: str) -> str:
+    # `.` and `..` would change the path.
+    if not isinstance(given, str) or not given.strip("."):
+        raise ValueError(f"id must be a {kind[:-1]}'s id")
+    return f"/v1/{kind}/{quote(given, safe='')}"
+
+
+# The fields of a success that callers rely on: a proxy's page or another API must not pass for a recorded start.
+def _has_id(body: Dict[str, Any]) -> bool:
+    return is_text(body, "id")
+
+
+def _is_confirmation(body: Dict[str, Any]) -> bool:
+    return all(is_text(body, name) for name in ("id", "workflow_id", "session_id"))
+
+
+def _is_run(body: Dict[str, Any]) -> bool:
+    has_end = is_text(body, "finished_at") or ("finished_at" in body and body["finished_at"] is None)
+    return has_end and all(is_text(body, name) for name in ("id", "status"))
+
+
+def _is_session(body: Dict[str, Any]) -> bool:
+    return _has_id(body) and isinstance(body.get("runs"), list)
+
+
+def _is_page(body: Dict[str, Any]) -> bool:
+    data, pagination = body.get("data"), body.get("pagination")
+    if not isinstance(data, list) or not all(is_text(each, "id") for each in data) or not isinstance(pagination, dict):
+        return False
+    return is_text(pagination, "next_cursor") or ("next_cursor" in pagination and pagination["next_cursor"] is None)

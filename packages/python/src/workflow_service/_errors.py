@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Optional, Sequence
+
+from ._types import FieldError
+
+if TYPE_CHECKING:
+    from ._request import RateLimit
+
+
+class WorkflowServiceError(Exception):
+    """
+    Base of all errors of a call. After a failed start, call again with the same `idempotency_key`: it starts at most
+    once, also if the failed call did reach the service. The service remembers the key for 24 hours.
+    """
+
+    def __init__(self, message: str, *, attempts: int, idempotency_key: Optional[str]) -> None:
+        super().__init__(message)
+        #: Requests sent.
+        self.attempts = attempts
+        #: Of a start; None for reads.
+        self.idempotency_key = idempotency_key
+
+
+class ApiError(WorkflowServiceError):
+    """The service answered with an error. Match on `code` or `status`, never on the message."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        attempts: int,
+        idempotency_key: Optional[str],
+        status: int,
+        code: str,
+        details: Sequence[FieldError] = (),
+        request_id: Optional[str] = None,
+        retry_after: Optional[float] = None,
+        rate_limit: Optional[RateLimit] = None,
+    ) -> None:
+        # The service's message names the first field.
+        others = [f" {each['field']}: {each['message']}." for each in details[:3] if each["message"] not in message]
+        request = f" (request {request_id})" if request_id else ""
+        super().__init__(
+            f"{status} {code}: {message}{''.join(others)}{request}", attempts=attempts, idempotency_key=idempotency_key
+        )
+        self.status = status
+        #: A code of the API, or `unexpected_answer` for an answer that is not of this API.
+        self.code = code
+        #: The fields that failed validation.
+        self.details = tuple(details)
+        #: Identifies the request in the service's logs.
+        self.request_id = request_id
+        #: Seconds that the service asks to wait.
+        self.retry_after = retry_after
+        #: The key's limit of requests.
+        self.rate_limit = rate_limit
+
+
+class ApiConnectionError(WorkflowServiceError):
+    """No complete answer arrived. A start may or may not be recorded: repeat it with the same `idempotency_key`."""
+
+
+class ApiTimeoutError(ApiConnectionError):
+    """No answer arrived in time: see `CallOptions`."""

@@ -1,0 +1,344 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { describePublicApi } from '@workflow-service/contract'
+import { freePort, waitUntil } from '@workflow-service/testkit'
+import { ODD_ERRORS, startFailingProxy, unexpectedAnswers } from '@workflow-service/testkit/start-failing-proxy'
+import {
+  checkServiceSignature,
+  checkServiceToken,
+  createServiceHeaders,
+  createServiceToken,
+  parseWebhook,
+} from '@workflow-service/webhook-token'
+import * as fc from 'fast-check'
+import { startableWorkflow } from '../../../services/gateway/test/support/test-gateway.ts'
+import { useTestGateway } from '../../../services/gateway/test/support/use-test-gateway.ts'
+
+const folder = join(import.meta.dirname, '..')
+const target = mkdtempSync(join(tmpdir(), 'workflow-service-python-'))
+afterAll(() => rmSync(target, { recursive: true, force: true }))
+
+const runs = (python: string, ...args: string[]): boolean => spawnSync(python, args).status === 0
+const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/bin']
+const pythons = [...new Set(folders)].map((each) => join(each, 'python3')).filter((each) => runs(each, '--version'))
+const python = pythons.find((each) => runs(each, '-c', 'import httpx')) ?? pythons[0] ?? ''
+const hasHttpx = runs(python, '-c', 'import httpx')
+const hasMypy = runs(python, '-m', 'mypy', '--version')
+
+const env = { ...process.env, PYTHONPATH: target, PYTHONDONTWRITEBYTECODE: '1' }
+const readme = readFileSync(join(folder, 'README.md'), 'utf8')
+const examples = [...readme.matchAll(/```python\n([^]*?)```/g)].map(([, code = '']) => code)
+
+/** Runs a program of this folder with a line of JSON for each question. Resolves with a line of JSON for each. */
+async function ask(program: string, questions: readonly object[]): Promise<unknown[]> {
+  const child = spawn(python, [join(import.meta.dirname, program)], { env, stdio: ['pipe', 'pipe', 'inherit'] })
+  child.stdin.end(questions.map((each) => `${JSON.stringify(each)}\n`).join(''))
+  return (await text(child.stdout))
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as unknown)
+}
+
+/** The value with a character more, less or another one. */
+const changed = (value: string) =>
+  fc
+    .tuple(fc.nat(value.length), fc.nat(1), fc.constantFrom('', '\n', ' ', '=', '-', 'A', '0', '.', 'ä'))
+    .map(([index, cut, more]) => value.slice(0, index) + more + value.slice(index + cut))
+
+if (!python)
+  test('Python is not installed here: nothing of the Python package was run', () => expect(pythons).toEqual([]))
+else
+  beforeAll(() => {
+    const build = 'import sys; import build_backend as b; print(b.build_wheel(sys.argv[1]))'
+    const wheel = execFileSync(python, ['-c', build, target], { cwd: folder, env, encoding: 'utf8' }).trim()
+    execFileSync(python, ['-m', 'zipfile', '--extract', join(target, wheel), target])
+  })
+
+if (python)
+  describe(`the wheel, with ${python}`, () => {
+    test('has the types of the API', () => {
+      interface Schema {
+        readonly properties?: Readonly<Record<string, Schema>>
+      }
+      const { schemas } = describePublicApi()['components'] as { schemas: Record<string, Schema> }
+      const code = 'import json, workflow_service._types as t; from typing import TypedDict, get_type_hints as h'
+      const names = 'print(json.dumps({n: list(h(c)) for n, c in vars(t).items() if hasattr(c, "__total__")}))'
+      const printed = execFileSync(python, ['-c', `${code}\n${names}`], { env, encoding: 'utf8' })
+      const schemaNames: Record<string, string> = {
+        Page: 'WorkflowPage',
+        StartConfirmation: 'WorkflowStartOut',
+        SessionRun: 'PublicSessionRun',
+        Run: 'PublicRunOut',
+        Delivery: 'PublicDeliveryOut',
+        Session: 'PublicSessionOut',
+      }
+      const types = Object.entries(JSON.parse(printed) as Record<string, string[]>)
+      expect(types.length).toBeGreaterThan(15)
+      for (const [name, fields] of types) {
+        const named = schemas[schemaNames[name] ?? name] ?? schemas[`${name}Out`]
+        const schema = name === 'RunError' ? schemas['PublicSessionRun']?.properties?.['error'] : named
+        expect([name, fields.toSorted()]).toEqual([name, Object.keys(schema?.properties ?? {}).toSorted()])
+      }
+    })
+
+    test('checks tokens and signatures, and reads bodies, as the npm package does', async () => {
+      const secretText = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 40 })
+      const timestamp = 1_750_000_000
+      const now = () => timestamp * 1000
+      const questions: object[] = []
+      const expected: unknown[] = []
+      for (const secret of fc.sample(secretText, { seed: 1, numRuns: 100 })) {
+        const body = JSON.stringify({ secret })
+        const token = await createServiceToken(secret, { now })
+        const deliveryId = randomUUID()
+        const headers = await createServiceHeaders(secret, { deliveryId, body }, { now })
+        expected.push(headers)
+        questions.push({ kind: 'headers', secret, id: deliveryId, body, now: timestamp })
+        for (const header of [token, ...fc.sample(changed(token), { seed: 1, numRuns: 8 })]) {
+          for (const at of [timestamp, timestamp + 301, timestamp - 301]) {
+            const check = await checkServiceToken(header, [secret, 'other'], { now: () => at * 1000 })
+            expected.push(check.ok ? [true, null, check.timestamp] : [false, check.reason, 0])
+            questions.push({ kind: 'token', header, secret: [secret, 'other'], now: at })
+          }
+        }
+        const { 'X-Service-Signature': signature = '' } = headers
+        for (const value of [
+          signature,
+          `v1,AAAA ${signature}`,
+          ...fc.sample(changed(signature), { seed: 2, numRuns: 8 }),
+        ]) {
+          for (const received of [body, `${body} `]) {
+            const sent = { ...headers, 'X-Service-Signature': value }
+            const check = await checkServiceSignature(new Map(Object.entries(sent)), received, secret, { now })
+            expected.push(check.ok ? [true, null, check.deliveryId] : [false, check.reason, ''])
+            questions.push({ kind: 'signature', headers: sent, body: received, secret, now: timestamp })
+          }
+        }
+      }
+      // Names that are no whole numbers: JavaScript lists those first.
+      const json = fc.letrec((tie) => ({
+        value: fc.oneof(
+          { maxDepth: 5 },
+          fc.constantFrom(null, true, false, 0, 1.5, -1e300, '', 'a', 'ä\ud83d\ude00'),
+          fc.array(tie('value'), { maxLength: 3 }),
+          tie('object'),
+        ),
+        object: fc.dictionary(fc.constantFrom('a', 'b', 'c', 'type', '__proto__x'), tie('value'), { maxKeys: 4 }),
+      }))
+      const pairs = fc.tuple(
+        json.object,
+        fc.oneof(
+          json.value.map((value) => JSON.stringify(value)),
+          fc.constantFrom('', '{', 'NaN', '[1,]', '1'.repeat(5000), '['.repeat(20_000), '\ufeff{}'),
+          fc.constant(JSON.stringify({ type: 'service.webhook.verification' })),
+        ),
+      )
+      for (const [example, body] of fc.sample(pairs, { seed: 1, numRuns: 2_000 })) {
+        for (const sent of [body, JSON.stringify(example)]) {
+          const read = parseWebhook(sent, example)
+          const problems =
+            read.kind === 'invalid' ? read.problems.map(({ field, code, message }) => [field, code, message]) : []
+          expected.push([read.kind, problems])
+          questions.push({ kind: 'body', example, body: sent })
+        }
+      }
+      const answers = await ask('checks.py', questions)
+      const wrong = questions.map((question, index) => ({ question, is: answers[index], expected: expected[index] }))
+      expect(answers).toHaveLength(expected.length)
+      expect(wrong.filter((each) => JSON.stringify(each.is) !== JSON.stringify(each.expected))).toEqual([])
+    }, 60_000)
+
+    test('has an endpoint in its README that tells a payload sent again from a new one', async () => {
+      const file = join(target, 'endpoint.py')
+      writeFileSync(file, examples.find((code) => code.includes('parse_webhook')) ?? '')
+      const port = String(await freePort())
+      const server = spawn(python, [file], { env: { ...env, PORT: port, SIGNING_SECRET: 'a secret' }, stdio: 'ignore' })
+      try {
+        const post = async (value: object, deliveryId: string = randomUUID(), secret = 'a secret') => {
+          const body = JSON.stringify(value)
+          const headers = await createServiceHeaders(secret, { deliveryId, body })
+          const answer = await fetch(`http://127.0.0.1:${port}/webhook`, { method: 'POST', body, headers })
+          return [answer.status, await answer.text()]
+        }
+        await waitUntil(() => fetch(`http://127.0.0.1:${port}/`, { method: 'POST' }).then(Boolean, () => false))
+        const payload = { order_id: 'A-1', customer: 'Ada', total: 3, express: true }
+        const id = randomUUID()
+        expect(await post({ type: 'service.webhook.verification' })).toEqual([204, ''])
+        expect(await post(payload, id)).toEqual([200, 'thank you'])
+        expect(await post(payload, id)).toEqual([200, 'received before'])
+        expect(await post(payload)).toEqual([200, 'thank you'])
+        expect((await post({ ...payload, total: '3' }))[0]).toBe(422)
+        expect(await post(payload, id, 'another secret')).toEqual([401, 'wrong_signature'])
+      } finally {
+        server.kill()
+      }
+    })
+
+    if (hasMypy)
+      test('passes mypy, as strict as it gets, with the examples of its README', () => {
+        const files = examples.map((code, index) => {
+          writeFileSync(join(target, `example_${index}.py`), code)
+          return join(target, `example_${index}.py`)
+        })
+        const args = ['-m', 'mypy', '--strict', '--cache-dir', join(target, 'mypy')]
+        const strict = spawnSync(python, [...args, join(folder, 'src')], { cwd: folder, encoding: 'utf8' })
+        expect(strict.stdout).toMatch(/^Success/)
+        for (const file of files) {
+          const loose = args.filter((each) => each !== '--strict')
+          const checked = spawnSync(python, [...loose, file], { env: { ...env, MYPYPATH: target }, encoding: 'utf8' })
+          expect(checked.stdout).toMatch(/^Success/)
+        }
+      }, 90_000)
+    else test('mypy is not installed here: the types were not checked', () => expect(hasMypy).toBe(false))
+  })
+
+if (python && !hasHttpx)
+  test('httpx is not installed here: the Python client was not run', () => expect(hasHttpx).toBe(false))
+
+interface Outcome {
+  readonly value?: Record<string, unknown>
+  readonly error?: string
+  readonly [fact: string]: unknown
+}
+type PythonCall = [method: string, args: unknown[], keywords?: object]
+
+if (hasHttpx)
+  describe.each(['sync', 'async'])('the %s client', (kind) => {
+    const gateway = useTestGateway()
+    const workflow = startableWorkflow()
+    beforeAll(async () => void (await gateway.apply({ workflows: [workflow] }, gateway.organization.id)))
+
+    const make = async (calls: PythonCall[], client: object = {}, atOnce = 1) => {
+      const options = { api_key: gateway.organization.key, base_url: gateway.url, ...client }
+      const withKeywords = calls.map(([method, args, keywords = {}]) => [method, args, keywords])
+      const [answer] = await ask('calls.py', [{ kind, client: options, calls: withKeywords, at_once: atOnce }])
+      return answer as { results: Outcome[]; seen: { requests: number; answers: number } }
+    }
+
+    test('makes the calls of the API, and gives its errors', async () => {
+      const { id } = await gateway.createEndedRun(workflow.id)
+      const unknown = randomUUID()
+      const { results, seen } = await make([
+        ['get_organization', []],
+        ['list_workflows', ['forward', 1]],
+        ['iter_workflows', []],
+        ['get_workflow', [workflow.id]],
+        ['start_workflow', [workflow.id, 'go'], { idempotency_key: 'k', options: { request_id: 'req-9' } }],
+        ['start_workflow', [workflow.id, 'go'], { idempotency_key: 'k' }],
+        ['get_run', [id]],
+        ['wait_for_run', [id]],
+        ['get_session', [unknown]],
+        ['start_workflow', [workflow.id, ' ']],
+        ['get_run', ['..']],
+        ['get_run', [id], { options: { headers: { 'X-Team': 'a\nb' } } }],
+      ])
+      const started = results[4]?.value
+      expect(results).toMatchObject([
+        { value: { id: gateway.organization.id } },
+        { value: { data: [{ id: workflow.id }], pagination: { next_cursor: null } } },
+        { value: [{ id: workflow.id }] },
+        { value: { id: workflow.id } },
+        { value: { workflow_id: workflow.id } },
+        { value: started },
+        { value: { id, status: 'succeeded' } },
+        { value: { id, status: 'succeeded', deliveries: [] } },
+        { error: 'ApiError', status: 404, code: 'not_found', attempts: 1, idempotency_key: null },
+        { error: 'ApiError', status: 422, details: [{ field: 'context', code: 'string_too_short' }] },
+        { error: 'ValueError' },
+        { error: 'ValueError' },
+      ])
+      expect(seen).toEqual({ requests: 10, answers: 10 })
+      expect(gateway.logLines.some((line) => line['request_id'] === 'req-9')).toBe(true)
+    })
+
+    test('is not over before the run has ended, or its time is', async () => {
+      const { id } = (await gateway.start(workflow.id, { context: 'go' })).body
+      const [waiting, timedOut] = [
+        make([['wait_for_run', [id]]]),
+        make([['wait_for_run', [id], { options: { total_timeout: 0.3 } }]]),
+      ]
+      expect((await timedOut).results).toMatchObject([{ error: 'ApiTimeoutError' }])
+      await gateway.db.prisma.start.update({ where: { id }, data: { status: 'succeeded', finishedAt: new Date() } })
+      expect((await waiting).results).toMatchObject([{ value: { id, status: 'succeeded' } }])
+    })
+
+    test('takes nothing but the documented answer for a success, and asks once', async () => {
+      const id = randomUUID()
+      const documented = JSON.stringify({ id, workflow_id: id, session_id: id })
+      const replies: [number, string][] = []
+      const server = createServer((request, response) => {
+        const [status, body] = replies[Number(request.headers['x-team'])]!
+        request.resume()
+        response.writeHead(status, { 'Content-Type': 'application/json' }).end(body)
+      })
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const calls: PythonCall[] = []
+      const add = (method: string, args: unknown[], answers: [number, string][]): void => {
+        for (const answer of answers) {
+          replies.push(answer)
+          calls.push([method, args, { options: { headers: { 'X-Team': String(replies.length - 1) } } }])
+        }
+      }
+      for (const method of ['get_organization', 'list_workflows']) add(method, [], unexpectedAnswers(200, documented))
+      for (const method of ['get_workflow', 'get_run', 'wait_for_run', 'get_session'])
+        add(method, [id], unexpectedAnswers(200, documented))
+      add('start_workflow', [id, 'go'], unexpectedAnswers(202, documented))
+      add(
+        'start_workflow',
+        [id, 'go'],
+        ODD_ERRORS.map((error) => [422, JSON.stringify({ error })]),
+      )
+      try {
+        const { port } = server.address() as AddressInfo
+        const { results } = await make(calls, { base_url: `http://127.0.0.1:${port}` })
+        expect(results).toHaveLength(calls.length)
+        for (const [index, { code, attempts }] of results.entries()) {
+          expect([calls[index], replies[index], code, attempts]).toEqual([
+            calls[index],
+            replies[index],
+            'unexpected_answer',
+            1,
+          ])
+        }
+      } finally {
+        server.closeAllConnections()
+        server.close()
+      }
+    })
+
+    test('starts 200 workflows once each against a server that fails at random', async () => {
+      const proxy = await startFailingProxy(gateway.url)
+      const run = randomUUID()
+      const contexts = Array.from({ length: 200 }, (_, index) => `${run} ${index}`)
+      try {
+        const calls = contexts.map((context): PythonCall => ['start_once', [workflow.id, context]])
+        const { results } = await make(calls, { base_url: proxy.url, timeout: 1 }, 50)
+        expect(proxy.failures.count).toBeGreaterThan(30)
+        const { rows } = await gateway.db.pool.query<{ id: string; context: string }>(
+          'SELECT id, context FROM starts WHERE starts_with(context, $1)',
+          [run],
+        )
+        expect(rows).toHaveLength(contexts.length)
+        const ids = new Map(rows.map(({ id, context }) => [context, id]))
+        expect(results.map(({ value }) => value?.['id'])).toEqual(contexts.map((context) => ids.get(context)))
+      } finally {
+        await proxy.close()
+      }
+    }, 90_000)
+
+    if (kind === 'sync')
+      test('runs the first example of its README', async () => {
+        const file = join(target, 'first.py')
+        writeFileSync(file, examples[0] ?? '')
+        const settings = { WORKFLOW_API_KEY: gateway.organization.key, WORKFLOW_BASE_URL: gateway.url }
+        const child = spawn(python, [file], { env: { ...env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
+        expect(await text(child.stdout)).toMatch(/^Run [0-9a-f-]{36} in session [0-9a-f-]{36}\n$/)
+      })
+  })

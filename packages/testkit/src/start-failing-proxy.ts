@@ -1,0 +1,97 @@
+import { createServer, type IncomingMessage, request, type RequestOptions, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** What the proxy does in place of an answer. `lose`, `cut` and `replace` come after the target has answered. */
+const FAILURES = ['refuse', 'status', 'lose', 'cut', 'replace', 'hang'] as const
+type Failure = (typeof FAILURES)[number]
+
+/** A proxy before a public API that fails at random. */
+export interface FailingProxy {
+  readonly url: string
+  /** How often it has failed, and in which ways it has not yet. */
+  readonly failures: { readonly count: number; readonly unseen: readonly string[] }
+  close(): Promise<void>
+}
+
+/** Starts a proxy that passes requests on to the target, and fails in 31 of 100 cases. */
+export async function startFailingProxy(target: string): Promise<FailingProxy> {
+  const failures = new Map<Failure, number>()
+  const server = createServer((incoming, answer) => failAtRandom(incoming, answer, target, failures))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get failures() {
+      const count = [...failures.values()].reduce((sum, each) => sum + each, 0)
+      return { count, unseen: FAILURES.filter((failure) => !failures.has(failure)) }
+    },
+    close: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+function failAtRandom(
+  incoming: IncomingMessage,
+  answer: ServerResponse,
+  target: string,
+  failures: Map<Failure, number>,
+): void {
+  // Hanging takes a whole time-out, so it is rare.
+  const failure = Math.random() < 0.01 ? 'hang' : FAILURES.slice(0, 5)[Math.floor(Math.random() * 16.5)]
+  if (failure) failures.set(failure, (failures.get(failure) ?? 0) + 1)
+  const fail = (status: number): void => {
+    const body = { error: { code: 'service_unavailable', message: 'Try again.', request_id: 'r' } }
+    answer.writeHead(status, { 'Content-Type': 'application/json', 'Retry-After': '0' }).end(JSON.stringify(body))
+  }
+  if (failure === 'refuse') return void incoming.socket.destroy()
+  if (failure === 'status') return fail([429, 500, 503][Math.floor(Math.random() * 3)]!)
+  if (failure === 'hang') return
+  const options: RequestOptions = { method: incoming.method, headers: incoming.headers, agent: false }
+  const passed = request(`${target}${incoming.url}`, options, (received) => {
+    const chunks: Buffer[] = []
+    received.on('data', (chunk: Buffer) => chunks.push(chunk))
+    received.on('end', () => {
+      if (failure === 'lose') return incoming.socket.destroy()
+      if (failure === 'replace') return fail(503)
+      const body = Buffer.concat(chunks)
+      answer.writeHead(received.statusCode ?? 0, { ...received.headers, 'content-length': body.length })
+      if (failure !== 'cut') return answer.end(body)
+      answer.write(body.subarray(0, body.length / 2), () => incoming.socket.destroy())
+    })
+  })
+  passed.on('error', () => incoming.socket.destroy())
+  incoming.pipe(passed)
+}
+
+const ERROR = { code: 'validation_error', message: 'No.', request_id: 'r' }
+
+/** Errors that are not of the API: a client must call them `unexpected_answer`, and not ask again. */
+export const ODD_ERRORS: readonly unknown[] = [
+  { ...ERROR, message: 7 },
+  { ...ERROR, message: undefined },
+  { ...ERROR, details: 'all' },
+  { ...ERROR, details: '' },
+  { ...ERROR, details: [null] },
+  { ...ERROR, details: [{ field: 'context' }] },
+  { ...ERROR, request_id: {} },
+  { ...ERROR, code: null },
+  'no',
+  null,
+]
+
+const OTHER_BODIES = ['', '<html>', 'null', '[1]', '7', '{}', '{"hello":1}', '{"id":1}', '{"data":[1],"pagination":{}}']
+
+/**
+ * Statuses and bodies that are no success of an operation with this status and this documented body, and no error of
+ * the API either.
+ */
+export function unexpectedAnswers(success: number, body: string): [status: number, body: string][] {
+  const others = success === 202 ? [200, 201, 204] : [201, 202, 206]
+  return [
+    ...OTHER_BODIES.map((text): [number, string] => [success, text]),
+    ...others.map((status): [number, string] => [status, status === 204 ? '' : body]),
+    [302, body],
+    [302, JSON.stringify({ error: ERROR })],
+  ]
+}
