@@ -16,7 +16,7 @@ test('a release moves what is unreleased below its version, and leaves older ver
 
 test('the packages for customers have one version, in every file that names it', () => {
   const versions = VERSIONS.map(([file, pattern]) => [file, pattern.exec(readFileSync(join(root, file), 'utf8'))?.[0]])
-  const [, version] = versions[0]!
+  const [, version] = versions[0] ?? []
   expect(version).toMatch(/^\d+\.\d+\.\d+/)
   expect(versions).toEqual(VERSIONS.map(([file]) => [file, version]))
 })

@@ -39,6 +39,8 @@ export function releaseChangelog(text: string, version: string, date: string): {
   return { text: `${text.slice(0, after)}\n${entry}${next === -1 ? '' : text.slice(next)}`, entry }
 }
 
+const python = (...args: string[]): string => run('python3', args, join(ROOT, 'packages/python'))
+
 /** Packs everything. Returns what the checks found. */
 function pack(): string[] {
   rmSync(FOLDER, { recursive: true, force: true })
@@ -53,7 +55,6 @@ function pack(): string[] {
     problems.push(...(JSON.parse(found) as string[]).map((problem) => `${tarball}: ${problem}`))
   }
   const build = 'import sys, build_backend as b; b.build_sdist(sys.argv[1]); print(b.build_wheel(sys.argv[1]))'
-  const python = (...args: string[]) => run('python3', args, join(ROOT, 'packages/python'))
   const wheel = join(FOLDER, python('-B', '-c', build, FOLDER).trim())
   // From the wheel itself: what is missing in it fails.
   python('-c', 'import sys; sys.path.insert(0, sys.argv[1]); import workflow_service.webhook', wheel)

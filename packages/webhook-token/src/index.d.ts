@@ -115,4 +115,4 @@ export type ServiceTokenMiddleware = (
   request: { headers: { [name: string]: string | string[] | undefined } },
   response: { statusCode: number; setHeader(name: string, value: string): unknown; end(body: string): unknown },
   next: () => void,
-) => void
+) => Promise<void>

@@ -214,7 +214,7 @@ describe('checkServiceToken', () => {
 describe('verifyServiceToken', () => {
   test('passes signed requests on and answers 401 with the reason to others, on a plain node:http server', async () => {
     const verify = verifyServiceToken(secret)
-    const server = createServer((request, response) => verify(request, response, () => response.end('welcome')))
+    const server = createServer((request, response) => void verify(request, response, () => response.end('welcome')))
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
     try {
