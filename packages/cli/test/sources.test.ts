@@ -33,6 +33,20 @@ describe('wf sources list', () => {
   })
 })
 
+describe('wf sources pause and resume', () => {
+  test('let payloads wait, and say so', async () => {
+    const paused = await wf(environment.env, ['sources', 'pause', 'Order intake'])
+    expect(paused.stdout).toMatch(/^Order intake is paused\./)
+    const json = () => wf(environment.env, ['sources', 'list', '--json'])
+    expect((await json()).json()).toMatchObject([{ paused_at: expect.any(String) }])
+    const refused = await wf(environment.env, ['sources', 'send', 'Order intake'])
+    expect(refused).toMatchObject({ exitStatus: 1, stderr: expect.stringContaining('is paused: resume it first') })
+    await wf(environment.env, ['sources', 'resume', 'Order intake'])
+    expect((await json()).json()).toMatchObject([{ paused_at: null }])
+    expect(endpoint.requests).toHaveLength(1)
+  })
+})
+
 describe('wf sources test', () => {
   test('sends one verification request for the stored source and shows the answer', async () => {
     const { exitStatus, stdout } = await wf(environment.env, ['sources', 'test', 'ORDER INTAKE'])

@@ -58,6 +58,7 @@ const ERRORS = {
   verification_failed: [422, INTERNAL_AND_APP, 'the endpoint did not confirm'],
   rate_limited: [429, PUBLIC_AND_APP, 'too many requests; wait `Retry-After` seconds'],
   internal_error: [500, ALL, 'an unexpected error; no internals are disclosed'],
+  source_paused: [503, INTERNAL_AND_APP, 'the webhook source is paused; nothing was sent'],
   service_unavailable: [503, ALL, 'a dependency does not answer, or too much is under way; wait `Retry-After` seconds'],
 } as const satisfies Record<string, readonly [ErrorStatus, readonly Api[], string]>
 type Errors = typeof ERRORS

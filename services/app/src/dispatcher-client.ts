@@ -42,7 +42,7 @@ function toApiError(cause: InternalCallError): ApiError {
   if (status === undefined) {
     return serviceUnavailable('The dispatcher does not answer; try again in a moment.', cause)
   }
-  if (!body || !Object.hasOwn(ERROR_CODES, body.code) || status >= 500) {
+  if (!body || !Object.hasOwn(ERROR_CODES, body.code) || (status >= 500 && body.code !== 'source_paused')) {
     return serviceUnavailable(body?.message ?? 'The dispatcher cannot do this now; try again in a moment.', cause)
   }
   const { code, message, request_id: _requestId, details, ...extra } = body

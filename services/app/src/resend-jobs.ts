@@ -35,11 +35,17 @@ export async function sendResendJobs(ctx: JobContext, signal: AbortSignal): Prom
   await Promise.all(Array.from({ length: JOBS_AT_ONCE }, work))
 }
 
-async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, signal: AbortSignal): Promise<void> {
+async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, stopping: AbortSignal): Promise<void> {
   const { id, organizationId } = leased
+  // A job that a person stops while its source is paused, or the dispatcher is unavailable.
+  const ended = new AbortController()
   const renewing = setInterval(() => {
-    recordResends(ctx.db, owner, { id, sent: 0, notSent: 0 }).catch(() => {})
+    recordResends(ctx.db, owner, { id, sent: 0, notSent: 0 }).then(
+      (renewed) => renewed ?? ended.abort(),
+      () => {},
+    )
   }, RENEW_MS)
+  const signal = AbortSignal.any([stopping, ended.signal])
   try {
     let job: LeasedResends | undefined = leased
     while (job) {
@@ -60,7 +66,8 @@ async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, si
 }
 
 /**
- * Whether the payload was sent, with any outcome; false when it cannot be. Waits while the dispatcher is unavailable.
+ * Whether the payload was sent, with any outcome; false when it cannot be. Waits while the dispatcher is unavailable or
+ * the source is paused.
  */
 async function resend(
   { dispatcher }: JobContext,

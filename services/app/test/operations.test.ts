@@ -194,6 +194,12 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   }),
   deleteWebhookSource: savedSource,
   testWebhookSource: savedSource,
+  pauseWebhookSource: savedSource,
+  resumeWebhookSource: async (world) => {
+    const sample = await savedSource(world)
+    await data.call(world.organization.owner, 'pauseWebhookSource', sample)
+    return sample
+  },
   listDeliveries: savedSource,
   listAllDeliveries: nothing,
   getDelivery: async (world) => ({ params: { delivery_id: await verificationOf(world) } }),

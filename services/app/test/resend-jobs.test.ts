@@ -114,6 +114,25 @@ describe('Payloads that are sent again together', () => {
     expect(received()).toEqual(orders)
   }, 60_000)
 
+  test('wait while their source is paused, and can be stopped then', async () => {
+    await addFailed('P')
+    await data.call('admin', 'pauseWebhookSource', { params: { source_id: sourceId } })
+    await startSender()
+    const stopped = await create({ source_id: sourceId })
+    await data.call('admin', 'stopResendJob', { params: { resend_job_id: stopped.body.id } })
+    const { body } = await create({ source_id: sourceId })
+    const { pool } = data.app.db
+    const isLeased = async () =>
+      (await pool.query('SELECT FROM resend_jobs WHERE id = $1 AND lease_owner IS NOT NULL', [body.id])).rowCount === 1
+    await waitUntil(isLeased)
+    expect(await read(body.id)).toMatchObject({ status: 'running', done: 0 })
+    expect(received()).toEqual([])
+    const answer = await data.call('admin', 'resumeWebhookSource', { params: { source_id: sourceId } })
+    expect(answer.body).toMatchObject({ paused_at: null, paused_by: null })
+    expect(await untilEnded(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
+    expect(received()).toEqual(['P'])
+  })
+
   test('stop when a person says so, and those that cannot be sent are counted', async () => {
     const gone = await data.saveSource()
     for (let n = 0; n < 3; n += 1) await addFailed(`S${n}`)

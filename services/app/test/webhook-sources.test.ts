@@ -14,7 +14,8 @@ describe('A webhook source', () => {
     expect(saved.body.last_verification).toMatchObject({ outcome: 'accepted' })
     expect(data.endpoint.requests).toHaveLength(1)
     expect((await data.call('member', 'getWebhookSource', { params })).body).toEqual(saved.body)
-    expect((await data.call('member', 'listWebhookSources')).body.data).toContainEqual(saved.body)
+    const { state: _state, ...listed } = saved.body
+    expect((await data.call('member', 'listWebhookSources')).body.data).toContainEqual(listed)
     data.endpoint.answerWith({ status: 500 })
     const { body: tested } = await data.call('admin', 'testWebhookSource', { params })
     expect(tested).toMatchObject({ outcome: 'rejected', status: 500 })
@@ -71,6 +72,43 @@ describe('A webhook source', () => {
     const changes = [{ field: 'approval', old: 'none', new: 'always' }]
     const events = (await data.app.auditOf(params.source_id)).slice(1)
     expect(events).toMatchObject([{ action: 'webhook_source.saved', actor_id: admin.userId, changes }])
+  })
+
+  test('that failed 50 times in a row over 10 minutes says so, and is paused and resumed by an admin, with audit events', async () => {
+    const sourceId = await data.saveSource()
+    const params = { source_id: sourceId }
+    const read = async () => (await data.call('member', 'getWebhookSource', { params })).body
+    expect(await read()).toMatchObject({ paused_at: null, state: { waiting_runs: 0, failing: null } })
+    const fail = (count: number, minutesAgo: number) =>
+      data.app.db.pool.query(
+        `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
+         SELECT gen_random_uuid(), $1, $2, 'payload', 'rejected', 500, '{}', now() - $4 * interval '1 minute', now()
+         FROM generate_series(1, $3)`,
+        [data.app.organization.id, sourceId, count, minutesAgo],
+      )
+    await fail(49, 0)
+    expect((await read()).state?.failing).toBeNull()
+    await fail(10, 9)
+    expect((await read()).state?.failing).toBeNull()
+    await fail(1, 11)
+    expect((await read()).state?.failing).toMatchObject({ count: 60 })
+    const paused = await data.call('admin', 'pauseWebhookSource', { params })
+    expect(paused.body).toMatchObject({ paused_at: expect.any(String), paused_by: 'The admin' })
+    await data.call('admin', 'pauseWebhookSource', { params })
+    const failed = await data.addDelivery(sourceId, { outcome: 'rejected' })
+    const resend = { params: { delivery_id: newId() }, body: { resend_of: failed } }
+    expect((await data.call('admin', 'resendDelivery', resend)).error?.code).toBe('source_paused')
+    expect((await data.call('admin', 'resumeWebhookSource', { params })).body.paused_at).toBeNull()
+    expect((await data.call('admin', 'resendDelivery', resend)).body.outcome).toBe('accepted')
+    expect((await read()).state?.failing).toBeNull()
+    const { rows } = await data.app.db.pool.query(
+      `SELECT action, actor_name AS name FROM audit_events WHERE target_id = $1 AND action ~ 'paused|resumed' ORDER BY id`,
+      [sourceId],
+    )
+    expect(rows).toEqual([
+      { action: 'webhook_source.paused', name: 'The admin' },
+      { action: 'webhook_source.resumed', name: 'The admin' },
+    ])
   })
 
   test('that another person changed is not overwritten: the answer has the current source, and nothing is sent', async () => {

@@ -18,7 +18,7 @@ import { cancelOneRun, cancelQueue } from './routes/cancel-runs.ts'
 import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'
 import { saveSource } from './routes/save-webhook-source.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
-import { deleteSource, getSource, listSources, testSource } from './routes/webhook-sources.ts'
+import { deleteSource, getSource, listSources, pauseSource, testSource } from './routes/webhook-sources.ts'
 import { validateSource } from './sources/validate-source.ts'
 
 /**
@@ -54,6 +54,8 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
         saveWebhookSource: saveSource(ctx),
         deleteWebhookSource: deleteSource(ctx),
         testWebhookSource: testSource(ctx),
+        pauseWebhookSource: pauseSource(ctx, true),
+        resumeWebhookSource: pauseSource(ctx, false),
         listDeliveries: listSourceDeliveries(ctx),
         sendPayload: sendPayload(ctx),
         cancelRun: cancelOneRun(ctx),

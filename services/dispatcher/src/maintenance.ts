@@ -1,4 +1,4 @@
-import { markAbandonedDeliveries } from '@workflow-service/database'
+import { markAbandonedDeliveries, wakePausedSessions } from '@workflow-service/database'
 import type { MaintenanceTask } from '@workflow-service/service-kit'
 import type { DispatcherContext } from './dispatcher-context.ts'
 import { applyRetention } from './retention.ts'
@@ -10,6 +10,14 @@ export const MAINTENANCE: readonly MaintenanceTask<DispatcherContext>[] = [
     intervalMs: 15_000,
     statements: ['markAbandonedDeliveries'],
     run: (ctx) => markAbandoned(ctx),
+  },
+  {
+    name: 'let runs go on that waited for a paused source',
+    intervalMs: 15_000,
+    statements: ['wakePausedSessions'],
+    run: async ({ db }, signal) => {
+      while (!signal.aborted && (await wakePausedSessions(db))) continue
+    },
   },
   {
     name: 'delete old rows',

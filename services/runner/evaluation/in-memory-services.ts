@@ -57,6 +57,7 @@ export function createInMemoryStore(content: InMemoryContent) {
     readFile: async (_lease, _organizationId, _workflowId, fileId) =>
       content.files?.find(({ id }) => id === fileId)?.content,
     readApproval: async () => undefined,
+    parkForSource: () => Promise.reject(new Error('No source in memory is paused')),
     parkForApproval: () => Promise.reject(new Error('No source in memory needs an approval')),
   }
   return { store, stepsOf, write, prompts }

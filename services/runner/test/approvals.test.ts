@@ -8,7 +8,9 @@ import {
   operatorOf,
   type RunDetails,
   saveWebhookSource,
+  setSourcePaused,
   showSession,
+  wakePausedSessions,
 } from '@workflow-service/database'
 import { startStubModelServer, waitUntil } from '@workflow-service/testkit'
 import { type AcceptedStart, SHAPES, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
@@ -67,6 +69,60 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     await fixture.db.pool.query('UPDATE approvals SET expires_at = now() WHERE run_id = $1', [startId])
     await fixture.db.pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [sessionId])
   }
+
+  describe('a paused source', () => {
+    const setPaused = async (isPaused: boolean) => {
+      const { organizationId } = acme
+      const source = (await listWebhookSources(fixture.db, organizationId)).find(({ name }) => name === 'Order intake')!
+      await setSourcePaused(fixture.db, organizationId, source.id, isPaused, operatorOf(organizationId))
+      if (!isPaused) await wakePausedSessions(fixture.db)
+    }
+    const untilParked = ({ startId, sessionId }: AcceptedStart): Promise<RunDetails> =>
+      waitUntil(async () => {
+        const run = await fixture.run(startId)
+        const isReleased = (await showSession(fixture.db, sessionId))?.lease === null
+        return isReleased && run.steps.some(({ data }) => 'code' in data && data.code === 'source_paused')
+          ? run
+          : undefined
+      })
+
+    test('lets runs wait without a lease, also while runners are killed, and each is sent once and in order after', async () => {
+      await setPaused(true)
+      const killed = await fixture.startRunnerProcess()
+      const one = await fixture.start(acme, { context: 'one' })
+      const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
+      const parked = await untilParked(one)
+      expect(parked).toMatchObject({ status: 'queued', attempts: 0 })
+      killed.kill('SIGKILL')
+      // A short outage of nothing: resumed and paused again, the run waits again, with one note.
+      await setPaused(false)
+      await setPaused(true)
+      const other = await fixture.startRunnerProcess()
+      const waiting = await untilParked(one)
+      expect(waiting.steps.filter(({ data }) => 'code' in data && data.code === 'source_paused')).toHaveLength(1)
+      expect(payloads()).toEqual([])
+      await setPaused(false)
+      const runs = await fixture.waitForRuns([one, two])
+      expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
+      expect(runs).toMatchObject([{ status: 'succeeded', attempts: 1 }, { status: 'succeeded' }])
+      await other.stop()
+    }, 60_000)
+
+    test('fails a run that has waited for 3 days, and nothing of it is sent there', async () => {
+      await setPaused(true)
+      await fixture.startRunner()
+      const one = await fixture.start(acme, { context: 'one' })
+      await untilParked(one)
+      const { pool } = fixture.db
+      await pool.query(`UPDATE run_steps SET created_at = created_at - interval '3 days' WHERE run_id = $1`, [
+        one.startId,
+      ])
+      await pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [one.sessionId])
+      const [run] = await fixture.waitForRuns([one])
+      expect(run).toMatchObject({ status: 'failed', error: 'source_paused: Order intake was paused for 3 days' })
+      expect(payloads()).toEqual([])
+    }, 60_000)
+  })
 
   describe('a payload to a source that asks for approval', () => {
     test('waits without a lease while runners are killed and started, and is sent once when a person approves it', async () => {

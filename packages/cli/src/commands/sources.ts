@@ -23,11 +23,14 @@ Examples:
   echo '{"order_id": "TEST-1"}' | wf sources send "Order intake" --payload -
 `
 
+const OPERATOR_HEADERS = { 'X-Actor': formatActor({ user_id: null, name: OPERATOR.name, address: null }) }
 const SOURCE = argument('<source>', 'its name or id')
 
-/** `wf sources list|test|send` */
-export const sourceCommands = group('sources', 'List and test webhook sources, and send a sample.', [
+/** `wf sources list|pause|resume|test|send` */
+export const sourceCommands = group('sources', 'List, pause and test webhook sources, and send a sample.', [
   inOrganization('list', 'List the webhook sources by name. Secrets are never shown.', list),
+  inOrganization('pause', 'Let payloads to a webhook source wait, up to 3 days, until it is resumed.', pause, [SOURCE]),
+  inOrganization('resume', 'Send what waits for a paused webhook source, in its order.', resume, [SOURCE]),
   inOrganization('test', 'Send the verification request again and show the result.', test, [SOURCE]),
   inOrganization(
     'send',
@@ -56,6 +59,7 @@ async function list(ctx: CliContext, organization: OrganizationName): Promise<Co
         value: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt) : 'never'),
         shortValue: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt).slice(0, 10) : 'never'),
       },
+      { title: 'PAUSED', value: ({ pausedAt }) => (pausedAt ? showTime(pausedAt) : '') },
       { title: 'ENDPOINT', value: ({ endpointUrl }) => endpointUrl },
     ],
     `${organization.name} has no webhook sources. Create them with wf apply and a manifest.`,
@@ -70,15 +74,45 @@ async function list(ctx: CliContext, organization: OrganizationName): Promise<Co
         'createdAt',
         'updatedAt',
         'verifiedAt',
+        'pausedAt',
       ]),
   )
+}
+
+function pause(ctx: CliContext, organization: OrganizationName, text: string): Promise<CommandResult> {
+  return setPaused(ctx, organization, text, 'pauseWebhookSource')
+}
+
+function resume(ctx: CliContext, organization: OrganizationName, text: string): Promise<CommandResult> {
+  return setPaused(ctx, organization, text, 'resumeWebhookSource')
+}
+
+async function setPaused(
+  ctx: CliContext,
+  organization: OrganizationName,
+  text: string,
+  operation: 'pauseWebhookSource' | 'resumeWebhookSource',
+): Promise<CommandResult> {
+  const { id, name } = await findSource(ctx, organization, text)
+  await ctx.dispatcher().call(operation, {
+    params: { organization_id: organization.id, source_id: id },
+    headers: OPERATOR_HEADERS,
+  })
+  const isPaused = operation === 'pauseWebhookSource'
+  return {
+    json: { source_id: id, is_paused: isPaused },
+    text: () =>
+      isPaused
+        ? `${name} is paused. Its runs wait, up to 3 days, until: wf sources resume ${JSON.stringify(name)}\n`
+        : `${name} is resumed: what waited is sent now.\n`,
+  }
 }
 
 async function test(ctx: CliContext, organization: OrganizationName, text: string): Promise<CommandResult> {
   const source = await findSource(ctx, organization, text)
   const { body: delivery } = await ctx.dispatcher().call('testWebhookSource', {
     params: { organization_id: organization.id, source_id: source.id },
-    headers: { 'X-Actor': formatActor({ user_id: null, name: OPERATOR.name, address: null }) },
+    headers: OPERATOR_HEADERS,
   })
   const isConfirmed = delivery.outcome === 'accepted'
   return {

@@ -403,6 +403,18 @@ export const APP_OPERATIONS = defineOperations({
     description: 'Sends the verification request once.',
     success: ok(sources.AppDeliveryOut, 'The outcome.'),
   },
+  pauseWebhookSource: {
+    access: 'admin',
+    summary: 'Pause a webhook source',
+    description: 'Its payloads wait, up to 3 days, until it is resumed. Those under way are finished.',
+    success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
+  },
+  resumeWebhookSource: {
+    access: 'admin',
+    summary: 'Resume a webhook source',
+    description: 'Runs that wait for it go on, in the order of their starts.',
+    success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
+  },
   listDeliveries: {
     summary: 'Read the log of a webhook source',
     query: sources.AppDeliveryQuery,

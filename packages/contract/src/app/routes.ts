@@ -55,6 +55,8 @@ export const APP_ROUTES = {
   saveWebhookSourceSettings: { method: 'put', path: '/app/webhook-sources/{source_id}/settings' },
   deleteWebhookSource: { method: 'delete', path: '/app/webhook-sources/{source_id}' },
   testWebhookSource: { method: 'post', path: '/app/webhook-sources/{source_id}/test' },
+  pauseWebhookSource: { method: 'post', path: '/app/webhook-sources/{source_id}/pause' },
+  resumeWebhookSource: { method: 'post', path: '/app/webhook-sources/{source_id}/resume' },
   listDeliveries: { method: 'get', path: '/app/webhook-sources/{source_id}/deliveries' },
   listAllDeliveries: { method: 'get', path: '/app/deliveries' },
   getDelivery: { method: 'get', path: '/app/deliveries/{delivery_id}' },

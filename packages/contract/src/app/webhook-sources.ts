@@ -24,6 +24,18 @@ const LastRequestOut = Closed('LastRequestOut', 'A request to the endpoint.', {
 export const AppWebhookSourceOut = Closed('AppWebhookSourceOut', 'A webhook source.', {
   ...WebhookSourceOut.properties,
   version: Version,
+  paused_by: Nullable(Str('Who paused it.')),
+  state: Type.Optional(
+    Closed('SourceStateOut', 'How it is; only of one source that is read.', {
+      waiting_runs: Int('Runs that wait until it is resumed, at most 1,000.'),
+      failing: Nullable(
+        Closed('SourceFailingOut', 'Its last payloads: at least 50 in a row over 10 minutes were not accepted.', {
+          count: Int('How many, at most 1,000.'),
+          since: DateTime('When the first of them was sent.'),
+        }),
+      ),
+    }),
+  ),
   last_verification: Nullable(LastRequestOut),
   last_payload: Nullable(LastRequestOut),
 })

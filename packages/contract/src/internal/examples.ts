@@ -22,6 +22,7 @@ export const WEBHOOK_SOURCE_EXAMPLE: WebhookSourceOut = {
   has_signing_secret: true,
   example_request_body: SOURCE.body_example,
   approval: 'none',
+  paused_at: null,
   created_at: '2026-01-31T09:00:00.000Z',
   updated_at: '2026-01-31T09:00:00.000Z',
   verified_at: '2026-01-31T09:00:00.000Z',

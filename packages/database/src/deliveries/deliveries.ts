@@ -79,6 +79,8 @@ export type DeliveryClaim =
   | { kind: 'no_source' }
   | { kind: 'lease_lost' }
   | { kind: 'organization_suspended' }
+  /** The source is paused; an approval that it asks for is given. */
+  | { kind: 'source_paused' }
   /** The source's payloads need an approval, and this one has none; or a person who may not approve sends it again. */
   | { kind: 'approval_required' }
 

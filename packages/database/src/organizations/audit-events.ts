@@ -43,6 +43,8 @@ export const AUDIT_ACTIONS = [
   'user.saved',
   'user.signed_out',
   'webhook_source.deleted',
+  'webhook_source.paused',
+  'webhook_source.resumed',
   'webhook_source.saved',
   'webhook_source.tested',
   'workflow.activated',

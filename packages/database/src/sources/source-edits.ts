@@ -37,6 +37,8 @@ const LIST_SOURCES = statement('sources/list-webhook-sources', {
   version: column.integer,
   /** Which payloads of runs wait for an approval. */
   approval: column.text<ApprovalMode>(),
+  /** Null while it is not paused. */
+  pausedAt: column.timestamptz.orNull,
 })
 
 /** A webhook source without its secret (contract README, "Webhook sources"). */
@@ -94,7 +96,7 @@ export async function findWebhookSource(
   const where = { organizationId, id: sourceId, deletedAt: null }
   const found = await prisma.webhookSource.findFirst({
     where,
-    omit: { nameKey: true, deletedAt: true, approvedAt: true },
+    omit: { nameKey: true, deletedAt: true, approvedAt: true, pausedByName: true, resumedAt: true },
   })
   if (!found) return undefined
   return {

@@ -1,6 +1,7 @@
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import { type Db, queryRows } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
+import { readSourceState } from './pause-source.ts'
 import type { SourceName } from './sources-for-agent.ts'
 
 /**
@@ -43,14 +44,17 @@ export async function listSourcesWithLastRequests(
   { organizationId, memberId }: Viewer,
   sourceId?: string,
 ): Promise<AppWebhookSourceOut[]> {
-  return await queryRows<AppWebhookSourceOut>(
+  const rows = await queryRows<AppWebhookSourceOut>(
     db,
     `SELECT id, organization_id, name, description, endpoint_url, signing_secret IS NOT NULL AS has_signing_secret,
-       example_request_body, created_at, updated_at, verified_at, version::text AS version, approval,
+       example_request_body, created_at, updated_at, verified_at, version::text AS version, approval, paused_at,
+       paused_by_name AS paused_by,
        ${lastRequest('verification')} AS last_verification, ${lastRequest('payload')} AS last_payload
      FROM webhook_sources AS source
      WHERE organization_id = $1 AND deleted_at IS NULL ${sourceId === undefined ? '' : 'AND id = $3'}
      ORDER BY name COLLATE "C", id`,
     sourceId === undefined ? [organizationId, memberId] : [organizationId, memberId, sourceId],
   )
+  const [state] = sourceId === undefined || !rows[0] ? [] : [await readSourceState(db, organizationId, sourceId)]
+  return rows.map((row) => ({ ...row, ...(state && { state }) }))
 }

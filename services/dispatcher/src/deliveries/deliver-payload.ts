@@ -56,8 +56,7 @@ export interface PayloadRequest {
  * Sends the payload at most once for its id, however often it is requested and whichever process dies, and resolves to
  * the delivery with its outcome. Implements contract README, "Internal API" (sending a payload).
  * @throws ApiError before anything is sent: 404 for the source, 403 if the organization is suspended, 409
- * `lease_lost`, `approval_required` or `idempotency_conflict`, 503 if the
- * source or this process is at its limit, or the database is slow or unavailable. The caller may repeat the call with
+ * `lease_lost`, `approval_required` or `idempotency_conflict`, 503 `source_paused`, or if the source or this process is at its limit, or the database is slow or unavailable. The caller may repeat the call with
  * the same id.
  */
 export function deliverPayload(ctx: DispatcherContext, request: PayloadRequest): Promise<RecordedDelivery> {
@@ -124,6 +123,8 @@ async function recordAndSend(
           ? 'The webhook source asks for approval: only an admin or owner sends a payload to it again. Nothing was sent.'
           : 'This payload needs the approval of a person. Nothing was sent.',
       )
+    case 'source_paused':
+      throw new ApiError('source_paused', 'The webhook source is paused: resume it first. Nothing was sent.')
     case 'known':
       // Another process may be sending it for up to 30 s; the slot is for requests of this process.
       releaseSlot()

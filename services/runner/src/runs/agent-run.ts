@@ -1,8 +1,8 @@
 import { APPROVAL_DAYS, findStoredExampleError, type JournalStep } from '@workflow-service/contract'
-import type { SourceForAgent } from '@workflow-service/database'
+import { PAUSE_DAYS, type SourceForAgent } from '@workflow-service/database'
 import type { Tracing } from '@workflow-service/service-kit'
 import { type AgentRun, type AgentWebhookSource, SOURCES_PER_READ } from '../agent/agent.ts'
-import { RunParkedError } from '../run-errors.ts'
+import { RunError, RunParkedError } from '../run-errors.ts'
 import { type DeliveringAttempt, deliverInRun } from './deliver-in-run.ts'
 import type { DispatcherClient } from './dispatcher-client.ts'
 import type { RunStore } from './run-store.ts'
@@ -70,7 +70,18 @@ export function createAgentRun(
       if (!(await store.parkForApproval(lease, request))) return
       throw new RunParkedError('The run waits for an approval', APPROVAL_DAYS * 86_400_000)
     },
-    deliver: (request) => deliverInRun({ dispatcher, tracing }, attempt, request),
+    async deliver(request) {
+      for (;;) {
+        const result = await deliverInRun({ dispatcher, tracing }, attempt, request)
+        if (result.outcome !== 'source_paused') return result
+        await journal.flush()
+        const { source_id: sourceId, source_name: name } = request.call.delivery
+        const waiting = { organizationId, runId: id, sourceId, position: journal.nextPosition }
+        const outcome = await store.parkForSource(lease, waiting)
+        if (outcome === 'parked') throw new RunParkedError('The run waits for a paused source', PAUSE_DAYS * 86_400_000)
+        if (outcome === 'expired') throw new RunError('source_paused', `${name} was paused for ${PAUSE_DAYS} days`)
+      }
+    },
   }
 }
 

@@ -3,7 +3,7 @@ import { type ClaimedRun, serializeStep } from '@workflow-service/database'
 import type { Tracing } from '@workflow-service/service-kit'
 import type { ApprovalRequired, DeliveryRequest, DeliveryResult } from '../agent/agent.ts'
 import type { ActiveLease } from './active-lease.ts'
-import type { DeliveredPayload, DispatcherClient } from './dispatcher-client.ts'
+import type { DeliveredPayload, DispatcherClient, SourcePaused } from './dispatcher-client.ts'
 import type { RunJournal } from './journal.ts'
 
 /** An attempt at a run that sends payloads. */
@@ -25,7 +25,7 @@ export function deliverInRun(
   { dispatcher, tracing }: { readonly dispatcher: DispatcherClient; readonly tracing: Tracing },
   { lease, run, journal, onDelivered, onSucceeded }: DeliveringAttempt,
   request: DeliveryRequest,
-): Promise<DeliveryResult | ApprovalRequired> {
+): Promise<DeliveryResult | ApprovalRequired | SourcePaused> {
   const { id, source_id: sourceId, payload } = request.call.delivery
   const attributes = {
     'workflow_service.delivery.id': id,
@@ -54,7 +54,7 @@ export function deliverInRun(
       }
       if (response.outcome === 'journal_unknown') throw new Error('The dispatcher refuses what it was not sent')
       span.set({ 'workflow_service.delivery.outcome': response.outcome })
-      if (response.outcome === 'approval_required') return response
+      if (response.outcome === 'approval_required' || response.outcome === 'source_paused') return response
       const { journal: state, ...result } = response
       written = state
       if (result.outcome !== 'accepted') span.fail(result.outcome)

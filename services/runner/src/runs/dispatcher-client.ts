@@ -39,8 +39,13 @@ export interface JournalUnknown {
   readonly outcome: 'journal_unknown'
 }
 
+/** Nothing was sent: the webhook source is paused. */
+export interface SourcePaused {
+  readonly outcome: 'source_paused'
+}
+
 export type DispatcherResponse =
-  | { readonly kind: 'outcome'; readonly result: DeliveredPayload | ApprovalRequired | JournalUnknown }
+  | { readonly kind: 'outcome'; readonly result: DeliveredPayload | ApprovalRequired | JournalUnknown | SourcePaused }
   | { readonly kind: 'lease_lost' }
   | { readonly kind: 'suspended' }
   | { readonly kind: 'conflict'; readonly reason: string }
@@ -100,7 +105,7 @@ export function createDispatcherClient(options: {
   const deliver = async (
     { signal, abort }: Pick<ActiveLease, 'signal' | 'abort'>,
     delivery: OutgoingDelivery,
-  ): Promise<DeliveredPayload | ApprovalRequired | JournalUnknown> => {
+  ): Promise<DeliveredPayload | ApprovalRequired | JournalUnknown | SourcePaused> => {
     const firstMs = now()
     const nextDelayMs = backoff({ firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS, hasJitter: true })
     let invalidResponses = 0
@@ -148,7 +153,7 @@ function toUnavailable(error: unknown): DispatcherResponse {
 
 function toResultOrThrow(
   response: Exclude<DispatcherResponse, { kind: 'invalid' | 'unavailable' | 'busy' }>,
-): DeliveredPayload | ApprovalRequired | JournalUnknown {
+): DeliveredPayload | ApprovalRequired | JournalUnknown | SourcePaused {
   switch (response.kind) {
     case 'outcome':
       return response.result
@@ -200,6 +205,7 @@ export function readResponse({ status, body: answered, journal: written }: Dispa
     case 403:
       return code === 'organization_suspended' ? { kind: 'suspended' } : { kind: 'unavailable', reason }
     case 503:
+      if (code === 'source_paused') return { kind: 'outcome', result: { outcome: code } }
       return code === 'service_unavailable' ? { kind: 'busy', reason } : { kind: 'unavailable', reason }
     case 401:
     case 429:

@@ -12,6 +12,8 @@ import {
   listSourceNames,
   listWorkflowFiles,
   parkForApproval,
+  parkForSource,
+  type PausedDelivery,
   readApproval,
   readSources,
   readSteps,
@@ -106,6 +108,17 @@ export function createRunStore(db: Database, owner: string) {
       retry<string | undefined>(lease, () => readWorkflowFile(db, organizationId, workflowId, fileId)),
     readApproval: (lease: ActiveLease, organizationId: string, deliveryId: string) =>
       retry<ApprovalState | undefined>(lease, () => readApproval(db, organizationId, deliveryId)),
+    /**
+     * Releases the session until the source is resumed, unless it is already, or the run has waited too long.
+     * @throws LeaseLostError when nothing was written because the lease is lost.
+     */
+    async parkForSource(lease: ActiveLease, request: Omit<PausedDelivery, 'lease'>) {
+      lease.isEnding = true
+      const outcome = await retry(lease, () => parkForSource(db, owner, { ...request, lease }))
+      if (outcome === 'lease_lost') throw new LeaseLostError()
+      lease.isEnding = outcome === 'parked'
+      return outcome
+    },
     /**
      * Requests approvals and releases the session, unless the first payload was decided: then resolves to false.
      * @throws LeaseLostError when nothing was written because the lease is lost.

@@ -33,6 +33,13 @@ const NEEDS_RULE = /^(needs_a_model|rules_needed|payload_incomplete|no_destinati
 
 export const RunPage = pageOf('getRun', RunDetails)
 
+/** What a queued run waits for. */
+function waitText({ steps }: RunDetailOut): string {
+  const note = steps.findLast(({ kind }) => kind === 'note')?.data as { code?: string; text?: string } | undefined
+  if (note?.code === 'source_paused' && note.text) return note.text
+  return 'It waits for the earlier starts of its session, or for a free runner.'
+}
+
 /** Whether a model executes the run: its first step names the agent. */
 function hasModel({ steps }: RunDetailOut): boolean {
   const first = steps.find(({ kind }) => kind === 'message')?.data as { agent?: string } | undefined
@@ -88,9 +95,7 @@ function RunDetails(run: RunDetailOut) {
             </Notice>
           ))
         : null}
-      {run.status === 'queued' ? (
-        <Notice>It waits for the earlier starts of its session, or for a free runner.</Notice>
-      ) : null}
+      {run.status === 'queued' ? <Notice>{waitText(run)}</Notice> : null}
       <Approvals run={run} />
       <Section title="Timeline">
         <Timeline run={run} />

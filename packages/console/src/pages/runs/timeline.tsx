@@ -75,6 +75,7 @@ const NOTES: Record<string, string> = {
   model_retry: 'Model asked again',
   model_limited: 'Model limits requests',
   run_parked: 'Waits for the model',
+  source_paused: 'Waits for a paused source',
   taken_up_again: 'Continued by another runner',
   attempt_failed: 'Attempt failed',
 }

@@ -3,7 +3,7 @@ import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import { call, toList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
-import { useDeletion } from '../../components/dialog.tsx'
+import { askToConfirm, useDeletion } from '../../components/dialog.tsx'
 import { Menu } from '../../components/menu.tsx'
 import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { LastStatus, StatusBadge, Time } from '../../components/status-and-time.tsx'
@@ -54,7 +54,8 @@ const Url = ({ url }: { url: string }) => (
 )
 
 function Verified({ source }: { source: AppWebhookSourceOut }) {
-  const { verified_at: at, last_verification: last } = source
+  const { verified_at: at, last_verification: last, paused_at: pausedAt } = source
+  if (pausedAt) return <LastStatus status="waiting" at={pausedAt} text="Paused" />
   if (last && last.outcome !== 'accepted' && last.outcome !== 'in_flight') return <Last request={last} />
   if (!at) return <StatusBadge status="unknown">Not verified</StatusBadge>
   return <LastStatus status="accepted" at={at} text="Verified" />
@@ -96,6 +97,14 @@ function SourceDetails(source: AppWebhookSourceOut) {
     if (outcome === 'accepted') toast('The endpoint accepted the test request.')
     else toast(`The endpoint did not accept the test request. ${reason ?? ''}`, 'bad')
   }
+  const askToPause = () =>
+    askToConfirm({
+      title: `Pause ${name}?`,
+      text: 'Nothing is sent to it until someone resumes it. Runs wait, up to 3 days, and then go on in their order.',
+      action: 'Pause',
+      isHarmless: true,
+      onConfirm: () => mutate('pauseWebhookSource', { params }),
+    })
   const remove = () =>
     askToDelete({
       name,
@@ -116,7 +125,10 @@ function SourceDetails(source: AppWebhookSourceOut) {
           {isAdmin ? (
             <Menu
               label="More actions"
-              groups={[[{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }]]}
+              groups={[
+                ...(source.paused_at ? [] : [[{ label: 'Pause', icon: 'pause' as const, onClick: askToPause }]]),
+                [{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }],
+              ]}
             />
           ) : null}
         </>
@@ -133,6 +145,34 @@ function SourceDetails(source: AppWebhookSourceOut) {
               variant="primary"
               link={{ to: '/workflows/new', search: { source: name } }}
             />
+          </div>
+        </Notice>
+      ) : null}
+      {source.paused_at ? (
+        <Notice kind="warning">
+          <div className="row">
+            <span>
+              Paused by {source.paused_by} <Time value={source.paused_at} />.{' '}
+              {waitingText(source.state?.waiting_runs ?? 0)}
+            </span>
+            {isAdmin ? (
+              <Button
+                label="Resume"
+                variant="primary"
+                onClick={() => mutate('resumeWebhookSource', { params })}
+                done="Resumed. What waited is sent now."
+              />
+            ) : null}
+          </div>
+        </Notice>
+      ) : source.state?.failing ? (
+        <Notice kind="danger">
+          <div className="row">
+            <span>
+              {source.state.failing.count.toLocaleString('en')} payloads in a row were not accepted, since{' '}
+              <Time value={source.state.failing.since} isExact />.
+            </span>
+            {isAdmin ? <Button label="Pause it" onClick={askToPause} /> : null}
           </div>
         </Notice>
       ) : null}
@@ -157,6 +197,11 @@ function SourceDetails(source: AppWebhookSourceOut) {
       )}
     </Page>
   )
+}
+
+function waitingText(runs: number): string {
+  if (runs === 0) return 'Payloads wait until it is resumed, up to 3 days.'
+  return `${runs.toLocaleString('en')} ${runs === 1 ? 'run waits' : 'runs wait'} until it is resumed, up to 3 days.`
 }
 
 /** What the endpoint last answered, with its entry in the log. */

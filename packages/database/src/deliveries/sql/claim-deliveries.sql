@@ -1,5 +1,5 @@
 -- Records payloads as `in_flight` before a byte is sent: the source of each must exist, its lease must be the
---   session's, its organization not suspended, and the approval that the source asks for given. Who may approve, and
+--   session's, its organization not suspended, the source not paused, and the approval that it asks for given. Who may approve, and
 --   the operator, approves a payload by sending it again.
 -- By hand: the bench's deliveries; one statement for a batch. It inserts in the order of the ids, so that two batches
 --   with the same ids do not deadlock. The steps of a journal are written with the claim, and the session of such a
@@ -27,7 +27,7 @@ checked AS MATERIALIZED (
     source.id IS NOT NULL AND source.deleted_at IS NULL AS has_source,
     CASE WHEN request.has_journal THEN locked.id IS NOT NULL AND session.id IS NOT NULL
       ELSE request.epoch IS NULL OR session.id IS NOT NULL END AS has_lease,
-    coalesce(organization.is_suspended, false) AS is_suspended,
+    coalesce(organization.is_suspended, false) AS is_suspended, source.paused_at IS NOT NULL AS is_paused,
     CASE WHEN NOT :NEEDS_APPROVAL THEN true
         WHEN request.resend_of IS NULL THEN coalesce((
           SELECT true FROM approvals
@@ -54,7 +54,7 @@ claimed AS (
     resend_of, sent_by, request_url)
   SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id, resend_of,
     sent_by, endpoint_url
-  FROM checked WHERE has_source AND has_lease AND NOT is_suspended AND is_approved
+  FROM checked WHERE has_source AND has_lease AND NOT is_suspended AND is_approved AND NOT is_paused
   ORDER BY id
   ON CONFLICT (id) DO NOTHING
   RETURNING id, created_at
@@ -74,6 +74,7 @@ SELECT checked.id,
     WHEN NOT has_lease THEN 'lease_lost'
     WHEN is_suspended THEN 'organization_suspended'
     WHEN NOT is_approved THEN 'approval_required'
+    WHEN is_paused THEN 'source_paused'
     ELSE 'known'
   END AS kind,
   claimed.created_at AS "createdAt", endpoint_url AS "endpointUrl", signing_secret AS "signingSecret",

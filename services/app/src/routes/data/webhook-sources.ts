@@ -29,7 +29,19 @@ export function webhookSourceHandlers(ctx: AppServiceContext) {
       const delivery = await ctx.dispatcher.call('testWebhookSource', { ...toInternal(principal, params), requestId })
       return { body: { ...delivery, source_name: source.name, workflow: null, resent_as: [], sent_by: null } }
     },
+    pauseWebhookSource: (request) => pause(ctx, request, 'pauseWebhookSource'),
+    resumeWebhookSource: (request) => pause(ctx, request, 'resumeWebhookSource'),
   } satisfies Partial<AppHandlers>
+}
+
+/** Pauses or resumes a source. @throws ApiError 404 */
+async function pause(
+  ctx: AppServiceContext,
+  { principal, params, requestId }: AppRequestOf<'pauseWebhookSource'>,
+  operation: 'pauseWebhookSource' | 'resumeWebhookSource',
+): Promise<{ body: AppWebhookSourceOut }> {
+  await ctx.dispatcher.call(operation, { ...toInternal(principal, params), requestId })
+  return { body: await readSource(ctx, principal, params.source_id) }
 }
 
 /** @throws ApiError 404 */
