@@ -154,7 +154,8 @@ function stepEntries(step: JournalStep, { approvals }: Pick<RunDetails, 'approva
     case 'approval_decision': {
       const { decision, decided_by: by, delivery_id: id, reason } = step.data
       const colour = decision === 'approved' ? 'green' : 'red'
-      const headline = `${decision}${by === null ? '' : ` by ${by}`}, delivery ${id}`
+      const edited = step.data.payload ? ', edited' : ''
+      const headline = `${decision}${edited}${by === null ? '' : ` by ${by}`}, delivery ${id}`
       return [{ at, headline, colour, ...(reason === null ? {} : { body: reason }) }]
     }
     case 'note':

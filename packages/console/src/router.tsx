@@ -103,6 +103,7 @@ const routes = root.addChildren([
     page(app, '/deliveries', lazyRouteComponent(deliveries, 'DeliveriesPage')),
     page(app, '/deliveries/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryPage')),
     page(app, '/resends/$resend_job_id', lazyRouteComponent(deliveries, 'ResendJobPage')),
+    page(app, '/approvals', lazyRouteComponent(runs, 'ApprovalsPage')),
     page(app, '/runs', lazyRouteComponent(runs, 'RunsPage')),
     page(app, '/runs/$run_id', lazyRouteComponent(runs, 'RunPage')),
     page(app, '/sessions', lazyRouteComponent(sessions, 'SessionsPage')),

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { APPROVAL_DECISIONS, DELIVERY_OUTCOMES } from './internal/resources.ts'
-import { CLOSED, Closed, List, Nullable } from './schema/objects.ts'
+import { CLOSED, Closed, JsonObject, List, Nullable } from './schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Uuid } from './schema/values.ts'
 
 /**
@@ -183,6 +183,7 @@ export const ApprovalDecisionStep = Closed('ApprovalDecisionStep', 'The decision
   decision: StringEnum(APPROVAL_DECISIONS, 'The decision.'),
   decided_by: Nullable(Str('The name of the person; null if it expired.')),
   reason: Nullable(Str('Why it was declined; null without a reason.')),
+  payload: Type.Optional(JsonObject('The payload that was approved, if the person has edited it.')),
 })
 export type ApprovalDecisionStep = Static<typeof ApprovalDecisionStep>
 

@@ -274,7 +274,7 @@ describe('a payload that waits for an approval', () => {
     const { runId, params } = await waitingRun({ sourceId: source })
     const { body } = await data.call('member', 'getRun', { params: { run_id: runId } })
     expect(body.approvals).toMatchObject([{ endpoint_url: data.endpoint.url }])
-    const approved = await data.call('admin', 'approveDelivery', { params })
+    const approved = await data.call('admin', 'approveDelivery', { params, body: {} })
     expect(approved.body.approvals).toMatchObject([{ endpoint_url: null }])
     const [event] = await data.app.auditOf(params.delivery_id)
     expect(event?.changes).toContainEqual({ field: 'endpoint_url', old: null, new: data.endpoint.url })
@@ -287,13 +287,28 @@ describe('a payload that waits for an approval', () => {
     const { name, version } = (await data.call('admin', 'getWebhookSource', call)).body
     const change = sourceIn({ name, endpoint_url: `${data.endpoint.url}/new`, version })
     expect((await data.call('admin', 'saveWebhookSource', { ...call, body: change })).status).toBe(200)
-    expect((await data.call('admin', 'approveDelivery', { params })).error.code).toBe('not_waiting')
+    expect((await data.call('admin', 'approveDelivery', { params, body: {} })).error.code).toBe('not_waiting')
     const { body } = await data.call('admin', 'getRun', { params: { run_id: runId } })
     const reason = expect.stringContaining('URL of the webhook source was changed')
     const approval = { status: 'declined', reason, decided_by: 'The admin' }
     expect(body).toMatchObject({ status: 'queued', approvals: [approval] })
     const event = (await data.app.auditOf(source)).findLast(({ action }) => action === 'webhook_source.saved')
     expect(event?.changes).toContainEqual({ field: 'approvals_ended', old: null, new: '1' })
+  })
+
+  test('is decided together with others, each as by itself', async () => {
+    const before = (await data.call('member', 'countApprovals')).body.count
+    const waiting = [await waitingRun(), await waitingRun()]
+    const ids = waiting.map(({ params }) => params.delivery_id)
+    expect((await data.call('member', 'countApprovals')).body.count).toBe(before + 2)
+    const listed = (await data.call('member', 'listApprovals')).body.data
+    expect(listed.slice(-2)).toMatchObject(waiting.map(({ runId }) => ({ run_id: runId, payload: EXAMPLE })))
+    await data.call('admin', 'declineDelivery', { params: waiting[0]!.params, body: { reason: null } })
+    const decision = { decision: 'approved', delivery_ids: ids, reason: null }
+    const { body } = await data.call('admin', 'decideApprovals', { body: decision })
+    expect(body).toEqual({ decided: 1, not_waiting: 1 })
+    expect((await data.app.auditOf(ids[1]!)).map(({ action }) => action)).toEqual(['delivery.approved'])
+    expect((await data.call('member', 'countApprovals')).body.count).toBe(before)
   })
 
   test('is declined with a reason and an audit event, and its run is queued again', async () => {
@@ -312,7 +327,7 @@ describe('a payload that waits for an approval', () => {
   test('is decided by one of two people at once; the other gets a 409', async () => {
     const { params } = await waitingRun()
     const answers = await Promise.all([
-      data.call('admin', 'approveDelivery', { params }),
+      data.call('admin', 'approveDelivery', { params, body: {} }),
       data.call('owner', 'declineDelivery', { params, body: { reason: null } }),
     ])
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 409]))
@@ -321,8 +336,8 @@ describe('a payload that waits for an approval', () => {
 
   test('cannot be decided after it expired', async () => {
     const { params } = await waitingRun({ expiresAt: new Date(0) })
-    expect((await data.call('admin', 'approveDelivery', { params })).status).toBe(409)
+    expect((await data.call('admin', 'approveDelivery', { params, body: {} })).status).toBe(409)
     const unknown = { params: { delivery_id: newId() } }
-    expect((await data.call('admin', 'approveDelivery', unknown)).status).toBe(404)
+    expect((await data.call('admin', 'approveDelivery', { ...unknown, body: {} })).status).toBe(404)
   })
 })

@@ -208,8 +208,15 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
     body: { resend_of: await deliveryOf(world) },
   }),
 
+  countApprovals: nothing,
+  listApprovals: nothing,
+  decideApprovals: async (world) => {
+    const waiting = await data.createApproval(await runOf(world, 'waiting'))
+    return { body: { decision: 'declined', delivery_ids: [waiting], reason: null } }
+  },
   approveDelivery: async (world) => ({
     params: { delivery_id: await data.createApproval(await runOf(world, 'waiting')) },
+    body: {},
   }),
   declineDelivery: async (world) => ({
     params: { delivery_id: await data.createApproval(await runOf(world, 'waiting')) },

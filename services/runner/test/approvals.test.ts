@@ -70,22 +70,22 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     await fixture.db.pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [sessionId])
   }
 
-  describe('a paused source', () => {
-    const setPaused = async (isPaused: boolean) => {
-      const { organizationId } = acme
-      const source = (await listWebhookSources(fixture.db, organizationId)).find(({ name }) => name === 'Order intake')!
-      await setSourcePaused(fixture.db, organizationId, source.id, isPaused, operatorOf(organizationId))
-      if (!isPaused) await wakePausedSessions(fixture.db)
-    }
-    const untilParked = ({ startId, sessionId }: AcceptedStart): Promise<RunDetails> =>
-      waitUntil(async () => {
-        const run = await fixture.run(startId)
-        const isReleased = (await showSession(fixture.db, sessionId))?.lease === null
-        return isReleased && run.steps.some(({ data }) => 'code' in data && data.code === 'source_paused')
-          ? run
-          : undefined
-      })
+  const setPaused = async (isPaused: boolean) => {
+    const { organizationId } = acme
+    const source = (await listWebhookSources(fixture.db, organizationId)).find(({ name }) => name === 'Order intake')!
+    await setSourcePaused(fixture.db, organizationId, source.id, isPaused, operatorOf(organizationId))
+    if (!isPaused) await wakePausedSessions(fixture.db)
+  }
+  const untilParked = ({ startId, sessionId }: AcceptedStart): Promise<RunDetails> =>
+    waitUntil(async () => {
+      const run = await fixture.run(startId)
+      const isReleased = (await showSession(fixture.db, sessionId))?.lease === null
+      return isReleased && run.steps.some(({ data }) => 'code' in data && data.code === 'source_paused')
+        ? run
+        : undefined
+    })
 
+  describe('a paused source', () => {
     test('lets runs wait without a lease, also while runners are killed, and each is sent once and in order after', async () => {
       await setPaused(true)
       const killed = await fixture.startRunnerProcess()
@@ -160,6 +160,30 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
         'tool_result',
         'tool_result',
       ])
+      await other.stop()
+    }, 60_000)
+
+    test('is sent as the person has edited it, under the same id, and the journal shows the edit', async () => {
+      await setApproval('Order intake', 'always')
+      const runner = await fixture.startRunnerProcess()
+      const one = await fixture.start(acme, { context: 'one' })
+      const waiting = await waitForApproval(one)
+      const { delivery_id: deliveryId } = waiting.approvals[0]!
+      const by = operatorOf(acme.organizationId)
+      const edit = (payload: Record<string, unknown>) =>
+        decideApprovals(fixture.db, { decision: 'approved', reason: null, deliveryId, payload }, by)
+      expect(await edit({ message: 17 })).toMatchObject({ kind: 'invalid', reason: expect.stringContaining('message') })
+      expect((await fixture.run(one.startId)).status).toBe('waiting')
+      runner.kill('SIGKILL')
+      expect(await edit({ message: 'one, corrected' })).toMatchObject({ kind: 'decided' })
+      const other = await fixture.startRunnerProcess()
+      const [run] = await fixture.waitForRuns([one])
+      expect(payloads()).toEqual(['/orders one, corrected', '/audit one'])
+      expect(run).toMatchObject({ status: 'succeeded', deliveries: [{ id: deliveryId }, {}] })
+      expect(run!.steps.find(({ kind }) => kind === 'approval_decision')?.data).toMatchObject({
+        decision: 'approved',
+        payload: { message: 'one, corrected' },
+      })
       await other.stop()
     }, 60_000)
 

@@ -106,6 +106,7 @@ async function decide(
   if (outcome.kind === 'not_waiting') {
     throw new CliError(`${what} does not wait for an approval: it was decided, or it expired.`)
   }
+  if (outcome.kind === 'invalid') throw new CliError(outcome.reason)
   ctx.notify(organizationId, 'runs', 'sessions')
   const { deliveryIds } = outcome
   return {

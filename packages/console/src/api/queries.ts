@@ -34,6 +34,8 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   listRuns: ['runs'],
   getRun: ['runs', 'deliveries'],
   getRunPrompts: ['runs'],
+  countApprovals: ['runs'],
+  listApprovals: ['runs'],
   listSessions: ['sessions', 'runs'],
   getSession: ['sessions', 'runs'],
   listApiKeys: ['api_keys'],

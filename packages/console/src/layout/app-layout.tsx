@@ -1,6 +1,6 @@
 import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { call, queryClient, useMe, mutate } from '../api/index.ts'
+import { call, queryClient, useMe, useRead, mutate } from '../api/index.ts'
 import { useEvents } from '../api/events.ts'
 import { usePasswordPrompt } from '../api/prompts.ts'
 import { IconButton } from '../components/button.tsx'
@@ -58,6 +58,7 @@ export function AppLayout() {
                   >
                     <Icon name={entry.icon} />
                     {entry.label}
+                    {entry.to === '/approvals' ? <WaitingCount /> : null}
                   </Link>
                 </li>
               ))}
@@ -84,6 +85,18 @@ export function AppLayout() {
       <OpenDialogs />
       {prompt ? <PasswordPrompt kind={prompt} /> : null}
     </div>
+  )
+}
+
+/** How many payloads wait for an approval. */
+function WaitingCount() {
+  const count = useRead('countApprovals').data?.count ?? 0
+  if (count === 0) return null
+  return (
+    <span className="count">
+      {count >= 1_000 ? '999+' : count}
+      <span className="visually-hidden"> waiting</span>
+    </span>
   )
 }
 

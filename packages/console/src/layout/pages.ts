@@ -16,6 +16,7 @@ export const PAGES: readonly (readonly PageEntry[])[] = [
     { to: '/', label: 'Overview', icon: 'overview', shortcut: 'o' },
     { to: '/workflows', label: 'Workflows', icon: 'workflow', shortcut: 'w' },
     { to: '/runs', label: 'Runs', icon: 'run', shortcut: 'r' },
+    { to: '/approvals', label: 'Approvals', icon: 'check', shortcut: 'a' },
     { to: '/deliveries', label: 'Deliveries', icon: 'send', shortcut: 'd' },
     { to: '/sessions', label: 'Sessions', icon: 'session', shortcut: 'e' },
     { to: '/sources', label: 'Webhook sources', icon: 'source', shortcut: 's' },

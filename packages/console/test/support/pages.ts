@@ -58,6 +58,7 @@ export const PAGES: readonly PageToVisit[] = [
   filledPage('resend', 'ResendJobPage', ({ resendJobId }) => `/resends/${resendJobId}`),
   page('runs', 'RunsPage', '/runs'),
   filledPage('run', 'RunPage', ({ runId }) => `/runs/${runId}`),
+  page('approvals', 'ApprovalsPage', '/approvals'),
   page('sessions', 'SessionsPage', '/sessions'),
   filledPage('session', 'SessionPage', ({ sessionId }) => `/sessions/${sessionId}`),
   page('usage', 'UsagePage', '/usage'),

@@ -35,7 +35,10 @@ const TAGS: Record<string, { description: string; segments: readonly string[] }>
     description: 'Where agents can post data to, and their logs.',
     segments: ['webhook-sources'],
   },
-  Deliveries: { description: 'What was sent, sending it again, and approvals.', segments: ['deliveries', 'resends'] },
+  Deliveries: {
+    description: 'What was sent, sending it again, and approvals.',
+    segments: ['deliveries', 'resends', 'approvals'],
+  },
   Runs: { description: 'What agents did.', segments: ['runs'] },
   Sessions: { description: 'Sessions, in which runs follow one another.', segments: ['sessions'] },
   'API keys': { description: 'Keys of the public API.', segments: ['api-keys'] },

@@ -461,10 +461,23 @@ export const APP_OPERATIONS = defineOperations({
     description: 'Before the next payload. No change if the job has ended.',
     success: ok(resends.ResendJobOut, 'The job.'),
   },
+  countApprovals: { summary: 'Count payloads that wait', success: ok(runs.WaitingCountOut, 'How many.') },
+  listApprovals: { summary: 'List payloads that wait', success: ok(runs.WaitingApprovalList, 'The oldest first.') },
+  decideApprovals: {
+    access: 'admin',
+    summary: 'Approve or decline several payloads',
+    description: 'Each as by itself; one that does not wait any more is left as it is.',
+    body: runs.DecideIn,
+    trimmed: ['reason'],
+    success: ok(runs.DecideOut, 'How many.'),
+  },
   approveDelivery: {
     access: 'admin',
     summary: 'Approve a payload',
-    description: 'The run continues and sends exactly this payload. 409 `not_waiting` if it was decided or expired.',
+    description:
+      'The run continues and sends exactly this payload, or the edited one. 409 `not_waiting` if it was decided or expired.',
+    body: runs.ApproveIn,
+    bodyLimits: { maxMembers: PAYLOAD_MAX_VALUES + APP_BODY_MAX_MEMBERS },
     success: ok(runs.RunDetailOut, 'The run.'),
   },
   declineDelivery: {

@@ -96,6 +96,31 @@ export type ApprovalOut = Static<typeof ApprovalOut>
 export const DeclineIn = Closed('DeclineIn', 'Declines a payload.', {
   reason: Nullable(Text(APPROVAL_REASON_MAX_LENGTH, 'Why; the agent reads it.')),
 })
+export const ApproveIn = Closed('ApproveIn', 'Approves a payload.', {
+  payload: Type.Optional(JsonObject('Sent in place of the shown payload; it must follow the example.')),
+})
+const { delivery_id, source_id, source_name, endpoint_url, payload, requested_at, expires_at } = ApprovalOut.properties
+export const WaitingApprovalOut = Closed('WaitingApprovalOut', 'A payload that waits for an approval.', {
+  ...{ delivery_id, source_id, source_name, endpoint_url, payload, requested_at, expires_at },
+  run_id: Uuid('Its run.'),
+  workflow: AppDeliveryOut.properties.workflow,
+})
+export type WaitingApprovalOut = Static<typeof WaitingApprovalOut>
+export const WaitingApprovalList = Closed('WaitingApprovalList', 'Payloads that wait, oldest first.', {
+  data: List(WaitingApprovalOut, 'At most 100; the payload is null when it has more than 16 KiB.'),
+})
+export const WaitingCountOut = Closed('WaitingCountOut', 'How many payloads wait.', {
+  count: Int('At most 1,000 are counted.'),
+})
+export const DecideIn = Closed('DecideIn', 'One decision on several payloads.', {
+  decision: StringEnum(['approved', 'declined'], 'The decision.'),
+  delivery_ids: List(Uuid('A payload that waits.'), 'The payloads.', { minItems: 1, maxItems: 100 }),
+  reason: DeclineIn.properties.reason,
+})
+export const DecideOut = Closed('DecideOut', 'What was decided.', {
+  decided: Int('How many.'),
+  not_waiting: Int('How many were decided before, or have expired.'),
+})
 export const RunDetailOut = Closed('RunDetailOut', 'A run with its journal and deliveries.', {
   ...RunOut.properties,
   context: Str('The text that it was started with.'),

@@ -1,7 +1,13 @@
-import { APPROVAL_DAYS, type ApprovalDecision, type ApprovalOut } from '@workflow-service/contract'
+import {
+  APPROVAL_DAYS,
+  type ApprovalDecision,
+  type ApprovalOut,
+  type WaitingApprovalOut,
+  checkPayload,
+} from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { column, type Db, inTransaction, queryRows, runStatement, statement } from '../connection/index.ts'
-import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
+import { type AuditedBy, isVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import type { Lease } from './lease.ts'
 
 /** A planned payload of a run that may need an approval. */
@@ -20,6 +26,8 @@ export interface ApprovalState {
   readonly decidedBy: string | null
   /** Why it was declined. */
   readonly reason: string | null
+  /** The payload that was approved, if the person has edited it. */
+  readonly payload: Record<string, unknown> | null
 }
 
 /** Payloads of a run that waits. The first one is known to need an approval. */
@@ -124,6 +132,7 @@ const READ_APPROVAL = statement('runs/read-approval', {
   status: column.text<ApprovalState['status']>(),
   decidedBy: column.text().orNull,
   reason: column.text().orNull,
+  payload: column.json<Record<string, unknown>>().orNull,
   isOverdue: column.boolean,
 })
 
@@ -140,7 +149,8 @@ export async function readApproval(
   const { rows } = await runStatement(db, READ_APPROVAL, values)
   const [row] = rows
   if (!row) return undefined
-  if (!row.isOverdue) return { status: row.status, decidedBy: row.decidedBy, reason: row.reason }
+  const { isOverdue, ...state } = row
+  if (!isOverdue) return state
   return await inTransaction(db, async (client) => {
     const { rows: expired } = await client.query<{ sourceName: string }>(
       `UPDATE approvals SET status = 'expired', decided_at = now()
@@ -156,7 +166,7 @@ export async function readApproval(
         target: { kind: 'delivery', id: deliveryId, name: approval.sourceName },
       })
     }
-    return { status: 'expired', decidedBy: null, reason: null }
+    return { status: 'expired', decidedBy: null, reason: null, payload: null }
   })
 }
 
@@ -173,6 +183,8 @@ export interface ApprovalDecisionRequest {
   readonly reason: string | null
   readonly runId?: string | undefined
   readonly deliveryId?: string | undefined
+  /** Approves this payload in place of the shown one; only with `deliveryId`. */
+  readonly payload?: Record<string, unknown> | undefined
 }
 
 export type DecisionOutcome =
@@ -181,6 +193,8 @@ export type DecisionOutcome =
   | { readonly kind: 'not_found' }
   /** All were decided, or have expired. */
   | { readonly kind: 'not_waiting' }
+  /** The edited payload does not follow the example of the source. Nothing was decided. */
+  | { readonly kind: 'invalid'; readonly reason: string }
 
 /**
  * Records a decision with its audit events, and makes the run's session acquirable. Of two decisions on a payload, the
@@ -188,7 +202,7 @@ export type DecisionOutcome =
  */
 export async function decideApprovals(
   db: Db,
-  { decision, reason, runId, deliveryId }: ApprovalDecisionRequest,
+  { decision, reason, runId, deliveryId, payload }: ApprovalDecisionRequest,
   by: AuditedBy,
 ): Promise<DecisionOutcome> {
   if (runId === undefined && deliveryId === undefined) throw new TypeError('A run or a delivery is required')
@@ -206,19 +220,31 @@ export async function decideApprovals(
     const [run] = runs
     if (!run) return { kind: 'not_found' }
     await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [run.sessionId])
+    const edited = payload && JSON.stringify(payload)
+    if (edited) {
+      const { rows: examples } = await client.query<{ example: Record<string, unknown> }>(
+        `SELECT source.example_request_body AS example FROM approvals
+         JOIN webhook_sources AS source ON source.organization_id = $1 AND source.id = approvals.source_id
+         WHERE approvals.organization_id = $1 AND delivery_id = $2 FOR SHARE OF source`,
+        [organizationId, deliveryId],
+      )
+      const invalid = examples[0] && checkPayload(examples[0].example, payload, edited)
+      if (invalid) return { kind: 'invalid', reason: invalid.reason }
+    }
     const { rows: decided } = await client.query<{
       deliveryId: string
       sourceName: string
       endpointUrl: string | null
     }>(
-      `UPDATE approvals SET status = $4, reason = $5, decided_at = now(), decided_by = $6, decided_by_name = $7
+      `UPDATE approvals SET status = $4, reason = $5, decided_at = now(), decided_by = $6, decided_by_name = $7,
+         edited_body = $8
        WHERE organization_id = $1 AND run_id = $2 AND ($3::uuid IS NULL OR delivery_id = $3)
          AND status = 'waiting' AND expires_at > now()
        RETURNING delivery_id AS "deliveryId", source_name AS "sourceName", (
          SELECT endpoint_url FROM webhook_sources AS source
          WHERE source.organization_id = $1 AND source.id = approvals.source_id
        ) AS "endpointUrl"`,
-      [organizationId, run.runId, deliveryId ?? null, decision, reason, userId, name],
+      [organizationId, run.runId, deliveryId ?? null, decision, reason, userId, name, edited ?? null],
     )
     if (decided.length === 0) return { kind: 'not_waiting' }
     const queued = await client.query(`UPDATE starts SET status = 'queued' WHERE id = $1 AND status = 'waiting'`, [
@@ -234,6 +260,7 @@ export async function decideApprovals(
         changes: [
           { field: 'run_id', old: null, new: run.runId },
           ...(decision === 'approved' ? [{ field: 'endpoint_url', old: null, new: endpointUrl }] : []),
+          ...(edited ? [{ field: 'payload', old: null, new: 'edited' }] : []),
           ...(reason === null ? [] : [{ field: 'reason', old: null, new: reason }]),
         ],
       })
@@ -270,5 +297,43 @@ export async function listApprovalsOfRun(db: Db, organizationId: string, runId: 
        ON source.id = source_id AND source.organization_id = $1 AND source.deleted_at IS NULL AND status = 'waiting'
      WHERE approvals.organization_id = $1 AND run_id = $2 ORDER BY requested_at, delivery_id LIMIT 200`,
     [organizationId, runId],
+  )
+}
+
+const MAX_LISTED = 100
+/** A larger payload is left out of the list. */
+const LISTED_BYTES = 16_384
+const WAITING = `
+  FROM (
+    SELECT * FROM approvals
+    WHERE organization_id = $1 AND status = 'waiting' AND expires_at > now() ORDER BY requested_at, delivery_id LIMIT 1000
+  ) AS approval
+  JOIN starts AS start ON start.id = approval.run_id AND start.finished_at IS NULL
+  JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
+
+/** How many payloads wait that the viewer sees, at most 1,000. */
+export async function countWaitingApprovals(db: Db, { organizationId, memberId }: Viewer): Promise<number> {
+  const { rows } = await db.pool.query<{ count: number }>(`SELECT count(*)::integer AS count ${WAITING}`, [
+    organizationId,
+    memberId,
+  ])
+  return rows[0]?.count ?? 0
+}
+
+/** The payloads that wait and that the viewer sees, oldest first, at most 100. */
+export async function listWaitingApprovals(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+): Promise<WaitingApprovalOut[]> {
+  return await queryRows<WaitingApprovalOut>(
+    db,
+    `SELECT delivery_id, run_id, source_id, source_name, source.endpoint_url,
+       CASE WHEN octet_length(request_body::text) <= ${LISTED_BYTES} THEN request_body END AS payload, requested_at, expires_at,
+       json_build_object('id', workflow.id, 'name', workflow.name) AS workflow
+     ${WAITING}
+     LEFT JOIN webhook_sources AS source
+       ON source.id = source_id AND source.organization_id = $1 AND source.deleted_at IS NULL
+     ORDER BY requested_at, delivery_id LIMIT ${MAX_LISTED}`,
+    [organizationId, memberId],
   )
 }

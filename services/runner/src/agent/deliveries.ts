@@ -55,7 +55,8 @@ export async function sendDelivery(
       return await steps.append(toWithheldStep(call, approval))
     }
     if (approval?.status !== 'waiting') {
-      const result = await run.deliver({ call, isLast })
+      const edited = approval?.payload && { ...call, delivery: { ...call.delivery, payload: approval.payload } }
+      const result = await run.deliver({ call: edited ?? call, isLast })
       if (result.outcome !== 'approval_required') {
         const step = toDeliveryStep(run.run.sessionId, call, result)
         return result.isInJournal ? steps.adopt(step) : await steps.append(step)
@@ -73,8 +74,9 @@ async function readDecision(run: AgentRun, steps: AgentSteps, call: DeliveryCall
   const approval = await run.readApproval(id)
   const isKnown = steps.all.some((step) => step.kind === 'approval_decision' && step.data.delivery_id === id)
   if (approval && approval.status !== 'waiting' && !isKnown) {
-    const { status: decision, decidedBy, reason } = approval
-    const data = { call_id: call.call_id, delivery_id: id, decision, decided_by: decidedBy, reason }
+    const { status: decision, decidedBy, reason, payload } = approval
+    const by = { decision, decided_by: decidedBy, reason, ...(payload && { payload }) }
+    const data = { call_id: call.call_id, delivery_id: id, ...by }
     await steps.append({ kind: 'approval_decision', data })
   }
   return approval

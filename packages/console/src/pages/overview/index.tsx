@@ -171,7 +171,7 @@ function Attention({ attention, waitingRuns }: Pick<OverviewOut, 'attention'> & 
     >
       {waitingRuns > 0 ? (
         <Notice kind="warning">
-          <Link to="/runs" search={{ status: 'waiting' }}>
+          <Link to="/approvals">
             {waitingRuns === 1 ? '1 run waits for approval' : `${waitingRuns} runs wait for approval`}
           </Link>
         </Notice>

@@ -103,7 +103,15 @@ function eventOf(run: RunDetailOut, { kind, data }: NewJournalStep): TimelineEve
       return { icon: 'clock', tone: 'warn', title: `Waits for approval: ${data.source_name}` }
     case 'approval_decision': {
       const title = data.decided_by ? `${DECISIONS[data.decision]} by ${data.decided_by}` : DECISIONS[data.decision]
-      return { icon: 'people', tone: data.decision === 'approved' ? 'good' : 'bad', title, text: data.reason || null }
+      const tone = data.decision === 'approved' ? 'good' : 'bad'
+      const content = data.payload ? <JsonView label="edited payload" value={data.payload} /> : null
+      return {
+        icon: 'people',
+        tone,
+        title: data.payload ? `${title}, edited` : title,
+        text: data.reason || null,
+        content,
+      }
     }
     case 'note': {
       // The reason of the failure is above the timeline.

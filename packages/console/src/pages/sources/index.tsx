@@ -97,14 +97,6 @@ function SourceDetails(source: AppWebhookSourceOut) {
     if (outcome === 'accepted') toast('The endpoint accepted the test request.')
     else toast(`The endpoint did not accept the test request. ${reason ?? ''}`, 'bad')
   }
-  const askToPause = () =>
-    askToConfirm({
-      title: `Pause ${name}?`,
-      text: 'Nothing is sent to it until someone resumes it. Runs wait, up to 3 days, and then go on in their order.',
-      action: 'Pause',
-      isHarmless: true,
-      onConfirm: () => mutate('pauseWebhookSource', { params }),
-    })
   const remove = () =>
     askToDelete({
       name,
@@ -126,7 +118,9 @@ function SourceDetails(source: AppWebhookSourceOut) {
             <Menu
               label="More actions"
               groups={[
-                ...(source.paused_at ? [] : [[{ label: 'Pause', icon: 'pause' as const, onClick: askToPause }]]),
+                ...(source.paused_at
+                  ? []
+                  : [[{ label: 'Pause', icon: 'pause' as const, onClick: () => askToPause(source) }]]),
                 [{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }],
               ]}
             />
@@ -148,34 +142,7 @@ function SourceDetails(source: AppWebhookSourceOut) {
           </div>
         </Notice>
       ) : null}
-      {source.paused_at ? (
-        <Notice kind="warning">
-          <div className="row">
-            <span>
-              Paused by {source.paused_by} <Time value={source.paused_at} />.{' '}
-              {waitingText(source.state?.waiting_runs ?? 0)}
-            </span>
-            {isAdmin ? (
-              <Button
-                label="Resume"
-                variant="primary"
-                onClick={() => mutate('resumeWebhookSource', { params })}
-                done="Resumed. What waited is sent now."
-              />
-            ) : null}
-          </div>
-        </Notice>
-      ) : source.state?.failing ? (
-        <Notice kind="danger">
-          <div className="row">
-            <span>
-              {source.state.failing.count.toLocaleString('en')} payloads in a row were not accepted, since{' '}
-              <Time value={source.state.failing.since} isExact />.
-            </span>
-            {isAdmin ? <Button label="Pause it" onClick={askToPause} /> : null}
-          </div>
-        </Notice>
-      ) : null}
+      <PauseNotice source={source} />
       <KeyValueList
         items={{
           Verified: !isVerified && <Time value={source.verified_at} none="Never: it was saved without verification" />,
@@ -196,6 +163,49 @@ function SourceDetails(source: AppWebhookSourceOut) {
         </Section>
       )}
     </Page>
+  )
+}
+
+function askToPause({ id, name }: AppWebhookSourceOut) {
+  askToConfirm({
+    title: `Pause ${name}?`,
+    text: 'Nothing is sent to it until someone resumes it. Runs wait, up to 3 days, and then go on in their order.',
+    action: 'Pause',
+    isHarmless: true,
+    onConfirm: () => mutate('pauseWebhookSource', { params: { source_id: id } }),
+  })
+}
+
+/** Says that the source is paused, or offers it because its payloads fail. */
+function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
+  const { id, state, paused_at: pausedAt, paused_by: by } = source
+  const isAdmin = useMe().role !== 'member'
+  if (pausedAt) {
+    const resume = () => mutate('resumeWebhookSource', { params: { source_id: id } })
+    return (
+      <Notice kind="warning">
+        <div className="row">
+          <span>
+            Paused by {by} <Time value={pausedAt} />. {waitingText(state?.waiting_runs ?? 0)}
+          </span>
+          {isAdmin ? (
+            <Button label="Resume" variant="primary" onClick={resume} done="Resumed. What waited is sent now." />
+          ) : null}
+        </div>
+      </Notice>
+    )
+  }
+  if (!state?.failing) return null
+  return (
+    <Notice kind="danger">
+      <div className="row">
+        <span>
+          {state.failing.count.toLocaleString('en')} payloads in a row were not accepted, since{' '}
+          <Time value={state.failing.since} isExact />.
+        </span>
+        {isAdmin ? <Button label="Pause it" onClick={() => askToPause(source)} /> : null}
+      </div>
+    </Notice>
   )
 }
 

@@ -32,7 +32,8 @@ checked AS MATERIALIZED (
         WHEN request.resend_of IS NULL THEN coalesce((
           SELECT true FROM approvals
           WHERE delivery_id = request.id AND approvals.organization_id = request.organization_id
-            AND approvals.source_id = request.source_id AND status = 'approved' AND request_body::text = request.body
+            AND approvals.source_id = request.source_id AND status = 'approved'
+            AND coalesce(edited_body, request_body)::text = request.body
           LIMIT 1 FOR SHARE
         ), false)
         ELSE request.sent_by IS NULL OR coalesce((

@@ -1,5 +1,7 @@
-import type { DeliveryDetailOut, RunDetailOut } from '@workflow-service/contract'
+import type { AppAnswer, DeliveryDetailOut, RunDetailOut } from '@workflow-service/contract'
 import {
+  type ApprovalDecisionRequest,
+  countWaitingApprovals,
   decideApprovals,
   findVisibleDeliveries,
   findFirstSent,
@@ -8,6 +10,7 @@ import {
   hasWebhookSourceLog,
   listAllVisibleDeliveries,
   listVisibleDeliveries,
+  listWaitingApprovals,
   type Viewer,
   viewerOf,
 } from '@workflow-service/database'
@@ -54,8 +57,15 @@ export function deliveryHandlers(ctx: AppServiceContext) {
       body: await readDelivery(ctx, viewerOf(principal), params.delivery_id),
     }),
     resendDelivery: (request) => resendDelivery(ctx, request),
-    approveDelivery: (request) => decide(ctx, request, 'approved', null),
-    declineDelivery: (request) => decide(ctx, request, 'declined', request.body.reason || null),
+    countApprovals: async ({ principal }) => ({
+      body: { count: await countWaitingApprovals(ctx.db, viewerOf(principal)) },
+    }),
+    listApprovals: async ({ principal }) => ({
+      body: { data: await listWaitingApprovals(ctx.db, viewerOf(principal)) },
+    }),
+    decideApprovals: (request) => decideMany(ctx, request),
+    approveDelivery: (request) => decide(ctx, request, { decision: 'approved', reason: null, ...request.body }),
+    declineDelivery: (request) => decide(ctx, request, { decision: 'declined', reason: request.body.reason || null }),
   } satisfies Partial<AppHandlers>
 }
 
@@ -63,18 +73,38 @@ export function deliveryHandlers(ctx: AppServiceContext) {
 async function decide(
   ctx: AppServiceContext,
   request: AppRequestOf<'approveDelivery' | 'declineDelivery'>,
-  decision: 'approved' | 'declined',
-  reason: string | null,
+  decision: Pick<ApprovalDecisionRequest, 'decision' | 'reason' | 'payload'>,
 ): Promise<{ body: RunDetailOut }> {
   const { principal, params, requestId } = request
-  const outcome = await decideApprovals(ctx.db, { decision, reason, deliveryId: params.delivery_id }, request)
+  const outcome = await decideApprovals(ctx.db, { ...decision, deliveryId: params.delivery_id }, request)
   if (outcome.kind === 'not_found') throw notFound('Delivery')
   if (outcome.kind === 'not_waiting') {
     throw new ApiError('not_waiting', 'This payload does not wait for an approval: it was decided, or it expired.')
   }
+  if (outcome.kind === 'invalid') {
+    const details = [{ field: 'payload', code: 'value_error', message: outcome.reason }]
+    throw new ApiError('validation_error', 'The payload does not follow the example.', { details })
+  }
   ctx.sessionNotifier.notify(outcome.sessionId, requestId)
   ctx.changeNotices.add(principal.organizationId, 'runs', 'sessions')
   return { body: orNotFound(await findVisibleRun(ctx.db, viewerOf(principal), outcome.runId), 'Run') }
+}
+
+/** Decides on each payload by itself, oldest first as the page names them. */
+async function decideMany(
+  ctx: AppServiceContext,
+  request: AppRequestOf<'decideApprovals'>,
+): Promise<{ body: AppAnswer<'decideApprovals'> }> {
+  const { decision, delivery_ids: ids, reason } = request.body
+  let decided = 0
+  for (const deliveryId of new Set(ids)) {
+    const outcome = await decideApprovals(ctx.db, { decision, reason: reason || null, deliveryId }, request)
+    if (outcome.kind !== 'decided') continue
+    decided += 1
+    ctx.sessionNotifier.notify(outcome.sessionId, request.requestId)
+  }
+  ctx.hints.add(request.principal.organizationId, 'runs', 'sessions')
+  return { body: { decided, not_waiting: ids.length - decided } }
 }
 
 /** @throws ApiError 404 */

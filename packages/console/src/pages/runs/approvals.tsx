@@ -1,0 +1,206 @@
+import { Link } from '@tanstack/react-router'
+import type { ApprovalOut, RunDetailOut, WaitingApprovalOut } from '@workflow-service/contract'
+import { APPROVAL_REASON_MAX_LENGTH } from '@workflow-service/contract/limits'
+import { type ReactNode, useState } from 'react'
+import { invalid, mutate, useMe, useRead } from '../../api/index.ts'
+import { Button } from '../../components/button.tsx'
+import { askToConfirm, openForm } from '../../components/dialog.tsx'
+import { Checkbox, TextAreaField } from '../../components/fields.tsx'
+import { Loaded, Page, Section } from '../../components/page.tsx'
+import { parseJson } from '../../components/parse-json.ts'
+import { Time } from '../../components/status-and-time.tsx'
+import { linkTo, ThingLink } from '../../components/thing-link.tsx'
+import { toast } from '../../components/toast.ts'
+import { JsonView } from '../../components/values.tsx'
+
+/** The payloads of all runs that wait for an approval. */
+export function ApprovalsPage() {
+  return (
+    <Page title="Approvals" intro="Payloads that a webhook source lets a person approve before they are sent.">
+      <Loaded query={useRead('listApprovals')}>{({ data }) => <WaitingPayloads approvals={data} />}</Loaded>
+    </Page>
+  )
+}
+
+function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut[] }) {
+  const isAdmin = useMe().role !== 'member'
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  // One that was decided meanwhile is not chosen any more.
+  const ids = approvals.map(({ delivery_id: id }) => id).filter((id) => chosen.has(id))
+  const choose = (id: string, isChosen: boolean) => {
+    const next = new Set(ids)
+    if (isChosen) next.add(id)
+    else next.delete(id)
+    setChosen(next)
+  }
+  if (approvals.length === 0) return <p className="muted">Nothing waits for an approval.</p>
+  const decide = async (decision: 'approved' | 'declined', reason: string | null) => {
+    const { decided, not_waiting: rest } = await mutate('decideApprovals', {
+      body: { decision, delivery_ids: ids, reason },
+    })
+    toast(`${decided} ${decision}.${rest > 0 ? ` ${rest} did not wait any more.` : ''}`)
+  }
+  const askToApprove = () =>
+    askToConfirm({
+      title: `Approve ${ids.length} payloads?`,
+      text: 'Each is sent to its URL exactly as shown, once.',
+      action: 'Approve and send',
+      isHarmless: true,
+      onConfirm: () => decide('approved', null),
+    })
+  return (
+    <>
+      {isAdmin ? (
+        <div className="row">
+          <Checkbox
+            label="All"
+            value={ids.length === approvals.length}
+            onValue={(isChosen) => setChosen(new Set(isChosen ? approvals.map(({ delivery_id: id }) => id) : []))}
+          />
+          <Button
+            label={`Approve selected (${ids.length})`}
+            icon="check"
+            disabled={ids.length === 0}
+            onClick={askToApprove}
+          />
+          <Button
+            label={`Decline selected (${ids.length})`}
+            icon="close"
+            disabled={ids.length === 0}
+            onClick={() =>
+              askForReason(`Decline ${ids.length} payloads?`, 'They are never sent.', (reason) =>
+                decide('declined', reason),
+              )
+            }
+          />
+        </div>
+      ) : null}
+      <ul className="lines">
+        {approvals.map((approval) => (
+          <WaitingPayload
+            key={approval.delivery_id}
+            approval={approval}
+            run={approval}
+            choice={
+              isAdmin ? (
+                <Checkbox
+                  label={`Select the payload to ${approval.source_name}`}
+                  value={ids.includes(approval.delivery_id)}
+                  onValue={(isChosen) => choose(approval.delivery_id, isChosen)}
+                />
+              ) : null
+            }
+          />
+        ))}
+      </ul>
+    </>
+  )
+}
+
+/** The payloads of one run that wait. */
+export function Approvals({ run }: { run: RunDetailOut }) {
+  const waiting = run.approvals.filter(({ status }) => status === 'waiting')
+  if (waiting.length === 0) return null
+  return (
+    <Section
+      title="Waiting for approval"
+      intro="A webhook source asks a person to approve what is sent. Later starts of the session wait behind this run."
+    >
+      <ul className="lines">
+        {waiting.map((approval) => (
+          <WaitingPayload key={approval.delivery_id} approval={approval} />
+        ))}
+      </ul>
+    </Section>
+  )
+}
+
+function askForReason(title: string, text: string, decline: (reason: string | null) => Promise<unknown>) {
+  openForm({
+    title,
+    text,
+    action: 'Decline',
+    variant: 'danger',
+    isTransient: true,
+    savedText: null,
+    values: { reason: '' },
+    save: ({ reason }) => decline(reason || null),
+    fields: ({ field }) => (
+      <TextAreaField
+        rows={2}
+        maxLength={APPROVAL_REASON_MAX_LENGTH}
+        hint="Optional. The agent reads it, and it is in the error of the run."
+        {...field('reason', 'Reason')}
+      />
+    ),
+  })
+}
+
+function WaitingPayload({
+  approval,
+  run,
+  choice,
+}: {
+  approval: Pick<ApprovalOut, keyof ApprovalOut & keyof WaitingApprovalOut>
+  run?: WaitingApprovalOut
+  choice?: ReactNode
+}) {
+  const { delivery_id: id, source_id: sourceId, source_name: name, payload, expires_at: until } = approval
+  const { endpoint_url: url } = approval
+  const isAdmin = useMe().role !== 'member'
+  const params = { delivery_id: id }
+  const askToApprove = () =>
+    askToConfirm({
+      title: 'Approve this payload?',
+      text: `It is sent to ${name} exactly as shown, once.`,
+      action: 'Approve and send',
+      isHarmless: true,
+      onConfirm: () => mutate('approveDelivery', { params, body: {} }),
+      done: 'The payload is approved.',
+    })
+  const askToDecline = () =>
+    askForReason('Decline this payload?', `It is never sent to ${name}.`, (reason) =>
+      mutate('declineDelivery', { params, body: { reason } }),
+    )
+  const askToEdit = () =>
+    openForm({
+      title: 'Edit and approve',
+      text: `Sent to ${name} in place of the shown payload, once. It must follow the example of the source.`,
+      action: 'Approve and send',
+      variant: 'primary',
+      isTransient: true,
+      savedText: 'The edited payload is approved.',
+      values: { payload: JSON.stringify(payload, null, 2) },
+      save: async ({ payload: text }) => {
+        const { value, error } = parseJson(text)
+        if (error) throw invalid('payload', error)
+        return await mutate('approveDelivery', { params, body: { payload: value as Record<string, unknown> } })
+      },
+      fields: ({ field }) => <TextAreaField isCode rows={8} {...field('payload', 'Payload')} />,
+    })
+  return (
+    <li className="stack">
+      <div className="row">
+        {choice}
+        <h3>
+          To <ThingLink kind="webhook_source" id={sourceId} name={name} />
+        </h3>
+        <span className="muted">
+          until <Time value={until} isExact />
+        </span>
+        {run ? <Link {...linkTo('run', run.run_id)}>Run of {run.workflow?.name ?? 'a workflow'}</Link> : null}
+      </div>
+      {url ? <pre>{url}</pre> : null}
+      {payload ? <JsonView label={`payload to ${name}`} value={payload} /> : <p>It is large: its run shows it.</p>}
+      {isAdmin ? (
+        <div className="row">
+          <Button label="Approve" variant="primary" icon="check" onClick={askToApprove} />
+          {payload ? <Button label="Edit" onClick={askToEdit} /> : null}
+          <Button label="Decline" icon="close" onClick={askToDecline} />
+        </div>
+      ) : (
+        <p className="muted">An admin of your organization decides.</p>
+      )}
+    </li>
+  )
+}
