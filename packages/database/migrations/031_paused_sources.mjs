@@ -11,9 +11,9 @@ export const up = (pgm) => {
   pgm.sql(`ALTER TABLE webhook_sources
     ADD COLUMN IF NOT EXISTS paused_at timestamptz(3),
     ADD COLUMN IF NOT EXISTS paused_by_name text,
-    ADD COLUMN IF NOT EXISTS resumed_at timestamptz(3)`)
+    ADD COLUMN IF NOT EXISTS resumed_at timestamptz(3);`)
   // The source for which the run of a session waits. It may stay afterwards, without a meaning.
-  pgm.sql('ALTER TABLE sessions ADD COLUMN IF NOT EXISTS paused_source_id uuid')
+  pgm.sql('ALTER TABLE sessions ADD COLUMN IF NOT EXISTS paused_source_id uuid;')
   // The wait for statements under way blocks nobody, however long it takes.
   pgm.sql('SET lock_timeout = 0')
   pgm.sql('DROP INDEX CONCURRENTLY IF EXISTS sessions_paused')

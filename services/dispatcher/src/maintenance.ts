@@ -12,7 +12,7 @@ export const MAINTENANCE: readonly MaintenanceTask<DispatcherContext>[] = [
     run: (ctx) => markAbandoned(ctx),
   },
   {
-    name: 'let runs go on that waited for a paused source',
+    name: 'wake runs of resumed sources',
     intervalMs: 15_000,
     statements: ['wakePausedSessions'],
     run: async ({ db }, signal) => {

@@ -44,7 +44,18 @@ const TAGS: Record<string, { description: string; segments: readonly string[] }>
   'API keys': { description: 'Keys of the public API.', segments: ['api-keys'] },
   Organization: {
     description: 'The organization, its people, its usage and its audit log.',
-    segments: ['organization', 'users', 'manifest', 'overview', 'usage', 'audit-events', 'search', 'events'],
+    segments: [
+      'organization',
+      'users',
+      'manifest',
+      'overview',
+      'attention',
+      'notices',
+      'usage',
+      'audit-events',
+      'search',
+      'events',
+    ],
   },
 }
 

@@ -56,8 +56,8 @@ export interface PayloadRequest {
  * Sends the payload at most once for its id, however often it is requested and whichever process dies, and resolves to
  * the delivery with its outcome. Implements contract README, "Internal API" (sending a payload).
  * @throws ApiError before anything is sent: 404 for the source, 403 if the organization is suspended, 409
- * `lease_lost`, `approval_required` or `idempotency_conflict`, 503 `source_paused`, or if the source or this process is at its limit, or the database is slow or unavailable. The caller may repeat the call with
- * the same id.
+ * `lease_lost`, `approval_required` or `idempotency_conflict`, 503 `source_paused`, or if the source or this process
+ * is at its limit, or the database is slow or unavailable. The caller may repeat the call with the same id.
  */
 export function deliverPayload(ctx: DispatcherContext, request: PayloadRequest): Promise<RecordedDelivery> {
   const arrivedMs = performance.now()

@@ -52,7 +52,7 @@ export function deleteSource(
 
 /** Pauses or resumes a source. Runs that wait go on at once, more than 1,000 within 15 s. */
 export function pauseSource(
-  { db, hints }: Pick<DispatcherContext, 'db' | 'hints'>,
+  { db, changeNotices }: Pick<DispatcherContext, 'db' | 'changeNotices'>,
   isPaused: boolean,
 ): InternalHandlers['pauseWebhookSource'] {
   return async (request) => {
@@ -60,7 +60,7 @@ export function pauseSource(
     const by = readActor(organizationId, request) ?? operatorOf(organizationId)
     if (!(await setSourcePaused(db, organizationId, sourceId, isPaused, by))) throw notFound('Webhook source')
     if (!isPaused) await wakePausedSessions(db)
-    hints.add(organizationId, 'webhook_sources', 'runs')
+    changeNotices.add(organizationId, 'webhook_sources', 'runs')
     return { status: 204 }
   }
 }

@@ -1,6 +1,6 @@
 -- Records payloads as `in_flight` before a byte is sent: the source of each must exist, its lease must be the
---   session's, its organization not suspended, the source not paused, and the approval that it asks for given. Who may approve, and
---   the operator, approves a payload by sending it again.
+--   session's, its organization not suspended, the source not paused, and the approval that it asks for given. Who may
+--   approve, and the operator, approves a payload by sending it again.
 -- By hand: the bench's deliveries; one statement for a batch. It inserts in the order of the ids, so that two batches
 --   with the same ids do not deadlock. The steps of a journal are written with the claim, and the session of such a
 --   request is locked first: the next owner of its lease reads either the claim with its steps or neither. Scalar

@@ -103,7 +103,7 @@ async function decideMany(
     decided += 1
     ctx.sessionNotifier.notify(outcome.sessionId, request.requestId)
   }
-  ctx.hints.add(request.principal.organizationId, 'runs', 'sessions')
+  ctx.changeNotices.add(request.principal.organizationId, 'runs', 'sessions')
   return { body: { decided, not_waiting: ids.length - decided } }
 }
 
