@@ -101,7 +101,13 @@ export const ApproveIn = Closed('ApproveIn', 'Approves a payload.', {
 })
 const { delivery_id, source_id, source_name, endpoint_url, payload, requested_at, expires_at } = ApprovalOut.properties
 export const WaitingApprovalOut = Closed('WaitingApprovalOut', 'A payload that waits for an approval.', {
-  ...{ delivery_id, source_id, source_name, endpoint_url, payload, requested_at, expires_at },
+  delivery_id,
+  source_id,
+  source_name,
+  endpoint_url,
+  payload,
+  requested_at,
+  expires_at,
   run_id: Uuid('Its run.'),
   workflow: AppDeliveryOut.properties.workflow,
 })
