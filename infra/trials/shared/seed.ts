@@ -2,6 +2,9 @@ import { workflowSearchText } from '@workflow-service/database'
 import type { Pool } from 'pg'
 import type { Customer, Organization } from './customers.ts'
 
+/** What owns the rows. */
+type Owner<Id extends keyof Customer> = Pick<Customer, 'organizationId' | Id>
+
 interface Seeded {
   readonly pool: Pool
 }
@@ -78,7 +81,7 @@ export async function seedTriggers({ pool }: Seeded, workflowIds: readonly strin
 /** Inserts finished payload deliveries of the customer's webhook source. */
 export async function seedDeliveries(
   { pool }: Seeded,
-  { organizationId, sourceId }: Pick<Customer, 'organizationId' | 'sourceId'>,
+  { organizationId, sourceId }: Owner<'sourceId'>,
   count: number,
 ): Promise<void> {
   await pool.query(
@@ -94,7 +97,7 @@ export async function seedDeliveries(
 /** Inserts ended runs of the customer's workflow, ten in each session. */
 export async function seedRuns(
   { pool }: Seeded,
-  { organizationId, workflowId }: Pick<Customer, 'organizationId' | 'workflowId'>,
+  { organizationId, workflowId }: Owner<'workflowId'>,
   count: number,
 ): Promise<void> {
   await pool.query(
@@ -118,7 +121,7 @@ export async function seedRuns(
 /** Inserts starts as the gateway records them, each in a new session. */
 export async function queueStarts(
   { pool }: Seeded,
-  { organizationId, workflowId }: Pick<Customer, 'organizationId' | 'workflowId'>,
+  { organizationId, workflowId }: Owner<'workflowId'>,
   count: number,
 ): Promise<void> {
   await pool.query(

@@ -22,11 +22,10 @@ export {
   newDeliveryId,
   newId,
   NIL_UUID,
-  type ReadPage,
   statements,
-  type TimePosition,
   workflowSearchText,
 } from './connection/index.ts'
+export type { ReadPage, TimePosition } from './connection/paging.ts'
 export * from './organizations/index.ts'
 export * from './people/index.ts'
 export * from './workflows/index.ts'

@@ -1,15 +1,13 @@
-import { afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import type { PoolClient } from 'pg'
 import {
-  type Database,
   deleteOldDeliveries,
   deleteOldIdempotencyKeys,
   markAbandonedDeliveries,
   newId,
   recordStarts,
 } from '../src/index.ts'
-import { createStartable, newStart, type Startable } from './support/start-fixtures.ts'
+import { newStart, useStartable } from './support/start-fixtures.ts'
 import { onConnection } from './support/on-connection.ts'
 
 // With an estimate of one row, PostgreSQL may join a batch to its table by evaluating the batch again for each row. It
@@ -21,16 +19,10 @@ const EVALUATE_BATCHES_FOR_EACH_ROW = ['hashjoin', 'mergejoin', 'hashagg', 'sort
 const ROWS = 30
 const BATCH_SIZE = 20
 
-const database = useTestDatabase()
-let db: Database
-let acme: Startable
+const acme = useStartable()
 let client: PoolClient
-beforeAll(async () => {
-  db = database.db
-  acme = await createStartable(db)
-})
 beforeEach(async () => {
-  client = await db.pool.connect()
+  client = await acme.db.pool.connect()
   await client.query(EVALUATE_BATCHES_FOR_EACH_ROW)
 })
 afterEach(() => {
@@ -63,7 +55,7 @@ test('abandoned deliveries become unknown in batches of the given size with ever
 
 test('old Idempotency-Keys are deleted in batches of the given size with every plan', async () => {
   await recordStarts(
-    db,
+    acme.db,
     Array.from({ length: ROWS }, (_, n) => ({
       organizationId: acme.organizationId,
       start: newStart(acme, { idempotency: { key: `key-${n}`, requestSha256: Buffer.alloc(32) } }),

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { waitUntil } from '@workflow-service/testkit'
+import { EVENT_TOPICS } from '@workflow-service/contract/app'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   createChangeNotifier,
@@ -65,21 +66,11 @@ describe('notices', () => {
     const heard = await listen()
     const { sender } = createSender()
     const ids = Array.from({ length: 1_000 }, newId)
-    const topics = [
-      'workflows',
-      'webhook_sources',
-      'deliveries',
-      'runs',
-      'sessions',
-      'api_keys',
-      'users',
-      'organization',
-    ]
-    for (const id of ids) sender.add(id, ...(topics as ChangeNotice['topics']))
+    for (const id of ids) sender.add(id, ...EVENT_TOPICS)
     await sender.close()
     await waitUntil(() => heard.notices.length === ids.length)
     expect(heard.notices.map(({ organizationId }) => organizationId)).toEqual(ids)
-    expect(heard.notices.at(-1)?.topics).toEqual(topics)
+    expect(heard.notices.at(-1)?.topics).toEqual([...EVENT_TOPICS])
   })
 
   test('that cannot be sent are reported once, until one is sent again', async () => {

@@ -1,9 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   claimDeliveries,
-  type Database,
   deleteOldDeliveries,
   type DeliveryClaimRequest,
   type DeliveryResult,
@@ -14,17 +12,9 @@ import {
   removeUnsentDelivery,
 } from '../src/index.ts'
 import { explain } from './support/explain.ts'
-import { ACCEPTED, createSource, createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { ACCEPTED, start, useStartable } from './support/start-fixtures.ts'
 
-const database = useTestDatabase()
-let db: Database
-let acme: Startable
-let sourceId: string
-beforeAll(async () => {
-  db = database.db
-  acme = await createStartable(db)
-  sourceId = await createSource(db, acme)
-})
+const acme = useStartable()
 
 function request(changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequest {
   const { organizationId } = acme
@@ -32,7 +22,7 @@ function request(changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequ
   return {
     id: newId(),
     organizationId,
-    sourceId,
+    sourceId: acme.sourceId,
     requestBody,
     runId: null,
     requestId: 'r',
@@ -43,44 +33,44 @@ function request(changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequ
 }
 const accepted: DeliveryResult = { ...ACCEPTED, answer: 'thanks' }
 const kindsOf = async (requests: DeliveryClaimRequest[]) =>
-  (await claimDeliveries(db, requests)).map(({ kind }) => kind)
-const outcomeOf = async (id: string) => (await findDeliveryState(db, id))?.delivery.outcome
+  (await claimDeliveries(acme.db, requests)).map(({ kind }) => kind)
+const outcomeOf = async (id: string) => (await findDeliveryState(acme.db, id))?.delivery.outcome
 
 describe('removeUnsentDelivery', () => {
   test('removes the claim that it names, and no later claim of the same id', async () => {
     const claim = request()
-    await claimDeliveries(db, [claim])
-    const first = (await findDeliveryState(db, claim.id))!.delivery
-    expect(await removeUnsentDelivery(db, { ...first, organizationId: newId() })).toBe(false)
-    expect(await removeUnsentDelivery(db, first)).toBe(true)
+    await claimDeliveries(acme.db, [claim])
+    const first = (await findDeliveryState(acme.db, claim.id))!.delivery
+    expect(await removeUnsentDelivery(acme.db, { ...first, organizationId: newId() })).toBe(false)
+    expect(await removeUnsentDelivery(acme.db, first)).toBe(true)
     // The time of the record is in milliseconds.
     await sleep(5)
     expect(await kindsOf([claim])).toEqual(['claimed'])
-    expect(await removeUnsentDelivery(db, first)).toBe(false)
+    expect(await removeUnsentDelivery(acme.db, first)).toBe(false)
     expect(await outcomeOf(claim.id)).toBe('in_flight')
   })
 
   test('keeps a delivery that has an outcome', async () => {
     const claim = request()
-    await claimDeliveries(db, [claim])
-    await recordOutcomes(db, [{ organizationId: acme.organizationId, id: claim.id, result: accepted }])
-    const { delivery } = (await findDeliveryState(db, claim.id))!
-    expect(await removeUnsentDelivery(db, delivery)).toBe(false)
+    await claimDeliveries(acme.db, [claim])
+    await recordOutcomes(acme.db, [{ organizationId: acme.organizationId, id: claim.id, result: accepted }])
+    const { delivery } = (await findDeliveryState(acme.db, claim.id))!
+    expect(await removeUnsentDelivery(acme.db, delivery)).toBe(false)
     expect(await outcomeOf(claim.id)).toBe('accepted')
   })
 })
 
 describe('deleteOldDeliveries', () => {
   test('keeps the deliveries of a run until it has ended, because it may be resumed', async () => {
-    const { startId: runId } = await start(db, acme)
+    const { startId: runId } = await start(acme.db, acme)
     const claim = request({ runId })
-    await claimDeliveries(db, [claim])
-    await recordOutcomes(db, [{ organizationId: acme.organizationId, id: claim.id, result: accepted }])
+    await claimDeliveries(acme.db, [claim])
+    await recordOutcomes(acme.db, [{ organizationId: acme.organizationId, id: claim.id, result: accepted }])
     const createdAt = new Date(Date.now() - 3 * 86_400_000)
-    await db.prisma.delivery.update({ where: { id: claim.id }, data: { createdAt } })
-    const deleteOld = (): Promise<number> => deleteOldDeliveries(db, { olderThanDays: 1, batchSize: 100 })
+    await acme.db.prisma.delivery.update({ where: { id: claim.id }, data: { createdAt } })
+    const deleteOld = (): Promise<number> => deleteOldDeliveries(acme.db, { olderThanDays: 1, batchSize: 100 })
     const endAs = (status: string, finishedAt: Date | null): Promise<unknown> =>
-      db.prisma.start.update({ where: { id: runId }, data: { status, finishedAt } })
+      acme.db.prisma.start.update({ where: { id: runId }, data: { status, finishedAt } })
     expect(await deleteOld()).toBe(0)
     await endAs('running', null)
     expect(await deleteOld()).toBe(0)
@@ -92,9 +82,9 @@ describe('deleteOldDeliveries', () => {
 
 describe('claimDeliveries', () => {
   test('decides each request independently, in the order of the requests', async () => {
-    const { sessionId } = await start(db, acme)
+    const { sessionId } = await start(acme.db, acme)
     const known = request()
-    await claimDeliveries(db, [known])
+    await claimDeliveries(acme.db, [known])
     const requests = [
       request(),
       request({ sourceId: newId() }),
@@ -125,11 +115,11 @@ describe('claimDeliveries', () => {
   })
 
   test('claims nothing for a suspended organization, and still finds what was claimed before', async () => {
-    const { sessionId } = await start(db, acme)
+    const { sessionId } = await start(acme.db, acme)
     const known = request()
-    await claimDeliveries(db, [known])
+    await claimDeliveries(acme.db, [known])
     const suspend = (isSuspended: boolean): Promise<unknown> =>
-      db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
+      acme.db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
     await suspend(true)
     const fresh = request()
     const lost = request({ lease: { sessionId, epoch: 1 } })
@@ -155,10 +145,10 @@ describe('claimDeliveries', () => {
 describe('recordOutcomes', () => {
   test('records each outcome with its delivery, and resolves to the times', async () => {
     const requests = [request(), request()]
-    await claimDeliveries(db, requests)
+    await claimDeliveries(acme.db, requests)
     const [first, second] = requests.map(({ id }) => id)
     const rejected = { ...accepted, outcome: 'rejected', status: 400 } as const
-    const recorded = await recordOutcomes(db, [
+    const recorded = await recordOutcomes(acme.db, [
       { organizationId: acme.organizationId, id: second!, result: rejected },
       { organizationId: acme.organizationId, id: first!, result: accepted },
       { organizationId: acme.organizationId, id: newId(), result: accepted },
@@ -169,9 +159,9 @@ describe('recordOutcomes', () => {
 
   test('replaces neither a final outcome nor one of another organization', async () => {
     const mine = request()
-    await claimDeliveries(db, [mine])
+    await claimDeliveries(acme.db, [mine])
     const record = (result: DeliveryResult, organizationId = acme.organizationId) =>
-      recordOutcomes(db, [{ organizationId, id: mine.id, result }])
+      recordOutcomes(acme.db, [{ organizationId, id: mine.id, result }])
     expect(await record(accepted, newId())).toEqual([undefined])
     expect(await record({ ...accepted, outcome: 'unknown' })).toEqual([expect.any(Date)])
     expect(await record({ ...accepted, outcome: 'unknown' })).toEqual([undefined])
@@ -182,9 +172,9 @@ describe('recordOutcomes', () => {
 
   test('uses the first record of a delivery that the batch contains twice', async () => {
     const twice = request()
-    await claimDeliveries(db, [twice])
+    await claimDeliveries(acme.db, [twice])
     const { organizationId } = acme
-    const recorded = await recordOutcomes(db, [
+    const recorded = await recordOutcomes(acme.db, [
       { organizationId, id: twice.id, result: accepted },
       { organizationId, id: twice.id, result: { ...accepted, outcome: 'unknown' } },
     ])
@@ -199,7 +189,7 @@ describe('a page of the log', () => {
 
   beforeAll(async () => {
     // Twenty sources with a thousand entries each, of which few are not accepted payloads.
-    await db.pool.query(
+    await acme.db.pool.query(
       `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
        SELECT gen_random_uuid(), $1, CASE WHEN n % 20 = 0 THEN $2 ELSE md5((n % 20)::text)::uuid END,
          CASE WHEN n % 4000 = 0 THEN 'verification' ELSE 'payload' END,
@@ -208,7 +198,7 @@ describe('a page of the log', () => {
        FROM generate_series(1, 20000) AS n`,
       [acme.organizationId, busySourceId, new Date(START_MS)],
     )
-    await db.pool.query('ANALYZE deliveries')
+    await acme.db.pool.query('ANALYZE deliveries')
   })
 
   test.each([
@@ -222,7 +212,7 @@ describe('a page of the log', () => {
   ])('of %s reads no more entries than it shows', async (_what, filter) => {
     const after = { createdAt: new Date(START_MS + 15_000_000), id: newId() }
     const query = { sourceId: busySourceId, limit: 26, after, ...filter }
-    const plan = await explain(db, (on) => listDeliveries(on, acme.organizationId, query))
+    const plan = await explain(acme.db, (on) => listDeliveries(on, acme.organizationId, query))
     const scans = plan.filter(({ index }) => index !== undefined)
     expect(scans).toHaveLength(1)
     expect(scans[0]?.rowsRead).toBeLessThanOrEqual(30)

@@ -1,6 +1,5 @@
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { waitUntil } from '@workflow-service/testkit'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   acquireSessions,
   claimDeliveries,
@@ -15,24 +14,9 @@ import {
   removeUnsentDelivery,
   serializeStep,
 } from '../src/index.ts'
-import {
-  ACCEPTED,
-  ACQUIRE_ALL,
-  createSource,
-  createStartable,
-  start,
-  type Startable,
-} from './support/start-fixtures.ts'
+import { ACCEPTED, ACQUIRE_ALL, start, useStartable } from './support/start-fixtures.ts'
 
-const database = useTestDatabase()
-let db: Database
-let acme: Startable
-let sourceId: string
-beforeAll(async () => {
-  db = database.db
-  acme = await createStartable(db)
-  sourceId = await createSource(db, acme)
-})
+const acme = useStartable()
 
 const PLAN = [
   serializeStep({ kind: 'message', data: { agent: 'builtin', text: 'hello' } }),
@@ -46,15 +30,23 @@ const RESULT = serializeStep({
 /** A run that runner `a` executes, and the claim of its only payload. */
 async function leaseRun() {
   const { organizationId } = acme
-  const { sessionId, startId: runId } = await start(db, acme)
+  const { sessionId, startId: runId } = await start(acme.db, acme)
   const lease = await acquire('a', sessionId)
   const journal: DeliveryJournal = { runId, lease, position: 0, steps: PLAN, lastOfRun: 1 }
   const base = { requestBody: '{}', requestId: 'r', resend: null }
-  const request: DeliveryClaimRequest = { id: newId(), organizationId, sourceId, runId, lease, journal, ...base }
+  const request: DeliveryClaimRequest = {
+    id: newId(),
+    organizationId,
+    sourceId: acme.sourceId,
+    runId,
+    lease,
+    journal,
+    ...base,
+  }
   return { sessionId, runId, journal, request }
 }
 
-async function acquire(owner: string, sessionId: string, on: Pick<Database, 'pool'> = db) {
+async function acquire(owner: string, sessionId: string, on: Pick<Database, 'pool'> = acme.db) {
   await on.pool.query(
     `UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1 AND lease_owner IS NOT NULL`,
     [sessionId],
@@ -63,15 +55,18 @@ async function acquire(owner: string, sessionId: string, on: Pick<Database, 'poo
   return sessions[0]!.lease
 }
 
-const kindOf = async (request: DeliveryClaimRequest) => (await claimDeliveries(db, [request]))[0]!.kind
-const kinds = async (runId: string) => (await readSteps(db, runId)).map(({ kind }) => kind)
+const kindOf = async (request: DeliveryClaimRequest) => (await claimDeliveries(acme.db, [request]))[0]!.kind
+const kinds = async (runId: string) => (await readSteps(acme.db, runId)).map(({ kind }) => kind)
 const record = async ({ request, journal }: Awaited<ReturnType<typeof leaseRun>>, result = ACCEPTED) => {
   const { id, organizationId } = request
-  return (await recordRunOutcomes(db, [{ id, organizationId, result, journal: { ...journal, result: RESULT } }]))[0]
+  return (
+    await recordRunOutcomes(acme.db, [{ id, organizationId, result, journal: { ...journal, result: RESULT } }])
+  )[0]
 }
 const statusOf = async (runId: string) =>
-  (await db.prisma.start.findUniqueOrThrow({ where: { id: runId }, select: { status: true, finishedAt: true } })).status
-const ownerOf = async (id: string) => (await db.prisma.session.findUniqueOrThrow({ where: { id } })).leaseOwner
+  (await acme.db.prisma.start.findUniqueOrThrow({ where: { id: runId }, select: { status: true, finishedAt: true } }))
+    .status
+const ownerOf = async (id: string) => (await acme.db.prisma.session.findUniqueOrThrow({ where: { id } })).leaseOwner
 
 describe('the claim of a payload', () => {
   test('writes the planned steps with it', async () => {
@@ -86,23 +81,23 @@ describe('the claim of a payload', () => {
     const taken = await leaseRun()
     await acquire('b', taken.sessionId)
     const released = await leaseRun()
-    await releaseSessions(db, 'a', [released.journal.lease])
+    await releaseSessions(acme.db, 'a', [released.journal.lease])
     for (const { request, runId } of [taken, released]) {
       expect(await kindOf(request)).toBe('lease_lost')
       expect(await kinds(runId)).toEqual([])
-      expect(await findDeliveryState(db, request.id)).toBeUndefined()
+      expect(await findDeliveryState(acme.db, request.id)).toBeUndefined()
     }
   })
 
   test('waits for another runner that is taking the lease, and then writes nothing', async () => {
     const { request, runId, sessionId } = await leaseRun()
-    const client = await db.pool.connect()
+    const client = await acme.db.pool.connect()
     try {
       await client.query('BEGIN')
       await acquire('b', sessionId, { pool: client } as unknown as Database)
       const claiming = kindOf(request)
       await waitUntil(async () => {
-        const { rowCount } = await db.pool.query(`SELECT FROM pg_locks WHERE NOT granted`)
+        const { rowCount } = await acme.db.pool.query(`SELECT FROM pg_locks WHERE NOT granted`)
         return rowCount === 1
       })
       await client.query('COMMIT')
@@ -122,8 +117,8 @@ describe('the claim of a payload', () => {
   test('keeps its steps when it is removed because nothing was sent, and made again', async () => {
     const { request, runId } = await leaseRun()
     await kindOf(request)
-    const { delivery } = (await findDeliveryState(db, request.id))!
-    expect(await removeUnsentDelivery(db, delivery)).toBe(true)
+    const { delivery } = (await findDeliveryState(acme.db, request.id))!
+    expect(await removeUnsentDelivery(acme.db, delivery)).toBe(true)
     expect(await kindOf(request)).toBe('claimed')
     expect(await kinds(runId)).toEqual(['message', 'tool_call'])
   })
@@ -136,7 +131,7 @@ describe('the outcome of a payload', () => {
     expect(await record(run)).toEqual({ finishedAt: expect.any(Date), isWritten: true, isEnded: true })
     expect(await kinds(run.runId)).toEqual(['message', 'tool_call', 'tool_result'])
     expect([await statusOf(run.runId), await ownerOf(run.sessionId)]).toEqual(['succeeded', null])
-    const next = await start(db, acme, run.sessionId)
+    const next = await start(acme.db, acme, run.sessionId)
     const lease = await acquire('b', run.sessionId)
     expect(lease.epoch).toBeGreaterThan(run.journal.lease.epoch)
     expect(await statusOf(next.startId)).toBe('running')
@@ -148,7 +143,7 @@ describe('the outcome of a payload', () => {
     ['the session has another start, which the runner claims', ACCEPTED, 1, 1],
   ])('writes its result and leaves the run to the runner when %s', async (_when, result, lastOfRun, starts) => {
     const run = await leaseRun()
-    for (let index = 0; index < starts; index += 1) await start(db, acme, run.sessionId)
+    for (let index = 0; index < starts; index += 1) await start(acme.db, acme, run.sessionId)
     await kindOf(run.request)
     const journal = { ...run.journal, lastOfRun }
     expect(await record({ ...run, journal }, result)).toMatchObject({ isWritten: true, isEnded: false })
@@ -161,7 +156,7 @@ describe('the outcome of a payload', () => {
     await kindOf(run.request)
     await acquire('b', run.sessionId)
     expect(await record(run)).toMatchObject({ isWritten: false, isEnded: false })
-    expect((await findDeliveryState(db, run.request.id))?.delivery.outcome).toBe('accepted')
+    expect((await findDeliveryState(acme.db, run.request.id))?.delivery.outcome).toBe('accepted')
     expect(await kinds(run.runId)).toHaveLength(2)
     expect([await statusOf(run.runId), await ownerOf(run.sessionId)]).toEqual(['running', 'b'])
   })

@@ -1,9 +1,7 @@
-import { beforeAll, describe, expect, test } from '@jest/globals'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { describe, expect, test } from '@jest/globals'
 import {
   appendSteps,
   serializeStep,
-  type Database,
   finishRuns,
   listEarlierRuns,
   listRuns,
@@ -13,46 +11,42 @@ import {
   showRun,
   acquireSessions,
 } from '../src/index.ts'
-import { ACQUIRE_ALL, createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createStartable, start, useStartable } from './support/start-fixtures.ts'
 
-const database = useTestDatabase()
-let db: Database
-let acme: Startable
-beforeAll(async () => {
-  db = database.db
-  acme = await createStartable(db)
-})
+const acme = useStartable()
 
 /** Runs the starts of a session one after the other, each with one step. */
 async function runAll(sessionId: string, results: (string | null)[]): Promise<void> {
   const {
     sessions: [acquired],
-  } = await acquireSessions(db, ACQUIRE_ALL, [sessionId])
+  } = await acquireSessions(acme.db, ACQUIRE_ALL, [sessionId])
   const { lease } = acquired!
   let run = acquired?.run
   for (const error of results) {
     const steps = [serializeStep({ kind: 'message', data: { agent: 'test', text: `run ${run!.number}` } })]
-    await appendSteps(db, 'a', [{ lease, runId: run!.id, position: 0, steps }])
+    await appendSteps(acme.db, 'a', [{ lease, runId: run!.id, position: 0, steps }])
     const status = error === null ? 'succeeded' : 'failed'
-    const [ended] = await finishRuns(db, 'a', [{ lease, number: run!.number, status, error, shouldClaimNext: true }])
+    const [ended] = await finishRuns(acme.db, 'a', [
+      { lease, number: run!.number, status, error, shouldClaimNext: true },
+    ])
     run = ended?.kind === 'finished' ? ended.next : undefined
   }
 }
 
 describe('listRuns', () => {
   test('lists the newest first, and by status, workflow, session and time', async () => {
-    const one = await start(db, acme)
-    const two = await start(db, acme, one.sessionId)
-    const three = await start(db, acme)
+    const one = await start(acme.db, acme)
+    const two = await start(acme.db, acme, one.sessionId)
+    const three = await start(acme.db, acme)
     await runAll(one.sessionId, [null, 'model_refused: it said no'])
     const ids = async (filter: Partial<Parameters<typeof listRuns>[2]>) =>
-      (await listRuns(db, acme.organizationId, { limit: 10, ...filter })).map(({ id }) => id)
+      (await listRuns(acme.db, acme.organizationId, { limit: 10, ...filter })).map(({ id }) => id)
     expect(await ids({})).toEqual([three.startId, two.startId, one.startId])
     expect(await ids({ limit: 1 })).toEqual([three.startId])
     expect(await ids({ status: 'failed' })).toEqual([two.startId])
     expect(await ids({ sessionId: one.sessionId })).toEqual([two.startId, one.startId])
     expect(await ids({ workflowId: newId() })).toEqual([])
-    const [, second] = await listRuns(db, acme.organizationId, { limit: 10 })
+    const [, second] = await listRuns(acme.db, acme.organizationId, { limit: 10 })
     expect(second).toEqual({
       id: two.startId,
       workflow_id: acme.workflowId,
@@ -71,22 +65,22 @@ describe('listRuns', () => {
   })
 
   test("shows nothing of another organization's", async () => {
-    const other = await createStartable(db)
-    await start(db, acme)
-    expect(await listRuns(db, other.organizationId, { limit: 10 })).toEqual([])
+    const other = await createStartable(acme.db)
+    await start(acme.db, acme)
+    expect(await listRuns(acme.db, other.organizationId, { limit: 10 })).toEqual([])
   })
 })
 
 describe('showRun', () => {
   test('returns the start, the journal and the deliveries', async () => {
-    const { startId, sessionId } = await start(db, acme)
+    const { startId, sessionId } = await start(acme.db, acme)
     await runAll(sessionId, [null])
-    await db.pool.query(
+    await acme.db.pool.query(
       `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, finished_at)
        VALUES ($1, $2, $3, 'payload', 'accepted', 204, '{}', $4, now())`,
       [newId(), acme.organizationId, newId(), startId],
     )
-    expect(await showRun(db, startId)).toMatchObject({
+    expect(await showRun(acme.db, startId)).toMatchObject({
       id: startId,
       organization_id: acme.organizationId,
       workflow_name: 'Forward orders',
@@ -102,30 +96,30 @@ describe('showRun', () => {
   })
 
   test('resolves to null for a run that does not exist', async () => {
-    expect(await showRun(db, newId())).toBeNull()
+    expect(await showRun(acme.db, newId())).toBeNull()
   })
 })
 
 describe('listEarlierRuns', () => {
   test('returns the newest runs before this one, oldest first, with their journals', async () => {
-    const { sessionId } = await start(db, acme)
-    for (let n = 0; n < 3; n++) await start(db, acme, sessionId)
+    const { sessionId } = await start(acme.db, acme)
+    for (let n = 0; n < 3; n++) await start(acme.db, acme, sessionId)
     await runAll(sessionId, [null, 'no: reason', null])
-    const earlier = await listEarlierRuns(db, acme.organizationId, { sessionId, number: 4, limit: 2 })
+    const earlier = await listEarlierRuns(acme.db, acme.organizationId, { sessionId, number: 4, limit: 2 })
     expect(earlier).toMatchObject([
       { status: 'failed', error: 'no: reason', steps: [{ data: { text: 'run 2' } }] },
       { status: 'succeeded', error: null, steps: [{ data: { text: 'run 3' } }], workflowName: 'Forward orders' },
     ])
-    expect(await listEarlierRuns(db, acme.organizationId, { sessionId, number: 1, limit: 2 })).toEqual([])
+    expect(await listEarlierRuns(acme.db, acme.organizationId, { sessionId, number: 1, limit: 2 })).toEqual([])
   })
 })
 
 describe('files', () => {
   test('are listed by folder, then by name, and read only by their own workflow', async () => {
-    const other = await createStartable(db)
+    const other = await createStartable(acme.db)
     const create = async (path: string[], name: string) => {
       const id = newId()
-      await db.prisma.file.create({
+      await acme.db.prisma.file.create({
         data: { id, workflowId: acme.workflowId, path, name, content: `content of ${name}` },
       })
       return id
@@ -133,14 +127,14 @@ describe('files', () => {
     const deep = await create(['docs', 'more'], 'a.md')
     const doc = await create(['docs'], 'b.md')
     const root = await create([], 'z.md')
-    const files = await listWorkflowFiles(db, acme.organizationId, acme.workflowId)
+    const files = await listWorkflowFiles(acme.db, acme.organizationId, acme.workflowId)
     expect(files).toEqual([
       { id: root, name: 'z.md', path: [] },
       { id: doc, name: 'b.md', path: ['docs'] },
       { id: deep, name: 'a.md', path: ['docs', 'more'] },
     ])
-    expect(await readWorkflowFile(db, acme.organizationId, acme.workflowId, doc)).toBe('content of b.md')
-    expect(await readWorkflowFile(db, acme.organizationId, other.workflowId, doc)).toBeUndefined()
-    expect(await readWorkflowFile(db, other.organizationId, acme.workflowId, doc)).toBeUndefined()
+    expect(await readWorkflowFile(acme.db, acme.organizationId, acme.workflowId, doc)).toBe('content of b.md')
+    expect(await readWorkflowFile(acme.db, acme.organizationId, other.workflowId, doc)).toBeUndefined()
+    expect(await readWorkflowFile(acme.db, other.organizationId, acme.workflowId, doc)).toBeUndefined()
   })
 })

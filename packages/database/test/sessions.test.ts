@@ -45,6 +45,9 @@ const runner = (
   ...options,
 })
 
+const acquire = async (owner: string, sessionId: string) =>
+  (await acquireSessions(db, runner(owner), [sessionId])).sessions[0]
+
 /** Expires the lease. */
 const expireLease = (sessionId: string) =>
   db.pool.query("UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1", [sessionId])
@@ -66,9 +69,7 @@ const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', t
 describe('acquiring sessions by their ids', () => {
   test('leases the session and claims its first start, with all that the run needs', async () => {
     const { startId, sessionId } = await start(db, acme)
-    const {
-      sessions: [acquired],
-    } = await acquireSessions(db, runner('a'), [sessionId])
+    const acquired = await acquire('a', sessionId)
     expect(acquired).toEqual({
       lease: { sessionId, epoch: expect.any(Number) },
       organizationId: acme.organizationId,
@@ -187,9 +188,7 @@ describe('acquiring sessions by their ids', () => {
     const { sessionId, startId } = await start(db, acme)
     await acquireSessions(db, runner('a'), [sessionId])
     await expireLease(sessionId)
-    const {
-      sessions: [acquired],
-    } = await acquireSessions(db, runner('b'), [sessionId])
+    const acquired = await acquire('b', sessionId)
     expect(acquired).toMatchObject({ run: { id: startId, attempts: 2, isFirst: false } })
   })
 
@@ -215,11 +214,11 @@ describe('a run without an attempt left', () => {
       (id: string) => acquireSessions(db, runner('b', { slots: 1 }), [id, newId()]),
     ],
     ['in the sweep', acquireBySweep],
-  ])('fails when its session is acquired %s, and the session continues with its next start', async (_how, acquire) => {
+  ])('fails when its session is acquired %s, and the session continues with its next start', async (_how, take) => {
     const { startId, sessionId } = await start(db, acme)
     const next = await start(db, acme, sessionId)
     await useUpAttempts(startId)
-    const { sessions } = await acquire(sessionId)
+    const { sessions } = await take(sessionId)
     expect(sessions).toMatchObject([{ lease: { sessionId }, run: null, exhaustedRunId: startId }])
     expect(await showRun(db, startId)).toMatchObject({
       status: 'failed',
@@ -448,9 +447,7 @@ describe('leases', () => {
 
   test('an expired lease is renewed while no other runner has acquired the session', async () => {
     const { sessionId } = await start(db, acme)
-    const {
-      sessions: [acquired],
-    } = await acquireSessions(db, runner('a'), [sessionId])
+    const acquired = await acquire('a', sessionId)
     await expireLease(sessionId)
     await renewLeases(db, 'a', 60_000, [acquired!.lease])
     expect((await acquireSessions(db, runner('b'), [sessionId])).sessions).toEqual([])
@@ -458,23 +455,17 @@ describe('leases', () => {
 
   test('a session released in the middle of a run can be acquired at once, and the interruption is no attempt', async () => {
     const { sessionId, startId } = await start(db, acme)
-    const {
-      sessions: [acquired],
-    } = await acquireSessions(db, runner('a'), [sessionId])
+    const acquired = await acquire('a', sessionId)
     await releaseSessions(db, 'a', [acquired!.lease])
     expect(await showRun(db, startId)).toMatchObject({ status: 'queued', attempts: 0 })
-    const {
-      sessions: [again],
-    } = await acquireSessions(db, runner('b'), [sessionId])
+    const again = await acquire('b', sessionId)
     expect(again).toMatchObject({ run: { attempts: 1, isFirst: false } })
   })
 
   test('a parked session is acquired neither by a message nor by the sweep, until its time has come', async () => {
     const { sessionId, startId } = await start(db, acme)
     const other = await start(db, acme)
-    const {
-      sessions: [acquired],
-    } = await acquireSessions(db, runner('a'), [sessionId])
+    const acquired = await acquire('a', sessionId)
     await releaseSessions(db, 'a', [{ ...acquired!.lease, parkedMs: 60_000 }])
     await start(db, acme, sessionId)
     expect(await showRun(db, startId)).toMatchObject({ status: 'queued', attempts: 0 })
@@ -494,9 +485,7 @@ describe('finishRuns', () => {
   test('claims the next start in number order, and releases the session after the last', async () => {
     const first = await start(db, acme)
     const second = await start(db, acme, first.sessionId)
-    const {
-      sessions: [acquired],
-    } = await acquireSessions(db, runner('a'), [first.sessionId])
+    const acquired = await acquire('a', first.sessionId)
     const outcome = await finish('a', acquired!.lease, 1)
     expect(outcome).toMatchObject({ kind: 'finished', isReleased: false, next: { id: second.startId, number: 2 } })
     expect(await showRun(db, first.startId)).toMatchObject({ status: 'succeeded', finished_at: expect.any(Date) })
@@ -507,9 +496,7 @@ describe('finishRuns', () => {
   test('a start recorded while the session is released is found by the owner or by the next acquisition', async () => {
     const { sessionId } = await start(db, acme)
     for (let number = 1; number <= 40; number++) {
-      const {
-        sessions: [acquired],
-      } = await acquireSessions(db, runner('a'), [sessionId])
+      const acquired = await acquire('a', sessionId)
       const [outcome] = await Promise.all([finish('a', acquired!.lease, number), start(db, acme, sessionId)])
       expect(outcome.kind).toBe('finished')
       if (outcome.kind === 'finished' && !outcome.isReleased) {
@@ -542,9 +529,7 @@ describe('finishRuns', () => {
   test('releases the session although it has more work when the runner stops', async () => {
     const { sessionId } = await start(db, acme)
     const next = await start(db, acme, sessionId)
-    const {
-      sessions: [acquired],
-    } = await acquireSessions(db, runner('a'), [sessionId])
+    const acquired = await acquire('a', sessionId)
     expect(await finish('a', acquired!.lease, 1, false)).toEqual({ kind: 'finished', isReleased: true, next: null })
     expect((await acquireSessions(db, runner('b'), [sessionId])).sessions).toMatchObject([
       { run: { id: next.startId } },
@@ -554,9 +539,7 @@ describe('finishRuns', () => {
   test('writes once when a run is finished twice', async () => {
     const { sessionId } = await start(db, acme)
     const next = await start(db, acme, sessionId)
-    const {
-      sessions: [acquired],
-    } = await acquireSessions(db, runner('a'), [sessionId])
+    const acquired = await acquire('a', sessionId)
     await finish('a', acquired!.lease, 1)
     expect(await finish('a', acquired!.lease, 1)).toEqual({ kind: 'lease_lost' })
     expect(await claimNextRun(db, 'a', acquired!.lease)).toMatchObject({ kind: 'run', run: { id: next.startId } })
@@ -569,9 +552,7 @@ describe('finishRuns', () => {
     await db.pool.query('UPDATE workflows SET organization_id = $1 WHERE id = $2', [organizationId, other.workflowId])
     const kept = await start(db, { organizationId, apiKeyId, workflowId: other.workflowId }, doomed.sessionId)
     await db.pool.query('DELETE FROM workflows WHERE id = $1', [acme.workflowId])
-    const {
-      sessions: [acquired],
-    } = await acquireSessions(db, runner('a'), [doomed.sessionId])
+    const acquired = await acquire('a', doomed.sessionId)
     expect(acquired?.run).toBeNull()
     const next = await claimNextRun(db, 'a', acquired!.lease)
     expect(next).toMatchObject({ kind: 'run', run: { id: kept.startId, number: 2 } })
@@ -611,9 +592,7 @@ describe('the journal', () => {
 
   test('appending the same steps again after a lost answer changes nothing', async () => {
     const { sessionId, startId } = await start(db, acme)
-    const {
-      sessions: [acquired],
-    } = await acquireSessions(db, runner('a'), [sessionId])
+    const acquired = await acquire('a', sessionId)
     const append = { lease: acquired!.lease, runId: startId, position: 0, steps: [serializeStep(note('once'))] }
     await appendSteps(db, 'a', [append])
     expect(await appendSteps(db, 'a', [append])).toEqual([true])

@@ -41,7 +41,7 @@ type SetUp = (model: ChannelModel, reconnect: (reason: string) => void) => Promi
 
 /** A connection that reconnects until it is closed. */
 export interface RecoveringConnection {
-  /** Resolves within `CLOSE_TIMEOUT_MS`, even if the broker does not answer. */
+  /** Resolves within `TIMEOUT_MS.close`, even if the broker does not answer. */
   close(): Promise<void>
 }
 
@@ -50,12 +50,9 @@ export interface RecoveringConnection {
  * only.
  */
 const HEARTBEAT_SECONDS = '5'
-const CONNECT_TIMEOUT_MS = 5_000
-const SET_UP_TIMEOUT_MS = 5_000
-const CLOSE_TIMEOUT_MS = 2_000
-/** The delay doubles after each failed attempt. */
-const FIRST_RECONNECT_DELAY_MS = 200
-const MAX_RECONNECT_DELAY_MS = 5_000
+const TIMEOUT_MS = { connect: 5_000, setUp: 5_000, close: 2_000 } as const
+/** Doubles after each failed attempt. */
+const RECONNECT_DELAY_MS = { first: 200, most: 5_000 } as const
 
 /**
  * Connects in the background and reconnects without end. Adds to amqplib's recovery what it leaves to its user: errors
@@ -92,7 +89,7 @@ export function openConnection(
     // Nagle's algorithm and delayed acknowledgements together add 44 ms to each confirm at a low rate.
     noDelay: true,
     keepAlive: true,
-    timeout: CONNECT_TIMEOUT_MS,
+    timeout: TIMEOUT_MS.connect,
     clientProperties: { connection_name: `${connectionName} ${role}` },
     signal: sockets.signal,
   }
@@ -104,8 +101,8 @@ export function openConnection(
   const opening = connect(target, {
     ...socketOptions,
     recovery: {
-      initialDelay: FIRST_RECONNECT_DELAY_MS,
-      maxDelay: MAX_RECONNECT_DELAY_MS,
+      initialDelay: RECONNECT_DELAY_MS.first,
+      maxDelay: RECONNECT_DELAY_MS.most,
       waitForConnect: false,
       setup: (model: ChannelModel) => setUpSafely(model, setUp),
     },
@@ -127,7 +124,7 @@ export function openConnection(
   return {
     async close() {
       const recovering = await opening
-      await withTimeout(recovering.close(), CLOSE_TIMEOUT_MS).catch(() => {})
+      await withTimeout(recovering.close(), TIMEOUT_MS.close).catch(() => {})
       sockets.abort()
     },
   }
@@ -149,8 +146,8 @@ async function setUpSafely(model: ChannelModel, setUp: SetUp): Promise<void> {
   try {
     await withTimeout(
       setUp(model, reconnect),
-      SET_UP_TIMEOUT_MS,
-      () => new Error(`Opening the channels took longer than ${SET_UP_TIMEOUT_MS} ms`),
+      TIMEOUT_MS.setUp,
+      () => new Error(`Opening the channels took longer than ${TIMEOUT_MS.setUp} ms`),
     )
   } catch (error) {
     // amqplib closes the connection next, and waits without a time-out for the broker's answer unless the socket is

@@ -10,8 +10,7 @@ import type { Publisher } from './open-publisher.ts'
 import type { Consumer, MessageHandler } from './session-queue.ts'
 
 /** The publishing connection may come up a little later than the consuming one. */
-const DEAD_LETTER_ATTEMPTS = 10
-const DEAD_LETTER_INTERVAL_MS = 300
+const DEAD_LETTER = { attempts: 10, intervalMs: 300 } as const
 const CANCEL_TIMEOUT_MS = 2_000
 
 /** Opens a connection that consumes the session queue. Messages that cannot be read leave through the publisher. */
@@ -46,8 +45,8 @@ export function openConsumer(
   const moveToDeadLetters = async (message: ConsumeMessage, error: MessageError): Promise<'ack' | 'reject'> => {
     onDeadLetter?.(error.reason)
     logger?.warn({ ...error, message_id: message.properties.messageId }, 'message.dead_lettered')
-    for (let attempt = 0; attempt < DEAD_LETTER_ATTEMPTS; attempt += 1) {
-      if (attempt > 0) await sleep(DEAD_LETTER_INTERVAL_MS)
+    for (let attempt = 0; attempt < DEAD_LETTER.attempts; attempt += 1) {
+      if (attempt > 0) await sleep(DEAD_LETTER.intervalMs)
       if ((await publishDeadLetter(publisher, message, error)) === 'confirmed') return 'ack'
     }
     // The broker moves a rejected message to the dead-letter queue itself, without our reason.

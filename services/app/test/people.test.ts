@@ -120,17 +120,19 @@ describe('Sign-ins', () => {
     expect(Math.min(best.known, best.unknown) / Math.max(best.known, best.unknown)).toBeGreaterThan(0.2)
   })
 
-  test.each([
-    ['short', 'string_too_short', 'a1b2c3d4e5f'],
-    ['common', 'value_error', 'password12345'],
-    ['a row of keys', 'value_error', 'qwertyuiop123456'],
-    ['made of the email address', 'value_error', 'zebra-ada.lovelace-7'],
-    ['made of the name of the organization', 'value_error', 'zebra-initech-gmbh-7'],
-  ])('a new password must not be %s', async (_case, code, password) => {
+  test('a new password must not be short, common, or made of the email address or the name of the organization', async () => {
     const { id } = await app.createOrganization('Initech-GmbH')
     const person = await app.createPerson(id, 'member', `ada.lovelace@${newId()}.test`)
-    const { error } = await app.call(person, 'changePassword', { body: { new_password: password } })
-    expect(error.details).toMatchObject([{ field: 'new_password', code }])
+    for (const [password, code = 'value_error'] of [
+      ['a1b2c3d4e5f', 'string_too_short'],
+      ['password12345'],
+      ['qwertyuiop123456'],
+      ['zebra-ada.lovelace-7'],
+      ['zebra-initech-gmbh-7'],
+    ]) {
+      const { error } = await app.call(person, 'changePassword', { body: { new_password: password } })
+      expect([password, error.details]).toMatchObject([password, [{ field: 'new_password', code }]])
+    }
   })
 
   test('sensitive changes need a confirmation of the last 10 minutes', async () => {

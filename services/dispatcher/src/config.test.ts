@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
-import { SettingsError } from '@workflow-service/service-kit'
+import { settingsErrors } from '@workflow-service/testkit'
 import { readDispatcherConfig } from './config.ts'
 
 const required = {
@@ -9,15 +9,7 @@ const required = {
   SECRETS_KEY: randomBytes(32).toString('base64'),
 }
 
-function errorsOf(env: NodeJS.ProcessEnv): readonly string[] {
-  try {
-    readDispatcherConfig(env)
-  } catch (error) {
-    if (error instanceof SettingsError) return error.errors
-    throw error
-  }
-  return []
-}
+const errorsOf = (env: NodeJS.ProcessEnv) => settingsErrors(() => readDispatcherConfig(env))
 
 describe('the settings of the dispatcher', () => {
   test('have defaults except for three', () => {

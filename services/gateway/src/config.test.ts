@@ -1,17 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { SettingsError } from '@workflow-service/service-kit'
+import { settingsErrors } from '@workflow-service/testkit'
 import { readGatewayConfig } from './config.ts'
 
 const required = { DATABASE_URL: 'postgres://localhost/x', AMQP_URL: 'amqp://localhost' }
-const errorsOf = (env: NodeJS.ProcessEnv): string => {
-  try {
-    readGatewayConfig(env)
-    return ''
-  } catch (error) {
-    if (error instanceof SettingsError) return error.message
-    throw error
-  }
-}
+const errorsOf = (env: NodeJS.ProcessEnv) => settingsErrors(() => readGatewayConfig(env)).join('\n')
 
 describe('readGatewayConfig', () => {
   test('fills in the defaults', () => {

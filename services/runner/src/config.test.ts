@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { SettingsError } from '@workflow-service/service-kit'
+import { settingsErrors } from '@workflow-service/testkit'
 import { readRunnerConfig } from './config.ts'
 
 const env = {
@@ -9,15 +9,7 @@ const env = {
   INTERNAL_API_TOKEN: 'a'.repeat(32),
 }
 
-function errorsOf(given: NodeJS.ProcessEnv): readonly string[] {
-  try {
-    readRunnerConfig(given)
-    return []
-  } catch (error) {
-    if (error instanceof SettingsError) return error.errors
-    throw error
-  }
-}
+const errorsOf = (given: NodeJS.ProcessEnv) => settingsErrors(() => readRunnerConfig(given))
 
 describe('readRunnerConfig', () => {
   test('needs four settings and has defaults for all others', () => {

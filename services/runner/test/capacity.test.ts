@@ -2,15 +2,9 @@ import { describe, expect, test } from '@jest/globals'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import { waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
-import {
-  type AcceptedStart,
-  FAST_TIMING,
-  NEVER_MS,
-  type TestOrganization,
-  useRunnerFixture,
-} from './support/runner-fixture.ts'
+import * as support from './support/runner-fixture.ts'
 
-const fixture = useRunnerFixture()
+const fixture = support.useRunnerFixture()
 
 /** An agent whose runs last until `endAll`. */
 function createBlockingAgent() {
@@ -36,10 +30,13 @@ function createBlockingAgent() {
   }
 }
 
-const startMany = (organization: TestOrganization, count: number, isPublished = true) =>
+const startMany = (organization: support.TestOrganization, count: number, isPublished = true) =>
   Promise.all(Array.from({ length: count }, () => fixture.start(organization, { isPublished })))
 
-async function endAllRuns(agents: ReturnType<typeof createBlockingAgent>[], starts: AcceptedStart[]): Promise<void> {
+async function endAllRuns(
+  agents: ReturnType<typeof createBlockingAgent>[],
+  starts: support.AcceptedStart[],
+): Promise<void> {
   const timer = setInterval(() => {
     for (const agent of agents) agent.endAll()
   }, 10)
@@ -61,7 +58,7 @@ describe('slots', () => {
   test('are filled without waiting for the sweep interval while sessions are known to wait', async () => {
     const acme = await fixture.createOrganization()
     const blocking = createBlockingAgent()
-    const timing = { ...FAST_TIMING, sweepMs: NEVER_MS }
+    const timing = { ...support.FAST_TIMING, sweepMs: support.NEVER_MS }
     const env = { RUNNER_CONCURRENCY: '2', RUNNER_ORGANIZATION_SHARE: '50' }
     await fixture.startRunner({ agent: blocking.agent, timing }, env)
     await endAllRuns([blocking], await startMany(acme, 8))
@@ -71,13 +68,13 @@ describe('slots', () => {
   test('that are all taken leave the messages to a runner with free ones', async () => {
     const acme = await fixture.createOrganization()
     const [full, idle] = [createBlockingAgent(), createBlockingAgent()]
-    const timing = { ...FAST_TIMING, sweepMs: NEVER_MS, slotWaitMs: NEVER_MS }
+    const timing = { ...support.FAST_TIMING, sweepMs: support.NEVER_MS, slotWaitMs: support.NEVER_MS }
     const env = { RUNNER_CONCURRENCY: '1', RUNNER_ORGANIZATION_SHARE: '100' }
     await fixture.startRunner({ agent: full.agent, timing }, env)
     const [first] = await startMany(acme, 1)
     await waitUntil(() => full.running.size === 1)
     await fixture.startRunner({ agent: idle.agent, timing }, { ...env, RUNNER_CONCURRENCY: '50' })
-    const others: AcceptedStart[] = []
+    const others: support.AcceptedStart[] = []
     for (let n = 0; n < 12; n++) {
       others.push(...(await startMany(acme, 1)))
       await waitUntil(async () => (await fixture.queue.depth()).ready === 0)
@@ -107,7 +104,7 @@ describe('fairness', () => {
     const [slow, quick] = [await fixture.createOrganization(), await fixture.createOrganization()]
     slow.endpoint.answerWith('hang')
     await startMany(slow, 500)
-    await fixture.startRunner({ timing: { ...FAST_TIMING, sweepMs: 2_000, leaseMs: 15_000, graceMs: 100 } })
+    await fixture.startRunner({ timing: { ...support.FAST_TIMING, sweepMs: 2_000, leaseMs: 15_000, graceMs: 100 } })
     await slow.endpoint.waitForRequests(75)
     await fixture.start(quick)
     // The promise is 2 s; without free slots it would take the 30 s of the slow organization's time-outs.

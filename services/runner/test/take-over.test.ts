@@ -2,17 +2,11 @@ import { setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { showSession } from '@workflow-service/database'
 import { type StartedProcess, waitUntil } from '@workflow-service/testkit'
-import {
-  type AcceptedStart,
-  FAST_TIMING,
-  NEVER_MS,
-  type TestOrganization,
-  useRunnerFixture,
-} from './support/runner-fixture.ts'
+import * as support from './support/runner-fixture.ts'
 
-const fixture = useRunnerFixture()
-let acme: TestOrganization
-let endpoint: TestOrganization['endpoint']
+const fixture = support.useRunnerFixture()
+let acme: support.TestOrganization
+let endpoint: support.TestOrganization['endpoint']
 beforeEach(async () => {
   acme = await fixture.createOrganization({ description: 'Post to Order intake, then to Audit log.' })
   endpoint = acme.endpoint
@@ -32,14 +26,14 @@ function delayNextAnswer(): () => void {
 }
 
 /** Starts "one" and "two" in one session, and waits until the first payload of "one" is under way. */
-async function startTwo(): Promise<[AcceptedStart, AcceptedStart]> {
+async function startTwo(): Promise<[support.AcceptedStart, support.AcceptedStart]> {
   const one = await fixture.start(acme, { context: 'one' })
   const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
   await endpoint.waitForRequests(1)
   return [one, two]
 }
 
-const waitForLease = ({ sessionId }: AcceptedStart, { pid }: StartedProcess) =>
+const waitForLease = ({ sessionId }: support.AcceptedStart, { pid }: StartedProcess) =>
   waitUntil(async () => (await showSession(fixture.db, sessionId))?.lease?.owner.includes(`/${pid}/`))
 
 const countRunners = async () => (await fixture.db.pool.query('SELECT FROM runners')).rowCount
@@ -53,7 +47,7 @@ const logLines = (runner: StartedProcess, message: string) => runner.jsonLines.f
 
 // With a lease that does not expire during the test, another runner can only continue if the session is released, or
 // its runner is known to have ended.
-const longLease = { leaseMs: NEVER_MS, renewMs: 1_000 }
+const longLease = { leaseMs: support.NEVER_MS, renewMs: 1_000 }
 
 describe('a runner that is killed (SIGKILL)', () => {
   test('while a payload is under way: another runner resumes the run, and no payload is sent twice', async () => {
@@ -99,7 +93,7 @@ test.each([
     const starts = await startTwo()
     const other = await fixture.startRunnerProcess(longLease)
     await disturb(disturbed)
-    await setTimeout(10 * FAST_TIMING.checkRunnersMs)
+    await setTimeout(10 * support.FAST_TIMING.checkRunnersMs)
     disturbed.kill('SIGCONT')
     answer()
     expect(await fixture.waitForRuns(starts)).toMatchObject([{ attempts: 1 }, { attempts: 1 }])

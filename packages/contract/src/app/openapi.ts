@@ -9,7 +9,6 @@ import { type Access, APP_OPERATIONS, type AppOperation, bodyLimitsOf, isOpen } 
 export function describeAppApi(serverUrl = 'http://127.0.0.1:8083'): Record<string, unknown> {
   return buildOpenApi({
     title: 'Workflow Automation Service: application',
-    version: '1.0.0',
     description:
       "The API of the application's own page. It may change with any release; customers' programs use the public API.\n\nEvery method but GET needs `Sec-Fetch-Site: same-origin` or an `Origin` equal to `APP_URL`.",
     serverUrl,

@@ -1,13 +1,12 @@
 import { type Static, Type } from 'typebox'
 import { NAME_MAX_LENGTH } from '../limits.ts'
 import { Closed, Nullable } from '../schema/objects.ts'
-import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, PageOf, ROLES, Version } from './common.ts'
 import { Email, EmailAddress } from './sign-in.ts'
 
 export const AppOrganizationOut = Closed('AppOrganizationOut', 'The organization.', {
-  id: Uuid('The organization.'),
-  name: Str('Its name.'),
+  ...named('The organization.'),
   is_suspended: Bool('Suspended: nothing of it runs or is sent.'),
   created_at: DateTime('When it was made.'),
   version: Version,

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { Closed, List, Nullable } from '../schema/objects.ts'
-import { Bool, DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
+import { Bool, DateTime, Int, named, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { DELIVERY_FILTERS } from './webhook-sources.ts'
 
 /** Which payloads to send again: each once, by the newest of the deliveries that match. */
@@ -21,8 +21,7 @@ export const ResendPreviewOut = Closed('ResendPreviewOut', 'What would be sent a
   is_more: Bool('Whether more than the 5,000 deliveries of one job match: send the others again afterwards.'),
   sources: List(
     Closed('ResendSourceOut', 'The payloads of a webhook source.', {
-      id: Uuid('The webhook source.'),
-      name: Str('Its name.'),
+      ...named('The webhook source.'),
       count: Int('How many.'),
       needs_approval: Bool('Whether it asks for approval: its payloads are not sent.'),
     }),

@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { SCOPES } from '../public/operations.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
-import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH } from '../limits.ts'
 import { PageOf, PersonOut, RUN_ORIGINS, RUN_STATUSES } from './common.ts'
 import { APPROVAL_DECISIONS } from '../internal/resources.ts'
@@ -12,8 +12,7 @@ import { AppDeliveryOut, IDS_QUERY, PERIOD_QUERY } from './webhook-sources.ts'
 export const RunOut = Closed('RunOut', 'A run.', {
   id: Uuid('The run, and its start.'),
   workflow: Closed('RunWorkflowOut', 'The workflow.', {
-    id: Uuid('The workflow.'),
-    name: Str('Its name.'),
+    ...named('The workflow.'),
   }),
   session_id: Uuid('The session.'),
   number: Int('Position in the session, from 1.'),
@@ -25,8 +24,7 @@ export const RunOut = Closed('RunOut', 'A run.', {
   started_by: Nullable(
     Closed('StartedByOut', 'The API key or the person.', {
       kind: StringEnum(['api_key', 'person'], 'Which of the two.'),
-      id: Uuid('Its id.'),
-      name: Str('Its name.'),
+      ...named('Its id.'),
     }),
   ),
   created_at: DateTime('When the start was accepted.'),
@@ -178,8 +176,7 @@ export const SessionListQuery = Parameters('SessionListQuery', 'Query parameters
 
 /** An API key without the key itself. */
 export const ApiKeyOut = Closed('ApiKeyOut', 'An API key.', {
-  id: Uuid('The key.'),
-  name: Str('Its name.'),
+  ...named('The key.'),
   prefix: Str('The first 12 characters.'),
   scopes: List(StringEnum(SCOPES, 'A permission.'), 'What it may do.'),
   created_by: Nullable(PersonOut),

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { EMAIL_MAX_LENGTH, NAME_MAX_LENGTH, PASSWORD_MAX_LENGTH, PASSWORD_MIN_LENGTH } from '../limits.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
-import { Bool, DateTime, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { Bool, DateTime, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { ROLES } from './common.ts'
 
 const Password = Text(PASSWORD_MAX_LENGTH, 'A password.', 1)
@@ -64,14 +64,12 @@ export const MeOut = Closed('MeOut', 'The person who is signed in.', {
   user_id: Uuid('The person as a user of the organization.'),
   role: StringEnum(ROLES, 'The role in the organization.'),
   organization: Closed('MyOrganizationOut', 'The organization that the person works in.', {
-    id: Uuid('The organization.'),
-    name: Str('Its name.'),
+    ...named('The organization.'),
     is_suspended: Bool('Suspended: nothing of it runs or is sent.'),
   }),
   organizations: List(
     Closed('MembershipOut', 'An organization of the person.', {
-      id: Uuid('The organization.'),
-      name: Str('Its name.'),
+      ...named('The organization.'),
       role: StringEnum(ROLES, 'The role there.'),
     }),
     'Every organization of the person.',

@@ -10,7 +10,7 @@ import {
 import { LIST_MAX_LIMIT, SEARCH_MAX_LENGTH } from '../limits.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
-import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { Bool, DateTime, Int, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, PersonOut, Version } from './common.ts'
 
 /** A request to an endpoint, in a few words. */
@@ -75,8 +75,7 @@ export const AppDeliveryOut = Closed('AppDeliveryOut', 'One outbound request and
   source_name: Nullable(Str('The webhook source; null when it was never saved.')),
   workflow: Nullable(
     Closed('DeliveryWorkflowOut', 'The workflow of the run.', {
-      id: Uuid('The workflow.'),
-      name: Str('Its name.'),
+      ...named('The workflow.'),
     }),
   ),
   resent_as: List(Uuid('A delivery that repeats this one.'), 'Oldest first, at most 20.'),

@@ -11,7 +11,7 @@ import {
 } from '../limits.ts'
 import { AUTO_RUN_FREQUENCIES, TriggerOut } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
-import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, RUN_STATUSES, Version, VERSION_DESCRIPTION } from './common.ts'
 
 const RunSummaryOut = Closed('RunSummaryOut', 'A run in a few words.', {
@@ -27,8 +27,7 @@ const AutoRunStateOut = Closed('AutoRunStateOut', 'The schedule.', {
   version: Version,
 })
 export const WorkflowRowOut = Closed('WorkflowRowOut', 'A workflow in the list.', {
-  id: Uuid('The workflow.'),
-  name: Str('Its name.'),
+  ...named('The workflow.'),
   scope: Str('`company_wide` or `only_me`.'),
   is_active: Bool('Whether it can be started.'),
   trigger_count: Int('Its triggers.'),
@@ -41,8 +40,7 @@ export const WorkflowRowPage = PageOf('WorkflowRowPage', WorkflowRowOut)
 
 const AppTriggerOut = Closed('AppTriggerOut', 'A trigger.', { ...TriggerOut.properties, version: Version })
 export const WorkflowDetailOut = Closed('WorkflowDetailOut', 'A workflow, as the editor shows it.', {
-  id: Uuid('The workflow.'),
-  name: Str('Its name.'),
+  ...named('The workflow.'),
   description: Str("The agent's task."),
   scope: Str('`company_wide` or `only_me`.'),
   is_active: Bool('Whether it can be started.'),
@@ -59,8 +57,7 @@ export const WorkflowDetailOut = Closed('WorkflowDetailOut', 'A workflow, as the
   triggers: List(AppTriggerOut, 'Oldest first.'),
   files: List(
     Closed('WorkflowFileOut', 'A file without its content.', {
-      id: Uuid('The file.'),
-      name: Str('Its name.'),
+      ...named('The file.'),
       path: List(Str('A folder.'), 'Folders from the top down.'),
       size: Int('Bytes in UTF-8.'),
       version: Version,
@@ -150,8 +147,7 @@ export const SaveTriggerIn = Closed('SaveTriggerIn', 'A trigger.', {
 })
 export type SaveTriggerIn = Static<typeof SaveTriggerIn>
 export const AppFileOut = Closed('AppFileOut', 'A file with its content.', {
-  id: Uuid('The file.'),
-  name: Str('Its name.'),
+  ...named('The file.'),
   path: List(Str('A folder.'), 'Folders from the top down.'),
   content: Str('The text.'),
   version: Version,
@@ -180,8 +176,7 @@ export const ReadinessOut = Closed('ReadinessOut', 'Whether a workflow can start
   ),
   sources: List(
     Closed('NamedSourceOut', 'A webhook source that the workflow names.', {
-      id: Uuid('The webhook source.'),
-      name: Str('Its name.'),
+      ...named('The webhook source.'),
       is_verified: Bool('Whether its endpoint has confirmed.'),
     }),
     'The webhook sources that the `rules.yaml` or else the description names, in the order of appearance.',

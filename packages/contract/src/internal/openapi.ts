@@ -11,7 +11,6 @@ import { InternalErrorResponse } from './resources.ts'
 export function describeInternalApi(serverUrl = 'http://127.0.0.1:8081'): Record<string, unknown> {
   return openApi.buildOpenApi({
     title: 'Workflow Automation Service: internal API',
-    version: '1.0.0',
     description: DESCRIPTION,
     serverUrl,
     tags: [

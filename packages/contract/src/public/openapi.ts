@@ -20,7 +20,6 @@ import { WEBHOOKS } from './webhooks.ts'
 export function describePublicApi(serverUrl = 'http://127.0.0.1:8080'): Record<string, unknown> {
   return openApi.buildOpenApi({
     title: 'Workflow Automation Service',
-    version: '1.0.0',
     description: DESCRIPTION,
     serverUrl,
     tags: [

@@ -68,38 +68,39 @@ const UNAUTHORIZED = {
   description: 'The check of `X-Service-Token` failed. Answer so before anything else.',
 }
 
+const webhook = (
+  accepted: string,
+  otherwise: string,
+  described: Omit<DescribedWebhook, 'tag' | 'headers' | 'answers'>,
+): DescribedWebhook => ({
+  tag: 'Webhooks',
+  headers: WebhookHeaders,
+  answers: [{ status: '2XX', description: accepted }, UNAUTHORIZED, { status: 'default', description: otherwise }],
+  ...described,
+})
+
 /** The requests that the service sends to a customer's endpoint. */
 export const WEBHOOKS: readonly DescribedWebhook[] = [
-  {
-    id: 'verification',
-    summary: 'Verification request',
-    description: `Sent once on each save or edit of a webhook source, and on each test. Answer any 2xx status within 10 seconds; otherwise nothing is saved.
+  webhook(
+    'The endpoint confirms: the webhook source is saved.',
+    'Any other status, a redirect, or no answer in time: nothing is saved.',
+    {
+      id: 'verification',
+      summary: 'Verification request',
+      description: `Sent once on each save or edit of a webhook source, and on each test. Answer any 2xx status within 10 seconds; otherwise nothing is saved.
 
 Check \`type\` before anything else, and do not process the request as workflow data.`,
-    tag: 'Webhooks',
-    headers: WebhookHeaders,
-    body: WebhookVerification,
-    bodyExamples: { verification: { summary: 'A source with a secret', value: VERIFICATION_EXAMPLE } },
-    answers: [
-      { status: '2XX', description: 'The endpoint confirms: the webhook source is saved.' },
-      UNAUTHORIZED,
-      { status: 'default', description: 'Any other status, a redirect, or no answer in time: nothing is saved.' },
-    ],
-  },
-  {
+      body: WebhookVerification,
+      bodyExamples: { verification: { summary: 'A source with a secret', value: VERIFICATION_EXAMPLE } },
+    },
+  ),
+  webhook('The payload is accepted.', 'Any other status, redirects included: the payload is rejected.', {
     id: 'payload',
     summary: 'Payload request',
     description: `Sent when an agent posts data to the webhook source. Any 2xx status within 30 seconds means accepted. If its body is one line of at most 300 characters, the agent reads it.
 
 The service never resends a payload by itself. After another status the agent learns that the payload was not accepted; it may correct it and send again.`,
-    tag: 'Webhooks',
-    headers: WebhookHeaders,
     body: WebhookPayload,
     bodyExamples: { order: { summary: 'For an example with these three fields', value: PAYLOAD_EXAMPLE } },
-    answers: [
-      { status: '2XX', description: 'The payload is accepted.' },
-      UNAUTHORIZED,
-      { status: 'default', description: 'Any other status, redirects included: the payload is rejected.' },
-    ],
-  },
+  }),
 ]

@@ -83,7 +83,6 @@ export type Credential =
 /** An API to describe. */
 export interface DescribedApi {
   readonly title: string
-  readonly version: string
   readonly description: string
   /** What the paths are appended to, without a slash at the end. */
   readonly serverUrl: string
@@ -117,14 +116,14 @@ export function buildOpenApi(api: DescribedApi): Json {
     path[operation.method] = describeOperation(api, operation, components)
   }
   const webhooks = (api.webhooks ?? []).map((webhook) => [webhook.id, describeWebhook(webhook, components)] as const)
-  const { title, version, description, serverUrl, tags, responseHeaders } = api
+  const { title, description, serverUrl, tags, responseHeaders } = api
   const errors = api.errors.map((error) => {
     const response = describeResponse(api, { ...error, schema: api.error }, components)
     return [ERROR_NAMES[error.status], response] as const
   })
   return {
     openapi: '3.1.0',
-    info: { title, version, description, license: { name: 'MIT', identifier: 'MIT' } },
+    info: { title, version: '1.0.0', description, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: serverUrl, description: 'The server that this document describes.' }],
     tags,
     security: [{ [api.credential.kind]: [] }],

@@ -30,6 +30,11 @@ export function Uuid(description: string, options: TStringOptions = {}) {
   return Str(description, { format: 'uuid', ...options })
 }
 
+/** The fields that name a thing. */
+export function named(what: string) {
+  return { id: Uuid(what), name: Str('Its name.') }
+}
+
 /** Makes the schema of a point in time as ISO 8601 text. */
 export function DateTime(description: string, options: TStringOptions = {}) {
   return Str(description, { format: 'date-time', ...options })

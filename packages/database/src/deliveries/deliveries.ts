@@ -5,9 +5,10 @@ import {
   type Connection,
   type Db,
   inTransaction,
-  positionParams,
+  paging,
   type RowOfColumns,
   runStatement,
+  sql,
   statement,
 } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
@@ -256,11 +257,17 @@ export interface DeliveryOutcomeRecord {
   result: DeliveryResult
 }
 
-const RECORD_OUTCOMES = statement('deliveries/record-delivery-outcomes', {
-  id: column.uuid,
-  finishedAt: column.timestamptz,
-  isResend: column.boolean,
-})
+const SET_OUTCOME = sql('deliveries/set-outcome')
+
+const RECORD_OUTCOMES = statement(
+  'deliveries/record-delivery-outcomes',
+  {
+    id: column.uuid,
+    finishedAt: column.timestamptz,
+    isResend: column.boolean,
+  },
+  { SET_OUTCOME },
+)
 const HANDLE_RESENT = statement('deliveries/handle-resent', {})
 
 /**
@@ -272,13 +279,22 @@ export async function recordOutcomes(
   db: Db,
   records: readonly DeliveryOutcomeRecord[],
 ): Promise<readonly (Date | undefined)[]> {
-  const firsts = new Map(records.toReversed().map((record) => [record.id, record]))
-  const distinct = [...firsts.values()]
-  const { rows } = await runStatement(db, RECORD_OUTCOMES, outcomeColumns(distinct))
-  const resends = rows.filter(({ isResend }) => isResend)
-  if (resends.length > 0) await runStatement(db, HANDLE_RESENT, [resends.map(({ id }) => id)])
-  const finished = new Map(rows.map((row) => [row.id, row.finishedAt]))
-  return records.map((record) => (firsts.get(record.id) === record ? finished.get(record.id) : undefined))
+  return await forFirsts(records, async (distinct) => {
+    const { rows } = await runStatement(db, RECORD_OUTCOMES, outcomeColumns(distinct))
+    const resends = rows.filter(({ isResend }) => isResend)
+    if (resends.length > 0) await runStatement(db, HANDLE_RESENT, [resends.map(({ id }) => id)])
+    return new Map(rows.map((row) => [row.id, row.finishedAt]))
+  })
+}
+
+/** Records the first of the items with one id. Resolves to what was written of each item. */
+async function forFirsts<Item extends DeliveryOutcomeRecord, Written>(
+  items: readonly Item[],
+  record: (firsts: readonly Item[]) => Promise<ReadonlyMap<string, Written>>,
+): Promise<readonly (Written | undefined)[]> {
+  const firsts = new Map(items.toReversed().map((item) => [item.id, item]))
+  const written = await record([...firsts.values()])
+  return items.map((item) => (firsts.get(item.id) === item ? written.get(item.id) : undefined))
 }
 
 function outcomeColumns(records: readonly DeliveryOutcomeRecord[]): unknown[][] {
@@ -325,12 +341,16 @@ export interface RecordedRunOutcome {
   isEnded: boolean
 }
 
-const RECORD_RUN_OUTCOMES = statement('deliveries/record-run-outcomes', {
-  id: column.uuid,
-  finishedAt: column.timestamptz,
-  isWritten: column.boolean,
-  isEnded: column.boolean,
-})
+const RECORD_RUN_OUTCOMES = statement(
+  'deliveries/record-run-outcomes',
+  {
+    id: column.uuid,
+    finishedAt: column.timestamptz,
+    isWritten: column.boolean,
+    isEnded: column.boolean,
+  },
+  { SET_OUTCOME },
+)
 
 const WAKE_AFTER_CANCELLED = statement('deliveries/wake-after-cancelled', {})
 
@@ -343,23 +363,23 @@ export async function recordRunOutcomes(
   db: Db,
   records: readonly RunOutcomeRecord[],
 ): Promise<readonly (RecordedRunOutcome | undefined)[]> {
-  const firsts = new Map(records.toReversed().map((record) => [record.id, record]))
-  const distinct = [...firsts.values()]
-  const { rows } = await runStatement(db, RECORD_RUN_OUTCOMES, [
-    ...outcomeColumns(distinct),
-    distinct.map(({ journal }) => journal.lease.sessionId),
-    distinct.map(({ journal }) => journal.lease.epoch),
-    distinct.map(({ journal }) => journal.runId),
-    distinct.map(({ journal }) => journal.position + journal.steps.length),
-    distinct.map(({ journal }) => journal.result),
-    distinct.map(({ journal, result }) => (result.outcome === 'accepted' ? journal.lastOfRun : null)),
-  ])
-  const recorded = new Map(rows.map(({ id, ...row }) => [id, row]))
-  const refused = distinct.filter(({ id }) => recorded.get(id)?.isWritten === false)
-  if (refused.length > 0) {
-    await runStatement(db, WAKE_AFTER_CANCELLED, [refused.map(({ journal }) => journal.lease.sessionId)])
-  }
-  return records.map((record) => (firsts.get(record.id) === record ? recorded.get(record.id) : undefined))
+  return await forFirsts(records, async (distinct) => {
+    const { rows } = await runStatement(db, RECORD_RUN_OUTCOMES, [
+      ...outcomeColumns(distinct),
+      distinct.map(({ journal }) => journal.lease.sessionId),
+      distinct.map(({ journal }) => journal.lease.epoch),
+      distinct.map(({ journal }) => journal.runId),
+      distinct.map(({ journal }) => journal.position + journal.steps.length),
+      distinct.map(({ journal }) => journal.result),
+      distinct.map(({ journal, result }) => (result.outcome === 'accepted' ? journal.lastOfRun : null)),
+    ])
+    const recorded = new Map(rows.map(({ id, ...row }) => [id, row]))
+    const refused = distinct.filter(({ id }) => recorded.get(id)?.isWritten === false)
+    if (refused.length > 0) {
+      await runStatement(db, WAKE_AFTER_CANCELLED, [refused.map(({ journal }) => journal.lease.sessionId)])
+    }
+    return recorded
+  })
 }
 
 /** A delivery as it is now. */
@@ -440,7 +460,7 @@ export async function listDeliveries(db: Db, organizationId: string, query: Deli
     name: [LIST_DELIVERIES.name, outcome, kind].filter((part) => part !== undefined).join('-'),
     text: LIST_DELIVERIES.text.replace(NO_FILTER, filters.join(' ')),
   }
-  const values = [organizationId, sourceId, since ?? '-infinity', ...positionParams(after, until), limit]
+  const values = [organizationId, sourceId, since ?? '-infinity', ...paging.positionParams(after, until), limit]
   const { rows } = await runStatement(db, filtered, values)
   return rows
 }

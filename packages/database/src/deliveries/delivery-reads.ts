@@ -1,13 +1,6 @@
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import {
-  type Db,
-  positionParams,
-  queryRows,
-  type ReadPage,
-  readVisible,
-  type TimePosition,
-} from '../connection/index.ts'
+import { type Db, paging, queryRows } from '../connection/index.ts'
 import { isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
 import { type DeliveryQuery, NEEDS_APPROVAL } from './deliveries.ts'
 
@@ -55,9 +48,9 @@ export async function listVisibleDeliveries(
   db: Db,
   { organizationId, memberId }: Viewer,
   query: DeliveryQuery,
-): Promise<ReadPage<AppDeliveryOut>> {
+): Promise<paging.ReadPage<AppDeliveryOut>> {
   const { sourceId, outcome, kind, since, until, limit, after } = query
-  const read = async (position: TimePosition | undefined, count: number) => {
+  const read = async (position: paging.TimePosition | undefined, count: number) => {
     // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them.
     const { rows } = await db.pool.query<{ id: string; createdAt: Date; isVisible: boolean }>(
       `SELECT delivery.id, delivery.created_at AS "createdAt", ${isDeliveryVisible('$2')} AS "isVisible"
@@ -70,11 +63,11 @@ export async function listVisibleDeliveries(
        ORDER BY created_at DESC, id DESC LIMIT $7
      ) AS delivery ${JOIN_WORKFLOW}
      ORDER BY delivery.created_at DESC, delivery.id DESC`,
-      [organizationId, memberId, sourceId, since ?? '-infinity', ...positionParams(position, until), count],
+      [organizationId, memberId, sourceId, since ?? '-infinity', ...paging.positionParams(position, until), count],
     )
     return rows
   }
-  const { rows, next } = await readVisible({ limit, after, maxRead: MAX_ENTRIES_READ }, read, (row) => row)
+  const { rows, next } = await paging.readVisible({ limit, after, maxRead: MAX_ENTRIES_READ }, read, (row) => row)
   const ids = rows.map((row) => row.id)
   return { rows: await findVisibleDeliveries(db, { organizationId, memberId }, sourceId, ids), next }
 }
@@ -91,7 +84,7 @@ export interface AllDeliveriesQuery extends Omit<DeliveryQuery, 'sourceId' | 'af
   readonly needsAttention?: boolean | undefined
   /** A part of the payload or of the text of its start, ignoring case, or the beginning or end of an id. */
   readonly search?: string | undefined
-  readonly after?: TimePosition | undefined
+  readonly after?: paging.TimePosition | undefined
 }
 
 /** Sources of an organization whose logs are read together. */
@@ -110,7 +103,7 @@ export async function listAllVisibleDeliveries(
   db: Db,
   viewer: Viewer,
   query: AllDeliveriesQuery,
-): Promise<ReadPage<AppDeliveryOut>> {
+): Promise<paging.ReadPage<AppDeliveryOut>> {
   const { rows, next } = await listAllVisibleIds(db, viewer, query)
   return { rows: await findVisibleDeliveries(db, viewer, null, rows), next }
 }
@@ -120,11 +113,11 @@ export async function listAllVisibleIds(
   db: Db,
   { organizationId, memberId }: Viewer,
   query: AllDeliveriesQuery,
-): Promise<ReadPage<string>> {
+): Promise<paging.ReadPage<string>> {
   const { sourceId, outcome, kind, since, until, limit, after, status, workflowId, isSentAgain, needsAttention } = query
   const search = query.search?.trim().toLowerCase() || null
   const idPart = search !== null && ID_PART.test(search) ? search : null
-  const read = async (position: TimePosition | undefined, count: number) => {
+  const read = async (position: paging.TimePosition | undefined, count: number) => {
     const { rows } = await db.pool.query<{ id: string; createdAt: Date; isVisible: boolean }>(
       `SELECT delivery.id, delivery.created_at AS "createdAt", coalesce(${isDeliveryVisible('$2')}
          AND ($8::integer IS NULL OR delivery.status = $8)
@@ -162,7 +155,7 @@ export async function listAllVisibleIds(
         memberId,
         sourceId ?? null,
         since ?? '-infinity',
-        ...positionParams(position, until),
+        ...paging.positionParams(position, until),
         count,
         status ?? null,
         workflowId ?? null,
@@ -175,7 +168,7 @@ export async function listAllVisibleIds(
     return rows
   }
   const maxRead = search === null ? MAX_ENTRIES_READ : MAX_SEARCHED
-  const { rows, next } = await readVisible({ limit, after, maxRead }, read, (row) => row)
+  const { rows, next } = await paging.readVisible({ limit, after, maxRead }, read, (row) => row)
   return { rows: rows.map((row) => row.id), next }
 }
 

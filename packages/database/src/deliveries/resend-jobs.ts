@@ -1,5 +1,5 @@
 import type { ResendJobOut, ResendPreviewOut } from '@workflow-service/contract'
-import { type Database, type Db, inTransaction, newId, queryRows, type TimePosition } from '../connection/index.ts'
+import { type Database, type Db, inTransaction, newId, type paging, queryRows } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import { NEEDS_APPROVAL } from './deliveries.ts'
 import { type AllDeliveriesQuery, findVisibleIds, listAllVisibleIds } from './delivery-reads.ts'
@@ -68,7 +68,7 @@ async function findResendable(
   if ('ids' in filter) {
     ids.push(...(await findVisibleIds(db, viewer, filter.ids)))
   } else {
-    let after: TimePosition | undefined
+    let after: paging.TimePosition | undefined
     do {
       const page = await listAllVisibleIds(db, viewer, { ...filter, kind: 'payload', limit: IDS_PER_READ, after })
       ids.push(...page.rows)

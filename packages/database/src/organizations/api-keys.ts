@@ -5,10 +5,10 @@ import {
   type Db,
   inPrismaTransaction,
   newId,
+  type paging,
   type RowOfStatement,
   runStatement,
   statement,
-  type TimePosition,
   violatedConstraint,
 } from '../connection/index.ts'
 import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
@@ -208,7 +208,7 @@ function toOut({ id, name, prefix, scopes, creator, ...times }: ListedKey): ApiK
 export async function listApiKeyPage(
   db: Pick<Database, 'prisma'>,
   organizationId: string,
-  { limit, after }: { readonly limit: number; readonly after?: TimePosition | undefined },
+  { limit, after }: { readonly limit: number; readonly after?: paging.TimePosition | undefined },
 ): Promise<readonly ApiKeyOut[]> {
   const keys = await db.prisma.apiKey.findMany({
     where: {

@@ -1,13 +1,6 @@
 import type { AppDeliveryOut, RunDetailOut, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import {
-  type Db,
-  positionParams,
-  queryRows,
-  type ReadPage,
-  readVisible,
-  type TimePosition,
-} from '../connection/index.ts'
+import { type Db, paging, queryRows } from '../connection/index.ts'
 import { listDeliveriesOfRun } from '../deliveries/index.ts'
 import { hasStatus, isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
 import { listApprovalsOfRun } from './approvals.ts'
@@ -22,7 +15,7 @@ export interface RunQuery {
   readonly until?: Date | undefined
   readonly limit: number
   /** Continues after this run. */
-  readonly after?: TimePosition | undefined
+  readonly after?: paging.TimePosition | undefined
 }
 
 /** The position of a run in its session. */
@@ -53,7 +46,7 @@ const RUN_COLUMNS = `start.id, json_build_object('id', workflow.id, 'name', work
 export async function listVisibleRuns(db: Db, viewer: Viewer, query: RunQuery): Promise<readonly RunOut[]> {
   const { organizationId, memberId } = viewer
   const { status, workflowId, since, until, limit, after } = query
-  const values = [organizationId, memberId, since ?? '-infinity', ...positionParams(after, until), limit]
+  const values = [organizationId, memberId, since ?? '-infinity', ...paging.positionParams(after, until), limit]
   // Optional filters are part of the text, so that PostgreSQL plans each combination with the index that serves it.
   const withStatus = status ? `AND ${hasStatus(status)}` : ''
   const filter = `created_at >= $3 AND (created_at, id) < ($4, $5) ${withStatus}`
@@ -97,7 +90,7 @@ export async function listRunsOfSession(
     limit,
     after,
   }: Omit<RunQuery, 'after'> & { readonly after?: RunNumber | undefined },
-): Promise<ReadPage<RunOut, RunNumber>> {
+): Promise<paging.ReadPage<RunOut, RunNumber>> {
   const read = async (position: RunNumber | undefined, count: number) => {
     const { rows } = await db.pool.query<RunNumber & { id: string; isVisible: boolean }>(
       `SELECT start.id, start.number::float8 AS number, ${isVisible('workflow', '$2')}
@@ -122,7 +115,7 @@ export async function listRunsOfSession(
     )
     return rows
   }
-  const { rows, next } = await readVisible({ limit, after, maxRead: MAX_OF_SESSION_READ }, read, (row) => row)
+  const { rows, next } = await paging.readVisible({ limit, after, maxRead: MAX_OF_SESSION_READ }, read, (row) => row)
   const ids = rows.map(({ id }) => id)
   return { rows: await findVisibleRuns(db, { organizationId, memberId }, ids), next }
 }

@@ -1,14 +1,5 @@
 import type { SessionDetailOut, SessionOut } from '@workflow-service/contract'
-import {
-  datesToIso,
-  type Db,
-  positionParams,
-  queryRows,
-  type ReadPage,
-  readVisible,
-  type RowOf,
-  type TimePosition,
-} from '../connection/index.ts'
+import { datesToIso, type Db, paging, queryRows, type RowOf } from '../connection/index.ts'
 import { isSessionVisible, type Viewer } from '../organizations/index.ts'
 import { listRunsOfSession } from './run-lists.ts'
 
@@ -32,7 +23,7 @@ type SessionRow = Omit<RowOf<SessionOut>, 'id' | 'created_at'> & { readonly id: 
 export interface SessionQuery {
   readonly isOpen?: boolean | undefined
   readonly limit: number
-  readonly after?: TimePosition | undefined
+  readonly after?: paging.TimePosition | undefined
 }
 
 /** Sessions that are read for a page of a member, who may not see all of them. */
@@ -43,8 +34,8 @@ export async function listSessions(
   db: Db,
   { organizationId, memberId }: Viewer,
   { isOpen, limit, after }: SessionQuery,
-): Promise<ReadPage<SessionOut>> {
-  const read = async (position: TimePosition | undefined, count: number) => {
+): Promise<paging.ReadPage<SessionOut>> {
+  const read = async (position: paging.TimePosition | undefined, count: number) => {
     const { rows } = await db.pool.query<SessionRow & { readonly isVisible: boolean }>(
       `SELECT session.*, ${isSessionVisible('session', '$5')} AS "isVisible" FROM (
        SELECT ${columns(IN_QUEUE)} FROM sessions
@@ -52,11 +43,11 @@ export async function listSessions(
          ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
        ORDER BY created_at DESC, id DESC LIMIT $4
      ) AS session ORDER BY created_at DESC, id DESC`,
-      [organizationId, ...positionParams(position), count, memberId],
+      [organizationId, ...paging.positionParams(position), count, memberId],
     )
     return rows
   }
-  const { rows, next } = await readVisible({ limit, after, maxRead: MAX_SESSIONS_READ }, read, (row) => ({
+  const { rows, next } = await paging.readVisible({ limit, after, maxRead: MAX_SESSIONS_READ }, read, (row) => ({
     id: row.id,
     createdAt: row.created_at,
   }))

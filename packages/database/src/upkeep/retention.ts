@@ -2,12 +2,12 @@ import {
   column,
   type Db,
   NIL_UUID,
+  type paging,
   type RowOfStatement,
   runStatement,
   sql,
   type Statement,
   statement,
-  type TimePosition,
 } from '../connection/index.ts'
 import { firstIdAt } from '../organizations/index.ts'
 import { COUNTED_UNTIL, HOURS_COUNTED_AGAIN } from './usage-roll-up.ts'
@@ -21,13 +21,13 @@ export interface RetentionBatch {
   /** Rows that are read at most. */
   readonly batchSize: number
   /** Where the batch before ended; undefined for the oldest rows. */
-  readonly after?: TimePosition | undefined
+  readonly after?: paging.TimePosition | undefined
 }
 
 /** What a batch deleted, and after which row the next one begins; undefined if no older row is left. */
 export interface RetentionResult {
   readonly deleted: number
-  readonly next: TimePosition | undefined
+  readonly next: paging.TimePosition | undefined
 }
 
 /**

@@ -9,6 +9,13 @@ import {
   statement,
 } from '../connection/index.ts'
 
+/** What is counted: the starts and deliveries that were recorded in a period. */
+export interface Period {
+  readonly organizationId: string
+  readonly since: Date
+  readonly until: Date
+}
+
 export type UsageKind = 'organization' | (typeof USAGE_GROUPS)[number]
 
 export type Measure = 'starts' | 'deliveries' | 'run_ms'
@@ -33,13 +40,6 @@ const BATCH_SIZE = 5_000
  * 25 %.
  */
 const CLASS_FACTOR = 1.1
-
-/** What is counted: the starts and deliveries that were recorded in a period. */
-export interface Period {
-  readonly organizationId: string
-  readonly since: Date
-  readonly until: Date
-}
 
 interface Group {
   readonly workflow_id: string | null

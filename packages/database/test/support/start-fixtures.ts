@@ -1,3 +1,5 @@
+import { beforeAll } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   createApiKey,
   type Database,
@@ -78,6 +80,17 @@ interface AutoRunColumns {
   autoRunFrequency: string
   autoRunAnchorAt: Date
   autoRunNextAt: Date
+}
+
+/** An organization with one startable workflow and a webhook source, for all tests of a file. */
+export function useStartable(): Startable & { readonly db: Database; readonly sourceId: string } {
+  const database = useTestDatabase()
+  const made = {} as Startable & { db: Database; sourceId: string }
+  beforeAll(async () => {
+    const acme = await createStartable(database.db)
+    Object.assign(made, acme, { db: database.db, sourceId: await createSource(database.db, acme) })
+  })
+  return made
 }
 
 /** A start of the workflow in a new session, without a key. */

@@ -2,15 +2,9 @@
 -- By hand: the bench's deliveries; one statement for a batch.
 -- Parameters, each a list: $1 ids, $2 organizations, $3 outcomes, $4 statuses, $5 reasons, $6 mismatches, $7
 --   durations, $8 answers, $9 rejected answers. Rows: one for each delivery that was written.
-UPDATE deliveries SET outcome = result.outcome, status = result.status, reason = result.reason,
-  mismatches = result.mismatches::json, duration_ms = result.duration_ms, answer = result.answer,
-  rejected_answer = result.rejected_answer, finished_at = now()
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::text[], $9::text[])
-  AS result (id, organization_id, outcome, status, reason, mismatches, duration_ms, answer, rejected_answer)
-WHERE deliveries.id = result.id AND deliveries.organization_id = result.organization_id
-  AND CASE deliveries.outcome
-    WHEN 'in_flight' THEN true
-    WHEN 'unknown' THEN result.outcome <> 'unknown'
-    ELSE false
-  END
+WITH result AS (
+  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::text[], $9::text[])
+    AS result (id, organization_id, outcome, status, reason, mismatches, duration_ms, answer, rejected_answer)
+)
+UPDATE deliveries :SET_OUTCOME
 RETURNING deliveries.id, deliveries.finished_at AS "finishedAt", deliveries.resend_of IS NOT NULL AS "isResend"

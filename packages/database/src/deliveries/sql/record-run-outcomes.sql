@@ -18,16 +18,7 @@ locked AS MATERIALIZED (
   ORDER BY id FOR NO KEY UPDATE
 ),
 recorded AS (
-  UPDATE deliveries SET outcome = result.outcome, status = result.status, reason = result.reason,
-    mismatches = result.mismatches::json, duration_ms = result.duration_ms, answer = result.answer,
-    rejected_answer = result.rejected_answer, finished_at = now()
-  FROM result
-  WHERE deliveries.id = result.id AND deliveries.organization_id = result.organization_id
-    AND CASE deliveries.outcome
-      WHEN 'in_flight' THEN true
-      WHEN 'unknown' THEN result.outcome <> 'unknown'
-      ELSE false
-    END
+  UPDATE deliveries :SET_OUTCOME
   RETURNING deliveries.id, deliveries.finished_at
 ),
 written AS (
