@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createDatabase, type Database, newId } from '../../packages/database/src/index.ts'
 import { applyManifests, toManifest } from '../../packages/database/src/manifest/index.ts'
 import {
+  forwardManifest,
   createSignedInUser,
   createTestBroker,
   createTestDatabase,
@@ -116,20 +117,7 @@ describeWithRelease('the previous release, on a database that is migrated to the
     gatewayUrl = (await gateway).url
     appUrl = (await app).url
     const [applied] = await applyManifests(db, [
-      toManifest({
-        organization: { id: organizationId, name: 'Upgrade' },
-        users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
-        api_keys: [{ name: 'upgrade', scopes: ['read', 'start'] }],
-        workflows: [
-          {
-            name: 'Forward',
-            description: 'Post to Order intake.',
-            scope: 'company_wide',
-            is_active: true,
-            triggers: [{ name: 'API', is_active: true, trigger_source: { slug: 'api', name: 'API' } }],
-          },
-        ],
-      }),
+      toManifest(forwardManifest(organizationId, { description: 'Post to Order intake.' })),
     ])
     workflowId = applied?.workflows[0]?.id ?? ''
     apiKey = applied?.apiKeys[0]?.key ?? ''

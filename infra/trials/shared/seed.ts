@@ -2,8 +2,12 @@ import { workflowSearchText } from '@workflow-service/database'
 import type { Pool } from 'pg'
 import type { Customer, Organization } from './customers.ts'
 
-/** What owns the rows. */
-type Owner<Id extends keyof Customer> = Pick<Customer, 'organizationId' | Id>
+/** Inserts so many rows of what owns them. */
+type Seed<Id extends keyof Customer> = (
+  seeded: Seeded,
+  owner: Pick<Customer, 'organizationId' | Id>,
+  count: number,
+) => Promise<void>
 
 interface Seeded {
   readonly pool: Pool
@@ -79,11 +83,7 @@ export async function seedTriggers({ pool }: Seeded, workflowIds: readonly strin
 }
 
 /** Inserts finished payload deliveries of the customer's webhook source. */
-export async function seedDeliveries(
-  { pool }: Seeded,
-  { organizationId, sourceId }: Owner<'sourceId'>,
-  count: number,
-): Promise<void> {
+export const seedDeliveries: Seed<'sourceId'> = async ({ pool }, { organizationId, sourceId }, count) => {
   await pool.query(
     `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, duration_ms, request_body, created_at, finished_at)
      SELECT gen_random_uuid(), $1, $2, 'payload', CASE n % 10 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, 12,
@@ -95,11 +95,7 @@ export async function seedDeliveries(
 }
 
 /** Inserts ended runs of the customer's workflow, ten in each session. */
-export async function seedRuns(
-  { pool }: Seeded,
-  { organizationId, workflowId }: Owner<'workflowId'>,
-  count: number,
-): Promise<void> {
+export const seedRuns: Seed<'workflowId'> = async ({ pool }, { organizationId, workflowId }, count) => {
   await pool.query(
     `WITH seeded AS MATERIALIZED (
        SELECT gen_random_uuid() AS id, n FROM generate_series(0, ($3::int - 1) / 10) n
@@ -119,11 +115,7 @@ export async function seedRuns(
 }
 
 /** Inserts starts as the gateway records them, each in a new session. */
-export async function queueStarts(
-  { pool }: Seeded,
-  { organizationId, workflowId }: Owner<'workflowId'>,
-  count: number,
-): Promise<void> {
+export const queueStarts: Seed<'workflowId'> = async ({ pool }, { organizationId, workflowId }, count) => {
   await pool.query(
     `WITH queued AS MATERIALIZED (
        SELECT gen_random_uuid() AS id FROM generate_series(1, $3::int)

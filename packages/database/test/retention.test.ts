@@ -7,12 +7,6 @@ import {
   claimDeliveries,
   createSession,
   type Database,
-  deleteOldAuditEvents,
-  deleteOldDeliveries,
-  deleteOldIdempotencyKeys,
-  deleteOldJournals,
-  deleteOldRuns,
-  deleteOldSessions,
   findRunPrompts,
   findSession,
   findVisibleDelivery,
@@ -35,6 +29,7 @@ import {
   rollUpUsage,
   serializeStep,
 } from '../src/index.ts'
+import * as upkeep from '../src/upkeep/index.ts'
 import { createSource, createStartable, newStart, start, type Startable } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
@@ -134,7 +129,7 @@ const admin = () => ({ organizationId: startable.organizationId, memberId: null 
 describe('old runs', () => {
   test('are deleted with their journals, and younger ones are kept', async () => {
     const [old, young] = [await endedRun(31), await endedRun(29)]
-    expect(await deleteAll(deleteOldRuns, 30)).toEqual([1])
+    expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([1])
     expect(await Promise.all([old, young].map(({ startId }) => runExists(startId)))).toEqual([false, true])
     expect(await countSteps(old.startId)).toBe(0)
     expect(await countSteps(young.startId)).toBe(1)
@@ -148,14 +143,14 @@ describe('old runs', () => {
     })
     const waiting = await start(db, startable)
     await age(waiting.startId, 100)
-    expect(await deleteAll(deleteOldRuns, 30)).toEqual([0])
+    expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([0])
   })
 
   test('are kept while a delivery in the log is unknown', async () => {
     const run = await endedRun(31, { outcome: 'unknown' })
-    expect(await deleteAll(deleteOldRuns, 30)).toEqual([0])
-    await deleteOldDeliveries(db, { olderThanDays: 29, batchSize: 10 })
-    expect(await deleteAll(deleteOldRuns, 30)).toEqual([1])
+    expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([0])
+    await upkeep.deleteOldDeliveries(db, { olderThanDays: 29, batchSize: 10 })
+    expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([1])
     expect(await runExists(run.startId)).toBe(false)
   })
 
@@ -169,16 +164,16 @@ describe('old runs', () => {
        WHERE id = $1`,
       [startId],
     )
-    expect(await deleteAll(deleteOldRuns, 1)).toEqual([0])
+    expect(await deleteAll(upkeep.deleteOldRuns, 1)).toEqual([0])
     expect(await again()).toEqual({ ...first, kind: 'replayed' })
     await db.pool.query(`UPDATE idempotency_keys SET created_at = now() - interval '25 hours'`)
-    expect(await deleteAll(deleteOldRuns, 1)).toEqual([1])
-    expect(await deleteOldIdempotencyKeys(db, 10)).toBe(0)
+    expect(await deleteAll(upkeep.deleteOldRuns, 1)).toEqual([1])
+    expect(await upkeep.deleteOldIdempotencyKeys(db, 10)).toBe(0)
   })
 
   test('are deleted in batches of runs, and of the rows and pieces of their journals', async () => {
     for (let n = 0; n < 5; n += 1) await endedRun(31)
-    expect(await deleteAll(deleteOldRuns, 30, 2)).toEqual([2, 2, 1])
+    expect(await deleteAll(upkeep.deleteOldRuns, 30, 2)).toEqual([2, 2, 1])
     const large = [await endedRun(31), await endedRun(31), await endedRun(31)]
     for (const { startId } of large) {
       await db.pool.query(
@@ -187,7 +182,7 @@ describe('old runs', () => {
         [startId],
       )
     }
-    expect(await deleteAll(deleteOldRuns, 30)).toEqual([1, 1, 1])
+    expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([1, 1, 1])
   })
 
   test('wait until the usage has counted them, and are counted as before afterwards', async () => {
@@ -205,13 +200,13 @@ describe('old runs', () => {
     }
     const hour = `date_trunc('hour', now() - interval '10 days')`
     await db.pool.query(`INSERT INTO usage_rollups (hour, has_unfinished) VALUES (${hour}, false)`)
-    expect(await deleteAll(deleteOldRuns, 8)).toEqual([0])
-    expect(await deleteOldDeliveries(db, { olderThanDays: 7, batchSize: 10 })).toBe(0)
+    expect(await deleteAll(upkeep.deleteOldRuns, 8)).toEqual([0])
+    expect(await upkeep.deleteOldDeliveries(db, { olderThanDays: 7, batchSize: 10 })).toBe(0)
     await db.prisma.usageRollup.deleteMany()
     await rollUpUsage(db)
     expect(await usage()).toEqual([[{ succeeded: 2 }, { accepted: 2 }]])
-    expect(await deleteAll(deleteOldRuns, 8)).toEqual([2])
-    expect(await deleteOldDeliveries(db, { olderThanDays: 7, batchSize: 10 })).toBe(2)
+    expect(await deleteAll(upkeep.deleteOldRuns, 8)).toEqual([2])
+    expect(await upkeep.deleteOldDeliveries(db, { olderThanDays: 7, batchSize: 10 })).toBe(2)
     expect(await usage()).toEqual([[{ succeeded: 2 }, { accepted: 2 }]])
     // Ten runs are no trial, also when they are deleted.
     await db.pool.query(`UPDATE usage_hours SET count = 10 WHERE measure = 'run_ms'`)
@@ -229,16 +224,16 @@ describe('old runs', () => {
       `INSERT INTO usage_rollups (hour, has_unfinished) VALUES
          (date_trunc('hour', now() - interval '3 days'), true), (date_trunc('hour', now() - interval '1 hour'), false)`,
     )
-    expect(await deleteAll(deleteOldRuns, 2)).toEqual([0])
-    expect(await deleteAll(deleteOldJournals, 2)).toEqual([0])
+    expect(await deleteAll(upkeep.deleteOldRuns, 2)).toEqual([0])
+    expect(await deleteAll(upkeep.deleteOldJournals, 2)).toEqual([0])
     await db.pool.query('UPDATE usage_rollups SET has_unfinished = false')
-    expect(await deleteAll(deleteOldJournals, 2)).toEqual([1])
-    expect(await deleteAll(deleteOldRuns, 2)).toEqual([1])
+    expect(await deleteAll(upkeep.deleteOldJournals, 2)).toEqual([1])
+    expect(await deleteAll(upkeep.deleteOldRuns, 2)).toEqual([1])
   })
 
   test('are not found any more, while their deliveries stay for admins', async () => {
     const run = await endedRun(31)
-    await deleteAll(deleteOldRuns, 30)
+    await deleteAll(upkeep.deleteOldRuns, 30)
     expect(await findVisibleRun(db, admin(), run.startId)).toBeUndefined()
     expect(await listVisibleRuns(db, admin(), { limit: 10 })).toEqual([])
     const member = { ...admin(), memberId: newId() }
@@ -269,7 +264,7 @@ describe('old journals', () => {
     const [old, young] = [await endedRun(31), await endedRun(29)]
     const prompt = { instructions: 'Send orders.', tools: [], message: 'Order 17' }
     for (const { startId } of [old, young]) await recordRunPrompt(db, startId, 1, prompt)
-    expect(await deleteAll(deleteOldJournals, 30)).toEqual([1])
+    expect(await deleteAll(upkeep.deleteOldJournals, 30)).toEqual([1])
     const prompts = [old, young].map(({ startId }) => findRunPrompts(db, admin(), startId))
     expect((await Promise.all(prompts)).map((found) => found?.prompts.length)).toEqual([0, 1])
     expect(await Promise.all([old, young].map(({ startId }) => countSteps(startId)))).toEqual([0, 1])
@@ -286,24 +281,24 @@ describe('old journals', () => {
     const crashed = await db.pool.connect()
     await crashed.query('BEGIN')
     const inCrash = { pool: crashed as unknown as Database['pool'] }
-    expect(await deleteOldJournals(inCrash, batch)).toMatchObject({ deleted: 2 })
+    expect(await upkeep.deleteOldJournals(inCrash, batch)).toMatchObject({ deleted: 2 })
     await crashed.query('ROLLBACK')
     crashed.release()
-    expect(await deleteOldJournals(db, batch)).toMatchObject({ deleted: 2 })
-    expect(await deleteOldJournals(db, batch)).toMatchObject({ deleted: 2 })
-    expect(await deleteOldJournals(db, batch)).toEqual({ deleted: 0, next: undefined })
+    expect(await upkeep.deleteOldJournals(db, batch)).toMatchObject({ deleted: 2 })
+    expect(await upkeep.deleteOldJournals(db, batch)).toMatchObject({ deleted: 2 })
+    expect(await upkeep.deleteOldJournals(db, batch)).toEqual({ deleted: 0, next: undefined })
   })
 
   test('of a run that had not ended go with the run', async () => {
     const run = await endedRun(31)
     await db.pool.query(`UPDATE starts SET status = 'queued', finished_at = NULL WHERE id = $1`, [run.startId])
-    expect(await deleteAll(deleteOldJournals, 30)).toEqual([0])
+    expect(await deleteAll(upkeep.deleteOldJournals, 30)).toEqual([0])
     await db.pool.query(
       `UPDATE starts SET status = 'succeeded', finished_at = now() - interval '31 days' WHERE id = $1`,
       [run.startId],
     )
-    expect(await deleteAll(deleteOldJournals, 30)).toEqual([0])
-    await deleteAll(deleteOldRuns, 30)
+    expect(await deleteAll(upkeep.deleteOldJournals, 30)).toEqual([0])
+    await deleteAll(upkeep.deleteOldRuns, 30)
     expect(await countSteps(run.startId)).toBe(0)
   })
 })
@@ -316,9 +311,9 @@ describe('old sessions', () => {
     await endedRun(1, { sessionId: continued.sessionId })
     const opened = newId()
     await createSession(db, startable.organizationId, opened)
-    expect(await deleteAll(deleteOldSessions, 30)).toEqual([0])
+    expect(await deleteAll(upkeep.deleteOldSessions, 30)).toEqual([0])
     await db.prisma.start.delete({ where: { id: gone.startId } })
-    expect(await deleteAll(deleteOldSessions, 30)).toEqual([1])
+    expect(await deleteAll(upkeep.deleteOldSessions, 30)).toEqual([1])
     expect(await findSession(db, admin(), gone.sessionId)).toBeUndefined()
     expect((await listSessions(db, admin(), { limit: 10 })).rows.map(({ id }) => id).toSorted()).toEqual(
       [withRun.sessionId, continued.sessionId, opened].toSorted(),
@@ -330,25 +325,25 @@ describe('old sessions', () => {
   test('that a customer continues are kept, also if their runs are deleted', async () => {
     const { sessionId } = await endedRun(31)
     const { startId } = await endedRun(3, { sessionId })
-    await deleteAll(deleteOldRuns, 2)
+    await deleteAll(upkeep.deleteOldRuns, 2)
     expect(await runExists(startId)).toBe(false)
     await db.pool.query(`UPDATE sessions SET last_used_at = now() - interval '3 days'`)
-    expect(await deleteAll(deleteOldSessions, 30)).toEqual([0])
+    expect(await deleteAll(upkeep.deleteOldSessions, 30)).toEqual([0])
     expect(await start(db, startable, sessionId)).toMatchObject({ sessionId })
     expect((await findSession(db, admin(), sessionId))?.start_count).toBe(3)
   })
 
   test('are not deleted under a start', async () => {
     const { sessionId, startId } = await endedRun(31)
-    await deleteAll(deleteOldRuns, 30)
+    await deleteAll(upkeep.deleteOldRuns, 30)
     expect(await runExists(startId)).toBe(false)
     const other = await db.pool.connect()
     await other.query('BEGIN')
     await recordStartOn(other, sessionId)
-    expect(await deleteAll(deleteOldSessions, 30)).toEqual([0])
+    expect(await deleteAll(upkeep.deleteOldSessions, 30)).toEqual([0])
     await other.query('COMMIT')
     other.release()
-    expect(await deleteAll(deleteOldSessions, 30)).toEqual([0])
+    expect(await deleteAll(upkeep.deleteOldSessions, 30)).toEqual([0])
   })
 })
 
@@ -363,16 +358,16 @@ async function recordStartOn(client: PoolClient, sessionId: string): Promise<voi
 describe('two processes', () => {
   test('share the work, and neither waits for the other', async () => {
     // Makes the row in which the progress is stored.
-    await deleteAll(deleteOldJournals, 30)
+    await deleteAll(upkeep.deleteOldJournals, 30)
     for (let n = 0; n < 6; n += 1) await endedRun(31)
     const other = await db.pool.connect()
     await other.query('BEGIN')
     const batch = { organizationId: startable.organizationId, olderThanDays: 30, batchSize: 3 }
     const inOther = { pool: other as unknown as Database['pool'] }
-    expect(await deleteOldJournals(inOther, batch)).toMatchObject({ deleted: 3 })
-    expect(await deleteOldJournals(db, batch)).toEqual({ deleted: 0, next: undefined })
-    expect(await deleteOldRuns(inOther, batch)).toMatchObject({ deleted: 3 })
-    expect(await deleteAll(deleteOldRuns, 30, 3)).toEqual([0, 3, 0])
+    expect(await upkeep.deleteOldJournals(inOther, batch)).toMatchObject({ deleted: 3 })
+    expect(await upkeep.deleteOldJournals(db, batch)).toEqual({ deleted: 0, next: undefined })
+    expect(await upkeep.deleteOldRuns(inOther, batch)).toMatchObject({ deleted: 3 })
+    expect(await deleteAll(upkeep.deleteOldRuns, 30, 3)).toEqual([0, 3, 0])
     await other.query('COMMIT')
     other.release()
     expect(await db.prisma.start.count()).toBe(0)
@@ -397,9 +392,9 @@ describe('the audit log', () => {
     await db.prisma.auditEvent.deleteMany()
     for (const days of [31, 31, 31, 29]) await record(days)
     const options = { olderThanDays: 30, batchSize: 2 }
-    expect(await deleteOldAuditEvents(db, options)).toBe(2)
-    expect(await deleteOldAuditEvents(db, options)).toBe(1)
-    expect(await deleteOldAuditEvents(db, options)).toBe(0)
+    expect(await upkeep.deleteOldAuditEvents(db, options)).toBe(2)
+    expect(await upkeep.deleteOldAuditEvents(db, options)).toBe(1)
+    expect(await upkeep.deleteOldAuditEvents(db, options)).toBe(0)
     expect(await db.prisma.auditEvent.count()).toBe(1)
   })
 })

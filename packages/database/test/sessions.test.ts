@@ -85,6 +85,7 @@ describe('acquiring sessions by their ids', () => {
           description: 'Post the order to Order intake',
           rulesFileId: null,
           rulesLikeFiles: null,
+          model: null,
         },
         inputMessage: 'New order',
         acceptedAt: expect.any(String),

@@ -52,3 +52,4 @@ export { createSignedInUser, type SignedInTestUser } from './create-signed-in-us
 export { createTestBroker, type TestBroker } from './create-test-broker.ts'
 export { createTestDatabase, type TestDatabase } from './create-test-database.ts'
 export { triggerBody } from './trigger-body.ts'
+export { forwardManifest } from './forward-manifest.ts'

@@ -63,6 +63,8 @@ export interface CustomerEndpoint {
   requests: RecordedRequest[]
   /** The number of connections so far. */
   readonly connections: number
+  /** Forgets the requests, and answers 204 again. */
+  reset: () => void
   /** Answers the following requests with this. */
   answerWith: (answer: AnswerSource) => void
   /**
@@ -103,6 +105,10 @@ export async function startCustomerEndpoint(options: CustomerEndpointOptions = {
     requests,
     get connections() {
       return connections
+    },
+    reset() {
+      requests.length = 0
+      answer = { status: 204 }
     },
     answerWith(nextAnswer) {
       answer = nextAnswer

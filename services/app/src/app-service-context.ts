@@ -1,16 +1,12 @@
 import { createChangeNotifier, createDatabase } from '@workflow-service/database'
-import { connectRabbitMq, createSessionNotifier, type SessionQueue } from '@workflow-service/messaging'
-import { createServiceParts, type Logger } from '@workflow-service/service-kit'
+import { connectRabbitMq, createSessionNotifier, type ServiceOverrides } from '@workflow-service/messaging'
+import { createServiceParts } from '@workflow-service/service-kit'
 import { createSignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
 import { createEventStreams } from './event-stream.ts'
 import { createDispatcherClient } from './dispatcher-client.ts'
 
-/** Parts that a test, or a program that runs all services in one process, provides itself. */
-export interface AppOverrides {
-  /** The caller closes it. */
-  sessionQueue?: SessionQueue
-  logger?: Logger
+export interface AppOverrides extends ServiceOverrides {
   /** Whether this process runs the background tasks. Default true. */
   hasMaintenance?: boolean
 }

@@ -71,7 +71,7 @@ export function readAppConfig(env: NodeJS.ProcessEnv = process.env) {
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings
   return {
     ...toServiceConfig(settings),
-    /** Not used when `AppOverrides.sessionQueue` is given. */
+    /** Not used when `ServiceOverrides.sessionQueue` is given. */
     amqpUrl: settings.AMQP_URL,
     amqpQueueType: settings.AMQP_QUEUE_TYPE,
     dispatcherUrl: settings.DISPATCHER_URL,

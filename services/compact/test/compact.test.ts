@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { newId, recordStart, showRun } from '@workflow-service/database'
 import {
+  forwardManifest,
   type CustomerEndpoint,
   startCustomerEndpoint,
   startProcess,
@@ -42,27 +43,14 @@ beforeAll(async () => {
     PORT: '0',
     RUNNER_PORT: '0',
   }
-  const manifest = toManifest({
-    organization: { id: organizationId, name: 'Acme' },
-    users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
-    api_keys: [{ name: 'ci', scopes: ['read', 'start'] }],
-    workflows: [
-      {
-        name: 'Forward',
-        description: 'Post it to Order intake.',
-        scope: 'company_wide',
-        is_active: true,
-        files: [
-          {
-            path: [],
-            name: 'rules.yaml',
-            content: 'deliveries: [{ to: Order intake, payload: { message: context } }]',
-          },
-        ],
-        triggers: [{ name: 'API', is_active: true, trigger_source: { slug: 'api', name: 'API' } }],
-      },
-    ],
-  })
+  const manifest = toManifest(
+    forwardManifest(organizationId, {
+      description: 'Post it to Order intake.',
+      files: [
+        { path: [], name: 'rules.yaml', content: 'deliveries: [{ to: Order intake, payload: { message: context } }]' },
+      ],
+    }),
+  )
   const [applied] = await applyManifests(database.db, [manifest])
   workflowId = applied!.workflows[0]!.id
   apiKeyId = (await database.db.prisma.apiKey.findFirstOrThrow({ where: { organizationId } })).id

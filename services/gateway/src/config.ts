@@ -54,7 +54,7 @@ export function readGatewayConfig(env: NodeJS.ProcessEnv = process.env) {
   const settings = readSettings(GatewaySettings, env, {})
   return {
     ...toServiceConfig(settings),
-    /** Not used when `GatewayOverrides.sessionQueue` is given. */
+    /** Not used when `ServiceOverrides.sessionQueue` is given. */
     amqpUrl: settings.AMQP_URL,
     amqpQueueType: settings.AMQP_QUEUE_TYPE,
     metricsPort: settings.METRICS_PORT,

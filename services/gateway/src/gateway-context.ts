@@ -6,12 +6,11 @@ import {
   measureBacklog,
   stopReportingGauges,
 } from '@workflow-service/database'
-import { connectRabbitMq, createSessionNotifier, type SessionQueue } from '@workflow-service/messaging'
+import { connectRabbitMq, createSessionNotifier, type ServiceOverrides } from '@workflow-service/messaging'
 import {
   createInFlightLimiter,
   createServiceParts,
   describeError,
-  type Logger,
   registerSystemMetrics,
   withTimeout,
 } from '@workflow-service/service-kit'
@@ -33,15 +32,8 @@ const PAGES_PER_ORGANIZATION = 4
 /** The time for the last statement of a gateway that stops. */
 const CLOSE_MS = 1_000
 
-/** Parts that a test, or a program that runs all services in one process, provides itself. */
-export interface GatewayOverrides {
-  /** The caller closes it. */
-  sessionQueue?: SessionQueue
-  logger?: Logger
-}
-
 /** Never fails: a database or a broker that is unavailable fails the requests that need it. */
-export async function createGatewayContext(config: GatewayConfig, overrides: GatewayOverrides = {}) {
+export async function createGatewayContext(config: GatewayConfig, overrides: ServiceOverrides = {}) {
   const parts = await createServiceParts('gateway', config, overrides.logger)
   const { logger, metrics, tracing } = parts
   const db = createDatabase(parts.database)

@@ -3,4 +3,4 @@
  * workflows and records starts. It runs no workflow and sends nothing to customers.
  */
 export { type GatewayConfig, GatewaySettings, readGatewayConfig } from './config.ts'
-export { type GatewayOverrides, startGateway } from './start-gateway.ts'
+export { startGateway } from './start-gateway.ts'

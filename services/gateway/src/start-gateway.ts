@@ -1,15 +1,14 @@
 import { type RunningService, startMaintenance, startService } from '@workflow-service/service-kit'
 import { createApp } from './app.ts'
 import type { GatewayConfig } from './config.ts'
-import { createGatewayContext, type GatewayOverrides } from './gateway-context.ts'
+import { createGatewayContext } from './gateway-context.ts'
+import type { ServiceOverrides } from '@workflow-service/messaging'
 import { MAINTENANCE } from './maintenance.ts'
-
-export type { GatewayOverrides } from './gateway-context.ts'
 
 const STOP_GRACE_MS = 10_000
 
 /** Starts the gateway. Rejects when it cannot listen; it does not wait for the database or RabbitMQ. */
-export async function startGateway(config: GatewayConfig, overrides: GatewayOverrides = {}): Promise<RunningService> {
+export async function startGateway(config: GatewayConfig, overrides: ServiceOverrides = {}): Promise<RunningService> {
   const ctx = await createGatewayContext(config, overrides)
   return await startService(ctx, {
     createApp: () => createApp(ctx),

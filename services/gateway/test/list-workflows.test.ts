@@ -277,17 +277,19 @@ describe('200, searching', () => {
     expect(await found(organization, search)).toEqual([name])
   })
 
-  test.each([
-    ['é', 'e\u0301'],
-    ['e', 'é'],
-    ['ı', 'i'],
-    ['I', 'ı'],
-    ['a b', 'a  b'],
-    [' order', 'order'],
-    ['ordre', 'order'],
-  ])('%j does not find %j', async (search, name) => {
-    const organization = await gateway.apply({ workflows: [named(name)] })
-    expect(await found(organization, search)).toEqual([])
+  test('finds neither a letter with another mark, nor other white space or order', async () => {
+    for (const [search, name] of [
+      ['é', 'e\u0301'],
+      ['e', 'é'],
+      ['ı', 'i'],
+      ['I', 'ı'],
+      ['a b', 'a  b'],
+      [' order', 'order'],
+      ['ordre', 'order'],
+    ] as const) {
+      const organization = await gateway.apply({ workflows: [named(name)] })
+      expect([search, await found(organization, search)]).toEqual([search, []])
+    }
   })
 
   test('finds a renamed workflow by its new name only', async () => {

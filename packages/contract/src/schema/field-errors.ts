@@ -57,14 +57,16 @@ function toFieldError(error: ErrorObject): FieldError {
       return at('enum', `must be one of ${(params['allowedValues'] as unknown[]).map(String).join(', ')}`)
     case 'pattern':
       return at('string_pattern_mismatch', `must match ${String(params['pattern'])}`)
-    case 'format':
-      return at(...describeFormatError(String(params['format'])))
+    case 'format': {
+      const format = String(params['format'])
+      return at(...(FORMAT_ERRORS[format] ?? ['value_error', `must be a valid ${format}`]))
+    }
     default:
       return at('value_error', error.message ?? 'is not valid')
   }
 }
 
-function describeTypeError(error: ErrorObject, isWholeBody: boolean): [code: FieldCode, message: string] {
+function describeTypeError(error: ErrorObject, isWholeBody: boolean): Described {
   const schema = error.parentSchema as { format?: string; additionalProperties?: unknown } | undefined
   const types = [error.params['type'] as string | string[]].flat().filter((type) => type !== 'null')
   switch (types[0]) {
@@ -76,32 +78,25 @@ function describeTypeError(error: ErrorObject, isWholeBody: boolean): [code: Fie
       return schema?.format === 'uuid'
         ? ['uuid_type', 'must be a UUID as a string']
         : ['string_type', 'must be a string']
-    case 'boolean':
-      return ['bool_type', 'must be true or false']
-    case 'integer':
-      return ['int_type', 'must be a whole number']
-    case 'number':
-      return ['float_type', 'must be a number']
-    case 'array':
-      return ['list_type', 'must be a list']
     default:
-      return ['value_error', 'has the wrong type']
+      return TYPE_ERRORS[String(types[0])] ?? ['value_error', 'has the wrong type']
   }
 }
 
-function describeFormatError(format: string): [code: FieldCode, message: string] {
-  switch (format) {
-    case 'uuid':
-      return ['uuid_parsing', 'must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057']
-    case 'storable':
-      return ['string_unicode', 'must be valid Unicode text without NUL or lone surrogates']
-    case 'name':
-      return ['value_error', 'must be valid Unicode text with a character that people can see']
-    case 'date-time':
-      return ['datetime_parsing', 'must be a time such as 2026-01-31T09:00:00Z']
-    default:
-      return ['value_error', `must be a valid ${format}`]
-  }
+type Described = readonly [code: FieldCode, message: string]
+
+const TYPE_ERRORS: Readonly<Record<string, Described>> = {
+  boolean: ['bool_type', 'must be true or false'],
+  integer: ['int_type', 'must be a whole number'],
+  number: ['float_type', 'must be a number'],
+  array: ['list_type', 'must be a list'],
+}
+
+const FORMAT_ERRORS: Readonly<Record<string, Described>> = {
+  uuid: ['uuid_parsing', 'must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057'],
+  storable: ['string_unicode', 'must be valid Unicode text without NUL or lone surrogates'],
+  name: ['value_error', 'must be valid Unicode text with a character that people can see'],
+  'date-time': ['datetime_parsing', 'must be a time such as 2026-01-31T09:00:00Z'],
 }
 
 function pluralize(count: number, noun: string): string {

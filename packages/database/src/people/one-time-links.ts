@@ -10,7 +10,7 @@ import {
   violatedConstraint,
 } from '../connection/index.ts'
 import type { User } from '../generated/client.ts'
-import { OPERATOR, recordAuditEvent } from '../organizations/index.ts'
+import { type AuditChange, OPERATOR, recordAuditEvent } from '../organizations/index.ts'
 import {
   lockAccount,
   mayChangeAccount,
@@ -284,7 +284,7 @@ export async function acceptReset(
   token: string,
   link: OneTimeLink,
   passwordHash: string,
-  { principal: { address }, requestId }: VisitorRequest,
+  visitor: VisitorRequest,
 ): Promise<UsedLink | undefined> {
   const { organizationId, user, accountId } = link
   if (organizationId === null || !user || accountId === null) return undefined
@@ -296,18 +296,22 @@ export async function acceptReset(
     await tx.prisma.signIn.deleteMany({ where: { accountId } })
     await revokeLinks(tx, accountId)
     const used = { accountId, userId: user.id, organizationId, name: account.name }
-    await recordAccountEvent(
-      tx,
-      accountId,
-      { principal: { ...used, address }, requestId },
-      {
-        action: 'account.password_changed',
-        target: { kind: 'account', id: accountId, name: used.name },
-        changes: [{ field: 'link', old: null, new: 'reset' }],
-      },
-    )
-    return used
+    return await recordUse(tx, used, visitor, 'account.password_changed', [{ field: 'link', old: null, new: 'reset' }])
   })
+}
+
+/** Records in the audit logs of the account's organizations what a link was used for. */
+async function recordUse(
+  tx: Transaction,
+  used: UsedLink,
+  { principal: { address }, requestId }: VisitorRequest,
+  action: 'account.password_changed' | 'account.saved',
+  changes: readonly AuditChange[],
+): Promise<UsedLink> {
+  const { accountId: id, name } = used
+  const request = { principal: { ...used, address }, requestId }
+  await recordAccountEvent(tx, id, request, { action, target: { kind: 'account', id, name }, changes })
+  return used
 }
 
 /**
@@ -319,7 +323,7 @@ export async function acceptEmail(
   token: string,
   link: OneTimeLink,
   { accountId, passwordHash }: CheckedAccount,
-  { principal: { address }, requestId }: VisitorRequest,
+  visitor: VisitorRequest,
 ): Promise<UsedLink | NotUsed> {
   const { organizationId, user, newEmail } = link
   if (organizationId === null || !user || newEmail === null || accountId !== link.accountId) return undefined
@@ -346,17 +350,7 @@ export async function acceptEmail(
       data: { email: newEmail, emailKey: emailKeyOf(newEmail), isDuplicate: false },
     })
     const used = { accountId, userId: user.id, organizationId, name: account.name }
-    await recordAccountEvent(
-      tx,
-      accountId,
-      { principal: { ...used, address }, requestId },
-      {
-        action: 'account.saved',
-        target: { kind: 'account', id: accountId, name: used.name },
-        changes: [{ field: 'email', old: account.email, new: newEmail }],
-      },
-    )
-    return used
+    return await recordUse(tx, used, visitor, 'account.saved', [{ field: 'email', old: account.email, new: newEmail }])
   }
   return await orNotUsed(inPrismaTransaction(db, work))
 }

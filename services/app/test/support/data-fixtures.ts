@@ -210,9 +210,6 @@ export function useDataApp({ hasMaintenance = true } = {}): DataApp {
       },
     } satisfies DataApp)
   }, 120_000)
-  beforeEach(() => {
-    used.endpoint.requests.length = 0
-    used.endpoint.answerWith({ status: 204 })
-  })
+  beforeEach(() => used.endpoint.reset())
   return used
 }

@@ -111,9 +111,6 @@ export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<s
       startAnother,
     } satisfies UsedDispatcher)
   }, 120_000)
-  beforeEach(() => {
-    used.endpoint.requests.length = 0
-    used.endpoint.answerWith({ status: 204 })
-  })
+  beforeEach(() => used.endpoint.reset())
   return used
 }

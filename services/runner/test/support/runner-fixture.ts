@@ -7,6 +7,7 @@ import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@
 import { createInProcessQueue, type SessionQueue } from '@workflow-service/messaging'
 import { createLogger, newRequestId, type RunningService } from '@workflow-service/service-kit'
 import {
+  forwardManifest,
   type Answer,
   createCapturedLogger,
   type CustomerEndpoint,
@@ -116,21 +117,7 @@ async function createOrganization(
   const endpoint = await startCustomerEndpoint({ paths: Object.fromEntries(paths) })
   const organizationId = newId()
   const [applied] = await applyManifests(db, [
-    toManifest({
-      organization: { id: organizationId, name: 'Acme' },
-      users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
-      api_keys: [{ name: 'ci', scopes: ['read', 'start'] }],
-      workflows: [
-        {
-          name: 'Forward',
-          description,
-          scope: 'company_wide',
-          is_active: true,
-          files: files.map((file) => ({ path: [], ...file })),
-          triggers: [{ name: 'API', is_active: true, trigger_source: { slug: 'api', name: 'API' } }],
-        },
-      ],
-    }),
+    toManifest(forwardManifest(organizationId, { description, files: files.map((file) => ({ path: [], ...file })) })),
   ])
   for (const { name, path, example } of named) {
     const saved = await fetch(
