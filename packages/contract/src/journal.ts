@@ -226,6 +226,7 @@ export type RefusalDetails = Static<typeof RefusalDetails>
 export const NoteStep = Closed('NoteStep', 'A remark.', {
   code: Str('Short code; match on it.', { examples: ['payload_filled', 'history_shortened'] }),
   text: Str('Human-readable.'),
+  model: Type.Optional(Str('Of `model_fallback`: the name of the model that gives the next answers.')),
   details: Type.Optional(RefusalDetails),
 })
 export type NoteStep = Static<typeof NoteStep>

@@ -50,6 +50,7 @@ export const LOG_EVENTS = {
   'session.acquire_failed': 'A runner could not acquire sessions; it tries again.',
   'session.release_failed': 'Sessions could not be released when a runner stopped; their leases expire.',
   // The agent.
+  'model.fallback_used': 'The API of `model` is unavailable, and a run continues with `fallback`.',
   'model.limit_reached': 'A model reached the limit of this `setting`.',
   'model.missing': 'A run needs a model that AGENT_MODEL or AGENT_MODELS does not have for it.',
   'model.not_offered': 'The models of AGENT_MODELS could not be recorded, so that people cannot choose them.',

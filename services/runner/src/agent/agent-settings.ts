@@ -85,6 +85,14 @@ export const agentSettings = {
       "How long one answer waits at most while the model's API limits the rate of requests (429, 529) or is unavailable (5xx, no connection). After 30 s a run waits without a slot.",
     examples: [86_400],
   }),
+  AGENT_FALLBACK_SECONDS: Type.Integer({
+    minimum: 0,
+    maximum: 30,
+    default: 30,
+    description:
+      'How long the API of a model is unavailable or limits requests before a run continues with the fallback that AGENT_MODELS has for the model.',
+    examples: [30],
+  }),
   AGENT_RUN_TOKENS: Type.Integer({
     minimum: 1,
     default: 1_000_000,
@@ -184,6 +192,8 @@ export interface ModelConfig {
   readonly timeoutMs: number
   /** How long one answer waits at most while the model's API limits requests or is unavailable. */
   readonly maxWaitMs: number
+  /** After how long its fallback takes over. */
+  readonly fallbackAfterMs: number
   readonly runTokens: number
   readonly maxDeliveries: number
   readonly maxOutputTokens: number | null
@@ -252,6 +262,7 @@ export function toModelLimits(settings: AgentSettings) {
   return {
     timeoutMs: settings.AGENT_TIMEOUT_SECONDS * 1_000,
     maxWaitMs: settings.AGENT_RATE_LIMIT_SECONDS * 1_000,
+    fallbackAfterMs: settings.AGENT_FALLBACK_SECONDS * 1_000,
     runTokens: settings.AGENT_RUN_TOKENS,
     maxDeliveries: settings.AGENT_MAX_DELIVERIES,
     maxOutputTokens: settings.AGENT_MAX_OUTPUT_TOKENS ?? null,

@@ -13,7 +13,7 @@ export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent 
   const builtin = createBuiltinAgent()
   const modelAgents = new Map<string, Promise<Agent>>()
   const agentOf = (model: ModelConfig): Promise<Agent> => {
-    const agent = modelAgents.get(model.name) ?? loadModelAgent(model, hooks)
+    const agent = modelAgents.get(model.name) ?? loadModelAgent(listFallbacks(config, model), hooks)
     modelAgents.set(model.name, agent)
     return agent
   }
@@ -43,10 +43,16 @@ function isOfferedTo({ organizationIds }: ModelConfig, { organizationId }: Agent
   return organizationIds.length === 0 || organizationIds.includes(organizationId)
 }
 
+/** The model, its fallback, the fallback of that, and so on. */
+function listFallbacks({ models }: Pick<AgentConfig, 'models'>, first: ModelConfig): ModelConfig[] {
+  const fallback = first.fallback === null ? undefined : models.get(first.fallback)
+  return [first, ...(fallback ? listFallbacks({ models }, fallback) : [])]
+}
+
 /** Imports the AI SDK only when a run uses a model: it takes about 15 MiB of memory and 0.2 s to load. */
-async function loadModelAgent(config: ModelConfig, hooks: AgentHooks): Promise<Agent> {
+async function loadModelAgent(models: readonly ModelConfig[], hooks: AgentHooks): Promise<Agent> {
   const { createModelAgent } = await import('./model/model-agent.ts')
-  return createModelAgent(config, hooks)
+  return createModelAgent(models, hooks)
 }
 
 /**

@@ -143,6 +143,7 @@ function toModels(
           baseUrl: entry.base_url ?? null,
           options: readOptions(entry, (message) => say('options', message)),
           timeoutMs: entry.timeout_seconds === undefined ? limits.timeoutMs : entry.timeout_seconds * 1_000,
+          fallbackAfterMs: limits.fallbackAfterMs,
           maxWaitMs: entry.rate_limit_seconds === undefined ? limits.maxWaitMs : entry.rate_limit_seconds * 1_000,
           runTokens: entry.run_tokens ?? limits.runTokens,
           maxDeliveries: entry.max_deliveries ?? limits.maxDeliveries,

@@ -12,6 +12,7 @@ export function modelConfig(changes: Partial<ModelConfig> = {}): ModelConfig {
     options: { call: {}, provider: {} },
     timeoutMs: 20_000,
     maxWaitMs: 86_400_000,
+    fallbackAfterMs: 30_000,
     runTokens: 1_000_000,
     maxDeliveries: 50,
     maxOutputTokens: null,

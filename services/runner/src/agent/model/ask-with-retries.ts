@@ -1,7 +1,7 @@
 import { backoff } from '@workflow-service/service-kit'
 import { NOT_AVAILABLE, RunError, RunParkedError } from '../../run-errors.ts'
 import { sleep } from '../../sleep.ts'
-import { ModelError } from './model-error.ts'
+import { ModelError, type ModelErrorCode } from './model-error.ts'
 import type { ModelGate } from './model-gate.ts'
 import type { AskModel, ModelAnswer, ModelQuestion } from './model-question.ts'
 
@@ -47,6 +47,8 @@ export interface RetryOptions {
   readonly gate: ModelGate
   readonly clock: ModelClock
   readonly waited: WaitedSoFar
+  /** The outage of the model and when its fallback takes over; absent: it has none. */
+  readonly fallback?: { readonly afterMs: number; readonly outage: ModelOutage }
   /** Ends the delay before a retry. */
   readonly signal: AbortSignal
   /** Ends a request under way. */
@@ -56,6 +58,29 @@ export interface RetryOptions {
   /** Called with the error of each request, for the operator. */
   readonly onError: (error: ModelError) => void
 }
+
+/** Since when the API of a model has answered no request of this process. */
+export class ModelOutage {
+  private sinceMs: number | null = null
+
+  /** A request that began at this time failed. Returns for how long all have. */
+  failed(startedMs: number, nowMs: number): number {
+    this.sinceMs ??= startedMs
+    return nowMs - this.sinceMs
+  }
+
+  answered(): void {
+    this.sinceMs = null
+  }
+}
+
+/** The model's API is unavailable, and its fallback is to give the answer. */
+export class ModelOutageError extends Error {
+  override name = 'ModelOutageError'
+}
+
+/** Errors that only the operator can repair: another model may work. */
+const BROKEN: ReadonlySet<ModelErrorCode> = new Set(['model_unauthorized', 'model_quota_exceeded', 'model_not_found'])
 
 /** Codes of the journal's notes about requests that are repeated. */
 export const RETRY_NOTES = { retry: 'model_retry', limited: 'model_limited', parked: 'run_parked' } as const
@@ -67,16 +92,17 @@ export type RetryNote = (typeof RETRY_NOTES)[keyof typeof RETRY_NOTES]
  * While the API limits requests or is unavailable, only time bounds the repetition: `maxWaitMs`, over all attempts.
  * Each request waits for its turn at the gate; a run that would be in its slot for more than PARK_AFTER_MS is parked,
  * and a parked run of an unavailable API makes one request each time. After an unreadable answer it repeats the request
- * up to MAX_UNREADABLE times.
- * @throws RunError with the error's code when no retry helps; RunParkedError; ModelError of the kind `too_long`; the
- *   reason of the signal that aborted.
+ * up to MAX_UNREADABLE times. With a fallback, nothing is parked: it takes over, after its time or for an error that only
+ * the operator can repair.
+ * @throws RunError with the error's code when no retry helps; RunParkedError; ModelOutageError; ModelError of the kind
+ *   `too_long`; the reason of the signal that aborted.
  */
 export async function askWithRetries(
   ask: AskModel,
   question: ModelQuestion,
   options: RetryOptions,
 ): Promise<ModelAnswer> {
-  const { clock, signal, abort, onNote, onError } = options
+  const { clock, fallback, signal, abort, onNote, onError } = options
   const wait = createWait(options)
   const nextDelayMs = createDelays('unreadable', clock)
   for (let unreadable = 0; ;) {
@@ -86,11 +112,15 @@ export async function askWithRetries(
       if (error instanceof ModelError) return error
       throw error
     })
-    if (!(answer instanceof ModelError)) return answer
+    if (!(answer instanceof ModelError)) {
+      fallback?.outage.answered()
+      return answer
+    }
     onError(answer)
     signal.throwIfAborted()
     const { code, kind, message } = answer
     if (kind === 'too_long') throw answer
+    if (fallback && BROKEN.has(code)) throw new ModelOutageError('The model cannot be used')
     if (kind === 'permanent') throw new RunError(code, message)
     if (kind !== 'unreadable') {
       await wait.afterFailure(answer, kind, clock.now() - askedMs)
@@ -110,7 +140,8 @@ function createDelays(kind: keyof typeof IN_SLOT_DELAYS, { random }: ModelClock)
 }
 
 /** The waiting for the model: in the run's slot at first, then without one. */
-function createWait({ model, maxWaitMs, gate, clock, waited, signal, abort, onNote }: RetryOptions) {
+function createWait({ model, maxWaitMs, gate, clock, waited, fallback, signal, abort, onNote }: RetryOptions) {
+  const maxInSlotMs = Math.min(PARK_AFTER_MS, fallback?.afterMs ?? PARK_AFTER_MS)
   const nextDelayMs = { limited: createDelays('limited', clock), unavailable: createDelays('unavailable', clock) }
   let sinceMs = waited.sinceMs
   let inSlotMs = 0
@@ -120,6 +151,7 @@ function createWait({ model, maxWaitMs, gate, clock, waited, signal, abort, onNo
     inSlotMs += delayMs
   }
   const park = async (delayMs: number, why: string): Promise<never> => {
+    if (fallback) throw new ModelOutageError(why)
     sinceMs ??= clock.now()
     const leftMs = sinceMs + maxWaitMs - clock.now()
     if (leftMs <= 0) throw givenUp(sinceMs)
@@ -137,7 +169,7 @@ function createWait({ model, maxWaitMs, gate, clock, waited, signal, abort, onNo
     async forTurn(): Promise<void> {
       let isRepeated = false
       for (;;) {
-        const maxDelayMs = Math.max(0, PARK_AFTER_MS - inSlotMs)
+        const maxDelayMs = Math.max(0, maxInSlotMs - inSlotMs)
         const { delayMs, isReserved } = await gate.reserve(model, { maxDelayMs, isRepeated }, abort)
         if (delayMs > maxDelayMs) await park(delayMs, "The model's API limits requests")
         if (delayMs > 0) await sleepInSlot(delayMs)
@@ -156,9 +188,14 @@ function createWait({ model, maxWaitMs, gate, clock, waited, signal, abort, onNo
       if (isLimited) await gate.recordLimit(model, retryAfterMs ?? 0, abort)
       sinceMs ??= clock.now()
       inSlotMs += requestMs
-      const delayMs = Math.round((retryAfterMs ?? 0) + nextDelayMs[kind]())
-      if (clock.now() + delayMs > sinceMs + maxWaitMs) throw givenUp(sinceMs)
-      if ((isLimited || waited.parks === 0) && inSlotMs + delayMs <= PARK_AFTER_MS) {
+      const outageMs = fallback?.outage.failed(clock.now() - requestMs, clock.now()) ?? 0
+      if (fallback && outageMs >= fallback.afterMs) throw new ModelOutageError(message)
+      const wantedMs = Math.round((retryAfterMs ?? 0) + nextDelayMs[kind]())
+      // The last request before the fallback is sent at the end of its time.
+      const leftMs = fallback ? Math.max(retryAfterMs ?? 0, fallback.afterMs - outageMs) : Infinity
+      const delayMs = Math.min(wantedMs, leftMs)
+      if (!fallback && clock.now() + delayMs > sinceMs + maxWaitMs) throw givenUp(sinceMs)
+      if ((isLimited || waited.parks === 0) && inSlotMs + delayMs <= maxInSlotMs) {
         const text = `${message}. The next request follows in ${formatSeconds(delayMs)} or later.`
         await onNote(isLimited ? RETRY_NOTES.limited : RETRY_NOTES.retry, text)
         return await sleepInSlot(delayMs)

@@ -80,7 +80,7 @@ async function createScriptedAgent(
   const config = modelConfig({ ...variant, baseUrl: server.baseUrl, maxWaitMs: 3_600_000, ...options.config })
   const { logger, lines } = createCapturedLogger()
   logged = lines
-  return createModelAgent(config, { logger, ...options.hooks }, clock)
+  return createModelAgent([config], { logger, ...options.hooks }, clock)
 }
 
 function requests(): ModelRequest[] {

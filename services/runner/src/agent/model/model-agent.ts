@@ -16,7 +16,15 @@ import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, ref
 import type { Agent, AgentRun } from '../agent.ts'
 import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
-import { askWithRetries, type ModelClock, RETRY_NOTES, systemClock, type WaitedSoFar } from './ask-with-retries.ts'
+import {
+  askWithRetries,
+  type ModelClock,
+  ModelOutage,
+  ModelOutageError,
+  RETRY_NOTES,
+  systemClock,
+  type WaitedSoFar,
+} from './ask-with-retries.ts'
 import { formatFirstMessage, formatInstructions, toMessages } from './conversation.ts'
 import { toAnswerStep } from './model-answer.ts'
 import { ModelError } from './model-error.ts'
@@ -41,6 +49,8 @@ export const MAX_TURNS = 20
 
 /** The note of a run whose prompt was too long. */
 const HISTORY_HALVED = 'history_halved'
+/** The note of a run that continues with the fallback of its model. */
+const FALLBACK = 'model_fallback'
 
 export interface AgentHooks {
   /** Called after an answer was written to the journal. */
@@ -55,14 +65,20 @@ export interface AgentHooks {
   readonly logger?: Pick<Logger, 'info' | 'warn'>
 }
 
-/** What executing a run with a model needs. */
-interface Context {
-  readonly run: AgentRun
-  readonly steps: AgentSteps
+/** A model that a run may use. */
+interface UsableModel {
   readonly config: ModelConfig
   /** PROVIDER:NAME, whose pace all runners share. */
   readonly model: string
   readonly ask: AskModel
+  readonly outage: ModelOutage
+  readonly fallback: UsableModel | undefined
+}
+
+/** What executing a run with a model needs. */
+interface Context extends UsableModel {
+  readonly run: AgentRun
+  readonly steps: AgentSteps
   readonly gate: ModelGate
   readonly clock: ModelClock
   /** Writes to the operator's log, with the ids of the run. */
@@ -77,7 +93,7 @@ interface ModelPrompt {
 }
 
 /**
- * Creates the agent that uses a model. It asks for one answer at a time, writes the answer to the journal, and then
+ * Creates the agent that uses the first of the models, and the next one while the API of one is unavailable. It asks for one answer at a time, writes the answer to the journal, and then
  * executes the answer's tool calls in order. A resumed run continues with the tool calls in the journal, and asks the
  * model only for answers that the journal does not have.
  *
@@ -85,22 +101,28 @@ interface ModelPrompt {
  * model never tried again, when the model refuses, is cut off or is unavailable, when two answers in turn bring it no
  * further, after MAX_TURNS answers, and when it has used its tokens.
  */
-export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, clock: ModelClock = systemClock): Agent {
-  const ask = traceRequests(createAskModel(config, clock.now, hooks.fetch), config, hooks.tracing ?? NO_TRACING)
-  const model = `${config.provider}:${config.modelName}`
+export function createModelAgent(
+  models: readonly ModelConfig[],
+  hooks: AgentHooks = {},
+  clock: ModelClock = systemClock,
+): Agent {
+  const first = models.reduceRight<UsableModel | undefined>((fallback, config) => {
+    const ask = traceRequests(createAskModel(config, clock.now, hooks.fetch), config, hooks.tracing ?? NO_TRACING)
+    return { config, model: `${config.provider}:${config.modelName}`, ask, outage: new ModelOutage(), fallback }
+  }, undefined)
+  if (!first) throw new TypeError('A model is needed')
   return async (run) => {
     run.signal.throwIfAborted()
     const { id: run_id, organizationId: organization_id } = run.run
-    const ctx: Context = {
+    const opened = openAgentSteps(run)
+    let ctx: Context = {
+      ...findModel(first, opened),
       run,
-      steps: openAgentSteps(run),
-      config,
-      model,
-      ask,
+      steps: opened,
       gate: hooks.modelGate ?? OPEN_GATE,
       clock,
       log: (level, event, fields) =>
-        hooks.logger?.[level]({ run_id, organization_id, model: config.name, ...fields }, event),
+        hooks.logger?.[level]({ run_id, organization_id, model: ctx.config.name, ...fields }, event),
     }
     const { steps } = ctx
     const files = await run.listFiles()
@@ -125,6 +147,10 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
       try {
         answered = await askModel(ctx, prompt)
       } catch (error) {
+        if (error instanceof ModelOutageError && ctx.fallback) {
+          ctx = await continueWith(ctx, ctx.fallback, error)
+          continue
+        }
         if (!(error instanceof ModelError)) throw error
         await halveHistory(ctx, prompt, error)
         prompt = await createPrompt(ctx, files)
@@ -133,8 +159,8 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
       const { answer, latencyMs } = answered
       const data = toAnswerStep(answer, {
         turn: answers.length + 1,
-        model,
-        name: config.name,
+        model: ctx.model,
+        name: ctx.config.name,
         toolbox: prompt.toolbox,
         earlierAnswers: answers,
         latencyMs,
@@ -143,6 +169,24 @@ export function createModelAgent(config: ModelConfig, hooks: AgentHooks = {}, cl
       hooks.onModelAnswer?.(data)
     }
   }
+}
+
+/** The model that gives the next answer: the chosen one, or the fallback with which the run continued last. */
+function findModel(first: UsableModel, { all }: AgentSteps): UsableModel {
+  const name = all.findLast((step) => step.kind === 'note' && step.data.code === FALLBACK)?.data
+  for (let each: UsableModel | undefined = first; each; each = each.fallback) {
+    if (name && 'model' in name && each.config.name === name.model) return each
+  }
+  return first
+}
+
+/** Notes that the fallback gives the next answers, because of this error. */
+async function continueWith(ctx: Context, fallback: UsableModel, { message }: Error): Promise<Context> {
+  const { name } = fallback.config
+  const text = `${message}. The run continues with ${name} in place of ${ctx.config.name}.`
+  await ctx.steps.append({ kind: 'note', data: { code: FALLBACK, text, model: name } })
+  ctx.log('warn', 'model.fallback_used', { fallback: name })
+  return { ...ctx, ...fallback }
 }
 
 function listAnswers({ all }: AgentSteps): ModelAnswerStep[] {
@@ -186,12 +230,13 @@ function firstSteps(
 }
 
 /** Asks for the next answer; `latencyMs` is the time of the request that was answered. */
-async function askModel({ run, steps, config, model, ask, gate, clock, log }: Context, prompt: ModelPrompt) {
+async function askModel(ctx: Context, prompt: ModelPrompt) {
+  const { run, steps, config, model, ask, fallback, outage, gate, clock, log } = ctx
   const instructions = formatInstructions(run.run, prompt.sources.searchable.length, prompt.toolbox.notes)
   const message = formatFirstMessage(run.run, prompt.history)
   const tools = prompt.toolbox.definitions
   await run.recordPrompt(fitRunPrompt({ instructions, message, tools: listDefinitions(tools) }))
-  const question: ModelQuestion = { instructions, messages: toMessages(message, steps.all), tools }
+  const question: ModelQuestion = { instructions, messages: toMessages(message, ofModel(steps.all, model)), tools }
   let startedMs = 0
   const askTimed: AskModel = (...args) => {
     startedMs = performance.now()
@@ -203,12 +248,27 @@ async function askModel({ run, steps, config, model, ask, gate, clock, log }: Co
     gate,
     clock,
     waited: findWait(steps),
+    ...(fallback ? { fallback: { afterMs: config.fallbackAfterMs, outage } } : {}),
     signal: run.signal,
     abort: run.abort,
     onNote: (code, text) => steps.append({ kind: 'note', data: { code, text } }),
     onError: ({ code, detail }) => log('warn', 'model.request_failed', { code, error: detail }),
   })
   return { answer, latencyMs: performance.now() - startedMs }
+}
+
+/**
+ * The steps without what only the models that gave the answers understand: reasoning, and data such as its signatures.
+ */
+function ofModel(steps: AgentSteps['all'], model: string): AgentSteps['all'] {
+  return steps.map((step) => {
+    if (step.kind !== 'model_answer' || step.data.model === model) return step
+    const parts = step.data.parts.flatMap((part) => {
+      const { provider_options: _options, ...rest } = part
+      return rest.type === 'reasoning' ? [] : [rest]
+    })
+    return { ...step, data: { ...step.data, parts } }
+  })
 }
 
 /** The tools as people read them. */
@@ -219,10 +279,12 @@ function listDefinitions(tools: ModelQuestion['tools']): RunPrompt['tools'] {
   })
 }
 
-/** How the next answer has waited for the model, by the notes after the last answer. */
+/** How the next answer has waited for the model, by the notes after the last answer or change of the model. */
 function findWait({ all }: AgentSteps): WaitedSoFar {
   const codes: readonly string[] = Object.values(RETRY_NOTES)
-  const waiting = all.slice(all.findLastIndex(({ kind }) => kind === 'model_answer') + 1)
+  const isBeginning = (step: (typeof all)[number]): boolean =>
+    step.kind === 'model_answer' || (step.kind === 'note' && step.data.code === FALLBACK)
+  const waiting = all.slice(all.findLastIndex(isBeginning) + 1)
   const notes = waiting.filter((step) => step.kind === 'note' && codes.includes(step.data.code))
   const first = notes[0]
   return {

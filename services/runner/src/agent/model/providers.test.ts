@@ -68,7 +68,11 @@ async function execute(
 ): Promise<{ error: string | null; sent: unknown[]; run: InMemoryRun; server: StubModelServer }> {
   const server = await startServer(turns)
   const clock = { now: Date.now, random: () => 0, sleep: () => Promise.resolve() }
-  const agent = createModelAgent(modelConfig({ provider, isStreaming, baseUrl: server.baseUrl, ...changes }), {}, clock)
+  const agent = createModelAgent(
+    [modelConfig({ provider, isStreaming, baseUrl: server.baseUrl, ...changes })],
+    {},
+    clock,
+  )
   const run = createInMemoryRun({
     sources,
     files,
@@ -252,7 +256,7 @@ describe.each(VARIANTS)('an outage of %s, %s', (provider, _form, isStreaming) =>
     const server = await startServer([sends, failsUntil(ends, endMs)])
     const sleep = async (delayMs: number) => void (nowMs += delayMs)
     const clock = { now: () => nowMs, random: () => 0, sleep }
-    const agent = createModelAgent(modelConfig({ provider, isStreaming, baseUrl: server.baseUrl }), {}, clock)
+    const agent = createModelAgent([modelConfig({ provider, isStreaming, baseUrl: server.baseUrl })], {}, clock)
     const run = createInMemoryRun({ sources })
     const executeToEnd = (): Promise<void> =>
       run.execute(agent).catch((error: unknown) => {

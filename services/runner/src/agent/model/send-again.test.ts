@@ -58,7 +58,7 @@ afterEach(() => server.close())
 async function createAgent(turns: ModelTurn[], otherwise?: ModelTurn) {
   server = await startStubModelServer({ turns, ...(otherwise ? { otherwise } : {}) })
   const { logger, lines } = createCapturedLogger()
-  const agent: Agent = createModelAgent(modelConfig({ baseUrl: server.baseUrl }), { logger })
+  const agent: Agent = createModelAgent([modelConfig({ baseUrl: server.baseUrl })], { logger })
   return { agent, lines }
 }
 

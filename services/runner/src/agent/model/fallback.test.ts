@@ -1,0 +1,159 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import {
+  createCapturedLogger,
+  type ModelAnswer,
+  type ModelTurn,
+  startStubModelServer,
+  type StubModelServer,
+} from '@workflow-service/testkit'
+import {
+  createInMemoryRun,
+  executeWithCrashes,
+  type InMemoryRun,
+  webhookSource,
+} from '../../../test/support/in-memory-run.ts'
+import { modelConfig } from '../../../test/support/model-config.ts'
+import type { ModelProvider } from '../agent-settings.ts'
+import type { Agent } from '../agent.ts'
+import { createModelAgent } from './model-agent.ts'
+
+const PROVIDERS = ['openai', 'anthropic', 'google', 'bedrock', 'openai-compatible'] as const
+const send: ModelAnswer = { toolCalls: [{ name: 'send_to_audit_log', arguments: { message: 'hello' } }] }
+const done: ModelAnswer = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }] }
+const source = webhookSource('Audit log', { message: 'x' })
+
+let servers: StubModelServer[] = []
+afterEach(async () => {
+  await Promise.all(servers.map((server) => server.close()))
+  servers = []
+})
+
+interface Pair {
+  readonly agent: Agent
+  readonly first: StubModelServer
+  readonly second: StubModelServer
+  readonly lines: Record<string, unknown>[]
+  /** The time that the clock has slept. */
+  readonly waitedMs: () => number
+}
+
+/** A model with a fallback that ends the run. */
+async function createPair(
+  provider: ModelProvider,
+  turns: ModelTurn[],
+  { otherwise, fallback = provider }: { otherwise: ModelTurn; fallback?: ModelProvider },
+): Promise<Pair> {
+  const first = await startStubModelServer({ turns, otherwise })
+  const second = await startStubModelServer({ otherwise: done })
+  servers.push(first, second)
+  let now = Date.parse('2026-01-31T09:00:00Z')
+  const startedMs = now
+  const clock = {
+    now: () => now,
+    random: () => 0,
+    async sleep(delayMs: number) {
+      now += delayMs
+    },
+  }
+  const { logger, lines } = createCapturedLogger()
+  const aws = { region: 'eu-central-1' }
+  const configs = [
+    modelConfig({
+      name: 'main',
+      provider,
+      aws,
+      modelName: 'big',
+      baseUrl: first.baseUrl,
+      fallback: 'spare',
+      isStreaming: true,
+    }),
+    modelConfig({ name: 'spare', provider: fallback, aws, modelName: 'small', baseUrl: second.baseUrl }),
+  ]
+  return { agent: createModelAgent(configs, { logger }, clock), first, second, lines, waitedMs: () => now - startedMs }
+}
+
+const startRun = (): InMemoryRun => createInMemoryRun({ sources: [source], context: 'hello' })
+
+/** Which model gave each answer, and the notes. */
+function tell({ steps }: InMemoryRun): string[] {
+  return steps.flatMap((step) => {
+    if (step.kind === 'model_answer') return [`${step.data.model_name}: ${step.data.model}`]
+    return step.kind === 'note' && step.data.code === 'model_fallback' ? [step.data.text] : []
+  })
+}
+
+describe('a model whose API is unavailable', () => {
+  test.each(PROVIDERS.map((provider, index) => [provider, PROVIDERS[(index + 1) % PROVIDERS.length]!] as const))(
+    'of %s is replaced by its fallback of %s after 30 s, which continues with what was done',
+    async (provider, fallback) => {
+      const turns: ModelTurn[] = [{ ...send, reasoning: 'My secret thoughts.' }]
+      const pair = await createPair(provider, turns, { otherwise: { failure: 'reset' }, fallback })
+      const run = startRun()
+      await run.execute(pair.agent)
+      expect(tell(run)).toEqual([
+        `main: ${provider}:big`,
+        "The model's API cannot be reached. The run continues with spare in place of main.",
+        `spare: ${fallback}:small`,
+      ])
+      expect(run.sent).toHaveLength(1)
+      expect(pair.waitedMs()).toBe(30_000)
+      const asked = JSON.stringify(pair.second.requests[0]?.body)
+      expect(asked).toContain('hello')
+      expect(asked).not.toContain('secret thoughts')
+      expect(pair.lines).toContainEqual(expect.objectContaining({ msg: 'model.fallback_used', fallback: 'spare' }))
+    },
+  )
+
+  test('is asked once by each later run while its outage lasts, and again as before after it', async () => {
+    const pair = await createPair('openai', [], { otherwise: { failure: 'status', status: 503 } })
+    await startRun()
+      .execute(pair.agent)
+      .catch(() => {})
+    const [asked, waited] = [pair.first.requests.length, pair.waitedMs()]
+    expect(asked).toBeGreaterThan(3)
+    const next = startRun()
+    await next.execute(pair.agent).catch(() => {})
+    expect([pair.first.requests.length - asked, pair.waitedMs() - waited]).toEqual([1, 0])
+    pair.first.script(send, done)
+    const last = startRun()
+    await last.execute(pair.agent)
+    expect(tell(last)).toEqual(['main: openai:big', 'main: openai:big'])
+  })
+
+  test('is not asked again by a run that continued with the fallback, whenever its runner died', async () => {
+    for (const when of ['before', 'after'] as const) {
+      const pair = await createPair('anthropic', [], {
+        otherwise: ({ body }) =>
+          JSON.stringify(body).includes('Accepted') ? { failure: 'status', status: 500 } : send,
+      })
+      const run = startRun()
+      await executeWithCrashes(run, pair.agent, when)
+      expect(run.sent).toHaveLength(1)
+      expect(tell(run).at(-1)).toBe('spare: anthropic:small')
+      expect(tell(run)).toHaveLength(3)
+    }
+  })
+
+  test.each([
+    [{ failure: 'status', status: 401 }, 1],
+    [{ failure: 'status', status: 404 }, 1],
+    [{ failure: 'status', status: 429, code: 'insufficient_quota' }, 1],
+  ] as const)('is replaced at once where only the operator can help: %j', async (otherwise, requests) => {
+    const pair = await createPair('openai-compatible', [send], { otherwise })
+    const run = startRun()
+    await run.execute(pair.agent)
+    expect([pair.first.requests.length - 1, pair.waitedMs()]).toEqual([requests, 0])
+    expect(tell(run)).toHaveLength(3)
+  })
+
+  test('is replaced where it limits requests for longer, and without a fallback for the fallback the run is parked', async () => {
+    const limited: ModelTurn = { failure: 'status', status: 429, retryAfterSeconds: 60 }
+    const pair = await createPair('google', [send], { otherwise: limited })
+    const run = startRun()
+    await run.execute(pair.agent)
+    expect(tell(run)).toHaveLength(3)
+    const both = await createPair('google', [], { otherwise: limited })
+    await both.second.close()
+    await expect(startRun().execute(both.agent)).rejects.toMatchObject({ name: 'RunParkedError' })
+  })
+})
