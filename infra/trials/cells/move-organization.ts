@@ -32,6 +32,7 @@ const STAYING = [
   'accounts',
   'gauge_reporters',
   'model_limits',
+  'models',
   'runners',
   'schema_migrations',
   'sign_ins',

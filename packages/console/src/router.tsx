@@ -93,6 +93,7 @@ const routes = root.addChildren([
       page(workflow, '/people', lazyRouteComponent(workflows, 'WorkflowPeoplePage')),
       page(workflow, '/files', lazyRouteComponent(workflows, 'WorkflowFilesPage')),
       page(workflow, '/schedule', lazyRouteComponent(workflows, 'WorkflowSchedulePage')),
+      page(workflow, '/agent', lazyRouteComponent(workflows, 'WorkflowAgentPage')),
       page(workflow, '/runs', lazyRouteComponent(workflows, 'WorkflowRunsPage')),
       page(workflow, '/try', lazyRouteComponent(workflows, 'WorkflowTryPage')),
     ]),

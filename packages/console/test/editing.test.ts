@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
 import { show } from './support/show.ts'
@@ -197,6 +198,36 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('option', { name: /Grace Hopper/ }).click()
   await page.getByRole('button', { name: 'Remove Grace Hopper' }).waitFor()
 }, 90_000)
+
+test('a workflow gets a model and budgets, of which what is nearly spent is on the overview', async () => {
+  const { page, workflowId } = await openFilled()
+  const model = { data_region: 'eu', currency: 'EUR', fallback: 'builtin', organization_ids: [] }
+  const builtin = { ...model, name: 'builtin', model: 'builtin', is_default: true, fallback: null }
+  await recordModels(service.db, [builtin, { ...model, name: 'fast', model: 'openai:fast', is_default: false }])
+  await show(page, `/workflows/${workflowId}/agent`)
+  await page.getByLabel('Model').selectOption({ label: 'fast, data in eu, fallback builtin' })
+  await page.getByLabel('Budget of a run (EUR)').fill('0.5')
+  await page.getByLabel('Budget of a day (EUR)').fill('two')
+  await press(page, 'Save')
+  await page.getByLabel('Budget of a day (EUR)').and(page.locator('[aria-invalid]')).waitFor()
+  await page.getByLabel('Budget of a day (EUR)').fill('2')
+  await press(page, 'Save')
+  await page.getByText('Saved', { exact: false }).first().waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  const { organizationId } = await service.db.prisma.workflow.findFirstOrThrow({ where: { id: workflowId } })
+  const cost = { organizationId, workflowId, runId: newId(), turn: 1 }
+  await reserveCost(service.db, { ...cost, amount: 1, runSpent: 0, expiresInMs: 1_000 })
+  await settleCost(service.db, { ...cost, cost: 1_700_000 })
+  await show(page, '/')
+  await page.getByRole('link', { name: /has spent 1.70 EUR of 2.00 EUR this day/ }).waitFor()
+  await show(page, '/organization')
+  await page.getByLabel('Members may choose fast').uncheck()
+  await page.getByLabel('Budget of a month (EUR)').fill('20')
+  await page.getByRole('button', { name: 'Save' }).last().click()
+  await page.getByText('Saved', { exact: false }).first().waitFor()
+  const saved = await service.db.prisma.organization.findFirstOrThrow({ where: { id: organizationId } })
+  expect(saved).toMatchObject({ monthBudget: 20_000_000n, offeredModels: ['builtin'] })
+})
 
 test('the log is filtered by its URL, and read and resent with the keyboard', async () => {
   const { page } = await openFilled(({ sourceId }) => `/sources/${sourceId}/logs?kind=payload`)

@@ -87,6 +87,12 @@ export const ModelAnswerStep = Closed('ModelAnswerStep', 'One answer of a model.
   cache_write_tokens: Type.Optional(Nullable(Int("Those of them that were written to the provider's cache."))),
   output_tokens: Nullable(Int('Output tokens; null if the model did not report them.')),
   reasoning_tokens: Type.Optional(Nullable(Int('Those of them that are reasoning.'))),
+  cost_micros: Type.Optional(
+    Int(
+      'What it cost, in millionths of `currency`; absent for a model without prices. Without tokens, what was reserved.',
+    ),
+  ),
+  currency: Type.Optional(Str('The currency of the prices, as an ISO 4217 code.')),
   latency_ms: Type.Optional(Int('From sending the request to the end of the answer.')),
   response_id: Type.Optional(Nullable(Str("The provider's id of the answer; null if it gave none."))),
 })

@@ -66,6 +66,9 @@ export const ManifestAutoRun = Closed('ManifestAutoRun', 'The schedule; absent o
   frequency: Type.Optional(Nullable(StringEnum(AUTO_RUN_FREQUENCIES, 'How often; required when enabled.'))),
 })
 
+const Budget = (description: string) =>
+  Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: 1_000_000_000, description })))
+
 export const ManifestTriggerSource = Closed('ManifestTriggerSource', "The origin of a trigger's events.", {
   slug: Text(SLUG_MAX_LENGTH, 'Machine-readable name, such as `api`.', 1),
   name: Name(NAME_MAX_LENGTH, 'Human-readable name.'),
@@ -129,6 +132,20 @@ export const ManifestWorkflow = Closed('ManifestWorkflow', 'A workflow with ever
   ),
   is_active: Flag('An inactive workflow cannot be started.', { default: true }),
   auto_run: Type.Optional(Nullable(ManifestAutoRun)),
+  model: Type.Optional(
+    Nullable(Text(200, 'The name of a model, or `builtin`. Absent or null: the default of the service.', 1)),
+  ),
+  run_budget: Budget("What models may cost in a run, in the currency of the models' prices."),
+  day_budget: Budget('What models may cost in a day (UTC).'),
+  when_spent: Type.Optional(
+    StringEnum(
+      ['fail', 'wait'],
+      'Whether a run that reaches the budget of a day or month fails, or waits for the next.',
+      {
+        default: 'fail',
+      },
+    ),
+  ),
   users: OptionalList(Text(EMAIL_MAX_LENGTH, 'Email address of a user.', 1), 'Users with access.'),
   triggers: OptionalList(ManifestTrigger, 'Triggers of the workflow.'),
   files: OptionalList(ManifestFile, 'Files of the workflow.'),

@@ -31,7 +31,7 @@ import {
   newId,
   readOrganization,
   recordFailedSignIn,
-  renameOrganization,
+  saveOrganization,
   saveAccount,
   saveUser,
   signIn,
@@ -105,7 +105,7 @@ test('No statement of sign-in, people and audit log reads a whole table', async 
   }
 
   const { version } = (await readOrganization(db, user.organizationId))!
-  await renameOrganization(db, { name: 'Globex', version }, request)
+  await saveOrganization(db, { name: 'Globex', version }, request)
   await endSignIn(db, user.signInId, request)
   await deleteEndedSignIns(db, 10)
   await deleteOrganization(db, request)

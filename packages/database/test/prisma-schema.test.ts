@@ -105,7 +105,7 @@ async function columnsInDatabase(): Promise<Columns> {
   const columns: Columns = {}
   for (const row of found.rows) {
     const type = row.udt_name.replace(/^_(.*)$/, '$1[]')
-    const precision = row.datetime_precision === null ? '' : `(${row.datetime_precision})`
+    const precision = row.datetime_precision === null || row.udt_name === 'date' ? '' : `(${row.datetime_precision})`
     const table = (columns[row.table_name] ??= {})
     table[row.column_name] = inWords(type + precision, row.is_nullable === 'YES', row.column_default !== null)
   }

@@ -17,6 +17,9 @@ export const LOG_EVENTS = {
   'request.failed': 'A request was answered with a status of 500 or above.',
   'request.refused': 'The server refused a request before it reached an operation, such as one that is not valid HTTP.',
   // What the services depend on.
+  'budget.exceeded':
+    'A request to a model was not made, because the budget of this `scope` (run, day or month) is spent.',
+  'budget.nearly_spent': '80 % of a budget are spent. Amounts are millionths of the currency.',
   'broker.blocked': 'RabbitMQ accepts no messages because of its memory or disk alarm.',
   'broker.connected': 'A connection to RabbitMQ is open.',
   'broker.disconnected': 'A connection to RabbitMQ was lost or could not be opened; it is tried again.',

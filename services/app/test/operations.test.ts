@@ -159,6 +159,8 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   exportWorkflow: inWorkflow(),
   setWorkflowActive: inWorkflow(() => ({ is_active: false })),
   saveAutoRun: inWorkflow(({ auto_run: { version } }) => ({ enabled: true, frequency: 'daily', version })),
+  saveWorkflowAgent: inWorkflow(({ agent: { version, ...values } }) => ({ ...values, model: 'builtin', version })),
+  listModels: nothing,
   saveWorkflowUsers: inWorkflow(({ users_version: version }, { organization: { member } }) => ({
     user_ids: [member.userId],
     version,
@@ -417,7 +419,13 @@ describe('Every operation', () => {
     const sql = 'SELECT row_to_json(e)::text AS event FROM audit_events e'
     const { rows } = await app.db.pool.query<{ event: string }>(sql)
     const actions = new Set(rows.map(({ event }) => (JSON.parse(event) as { action: string }).action))
-    const elsewhere = ['manifest.applied', 'workflow.activated', 'account.sign_in_failed', 'delivery.expired']
+    const elsewhere = [
+      'budget.nearly_spent',
+      'manifest.applied',
+      'workflow.activated',
+      'account.sign_in_failed',
+      'delivery.expired',
+    ]
     expect([...actions].toSorted()).toEqual(AUDIT_ACTIONS.filter((action) => !elsewhere.includes(action)))
     const texts = [...rows.map(({ event }) => event), ...app.logLines.map((line) => JSON.stringify(line))]
     for (const secret of secrets) {

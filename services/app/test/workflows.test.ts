@@ -1,6 +1,14 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { AppOperationId, WorkflowDetailOut } from '@workflow-service/contract'
-import { findWorkflows, newId, openSession, purgeDeletedWorkflows } from '@workflow-service/database'
+import {
+  findWorkflows,
+  newId,
+  openSession,
+  purgeDeletedWorkflows,
+  recordModels,
+  reserveCost,
+  settleCost,
+} from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { triggerBody, waitUntil } from '@workflow-service/testkit'
 import { parse } from 'yaml'
@@ -414,6 +422,89 @@ describe('a file', () => {
     expect(larger.error.details).toMatchObject([{ field: 'content', code: 'too_large' }])
     const slashes = await saveFile(acme.member, workflow.id, newId(), { name: 'a/b', path: ['docs', 'c/d'] })
     expect(slashes.error.details).toMatchObject([{ field: 'name' }, { field: 'path.1' }])
+  })
+})
+
+const saveAgent = async (who: TestPerson, change: object) => {
+  const { agent } = (await read(who, workflow.id)).body
+  return await app.call(who, 'saveWorkflowAgent', { params, body: { ...agent, ...change } })
+}
+const offer = async (offered: string[], change: object = {}) => {
+  const { name, version } = (await app.call(acme.owner, 'getOrganization')).body
+  const body = { name, offered_models: offered, version, ...change }
+  return await app.call(acme.owner, 'saveOrganization', { body })
+}
+
+describe('model and budgets', () => {
+  const NONE = { data_region: null, currency: 'EUR', fallback: null, organization_ids: [] }
+  beforeEach(() =>
+    recordModels(app.db, [
+      { ...NONE, name: 'builtin', model: 'builtin', is_default: true },
+      { ...NONE, name: 'fast', model: 'openai:fast', is_default: false },
+      { ...NONE, name: 'large', model: 'openai:large', is_default: false },
+      { ...NONE, name: 'foreign', model: 'openai:x', is_default: false, organization_ids: [newId()] },
+    ]),
+  )
+
+  test('of a member are a model that admins offer; admins choose any of the organization, and change budgets', async () => {
+    await offer(['builtin', 'fast'])
+    const list = (await app.call(acme.member, 'listModels')).body.data
+    expect(list.map(({ name, is_offered: isOffered }) => [name, isOffered])).toEqual([
+      ['builtin', true],
+      ['fast', true],
+      ['large', false],
+    ])
+    expect((await saveAgent(acme.member, { model: 'fast' })).body.agent).toMatchObject({
+      model: 'fast',
+      run_budget: null,
+    })
+    const refused = await saveAgent(acme.member, { model: 'large' })
+    expect(refused).toMatchObject({ status: 422, body: { error: { details: [{ field: 'model' }] } } })
+    const budget = await saveAgent(acme.member, { run_budget: 1 })
+    expect(budget).toMatchObject({ status: 403, body: { error: { code: 'forbidden_for_role' } } })
+    const values = { model: 'large', run_budget: 500_000, day_budget: 2_000_000, when_spent: 'wait' }
+    expect((await saveAgent(acme.owner, values)).body.agent).toMatchObject(values)
+    expect((await saveAgent(acme.owner, { model: 'foreign' })).status).toBe(422)
+    // A member keeps what an admin chose.
+    expect((await saveAgent(acme.member, { when_spent: 'wait' })).status).toBe(200)
+  })
+
+  test('are saved in the version that the person saw, copied to a duplicate, and in the manifest in the currency', async () => {
+    const values = { model: 'fast', run_budget: 500_000, day_budget: 2_250_000, when_spent: 'wait' }
+    await saveAgent(acme.owner, values)
+    const { agent: outdated } = workflow
+    const conflict = await app.call(acme.owner, 'saveWorkflowAgent', { params, body: { ...outdated, run_budget: 1 } })
+    expect(conflict).toMatchObject({ status: 409, body: { error: { code: 'changed_meanwhile' } } })
+    const copy = await app.call(acme.owner, 'duplicateWorkflow', { params, body: { id: newId(), name: 'Copy' } })
+    expect(copy.body.agent).toMatchObject(values)
+    const { yaml } = (await app.call(acme.owner, 'exportWorkflow', { params })).body
+    const manifest = parse(yaml) as { workflows: object[] }
+    expect(manifest.workflows[0]).toMatchObject({
+      model: 'fast',
+      run_budget: 0.5,
+      day_budget: 2.25,
+      when_spent: 'wait',
+    })
+    const [applied] = await applyManifests(app.db, [toManifest(manifest)])
+    expect(applied!.workflows[0]!.outcome).toBe('unchanged')
+  })
+
+  test('of the organization are its budget for a month; what is nearly spent is on the overview of admins', async () => {
+    expect((await offer([], { month_budget: 1_000_000 })).body).toMatchObject({
+      month_budget: 1_000_000,
+      month_spent: 0,
+      offered_models: [],
+      currency: 'EUR',
+    })
+    const cost = { organizationId: acme.id, workflowId: workflow.id, runId: newId(), turn: 1 }
+    await reserveCost(app.db, { ...cost, amount: 1, runSpent: 0, expiresInMs: 1_000 })
+    await settleCost(app.db, { ...cost, cost: 800_000 })
+    const budgets = [{ workflow_id: null, name: 'Acme', budget: 1_000_000, spent: 800_000, currency: 'EUR' }]
+    expect((await app.call(acme.owner, 'getOverview')).body.budgets).toMatchObject([
+      { ...budgets[0], name: expect.any(String) },
+    ])
+    expect((await app.call(acme.member, 'getOverview')).body.budgets).toEqual([])
+    expect((await app.call(acme.owner, 'getOrganization')).body.month_spent).toBe(800_000)
   })
 })
 

@@ -41,6 +41,8 @@ export function createInMemoryStore(content: InMemoryContent) {
   const store: RunStore = {
     readSteps: async (_lease, runId) => [...stepsOf(runId)],
     appendSteps: async (_lease, runId, position, added) => write(runId, position, added),
+    reserveCost: async () => ({ kind: 'reserved' }),
+    settleCost: async () => {},
     recordPrompt: async (_lease, _runId, position, prompt) => void prompts.push({ position, prompt }),
     countAttempt: async () => 1,
     listEarlierRuns: async (_lease, _organizationId, { number, limit }) =>

@@ -78,6 +78,12 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges) {
       'Tokens that the model reports. Cached ones (cache_read, cache_write) are part of the input, reasoning is part of the output.',
       'direction',
     ),
+    modelCost: counter(
+      'runner_model_cost_micros_total',
+      'What answers of models cost, in millionths of the currency, by the name of the model.',
+      'model',
+      'currency',
+    ),
     modelAnswers: histogram('runner_model_answer_seconds', 'From a request to the model to its answer.'),
     deadLetters,
     brokerUp: new Gauge({
@@ -89,8 +95,11 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges) {
   }
 }
 
-/** Records the tokens and the latency of an answer of the model. */
-export function recordModelAnswer({ modelTokens, modelAnswers }: RunnerMetrics, answer: ModelAnswerStep): void {
+/** Records the tokens, the cost and the latency of an answer of the model. */
+export function recordModelAnswer(
+  { modelTokens, modelCost, modelAnswers }: RunnerMetrics,
+  answer: ModelAnswerStep,
+): void {
   const tokens = {
     input: answer.input_tokens,
     cache_read: answer.cache_read_tokens,
@@ -99,5 +108,7 @@ export function recordModelAnswer({ modelTokens, modelAnswers }: RunnerMetrics, 
     reasoning: answer.reasoning_tokens,
   }
   for (const [direction, count] of Object.entries(tokens)) modelTokens.inc({ direction }, count ?? 0)
+  const { model_name: name, currency, cost_micros: cost } = answer
+  if (cost !== undefined && currency !== undefined) modelCost.inc({ model: name ?? answer.model, currency }, cost)
   modelAnswers.observe((answer.latency_ms ?? 0) / 1_000)
 }

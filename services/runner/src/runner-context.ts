@@ -158,7 +158,10 @@ export async function createRunnerContext(
       perOrganization: config.perOrganization,
       activeSessions,
     }),
-    runStore: createRunStore(db, owner),
+    runStore: createRunStore(db, owner, (organizationId, { scope, budget, spent }) => {
+      logger.warn({ organization_id: organizationId, scope, budget, spent }, 'budget.nearly_spent')
+      changeNotices.add(organizationId, 'organization')
+    }),
     dispatcher,
     agent:
       overrides.agent ??

@@ -115,3 +115,18 @@ export function Versions(props: { names: Pair<string>; changes: readonly { field
     </div>
   ))
 }
+
+/** Millionths of a currency, such as `1.50 EUR`. */
+export function moneyText(micros: number, currency: string | null): string {
+  const amount = (micros / 1_000_000).toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 })
+  return currency === null ? amount : `${amount} ${currency}`
+}
+
+/** An amount of the currency that a person typed as millionths; null: none. -1, which no API takes: not an amount. */
+export function toMicros(text: string): number | null {
+  const amount = text.trim().replace(',', '.')
+  if (amount === '') return null
+  return /^\d+(\.\d{1,6})?$/.test(amount) ? Math.round(Number(amount) * 1_000_000) : -1
+}
+
+export const fromMicros = (micros: number | null) => (micros === null ? '' : String(micros / 1_000_000))

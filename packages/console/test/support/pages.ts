@@ -42,6 +42,7 @@ export const PAGES: readonly PageToVisit[] = [
   filledPage('workflow-people', 'WorkflowPeoplePage', ({ workflowId }) => `/workflows/${workflowId}/people`),
   filledPage('workflow-files', 'WorkflowFilesPage', ({ workflowId }) => `/workflows/${workflowId}/files`),
   filledPage('workflow-schedule', 'WorkflowSchedulePage', ({ workflowId }) => `/workflows/${workflowId}/schedule`),
+  filledPage('workflow-agent', 'WorkflowAgentPage', ({ workflowId }) => `/workflows/${workflowId}/agent`),
   filledPage('workflow-runs', 'WorkflowRunsPage', ({ workflowId }) => `/workflows/${workflowId}/runs`),
   filledPage('workflow-try', 'WorkflowTryPage', ({ workflowId }) => `/workflows/${workflowId}/try`),
   page('sources', 'SourcesPage', '/sources'),

@@ -28,7 +28,7 @@ const TAGS: Record<string, { description: string; segments: readonly string[] }>
   },
   Workflows: {
     description: 'Workflows with their triggers, people, files and schedule.',
-    segments: ['workflows'],
+    segments: ['workflows', 'models'],
   },
   'Webhook sources': {
     description: 'Where agents can post data to, and their logs.',

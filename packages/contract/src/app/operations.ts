@@ -325,6 +325,15 @@ export const APP_OPERATIONS = defineOperations({
   },
   setWorkflowActive: { summary: 'Switch a workflow on or off', body: workflows.SetActiveIn, success: WORKFLOW },
   saveAutoRun: { summary: 'Save the schedule', body: workflows.SaveAutoRunIn, success: WORKFLOW },
+  saveWorkflowAgent: {
+    summary: 'Save model and budgets',
+    body: workflows.SaveWorkflowAgentIn,
+    success: WORKFLOW,
+  },
+  listModels: {
+    summary: 'List the models that workflows may choose',
+    success: ok(workflows.ModelList, 'The models.'),
+  },
   saveWorkflowUsers: {
     summary: 'Save the people with access',
     body: workflows.SaveWorkflowUsersIn,
@@ -588,7 +597,8 @@ export const APP_OPERATIONS = defineOperations({
   },
   saveOrganization: {
     access: 'admin',
-    summary: 'Rename the organization',
+    summary: 'Save name, budget and offered models of the organization',
+    description: 'What is absent stays as it is.',
     body: people.SaveOrganizationIn,
     trimmed: ['name'],
     success: ok(people.AppOrganizationOut, 'The organization.'),

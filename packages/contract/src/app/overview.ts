@@ -48,6 +48,16 @@ export const OverviewOut = Closed('OverviewOut', 'The state of the organization 
   }),
   starts: Counts,
   deliveries: Counts,
+  budgets: List(
+    Closed('NearlySpentOut', 'A budget of which 80 % or more are spent.', {
+      workflow_id: Nullable(Uuid('Whose budget of the day it is; null: the budget of the organization for the month.')),
+      name: Str('Its name.'),
+      budget: Int('Millionths of the currency.'),
+      spent: Int('Millionths of the currency.'),
+      currency: Nullable(Str('An ISO 4217 code.')),
+    }),
+    'For admins; at most 20.',
+  ),
   waiting_runs: Int('Runs that wait for an approval, at most 200.'),
   attention: List(
     AttentionOut,
@@ -71,9 +81,10 @@ export const SearchOut = Closed('SearchOut', 'What was found.', {
 
 export type SearchOut = Static<typeof SearchOut>
 
-export const USAGE_GROUPS = ['workflow', 'webhook_source', 'api_key'] as const
+export const USAGE_GROUPS = ['workflow', 'webhook_source', 'api_key', 'model'] as const
 export const UsageOut = Closed('UsageOut', 'Usage by hour or day.', {
   bucket: StringEnum(['hour', 'day'], 'The width of a bucket: hours up to 3 days, then days (UTC).'),
+  currency: Nullable(Str('The currency of costs, as an ISO 4217 code; null if no model has prices.')),
   buckets: List(
     Closed('UsageBucketOut', 'One bucket.', {
       at: DateTime('Its beginning.'),
@@ -83,14 +94,15 @@ export const UsageOut = Closed('UsageOut', 'Usage by hour or day.', {
     'Oldest first; also the empty ones.',
   ),
   groups: List(
-    Closed('UsageGroupOut', 'The usage of one workflow, webhook source or API key in the period.', {
-      id: Nullable(Uuid('What was used; null: none, such as the key of a scheduled run.')),
+    Closed('UsageGroupOut', 'The usage of one workflow, webhook source, API key or model in the period.', {
+      id: Nullable(Uuid('What was used; null: a model, or none, such as the key of a scheduled run.')),
       name: Str('Its name.'),
       starts: Counts,
       deliveries: Counts,
       run_ms_p50: Nullable(Int('Median time of a run, ± 5 %.')),
       run_ms_p95: Nullable(Int('95th percentile of the time of a run, ± 5 %.')),
       tokens: Int('Input and output tokens of models.'),
+      cost_micros: Int('What models cost, in millionths of `currency`.'),
     }),
     'The most used first, at most 100.',
   ),

@@ -1,21 +1,33 @@
 import { type Static, Type } from 'typebox'
 import { NAME_MAX_LENGTH } from '../limits.ts'
-import { Closed, Nullable } from '../schema/objects.ts'
+import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, PageOf, ROLES, Version } from './common.ts'
 import { Email, EmailAddress } from './sign-in.ts'
+import { Micros } from './workflows.ts'
 
 export const AppOrganizationOut = Closed('AppOrganizationOut', 'The organization.', {
   ...named('The organization.'),
   is_suspended: Bool('Suspended: nothing of it runs or is sent.'),
   created_at: DateTime('When it was made.'),
+  month_budget: Micros('What its runs may spend on models in a month (UTC)'),
+  month_spent: Int('What they have spent this month, in millionths of the currency.'),
+  currency: Nullable(Str('The currency of budgets and costs, as an ISO 4217 code; null if no model has prices.')),
+  offered_models: List(Str('The name of a model, or `builtin`.'), 'What members may choose; empty: every model.'),
   version: Version,
 })
 export type AppOrganizationOut = Static<typeof AppOrganizationOut>
 export const SaveOrganizationIn = Closed('SaveOrganizationIn', 'New values of the organization.', {
   name: Name(NAME_MAX_LENGTH, 'Its name.'),
+  month_budget: Type.Optional(AppOrganizationOut.properties.month_budget),
+  offered_models: Type.Optional(
+    List(Text(200, 'The name of a model, or `builtin`.', 1), 'What members may choose; empty: every model.', {
+      maxItems: 100,
+    }),
+  ),
   version: EditedVersion,
 })
+export type SaveOrganizationIn = Static<typeof SaveOrganizationIn>
 export const DeleteOrganizationIn = Closed(
   'DeleteOrganizationIn',
   'Confirms what is deleted. Needs a confirmation first.',

@@ -38,6 +38,8 @@ export const APP_ROUTES = {
   exportWorkflow: { method: 'get', path: '/app/workflows/{workflow_id}/manifest' },
   setWorkflowActive: { method: 'put', path: '/app/workflows/{workflow_id}/active' },
   saveAutoRun: { method: 'put', path: '/app/workflows/{workflow_id}/auto-run' },
+  saveWorkflowAgent: { method: 'put', path: '/app/workflows/{workflow_id}/agent' },
+  listModels: { method: 'get', path: '/app/models' },
   saveWorkflowUsers: { method: 'put', path: '/app/workflows/{workflow_id}/users' },
   saveTrigger: { method: 'put', path: '/app/workflows/{workflow_id}/triggers/{trigger_id}' },
   deleteTrigger: { method: 'delete', path: '/app/workflows/{workflow_id}/triggers/{trigger_id}' },

@@ -132,6 +132,8 @@ export const RunDetailOut = Closed('RunDetailOut', 'A run with its journal and d
   request_id: Str('The request that started it.'),
   input_tokens: Int('Tokens that models read.'),
   output_tokens: Int('Tokens that models wrote.'),
+  cost_micros: Nullable(Int('What models cost, in millionths of `currency`; null without prices.')),
+  currency: Nullable(Str('An ISO 4217 code; null without prices.')),
   steps: List(RunStepOut, 'The journal, at most 500 steps.'),
   deliveries: List(AppDeliveryOut, 'Its deliveries, oldest first, at most 200.'),
   approvals: List(ApprovalOut, 'Its approvals, oldest first, at most 200.'),

@@ -39,12 +39,25 @@ export type WorkflowRowOut = Static<typeof WorkflowRowOut>
 export const WorkflowRowPage = PageOf('WorkflowRowPage', WorkflowRowOut)
 
 const AppTriggerOut = Closed('AppTriggerOut', 'A trigger.', { ...TriggerOut.properties, version: Version })
+/** An amount of money of at most a billion. */
+export const Micros = (description: string) =>
+  Nullable(Int(`${description}, in millionths of the currency; null: none.`, { minimum: 0, maximum: 1e15 }))
+const WorkflowAgentValues = {
+  model: Nullable(Text(200, 'The name of a model, or `builtin`; null: the default of the service.', 1)),
+  run_budget: Micros('The budget of a run'),
+  day_budget: Micros('The budget of the workflow for a day (UTC)'),
+  when_spent: StringEnum(
+    ['fail', 'wait'],
+    'Whether a run that reaches the budget of the day, or of the organization for the month, fails or waits for the next.',
+  ),
+}
 export const WorkflowDetailOut = Closed('WorkflowDetailOut', 'A workflow, as the editor shows it.', {
   ...named('The workflow.'),
   description: Str("The agent's task."),
   scope: Str('`company_wide` or `only_me`.'),
   is_active: Bool('Whether it can be started.'),
   auto_run: AutoRunStateOut,
+  agent: Closed('WorkflowAgentOut', 'What executes the runs.', { ...WorkflowAgentValues, version: Version }),
   users: List(
     Closed('WorkflowUserOut', 'A person with access.', {
       id: Uuid('The user.'),
@@ -118,6 +131,27 @@ export const SaveAutoRunIn = Closed(
   },
 )
 export type SaveAutoRunIn = Static<typeof SaveAutoRunIn>
+export const SaveWorkflowAgentIn = Closed(
+  'SaveWorkflowAgentIn',
+  'What executes the runs. Only admins change budgets; members choose among the offered models.',
+  { ...WorkflowAgentValues, version: EditedVersion },
+)
+export type SaveWorkflowAgentIn = Static<typeof SaveWorkflowAgentIn>
+export const ModelList = Closed('ModelList', 'What can execute runs.', {
+  data: List(
+    Closed('ModelOut', 'A model, or the built-in agent.', {
+      name: Str('What workflows choose.'),
+      model: Str('PROVIDER:NAME, or `builtin`.'),
+      is_default: Bool('Whether it executes workflows that choose nothing.'),
+      is_offered: Bool('Whether members may choose it.'),
+      data_region: Nullable(Str('Where its API processes data; null: not known.')),
+      currency: Nullable(Str('The currency of its prices, as an ISO 4217 code; null: without prices.')),
+      fallback: Nullable(Str('The model that takes over while its API is unavailable.')),
+    }),
+    'By name.',
+  ),
+})
+export type ModelList = Static<typeof ModelList>
 export const SaveWorkflowUsersIn = Closed('SaveWorkflowUsersIn', 'The people with access.', {
   user_ids: List(Uuid('A user of the organization.'), 'All of them.', { maxItems: 5_000 }),
   version: EditedVersion,

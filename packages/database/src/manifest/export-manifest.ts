@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Manifest, MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
+import { toMoney } from './plan-workflows.ts'
 import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'
 import type { TriggerRow } from './plan-triggers.ts'
 
@@ -154,7 +155,8 @@ async function* readSources(
 const WORKFLOWS_PAGE_SIZE = 20
 
 const SELECT_WORKFLOWS = `
-  SELECT id, name, description, scope, is_active, auto_run_enabled, auto_run_frequency, created_at, updated_at,
+  SELECT id, name, description, scope, is_active, auto_run_enabled, auto_run_frequency, model,
+    run_budget, day_budget, when_spent, created_at, updated_at,
     (SELECT coalesce(array_agg(users.email ORDER BY users.email), '{}') FROM workflow_users access
       JOIN users ON users.id = access.user_id WHERE access.workflow_id = workflows.id) AS users
   FROM workflows
@@ -169,6 +171,10 @@ interface StoredWorkflow {
   is_active: boolean
   auto_run_enabled: boolean | null
   auto_run_frequency: NonNullable<WorkflowEntry['auto_run']>['frequency']
+  model: string | null
+  run_budget: string | null
+  day_budget: string | null
+  when_spent: NonNullable<WorkflowEntry['when_spent']>
   created_at: Date
   updated_at: Date
   users: string[]
@@ -202,6 +208,10 @@ function toWorkflowEntry(row: StoredWorkflow, triggers: TriggerEntry[]): Workflo
     scope: row.scope,
     is_active: row.is_active,
     ...(enabled === null ? {} : { auto_run: { enabled, ...(frequency === null ? {} : { frequency }) } }),
+    ...(row.model === null ? {} : { model: row.model }),
+    ...(row.run_budget === null ? {} : { run_budget: toMoney(row.run_budget) }),
+    ...(row.day_budget === null ? {} : { day_budget: toMoney(row.day_budget) }),
+    ...(row.when_spent === 'fail' ? {} : { when_spent: row.when_spent }),
     created_at: row.created_at.toISOString(),
     updated_at: row.updated_at.toISOString(),
     users: row.users,

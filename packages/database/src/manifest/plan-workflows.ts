@@ -50,6 +50,11 @@ interface WorkflowRow {
   auto_run_frequency: AutoRunFrequency | null
   auto_run_anchor_at: Date | null
   auto_run_next_at: Date | null
+  model: string | null
+  /** In millionths, as PostgreSQL's driver gives a bigint. */
+  run_budget: string | null
+  day_budget: string | null
+  when_spent: string
   created_at: Date
   updated_at: Date
   /** Set while the runs of a deleted workflow are deleted. Applying a manifest that names it undoes the deletion. */
@@ -139,7 +144,7 @@ function reportRepeatedIds(ctx: ApplyContext, wanted: readonly Wanted[]): void {
 async function readWorkflows(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Map<string, WorkflowRow>> {
   const found = await ctx.client.query<WorkflowRow>(
     `SELECT id, organization_id, name, description, scope, search_text, is_active, auto_run_enabled, auto_run_frequency,
-       auto_run_anchor_at, auto_run_next_at, created_at, updated_at, deleted_at
+       auto_run_anchor_at, auto_run_next_at, model, run_budget, day_budget, when_spent, created_at, updated_at, deleted_at
      FROM workflows WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE`,
     [wanted.map(({ id }) => id)],
   )
@@ -180,6 +185,10 @@ function toRow(
     auto_run_frequency: frequency,
     auto_run_anchor_at: anchorAt,
     auto_run_next_at: nextAt,
+    model: entry.model ?? null,
+    run_budget: toMicros(entry.run_budget),
+    day_budget: toMicros(entry.day_budget),
+    when_spent: entry.when_spent ?? 'fail',
     created_at: toTime(entry.created_at) ?? stored?.created_at ?? inListOrder(ctx.now, createdBefore),
     updated_at: toTime(entry.updated_at) ?? stored?.updated_at ?? ctx.now,
     deleted_at: null,
@@ -203,8 +212,21 @@ function workflowValues(row: WorkflowRow): Record<string, unknown> {
     is_active: row.is_active,
     'auto_run.enabled': row.auto_run_enabled,
     'auto_run.frequency': row.auto_run_frequency,
+    model: row.model,
+    run_budget: toMoney(row.run_budget),
+    day_budget: toMoney(row.day_budget),
+    when_spent: row.when_spent,
     created_at: row.created_at,
     updated_at: row.updated_at,
     deleted: row.deleted_at !== null,
   }
+}
+
+function toMicros(money: number | null | undefined): string | null {
+  return money === null || money === undefined ? null : String(Math.round(money * 1_000_000))
+}
+
+/** Millionths as an amount of the currency. */
+export function toMoney(micros: string | null): number | null {
+  return micros === null ? null : Number(micros) / 1_000_000
 }

@@ -16,6 +16,7 @@ export const AUDIT_ACTIONS = [
   'api_key.revoked',
   'attention.done',
   'auto_run.saved',
+  'budget.nearly_spent',
   'delivery.approved',
   'delivery.declined',
   'delivery.expired',
@@ -53,6 +54,7 @@ export const AUDIT_ACTIONS = [
   'workflow.deleted',
   'workflow.saved',
   'workflow.started',
+  'workflow_agent.saved',
   'workflow_users.saved',
 ] as const
 export type AuditAction = (typeof AUDIT_ACTIONS)[number]

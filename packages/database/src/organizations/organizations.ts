@@ -1,14 +1,16 @@
-import type { AppOrganizationOut } from '@workflow-service/contract'
+import type { AppOrganizationOut, SaveOrganizationIn } from '@workflow-service/contract'
 import {
   type Database,
+  type Db,
   deriveId,
   inPrismaTransaction,
   inTransaction,
   newId,
+  NIL_UUID,
   type Transaction,
   versionOf,
 } from '../connection/index.ts'
-import { type AuditPrincipal, OPERATOR, recordAuditEvent } from './audit-events.ts'
+import { type AuditPrincipal, changedFields, OPERATOR, recordAuditEvent } from './audit-events.ts'
 
 /** An organization in a list for an operator to choose from. */
 export interface OrganizationName {
@@ -57,38 +59,58 @@ export async function findWorkflowNames(
   return new Map(found.map(({ id, name }) => [id, name]))
 }
 
-/** The organization, as its people see it. */
-export async function readOrganization(
-  db: Pick<Database, 'prisma'>,
-  id: string,
-): Promise<AppOrganizationOut | undefined> {
-  const found = await db.prisma.organization.findFirst({ where: { id, deletedAt: null } })
-  if (!found) return undefined
-  const { name, isSuspended, createdAt } = found
-  return { id, name, is_suspended: isSuspended, created_at: createdAt.toISOString(), version: versionOf([name]) }
+interface OrganizationValues {
+  readonly name: string
+  readonly month_budget: number | null
+  readonly offered_models: readonly string[]
 }
 
-/** Renames an organization, unless it was renamed since `version` was read. */
-export async function renameOrganization(
+function organizationVersion({ name, month_budget, offered_models }: OrganizationValues): string {
+  return versionOf([name, month_budget, offered_models])
+}
+
+const READ_ORGANIZATION = `
+  SELECT id, name, is_suspended, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
+    month_budget::float8 AS month_budget, offered_models,
+    coalesce((
+      SELECT spent FROM model_spending WHERE organization_id = $1 AND workflow_id = '${NIL_UUID}'
+        AND period = date_trunc('month', now() AT TIME ZONE 'UTC')::date
+    ), 0)::float8 AS month_spent,
+    (SELECT currency FROM models WHERE currency IS NOT NULL ORDER BY name LIMIT 1) AS currency
+  FROM organizations WHERE id = $1 AND deleted_at IS NULL`
+
+/** The organization, as its people see it. */
+export async function readOrganization(db: Db, id: string): Promise<AppOrganizationOut | undefined> {
+  const { rows } = await db.pool.query<Omit<AppOrganizationOut, 'version'>>(READ_ORGANIZATION, [id])
+  return rows[0] && { ...rows[0], version: organizationVersion(rows[0]) }
+}
+
+/** Saves what is given of an organization, unless it was saved since `version` was read. */
+export async function saveOrganization(
   db: Database,
-  { name, version }: { name: string; version: string },
+  { version, ...given }: SaveOrganizationIn,
   { principal, requestId }: { principal: AuditPrincipal; requestId: string },
 ): Promise<'saved' | 'changed_meanwhile'> {
   const { organizationId: id } = principal
   return await inPrismaTransaction(db, async (tx) => {
-    const { rows } = await tx.query<{ name: string }>(
-      'SELECT name FROM organizations WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE',
+    const { rows } = await tx.query<OrganizationValues>(
+      `SELECT name, month_budget::float8 AS month_budget, offered_models FROM organizations
+       WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE`,
       [id],
     )
-    const old = rows[0]?.name
-    if (name === old) return 'saved'
-    if (versionOf([old]) !== version) return 'changed_meanwhile'
-    await tx.prisma.organization.update({ where: { id }, data: { name, updatedAt: new Date() } })
+    const [old] = rows
+    if (!old) return 'changed_meanwhile'
+    const { name, month_budget: monthBudget, offered_models: offeredModels } = { ...old, ...given }
+    const values = { name, month_budget: monthBudget, offered_models: [...offeredModels] }
+    if (organizationVersion(values) === organizationVersion(old)) return 'saved'
+    if (organizationVersion(old) !== version) return 'changed_meanwhile'
+    const data = { name, monthBudget, offeredModels: values.offered_models, updatedAt: new Date() }
+    await tx.prisma.organization.update({ where: { id }, data })
     await recordAuditEvent(tx, {
       principal,
       action: 'organization.saved',
       target: { kind: 'organization', id, name },
-      changes: [{ field: 'name', old, new: name }],
+      changes: changedFields<object>(old, values),
       requestId,
     })
     return 'saved'
@@ -189,6 +211,8 @@ const DELETED_ROWS = [
   { table: 'workflows', key: 'id', batch: 20, where: 'organization_id = $1' },
   { table: 'webhook_sources', key: 'id', batch: 200, where: 'organization_id = $1' },
   { table: 'usage_hours', key: 'ctid', batch: 1_000, where: 'organization_id = $1' },
+  { table: 'model_reservations', key: 'run_id', batch: 1_000, where: 'organization_id = $1' },
+  { table: 'model_spending', key: 'ctid', batch: 1_000, where: 'organization_id = $1' },
   { table: 'audit_events', key: 'id', batch: 1_000, where: 'organization_id = $1' },
 ] as const
 

@@ -11,6 +11,14 @@ export * from './leases.ts'
 export * from './model-limits.ts'
 export * from './models.ts'
 export * from './park-for-source.ts'
+export {
+  type BudgetScope,
+  type CostRequest,
+  type CostReservation,
+  type NearlySpent,
+  reserveCost,
+  settleCost,
+} from './model-spending.ts'
 export * from './public-runs.ts'
 export * from './reports.ts'
 export { findVisibleRun, findVisibleRuns, listRunsOfSession, listVisibleRuns, type RunQuery } from './run-lists.ts'

@@ -167,7 +167,10 @@ export async function findVisibleRun(
   runId: string,
 ): Promise<RunDetailOut | undefined> {
   const [run] = await queryRows<
-    Omit<RunDetailOut, 'input_tokens' | 'output_tokens' | 'steps' | 'deliveries' | 'approvals'>
+    Omit<
+      RunDetailOut,
+      'input_tokens' | 'output_tokens' | 'cost_micros' | 'currency' | 'steps' | 'deliveries' | 'approvals'
+    >
   >(
     db,
     `SELECT ${RUN_COLUMNS}, start.context, start.input_message, start.request_id
@@ -177,9 +180,12 @@ export async function findVisibleRun(
     [organizationId, memberId, runId],
   )
   if (!run) return undefined
-  const { rows: tokens } = await db.pool.query<{ input_tokens: number; output_tokens: number }>(
+  const { rows: used } = await db.pool.query<
+    Pick<RunDetailOut, 'input_tokens' | 'output_tokens' | 'cost_micros' | 'currency'>
+  >(
     `SELECT coalesce(sum((data->>'input_tokens')::bigint), 0)::float8 AS input_tokens,
-       coalesce(sum((data->>'output_tokens')::bigint), 0)::float8 AS output_tokens
+       coalesce(sum((data->>'output_tokens')::bigint), 0)::float8 AS output_tokens,
+       sum((data->>'cost_micros')::bigint)::float8 AS cost_micros, max(data->>'currency') AS currency
      FROM run_steps WHERE run_id = $1 AND kind = 'model_answer'`,
     [runId],
   )
@@ -187,8 +193,7 @@ export async function findVisibleRun(
   const approvals = await listApprovalsOfRun(db, organizationId, runId)
   return {
     ...run,
-    input_tokens: tokens[0]?.input_tokens ?? 0,
-    output_tokens: tokens[0]?.output_tokens ?? 0,
+    ...used[0]!,
     steps: await readBoundedSteps(db, runId),
     deliveries,
     approvals,

@@ -2,7 +2,7 @@ import type { OverviewOut } from '@workflow-service/contract'
 import type { Db } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 import { readAttention } from './attention.ts'
-import { countLastDay } from './usage-read.ts'
+import { countLastDay, readCurrency } from './usage-read.ts'
 
 /** How many payloads that wait are read to find the visible ones. */
 const MAX_READ = 200
@@ -61,14 +61,36 @@ const COUNT_WAITING_RUNS = `
   ) AS start
   JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
 
+const NEARLY_SPENT = `
+  SELECT workflow.id AS workflow_id, coalesce(workflow.name, organization.name) AS name,
+    coalesce(workflow.day_budget, organization.month_budget)::float8 AS budget, spending.spent::float8 AS spent
+  FROM model_spending AS spending
+    JOIN organizations AS organization ON organization.id = spending.organization_id
+    LEFT JOIN workflows AS workflow ON workflow.id = spending.workflow_id
+  WHERE spending.organization_id = $1 AND spending.period = CASE
+      WHEN workflow.id IS NULL THEN date_trunc('month', now() AT TIME ZONE 'UTC')::date
+      ELSE (now() AT TIME ZONE 'UTC')::date
+    END
+    AND spending.spent >= 0.8 * CASE WHEN workflow.id IS NULL THEN organization.month_budget ELSE workflow.day_budget END
+  ORDER BY workflow.name NULLS FIRST LIMIT 20`
+
+async function readNearlySpent(db: Db, { organizationId, memberId }: Viewer): Promise<OverviewOut['budgets']> {
+  if (memberId !== null) return []
+  const { rows } = await db.pool.query<Omit<OverviewOut['budgets'][number], 'currency'>>(NEARLY_SPENT, [organizationId])
+  if (rows.length === 0) return []
+  const currency = await readCurrency(db)
+  return rows.map((row) => ({ ...row, currency }))
+}
+
 /**
  * The first steps, the counts of the last 24 hours, and what needs attention. Reads a bounded number of rows by index.
  */
 export async function readOverview(db: Db, viewer: Viewer): Promise<OverviewOut> {
   const { organizationId, memberId } = viewer
-  const [steps, attention, waiting, counts] = await Promise.all([
+  const [steps, attention, budgets, waiting, counts] = await Promise.all([
     db.pool.query<OverviewOut['steps']>(FIRST_STEPS, [organizationId]),
     readAttention(db, viewer),
+    readNearlySpent(db, viewer),
     db.pool.query<{ count: number }>(COUNT_WAITING_RUNS, [organizationId, memberId]),
     countLastDay(db, viewer),
   ])
@@ -79,5 +101,6 @@ export async function readOverview(db: Db, viewer: Viewer): Promise<OverviewOut>
     ...counts,
     waiting_runs: waiting.rows[0]?.count ?? 0,
     attention,
+    budgets,
   }
 }

@@ -18,7 +18,7 @@ export interface Period {
 
 export type UsageKind = 'organization' | (typeof USAGE_GROUPS)[number]
 
-export type Measure = 'starts' | 'deliveries' | 'run_ms'
+export type Measure = 'starts' | 'deliveries' | 'run_ms' | 'answers'
 
 /** One row of `usage_hours`. The label of `run_ms` is the middle of a class of durations in milliseconds. */
 export interface UsageRow {
@@ -29,6 +29,8 @@ export interface UsageRow {
   count: number
   sum_ms: number
   tokens: number
+  /** Millionths of the currency. */
+  cost_micros: number
 }
 
 export const HOUR_MS = 3_600_000
@@ -49,7 +51,11 @@ interface Group {
   readonly count: number
   readonly sum_ms: number
   readonly tokens: number
+  readonly cost_micros: number
 }
+
+/** The answers of a model. */
+type ModelGroup = Pick<Group, 'label' | 'count' | 'tokens' | 'cost_micros'>
 
 type Batch = RowOfStatement<typeof COUNT_STARTS>
 
@@ -57,6 +63,7 @@ const COUNT_STARTS = statement(
   'upkeep/count-starts',
   {
     groups: column.json<readonly Group[]>().orNull,
+    models: column.json<readonly ModelGroup[]>().orNull,
     rows: column.integer,
     last_created_at: column.timestamptz,
     last_id: column.uuid,
@@ -66,6 +73,7 @@ const COUNT_STARTS = statement(
 
 const COUNT_DELIVERIES = statement('upkeep/count-deliveries', {
   groups: column.json<readonly Group[]>().orNull,
+  models: column.json<readonly ModelGroup[]>().orNull,
   rows: column.integer,
   last_created_at: column.timestamptz,
   last_id: column.uuid,
@@ -83,9 +91,10 @@ class UsageCounter {
       row.count += group.count
       row.sum_ms += group.sum_ms
       row.tokens += group.tokens
+      row.cost_micros += group.cost_micros
     } else {
-      const { count, sum_ms, tokens } = group
-      this.rows.set(key, { kind, thing_id: thingId ?? NIL_UUID, measure, label, count, sum_ms, tokens })
+      const { count, sum_ms, tokens, cost_micros } = group
+      this.rows.set(key, { kind, thing_id: thingId ?? NIL_UUID, measure, label, count, sum_ms, tokens, cost_micros })
     }
   }
 }
@@ -93,7 +102,9 @@ class UsageCounter {
 /** Counts in batches; `maxRows` bounds the rows of one kind that are read. */
 export async function countPeriod(db: Db, period: Period, maxRows = Infinity): Promise<UsageCounter> {
   const counter = new UsageCounter()
-  await forEachBatch(db, COUNT_STARTS, period, [], maxRows, (group) => {
+  const onModel = (model: ModelGroup): void =>
+    counter.add('model', NIL_UUID, 'answers', { ...model, run_class: null, sum_ms: 0 })
+  const onStarts = (group: Group): void => {
     const things = [
       ['organization', NIL_UUID],
       ['workflow', group.workflow_id],
@@ -101,9 +112,10 @@ export async function countPeriod(db: Db, period: Period, maxRows = Infinity): P
     ] as const
     for (const [kind, id] of things) {
       counter.add(kind, id, 'starts', { ...group, sum_ms: 0 })
-      if (group.run_class !== null) counter.add(kind, id, 'run_ms', { ...group, tokens: 0 })
+      if (group.run_class !== null) counter.add(kind, id, 'run_ms', { ...group, tokens: 0, cost_micros: 0 })
     }
-  })
+  }
+  await forEachBatch(db, COUNT_STARTS, period, [], maxRows, onStarts, onModel)
   for (const sourceId of await listActiveSources(db, period)) {
     await forEachBatch(db, COUNT_DELIVERIES, period, [sourceId], maxRows, (group) => {
       counter.add('organization', NIL_UUID, 'deliveries', group)
@@ -122,6 +134,7 @@ async function forEachBatch(
   further: readonly unknown[],
   maxRows: number,
   onGroup: (group: Group) => void,
+  onModel: (group: ModelGroup) => void = () => {},
 ): Promise<void> {
   let createdAt: Date | string = '-infinity'
   let id = NIL_UUID
@@ -129,6 +142,7 @@ async function forEachBatch(
     const values: unknown[] = [organizationId, since, until, createdAt, id, BATCH_SIZE, ...further]
     const batch: Batch | undefined = (await runStatement(db, counting, values)).rows[0]
     for (const group of batch?.groups ?? []) onGroup(group)
+    for (const model of batch?.models ?? []) onModel(model)
     if (!batch || batch.rows < BATCH_SIZE) return
     read += batch.rows
     createdAt = batch.last_created_at

@@ -29,7 +29,7 @@ export async function countLastDay(
   const counts: Record<'starts' | 'deliveries', Record<string, number>> = { starts: {}, deliveries: {} }
   const period = { organizationId: viewer.organizationId, since, until: new Date(now + HOUR_MS) }
   for (const row of await readRows(db, viewer, period, 'organization')) {
-    if (row.measure === 'run_ms') continue
+    if (row.measure !== 'starts' && row.measure !== 'deliveries') continue
     const { [row.measure]: byLabel } = counts
     byLabel[row.label] = (byLabel[row.label] ?? 0) + row.count
   }
@@ -55,6 +55,7 @@ const COUNT_TOTALS = statement(
     count: column.float8,
     sum_ms: column.integer,
     tokens: column.integer,
+    cost_micros: column.integer,
   },
   { NIL_UUID, MAX_LIVE_ROWS, IS_SEEN: isSeen('counted.workflow_id') },
 )
@@ -79,7 +80,8 @@ async function readRows(
   const { rows } = await db.pool.query<HourRow>(
     `SELECT * FROM (
        SELECT date_trunc($6, hour, 'UTC') AS bucket, kind, thing_id, measure, label, sum(count)::float8 AS count,
-         sum(sum_ms)::float8 AS sum_ms, sum(tokens)::float8 AS tokens
+         sum(sum_ms)::float8 AS sum_ms, sum(tokens)::float8 AS tokens,
+         sum(cost_micros)::float8 AS cost_micros
        FROM usage_hours
        WHERE organization_id = $1 AND kind = $5 AND hour >= $2 AND hour < $3
        GROUP BY 1, 2, 3, 4, 5
@@ -138,14 +140,24 @@ export async function readUsage(db: Db, viewer: Viewer, { since, until, by }: Us
     buckets.set(at, { at: new Date(at).toISOString(), starts: {}, deliveries: {} })
   }
   for (const { bucket: at, measure, label, count } of totals) {
-    const counts = measure === 'run_ms' ? undefined : buckets.get(at.getTime())?.[measure]
+    const isCount = measure === 'starts' || measure === 'deliveries'
+    const counts = isCount ? buckets.get(at.getTime())?.[measure] : undefined
     if (counts) counts[label] = (counts[label] ?? 0) + count
   }
   return {
     bucket,
+    currency: await readCurrency(db),
     buckets: [...buckets.values()],
     groups: await readGroups(db, viewer, period, by),
   }
+}
+
+/** That of the models' prices; null without prices. */
+export async function readCurrency(db: Db): Promise<string | null> {
+  const { rows } = await db.pool.query<{ currency: string }>(
+    'SELECT currency FROM models WHERE currency IS NOT NULL ORDER BY name LIMIT 1',
+  )
+  return rows[0]?.currency ?? null
 }
 
 const THINGS = { workflow: 'workflows', webhook_source: 'webhook_sources', api_key: 'api_keys' } as const
@@ -158,7 +170,10 @@ const NO_THING = {
 async function readGroups(db: Db, viewer: Viewer, period: Period, by: UsageQuery['by']): Promise<UsageOut['groups']> {
   const { organizationId, memberId } = viewer
   if (memberId !== null && by !== 'workflow') return []
-  const byThing = Map.groupBy(await readRows(db, viewer, period, by), (row) => row.thing_id)
+  const used = await readRows(db, viewer, period, by)
+  if (by === 'model')
+    return toGroups([...Map.groupBy(used, ({ label }) => label)].map(([name, rows]) => ({ id: null, name, rows })))
+  const byThing = Map.groupBy(used, (row) => row.thing_id)
   const { rows: things } = await db.pool.query<{ id: string; name: string }>(
     `SELECT thing.id, thing.name FROM ${THINGS[by]} AS thing
      WHERE thing.organization_id = $1 AND thing.id = ANY ($2::uuid[])
@@ -166,32 +181,42 @@ async function readGroups(db: Db, viewer: Viewer, period: Period, by: UsageQuery
     [organizationId, [...byThing.keys()], memberId],
   )
   if (byThing.has(NIL_UUID)) things.push({ id: NIL_UUID, name: NO_THING[by] })
-  const groups = things.map(({ id, name }) => {
+  return toGroups(
+    things.map(({ id, name }) => ({ id: id === NIL_UUID ? null : id, name, rows: byThing.get(id) ?? [] })),
+  )
+}
+
+function toGroups(
+  things: readonly { id: string | null; name: string; rows: readonly UsageRow[] }[],
+): UsageOut['groups'] {
+  const groups = things.map(({ id, name, rows }) => {
     const starts: Record<string, number> = {}
     const deliveries: Record<string, number> = {}
     const classes: DurationClass[] = []
-    let [tokens, total] = [0, 0]
-    for (const row of byThing.get(id) ?? []) {
+    let [tokens, cost, total] = [0, 0, 0]
+    for (const row of rows) {
       if (row.measure === 'run_ms') {
         classes.push({ ms: Number(row.label), count: row.count })
         continue
       }
-      const counts = row.measure === 'starts' ? starts : deliveries
+      const counts = row.measure === 'deliveries' ? deliveries : starts
       counts[row.label] = (counts[row.label] ?? 0) + row.count
       tokens += row.tokens
+      cost += row.cost_micros
       total += row.count
     }
     classes.sort((a, b) => a.ms - b.ms)
     return {
       total,
       out: {
-        id: id === NIL_UUID ? null : id,
+        id,
         name,
         starts,
         deliveries,
         run_ms_p50: percentile(classes, 0.5),
         run_ms_p95: percentile(classes, 0.95),
         tokens,
+        cost_micros: cost,
       },
     }
   })

@@ -142,18 +142,20 @@ async function writeHour(db: Db, organizationId: string, hour: Date, rows: reado
   await inTransaction(db, async (client) => {
     await client.query(
       `DELETE FROM usage_hours WHERE organization_id = $1 AND hour = $2
-         AND kind IN ('organization', 'workflow', 'webhook_source', 'api_key')`,
+         AND kind IN ('organization', 'workflow', 'webhook_source', 'api_key', 'model')`,
       [organizationId, hour],
     )
     // The organization may be deleted meanwhile.
     await client.query(
-      `INSERT INTO usage_hours (organization_id, kind, hour, thing_id, measure, label, count, sum_ms, tokens)
-       SELECT organization.id, kind, $2, thing_id, measure, label, count, sum_ms, tokens
+      `INSERT INTO usage_hours (organization_id, kind, hour, thing_id, measure, label, count, sum_ms, tokens, cost_micros)
+       SELECT organization.id, kind, $2, thing_id, measure, label, count, sum_ms, tokens, cost_micros
        FROM json_to_recordset($3::json)
-         AS row (kind text, thing_id uuid, measure text, label text, count bigint, sum_ms bigint, tokens bigint)
+         AS row (kind text, thing_id uuid, measure text, label text, count bigint, sum_ms bigint, tokens bigint,
+           cost_micros bigint)
        JOIN organizations AS organization ON organization.id = $1
        ON CONFLICT (organization_id, kind, hour, thing_id, measure, label)
-         DO UPDATE SET (count, sum_ms, tokens) = (excluded.count, excluded.sum_ms, excluded.tokens)`,
+         DO UPDATE SET (count, sum_ms, tokens, cost_micros)
+           = (excluded.count, excluded.sum_ms, excluded.tokens, excluded.cost_micros)`,
       [organizationId, hour, JSON.stringify(rows)],
     )
   })

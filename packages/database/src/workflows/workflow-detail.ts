@@ -14,8 +14,9 @@ interface ScheduleRow {
   readonly next_at: string | null
 }
 
-interface DetailRow extends Omit<WorkflowDetailOut, 'auto_run' | 'triggers' | 'version' | 'users_version'> {
+interface DetailRow extends Omit<WorkflowDetailOut, 'agent' | 'auto_run' | 'triggers' | 'version' | 'users_version'> {
   readonly schedule: ScheduleRow
+  readonly agent: Unversioned<WorkflowDetailOut['agent']>
   readonly triggers: Unversioned<TriggerOut>[]
 }
 
@@ -25,6 +26,8 @@ const READ_DETAIL = `
     SELECT workflow.id, workflow.name, workflow.description, workflow.scope, workflow.is_active,
       json_build_object('enabled', workflow.auto_run_enabled, 'frequency', workflow.auto_run_frequency,
         'anchor_at', workflow.auto_run_anchor_at, 'next_at', workflow.auto_run_next_at) AS schedule,
+      json_build_object('model', workflow.model, 'run_budget', workflow.run_budget, 'day_budget', workflow.day_budget,
+        'when_spent', workflow.when_spent) AS agent,
       (
         SELECT coalesce(json_agg(item), '[]') FROM (
           SELECT users.id, users.email,
@@ -77,6 +80,7 @@ function toDetail(row: DetailRow): WorkflowDetailOut {
   return {
     ...rest,
     auto_run: { enabled, frequency, next_at: nextTimes(schedule), version: versionOf([enabled, frequency]) },
+    agent: { ...row.agent, version: agentVersion(row.agent) },
     users_version: usersVersion(row.users.map(({ id }) => id)),
     triggers: triggers.map(({ id, ...values }) => ({ id, ...values, version: triggerVersion(values) })),
     version: versionOf([row.name, row.description, row.scope]),
@@ -90,6 +94,10 @@ function nextTimes({ frequency, anchor_at: anchorAt, next_at: nextAt }: Schedule
   const times = [new Date(nextAt)]
   while (times.length < 3) times.push(nextAutoRunAt(schedule, times.at(-1)!))
   return times.map((time) => time.toISOString())
+}
+
+export function agentVersion({ model, run_budget, day_budget, when_spent }: Unversioned<WorkflowDetailOut['agent']>) {
+  return versionOf([model, run_budget, day_budget, when_spent])
 }
 
 export function usersVersion(userIds: readonly string[]): string {

@@ -1,6 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import type { Role, SaveAutoRunIn, SaveWorkflowIn, WorkflowDetailOut } from '@workflow-service/contract'
+import type {
+  ModelList,
+  Role,
+  SaveAutoRunIn,
+  SaveWorkflowAgentIn,
+  SaveWorkflowIn,
+  WorkflowDetailOut,
+} from '@workflow-service/contract'
 import {
+  type Connection,
   type Database,
   type Db,
   inPrismaTransaction,
@@ -20,7 +28,7 @@ import {
   viewerOf,
 } from '../organizations/index.ts'
 import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
-import { readWorkflowDetail, usersVersion } from './workflow-detail.ts'
+import { agentVersion, readWorkflowDetail, usersVersion } from './workflow-detail.ts'
 
 /** A person's change of a workflow. */
 export interface WorkflowEdit extends LimitedByQuotas {
@@ -50,6 +58,10 @@ type EditProblem =
   | 'hidden_from_editor'
   /** The user of this index is none of the organization. */
   | 'unknown_user'
+  /** The service has no such model for the organization, or does not offer it to members. */
+  | 'model_not_offered'
+  /** Only admins change budgets. */
+  | 'budget_of_admins'
   /** Another file of the folder has the name. */
   | 'file_name_taken'
 
@@ -175,7 +187,7 @@ export async function createWorkflow(
 }
 
 /**
- * Copies a workflow with its triggers, files and people; the copy is inactive, without a schedule, and has the person
+ * Copies a workflow with its triggers, files, people, model and budgets; the copy is inactive, without a schedule, and has the person
  * as a user too. Repeated with the same values, it answers the same.
  */
 export async function duplicateWorkflow(
@@ -220,6 +232,11 @@ const COPY_PARTS = `
     INSERT INTO workflow_users (organization_id, workflow_id, user_id)
     SELECT $3, $2, user_id FROM workflow_users WHERE workflow_id = $1
     ON CONFLICT DO NOTHING
+  ),
+  new_agent AS (
+    UPDATE workflows AS copy SET model = original.model, run_budget = original.run_budget,
+      day_budget = original.day_budget, when_spent = original.when_spent
+    FROM workflows AS original WHERE original.id = $1 AND copy.id = $2
   )
   INSERT INTO files (id, workflow_id, name, path, content)
   SELECT gen_random_uuid(), $2, name, path, content FROM files WHERE workflow_id = $1`
@@ -326,6 +343,45 @@ export async function saveAutoRun(
     })
     return { action: 'auto_run.saved', changes: changedFields<object>(stored, schedule) }
   })
+}
+
+/** Saves model and budgets. A member chooses among the models that admins offer. */
+export async function saveWorkflowAgent(
+  db: Pick<Database, 'prisma'>,
+  edit: WorkflowEdit,
+  { version, ...values }: SaveWorkflowAgentIn,
+): Promise<WorkflowDetailOut> {
+  const { model, run_budget: runBudget, day_budget: dayBudget, when_spent: whenSpent } = values
+  return await editWorkflow(db, edit, async (tx, before) => {
+    const { version: stored, ...old } = before.agent
+    if (stored === agentVersion(values)) return undefined
+    assertUnchangedSince(version, stored, before)
+    const { organizationId, role } = edit.principal
+    const isBudgetChanged = agentVersion({ ...values, model: null }) !== agentVersion({ ...old, model: null })
+    if (role === 'member' && isBudgetChanged) throw new EditRefused('budget_of_admins')
+    if (model !== null && model !== old.model) {
+      const offered = await listModels({ pool: tx }, organizationId)
+      const chosen = offered.find(({ name }) => name === model)
+      // Every runner has the built-in agent, also before one has recorded what it offers.
+      const isOffered = chosen ? role !== 'member' || chosen.is_offered : model === 'builtin'
+      if (!isOffered) throw new EditRefused('model_not_offered')
+    }
+    await tx.prisma.workflow.update({ where: { id: before.id }, data: { model, runBudget, dayBudget, whenSpent } })
+    return { action: 'workflow_agent.saved', changes: changedFields<object>(old, values) }
+  })
+}
+
+/** What the runners offer to the organization, by name. */
+export async function listModels(db: Connection, organizationId: string): Promise<ModelList['data']> {
+  const { rows } = await db.pool.query<ModelList['data'][number]>(
+    `SELECT model.name, model.model, model.is_default,
+       organization.offered_models = '{}' OR model.name = ANY (organization.offered_models) AS is_offered,
+       model.data_region, model.currency, model.fallback
+     FROM models AS model JOIN organizations AS organization ON organization.id = $1
+     WHERE model.organization_ids = '{}' OR $1 = ANY (model.organization_ids) ORDER BY model.name`,
+    [organizationId],
+  )
+  return rows
 }
 
 export async function saveWorkflowUsers(

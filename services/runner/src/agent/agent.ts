@@ -3,6 +3,8 @@ import type {
   ApprovalRequest,
   ApprovalState,
   ClaimedRun,
+  CostRequest,
+  CostReservation,
   EarlierRun,
   FoundSource,
   SourceName,
@@ -55,6 +57,10 @@ export interface AgentRun {
   listFiles(): Promise<readonly WorkflowFile[]>
   /** A file's content; undefined when the workflow has no such file. */
   readFile(fileId: string): Promise<string | undefined>
+  /** Reserves what a request to a model may cost. Replaces a reservation of the run whose runner has ended. */
+  reserveCost(request: RunCostRequest): Promise<CostReservation>
+  /** Ends the reservation of an answer, which cost this; does nothing if it has ended. */
+  settleCost(turn: number, cost: number): Promise<void>
   /** Records what a model is asked with at this point of the journal, for people. */
   recordPrompt(prompt: RunPrompt): Promise<void>
   /**
@@ -78,6 +84,9 @@ export interface AgentRun {
    */
   parkForApproval(payloads: ApprovalRequest['payloads']): Promise<void>
 }
+
+/** Money for a request to a model. */
+export type RunCostRequest = Pick<CostRequest, 'turn' | 'amount' | 'runSpent' | 'expiresInMs'>
 
 /** Nothing was sent: the payload needs the approval of a person. */
 export interface ApprovalRequired {

@@ -61,6 +61,9 @@ export function createAgentRun(
     listFiles: () => store.listFiles(lease, organizationId, workflow.id),
     readFile: (fileId) => store.readFile(lease, organizationId, workflow.id, fileId),
     recordPrompt: (prompt) => store.recordPrompt(lease, id, journal.nextPosition, prompt),
+    reserveCost: (request) =>
+      store.reserveCost(lease, { organizationId, workflowId: workflow.id, runId: id, ...request }),
+    settleCost: (turn, cost) => store.settleCost(lease, { organizationId, runId: id, turn, cost }),
     plan: (added) => journal.plan(added),
     append: (added) => journal.append(added),
     readApproval: (deliveryId) => store.readApproval(lease, organizationId, deliveryId),

@@ -3,8 +3,11 @@ import {
   appendSteps,
   type ApprovalRequest,
   type ApprovalState,
+  type CostRequest,
+  type CostReservation,
   countAttempt,
   type Database,
+  type NearlySpent,
   type EarlierRun,
   type FoundSource,
   listEarlierRuns,
@@ -18,9 +21,11 @@ import {
   readSources,
   readSteps,
   readWorkflowFile,
+  reserveCost,
   recordRunPrompt,
   searchSources,
   serializeStep,
+  settleCost,
   type SourceForAgent,
   type SourceName,
   type StepsToAppend,
@@ -37,12 +42,15 @@ const MAX_BATCH_BYTES = 1_048_576
 /** What a run reads and writes. */
 export type RunStore = ReturnType<typeof createRunStore>
 
+/** Called once for each budget of which 80 % are spent. */
+type OnNearlySpent = (organizationId: string, budget: NearlySpent) => void
+
 /**
  * Creates the store. Journal writes and source reads of concurrent runs share statements and commits. Every call
  * repeats while the database is unavailable, until the lease's `abort`.
  * @throws SlowStatementError when only this call's statement times out.
  */
-export function createRunStore(db: Database, owner: string) {
+export function createRunStore(db: Database, owner: string, onNearlySpent: OnNearlySpent = () => {}) {
   const appendBatched = batchCalls((appends: StepsToAppend[]) => appendSteps(db, owner, appends), {
     maxSize: MAX_BATCH,
     maxBytes: MAX_BATCH_BYTES,
@@ -76,6 +84,12 @@ export function createRunStore(db: Database, owner: string) {
     /** Records what a model is asked with when the journal's next step is at `position`. */
     recordPrompt: (lease: ActiveLease, runId: string, position: number, prompt: RunPrompt) =>
       retry(lease, () => recordRunPrompt(db, runId, position, prompt)),
+    reserveCost: (lease: ActiveLease, request: CostRequest): Promise<CostReservation> =>
+      retry(lease, () => reserveCost(db, request)),
+    async settleCost(lease: ActiveLease, settled: Parameters<typeof settleCost>[1]): Promise<void> {
+      const nearlySpent = await retry(lease, () => settleCost(db, settled))
+      for (const budget of nearlySpent) onNearlySpent(settled.organizationId, budget)
+    },
     /**
      * Increments the attempt counter of the running run and resolves to the new count.
      * @throws LeaseLostError when the lease is lost.

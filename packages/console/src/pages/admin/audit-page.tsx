@@ -15,6 +15,7 @@ const KINDS = {
   'trigger.': 'Triggers',
   'file.': 'Files',
   'auto_run.': 'Schedules',
+  'budget.': 'Budgets',
   'webhook_source.': 'Webhook sources',
   'delivery.': 'Deliveries',
   'session.': 'Sessions',

@@ -3,12 +3,12 @@ import type { AppAnswer } from '@workflow-service/contract'
 import { call, callConfirmed, queryClient, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { download } from '../../components/download.ts'
-import { TextField } from '../../components/fields.tsx'
+import { Checkbox, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
 import { Loaded, Page, Section } from '../../components/page.tsx'
 import { Time } from '../../components/status-and-time.tsx'
-import { CopyId, KeyValueList } from '../../components/values.tsx'
+import { CopyId, fromMicros, KeyValueList, moneyText, toMicros } from '../../components/values.tsx'
 
 type Organization = AppAnswer<'getOrganization'>
 
@@ -50,6 +50,7 @@ function Details({ organization }: { organization: Organization }) {
           }}
         />
       </Section>
+      {role === 'member' ? null : <Models organization={organization} />}
       {role === 'member' ? null : (
         <Section
           title="Manifest"
@@ -70,6 +71,54 @@ function Details({ organization }: { organization: Organization }) {
         />
       ) : null}
     </>
+  )
+}
+
+function Models({ organization }: { organization: Organization }) {
+  const models = useRead('listModels').data?.data
+  return (
+    <Section title="Models" intro="What runs may spend on models, and which of them members may choose." isNarrow>
+      {models ? <ModelsForm organization={organization} names={models.map(({ name }) => name)} /> : null}
+      <KeyValueList items={{ 'Spent this month (UTC)': moneyText(organization.month_spent, organization.currency) }} />
+    </Section>
+  )
+}
+
+function ModelsForm({ organization, names }: { organization: Organization; names: readonly string[] }) {
+  const form = useForm({
+    ...editFormOptions(organization, (of) => ({
+      month_budget: fromMicros(of.month_budget),
+      offered_models: of.offered_models.length > 0 ? of.offered_models : [...names],
+    })),
+    save: (values, version) => {
+      const isAll = names.every((name) => values.offered_models.includes(name))
+      const offered = isAll ? [] : values.offered_models
+      const { name } = organization
+      const body = { name, month_budget: toMicros(values.month_budget), offered_models: offered, version }
+      return mutate('saveOrganization', { body })
+    },
+  })
+  const { offered_models: offered } = form.values
+  const { onValue } = form.field('offered_models', 'Models')
+  return (
+    <Form form={form} action="Save" canReset>
+      <TextField
+        inputMode="decimal"
+        hint="Of all workflows in a month (UTC). Empty: no limit."
+        {...form.field(
+          'month_budget',
+          `Budget of a month${organization.currency ? ` (${organization.currency})` : ''}`,
+        )}
+      />
+      {names.map((name) => (
+        <Checkbox
+          key={name}
+          label={`Members may choose ${name === 'builtin' ? 'the built-in agent' : name}`}
+          value={offered.includes(name)}
+          onValue={(isOffered) => onValue(names.filter((each) => (each === name ? isOffered : offered.includes(each))))}
+        />
+      ))}
+    </Form>
   )
 }
 

@@ -9,6 +9,7 @@ import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { useResend } from '../deliveries/resend-many.tsx'
 import { errorText } from '../runs/run-list.tsx'
 import { countOf, DELIVERY_RESULTS } from '../usage/results.ts'
+import { moneyText } from '../../components/values.tsx'
 
 const HOUR_MS = 3_600_000
 
@@ -24,8 +25,13 @@ export function OverviewPage() {
           <>
             <FirstSteps steps={overview.steps} />
             {overview.steps.has_run ? <LastDay overview={overview} /> : null}
-            {overview.steps.has_run || overview.attention.length + overview.waiting_runs > 0 ? (
-              <Attention attention={overview.attention} waitingRuns={overview.waiting_runs} />
+            {overview.steps.has_run ||
+            overview.attention.length + overview.waiting_runs + overview.budgets.length > 0 ? (
+              <Attention
+                attention={overview.attention}
+                waitingRuns={overview.waiting_runs}
+                budgets={overview.budgets}
+              />
             ) : null}
           </>
         )}
@@ -163,7 +169,8 @@ function describeGroup({ kind, id, title, code, status, newest_id: newestId, cou
   }
 }
 
-function Attention({ attention, waitingRuns }: Pick<OverviewOut, 'attention'> & { waitingRuns: number }) {
+function Attention(props: Pick<OverviewOut, 'attention' | 'budgets'> & { waitingRuns: number }) {
+  const { attention, budgets, waitingRuns } = props
   return (
     <Section
       title="Needs attention"
@@ -176,6 +183,13 @@ function Attention({ attention, waitingRuns }: Pick<OverviewOut, 'attention'> & 
           </Link>
         </Notice>
       ) : null}
+      {budgets.map(({ workflow_id: id, name, budget, spent, currency }) => (
+        <Notice key={id ?? 'month'} kind="warning">
+          <Link to={id ? '/workflows/$workflow_id/agent' : '/organization'} params={{ workflow_id: id ?? '' }}>
+            {`${name} has spent ${moneyText(spent, currency)} of ${moneyText(budget, currency)} this ${id ? 'day' : 'month'}`}
+          </Link>
+        </Notice>
+      ))}
       {attention.length === 0 ? (
         <p className="muted">Nothing of the last 7 days needs attention.</p>
       ) : (

@@ -6,7 +6,7 @@ import { askToConfirm } from '../../components/dialog.tsx'
 import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { durationText, StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, ruleLink, ThingLink, tryLink } from '../../components/thing-link.tsx'
-import { CopyId, JsonView, KeyValueList, shortId } from '../../components/values.tsx'
+import { CopyId, JsonView, KeyValueList, moneyText, shortId } from '../../components/values.tsx'
 import { errorText, hasEnded, originText, runText, useRunList } from './run-list.tsx'
 import { Approvals } from './approvals.tsx'
 import { Prompts } from './prompts.tsx'
@@ -114,6 +114,7 @@ function RunDetails(run: RunDetailOut) {
           Ran: runText(run) || null,
           Attempts: attempts > 1 && attempts,
           Tokens: run.input_tokens + run.output_tokens > 0 && tokens.join(', '),
+          Cost: run.cost_micros !== null && run.currency !== null && moneyText(run.cost_micros, run.currency),
           'Run id': <CopyId id={run.id} label="run id" />,
           'Request id': <CopyId id={run.request_id} label="request id" />,
         }}

@@ -4,7 +4,7 @@ import { Icon, type IconName } from '../../components/icons.tsx'
 import { Section } from '../../components/page.tsx'
 import { durationText, StatusBadge, Time, utcText } from '../../components/status-and-time.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
-import { JsonView, LongText } from '../../components/values.tsx'
+import { JsonView, LongText, moneyText } from '../../components/values.tsx'
 import { inWords } from './run-list.tsx'
 
 interface TimelineEvent {
@@ -76,6 +76,8 @@ const NOTES: Record<string, string> = {
   model_limited: 'Model limits requests',
   run_parked: 'Waits for the model',
   source_paused: 'Waits for a paused source',
+  model_fallback: 'Another model continues',
+  budget_spent: 'Waits for the next budget',
   taken_up_again: 'Continued by another runner',
   attempt_failed: 'Attempt failed',
 }
@@ -125,8 +127,22 @@ function eventOf(run: RunDetailOut, { kind, data }: NewJournalStep): TimelineEve
 const callId = (data: unknown) => (data as { call_id: string }).call_id
 
 function answerEvent(data: Extract<NewJournalStep, { kind: 'model_answer' }>['data']): TimelineEvent {
-  const { model, input_tokens: read, output_tokens: written, parts } = data
-  const detail = read === null ? model : `${model}, ${read} + ${written ?? 0} tokens`
+  const {
+    model,
+    model_name: name,
+    input_tokens: read,
+    output_tokens: written,
+    cost_micros: cost,
+    currency,
+    parts,
+  } = data
+  const detail = [
+    name === undefined ? model : `${name} (${model})`,
+    read === null ? [] : `${read} + ${written ?? 0} tokens`,
+    cost === undefined || currency === undefined ? [] : moneyText(cost, currency),
+  ]
+    .flat()
+    .join(', ')
   const title = (
     <>
       The agent answered <span className="muted">{detail}</span>

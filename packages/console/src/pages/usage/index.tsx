@@ -16,7 +16,7 @@ type Measure = 'starts' | 'deliveries'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const PERIODS = { 1: 'Last 24 hours', 30: 'Last 30 days', 90: 'Last 90 days', chosen: 'Choose a period' }
-const OTHER_GROUPS = { webhook_source: 'By webhook source', api_key: 'By API key' }
+const OTHER_GROUPS = { webhook_source: 'By webhook source', api_key: 'By API key', model: 'By model' }
 const GROUPS: Record<Group, string> = { workflow: 'By workflow', ...OTHER_GROUPS }
 
 export function UsagePage() {
@@ -40,7 +40,7 @@ export function UsagePage() {
           <>
             <OverTime usage={usage} title="Starts" measure="starts" results={RUN_RESULTS} />
             <OverTime usage={usage} title="Deliveries" measure="deliveries" results={DELIVERY_RESULTS} />
-            <Groups by={by} groups={usage.groups} />
+            <Groups by={by} groups={usage.groups} currency={usage.currency} />
           </>
         )}
       </Loaded>
@@ -80,20 +80,24 @@ function OverTime(props: { usage: UsageOut; title: string; measure: Measure; res
   )
 }
 
-function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
-  const rows = groups.map((group) => ({ ...group, id: group.id ?? '' }))
+function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> & { by: Group }) {
+  const rows = groups.map((group) => ({ ...group, id: group.id ?? (by === 'model' ? group.name : '') }))
   type Row = (typeof rows)[number]
   const isOfSources = by === 'webhook_source'
   const ofStarts = [
     ...countColumns('starts', RUN_RESULTS, 'Runs '),
     numbers('Run time p50', (row: Row) => row.run_ms_p50, durationText),
     numbers('Run time p95', (row: Row) => row.run_ms_p95, durationText),
-    numbers('Tokens', (row: Row) => row.tokens),
   ]
+  const ofModels = [
+    numbers('Tokens', (row: Row) => row.tokens),
+    ...(currency === null ? [] : [numbers(`Cost (${currency})`, (row: Row) => row.cost_micros / 1_000_000, costText)]),
+  ]
+  const answers = numbers('Answers', (row: Row) => row.starts['answers'] ?? 0)
   const columns = [
     { header: 'Name', cell: (row: Row) => row.name, value: (row: Row) => row.name },
-    ...(isOfSources ? [] : ofStarts),
-    ...countColumns('deliveries', DELIVERY_RESULTS, 'Deliveries '),
+    ...(by === 'model' ? [answers, ...ofModels] : isOfSources ? [] : [...ofStarts, ...ofModels]),
+    ...(by === 'model' ? [] : countColumns('deliveries', DELIVERY_RESULTS, 'Deliveries ')),
   ]
   return (
     <Section
@@ -115,9 +119,9 @@ function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
             label={GROUPS[by]}
             columns={columns}
             rows={rows}
-            rowLink={({ id }) => (id ? linkTo(by, id) : undefined)}
+            rowLink={({ id }) => (id && by !== 'model' ? linkTo(by, id) : undefined)}
           />
-          {isOfSources ? null : (
+          {isOfSources || by === 'model' ? null : (
             <p className="muted">
               p50 and p95 are how long runs took: half of them, and 95 of 100, were faster. Both are rounded up by at
               most 25 %.
@@ -132,6 +136,7 @@ function Groups({ by, groups }: { by: Group; groups: UsageOut['groups'] }) {
 type Value = string | number
 type CsvColumn<Row> = Column<Row> & { value: (row: Row) => Value | null }
 
+const costText = (cost: number) => cost.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 })
 const numberText = (number: number) => number.toLocaleString('en')
 
 /** A column of numbers; the file has them without their format. */

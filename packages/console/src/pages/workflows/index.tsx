@@ -1,3 +1,4 @@
+export { WorkflowAgentPage } from './agent-tab.tsx'
 export { NewWorkflowPage, WorkflowEditPage } from './edit-tab.tsx'
 export { WorkflowFilesPage } from './files-tab.tsx'
 export { WorkflowPeoplePage } from './people-tab.tsx'

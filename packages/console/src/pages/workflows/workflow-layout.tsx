@@ -16,6 +16,7 @@ const TABS = [
   ['/workflows/$workflow_id/people', 'People'],
   ['/workflows/$workflow_id/files', 'Files'],
   ['/workflows/$workflow_id/schedule', 'Schedule'],
+  ['/workflows/$workflow_id/agent', 'Agent'],
   ['/workflows/$workflow_id/runs', 'Runs'],
   ['/workflows/$workflow_id/try', 'Try it'],
 ] as const

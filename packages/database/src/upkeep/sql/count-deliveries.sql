@@ -9,12 +9,13 @@ WITH batch AS MATERIALIZED (
 SELECT (
     SELECT json_agg(grouped) FROM (
       SELECT start.workflow_id, start.api_key_id, batch.outcome AS label, NULL AS run_class,
-        count(*)::float8 AS count, 0 AS sum_ms, 0 AS tokens
+        count(*)::float8 AS count, 0 AS sum_ms, 0 AS tokens, 0 AS cost_micros
       FROM batch LEFT JOIN starts AS start ON start.id = batch.run_id
       WHERE batch.kind = 'payload'
       GROUP BY 1, 2, 3
     ) AS grouped
   ) AS groups,
+  NULL::json AS models,
   count(*)::integer AS rows, max(created_at) AS last_created_at,
   (SELECT id FROM batch ORDER BY created_at DESC, id DESC LIMIT 1) AS last_id
 FROM batch

@@ -1,4 +1,5 @@
--- Counts a batch of starts by workflow, API key, status and class of durations, with the tokens of their models.
+-- Counts a batch of starts by workflow, API key, status and class of durations, with the tokens and the cost of their
+--   models; and their answers by model.
 -- By hand: the roll-up reads each start once, in batches, along the index of the list.
 -- Parameters: $1 organization, $2 and $3 the period, $4 and $5 the position after which the batch begins, $6 limit.
 --   Rows: one.
@@ -8,21 +9,34 @@ WITH batch AS MATERIALIZED (
   FROM starts
   WHERE organization_id = $1 AND created_at >= $2 AND created_at < $3 AND (created_at, id) > ($4, $5)
   ORDER BY created_at, id LIMIT $6
+),
+answers AS MATERIALIZED (
+  SELECT batch.id, answer.* FROM batch CROSS JOIN LATERAL (
+    SELECT coalesce(data->>'model_name', data->>'model') AS model, count(*) AS count,
+      sum(coalesce((data->>'input_tokens')::bigint, 0) + coalesce((data->>'output_tokens')::bigint, 0)) AS tokens,
+      sum(coalesce((data->>'cost_micros')::bigint, 0)) AS cost
+    FROM run_steps WHERE run_id = batch.id AND kind = 'model_answer' GROUP BY 1
+  ) AS answer
 )
 SELECT (
     SELECT json_agg(grouped) FROM (
       SELECT workflow_id, api_key_id, status AS label,
         round(power(:CLASS_FACTOR, ceil(ln(greatest(run_ms, 1)) / ln(:CLASS_FACTOR)) - 0.5))::bigint::text AS run_class,
-        count(*)::float8 AS count, coalesce(sum(run_ms), 0)::float8 AS sum_ms, coalesce(sum(tokens), 0)::float8 AS tokens
+        count(*)::float8 AS count, coalesce(sum(run_ms), 0)::float8 AS sum_ms, coalesce(sum(tokens), 0)::float8 AS tokens,
+        coalesce(sum(cost), 0)::float8 AS cost_micros
       FROM (
-        SELECT *, (
-          SELECT sum(coalesce((data->>'input_tokens')::bigint, 0) + coalesce((data->>'output_tokens')::bigint, 0))
-          FROM run_steps WHERE run_id = batch.id AND kind = 'model_answer'
-        ) AS tokens FROM batch
+        SELECT batch.*, used.tokens, used.cost FROM batch
+        LEFT JOIN (SELECT id, sum(tokens) AS tokens, sum(cost) AS cost FROM answers GROUP BY 1) AS used USING (id)
       ) AS measured
       GROUP BY 1, 2, 3, 4
     ) AS grouped
   ) AS groups,
+  (
+    SELECT json_agg(grouped) FROM (
+      SELECT model AS label, sum(count)::float8 AS count, sum(tokens)::float8 AS tokens, sum(cost)::float8 AS cost_micros
+      FROM answers GROUP BY 1
+    ) AS grouped
+  ) AS models,
   count(*)::integer AS rows, max(created_at) AS last_created_at,
   (SELECT id FROM batch ORDER BY created_at DESC, id DESC LIMIT 1) AS last_id
 FROM batch

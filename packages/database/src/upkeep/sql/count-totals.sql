@@ -3,7 +3,7 @@
 -- By hand: the first page of the application; the rows that are read are bounded.
 -- Parameters: $1 organization, $2 and $3 the period, $4 member or null. Rows: one for each measure and label.
 SELECT 'organization' AS kind, ':NIL_UUID' AS thing_id, 'starts' AS measure, label, sum(count)::float8 AS count,
-  0 AS sum_ms, 0 AS tokens
+  0 AS sum_ms, 0 AS tokens, 0 AS cost_micros
 FROM (
   SELECT workflow_id, status AS label, count(*) AS count
   FROM (
@@ -14,7 +14,7 @@ FROM (
 WHERE $4::uuid IS NULL OR :IS_SEEN
 GROUP BY label
 UNION ALL
-SELECT 'organization', ':NIL_UUID', 'deliveries', label, sum(count)::float8, 0, 0
+SELECT 'organization', ':NIL_UUID', 'deliveries', label, sum(count)::float8, 0, 0, 0
 FROM (
   SELECT delivery.run_id IS NOT NULL AS has_run, delivery.outcome AS label, count(*) AS count,
     CASE WHEN $4::uuid IS NOT NULL THEN (SELECT workflow_id FROM starts WHERE id = delivery.run_id) END AS workflow_id

@@ -1,4 +1,4 @@
-import { deleteOrganization, listAuditEvents, readOrganization, renameOrganization } from '@workflow-service/database'
+import { deleteOrganization, listAuditEvents, readOrganization, saveOrganization } from '@workflow-service/database'
 import { orNotFound, invalidFields } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { SIGN_IN_COOKIE, setCookie } from '../../auth/cookie.ts'
@@ -15,7 +15,7 @@ export function organizationHandlers(ctx: AppServiceContext) {
     getOrganization: async ({ principal }) => ({ body: await read(principal.organizationId) }),
     saveOrganization: async (request) => {
       const { organizationId } = request.principal
-      const result = await renameOrganization(ctx.db, request.body, request)
+      const result = await saveOrganization(ctx.db, request.body, request)
       const organization = await read(organizationId)
       if (result === 'changed_meanwhile') throw changedMeanwhile(organization)
       ctx.changeNotices.add(organizationId, 'organization')

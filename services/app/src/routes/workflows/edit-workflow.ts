@@ -55,6 +55,10 @@ function toApiError({ problem, what, current, index }: EditRefused): ApiError {
       return invalidField(`user_ids.${index}`, 'must be a user of your organization', 'not_found')
     case 'file_name_taken':
       return invalidField('name', 'is the name of another file in this folder')
+    case 'model_not_offered':
+      return invalidField('model', 'is not offered; choose one of the list, or ask an admin to offer it')
+    case 'budget_of_admins':
+      return new ApiError('forbidden_for_role', 'Only admins and owners can change budgets.')
     case 'id_taken':
       return new ApiError('id_taken', 'This id is taken. Choose a new one.')
     case 'workflow_busy':

@@ -6,6 +6,7 @@ import {
   deleteWorkflow,
   duplicateWorkflow,
   findWorkflowRows,
+  listModels,
   listWorkflowRows,
   readAppFile,
   readReadiness,
@@ -14,6 +15,7 @@ import {
   saveFile,
   saveTrigger,
   saveWorkflow,
+  saveWorkflowAgent,
   saveWorkflowUsers,
   setWorkflowActive,
   viewerOf,
@@ -67,6 +69,10 @@ export function workflowsHandlers(ctx: AppServiceContext) {
       setWorkflowActive(db, edit, body.is_active),
     ),
     saveAutoRun: editHandler(ctx, (edit, { body }: AppRequestOf<'saveAutoRun'>) => saveAutoRun(db, edit, body)),
+    saveWorkflowAgent: editHandler(ctx, (edit, { body }: AppRequestOf<'saveWorkflowAgent'>) =>
+      saveWorkflowAgent(db, edit, body),
+    ),
+    listModels: async ({ principal }) => ({ body: { data: await listModels(db, principal.organizationId) } }),
     saveWorkflowUsers: editHandler(ctx, (edit, { body }: AppRequestOf<'saveWorkflowUsers'>) =>
       saveWorkflowUsers(db, edit, { userIds: body.user_ids, version: body.version }),
     ),

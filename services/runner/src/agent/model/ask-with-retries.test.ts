@@ -51,6 +51,8 @@ async function ask(errors: readonly ModelError[], changes: Partial<RetryOptions>
       waited: { sinceMs: null, parks: 0 },
       signal: new AbortController().signal,
       abort: new AbortController().signal,
+      beforeRequest: async () => {},
+      afterFailure: async () => {},
       onNote: async (code) => void notes.push(code),
       onError: ({ detail }) => void reported.push(detail),
       ...changes,

@@ -53,6 +53,10 @@ export interface RetryOptions {
   readonly signal: AbortSignal
   /** Ends a request under way. */
   readonly abort: AbortSignal
+  /** Called before each request, in its turn; an error ends the answer. */
+  readonly beforeRequest: () => Promise<void>
+  /** Called after a request that failed. */
+  readonly afterFailure: () => Promise<void>
   /** Writes a note to the journal. */
   readonly onNote: (code: RetryNote, text: string) => Promise<void>
   /** Called with the error of each request, for the operator. */
@@ -102,11 +106,12 @@ export async function askWithRetries(
   question: ModelQuestion,
   options: RetryOptions,
 ): Promise<ModelAnswer> {
-  const { clock, fallback, signal, abort, onNote, onError } = options
+  const { clock, fallback, signal, abort, beforeRequest, afterFailure, onNote, onError } = options
   const wait = createWait(options)
   const nextDelayMs = createDelays('unreadable', clock)
   for (let unreadable = 0; ;) {
     await wait.forTurn()
+    await beforeRequest()
     const askedMs = clock.now()
     const answer = await ask(question, abort).catch((error: unknown) => {
       if (error instanceof ModelError) return error
@@ -116,6 +121,7 @@ export async function askWithRetries(
       fallback?.outage.answered()
       return answer
     }
+    await afterFailure()
     onError(answer)
     signal.throwIfAborted()
     const { code, kind, message } = answer

@@ -42,6 +42,7 @@ import {
 import { type SelectedSources, selectSources } from './select-sources.ts'
 import { deliver, listUncertain, sendAgain } from './send-payload.ts'
 import { formatHistory, type PromptHistory } from './session-history.ts'
+import { costOfNextAnswer } from './spending.ts'
 import { traceRequests } from './trace-requests.ts'
 
 /** Model answers per run at most. */
@@ -125,6 +126,7 @@ export function createModelAgent(
         hooks.logger?.[level]({ run_id, organization_id, model: ctx.config.name, ...fields }, event),
     }
     const { steps } = ctx
+    await settleLastAnswer(ctx)
     const files = await run.listFiles()
     let prompt = await createPrompt(ctx, files)
     if (steps.all.length === 0) await steps.append(...firstSteps(ctx, prompt))
@@ -156,7 +158,7 @@ export function createModelAgent(
         prompt = await createPrompt(ctx, files)
         continue
       }
-      const { answer, latencyMs } = answered
+      const { answer, latencyMs, cost } = answered
       const data = toAnswerStep(answer, {
         turn: answers.length + 1,
         model: ctx.model,
@@ -164,9 +166,11 @@ export function createModelAgent(
         toolbox: prompt.toolbox,
         earlierAnswers: answers,
         latencyMs,
+        cost,
       })
       await steps.append({ kind: 'model_answer', data })
       hooks.onModelAnswer?.(data)
+      await settleLastAnswer(ctx)
     }
   }
 }
@@ -187,6 +191,12 @@ async function continueWith(ctx: Context, fallback: UsableModel, { message }: Er
   await ctx.steps.append({ kind: 'note', data: { code: FALLBACK, text, model: name } })
   ctx.log('warn', 'model.fallback_used', { fallback: name })
   return { ...ctx, ...fallback }
+}
+
+/** Ends the reservation of the last answer, whose cost is in the journal. An earlier runner may have done it. */
+async function settleLastAnswer({ run, steps }: Context): Promise<void> {
+  const last = listAnswers(steps).at(-1)
+  if (last?.cost_micros !== undefined) await run.settleCost(last.turn, last.cost_micros)
 }
 
 function listAnswers({ all }: AgentSteps): ModelAnswerStep[] {
@@ -242,6 +252,15 @@ async function askModel(ctx: Context, prompt: ModelPrompt) {
     startedMs = performance.now()
     return ask(...args)
   }
+  const cost = costOfNextAnswer({
+    run,
+    config,
+    clock,
+    answers: listAnswers(steps),
+    hasNote: (code) => hasNote(steps, code),
+    addNote: (code, text) => steps.append({ kind: 'note', data: { code, text } }),
+    onExceeded: (scope) => log('warn', 'budget.exceeded', { scope }),
+  })
   const answer = await askWithRetries(askTimed, question, {
     model,
     maxWaitMs: config.maxWaitMs,
@@ -251,10 +270,12 @@ async function askModel(ctx: Context, prompt: ModelPrompt) {
     ...(fallback ? { fallback: { afterMs: config.fallbackAfterMs, outage } } : {}),
     signal: run.signal,
     abort: run.abort,
+    beforeRequest: () => cost.reserve(question),
+    afterFailure: () => cost.release(),
     onNote: (code, text) => steps.append({ kind: 'note', data: { code, text } }),
     onError: ({ code, detail }) => log('warn', 'model.request_failed', { code, error: detail }),
   })
-  return { answer, latencyMs: performance.now() - startedMs }
+  return { answer, latencyMs: performance.now() - startedMs, cost: cost.of(answer.usage) }
 }
 
 /**

@@ -63,6 +63,7 @@ test('any answer of a model becomes a valid journal step, with a distinct id for
         toolbox,
         earlierAnswers: [],
         latencyMs: 1.5,
+        cost: null,
       })
       const later = toAnswerStep(second, {
         turn: 2,
@@ -71,6 +72,7 @@ test('any answer of a model becomes a valid journal step, with a distinct id for
         toolbox,
         earlierAnswers: [earlier],
         latencyMs: 1.5,
+        cost: null,
       })
       for (const step of [earlier, later]) {
         const stored: unknown = JSON.parse(JSON.stringify(step))

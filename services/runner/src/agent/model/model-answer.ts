@@ -25,9 +25,11 @@ export function toAnswerStep(
     readonly toolbox: Toolbox
     readonly earlierAnswers: readonly ModelAnswerStep[]
     readonly latencyMs: number
+    /** Null: it has no known cost. */
+    readonly cost: { readonly micros: number; readonly currency: string } | null
   },
 ): ModelAnswerStep {
-  const { turn, model, name, toolbox, earlierAnswers, latencyMs } = context
+  const { turn, model, name, toolbox, earlierAnswers, latencyMs, cost } = context
   const usedIds = new Set(earlierAnswers.flatMap(listToolCalls).map(({ call_id }) => call_id))
   const parts: ModelAnswerPart[] = []
   for (const part of answer.parts) {
@@ -58,6 +60,7 @@ export function toAnswerStep(
     cache_write_tokens: toTokenCount(usage.cacheWriteTokens),
     output_tokens: toTokenCount(usage.outputTokens),
     reasoning_tokens: toTokenCount(usage.reasoningTokens),
+    ...(cost ? { cost_micros: cost.micros, currency: cost.currency } : {}),
     latency_ms: Math.round(latencyMs),
     response_id: toShortText(responseId),
   }

@@ -11,7 +11,7 @@ const MAX_EARLIER_RUNS = 50
 /**
  * UTF-8 bytes per token: fewer than in English text, about as many as in Chinese text. The estimate is rarely too low.
  */
-const BYTES_PER_TOKEN = 3
+export const BYTES_PER_TOKEN = 3
 
 /** The session's earlier runs as a part of the prompt. */
 export interface PromptHistory {

@@ -1,0 +1,73 @@
+import type { WorkflowDetailOut } from '@workflow-service/contract'
+import { mutate, useMe, useRead } from '../../api/index.ts'
+import { RadioGroup, SelectField, TextField } from '../../components/fields.tsx'
+import { editFormOptions, Form, useForm } from '../../components/form.tsx'
+import { Section } from '../../components/page.tsx'
+import { fromMicros, toMicros } from '../../components/values.tsx'
+import { useWorkflow } from './workflow-layout.tsx'
+
+const WHEN_SPENT = { fail: 'The run fails', wait: 'The run waits for the next day or month' }
+
+const valuesOf = (agent: WorkflowDetailOut['agent']) => ({
+  model: agent.model ?? '',
+  run_budget: fromMicros(agent.run_budget),
+  day_budget: fromMicros(agent.day_budget),
+  when_spent: agent.when_spent,
+})
+
+/** The model and the budgets of a workflow. */
+export function WorkflowAgentPage() {
+  const { id, agent } = useWorkflow()
+  const isAdmin = useMe().role !== 'member'
+  const models = useRead('listModels').data?.data ?? []
+  const form = useForm({
+    ...editFormOptions(agent, valuesOf, (current: WorkflowDetailOut) => current.agent),
+    save: async ({ model, run_budget: ofRun, day_budget: ofDay, when_spent }, version) => {
+      const body = {
+        model: model || null,
+        run_budget: toMicros(ofRun),
+        day_budget: toMicros(ofDay),
+        when_spent,
+        version,
+      }
+      return (await mutate('saveWorkflowAgent', { params: { workflow_id: id }, body })).agent
+    },
+  })
+  const offered = models.filter(({ name, is_offered: isOffered }) => isAdmin || isOffered || name === agent.model)
+  const names = offered.map(({ name, data_region: region, fallback }) => {
+    const text = name === 'builtin' ? 'The built-in agent (no model)' : name
+    return [name, [text, region && `data in ${region}`, fallback && `fallback ${fallback}`].filter(Boolean).join(', ')]
+  })
+  const known = names.some(([name]) => name === agent.model)
+  const options = Object.fromEntries(agent.model === null || known ? names : [...names, [agent.model, agent.model]])
+  const standard = models.find(({ is_default: isDefault }) => isDefault)?.name
+  const currency = models.find((each) => each.currency)?.currency
+  const unit = currency ? ` (${currency})` : ''
+  return (
+    <Section title="Agent" intro="What executes the runs, and what they may spend on models." isNarrow>
+      <Form form={form} action="Save" canReset>
+        <SelectField
+          options={options}
+          none={standard ? `The default of the service (${standard})` : 'The default of the service'}
+          {...form.field('model', 'Model')}
+        />
+        <TextField
+          inputMode="decimal"
+          disabled={!isAdmin}
+          hint={isAdmin ? 'Empty: no limit.' : 'An admin changes budgets.'}
+          {...form.field('run_budget', `Budget of a run${unit}`)}
+        />
+        <TextField
+          inputMode="decimal"
+          disabled={!isAdmin}
+          hint="Of all runs of the workflow in a day (UTC). Empty: no limit."
+          {...form.field('day_budget', `Budget of a day${unit}`)}
+        />
+        <RadioGroup
+          options={WHEN_SPENT}
+          {...form.field('when_spent', 'When the budget of the day or the month is spent')}
+        />
+      </Form>
+    </Section>
+  )
+}

@@ -1,0 +1,221 @@
+import type { PoolClient } from 'pg'
+import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
+import { recordAuditEvent } from '../organizations/index.ts'
+
+/** A request to a model, for which money is reserved. All amounts are millionths of the currency. */
+export interface CostRequest {
+  readonly organizationId: string
+  readonly workflowId: string
+  readonly runId: string
+  /** The number of the answer in the run. */
+  readonly turn: number
+  /** What the request may cost at most. */
+  readonly amount: number
+  /** What the answers of the run have cost so far. */
+  readonly runSpent: number
+  /** After this, the runner counts as ended. */
+  readonly expiresInMs: number
+}
+
+export type BudgetScope = 'run' | 'day' | 'month'
+
+/** Whether a request may begin. */
+export type CostReservation =
+  | { readonly kind: 'reserved' }
+  /** Requests under way may use up the rest of a budget: ask again when they have ended. */
+  | { readonly kind: 'busy' }
+  | {
+      readonly kind: 'exceeded'
+      readonly scope: BudgetScope
+      readonly budget: number
+      readonly spent: number
+      /** When the next day or month begins, if the run is to wait for it. */
+      readonly waitMs: number | null
+    }
+
+/** A budget of which 80 % are spent since the last answer. */
+export interface NearlySpent {
+  readonly scope: BudgetScope
+  readonly budget: number
+  readonly spent: number
+}
+
+const NOTICE_SHARE = 0.8
+
+/**
+ * Reserves the cost of a request. A request begins as long as what is spent and reserved is below each budget, so that
+ * a budget is exceeded by the cost of one answer at most. Requests of one organization are decided one after another.
+ * A reservation of the same run, whose runner has ended, is replaced.
+ */
+export async function reserveCost(db: Db, request: CostRequest): Promise<CostReservation> {
+  const { organizationId, workflowId, runId, turn, amount, runSpent, expiresInMs } = request
+  return await inTransaction(db, async (client) => {
+    await client.query(LOCK_ORGANIZATION, [organizationId])
+    // A snapshot that is taken under the lock: the next statements see what the holder before wrote.
+    const left = await client.query<Reservation>(TAKE_ENDED, [organizationId, runId])
+    for (const reservation of left.rows) await settleFromJournal(client, reservation)
+    const { rows } = await client.query<State>(READ_STATE, [organizationId, workflowId])
+    const state = rows[0]
+    if (!state) return { kind: 'reserved' }
+    const decision = decide(state, runSpent)
+    if (decision.kind === 'reserved') {
+      await client.query(INSERT_RESERVATION, [runId, organizationId, workflowId, turn, amount, expiresInMs])
+    }
+    return decision
+  })
+}
+
+interface Reservation {
+  readonly runId: string
+  readonly organizationId: string
+  readonly workflowId: string
+  readonly turn: number
+  readonly day: string
+}
+
+interface State {
+  readonly runBudget: number | null
+  readonly dayBudget: number | null
+  readonly monthBudget: number | null
+  readonly whenSpent: string
+  readonly daySpent: number
+  readonly monthSpent: number
+  readonly dayReserved: number
+  readonly monthReserved: number
+  readonly dayEndsInMs: number
+  readonly monthEndsInMs: number
+}
+
+function decide(state: State, runSpent: number): CostReservation {
+  const { runBudget, dayBudget, monthBudget } = state
+  if (runBudget !== null && runSpent >= runBudget) {
+    return { kind: 'exceeded', scope: 'run', budget: runBudget, spent: runSpent, waitMs: null }
+  }
+  const periods = [
+    { scope: 'month', budget: monthBudget, spent: state.monthSpent, reserved: state.monthReserved },
+    { scope: 'day', budget: dayBudget, spent: state.daySpent, reserved: state.dayReserved },
+  ] as const
+  for (const { scope, budget, spent } of periods) {
+    if (budget === null || spent < budget) continue
+    const endsInMs = scope === 'day' ? state.dayEndsInMs : state.monthEndsInMs
+    return { kind: 'exceeded', scope, budget, spent, waitMs: state.whenSpent === 'wait' ? endsInMs : null }
+  }
+  const isBusy = periods.some(({ budget, spent, reserved }) => budget !== null && spent + reserved >= budget)
+  return isBusy ? { kind: 'busy' } : { kind: 'reserved' }
+}
+
+/**
+ * Ends the reservation of an answer, which cost this; 0 without an answer. Does nothing if it has ended. Resolves to the
+ * budgets of which 80 % are spent since, each of which has an audit event.
+ */
+export async function settleCost(
+  db: Db,
+  { organizationId, runId, turn, cost }: Pick<CostRequest, 'organizationId' | 'runId' | 'turn'> & { cost: number },
+): Promise<NearlySpent[]> {
+  return await inTransaction(db, async (client) => {
+    await client.query(LOCK_ORGANIZATION, [organizationId])
+    const { rows } = await client.query<Reservation>(
+      `DELETE FROM model_reservations WHERE run_id = $1 AND turn = $2 RETURNING ${RESERVATION}`,
+      [runId, turn],
+    )
+    return rows[0] ? await spend(client, rows[0], cost) : []
+  })
+}
+
+/** What the journal says that the answer has cost; nothing if the runner died before it got one. */
+async function settleFromJournal(client: PoolClient, reservation: Reservation): Promise<void> {
+  const { rows } = await client.query<{ cost: number | null }>(
+    `SELECT (data->>'cost_micros')::float8 AS cost FROM run_steps
+     WHERE run_id = $1 AND kind = 'model_answer' AND (data->>'turn')::integer = $2`,
+    [reservation.runId, reservation.turn],
+  )
+  await spend(client, reservation, rows[0]?.cost ?? 0)
+}
+
+async function spend(
+  client: PoolClient,
+  { organizationId, workflowId, day }: Reservation,
+  cost: number,
+): Promise<NearlySpent[]> {
+  if (cost === 0) return []
+  const { rows } = await client.query<Omit<NearlySpent, 'budget'> & { budget: number | null; name: string }>(SPEND, [
+    organizationId,
+    workflowId,
+    day,
+    cost,
+  ])
+  const nearly = rows.flatMap(({ scope, budget, spent, name }) =>
+    budget !== null && spent >= NOTICE_SHARE * budget && spent - cost < NOTICE_SHARE * budget
+      ? [{ scope, budget, spent, name }]
+      : [],
+  )
+  for (const { scope, budget, spent, name } of nearly) {
+    await recordAuditEvent(client, {
+      actor: { kind: 'service', name: 'runner' },
+      organizationId,
+      action: 'budget.nearly_spent',
+      target:
+        scope === 'day'
+          ? { kind: 'workflow', id: workflowId, name }
+          : { kind: 'organization', id: organizationId, name },
+      changes: [{ field: `${scope}_budget`, old: budget, new: spent }],
+    })
+  }
+  return nearly
+}
+
+const RESERVATION = `run_id AS "runId", organization_id AS "organizationId", workflow_id AS "workflowId", turn, day::text`
+
+const TODAY = `(now() AT TIME ZONE 'UTC')::date`
+
+const MONTH = `date_trunc('month', now() AT TIME ZONE 'UTC')::date`
+
+/** Its row of this month, whose lock every reservation and settlement of the organization takes first. */
+const LOCK_ORGANIZATION = `
+  INSERT INTO model_spending (organization_id, workflow_id, period, spent)
+  SELECT id, '${NIL_UUID}', ${MONTH}, 0 FROM organizations WHERE id = $1
+  ON CONFLICT (organization_id, workflow_id, period) DO UPDATE SET spent = model_spending.spent`
+
+const TAKE_ENDED = `
+  DELETE FROM model_reservations WHERE organization_id = $1 AND (run_id = $2 OR expires_at < now())
+  RETURNING ${RESERVATION}`
+
+const READ_STATE = `
+  SELECT workflow.run_budget::float8 AS "runBudget", workflow.day_budget::float8 AS "dayBudget",
+    organization.month_budget::float8 AS "monthBudget", workflow.when_spent AS "whenSpent",
+    coalesce((
+      SELECT spent FROM model_spending WHERE organization_id = $1 AND workflow_id = $2 AND period = ${TODAY}
+    ), 0)::float8 AS "daySpent",
+    coalesce((
+      SELECT spent FROM model_spending
+      WHERE organization_id = $1 AND workflow_id = '${NIL_UUID}' AND period = ${MONTH}
+    ), 0)::float8 AS "monthSpent",
+    (
+      SELECT coalesce(sum(amount), 0) FROM model_reservations
+      WHERE organization_id = $1 AND workflow_id = $2 AND day = ${TODAY}
+    )::float8 AS "dayReserved",
+    (
+      SELECT coalesce(sum(amount), 0) FROM model_reservations WHERE organization_id = $1 AND day >= ${MONTH}
+    )::float8 AS "monthReserved",
+    (1000 * extract(epoch FROM ${TODAY} + 1 - now() AT TIME ZONE 'UTC'))::float8 AS "dayEndsInMs",
+    (1000 * extract(epoch FROM ${MONTH} + interval '1 month' - now() AT TIME ZONE 'UTC'))::float8 AS "monthEndsInMs"
+  FROM workflows AS workflow JOIN organizations AS organization ON organization.id = workflow.organization_id
+  WHERE workflow.organization_id = $1 AND workflow.id = $2`
+
+const INSERT_RESERVATION = `
+  INSERT INTO model_reservations (run_id, organization_id, workflow_id, turn, day, amount, expires_at)
+  VALUES ($1, $2, $3, $4, ${TODAY}, $5, now() + $6 * interval '1 millisecond')`
+
+/** Of the day of the reservation, also if it ended after midnight. */
+const SPEND = `
+  WITH spent AS (
+    INSERT INTO model_spending (organization_id, workflow_id, period, spent)
+    VALUES ($1, '${NIL_UUID}', date_trunc('month', $3::date)::date, $4), ($1, $2, $3::date, $4)
+    ON CONFLICT (organization_id, workflow_id, period) DO UPDATE SET spent = model_spending.spent + excluded.spent
+    RETURNING workflow_id, spent
+  )
+  SELECT CASE WHEN spent.workflow_id = $2 THEN 'day' ELSE 'month' END AS scope, spent.spent::float8 AS spent,
+    (CASE WHEN spent.workflow_id = $2 THEN workflow.day_budget ELSE organization.month_budget END)::float8 AS budget,
+    CASE WHEN spent.workflow_id = $2 THEN workflow.name ELSE organization.name END AS name
+  FROM spent JOIN organizations AS organization ON organization.id = $1
+    LEFT JOIN workflows AS workflow ON workflow.id = $2`

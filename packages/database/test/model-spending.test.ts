@@ -1,0 +1,154 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { beforeEach, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import { type CostRequest, listModels, newId, recordModels, reserveCost, settleCost } from '../src/index.ts'
+
+const database = useTestDatabase({ maxConnections: 20 })
+let organizationId: string
+let workflowId: string
+
+beforeEach(async () => {
+  ;[organizationId, workflowId] = [newId(), newId()]
+  await database.db.prisma.organization.create({ data: { id: organizationId, name: 'Acme', monthBudget: 1_000 } })
+  await createWorkflow(workflowId)
+})
+
+async function createWorkflow(id: string, data: { dayBudget?: number; runBudget?: number; whenSpent?: string } = {}) {
+  const values = { name: 'Orders', description: '', scope: 'company_wide', searchText: '', isActive: true }
+  await database.db.prisma.workflow.create({ data: { id, organizationId, ...values, ...data } })
+}
+
+function request(changes: Partial<CostRequest> = {}): CostRequest {
+  return {
+    organizationId,
+    workflowId,
+    runId: newId(),
+    turn: 1,
+    amount: 100,
+    runSpent: 0,
+    expiresInMs: 60_000,
+    ...changes,
+  }
+}
+
+/** Asks for one answer as a runner does: waits for requests under way. Resolves to whether it was given. */
+async function ask(cost: number, changes: Partial<CostRequest> = {}): Promise<boolean> {
+  const asked = request(changes)
+  for (;;) {
+    const { kind } = await reserveCost(database.db, asked)
+    if (kind === 'exceeded') return false
+    if (kind === 'busy') {
+      await delay(25)
+      continue
+    }
+    await settleCost(database.db, { ...asked, cost })
+    return true
+  }
+}
+
+async function readSpent(): Promise<Record<string, number>> {
+  const rows = await database.db.prisma.modelSpending.findMany({ where: { organizationId } })
+  return Object.fromEntries(
+    rows.map((row) => [row.workflowId === workflowId ? 'day' : row.workflowId, Number(row.spent)]),
+  )
+}
+
+const MONTH = '00000000-0000-0000-0000-000000000000'
+
+describe('the budgets of models', () => {
+  test('are not exceeded by more than one answer, however many runs ask at once', async () => {
+    const other = newId()
+    await createWorkflow(other)
+    const runs = Number(process.env['BUDGET_RUNS'] ?? 200)
+    await database.db.prisma.organization.update({ where: { id: organizationId }, data: { monthBudget: 30 * runs } })
+    const given: boolean[] = []
+    let next = 0
+    const worker = async (): Promise<void> => {
+      while (next < runs) given.push(await ask(70, { workflowId: next++ % 2 === 0 ? workflowId : other }))
+    }
+    await Promise.all(Array.from({ length: 64 }, worker))
+    const spent = 70 * given.filter(Boolean).length
+    expect(given).toHaveLength(runs)
+    expect(spent).toBeGreaterThanOrEqual(30 * runs)
+    expect(spent).toBeLessThan(30 * runs + 70)
+    const { [MONTH]: month, day, [other]: otherDay } = await readSpent()
+    expect([month, (day ?? 0) + (otherDay ?? 0)]).toEqual([spent, spent])
+    expect(await database.db.prisma.modelReservation.count({ where: { organizationId } })).toBe(0)
+  }, 120_000)
+
+  test('count what requests under way may cost, until they end', async () => {
+    await createWorkflow((workflowId = newId()), { dayBudget: 150 })
+    const [first, second] = [request(), request()]
+    expect(await reserveCost(database.db, first)).toEqual({ kind: 'reserved' })
+    expect(await reserveCost(database.db, second)).toEqual({ kind: 'reserved' })
+    expect(await reserveCost(database.db, request())).toEqual({ kind: 'busy' })
+    await settleCost(database.db, { ...first, cost: 60 })
+    await settleCost(database.db, { ...first, cost: 60 })
+    await settleCost(database.db, { ...second, cost: 0 })
+    expect(await readSpent()).toEqual({ [MONTH]: 60, day: 60 })
+    await ask(90)
+    const exceeded = { kind: 'exceeded', scope: 'day', budget: 150, spent: 150, waitMs: null }
+    expect(await reserveCost(database.db, request())).toEqual(exceeded)
+  })
+
+  test('release what a runner reserved that was killed, and count an answer that it wrote', async () => {
+    const data = { status: 'running', startedAt: new Date(), number: 1, origin: 'api', context: '', requestId: 'r' }
+    const [run, sessionId] = [request({ amount: 2_000 }), newId()]
+    await database.db.prisma.session.create({ data: { id: sessionId, organizationId } })
+    const id = run.runId
+    await database.db.prisma.start.create({ data: { id, organizationId, workflowId, sessionId, ...data } })
+    await reserveCost(database.db, run)
+    expect(await reserveCost(database.db, request())).toEqual({ kind: 'busy' })
+    // The next runner of the run asks again.
+    expect(await reserveCost(database.db, { ...run, amount: 500 })).toEqual({ kind: 'reserved' })
+    const answer = { turn: 1, cost_micros: 300 }
+    await database.db.prisma.runStep.create({
+      data: { runId: id, position: 0, kind: 'model_answer', data: answer, epoch: 1 },
+    })
+    expect(await reserveCost(database.db, { ...run, turn: 2 })).toEqual({ kind: 'reserved' })
+    expect(await readSpent()).toEqual({ [MONTH]: 300, day: 300 })
+    // No runner takes the run again.
+    await reserveCost(database.db, { ...run, turn: 2, amount: 5_000, expiresInMs: -1 })
+    expect(await reserveCost(database.db, request())).toEqual({ kind: 'reserved' })
+    expect(await readSpent()).toEqual({ [MONTH]: 300, day: 300 })
+  })
+
+  test('let a run wait for the next day or month if its workflow says so, but not for the budget of a run', async () => {
+    await createWorkflow((workflowId = newId()), { dayBudget: 50, runBudget: 40, whenSpent: 'wait' })
+    const ofRun = await reserveCost(database.db, request({ runSpent: 40 }))
+    expect(ofRun).toEqual({ kind: 'exceeded', scope: 'run', budget: 40, spent: 40, waitMs: null })
+    await ask(50)
+    const ofDay = await reserveCost(database.db, request())
+    expect(ofDay).toMatchObject({ kind: 'exceeded', scope: 'day' })
+    const waitMs = ofDay.kind === 'exceeded' ? ofDay.waitMs! : 0
+    expect(waitMs).toBeGreaterThan(0)
+    expect(waitMs).toBeLessThanOrEqual(86_400_000)
+  })
+
+  test('are noted in the audit log once, when 80 % are spent', async () => {
+    const asked = [790, 20, 20].map((cost) => ({ ...request(), cost }))
+    const noted = []
+    for (const each of asked) {
+      await reserveCost(database.db, each)
+      noted.push(await settleCost(database.db, each))
+    }
+    expect(noted).toEqual([[], [{ scope: 'month', budget: 1_000, spent: 810, name: 'Acme' }], []])
+    const events = await database.db.prisma.auditEvent.findMany({ where: { organizationId } })
+    expect(events).toMatchObject([
+      { action: 'budget.nearly_spent', targetName: 'Acme', changes: [{ field: 'month_budget', old: 1_000, new: 810 }] },
+    ])
+  })
+})
+
+test('the models that runners offer are those of the last one, to the organizations that may use them', async () => {
+  const model = { is_default: false, data_region: null, currency: null, fallback: null, organization_ids: [] }
+  await recordModels(database.db, [{ ...model, name: 'old', model: 'openai:old' }])
+  const offered = ['fast', 'others', 'slow'].map((name) => ({ ...model, name, model: `openai:${name}` }))
+  offered[1] = { ...offered[1]!, organization_ids: [newId()] as never }
+  await Promise.all([1, 2, 3].map(() => recordModels(database.db, offered)))
+  await database.db.prisma.organization.update({ where: { id: organizationId }, data: { offeredModels: ['slow'] } })
+  expect(await listModels(database.db, organizationId)).toMatchObject([
+    { name: 'fast', is_offered: false },
+    { name: 'slow', is_offered: true },
+  ])
+})

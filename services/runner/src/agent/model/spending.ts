@@ -1,0 +1,122 @@
+import type { ModelAnswerStep } from '@workflow-service/contract'
+import type { BudgetScope, CostReservation } from '@workflow-service/database'
+import { RunError, RunParkedError } from '../../run-errors.ts'
+import type { ModelConfig, ModelPrices } from '../agent-settings.ts'
+import type { AgentRun } from '../agent.ts'
+import { type ModelClock, PARK_AFTER_MS } from './ask-with-retries.ts'
+import type { ModelQuestion, ModelUsage } from './model-question.ts'
+import { BYTES_PER_TOKEN } from './session-history.ts'
+
+/** What an answer is expected to have at most if the settings give no limit. */
+const ASSUMED_OUTPUT_TOKENS = 8_192
+/** A reservation whose request has had no end for this long after its time limit is of a runner that has ended. */
+const EXPIRY_MARGIN_MS = 60_000
+const BUSY_DELAY_MS = 250
+const BUSY_PARK_MS = 10_000
+/** A run that waits for the next day or month asks again this often: the budget may be raised. */
+const SPENT_PARK_MS = 600_000
+
+/** The note of a run that waits because a budget is spent. */
+const BUDGET_SPENT = 'budget_spent'
+
+/**
+ * What an answer costs, in millionths of the currency, rounded up. Cached tokens are a part of the input, reasoning of
+ * the output. Null if the provider reports no tokens.
+ */
+export function costOf(usage: ModelUsage, prices: ModelPrices): number | null {
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = usage
+  if (inputTokens === null && outputTokens === null) return null
+  const [read, written, reasoning] = [cacheReadTokens ?? 0, cacheWriteTokens ?? 0, reasoningTokens ?? 0]
+  const parts: readonly (readonly [tokens: number, price: number])[] = [
+    [Math.max(0, (inputTokens ?? 0) - read - written), prices.input],
+    [read, prices.cacheRead],
+    [written, prices.cacheWrite],
+    [Math.max(0, (outputTokens ?? 0) - reasoning), prices.output],
+    [reasoning, prices.reasoning],
+  ]
+  // Beyond what a double holds exactly: tokens, times millionths for a million of them.
+  const total = parts.reduce((sum, [tokens, price]) => sum + BigInt(tokens) * BigInt(price), 0n)
+  return Number((total + 999_999n) / 1_000_000n)
+}
+
+/** What a request may cost at most, as far as its size and limit tell. */
+function estimateCost({ instructions, messages, tools }: ModelQuestion, config: ModelConfig, prices: ModelPrices) {
+  const bytes = Buffer.byteLength(instructions) + Buffer.byteLength(JSON.stringify([messages, tools]))
+  const usage = {
+    inputTokens: 0,
+    cacheReadTokens: 0,
+    cacheWriteTokens: 0,
+    outputTokens: 0,
+    reasoningTokens: 0,
+    [prices.cacheWrite > prices.input ? 'cacheWriteTokens' : 'inputTokens']: Math.ceil(bytes / BYTES_PER_TOKEN),
+    [prices.reasoning > prices.output ? 'reasoningTokens' : 'outputTokens']:
+      config.maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
+  }
+  return costOf(usage, prices) ?? 0
+}
+
+interface Context {
+  readonly run: AgentRun
+  readonly config: ModelConfig
+  readonly clock: ModelClock
+  readonly answers: readonly ModelAnswerStep[]
+  readonly hasNote: (code: string) => boolean
+  readonly addNote: (code: string, text: string) => Promise<void>
+  readonly onExceeded: (scope: BudgetScope) => void
+}
+
+/** The money of one answer: reserved before each request, and settled after it. */
+export interface AnswerCost {
+  /**
+   * Waits until the request may begin.
+   * @throws RunError `budget_exceeded`; RunParkedError if the run is to wait for the next day or month.
+   */
+  reserve(question: ModelQuestion): Promise<void>
+  /** After a request without an answer, which no API reports the tokens of. */
+  release(): Promise<void>
+  /** What an answer with these tokens costs; what was reserved if the provider reports none. Null without prices. */
+  of(usage: ModelUsage): { readonly micros: number; readonly currency: string } | null
+}
+
+/** Creates the cost of the run's next answer. Without prices nothing is reserved. */
+export function costOfNextAnswer({ run, config, clock, answers, hasNote, addNote, onExceeded }: Context): AnswerCost {
+  const { prices } = config
+  if (!prices) return { reserve: () => Promise.resolve(), release: () => Promise.resolve(), of: () => null }
+  const turn = answers.length + 1
+  const runSpent = answers.reduce((sum, { cost_micros: cost }) => sum + (cost ?? 0), 0)
+  const expiresInMs = config.timeoutMs + EXPIRY_MARGIN_MS
+  let amount = 0
+  const stop = async (exceeded: Extract<CostReservation, { kind: 'exceeded' }>): Promise<never> => {
+    const text = describeExceeded(exceeded, prices.currency)
+    onExceeded(exceeded.scope)
+    if (exceeded.waitMs === null) throw new RunError('budget_exceeded', text)
+    if (!hasNote(BUDGET_SPENT)) await addNote(BUDGET_SPENT, `${text}. The run waits for the next ${exceeded.scope}.`)
+    throw new RunParkedError(text, Math.ceil(Math.min(exceeded.waitMs, SPENT_PARK_MS)))
+  }
+  return {
+    async reserve(question) {
+      amount = estimateCost(question, config, prices)
+      for (let waitedMs = 0; ;) {
+        const reservation = await run.reserveCost({ turn, amount, runSpent, expiresInMs })
+        if (reservation.kind === 'reserved') return
+        if (reservation.kind === 'exceeded') await stop(reservation)
+        if (waitedMs >= PARK_AFTER_MS) throw new RunParkedError('Other runs use up the budget', BUSY_PARK_MS)
+        const delayMs = BUSY_DELAY_MS * (1 + clock.random())
+        await clock.sleep(delayMs, run.signal)
+        waitedMs += delayMs
+      }
+    },
+    release: () => run.settleCost(turn, 0),
+    of: (usage) => ({ micros: costOf(usage, prices) ?? amount, currency: prices.currency }),
+  }
+}
+
+const WHOSE = { run: 'a run of the workflow', day: 'the workflow for a day', month: 'the organization for a month' }
+
+function describeExceeded({ scope, budget, spent }: Extract<CostReservation, { kind: 'exceeded' }>, currency: string) {
+  return `The budget of ${WHOSE[scope]} is ${formatMoney(budget, currency)}, and ${formatMoney(spent, currency)} are spent; raise it, or make the task smaller`
+}
+
+function formatMoney(micros: number, currency: string): string {
+  return `${(micros / 1_000_000).toFixed(micros % 10_000 === 0 ? 2 : 6)} ${currency}`
+}

@@ -1,0 +1,162 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import type { ModelAnswerStep } from '@workflow-service/contract'
+import { readUsage, type RunDetails } from '@workflow-service/database'
+import {
+  type ModelAnswer,
+  type ModelRequest,
+  type ModelTurn,
+  startStubModelServer,
+  type StubModelServer,
+  waitUntil,
+} from '@workflow-service/testkit'
+import { MODEL_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
+
+/** By hand: `BUDGET_RUNS=10000 npm run jest -- services/runner/test/spending` (about ten minutes). */
+const RUNS = Number(process.env['BUDGET_RUNS'] ?? 40)
+
+const fixture = useRunnerFixture()
+let servers: StubModelServer[] = []
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.close()))
+})
+
+/** 1,500 + 100 tokens, of which 500 are cached and 40 are reasoning: 1,000 + 50 + 120 + 160 millionths. */
+const usage = { inputTokens: 1_500, outputTokens: 100, cacheReadTokens: 500, reasoningTokens: 40 }
+const COST = 1_330
+const PRICES = { input: 1, cache_read: 0.1, output: 2, reasoning: 4 }
+
+/** Sends the number of the run's order, then ends the run. */
+function answer({ body }: ModelRequest): ModelAnswer {
+  const text = JSON.stringify(body)
+  const [, message = ''] = /order (\d+)/u.exec(text) ?? []
+  const end = { name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }
+  const send = { name: 'send_to_order_intake', arguments: { message } }
+  return { toolCalls: [text.includes('Accepted') ? end : send], usage }
+}
+
+/** Starts a model with a fallback, and gives the settings of its runners. */
+async function startModels(main: ModelTurn): Promise<Record<string, string>> {
+  const [first, second] = await Promise.all([main, answer].map((otherwise) => startStubModelServer({ otherwise })))
+  servers.push(first!, second!)
+  const model = { model: 'openai-compatible:big', base_url: first!.baseUrl, prices: PRICES, max_output_tokens: 200 }
+  const models = {
+    main: { ...model, fallback: 'spare' },
+    spare: { ...model, model: 'openai-compatible:small', base_url: second!.baseUrl },
+  }
+  const path = join(mkdtempSync(join(tmpdir(), 'models-')), 'models.json')
+  writeFileSync(path, JSON.stringify({ default: 'main', currency: 'EUR', models }))
+  return { AGENT_MODELS: path, AGENT_FALLBACK_SECONDS: '1' }
+}
+
+/** Starts the runs, and waits until each has ended. */
+async function runAll(acme: TestOrganization, runners: () => Promise<unknown>): Promise<RunDetails[]> {
+  const starts = []
+  for (let n = 0; n < RUNS; n += 1) starts.push(await fixture.start(acme, { context: `order ${n}` }))
+  await runners()
+  await waitUntil(
+    async () => (await fixture.db.prisma.start.count({ where: { status: { in: ['queued', 'running'] } } })) === 0,
+    { timeoutMs: NEVER_MS, message: `${RUNS} runs to end` },
+  )
+  return await Promise.all(starts.map(({ startId }) => fixture.run(startId)))
+}
+
+function listAnswers(runs: readonly RunDetails[]): ModelAnswerStep[] {
+  return runs.flatMap(({ steps }) => steps.flatMap(({ kind, data }) => (kind === 'model_answer' ? [data] : [])))
+}
+
+/** Expects that journal, budgets and usage have the same sum, and returns it. */
+async function expectSameSums({ organizationId, workflowId, apiKeyId }: TestOrganization, runs: readonly RunDetails[]) {
+  const spent = listAnswers(runs).reduce((sum, { cost_micros: cost = 0 }) => sum + cost, 0)
+  const rows = await fixture.db.prisma.modelSpending.findMany({ where: { organizationId } })
+  expect(rows.map((row) => Number(row.spent))).toEqual([spent, spent])
+  expect(await fixture.db.prisma.modelReservation.count({ where: { organizationId } })).toBe(0)
+  const viewer = { organizationId, memberId: null }
+  const used = new Set(listAnswers(runs).map(({ model_name: name }) => name))
+  const groupsBy = { workflow: [workflowId], api_key: [apiKeyId], model: [...used].map(() => null) }
+  for (const by of ['workflow', 'api_key', 'model'] as const) {
+    const { [by]: ids } = groupsBy
+    const { groups, currency } = await readUsage(fixture.db, viewer, { by })
+    const sum = groups.reduce((total, { cost_micros: cost }) => total + cost, 0)
+    expect({ by, ids: groups.map(({ id }) => id), sum, currency }).toEqual({ by, ids, sum: spent, currency: 'EUR' })
+  }
+  return spent
+}
+
+/** Expects that every run has succeeded, or says that the budget is spent, and that no order was sent twice. */
+function expectClearEnds(acme: TestOrganization, runs: readonly RunDetails[]): void {
+  const errors = runs.flatMap(({ status, error }) => (status === 'succeeded' ? [] : [error ?? status]))
+  const clear = /^budget_exceeded: The budget of the workflow for a day is [\d.]+ EUR, and [\d.]+ EUR are spent/u
+  expect(errors.filter((error) => !clear.test(error))).toEqual([])
+  const received = acme.endpoint.requests.map(({ json }) => (json as { message: string }).message)
+  expect(new Set(received).size).toBe(received.length)
+}
+
+describe('what runs spend on models', () => {
+  test(
+    'stays within the budget but for one answer, and is the same in journal, usage and metrics',
+    async () => {
+      const env = await startModels(answer)
+      const acme = await fixture.createOrganization()
+      const budget = Math.round(RUNS * COST * 1.2)
+      await fixture.db.prisma.workflow.update({ where: { id: acme.workflowId }, data: { dayBudget: budget } })
+      const urls: string[] = []
+      const runs = await runAll(acme, async () => {
+        for (let n = 0; n < 2; n += 1) urls.push((await fixture.startRunner({ timing: MODEL_TIMING }, env)).url)
+      })
+      expectClearEnds(acme, runs)
+      expect(runs.filter(({ status }) => status === 'failed').length).toBeGreaterThan(0)
+      const spent = await expectSameSums(acme, runs)
+      expect(spent).toBeGreaterThanOrEqual(budget)
+      expect(spent).toBeLessThan(budget + COST)
+      const metrics = await Promise.all(urls.map(async (url) => (await fetch(`${url}/metrics`)).text()))
+      const counted = metrics.map(
+        (text) => /runner_model_cost_micros_total\{[^}]*model="main"[^}]*\} (\d+)/u.exec(text)?.[1],
+      )
+      expect(counted.reduce((sum, count) => sum + Number(count ?? 0), 0)).toBe(spent)
+      expect(listAnswers(runs)[0]).toMatchObject({ model_name: 'main', cost_micros: COST, currency: 'EUR' })
+      const notices = fixture.logLines.filter(({ msg }) => msg === 'budget.nearly_spent')
+      expect(notices).toMatchObject([{ scope: 'day', budget }])
+      const audited = await fixture.db.prisma.auditEvent.findMany({ where: { action: 'budget.nearly_spent' } })
+      expect(audited).toHaveLength(1)
+    },
+    NEVER_MS,
+  )
+
+  test(
+    'is counted once while the model breaks off answers, its fallback takes over and runners are killed',
+    async () => {
+      let [underWay, asked] = [0, 0]
+      const env = await startModels(async (request) => {
+        underWay += 1
+        asked += 1
+        await delay(50, undefined, { ref: false })
+        underWay -= 1
+        return asked % 3 === 0 ? { ...answer(request), isCutOff: true } : { ...answer(request), dripMs: 2 }
+      })
+      const acme = await fixture.createOrganization()
+      const budget = Math.round(RUNS * COST * 1.5)
+      await fixture.db.prisma.workflow.update({ where: { id: acme.workflowId }, data: { dayBudget: budget } })
+      const startRunner = () =>
+        fixture.startRunnerProcess({ leaseMs: 4_000, renewMs: 1_000 }, { ...env, RUNNER_CONCURRENCY: '8' })
+      const runs = await runAll(acme, async () => {
+        for (let kill = 0; kill < 2; kill += 1) {
+          const runner = await startRunner()
+          const before = asked
+          await waitUntil(() => underWay > 0 && asked > before + 3, { timeoutMs: 60_000 })
+          runner.kill('SIGKILL')
+          await runner.exited
+        }
+        await startRunner()
+      })
+      expectClearEnds(acme, runs)
+      const spent = await expectSameSums(acme, runs)
+      expect(spent).toBeLessThan(budget + COST)
+      expect(Math.max(...runs.map(({ attempts }) => attempts))).toBeGreaterThan(1)
+    },
+    NEVER_MS,
+  )
+})
