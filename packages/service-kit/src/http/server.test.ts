@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -219,6 +219,18 @@ describe('startHttpServer', () => {
     gate.resolve()
     expect((await answer).headers.get('connection')).toBe('close')
     await closing
+  })
+
+  test('answers a stream that has not begun with 503 when it closes, never with an empty success', async () => {
+    const begun: ServerResponse[] = []
+    const server = await listen((_req, res) => {
+      responseState(res).onStream?.()
+      begun.push(res)
+    })
+    const answer = exchange(server, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    while (begun.length === 0) await nextTurn()
+    await server.close(0)
+    expect(await answer).toMatch(/^HTTP\/1\.1 503 [^]*\r\nRetry-After: 1\r\n[^]*"code":"service_unavailable"/)
   })
 
   test('closes the remaining connections when the grace period is over', async () => {

@@ -9,7 +9,7 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { responseState, onceClosed } from './response-state.ts'
-import { ApiError, toErrorResponse, writeError } from './errors.ts'
+import { ApiError, serviceUnavailable, toErrorResponse, writeError } from './errors.ts'
 import { newRequestId } from './request-id.ts'
 import { closeUnreadAnswers, UNREAD_LIMITS, type UnreadLimits } from './unread-answers.ts'
 import { SECURITY_HEADERS } from './write-json.ts'
@@ -275,8 +275,12 @@ function toReachableHost(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** Ends the answer and its connection at once: a reader that does not read would hold up the stop. */
+/**
+ * Ends the answer and its connection at once: a reader that does not read would hold up the stop. One that has not
+ * begun becomes a 503, since its end alone would be an empty 200.
+ */
 function endStream(res: ServerResponse): void {
+  if (!res.headersSent) writeError(res, serviceUnavailable('The service is stopping; try again.'), newRequestId())
   res.end()
   res.req.socket.destroySoon()
 }

@@ -34,7 +34,7 @@ export function getRun({ db, runWaits, logger }: GatewayContext): PublicApiHandl
           organizationId,
           runId,
           waitMs: wait * 1_000,
-          onOver: (isClosing) => (isClosing ? answer(run) : void readAndAnswer()),
+          onOver: (over) => (over === 'time' ? void readAndAnswer() : answer(over === 'closing' ? run : over)),
         })
         if (forget) onceClosed(res, forget)
         else void readAndAnswer()

@@ -1,4 +1,5 @@
-import { type Database, findEndedRuns } from '@workflow-service/database'
+import type { PublicRunOut } from '@workflow-service/contract'
+import { type Database, findEndedRuns, findPublicRun } from '@workflow-service/database'
 import { type Logger, repeat, type RepeatedTask } from '@workflow-service/service-kit'
 
 /** Requests that wait for the end of a run. */
@@ -17,19 +18,21 @@ interface Wait {
   readonly organizationId: string
   readonly runId: string
   readonly waitMs: number
-  /** `isClosing`: the gateway stops, and only what is sent at once arrives. */
-  readonly onOver: (isClosing: boolean) => void
+  readonly onOver: (over: Over) => void
 }
+
+/** The run that has ended; or the time is over; or the gateway stops, and only what is sent at once arrives. */
+type Over = PublicRunOut | 'time' | 'closing'
 
 /** One statement looks at the runs of all requests so often. */
 const POLL_MS = 200
-/** A waiting request takes about 10 KiB. */
+/** 5,000 waiting requests take 136 MiB (2 cores, November 2026). */
 const MAX_WAITS = 10_000
 const MAX_WAITS_PER_ORGANIZATION = MAX_WAITS / 2
 
 /** Creates the store. Polls only while requests wait. */
 export function createRunWaits(db: Pick<Database, 'pool'>, logger: Logger): RunWaits {
-  const waits = new Map<string, Set<(isClosing: boolean) => void>>()
+  const waits = new Map<string, { organizationId: string; ends: Set<(over: Over) => void> }>()
   const counts = new Map<string, number>()
   let size = 0
   let isClosed = false
@@ -44,7 +47,14 @@ export function createRunWaits(db: Pick<Database, 'pool'>, logger: Logger): RunW
 
   async function poll(): Promise<void> {
     const ended = await findEndedRuns(db, [...waits.keys()])
-    for (const runId of ended) for (const end of waits.get(runId) ?? []) end(false)
+    // One read for all requests that wait for the same run.
+    await Promise.all(
+      ended.map(async (runId) => {
+        const { organizationId = '', ends = [] } = waits.get(runId) ?? {}
+        const run = await findPublicRun(db, organizationId, runId)
+        for (const end of ends) end(run ?? 'time')
+      }),
+    )
   }
 
   return {
@@ -54,31 +64,31 @@ export function createRunWaits(db: Pick<Database, 'pool'>, logger: Logger): RunW
     add({ organizationId, runId, waitMs, onOver }) {
       if (isClosed || size >= MAX_WAITS || (counts.get(organizationId) ?? 0) >= MAX_WAITS_PER_ORGANIZATION)
         return undefined
-      const ofRun = waits.get(runId) ?? new Set()
+      const ofRun = waits.get(runId) ?? { organizationId, ends: new Set() }
       waits.set(runId, ofRun)
       const forget = (): void => {
-        if (!ofRun.delete(end)) return
+        if (!ofRun.ends.delete(end)) return
         clearTimeout(timer)
         count(organizationId, -1)
-        if (ofRun.size === 0) waits.delete(runId)
+        if (ofRun.ends.size === 0) waits.delete(runId)
         if (size === 0) {
           void polling?.stop()
           polling = undefined
         }
       }
-      const end = (isClosing: boolean): void => {
+      const end = (over: Over): void => {
         forget()
-        onOver(isClosing)
+        onOver(over)
       }
-      const timer = setTimeout(() => end(false), waitMs)
-      ofRun.add(end)
+      const timer = setTimeout(() => end('time'), waitMs)
+      ofRun.ends.add(end)
       count(organizationId, 1)
       polling ??= repeat({ name: 'look at runs for which requests wait', intervalMs: POLL_MS, logger, run: poll })
       return forget
     },
     close() {
       isClosed = true
-      for (const ofRun of waits.values()) for (const end of ofRun) end(true)
+      for (const { ends } of waits.values()) for (const end of ends) end('closing')
     },
   }
 }
