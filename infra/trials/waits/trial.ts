@@ -1,0 +1,171 @@
+import { request } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
+import { waitUntil } from '@workflow-service/testkit'
+import { WorkflowClient } from '../../../packages/client/src/index.ts'
+import { FIELD } from '../shared/check-record.ts'
+import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
+import { defineTrial, type Log, whole } from '../shared/define-trial.ts'
+import { residentMiB } from '../shared/process-usage.ts'
+import { hash, startReceiver } from '../shared/receiver.ts'
+import { type Service, type System, withSystem } from '../shared/system.ts'
+
+export const trial = defineTrial({
+  name: 'waits',
+  summary: 'starts runs and waits for each while gateway and runner restart; measures requests that wait',
+  options: {
+    runs: whole('runs to start and wait for', 1_000),
+    waiting: whole('requests that wait at the same time', 5_000, { most: 5_000 }),
+  },
+  async run({ options: { runs, waiting }, log }) {
+    const receiver = await startReceiver(({ text }) => ({ status: isRejected(text) ? 500 : 204 }))
+    try {
+      return await withSystem({}, async (system) => {
+        const dispatcher = await system.start('dispatcher')
+        const [gateway, runner] = await Promise.all([
+          system.start('gateway', { openFiles: 20_000 }),
+          system.start('runner'),
+        ])
+        const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url, paths: ['/orders'] })
+        const wrong = await followRuns({ runs, log, customer, gateway, runner })
+        const twice = receiver.arrivals.length - new Set(receiver.arrivals.map(({ text }) => text)).size
+        await runner.kill('SIGTERM')
+        const broken = await measureWaiting({ waiting, log, system, customer, gateway })
+        return [...wrong, ...(twice > 0 ? [`${twice} payloads arrived twice`] : []), ...broken]
+      })
+    } finally {
+      await receiver.close()
+    }
+  },
+})
+
+/** Every fifth payload is rejected, so that its run fails. */
+const isRejected = (text: string): boolean => hash(text) % 5 === 0
+
+/** A program that starts runs and waits for each. The gateway restarts after a third of them, the runner after two. */
+async function followRuns(ctx: {
+  runs: number
+  log: Log
+  customer: Customer
+  gateway: Service
+  runner: Service
+}): Promise<string[]> {
+  const { runs, log, customer, gateway, runner } = ctx
+  const client = new WorkflowClient({
+    apiKey: customer.apiKey,
+    baseUrl: gateway.url,
+    maxRetries: 30,
+    totalTimeoutMs: 180_000,
+  })
+  const broken: string[] = []
+  let ended = 0
+  const texts = Array.from({ length: runs }, (_, index) => `run ${index}`).values()
+  const follow = async (): Promise<void> => {
+    for (const text of texts) {
+      const started = await client.workflows.start(customer.workflowId, { context: `${FIELD}${text}` })
+      const run = await client.runs.wait(started.id)
+      const expected = isRejected(text) ? 'failed delivery_rejected rejected' : 'succeeded  accepted'
+      const found = `${run.status} ${run.error?.code ?? ''} ${run.deliveries.map(({ outcome }) => outcome).join()}`
+      if (found !== expected) broken.push(`${text}: ${found}, not ${expected}`)
+      ended += 1
+    }
+  }
+  const beganMs = performance.now()
+  const following = Promise.all(Array.from({ length: 50 }, follow))
+  const restarts = async (): Promise<void> => {
+    for (const [service, share] of [
+      [gateway, 1 / 3],
+      [runner, 2 / 3],
+    ] as const) {
+      await waitUntil(() => ended >= runs * share, { timeoutMs: 180_000 })
+      await service.kill(service === gateway ? 'SIGTERM' : 'SIGKILL')
+      await service.restart()
+      log(`${service.name} restarted, with ${ended} of ${runs} runs followed to their end`)
+    }
+  }
+  await Promise.all([following, restarts()])
+  log(
+    `${ended} runs started and waited for in ${Math.round((performance.now() - beganMs) / 1_000)} s, ${broken.length} wrong`,
+  )
+  return broken
+}
+
+/** Most memory of all waiting requests, and most statements a second for all of them together. */
+const LIMIT_MIB = 150
+const LIMIT_STATEMENTS = 50
+const RUNS = 500
+const GROUP = 250
+const SECONDS = 5
+
+async function measureWaiting(ctx: {
+  waiting: number
+  log: Log
+  system: System
+  customer: Customer
+  gateway: Service
+}): Promise<string[]> {
+  const { waiting, log, system, customer, gateway } = ctx
+  const headers = apiHeadersOf(customer)
+  const ids: string[] = []
+  for (let index = 0; index < RUNS; index += 1) {
+    const url = `${gateway.url}/v1/workflows/${customer.workflowId}/start`
+    const started = await fetch(url, { method: 'POST', headers, body: '{"context":"go"}' })
+    ids.push(((await started.json()) as { id: string }).id)
+  }
+  // A process that has served nothing else.
+  await gateway.kill('SIGTERM')
+  await gateway.restart()
+  const before = await residentMiB(gateway.process.pid)
+  const size = async (): Promise<number> => {
+    const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text()
+    return Number(/^gateway_run_waits(?:\{.*\})? (\d+)/m.exec(metrics)?.[1])
+  }
+  const answers: Promise<string>[] = []
+  // In groups: more requests at once than the gateway has slots would be answered 503.
+  while (answers.length < waiting) {
+    for (let index = 0; index < GROUP && answers.length < waiting; index += 1) {
+      answers.push(get(`${gateway.url}/v1/runs/${ids[answers.length % RUNS]}?wait=30`, headers))
+    }
+    await waitUntil(async () => (await size()) === answers.length, {
+      timeoutMs: 20_000,
+      message: 'all requests to wait',
+    })
+  }
+  const statementsBefore = await countStatements(system)
+  await pause(SECONDS * 1_000)
+  const statements = ((await countStatements(system)) - statementsBefore) / SECONDS
+  const memory = (await residentMiB(gateway.process.pid)) - before
+  await system.pool.query(`UPDATE starts SET status = 'succeeded', finished_at = now() WHERE id = ANY($1::uuid[])`, [
+    ids,
+  ])
+  const statuses = (await Promise.all(answers)).map((text) => (JSON.parse(text) as { status?: string }).status)
+  const wrong = statuses.filter((status) => status !== 'succeeded').length
+  log(
+    `${waiting} requests waiting take ${memory.toFixed(0)} MiB, beside ${before.toFixed(0)}; ${statements} statements a second in all; ${wrong} answers wrong`,
+  )
+  return [
+    ...(memory > LIMIT_MIB ? [`they take ${memory.toFixed(0)} MiB, more than ${LIMIT_MIB}`] : []),
+    ...(statements > LIMIT_STATEMENTS ? [`${statements} statements a second, more than ${LIMIT_STATEMENTS}`] : []),
+    ...(wrong > 0 ? [`${wrong} of ${waiting} requests did not see the end of their run`] : []),
+  ]
+}
+
+/** Transactions of the database so far, which are statements here; those of this trial included. */
+async function countStatements({ pool }: System): Promise<number> {
+  const { rows } = await pool.query<{ count: string }>(
+    'SELECT xact_commit AS count FROM pg_stat_database WHERE datname = current_database()',
+  )
+  return Number(rows[0]?.count)
+}
+
+/** A request on a connection of its own. */
+async function get(url: string, headers: Record<string, string>): Promise<string> {
+  return await new Promise((resolve, reject) => {
+    request(url, { headers, agent: false }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
+      response.on('end', () => resolve(text))
+    })
+      .on('error', reject)
+      .end()
+  })
+}
