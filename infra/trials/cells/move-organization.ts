@@ -33,6 +33,7 @@ const STAYING = [
   'gauge_reporters',
   'model_limits',
   'models',
+  'models',
   'runners',
   'schema_migrations',
   'sign_ins',
