@@ -1,4 +1,4 @@
-import { INTERNAL_OPERATIONS, type InternalErrorBody } from '@workflow-service/contract'
+import { INTERNAL_OPERATIONS, type InternalErrorBody, parseJson } from '@workflow-service/contract'
 import got, { RequestError } from 'got'
 import type { Static, TSchema } from 'typebox'
 import type { CheckedParts } from './http/check-request.ts'
@@ -89,7 +89,7 @@ export function createInternalClient({ url, token, headersOf = () => ({}) }: Int
         )
       })
       const { statusCode: status } = response
-      const parsed = parse(response.body)
+      const parsed = parseJson(response.body)
       if (status === 204 || (status >= 200 && status < 300 && parsed !== undefined)) {
         return { status, body: parsed as never }
       }
@@ -109,12 +109,4 @@ function toCallError(url: string, status: number, error: InternalErrorBody | und
   }
   const details = error.details?.map(describeFieldError) ?? []
   return new InternalCallError(details.length > 1 ? details.join('; ') : error.message, status, error)
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
+import { parseJson } from '@workflow-service/contract'
 import { close, listen, waitForRequestsIn } from './loopback-server.ts'
 
 /** One request as it arrived. */
@@ -130,17 +131,9 @@ async function record(incoming: IncomingMessage): Promise<RecordedRequest> {
     rawHeaders: incoming.rawHeaders,
     body,
     text,
-    json: parse(text),
+    json: parseJson(text),
     receivedAt: Date.now(),
     remotePort: incoming.socket.remotePort ?? 0,
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
 

@@ -10,24 +10,20 @@ import {
 } from '@workflow-service/service-kit/internal-client'
 
 /** Calls the dispatcher on behalf of a person. */
-export interface DispatcherClient {
-  /**
-   * Calls an operation once and resolves to the body of its response.
-   * @throws ApiError with the dispatcher's code, message, details and further members; 503 if it does not answer.
-   */
-  call<Id extends Parameters<InternalClient['call']>[0]>(
-    id: Id,
-    request: InternalRequest<Id>,
-  ): Promise<InternalResponse<Id>['body']>
-}
-
 export function createDispatcherClient({
   tracing,
   ...options
-}: InternalClientOptions & { tracing: Pick<Tracing, 'current'> }): DispatcherClient {
+}: InternalClientOptions & { tracing: Pick<Tracing, 'current'> }) {
   const client = createInternalClient({ ...options, headersOf: () => toTraceHeaders(tracing.current()) })
   return {
-    call: async (id, request) => {
+    /**
+     * Calls an operation once and resolves to the body of its response.
+     * @throws ApiError with the dispatcher's code, message, details and further members; 503 if it does not answer.
+     */
+    call: async <Id extends Parameters<InternalClient['call']>[0]>(
+      id: Id,
+      request: InternalRequest<Id>,
+    ): Promise<InternalResponse<Id>['body']> => {
       try {
         return (await client.call(id, request)).body
       } catch (error) {
@@ -36,6 +32,8 @@ export function createDispatcherClient({
     },
   }
 }
+
+export type DispatcherClient = ReturnType<typeof createDispatcherClient>
 
 function toApiError(cause: InternalCallError): ApiError {
   const { status, body } = cause

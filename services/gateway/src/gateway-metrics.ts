@@ -1,22 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/service-kit'
 
-/** The gateway's own metrics, beside those of every process. */
-export interface GatewayMetrics {
-  readonly runWaits: Gauge
-  readonly requests: Histogram<'operation' | 'status'>
-  readonly refusals: Counter<'code'>
-  readonly apiKeyLookUps: Counter
-  readonly starts: Counter<'kind'>
-  readonly startBatches: Histogram
-  readonly workflowDocuments: Counter<'from'>
-  readonly sessionMessages: Counter<'outcome'>
-  readonly brokerUp: Gauge
-  readonly rateLimitStoreUp: Gauge
-  readonly rateLimitLocalDecisions: Counter
-}
-
-/** @param runWaits The requests that wait for the end of a run now. */
-export function createGatewayMetrics(registry: Registry, runWaits: () => number): GatewayMetrics {
+/** Registers the gateway's own metrics. `runWaits` counts the requests that wait for the end of a run now. */
+export function createGatewayMetrics(registry: Registry, runWaits: () => number) {
   const registers = [registry]
   return {
     runWaits: new Gauge({
@@ -69,11 +54,7 @@ export function createGatewayMetrics(registry: Registry, runWaits: () => number)
       labelNames: ['outcome'],
       registers,
     }),
-    brokerUp: new Gauge({
-      name: 'gateway_broker_up',
-      help: 'Whether the gateway can publish to RabbitMQ.',
-      registers,
-    }),
+    brokerUp: new Gauge({ name: 'gateway_broker_up', help: 'Whether the gateway can publish to RabbitMQ.', registers }),
     rateLimitStoreUp: new Gauge({
       name: 'gateway_rate_limit_store_up',
       help: 'Whether the shared rate limit store is connected; 1 when none is configured.',
@@ -86,3 +67,5 @@ export function createGatewayMetrics(registry: Registry, runWaits: () => number)
     }),
   }
 }
+
+export type GatewayMetrics = ReturnType<typeof createGatewayMetrics>

@@ -134,7 +134,8 @@ export async function createOrganization(db: Database, name: string): Promise<Or
   })
 }
 
-// The row of a deleted organization stays; once its data is deleted, it can be used again.
+// By hand, since Prisma's upsert has no condition: the row of a deleted organization stays; once its data is deleted,
+// it can be used again.
 const INSERT_ORGANIZATION = `
   INSERT INTO organizations (id, name) VALUES ($1, $2)
   ON CONFLICT (id) DO UPDATE SET name = $2, is_suspended = false, deleted_at = NULL, purged_at = NULL,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import { parseJson } from '@workflow-service/contract'
 
 /** A tool call that the model requests. */
 export interface ModelToolCall {
@@ -161,17 +162,9 @@ export function partsOf({ reasoning, text, toolCalls = [] }: ModelSpeech): Speec
     ...(text === undefined ? [] : [{ kind: 'text' as const, text }]),
     ...toolCalls.map(({ id, name, arguments: value }): SpeechPart => {
       if (typeof value !== 'string') return { kind: 'call', id, name, text: JSON.stringify(value), value }
-      return { kind: 'call', id, name, text: value, value: parseOrUndefined(value) }
+      return { kind: 'call', id, name, text: value, value: parseJson(value) }
     }),
   ]
-}
-
-function parseOrUndefined(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown
-  } catch {
-    return undefined
-  }
 }
 
 /** Why the answer ends. */

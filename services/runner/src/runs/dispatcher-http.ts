@@ -1,4 +1,4 @@
-import { PAYLOAD_DEADLINE_MS, RUN_JOURNAL_HEADER, toTraceHeaders } from '@workflow-service/contract'
+import { parseJson, PAYLOAD_DEADLINE_MS, RUN_JOURNAL_HEADER, toTraceHeaders } from '@workflow-service/contract'
 import { Pool } from 'undici'
 import type { DispatcherTransport } from './dispatcher-client.ts'
 
@@ -42,16 +42,8 @@ export function createDispatcherHttp(options: {
         signal,
       })
       const { [RUN_JOURNAL_HEADER]: journal } = response.headers
-      return { status: response.statusCode, body: parse(await response.body.text()), journal }
+      return { status: response.statusCode, body: parseJson(await response.body.text()), journal }
     },
     close: () => pool.destroy(),
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
