@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { judge, type Latency, type Sample, type SoakRecord, toFigureTable } from './record.ts'
+import { judge, type Latency, type Sample, type SoakRecord } from './record.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -18,7 +18,6 @@ function recordOf(figures: {
     databaseMiB: 10 + at / HOUR_MS,
     tables: [{ name: 'starts', live: 10_000, dead }],
     brokerConnections: 7,
-    load: 1,
   }))
   const latencies = (ms: (hour: number) => number): Latency[] =>
     times.map((at) => ({ at, ms: ms(at / HOUR_MS), isDisturbed: false }))
@@ -49,11 +48,4 @@ test.each<[string, Parameters<typeof recordOf>[0], string[]]>([
 ])('the verdict of a soak %s', (_promise, figures, grown) => {
   const verdicts = judge(recordOf(figures)).filter(({ outcome }) => outcome !== 'kept')
   expect(verdicts.map(({ name }) => name)).toEqual(grown)
-})
-
-test('the table of a soak has a row for each piece', () => {
-  const rows = toFigureTable(recordOf({}))
-    .split('\n')
-    .filter((line) => /^\| \d.*\| 100 /.test(line))
-  expect(rows).toHaveLength(12)
 })

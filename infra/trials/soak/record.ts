@@ -1,4 +1,3 @@
-import { loadavg } from 'node:os'
 import { callManagementApi } from '@workflow-service/dev-servers'
 import { median, percentile, round, toTable } from '../shared/figures.ts'
 import type { Service, System } from '../shared/system.ts'
@@ -17,8 +16,6 @@ export interface Sample {
   readonly databaseMiB: number
   readonly tables: readonly { readonly name: string; readonly live: number; readonly dead: number }[]
   readonly brokerConnections: number
-  /** The machine's load average of the last minute. */
-  readonly load: number
 }
 
 /** A latency in ms, and when its request was sent, in ms since 1970. */
@@ -69,8 +66,6 @@ const ALLOWED_DEAD_SHARE = 0.3
 const MIN_ROWS = 5_000
 /** The heap in use rises until a garbage collection: a low value is what remains after one. */
 const LOW_SHARE = 0.1
-/** Pieces of the table of figures: hours of a run of six hours, else so many. */
-const PIECES = 12
 
 /** Takes a sample. Rejects while PostgreSQL or RabbitMQ does not answer. */
 export async function takeSample(
@@ -98,7 +93,6 @@ export async function takeSample(
     ...rows[0]!,
     tables,
     brokerConnections: totals.connections,
-    load: loadavg()[0]!,
   }
 }
 
@@ -197,15 +191,14 @@ function pieceOf(record: SoakRecord, from: number, to: number) {
   const isIn = ({ at }: { at: number }): boolean => at >= from && at < to
   const samples = record.samples.filter(isIn)
   const values = (pick: (sample: Sample) => number): number[] => samples.map(pick)
-  const all = (name: LatencyName): Latency[] => record.latencies[name].filter(isIn)
   return {
     samples,
     starts: record.starts.filter((at) => isIn({ at })).length,
     values,
     mid: (pick: (sample: Sample) => number): number => median(values(pick)),
-    all: (name: LatencyName): number[] => all(name).map(({ ms }) => ms),
     /** Without incidents. */
-    calm: (name: LatencyName): number[] => all(name).flatMap(({ ms, isDisturbed }) => (isDisturbed ? [] : [ms])),
+    calm: (name: LatencyName): number[] =>
+      record.latencies[name].flatMap((call) => (isIn(call) && !call.isDisturbed ? [call.ms] : [])),
   }
 }
 
@@ -231,60 +224,6 @@ export function toVerdictTable(verdicts: readonly Verdict[]): string {
       outcome,
     ]),
   )
-}
-
-const HEAD = [
-  'until',
-  'starts',
-  'memory, MiB',
-  'heap, MiB',
-  'open files',
-  'start → endpoint',
-  'p99 with incidents',
-  'API read',
-  'app read',
-  'commit',
-  'database',
-  'dead rows',
-  'connections',
-  'load',
-]
-
-/**
- * The figures by the hour, or by a shorter piece: medians, the last size of the database, the most dead rows. Of the
- * services in the order gateway, runner, dispatcher, application; latencies without incidents, p50 and p99, in ms.
- */
-export function toFigureTable(record: SoakRecord): string {
-  const { beganAt, endedAt } = record
-  const length = endedAt - beganAt >= 6 * HOUR_MS ? HOUR_MS : (endedAt - beganAt) / PIECES
-  const rows: (string | number)[][] = []
-  for (let from = beganAt; from < endedAt - length / 2; from += length) {
-    rows.push([formatTime(from + length - beganAt), ...rowOf(pieceOf(record, from, from + length))])
-  }
-  return toTable(HEAD, rows)
-}
-
-function rowOf({ samples, starts, values, mid, all, calm }: Piece): string[] {
-  const ofServices = (figure: keyof ServiceSample): string =>
-    Object.keys(samples[0]?.services ?? {})
-      .map((service) => round(mid(({ services }) => services[service]![figure])))
-      .join(', ')
-  const both = (name: LatencyName): string => `${round(median(calm(name)))}, ${round(percentile(calm(name), 0.99))}`
-  return [
-    starts.toLocaleString('en'),
-    ofServices('rssMiB'),
-    ofServices('heapMiB'),
-    ofServices('openFiles'),
-    both('start'),
-    round(percentile(all('start'), 0.99)),
-    both('api'),
-    both('app'),
-    round(median(calm('commit'))),
-    `${round(samples.at(-1)?.databaseMiB ?? Number.NaN)} MiB`,
-    `≤ ${round(Math.max(0, ...values(deadPercent)))} %`,
-    round(mid(({ connections }) => connections)),
-    round(mid(({ load }) => load)),
-  ]
 }
 
 /** Hours and minutes; minutes and seconds of less than an hour. */

@@ -13,16 +13,7 @@ import { type Load, send, startLoad } from '../shared/load.ts'
 import { createRandom } from '../shared/random.ts'
 import { type Arrival, type Receiver, startReceiver } from '../shared/receiver.ts'
 import { type Service, type System, withSystem } from '../shared/system.ts'
-import {
-  formatTime,
-  judge,
-  type Latency,
-  type Sample,
-  type SoakRecord,
-  takeSample,
-  toFigureTable,
-  toVerdictTable,
-} from './record.ts'
+import { formatTime, judge, type Latency, type Sample, type SoakRecord, takeSample, toVerdictTable } from './record.ts'
 
 export const trial = defineTrial({
   name: 'soak',
@@ -33,7 +24,7 @@ export const trial = defineTrial({
     rate: positive('starts per second of all customers', 12),
     'incident-seconds': positive('mean time between two incidents', 90),
     seed: positive('the same seed gives the same incidents; by default a random one', undefined),
-    output: anyText('the folder for soak.md (tables) and soak.json', '.local/soak'),
+    output: anyText('the folder for soak.md (the verdict) and soak.json (every figure)', '.local/soak'),
   },
   run: async ({ options: { 'incident-seconds': incidentSeconds, ...options }, log }) => {
     const { violations, verdicts } = await runSoak({ ...options, incidentSeconds, log })
@@ -130,7 +121,6 @@ export async function runSoak(options: SoakOptions) {
       const verdicts = judge(record)
       const report = [
         `${hours} h, ${rate} starts/s, ${incidents} incidents, seed ${seed}`,
-        toFigureTable(record),
         toVerdictTable(verdicts),
         `${violations.length} broken guarantees\n`,
       ].join('\n\n')
