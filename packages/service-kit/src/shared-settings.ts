@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { splitList } from './split-list.ts'
 import { parseOtlpHeaders, type TracingOptions } from './tracing.ts'
 import { parseTrustProxy } from './trust-proxy.ts'
 
@@ -158,5 +159,22 @@ export function toServiceConfig(settings: {
       headers: settings.OTEL_EXPORTER_OTLP_HEADERS,
       sampleRatio: settings.OTEL_TRACES_SAMPLER_ARG,
     },
+  }
+}
+
+/** Returns the part of the configuration of a service that uses the session queue and calls the dispatcher. */
+export function toClientConfig(settings: {
+  readonly AMQP_URL: string
+  readonly AMQP_QUEUE_TYPE: 'quorum' | 'classic'
+  readonly DISPATCHER_URL: string
+  readonly INTERNAL_API_TOKEN: string
+}) {
+  return {
+    /** Not used when the caller provides a session queue. */
+    amqpUrl: settings.AMQP_URL,
+    amqpQueueType: settings.AMQP_QUEUE_TYPE,
+    dispatcherUrl: settings.DISPATCHER_URL,
+    /** The first of several. */
+    internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
   }
 }

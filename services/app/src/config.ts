@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { readSettings, SharedSettings, splitList, toServiceConfig } from '@workflow-service/service-kit'
+import { readSettings, SharedSettings, toClientConfig, toServiceConfig } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 import { quotaSettings, toQuotas } from './quotas.ts'
 
@@ -71,11 +71,7 @@ export function readAppConfig(env: NodeJS.ProcessEnv = process.env) {
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings
   return {
     ...toServiceConfig(settings),
-    /** Not used when `ServiceOverrides.sessionQueue` is given. */
-    amqpUrl: settings.AMQP_URL,
-    amqpQueueType: settings.AMQP_QUEUE_TYPE,
-    dispatcherUrl: settings.DISPATCHER_URL,
-    internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
+    ...toClientConfig(settings),
     /** An origin. */
     appUrl: settings.APP_URL === undefined ? undefined : new URL(settings.APP_URL).origin,
     apiUrl: settings.API_URL?.replace(/\/+$/, ''),

@@ -1,4 +1,4 @@
-import { readSettings, SharedSettings, splitList, toServiceConfig } from '@workflow-service/service-kit'
+import { readSettings, SharedSettings, toClientConfig, toServiceConfig } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 import { agentSettings, agentSettingsParsers, agentSettingsRules } from './agent/agent-settings.ts'
 import { readAgentConfig } from './agent/models-file.ts'
@@ -47,11 +47,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env) {
   const concurrency = settings.RUNNER_CONCURRENCY
   return {
     ...toServiceConfig(settings),
-    /** Unused if the caller passes a session queue. */
-    amqpUrl: settings.AMQP_URL,
-    amqpQueueType: settings.AMQP_QUEUE_TYPE,
-    dispatcherUrl: settings.DISPATCHER_URL,
-    internalApiToken: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '',
+    ...toClientConfig(settings),
     /** Maximum sessions at once. */
     concurrency,
     /** Maximum sessions of one organization at once. */

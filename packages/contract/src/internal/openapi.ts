@@ -10,9 +10,8 @@ import { InternalErrorResponse } from './resources.ts'
  */
 export function describeInternalApi(serverUrl = 'http://127.0.0.1:8081'): Record<string, unknown> {
   return openApi.buildOpenApi({
-    title: 'Workflow Automation Service: internal API',
-    description: DESCRIPTION,
     serverUrl,
+    title: 'Workflow Automation Service: internal API',
     tags: [
       { name: 'Webhook sources', description: 'Save, verify and read the destinations of payloads.' },
       { name: 'Deliveries', description: 'Send payloads, and read the log of what was sent.' },
@@ -21,6 +20,7 @@ export function describeInternalApi(serverUrl = 'http://127.0.0.1:8081'): Record
       kind: 'bearer',
       description: 'A token of the setting INTERNAL_API_TOKEN of the dispatcher. Of several, each is accepted.',
     },
+    description: DESCRIPTION,
     operations: Object.values<InternalOperation>(INTERNAL_OPERATIONS).map(toDescribed),
     error: InternalErrorResponse,
     errors: ERRORS,
