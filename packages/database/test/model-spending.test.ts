@@ -74,7 +74,7 @@ describe('the budgets of models', () => {
     const { [MONTH]: month, day, [other]: otherDay } = await readSpent()
     expect([month, (day ?? 0) + (otherDay ?? 0)]).toEqual([spent, spent])
     expect(await database.db.prisma.modelReservation.count({ where: { organizationId } })).toBe(0)
-  }, 120_000)
+  }, 600_000)
 
   test('count what requests under way may cost, until they end', async () => {
     await createWorkflow((workflowId = newId()), { dayBudget: 150 })

@@ -105,8 +105,8 @@ function decide(state: State, runSpent: number): CostReservation {
 }
 
 /**
- * Ends the reservation of an answer, which cost this; 0 without an answer. Does nothing if it has ended. Resolves to the
- * budgets of which 80 % are spent since, each of which has an audit event.
+ * Ends the reservation of an answer, which cost this; 0 without an answer. Does nothing if it has ended. Resolves to
+ * the budgets of which 80 % are spent since, each of which has an audit event.
  */
 export async function settleCost(
   db: Db,

@@ -187,8 +187,8 @@ export async function createWorkflow(
 }
 
 /**
- * Copies a workflow with its triggers, files, people, model and budgets; the copy is inactive, without a schedule, and has the person
- * as a user too. Repeated with the same values, it answers the same.
+ * Copies a workflow with its triggers, files, people, model and budgets; the copy is inactive, without a schedule, and
+ * has the person as a user too. Repeated with the same values, it answers the same.
  */
 export async function duplicateWorkflow(
   db: Pick<Database, 'prisma'>,

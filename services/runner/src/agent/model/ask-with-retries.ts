@@ -96,8 +96,8 @@ export type RetryNote = (typeof RETRY_NOTES)[keyof typeof RETRY_NOTES]
  * While the API limits requests or is unavailable, only time bounds the repetition: `maxWaitMs`, over all attempts.
  * Each request waits for its turn at the gate; a run that would be in its slot for more than PARK_AFTER_MS is parked,
  * and a parked run of an unavailable API makes one request each time. After an unreadable answer it repeats the request
- * up to MAX_UNREADABLE times. With a fallback, nothing is parked: it takes over, after its time or for an error that only
- * the operator can repair.
+ * up to MAX_UNREADABLE times. With a fallback, nothing is parked: it takes over, after its time or for an error that
+ * only the operator can repair.
  * @throws RunError with the error's code when no retry helps; RunParkedError; ModelOutageError; ModelError of the kind
  *   `too_long`; the reason of the signal that aborted.
  */

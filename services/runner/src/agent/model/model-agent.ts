@@ -94,9 +94,10 @@ interface ModelPrompt {
 }
 
 /**
- * Creates the agent that uses the first of the models, and the next one while the API of one is unavailable. It asks for one answer at a time, writes the answer to the journal, and then
- * executes the answer's tool calls in order. A resumed run continues with the tool calls in the journal, and asks the
- * model only for answers that the journal does not have.
+ * Creates the agent that uses the first of the models, and the next one while the API of one is unavailable. It asks
+ * for one answer at a time, writes the answer to the journal, and then executes the answer's tool calls in order. A
+ * resumed run continues with the tool calls in the journal, and asks the model only for answers that the journal does
+ * not have.
  *
  * Only the tool `end_run` ends the run. The run fails when the model says so, when a payload was not accepted and the
  * model never tried again, when the model refuses, is cut off or is unavailable, when two answers in turn bring it no
