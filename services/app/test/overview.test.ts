@@ -29,7 +29,8 @@ describe('The overview', () => {
     const empty = (await data.call(admin, 'getOverview')).body
     const steps = { has_verified_source: false, has_startable_workflow: false, has_api_key: false }
     const later = { has_run: false, has_delivery: false }
-    expect(empty).toEqual({ steps: { ...steps, ...later }, starts: {}, deliveries: {}, waiting_runs: 0, attention: [] })
+    const nothing = { starts: {}, deliveries: {}, waiting_runs: 0, attention: [], budgets: [] }
+    expect(empty).toEqual({ steps: { ...steps, ...later }, ...nothing })
     const sourceId = await data.saveSource({ name: 'Orders' }, organization)
     const workflow = await data.createWorkflow('Book orders', null, organizationId)
     await pool.query(
@@ -152,7 +153,10 @@ describe('The usage', () => {
     for (const [index, status] of (['succeeded', 'succeeded', 'failed', 'running'] as const).entries()) {
       runs.push(await data.createRun(workflow, { status, createdAt: at(index) }))
     }
-    await data.addSteps(runs[0]!, ['model_answer', { input_tokens: 1_000, output_tokens: 20 }])
+    await data.addSteps(runs[0]!, [
+      'model_answer',
+      { model: 'openai:x', input_tokens: 1_000, output_tokens: 20, cost_micros: 1_234 },
+    ])
     for (const outcome of ['accepted', 'accepted', 'unreachable']) {
       await data.addDelivery(sourceId, { outcome, runId: runs[0]!, createdAt: at(10) })
     }
@@ -170,12 +174,15 @@ describe('The usage', () => {
     const counted = {
       bucket: 'hour',
       buckets: [{ at: hour.toISOString(), ...counts }],
-      groups: [{ id: workflow, name: 'Counted', ...counts, ...times, tokens: 1_020 }],
+      groups: [{ id: workflow, name: 'Counted', ...counts, ...times, tokens: 1_020, cost_micros: 1_234 }],
     }
     expect(await read('workflow')).toMatchObject(counted)
     const done = await Promise.all([rollUpUsage(data.app.db), rollUpUsage(data.app.db), rollUpUsage(data.app.db)])
     expect(done.flat().filter((each) => each.getTime() === hour.getTime())).toEqual([hour])
     expect(await read('workflow')).toMatchObject(counted)
+    expect((await read('model')).groups).toMatchObject([
+      { id: null, name: 'openai:x', starts: { answers: 1 }, tokens: 1_020, cost_micros: 1_234 },
+    ])
     expect((await read('webhook_source')).groups).toMatchObject([
       { id: sourceId, deliveries: { accepted: 2 }, starts: {} },
     ])

@@ -200,7 +200,8 @@ function toGroups(
         continue
       }
       const counts = row.measure === 'deliveries' ? deliveries : starts
-      counts[row.label] = (counts[row.label] ?? 0) + row.count
+      const label = row.measure === 'answers' ? 'answers' : row.label
+      counts[label] = (counts[label] ?? 0) + row.count
       tokens += row.tokens
       cost += row.cost_micros
       total += row.count
