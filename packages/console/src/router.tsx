@@ -95,6 +95,7 @@ const routes = root.addChildren([
       page(workflow, '/schedule', lazyRouteComponent(workflows, 'WorkflowSchedulePage')),
       page(workflow, '/agent', lazyRouteComponent(workflows, 'WorkflowAgentPage')),
       page(workflow, '/runs', lazyRouteComponent(workflows, 'WorkflowRunsPage')),
+      page(workflow, '/history', lazyRouteComponent(workflows, 'WorkflowHistoryPage')),
       page(workflow, '/try', lazyRouteComponent(workflows, 'WorkflowTryPage')),
     ]),
     page(app, '/sources', lazyRouteComponent(sources, 'SourcesPage')),

@@ -193,6 +193,22 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved.').first().waitFor()
 
+  await show(page, `/workflows/${workflowId}/history`)
+  await page.getByRole('row').filter({ hasText: 'Files' }).nth(1).getByRole('link').click()
+  const drawer = page.getByRole('dialog', { name: 'Version' })
+  await drawer.getByRole('combobox', { name: 'Compare with' }).selectOption('newest')
+  await drawer.getByText('a;b\n3;4').waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  await drawer.getByRole('button', { name: /^Restore version/ }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Restore', exact: true }).click()
+  await page
+    .getByText(/^Version \d+ is restored\.$/)
+    .first()
+    .waitFor()
+  await show(page, `/workflows/${workflowId}/files`)
+  await page.getByRole('link', { name: 'prices.csv' }).click()
+  await page.getByText('a;b\n1;2').waitFor()
+
   await show(page, `/workflows/${workflowId}/people`)
   await page.getByLabel('Add a person').pressSequentially('grace')
   await page.getByRole('option', { name: /Grace Hopper/ }).click()

@@ -58,6 +58,13 @@ async function savedFile(world: World) {
   return { params, query: { version: body.files[0]!.version } }
 }
 
+async function versionOf(world: World) {
+  const { params } = await savedTrigger(world)
+  const { body } = await data.call(world.organization.owner, 'listWorkflowVersions', { params })
+  const [{ id, number } = { id: '', number: 0 }] = body.data
+  return { params: { ...params, version_id: id }, body: { newest: number } }
+}
+
 async function savedSource({ organization }: World) {
   return { params: { source_id: await data.saveSource({}, organization) } }
 }
@@ -171,6 +178,9 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   saveFile: inWorkflow(() => FILE),
   deleteFile: savedFile,
   getReadiness: inWorkflow(),
+  listWorkflowVersions: inWorkflow(),
+  getWorkflowVersion: async (world) => ({ params: (await versionOf(world)).params }),
+  restoreWorkflowVersion: versionOf,
   tryWorkflow: inWorkflow(() => ({ id: newId(), context: 'Total: 5', session_id: null })),
   getTrial: async (world) => {
     const { params } = await workflowOf(world)

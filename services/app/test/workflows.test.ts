@@ -548,6 +548,92 @@ describe('an export', () => {
   })
 })
 
+describe('a version', () => {
+  const versions = async (who = acme.member) =>
+    (await app.call(who, 'listWorkflowVersions', { params })).body.data.map(({ id, number, parts, saved_by: by }) => ({
+      id,
+      number,
+      parts,
+      by,
+    }))
+
+  test('is what each save of the task, a trigger or a file made, also of a manifest; others make none', async () => {
+    await save(acme.owner, workflow.id, { ...valuesOf(workflow), description: 'Send them.' })
+    await makeStartable()
+    const fileId = newId()
+    await saveFile(acme.member, workflow.id, fileId)
+    await saveAutoRun('daily')
+    expect(await versions()).toMatchObject([
+      { number: 4, parts: ['files'], by: 'The member' },
+      { number: 3, parts: ['triggers'], by: 'The owner' },
+      { number: 2, parts: ['description'], by: 'The owner' },
+      { number: 1, parts: ['name', 'description', 'triggers', 'files'], by: 'The member' },
+    ])
+    // A save of a release without versions, then a manifest.
+    await app.db.pool.query(`UPDATE workflows SET name = 'Old release' WHERE id = $1`, [workflow.id])
+    const manifest = toManifest({
+      organization: { id: acme.id, name: 'Acme' },
+      workflows: [{ id: workflow.id, name: 'Applied', description: 'Send them.' }],
+    })
+    await applyManifests(app.db, [manifest], { overwrite: 'all' })
+    expect((await versions()).slice(0, 2)).toMatchObject([
+      { number: 6, parts: ['name', 'triggers', 'files'], by: 'operator' },
+      { number: 5, parts: ['name'], by: null },
+    ])
+  })
+
+  test('is compared and restored, with the contents of files, unless a newer one was saved', async () => {
+    const [first, second] = [newId(), newId()]
+    const triggerId = newId()
+    await saveTrigger(acme.owner, workflow.id, triggerId)
+    await saveFile(acme.owner, workflow.id, first, { content: 'old' })
+    await saveFile(acme.owner, workflow.id, second, { name: 'other.md', content: 'other' })
+    const [saved] = await versions()
+    const files = async () => (await read(acme.owner, workflow.id)).body.files
+    const [{ version } = { version: '' }] = (await files()).filter(({ id }) => id === first)
+    const [untouched] = (await files()).filter(({ id }) => id === second)
+    await saveFile(acme.owner, workflow.id, first, { content: 'new', version })
+    const { triggers } = (await read(acme.owner, workflow.id)).body
+    const deleted = { params: { ...params, trigger_id: triggerId }, query: { version: triggers[0]!.version } }
+    await app.call(acme.owner, 'deleteTrigger', deleted)
+    const at = { params: { ...params, version_id: saved!.id } }
+    const compared = await app.call(acme.owner, 'getWorkflowVersion', { ...at, query: { with: 'newest' } })
+    expect(compared.body.changes).toContainEqual({ field: 'file prices.md: text', old: 'old', new: 'new' })
+    const stale = await app.call(acme.owner, 'restoreWorkflowVersion', { ...at, body: { newest: saved!.number } })
+    expect(stale).toMatchObject({ status: 409, body: { error: { code: 'changed_meanwhile' } } })
+    const restored = await app.call(acme.owner, 'restoreWorkflowVersion', {
+      ...at,
+      body: { newest: saved!.number + 2 },
+    })
+    expect(restored.body.triggers).toEqual(triggers)
+    expect(await files()).toContainEqual(untouched)
+    const file = { params: { ...params, file_id: first } }
+    expect((await app.call(acme.owner, 'getFile', file)).body.content).toBe('old')
+    expect((await versions())[0]).toMatchObject({ number: saved!.number + 3, parts: ['triggers', 'files'] })
+  })
+
+  test('is deleted when 100 newer ones are there, with the contents that only it had', async () => {
+    const fileId = newId()
+    const gone = await saveFile(acme.member, workflow.id, fileId, { content: 'gone' })
+    const change = { content: 'first', version: gone.body.files[0]!.version }
+    const { body } = await saveFile(acme.member, workflow.id, fileId, change)
+    await app.db.pool.query(
+      `INSERT INTO workflow_versions (workflow_id, number, parts, document, bytes)
+       SELECT $1, number, '{}', '{"files": []}', 1 FROM generate_series(4, 101) AS number`,
+      [workflow.id],
+    )
+    await saveFile(acme.member, workflow.id, fileId, { content: 'second', version: body.files[0]!.version })
+    const kept = await versions()
+    expect(kept).toHaveLength(100)
+    expect(kept.at(-1)!.number).toBe(4)
+    const contents = await app.db.pool.query(
+      'SELECT content FROM workflow_version_files WHERE workflow_id = $1 ORDER BY content',
+      [workflow.id],
+    )
+    expect(contents.rows).toEqual([{ content: 'first' }, { content: 'second' }])
+  })
+})
+
 describe('a deletion', () => {
   test('is refused while a run has not ended', async () => {
     await makeStartable()

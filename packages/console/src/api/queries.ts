@@ -22,6 +22,8 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   listWorkflows: ['workflows', 'runs'],
   getWorkflow: ['workflows', 'webhook_sources'],
   getFile: ['workflows'],
+  listWorkflowVersions: ['workflows'],
+  getWorkflowVersion: ['workflows'],
   getTrial: ['runs'],
   getReadiness: ['workflows', 'webhook_sources', 'users'],
   listWebhookSources: ['webhook_sources', 'deliveries'],

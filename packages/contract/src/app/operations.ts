@@ -20,6 +20,7 @@ import * as runs from './runs.ts'
 import * as signIn from './sign-in.ts'
 import * as sources from './webhook-sources.ts'
 import * as trials from './trials.ts'
+import * as versions from './workflow-versions.ts'
 import * as workflows from './workflows.ts'
 
 /**
@@ -359,6 +360,23 @@ export const APP_OPERATIONS = defineOperations({
     success: WORKFLOW,
   },
   deleteFile: { summary: 'Delete a file', query: workflows.VersionQuery, success: WORKFLOW },
+  listWorkflowVersions: {
+    summary: 'List the versions of a workflow',
+    description: 'Every save of its task, triggers or files is one.',
+    success: ok(versions.WorkflowVersionList, 'The versions.'),
+  },
+  getWorkflowVersion: {
+    summary: 'Compare a version of a workflow',
+    description: 'With the one before, or with the newest.',
+    query: versions.VersionCompareQuery,
+    success: ok(versions.WorkflowVersionDetailOut, 'The version and the differences.'),
+  },
+  restoreWorkflowVersion: {
+    summary: 'Restore a version of a workflow',
+    description: 'Its task, triggers and files become a new version. 409 `changed_meanwhile` if a newer one was saved.',
+    body: versions.RestoreVersionIn,
+    success: WORKFLOW,
+  },
   getReadiness: {
     summary: 'Read whether a workflow can start',
     success: ok(workflows.ReadinessOut, 'The rules and the named sources.'),

@@ -114,6 +114,12 @@ export const UsageOut = Closed('UsageOut', 'Usage by hour or day.', {
  */
 export type UsageOut = Static<typeof UsageOut>
 
+export const AuditChangeOut = Closed('AuditChangeOut', 'One changed field.', {
+  field: Str('The field.'),
+  old: Type.Unknown({ description: 'The value before; null for a new thing. Never a secret.' }),
+  new: Type.Unknown({ description: 'The value after; null for a deleted thing. Never a secret.' }),
+})
+
 export const AuditEventOut = Closed('AuditEventOut', 'A change, sign-in, refusal or link.', {
   id: Uuid('The event.'),
   at: DateTime('When.'),
@@ -133,14 +139,7 @@ export const AuditEventOut = Closed('AuditEventOut', 'A change, sign-in, refusal
       name: Str('Its name at that time.'),
     }),
   ),
-  changes: List(
-    Closed('AuditChangeOut', 'One changed field.', {
-      field: Str('The field.'),
-      old: Type.Unknown({ description: 'The value before; null for a new thing. Never a secret.' }),
-      new: Type.Unknown({ description: 'The value after; null for a deleted thing. Never a secret.' }),
-    }),
-    'Old and new values, without secrets, keys, tokens and passwords.',
-  ),
+  changes: List(AuditChangeOut, 'Old and new values, without secrets, keys, tokens and passwords.'),
   request_id: Nullable(Str('The request.')),
   address: Nullable(Str("The actor's IP address.")),
 })

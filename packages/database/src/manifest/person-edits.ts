@@ -28,7 +28,7 @@ const FIND_EDITS = `
   JOIN audit_events event ON event.organization_id = $1 AND event.target_id = thing.id
   WHERE event.actor_kind = 'person'
     AND split_part(event.action, '.', 2) IN
-      ('created', 'saved', 'deleted', 'removed', 'activated', 'deactivated', 'revoked', 'opened', 'closed')
+      ('created', 'saved', 'restored', 'deleted', 'removed', 'activated', 'deactivated', 'revoked', 'opened', 'closed')
     AND NOT EXISTS (
       SELECT FROM audit_events applied
       WHERE applied.organization_id = $1 AND applied.target_id = thing.id AND applied.action = 'manifest.applied'

@@ -1,6 +1,7 @@
 import type { AutoRunFrequency } from '@workflow-service/contract'
 import { deriveId, workflowSearchText } from '../connection/index.ts'
-import { scheduleAutoRun } from '../workflows/index.ts'
+import { OPERATOR } from '../organizations/index.ts'
+import { recordVersions, scheduleAutoRun } from '../workflows/index.ts'
 import {
   type ApplyContext,
   changesBetween,
@@ -121,6 +122,8 @@ export async function planWorkflows(
     })),
     things,
     write: async () => {
+      const written = rows.flatMap(({ id }, index) => (outcomes[index] === 'unchanged' ? [] : [id]))
+      await recordVersions(ctx.client, written, null)
       await insertRows(ctx.client, 'workflows', rowsWithOutcome('created', rows, outcomes))
       // Also a workflow of which only users, triggers or files changed: the version is that of the whole document.
       const changed = rowsWithOutcome('changed', rows, outcomes)
@@ -128,6 +131,7 @@ export async function planWorkflows(
       await writeUsers(ctx, users)
       await writeTriggers(ctx, triggers)
       await writeFiles(ctx, wanted, files)
+      await recordVersions(ctx.client, written, OPERATOR.name)
     },
   }
 }

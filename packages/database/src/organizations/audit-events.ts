@@ -52,6 +52,7 @@ export const AUDIT_ACTIONS = [
   'workflow.created',
   'workflow.deactivated',
   'workflow.deleted',
+  'workflow.restored',
   'workflow.saved',
   'workflow.started',
   'workflow_agent.saved',

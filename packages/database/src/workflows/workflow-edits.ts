@@ -29,6 +29,7 @@ import {
 } from '../organizations/index.ts'
 import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 import { agentVersion, readWorkflowDetail, usersVersion } from './workflow-detail.ts'
+import { recordVersions } from './workflow-versions.ts'
 
 /** A person's change of a workflow. */
 export interface WorkflowEdit extends LimitedByQuotas {
@@ -106,8 +107,10 @@ export async function editWorkflow(
     await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
     await assertQuotas(tx, edit)
     const before = await readDetail(tx, edit)
+    await recordVersions(tx, [before.id], null)
     const audited = await work(tx, before)
     if (!audited) return before
+    await recordVersions(tx, [before.id], edit.principal.name)
     await tx.prisma.workflow.update({
       where: { id: before.id },
       data: { version: randomUUID(), updatedAt: new Date() },
@@ -177,6 +180,7 @@ export async function createWorkflow(
   return await inPrismaTransaction(db, async (tx) => {
     await assertQuotas(tx, edit)
     if (await insertWorkflow(tx, edit, values)) {
+      await recordVersions(tx, [edit.workflowId], edit.principal.name)
       await audit(tx, edit, name, {
         action: 'workflow.created',
         changes: changedFields({}, { name, description, scope }),
@@ -203,6 +207,7 @@ export async function duplicateWorkflow(
     const copy = { ...edit, workflowId: id }
     if (await insertWorkflow(tx, copy, values)) {
       await tx.query(COPY_PARTS, [edit.workflowId, id, edit.principal.organizationId])
+      await recordVersions(tx, [id], edit.principal.name)
       const changes = changedFields({}, { ...values, copy_of: edit.workflowId })
       await audit(tx, copy, name, { action: 'workflow.created', changes })
     }

@@ -1,5 +1,5 @@
 import type { AppFileOut, SaveFileIn, SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
-import type { Connection, Database, Queryable } from '../connection/index.ts'
+import type { Connection, Database, Queryable, Transaction } from '../connection/index.ts'
 import { type AuditChange, changedFields, isVisible, type Viewer, viewerOf } from '../organizations/index.ts'
 import { type TriggerValues, triggerVersion } from './workflow-detail.ts'
 import { assertUnchangedSince, EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
@@ -7,8 +7,8 @@ import { assertUnchangedSince, EditRefused, editWorkflow, type WorkflowEdit } fr
 // The filters of an unchanged trigger keep their text: numbers and names that JavaScript writes otherwise stay as they
 // are.
 const UPSERT_TRIGGER = `
-  INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, filters, input_message)
-  VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8)
+  INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, filters, input_message, created_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7::json, $8, coalesce($10::timestamptz, now()))
   ON CONFLICT (id) DO UPDATE SET name = $3, is_active = $4, source_slug = $5, source_name = $6, input_message = $8,
     filters = CASE WHEN $9 THEN triggers.filters ELSE $7::json END
   WHERE triggers.workflow_id = $2`
@@ -26,34 +26,45 @@ export async function saveTrigger(
     const storedVersion = stored?.version ?? null
     if (storedVersion === triggerVersion(wanted)) return undefined
     assertUnchangedSince(version, storedVersion, before)
-    const filters = wanted.filters && JSON.stringify(wanted.filters)
-    const { rowCount } = await tx.query(UPSERT_TRIGGER, [
-      triggerId,
-      before.id,
-      wanted.name,
-      wanted.is_active,
-      wanted.trigger_source.slug,
-      wanted.trigger_source.name,
-      filters,
-      wanted.input_message,
-      stored !== undefined && (stored.filters && JSON.stringify(stored.filters)) === filters,
-    ])
-    if (!rowCount) throw new EditRefused('id_taken', { what: 'Trigger' })
-    const { triggerEvent, subagentSource } = tx.prisma
-    await triggerEvent.deleteMany({ where: { triggerId } })
-    await triggerEvent.createMany({ data: wanted.events.map((event, position) => ({ triggerId, position, ...event })) })
-    await subagentSource.deleteMany({ where: { triggerId } })
-    await subagentSource.createMany({
-      data: wanted.subagent_sources.map(({ id: sourceId, name, type }, position) => ({
-        triggerId,
-        position,
-        sourceId: sourceId ?? null,
-        name,
-        type,
-      })),
-    })
+    await writeTrigger(tx, before.id, { ...wanted, id: triggerId }, stored)
     const changes = changedFields<object>(stored ?? {}, wanted)
     return { action: 'trigger.saved', changes: ofPart('trigger', wanted.name || triggerId, changes) }
+  })
+}
+
+/** Writes a trigger over the stored one. @throws EditRefused `id_taken` if another workflow has its id. */
+export async function writeTrigger(
+  tx: Transaction,
+  workflowId: string,
+  { id: triggerId, created_at: createdAt, ...wanted }: TriggerValues & { id: string; created_at?: string },
+  stored: TriggerValues | undefined,
+): Promise<void> {
+  const filters = wanted.filters && JSON.stringify(wanted.filters)
+  const { rowCount } = await tx.query(UPSERT_TRIGGER, [
+    triggerId,
+    workflowId,
+    wanted.name,
+    wanted.is_active,
+    wanted.trigger_source.slug,
+    wanted.trigger_source.name,
+    filters,
+    wanted.input_message,
+    stored !== undefined && (stored.filters && JSON.stringify(stored.filters)) === filters,
+    createdAt ?? null,
+  ])
+  if (!rowCount) throw new EditRefused('id_taken', { what: 'Trigger' })
+  const { triggerEvent, subagentSource } = tx.prisma
+  await triggerEvent.deleteMany({ where: { triggerId } })
+  await triggerEvent.createMany({ data: wanted.events.map((event, position) => ({ triggerId, position, ...event })) })
+  await subagentSource.deleteMany({ where: { triggerId } })
+  await subagentSource.createMany({
+    data: wanted.subagent_sources.map(({ id: sourceId, name, type }, position) => ({
+      triggerId,
+      position,
+      sourceId: sourceId ?? null,
+      name,
+      type,
+    })),
   })
 }
 
@@ -109,7 +120,8 @@ function readStored(tx: Queryable, { workflowId, principal }: WorkflowEdit, file
   return readAppFile({ pool: tx }, viewerOf(principal), workflowId, fileId)
 }
 
-const UPSERT_FILE = `
+/** Inserts a file, or overwrites the one of the workflow with its id. */
+export const UPSERT_FILE = `
   INSERT INTO files (id, workflow_id, name, path, content) VALUES ($1, $2, $3, $4, $5)
   ON CONFLICT (id) DO UPDATE SET name = $3, path = $4, content = $5, version = gen_random_uuid()
   WHERE files.workflow_id = $2`

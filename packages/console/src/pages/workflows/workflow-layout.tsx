@@ -18,6 +18,7 @@ const TABS = [
   ['/workflows/$workflow_id/schedule', 'Schedule'],
   ['/workflows/$workflow_id/agent', 'Agent'],
   ['/workflows/$workflow_id/runs', 'Runs'],
+  ['/workflows/$workflow_id/history', 'History'],
   ['/workflows/$workflow_id/try', 'Try it'],
 ] as const
 

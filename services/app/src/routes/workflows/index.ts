@@ -1,5 +1,6 @@
 import { READINESS_CODES } from '@workflow-service/contract/app'
 import {
+  compareVersion,
   createWorkflow,
   deleteFile,
   deleteTrigger,
@@ -7,10 +8,12 @@ import {
   duplicateWorkflow,
   findWorkflowRows,
   listModels,
+  listVersions,
   listWorkflowRows,
   readAppFile,
   readReadiness,
   readWorkflowDetail,
+  restoreVersion,
   saveAutoRun,
   saveFile,
   saveTrigger,
@@ -92,6 +95,19 @@ export function workflowsHandlers(ctx: AppServiceContext) {
     }),
     deleteFile: editHandler(ctx, (edit, { params, query }: AppRequestOf<'deleteFile'>) =>
       deleteFile(db, edit, params.file_id, query.version),
+    ),
+    listWorkflowVersions: async ({ params, principal }) => {
+      const viewer = viewerOf(principal)
+      orNotFound(await readWorkflowDetail(db, viewer, params.workflow_id), 'Workflow')
+      return { body: { data: await listVersions(db, viewer, params.workflow_id) } }
+    },
+    getWorkflowVersion: async ({ params, principal, query }) => {
+      const { workflow_id: workflowId, version_id: versionId } = params
+      const compared = { workflowId, versionId, with: query.with ?? 'previous' }
+      return { body: orNotFound(await compareVersion(db, viewerOf(principal), compared), 'Version') }
+    },
+    restoreWorkflowVersion: editHandler(ctx, (edit, { params, body }: AppRequestOf<'restoreWorkflowVersion'>) =>
+      restoreVersion(db, edit, { versionId: params.version_id, newest: body.newest }),
     ),
     getReadiness: async ({ params, principal }) => {
       const workflow = orNotFound(await readReadiness(db, viewerOf(principal), params.workflow_id), 'Workflow')

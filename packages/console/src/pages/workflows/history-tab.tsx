@@ -1,0 +1,118 @@
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import type { AppAnswer } from '@workflow-service/contract'
+import { useState } from 'react'
+import { mutate, toList, useRead } from '../../api/index.ts'
+import { Button } from '../../components/button.tsx'
+import { DataList } from '../../components/data-list.tsx'
+import { askToConfirm, Dialog } from '../../components/dialog.tsx'
+import { SelectField } from '../../components/fields.tsx'
+import { Loaded, Section } from '../../components/page.tsx'
+import { FullTime, Time } from '../../components/status-and-time.tsx'
+import { KeyValueList, Versions } from '../../components/values.tsx'
+import { useWorkflow } from './workflow-layout.tsx'
+
+type Version = AppAnswer<'listWorkflowVersions'>['data'][number]
+
+const PARTS = { name: 'Name', description: 'Task', triggers: 'Triggers', files: 'Files' } as const
+const partsText = ({ parts }: Version) => parts.map((part) => PARTS[part]).join(', ') || '–'
+const authorText = ({ saved_by: by }: Version) =>
+  by === 'operator' ? 'Operator (wf)' : (by ?? 'Before the history began')
+
+export function WorkflowHistoryPage() {
+  const { id } = useWorkflow()
+  const { version: openId } = useSearch({ strict: false })
+  const navigate = useNavigate()
+  const params = { workflow_id: id }
+  const list = toList(useRead('listWorkflowVersions', { params }))
+  const newest = list.rows[0]
+  const close = () => void navigate({ to: '.', search: {}, resetScroll: false })
+  return (
+    <Section
+      title="History"
+      intro="Every save of the task, the triggers or the files is a version. The last 100 are kept, and 16 MiB of them."
+    >
+      <DataList
+        label="Versions"
+        list={list}
+        rowLink={({ id: version }) => ({ to: '.', search: { version }, resetScroll: false })}
+        columns={[
+          { header: 'Version', cell: ({ number }) => `${number}${number === newest?.number ? ', now' : ''}` },
+          { header: 'Changed', cell: partsText },
+          { header: 'By', cell: authorText },
+          { header: 'Saved', cell: ({ created_at: at }) => <FullTime value={at} />, isNumber: true },
+        ]}
+        empty={{ icon: 'clock', title: 'No version yet', text: 'The next save is the first one.' }}
+      />
+      {openId && newest ? (
+        <VersionDrawer key={openId} workflowId={id} versionId={openId} newest={newest.number} onClose={close} />
+      ) : null}
+    </Section>
+  )
+}
+
+const COMPARED = { previous: 'The version before', newest: 'The newest version' } as const
+
+function VersionDrawer(props: { workflowId: string; versionId: string; newest: number; onClose: () => void }) {
+  const { workflowId, versionId, newest, onClose } = props
+  const [compared, setCompared] = useState<keyof typeof COMPARED>('previous')
+  const params = { workflow_id: workflowId, version_id: versionId }
+  const query = useRead('getWorkflowVersion', { params, query: { with: compared } })
+  const askToRestore = (number: number) =>
+    askToConfirm({
+      title: `Restore version ${number}?`,
+      text: 'The task, the triggers and the files become those of this version, at once for new runs. What they are now stays in the history.',
+      action: 'Restore',
+      isHarmless: true,
+      async onConfirm() {
+        await mutate('restoreWorkflowVersion', { params, body: { newest } })
+        onClose()
+      },
+      done: `Version ${number} is restored.`,
+    })
+  return (
+    <Dialog className="drawer" title="Version" onClose={onClose}>
+      <Loaded query={query}>
+        {(version) => {
+          const isNewest = version.number === newest
+          return (
+            <>
+              <KeyValueList
+                items={{
+                  Version: version.number,
+                  By: authorText(version),
+                  Saved: <Time value={version.created_at} isExact />,
+                  Changed: partsText(version),
+                }}
+              />
+              {isNewest ? null : (
+                <div className="row">
+                  <SelectField
+                    name="compared"
+                    label="Compare with"
+                    options={COMPARED}
+                    value={compared}
+                    onValue={(value) => setCompared(value)}
+                  />
+                  <Button
+                    label={`Restore version ${version.number}`}
+                    icon="refresh"
+                    onClick={() => askToRestore(version.number)}
+                  />
+                </div>
+              )}
+              {version.changes.length === 0 ? <p className="muted">They are the same.</p> : null}
+              <Versions
+                names={
+                  compared === 'previous'
+                    ? ['Before', `Version ${version.number}`]
+                    : [`Version ${version.number}`, 'Now']
+                }
+                changes={version.changes.map(({ field, old, new: next }) => ({ field, values: [old, next] }))}
+              />
+            </>
+          )
+        }}
+      </Loaded>
+    </Dialog>
+  )
+}

@@ -1,0 +1,232 @@
+import type { WorkflowVersionOut } from '@workflow-service/contract'
+import { type Connection, datesToIso, type Queryable, type RowOf } from '../connection/index.ts'
+import { type AuditChange, changedFields, isVisible, type Viewer } from '../organizations/index.ts'
+import type { TriggerValues } from './workflow-detail.ts'
+
+/** The newest versions of a workflow that are kept, also if the contents of their files are large together. */
+const MAX_VERSIONS = 100
+const MAX_BYTES = 16 * 2 ** 20
+/** Of a file in a comparison: the page does not show more. */
+const MAX_COMPARED_LENGTH = 100_000
+
+/** What a version has. */
+export interface VersionDocument {
+  readonly name: string
+  readonly description: string
+  readonly triggers: readonly (TriggerValues & { readonly id: string; readonly created_at: string })[]
+  readonly files: readonly {
+    readonly id: string
+    readonly name: string
+    readonly path: string[]
+    readonly sha256: string
+  }[]
+}
+
+/** The hash of a content of `files`. */
+export const SHA256 = `encode(sha256(convert_to(files.content, 'UTF8')), 'hex')`
+
+/** The document of `workflow` as it is now. */
+const DOCUMENT = `json_build_object(
+    'name', workflow.name,
+    'description', workflow.description,
+    'triggers', (
+      SELECT coalesce(json_agg(json_build_object(
+        'id', id, 'created_at', created_at, 'name', name, 'is_active', is_active,
+        'trigger_source', json_build_object('slug', source_slug, 'name', source_name),
+        'events', (
+          SELECT coalesce(json_agg(json_build_object('slug', slug, 'name', name) ORDER BY position), '[]')
+          FROM trigger_events WHERE trigger_id = triggers.id
+        ),
+        'filters', filters, 'input_message', input_message,
+        'subagent_sources', (
+          SELECT coalesce(json_agg(json_build_object('id', source_id, 'name', name, 'type', type) ORDER BY position), '[]')
+          FROM subagent_sources WHERE trigger_id = triggers.id
+        )
+      ) ORDER BY created_at, id), '[]')
+      FROM triggers WHERE triggers.workflow_id = workflow.id
+    ),
+    'files', (
+      SELECT coalesce(json_agg(json_build_object('id', id, 'name', name, 'path', path, 'sha256', ${SHA256})
+        ORDER BY path, name), '[]')
+      FROM files WHERE files.workflow_id = workflow.id
+    )
+  )`
+
+const differs = (part: string) =>
+  `CASE WHEN last.document->>'${part}' IS DISTINCT FROM current.document->>'${part}' THEN '${part}' END`
+
+// Under the lock of the workflow's row, so that numbers follow each other.
+const RECORD = `
+  WITH current AS MATERIALIZED (
+    SELECT workflow.id AS workflow_id, ${DOCUMENT} AS document FROM workflows AS workflow WHERE id = ANY ($1::uuid[])
+  ),
+  last AS (
+    SELECT DISTINCT ON (workflow_id) workflow_id, number, document FROM workflow_versions
+    WHERE workflow_id = ANY ($1::uuid[]) ORDER BY workflow_id, number DESC
+  ),
+  changed AS MATERIALIZED (
+    SELECT current.*, coalesce(last.number, 0) + 1 AS number,
+      array_remove(ARRAY[${['name', 'description', 'triggers', 'files'].map(differs).join(', ')}], NULL) AS parts
+    FROM current LEFT JOIN last ON last.workflow_id = current.workflow_id
+    WHERE last.document::text IS DISTINCT FROM current.document::text
+  ),
+  contents AS (
+    INSERT INTO workflow_version_files (workflow_id, sha256, content)
+    SELECT files.workflow_id, ${SHA256}, files.content FROM files JOIN changed ON changed.workflow_id = files.workflow_id
+    ON CONFLICT DO NOTHING
+    RETURNING workflow_id, octet_length(content) AS bytes
+  )
+  INSERT INTO workflow_versions (workflow_id, number, saved_by, parts, document, bytes)
+  SELECT workflow_id, number, $2, parts, document,
+    octet_length(document::text) + (SELECT coalesce(sum(bytes), 0) FROM contents WHERE contents.workflow_id = changed.workflow_id)
+  FROM changed`
+
+const TRIM = `
+  DELETE FROM workflow_versions USING (
+    SELECT id, row_number() OVER newest AS position, sum(bytes) OVER newest AS bytes
+    FROM workflow_versions WHERE workflow_id = ANY ($1::uuid[])
+    WINDOW newest AS (PARTITION BY workflow_id ORDER BY number DESC)
+  ) AS version
+  WHERE workflow_versions.id = version.id
+    AND version.position > 1 AND (version.position > ${MAX_VERSIONS} OR version.bytes > ${MAX_BYTES})`
+
+const TRIM_CONTENTS = `
+  DELETE FROM workflow_version_files AS content WHERE workflow_id = ANY ($1::uuid[]) AND NOT EXISTS (
+    SELECT FROM workflow_versions AS version, json_array_elements(version.document->'files') AS file
+    WHERE version.workflow_id = content.workflow_id AND file->>'sha256' = content.sha256
+  )`
+
+/**
+ * Records the workflows as they are now, each as a new version unless the newest one is the same. Call it under the
+ * locks of their rows: before a change with null, which records what a release without versions saved, and after it.
+ */
+export async function recordVersions(
+  client: Queryable,
+  workflowIds: readonly string[],
+  savedBy: string | null,
+): Promise<void> {
+  if (workflowIds.length === 0) return
+  const { rowCount } = await client.query(RECORD, [workflowIds, savedBy])
+  if (!rowCount) return
+  const trimmed = await client.query(TRIM, [workflowIds])
+  if (trimmed.rowCount) await client.query(TRIM_CONTENTS, [workflowIds])
+}
+
+const VERSIONS = `
+  FROM workflow_versions AS version
+  JOIN workflows AS workflow ON workflow.id = version.workflow_id AND ${isVisible('workflow', '$2')}
+  WHERE workflow.organization_id = $1 AND workflow.id = $3`
+
+/** The versions of a workflow that the viewer sees, newest first. */
+export async function listVersions(
+  db: Connection,
+  { organizationId, memberId }: Viewer,
+  workflowId: string,
+): Promise<WorkflowVersionOut[]> {
+  const { rows } = await db.pool.query<RowOf<WorkflowVersionOut>>(
+    `SELECT version.id, version.number, version.created_at, version.saved_by, version.parts ${VERSIONS}
+     ORDER BY version.number DESC`,
+    [organizationId, memberId, workflowId],
+  )
+  return rows.map((row) => datesToIso<WorkflowVersionOut>(row))
+}
+
+/** A version that the viewer sees, with the contents of its files by their hashes. */
+export async function findVersion(
+  db: Connection,
+  { organizationId, memberId }: Viewer,
+  workflowId: string,
+  versionId: string,
+): Promise<(RowOf<WorkflowVersionOut> & { document: VersionDocument; previous: VersionDocument | null }) | undefined> {
+  const { rows } = await db.pool.query<
+    RowOf<WorkflowVersionOut> & { document: VersionDocument; previous: VersionDocument | null }
+  >(
+    `SELECT version.id, version.number, version.created_at, version.saved_by, version.parts, version.document, (
+       SELECT document FROM workflow_versions AS earlier
+       WHERE earlier.workflow_id = workflow.id AND earlier.number < version.number ORDER BY number DESC LIMIT 1
+     ) AS previous ${VERSIONS} AND version.id = $4`,
+    [organizationId, memberId, workflowId, versionId],
+  )
+  return rows[0]
+}
+
+/** The newest version: what the workflow is, unless a release without versions has saved it. */
+async function readNewest(db: Connection, workflowId: string): Promise<VersionDocument | undefined> {
+  const { rows } = await db.pool.query<{ document: VersionDocument }>(
+    'SELECT document FROM workflow_versions WHERE workflow_id = $1 ORDER BY number DESC LIMIT 1',
+    [workflowId],
+  )
+  return rows[0]?.document
+}
+
+/** A version that the viewer sees, compared with the one before it, or with the newest. */
+export async function compareVersion(
+  db: Connection,
+  viewer: Viewer,
+  { workflowId, versionId, with: other }: { workflowId: string; versionId: string; with: 'previous' | 'newest' },
+): Promise<(WorkflowVersionOut & { changes: AuditChange[] }) | undefined> {
+  const found = await findVersion(db, viewer, workflowId, versionId)
+  if (!found) return undefined
+  const { document, previous, ...version } = found
+  const base = other === 'previous' ? previous : ((await readNewest(db, workflowId)) ?? null)
+  const [from, to] = other === 'previous' ? [base, document] : [document, base]
+  const changes = compareDocuments(from, to)
+  const hashes = changes.flatMap(({ old, new: next }) => [old, next].flatMap((value) => hashOf(value) ?? []))
+  const contents = await readContents(db, workflowId, hashes, MAX_COMPARED_LENGTH)
+  const withContent = (value: unknown) => contents.get(hashOf(value) ?? '') ?? value
+  return {
+    ...datesToIso<WorkflowVersionOut>(version),
+    changes: changes.map(({ field, old, new: next }) => ({ field, old: withContent(old), new: withContent(next) })),
+  }
+}
+
+/** A hash in place of a content, which no value of a document looks like. */
+interface Hash {
+  readonly sha256: string
+}
+const hashOf = (value: unknown): string | undefined => (value as Hash | null)?.sha256
+
+/** The contents by their hashes, of each the first `maxLength` characters. */
+export async function readContents(
+  db: Connection,
+  workflowId: string,
+  hashes: readonly string[],
+  maxLength = 2 ** 30,
+): Promise<Map<string, string>> {
+  const { rows } = await db.pool.query<{ sha256: string; content: string }>(
+    `SELECT sha256, left(content, $3) || CASE WHEN length(content) > $3 THEN '…' ELSE '' END AS content
+     FROM workflow_version_files WHERE workflow_id = $1 AND sha256 = ANY ($2)`,
+    [workflowId, hashes, maxLength],
+  )
+  return new Map(rows.map(({ sha256, content }) => [sha256, content]))
+}
+
+/** What differs, field by field; a content is its hash. */
+function compareDocuments(old: VersionDocument | null, next: VersionDocument | null): AuditChange[] {
+  const task = ({ name, description }: Partial<VersionDocument>) => ({ name, description })
+  return [
+    ...changedFields<object>(task(old ?? {}), task(next ?? {})),
+    ...compareParts('trigger', old?.triggers, next?.triggers, ({ id: _id, created_at: _at, ...values }) => values),
+    ...compareParts('file', old?.files, next?.files, ({ name, path, sha256 }) => ({
+      name: [...path, name].join('/'),
+      text: { sha256 },
+    })),
+  ]
+}
+
+function compareParts<Part extends { readonly id: string; readonly name: string }>(
+  kind: string,
+  old: readonly Part[] = [],
+  next: readonly Part[] = [],
+  valuesOf: (part: Part) => object,
+): AuditChange[] {
+  const [before, after] = [old, next].map((parts) => new Map(parts.map((part) => [part.id, part])))
+  return [...new Map([...before!, ...after!]).values()].flatMap(({ id, name }) => {
+    const [from, to] = [before!.get(id), after!.get(id)].map((part) => part && valuesOf(part))
+    const fields = changedFields<object>(
+      from ?? {},
+      to ?? Object.fromEntries(Object.keys(from ?? {}).map((key) => [key, null])),
+    )
+    return fields.map((change) => ({ ...change, field: `${kind} ${name || 'API'}: ${change.field}` }))
+  })
+}
