@@ -48,7 +48,7 @@ export async function checkManifests(
       } else {
         const check = await checkRules(parts[rulesIndex]?.content ?? '', sources)
         const path = `workflows[${index}].files[${rulesIndex}].content`
-        errors.push(...check.errors.map((message) => ({ ...at(path), message })))
+        errors.push(...check.errors.map(({ message }) => ({ ...at(path), message })))
       }
     }
   }

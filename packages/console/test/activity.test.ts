@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
 import { recordRunPrompt } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
-import { type Page } from '@workflow-service/testkit/use-browser'
+import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
 import { insertRuns } from './support/insert-runs.ts'
 import { show } from './support/show.ts'
@@ -92,6 +92,15 @@ test('a member sees what a webhook source sends', async () => {
   await show(page, `/sources/${sourceId}`)
   await page.getByRole('heading', { name: 'Example body' }).waitFor()
   expect(await page.getByRole('region', { name: 'example body' }).textContent()).toContain('Jane Doe')
+  await page
+    .getByRole('table', { name: 'Last deliveries' })
+    .getByRole('row', { name: /Accepted 200/ })
+    .waitFor()
+  await page.getByRole('link', { name: 'Forward orders' }).waitFor()
+  const ownPage = await browser.newPage(owner.context)
+  await show(ownPage, `/sources/${sourceId}`)
+  await ownPage.getByRole('img', { name: /^deliveries of the last 24 hours: 1 accepted, 1 not accepted/ }).waitFor()
+  await ownPage.getByText('50 % of deliveries were not accepted in the last 24 hours.').waitFor()
 })
 
 test('runs are filtered by their workflow in the URL, and start again with the same text', async () => {
@@ -202,8 +211,26 @@ test('a delivery is found among those of all sources by its order number, and by
     .waitFor()
   await page.getByRole('combobox', { name: 'Status' }).selectOption('422')
   await page.getByRole('row', { name: /Rejected 422/ }).click()
+  // Beside the list, which keeps its filters; the next one by a key.
+  const drawer = page.getByRole('dialog', { name: 'Delivery to Order intake' })
+  await drawer.waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  await page.keyboard.press('Escape')
+  await drawer.waitFor({ state: 'detached' })
+  await page.getByRole('combobox', { name: 'Time' }).selectOption('Last 24 h')
+  await page.getByRole('row', { name: /Rejected 422/ }).waitFor()
+  expect(new URL(page.url()).searchParams.get('last')).toBe('24h')
+  await page.getByRole('button', { name: 'Clear', exact: true }).click()
+  await page.getByRole('row', { name: /NEEDLE-7731/ }).click()
+  await drawer.getByRole('button', { name: 'Older (j)' }).click()
+  await drawer.getByText('Status 422').waitFor()
+  await page.keyboard.press('Escape')
+  // And from everywhere.
+  await page.keyboard.press('Control+k')
+  await page.keyboard.insertText('needle-7731')
+  await page.getByRole('option', { name: /order_id: NEEDLE-7731.*Delivery to Order intake/ }).click()
   await page.getByRole('heading', { name: 'Delivery to Order intake' }).waitFor()
-})
+}, 60_000)
 
 test('what a list of deliveries shows is sent again together, after a preview, and is no failure any more', async () => {
   const { owner, page, workflowId } = await openFilled(() => '/deliveries')

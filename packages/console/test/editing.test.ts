@@ -3,6 +3,7 @@ import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
 import { show } from './support/show.ts'
+import { codeIn, writeCode } from './support/code.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()
@@ -273,10 +274,29 @@ test('a description with a condition leads to a filled-in rule, after which noth
   await page.getByText('It starts, but the built-in agent will refuse it.').waitFor()
   await notice.getByRole('link', { name: 'Write a rule' }).click()
   const drawer = page.getByRole('dialog', { name: 'New file' })
-  const template = await drawer.getByLabel('Text').inputValue()
+  const text = drawer.getByRole('textbox', { name: 'Text' })
+  const template = await codeIn(text)
   expect(template).toContain('- to: "Order intake"')
   expect(template).toMatch(/^# “If the total is over 100, send it to Order intake.”\n# EXAMPLE: change the condition/)
   expect(await findAxeIssues(page)).toEqual([])
+
+  // Errors are at their lines while it is written; what the rules would send is shown before they are saved.
+  await writeCode(text, template.replace('number(fields.total)', 'numbr(fields.total)'))
+  await drawer.locator('.cm-lint-marker-error').hover()
+  await page
+    .getByText(/there is no function numbr/)
+    .first()
+    .waitFor()
+  await writeCode(text, `deliveries:\n  - to: Order intake\n    payload: { order_id: '"X"' }`)
+  await drawer.locator('.cm-lint-marker-error').waitFor({ state: 'detached' })
+  await drawer.getByRole('button', { name: 'Try with the last text' }).click()
+  await drawer.getByText('The run would send 1 payload. Nothing was sent.').waitFor()
+  expect(await drawer.getByRole('region', { name: 'payload to Order intake' }).textContent()).toContain('"X"')
+  expect(await findAxeIssues(page)).toEqual([])
+  await writeCode(text, '')
+  await drawer.getByRole('button', { name: 'fields.total' }).click()
+  expect(await codeIn(text)).toBe('fields.total')
+  await writeCode(text, template)
   await drawer.getByRole('button', { name: 'Create' }).click()
   await page.getByRole('link', { name: 'rules.yaml' }).waitFor()
   await page.getByRole('link', { name: 'Edit', exact: true }).click()

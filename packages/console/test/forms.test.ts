@@ -9,6 +9,7 @@ import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
 import { show } from './support/show.ts'
+import { codeIn, writeCode } from './support/code.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()
@@ -302,10 +303,10 @@ test('a run whose payload is incomplete leads to the rule that it needs, and sta
   expect(await findIssues(page)).toEqual([])
   await page.getByRole('link', { name: 'Write the rule' }).click()
   const drawer = page.getByRole('dialog')
-  const text = drawer.getByLabel('Text')
+  const text = drawer.getByRole('textbox', { name: 'Text' })
   await text.waitFor()
   expect(await drawer.getByLabel('Name').inputValue()).toBe('rules.yaml')
-  expect(await text.inputValue()).toMatch(/- to: "?Order intake"?\n    payload:\n      total: number\(fields.Totl\)/)
+  expect(await codeIn(text)).toMatch(/- to: "?Order intake"?\n    payload:\n      total: number\(fields.Totl\)/)
   expect(await findIssues(page)).toEqual([])
   await press(page, 'Create file')
   await press(page, 'Start again')
@@ -316,10 +317,10 @@ test('a run whose payload is incomplete leads to the rule that it needs, and sta
   await failWith('order_id: A-2\nCustomr: Ada\nTotl: 3')
   await page.getByRole('link', { name: 'Write the rule' }).click()
   await page.getByRole('dialog', { name: 'rules.yaml' }).waitFor()
-  const both = await text.inputValue()
+  const both = await codeIn(text)
   expect(both).toMatch(/\n      total: number\(fields.Totl\)\n\n# /)
   expect(both).toContain('\n#       customer: text(fields.Customr)')
-  await text.fill(both.replace('\n#       customer:', '\n      customer:'))
+  await writeCode(text, both.replace('\n#       customer:', '\n      customer:'))
   await press(page, 'Save')
   await press(page, 'Start again')
   await page.getByRole('list', { name: 'Timeline' }).getByRole('heading', { name: 'Succeeded' }).waitFor()

@@ -16,6 +16,7 @@ import { SCOPES } from './public/operations.ts'
 import { AUTO_RUN_FREQUENCIES } from './public/resources.ts'
 import { compile } from './schema/ajv.ts'
 import { toFieldErrors } from './schema/field-errors.ts'
+import { ScheduleTiming } from './schedule-timing.ts'
 import { Closed, JsonObject, List, Nullable } from './schema/objects.ts'
 import { Bool, DateTime, Name, Str, StringEnum, Text, Uuid } from './schema/values.ts'
 
@@ -64,6 +65,7 @@ export const ManifestWebhookSource = Closed(
 export const ManifestAutoRun = Closed('ManifestAutoRun', 'The schedule; absent or null means never configured.', {
   enabled: Nullable(Bool('Whether the workflow reruns on a schedule.')),
   frequency: Type.Optional(Nullable(StringEnum(AUTO_RUN_FREQUENCIES, 'How often; required when enabled.'))),
+  timing: Type.Optional(Nullable(ScheduleTiming)),
 })
 
 const Budget = (description: string) =>

@@ -33,6 +33,17 @@ const nextOf = async ({ workflowId }: Startable) =>
   (await db.prisma.workflow.findUniqueOrThrow({ where: { id: workflowId } })).autoRunNextAt?.toISOString()
 
 describe('startDueAutoRuns', () => {
+  test('follows the clock of a time zone over a change of clocks', async () => {
+    const acme = await scheduled('daily', '2026-03-28T07:30:00Z')
+    const timing = JSON.stringify({ time: '08:30', day: null, time_zone: 'Europe/Berlin' })
+    await db.pool.query(
+      `UPDATE workflows SET auto_run_timing = $2, auto_run_next_at = '2026-03-28T07:30:00Z' WHERE id = $1`,
+      [acme.workflowId, timing],
+    )
+    expect(await startDue('2026-03-28T07:30:00Z')).toHaveLength(1)
+    expect(await nextOf(acme)).toBe('2026-03-29T06:30:00.000Z')
+  })
+
   test('starts a due workflow in a new session that a runner can acquire, and advances the schedule', async () => {
     const acme = await scheduled('daily', '2026-03-01T09:20:00Z')
     expect(await startDue('2026-03-02T09:19:59.999Z')).toEqual([])

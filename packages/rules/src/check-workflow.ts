@@ -1,4 +1,5 @@
 import { checkDescription, findNamedSources, findUnknownNames } from '@workflow-service/contract'
+import type { RuleError } from './rule-place.ts'
 
 /**
  * A reason why runs of a workflow may not do what its author wants. The text is for people, without a period at the
@@ -38,7 +39,7 @@ export async function checkWorkflow<Source extends { readonly name: string }>(
     }
   }
   const { checked, errors } = await checkRules(rules, sources)
-  const warnings = errors.map((message) => ({ code: 'rules_invalid', message, excerpt: '' }))
+  const warnings = errors.map(({ message }) => ({ code: 'rules_invalid', message, excerpt: '' }))
   return { sources: checked, unknownNames: [], warnings }
 }
 
@@ -46,11 +47,11 @@ export async function checkWorkflow<Source extends { readonly name: string }>(
 export async function checkRules<Source extends { readonly name: string }>(
   rules: string,
   sources: readonly Source[],
-): Promise<{ checked: Source[]; errors: string[] }> {
+): Promise<{ checked: Source[]; errors: readonly Pick<RuleError, 'line' | 'message'>[] }> {
   const { findSources, parseRules } = await import('./index.ts')
   const parsed = await parseRules(rules)
-  if ('errors' in parsed) return { checked: [], errors: parsed.errors.map(({ message }) => message) }
+  if ('errors' in parsed) return { checked: [], errors: parsed.errors }
   const { found, errors } = findSources(parsed.rules, sources)
   const checked = [...new Set(found.filter((source) => source !== undefined))]
-  return { checked, errors: errors.map(({ message }) => message) }
+  return { checked, errors }
 }

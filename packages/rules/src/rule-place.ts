@@ -14,10 +14,13 @@ export interface RulePlace {
  */
 export class RuleError extends Error {
   override name = 'RuleError'
+  /** From 1; undefined for the whole file. */
+  readonly line: number | undefined
 
   constructor({ steps, line }: RulePlace, reason: string) {
     const parts = [RULES_FILE_NAME, ...(line === undefined ? [] : [`line ${line}`]), ...describeSteps(steps)]
     super(`${parts.join(', ')}: ${reason}`)
+    this.line = line
   }
 }
 

@@ -22,6 +22,8 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'search',
   'listAllDeliveries',
   'tryWorkflow',
+  'listSourceWorkflows',
+  'checkRules',
   'getWorkflowVersion',
   'restoreWorkflowVersion',
   'previewResends',

@@ -181,6 +181,12 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   listWorkflowVersions: inWorkflow(),
   getWorkflowVersion: async (world) => ({ params: (await versionOf(world)).params }),
   restoreWorkflowVersion: versionOf,
+  startScheduled: async (world) => {
+    const { params } = await workflowOf(world)
+    await data.call(world.organization.owner, 'setWorkflowActive', { params, body: { is_active: true } })
+    return { params, body: { id: newId() } }
+  },
+  checkRules: inWorkflow(() => ({ content: 'deliveries: 5' })),
   tryWorkflow: inWorkflow(() => ({ id: newId(), context: 'Total: 5', session_id: null })),
   getTrial: async (world) => {
     const { params } = await workflowOf(world)
@@ -195,6 +201,7 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
 
   listWebhookSources: nothing,
   getWebhookSource: savedSource,
+  listSourceWorkflows: savedSource,
   saveWebhookSource: async (world) => {
     const { params } = await savedSource(world)
     const { body } = await data.call(world.organization.owner, 'getWebhookSource', { params })

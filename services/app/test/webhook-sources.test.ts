@@ -37,6 +37,48 @@ describe('A webhook source', () => {
     expect(JSON.stringify(rows)).not.toContain(secret)
   })
 
+  test('lists the workflows that name it, in their rules or else in their task, which the person sees', async () => {
+    const sourceId = await data.saveSource({ name: 'Paint shop' })
+    await data.saveSource({ name: 'Paint shop 2' })
+    const { owner } = data.app.organization
+    const create = async (name: string, description: string, rules?: string, users: string[] | null = null) => {
+      const id = await data.createWorkflow(name, users)
+      await data.app.db.pool.query('UPDATE workflows SET description = $2 WHERE id = $1', [id, description])
+      if (rules) {
+        const params = { workflow_id: id, file_id: newId() }
+        const file = { name: 'rules.yaml', path: [], content: rules, version: null }
+        expect((await data.call('owner', 'saveFile', { params, body: file })).status).toBe(200)
+      }
+      return id
+    }
+    const byTask = await create('A task', 'Send it to paint shop.')
+    const byRules = await create('B rules', 'Send it.', 'deliveries: [{ to: Paint shop }]')
+    await create('C other', 'Send it to Paint shop 2.')
+    await create('D rules', 'Send it to Paint shop.', 'deliveries: [{ to: Paint shop 2 }]')
+    const hidden = await create('E hidden', 'Send it to Paint shop.', undefined, [owner.userId])
+    const list = async (who: 'owner' | 'member') =>
+      (await data.call(who, 'listSourceWorkflows', { params: { source_id: sourceId } })).body.data.map(({ id }) => id)
+    expect(await list('owner')).toEqual([byTask, byRules, hidden])
+    expect(await list('member')).toEqual([byTask, byRules])
+  })
+
+  test('has its own usage by hour, which a member does not see', async () => {
+    const sourceId = await data.saveSource({ name: 'Counted' })
+    const otherId = await data.saveSource({ name: 'Not counted' })
+    await data.addDelivery(sourceId)
+    await data.addDelivery(sourceId, { outcome: 'rejected' })
+    await data.addDelivery(otherId)
+    const since = new Date(Date.now() - 3_600_000).toISOString()
+    const query = { since, by: 'webhook_source', thing_id: sourceId }
+    const sum = async (who: 'owner' | 'member') => {
+      const { buckets } = (await data.call(who, 'getUsage', { query })).body
+      const counts = buckets.flatMap(({ deliveries }) => Object.entries(deliveries))
+      return Object.fromEntries(counts)
+    }
+    expect(await sum('owner')).toEqual({ accepted: 1, rejected: 1 })
+    expect(await sum('member')).toEqual({})
+  })
+
   test('is not saved when its endpoint does not confirm, and the answer says why', async () => {
     data.endpoint.answerWith({ redirect: '/elsewhere' })
     const params = { source_id: newId() }

@@ -235,16 +235,42 @@ describe('a save', () => {
   })
 })
 
-test('the schedule counts from the moment when it was switched on, shows the next three times, and keeps them when saved again', async () => {
+test('the schedule counts from the moment when it was switched on, shows the next five times, and keeps them when saved again', async () => {
   const { body } = await saveAutoRun('weekly')
   const times = body.auto_run.next_at.map((time) => new Date(time).getTime())
-  expect(times).toHaveLength(3)
+  expect(times).toHaveLength(5)
   expect(times[1]! - times[0]!).toBe(7 * 86_400_000)
   const { autoRunAnchorAt } = await app.db.prisma.workflow.findUniqueOrThrow({ where: { id: workflow.id } })
   expect(times[0]! - autoRunAnchorAt!.getTime()).toBe(7 * 86_400_000)
   expect((await saveAutoRun('weekly', body)).body).toEqual(body)
   const off = await saveAutoRun('weekly', body, false)
   expect(off.body.auto_run).toMatchObject({ enabled: false, frequency: 'weekly', next_at: [] })
+})
+
+test('a schedule has a time in a time zone, which must exist, and is started by hand as it would be', async () => {
+  const timing = { time: '08:30', day: 1, time_zone: 'Europe/Berlin' }
+  const { version } = workflow.auto_run
+  const put = (values: object) =>
+    app.call(acme.member, 'saveAutoRun', { params, body: { enabled: true, frequency: 'weekly', version, ...values } })
+  const wrong = await put({ timing: { ...timing, day: 9, time_zone: 'Berlin' } })
+  expect(wrong.error.details?.map(({ field }) => field)).toEqual(['timing.day', 'timing.time_zone'])
+  const { body } = await put({ timing })
+  expect(body.auto_run.timing).toEqual(timing)
+  for (const at of body.auto_run.next_at) {
+    const clock = { weekday: 'short', hour: '2-digit', minute: '2-digit', timeZone: 'Europe/Berlin' } as const
+    expect(new Date(at).toLocaleString('en-GB', clock)).toBe('Mon 08:30')
+  }
+  const exported = (await app.call(acme.owner, 'exportWorkflow', { params })).body.yaml
+  expect(parse(exported)).toMatchObject({ workflows: [{ auto_run: { frequency: 'weekly', timing } }] })
+
+  const run = { params, body: { id: newId() } }
+  expect((await app.call(acme.member, 'startScheduled', run)).error.code).toBe('workflow_inactive')
+  await app.call(acme.owner, 'setWorkflowActive', { params, body: { is_active: true } })
+  expect((await app.call(acme.member, 'startScheduled', run)).status).toBe(202)
+  expect((await app.call(acme.member, 'startScheduled', run)).status).toBe(202)
+  const started = await app.db.prisma.start.findMany({ where: { workflowId: workflow.id } })
+  expect(started).toMatchObject([{ id: run.body.id, origin: 'auto_run', number: 1n }])
+  expect(started[0]!.context).toMatch(/^Scheduled run\nfrequency: weekly\nscheduled_for: \d/)
 })
 
 test('the people are users of the organization', async () => {
@@ -548,15 +574,15 @@ describe('an export', () => {
   })
 })
 
-describe('a version', () => {
-  const versions = async (who = acme.member) =>
-    (await app.call(who, 'listWorkflowVersions', { params })).body.data.map(({ id, number, parts, saved_by: by }) => ({
-      id,
-      number,
-      parts,
-      by,
-    }))
+const versions = async (who = acme.member) =>
+  (await app.call(who, 'listWorkflowVersions', { params })).body.data.map(({ id, number, parts, saved_by: by }) => ({
+    id,
+    number,
+    parts,
+    by,
+  }))
 
+describe('a version', () => {
   test('is what each save of the task, a trigger or a file made, also of a manifest; others make none', async () => {
     await save(acme.owner, workflow.id, { ...valuesOf(workflow), description: 'Send them.' })
     await makeStartable()

@@ -28,6 +28,7 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   getReadiness: ['workflows', 'webhook_sources', 'users'],
   listWebhookSources: ['webhook_sources', 'deliveries'],
   getWebhookSource: ['webhook_sources', 'deliveries'],
+  listSourceWorkflows: ['workflows', 'webhook_sources'],
   listDeliveries: ['deliveries'],
   listAllDeliveries: ['deliveries'],
   getDelivery: ['deliveries'],

@@ -148,6 +148,7 @@ const SearchQuery = Parameters('SearchQuery', 'Query parameters of the search.',
 const UsageQuery = Parameters('UsageQuery', 'Query parameters of the usage.', {
   ...sources.PERIOD_QUERY,
   by: Type.Optional(StringEnum(overview.USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
+  thing_id: Type.Optional(Uuid('Only of this workflow, webhook source or API key, as `by` says.')),
 })
 const AuditQuery = Parameters('AuditQuery', 'Query parameters of the audit log.', {
   ...PAGE_QUERY,
@@ -335,6 +336,12 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'List the models that workflows may choose',
     success: ok(workflows.ModelList, 'The models.'),
   },
+  startScheduled: {
+    summary: 'Start a workflow as its schedule does',
+    description: 'Now, in a new session, with the text of a scheduled run. The schedule stays as it is.',
+    body: workflows.StartScheduledIn,
+    success: { status: 202, schema: workflows.AppStartOut, description: 'Accepted.' },
+  },
   saveWorkflowUsers: {
     summary: 'Save the people with access',
     body: workflows.SaveWorkflowUsersIn,
@@ -377,6 +384,12 @@ export const APP_OPERATIONS = defineOperations({
     body: versions.RestoreVersionIn,
     success: WORKFLOW,
   },
+  checkRules: {
+    summary: 'Check rules',
+    description: 'The errors that a `rules.yaml` with this text would have. Saves nothing.',
+    body: workflows.CheckRulesIn,
+    success: ok(workflows.RulesCheckOut, 'The errors.'),
+  },
   getReadiness: {
     summary: 'Read whether a workflow can start',
     success: ok(workflows.ReadinessOut, 'The rules and the named sources.'),
@@ -404,6 +417,11 @@ export const APP_OPERATIONS = defineOperations({
   getWebhookSource: {
     summary: 'Read a webhook source',
     success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
+  },
+  listSourceWorkflows: {
+    summary: 'List the workflows that name a webhook source',
+    description: 'In their `rules.yaml`, or else in their task. At most 20, of the first 100 in which the name occurs.',
+    success: ok(sources.SourceWorkflowList, 'The workflows.'),
   },
   saveWebhookSource: {
     access: 'admin',

@@ -40,6 +40,7 @@ export const APP_ROUTES = {
   saveAutoRun: { method: 'put', path: '/app/workflows/{workflow_id}/auto-run' },
   saveWorkflowAgent: { method: 'put', path: '/app/workflows/{workflow_id}/agent' },
   listModels: { method: 'get', path: '/app/models' },
+  startScheduled: { method: 'post', path: '/app/workflows/{workflow_id}/auto-run/start' },
   saveWorkflowUsers: { method: 'put', path: '/app/workflows/{workflow_id}/users' },
   saveTrigger: { method: 'put', path: '/app/workflows/{workflow_id}/triggers/{trigger_id}' },
   deleteTrigger: { method: 'delete', path: '/app/workflows/{workflow_id}/triggers/{trigger_id}' },
@@ -49,6 +50,7 @@ export const APP_ROUTES = {
   listWorkflowVersions: { method: 'get', path: '/app/workflows/{workflow_id}/versions' },
   getWorkflowVersion: { method: 'get', path: '/app/workflows/{workflow_id}/versions/{version_id}' },
   restoreWorkflowVersion: { method: 'post', path: '/app/workflows/{workflow_id}/versions/{version_id}/restore' },
+  checkRules: { method: 'post', path: '/app/workflows/{workflow_id}/rules/check' },
   getReadiness: { method: 'get', path: '/app/workflows/{workflow_id}/readiness' },
   tryWorkflow: { method: 'post', path: '/app/workflows/{workflow_id}/trials' },
   getTrial: { method: 'get', path: '/app/workflows/{workflow_id}/trials/{trial_id}' },
@@ -56,6 +58,7 @@ export const APP_ROUTES = {
 
   listWebhookSources: { method: 'get', path: '/app/webhook-sources' },
   getWebhookSource: { method: 'get', path: '/app/webhook-sources/{source_id}' },
+  listSourceWorkflows: { method: 'get', path: '/app/webhook-sources/{source_id}/workflows' },
   saveWebhookSource: { method: 'put', path: '/app/webhook-sources/{source_id}' },
   saveWebhookSourceSettings: { method: 'put', path: '/app/webhook-sources/{source_id}/settings' },
   deleteWebhookSource: { method: 'delete', path: '/app/webhook-sources/{source_id}' },

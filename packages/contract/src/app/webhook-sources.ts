@@ -178,3 +178,14 @@ export const AppDeliveryQuery = Parameters('AppDeliveryQuery', 'Query parameters
   outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only entries with this outcome.')),
   kind: Type.Optional(StringEnum(DELIVERY_KINDS, 'Only entries of this kind.')),
 })
+
+export const SourceWorkflowList = Closed('SourceWorkflowList', 'Workflows that name a webhook source.', {
+  data: List(
+    Closed('SourceWorkflowOut', 'A workflow.', {
+      id: Uuid('The workflow.'),
+      name: Str('Its name.'),
+      is_active: Bool('Whether it can be started.'),
+    }),
+    'By name.',
+  ),
+})

@@ -1,15 +1,17 @@
-import { type Static } from 'typebox'
+import { type Static, Type } from 'typebox'
 import {
   CONTEXT_MAX_LENGTH,
   FILE_CONTENT_MAX_BYTES,
   FILE_NAME_MAX_LENGTH,
   FILE_PATH_MAX_DEPTH,
   NAME_MAX_LENGTH,
+  RULES_MAX_BYTES,
   SLUG_MAX_LENGTH,
   WORKFLOW_NAME_MAX_LENGTH,
   WORKFLOW_TEXT_MAX_LENGTH,
 } from '../limits.ts'
 import { AUTO_RUN_FREQUENCIES, TriggerOut } from '../public/resources.ts'
+import { ScheduleTiming } from '../schedule-timing.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, RUN_STATUSES, Version, VERSION_DESCRIPTION } from './common.ts'
@@ -23,7 +25,8 @@ const RunSummaryOut = Closed('RunSummaryOut', 'A run in a few words.', {
 const AutoRunStateOut = Closed('AutoRunStateOut', 'The schedule.', {
   enabled: Nullable(Bool('Null: never configured.')),
   frequency: Nullable(StringEnum(AUTO_RUN_FREQUENCIES, 'Null without a schedule.')),
-  next_at: List(DateTime('A time at which the workflow runs.'), 'The next three times; empty when it is off.'),
+  timing: Nullable(ScheduleTiming),
+  next_at: List(DateTime('A time at which the workflow runs.'), 'The next five times; empty when it is off.'),
   version: Version,
 })
 export const WorkflowRowOut = Closed('WorkflowRowOut', 'A workflow in the list.', {
@@ -123,10 +126,11 @@ export const SetActiveIn = Closed('SetActiveIn', 'Switches a workflow on or off.
 })
 export const SaveAutoRunIn = Closed(
   'SaveAutoRunIn',
-  'The schedule. It recurs at the minute at which it was switched on.',
+  'The schedule. Without a timing, it recurs in UTC at the minute at which it was switched on.',
   {
     enabled: Bool('Whether the schedule is on.'),
     frequency: StringEnum(AUTO_RUN_FREQUENCIES, 'How often.'),
+    timing: Type.Optional(Nullable(ScheduleTiming)),
     version: EditedVersion,
   },
 )
@@ -194,6 +198,18 @@ export const SaveFileIn = Closed('SaveFileIn', 'A file.', {
   version: NewOrEditedVersion,
 })
 export type SaveFileIn = Static<typeof SaveFileIn>
+export const CheckRulesIn = Closed('CheckRulesIn', 'The text of rules.', {
+  content: Text(RULES_MAX_BYTES, 'The text.'),
+})
+export const RulesCheckOut = Closed('RulesCheckOut', 'What is wrong with rules.', {
+  errors: List(
+    Closed('RulesErrorOut', 'An error.', {
+      line: Nullable(Int('From 1; null: of the whole file.')),
+      message: Str('With its place.'),
+    }),
+    'At most 20; none if they can be followed.',
+  ),
+})
 export const VersionQuery = Parameters('VersionQuery', 'Query parameters of a deletion.', {
   version: Str(VERSION_DESCRIPTION, { maxLength: 100 }),
 })
@@ -230,6 +246,9 @@ export const AppStartIn = Closed('AppStartIn', 'Starts a workflow.', {
   id: Uuid('The id of the run, chosen by the caller, so that a repeated request starts nothing new.'),
   context: Text(CONTEXT_MAX_LENGTH, 'The text; white space at both ends is removed.', 1),
   session_id: Nullable(Uuid('An open session; null opens a new one.')),
+})
+export const StartScheduledIn = Closed('StartScheduledIn', 'Starts a workflow as its schedule does.', {
+  id: Uuid('The id of the run, chosen by the caller, so that a repeated request starts nothing new.'),
 })
 export const AppStartOut = Closed('AppStartOut', 'The start was accepted.', {
   run_id: Uuid('The run.'),

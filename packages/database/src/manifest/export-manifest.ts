@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Manifest, MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
+import { type Manifest, MANIFEST_EXPORT_MAX_BYTES, type ScheduleTiming } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
 import { toMoney } from './plan-workflows.ts'
@@ -155,7 +155,7 @@ async function* readSources(
 const WORKFLOWS_PAGE_SIZE = 20
 
 const SELECT_WORKFLOWS = `
-  SELECT id, name, description, scope, is_active, auto_run_enabled, auto_run_frequency, model,
+  SELECT id, name, description, scope, is_active, auto_run_enabled, auto_run_frequency, auto_run_timing, model,
     run_budget, day_budget, when_spent, created_at, updated_at,
     (SELECT coalesce(array_agg(users.email ORDER BY users.email), '{}') FROM workflow_users access
       JOIN users ON users.id = access.user_id WHERE access.workflow_id = workflows.id) AS users
@@ -175,6 +175,7 @@ interface StoredWorkflow {
   run_budget: string | null
   day_budget: string | null
   when_spent: NonNullable<WorkflowEntry['when_spent']>
+  auto_run_timing: ScheduleTiming | null
   created_at: Date
   updated_at: Date
   users: string[]
@@ -200,14 +201,16 @@ async function* readWorkflows(
 }
 
 function toWorkflowEntry(row: StoredWorkflow, triggers: TriggerEntry[]): WorkflowEntry {
-  const { auto_run_enabled: enabled, auto_run_frequency: frequency = null } = row
+  const { auto_run_enabled: enabled, auto_run_frequency: frequency = null, auto_run_timing: timing } = row
   return {
     id: row.id,
     name: row.name,
     ...(row.description === '' ? {} : { description: row.description }),
     scope: row.scope,
     is_active: row.is_active,
-    ...(enabled === null ? {} : { auto_run: { enabled, ...(frequency === null ? {} : { frequency }) } }),
+    ...(enabled === null
+      ? {}
+      : { auto_run: { enabled, ...(frequency === null ? {} : { frequency }), ...(timing && { timing }) } }),
     ...(row.model === null ? {} : { model: row.model }),
     ...(row.run_budget === null ? {} : { run_budget: toMoney(row.run_budget) }),
     ...(row.day_budget === null ? {} : { day_budget: toMoney(row.day_budget) }),

@@ -5,6 +5,9 @@ import {
   isStorableText,
   type Manifest,
   type ManifestFieldError,
+  type AutoRunFrequency,
+  findTimingErrors,
+  type ScheduleTiming,
 } from '@workflow-service/contract'
 import { findManifestShapeErrors, toManifestFieldError } from '@workflow-service/contract/manifest'
 import { foldCase } from '../connection/index.ts'
@@ -138,12 +141,16 @@ function checkWorkflows(manifest: Loose, report: Report): void {
 }
 
 function checkAutoRun(path: string, value: unknown, report: Report): void {
-  const { enabled, frequency } = asObject(value)
+  const { enabled, frequency, timing } = asObject(value)
   if (enabled === true && (frequency ?? null) === null) {
     report(`${path}.frequency`, 'is missing: hourly, daily, weekly or monthly, since the schedule is enabled')
   }
   if (enabled === null && (frequency ?? null) !== null) {
     report(`${path}.enabled`, 'must be true or false where a frequency is given')
+  }
+  if (timing === undefined || timing === null) return
+  for (const { field, message } of findTimingErrors(frequency as AutoRunFrequency | null, timing as ScheduleTiming)) {
+    report(`${path}.${field}`, message)
   }
 }
 

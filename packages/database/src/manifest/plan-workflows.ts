@@ -1,4 +1,4 @@
-import type { AutoRunFrequency } from '@workflow-service/contract'
+import type { AutoRunFrequency, ScheduleTiming } from '@workflow-service/contract'
 import { deriveId, workflowSearchText } from '../connection/index.ts'
 import { OPERATOR } from '../organizations/index.ts'
 import { recordVersions, scheduleAutoRun } from '../workflows/index.ts'
@@ -51,6 +51,7 @@ interface WorkflowRow {
   auto_run_frequency: AutoRunFrequency | null
   auto_run_anchor_at: Date | null
   auto_run_next_at: Date | null
+  auto_run_timing: ScheduleTiming | null
   model: string | null
   /** In millionths, as PostgreSQL's driver gives a bigint. */
   run_budget: string | null
@@ -148,7 +149,8 @@ function reportRepeatedIds(ctx: ApplyContext, wanted: readonly Wanted[]): void {
 async function readWorkflows(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Map<string, WorkflowRow>> {
   const found = await ctx.client.query<WorkflowRow>(
     `SELECT id, organization_id, name, description, scope, search_text, is_active, auto_run_enabled, auto_run_frequency,
-       auto_run_anchor_at, auto_run_next_at, model, run_budget, day_budget, when_spent, created_at, updated_at, deleted_at
+       auto_run_anchor_at, auto_run_next_at, auto_run_timing, model, run_budget, day_budget, when_spent, created_at, updated_at,
+       deleted_at
      FROM workflows WHERE id = ANY ($1::uuid[]) ORDER BY id FOR UPDATE`,
     [wanted.map(({ id }) => id)],
   )
@@ -170,13 +172,17 @@ function toRow(
   const { name, description = '', scope = 'company_wide', is_active = true } = entry
   const enabled = entry.auto_run?.enabled ?? null
   const frequency = entry.auto_run?.frequency ?? null
+  // A manifest without a timing keeps that of a schedule whose frequency it keeps.
+  const kept = stored?.auto_run_frequency === frequency ? stored.auto_run_timing : null
+  const { timing = kept } = entry.auto_run ?? {}
   const storedSchedule = stored && {
     enabled: stored.auto_run_enabled,
     frequency: stored.auto_run_frequency,
     anchorAt: stored.auto_run_anchor_at,
     nextAt: stored.auto_run_next_at,
+    timing: stored.auto_run_timing,
   }
-  const { anchorAt, nextAt } = scheduleAutoRun({ enabled, frequency }, storedSchedule ?? null, ctx.now)
+  const { anchorAt, nextAt } = scheduleAutoRun({ enabled, frequency, timing }, storedSchedule ?? null, ctx.now)
   const row: WorkflowRow = {
     id,
     organization_id: ctx.organizationId,
@@ -189,6 +195,7 @@ function toRow(
     auto_run_frequency: frequency,
     auto_run_anchor_at: anchorAt,
     auto_run_next_at: nextAt,
+    auto_run_timing: timing,
     model: entry.model ?? null,
     run_budget: toMicros(entry.run_budget),
     day_budget: toMicros(entry.day_budget),
@@ -216,6 +223,7 @@ function workflowValues(row: WorkflowRow): Record<string, unknown> {
     is_active: row.is_active,
     'auto_run.enabled': row.auto_run_enabled,
     'auto_run.frequency': row.auto_run_frequency,
+    'auto_run.timing': row.auto_run_timing,
     model: row.model,
     run_budget: toMoney(row.run_budget),
     day_budget: toMoney(row.day_budget),

@@ -1,6 +1,7 @@
-import type { AutoRunFrequency } from '@workflow-service/contract'
-import { column, type Db, newId, runStatement, statement } from '../connection/index.ts'
-import { nextAutoRunAt } from '../workflows/index.ts'
+import type { AutoRunFrequency, ScheduleTiming } from '@workflow-service/contract'
+import { column, type Db, inTransaction, newId, runStatement, statement } from '../connection/index.ts'
+import { isVisible, recordAuditEvent, viewerOf } from '../organizations/index.ts'
+import { nextAutoRunAt, type WorkflowEdit } from '../workflows/index.ts'
 
 /** A scheduled run that was started. */
 export interface AutoRunStart {
@@ -22,19 +23,11 @@ export interface AutoRunOptions {
   readonly newRequestId: () => string
 }
 
-interface DueWorkflow {
-  readonly workflowId: string
-  readonly organizationId: string
-  readonly frequency: AutoRunFrequency
-  readonly anchorAt: Date
-  readonly dueAt: Date
-  readonly now: Date
-}
-
 const LIST_DUE = statement('runs/list-due-auto-runs', {
   workflowId: column.uuid,
   organizationId: column.uuid,
   frequency: column.text<AutoRunFrequency>(),
+  timing: column.json<ScheduleTiming>().orNull,
   anchorAt: column.timestamptz,
   dueAt: column.timestamptz,
   now: column.timestamptz,
@@ -69,6 +62,65 @@ export async function startDueAutoRuns(db: Db, options: AutoRunOptions): Promise
 }
 
 /** The context of a scheduled start: lines of `name: value`, from which the built-in agent can fill fields. */
-function toContext({ frequency, dueAt }: DueWorkflow): string {
-  return `Scheduled run\nfrequency: ${frequency}\nscheduled_for: ${dueAt.toISOString()}`
+function toContext({ frequency, dueAt }: { frequency: AutoRunFrequency | null; dueAt: Date }): string {
+  return `Scheduled run\nfrequency: ${frequency ?? 'once'}\nscheduled_for: ${dueAt.toISOString()}`
+}
+
+/** The result of a scheduled start by a person. `replayed`: the run was started before. */
+export type ScheduledStartOutcome =
+  | { readonly kind: 'accepted' | 'replayed'; readonly sessionId: string }
+  | { readonly kind: 'workflow_not_found' | 'workflow_inactive' | 'organization_suspended' | 'id_taken' }
+
+/** Starts a workflow as its schedule does, now and by a person. The schedule stays as it is. */
+export async function startScheduledNow(db: Db, edit: WorkflowEdit, runId: string): Promise<ScheduledStartOutcome> {
+  const { workflowId, principal, requestId } = edit
+  const { organizationId } = principal
+  return await inTransaction(db, async (client): Promise<ScheduledStartOutcome> => {
+    const { rows } = await client.query<{
+      name: string
+      frequency: AutoRunFrequency | null
+      isActive: boolean
+      isSuspended: boolean
+      now: Date
+    }>(
+      `SELECT workflow.name, workflow.auto_run_frequency AS frequency, workflow.is_active AS "isActive",
+         organization.is_suspended AS "isSuspended", now() AS now
+       FROM workflows AS workflow JOIN organizations AS organization ON organization.id = workflow.organization_id
+       WHERE workflow.organization_id = $1 AND workflow.id = $2 AND ${isVisible('workflow', '$3')}
+       FOR NO KEY UPDATE OF workflow`,
+      [organizationId, workflowId, viewerOf(principal).memberId],
+    )
+    const [workflow] = rows
+    if (!workflow) return { kind: 'workflow_not_found' }
+    if (workflow.isSuspended) return { kind: 'organization_suspended' }
+    if (!workflow.isActive) return { kind: 'workflow_inactive' }
+    const known = await client.query<{ sessionId: string; isSame: boolean }>(
+      `SELECT session_id AS "sessionId", workflow_id = $2 AND origin = 'auto_run' AS "isSame" FROM starts WHERE id = $1`,
+      [runId, workflowId],
+    )
+    const [earlier] = known.rows
+    if (earlier) return earlier.isSame ? { kind: 'replayed', sessionId: earlier.sessionId } : { kind: 'id_taken' }
+    const sessionId = newId()
+    const context = toContext({ frequency: workflow.frequency, dueAt: workflow.now })
+    await client.query(
+      'INSERT INTO sessions (id, organization_id, last_start_number, waiting_since) VALUES ($1, $2, 1, now())',
+      [sessionId, organizationId],
+    )
+    await client.query(
+      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
+       VALUES ($1, $2, $3, $4, 1, 'auto_run', $5, $6)`,
+      [runId, organizationId, workflowId, sessionId, context, requestId],
+    )
+    await recordAuditEvent(client, {
+      principal,
+      action: 'workflow.started',
+      target: { kind: 'workflow', id: workflowId, name: workflow.name },
+      changes: [
+        { field: 'run_id', old: null, new: runId },
+        { field: 'session_id', old: null, new: sessionId },
+      ],
+      requestId,
+    })
+    return { kind: 'accepted', sessionId }
+  })
 }

@@ -1,4 +1,4 @@
-import type { AutoRunFrequency } from '@workflow-service/contract'
+import type { AutoRunFrequency, ScheduleTiming } from '@workflow-service/contract'
 import { type Db, inTransaction } from '../connection/index.ts'
 import { UNKNOWN_REASON } from '../deliveries/index.ts'
 import { nextAutoRunAt } from '../workflows/index.ts'
@@ -80,8 +80,14 @@ async function endRuns(db: Db): Promise<number | undefined> {
 
 /** A due time after the restored moment may have been started before the restore. */
 async function skipDueSchedules(db: Db): Promise<number> {
-  const { rows } = await db.pool.query<{ id: string; frequency: AutoRunFrequency; anchorAt: Date; now: Date }>(
-    `SELECT id, auto_run_frequency AS frequency, auto_run_anchor_at AS "anchorAt", now()
+  const { rows } = await db.pool.query<{
+    id: string
+    frequency: AutoRunFrequency
+    timing: ScheduleTiming | null
+    anchorAt: Date
+    now: Date
+  }>(
+    `SELECT id, auto_run_frequency AS frequency, auto_run_timing AS timing, auto_run_anchor_at AS "anchorAt", now()
      FROM workflows
      WHERE auto_run_frequency IN ('hourly', 'daily', 'weekly', 'monthly') AND auto_run_next_at <= now()`,
   )

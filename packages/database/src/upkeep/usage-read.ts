@@ -114,6 +114,8 @@ export interface UsageQuery {
   readonly since?: Date | undefined
   readonly until?: Date | undefined
   readonly by: (typeof USAGE_GROUPS)[number]
+  /** Counts only this workflow, webhook source or API key. */
+  readonly thingId?: string | undefined
 }
 
 const MAX_GROUPS = 100
@@ -126,7 +128,7 @@ const DAY_MS = 24 * HOUR_MS
  * member sees; by webhook source or API key it has nothing, because what others do with them is not the member's to
  * see.
  */
-export async function readUsage(db: Db, viewer: Viewer, { since, until, by }: UsageQuery): Promise<UsageOut> {
+export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thingId }: UsageQuery): Promise<UsageOut> {
   const now = Date.now()
   const end = Math.min(until?.getTime() ?? now, now)
   const begin = Math.max(since?.getTime() ?? end - 7 * DAY_MS, end - MAX_HISTORY_DAYS * DAY_MS)
@@ -134,7 +136,13 @@ export async function readUsage(db: Db, viewer: Viewer, { since, until, by }: Us
   const bucketMs = bucket === 'hour' ? HOUR_MS : DAY_MS
   const first = begin - (begin % bucketMs)
   const period = { organizationId: viewer.organizationId, since: new Date(first), until: new Date(end) }
-  const totals = await readRows(db, viewer, period, 'organization', bucket)
+  const isOfThing = thingId !== undefined
+  const groups = await readGroups(db, viewer, period, by)
+  // The groups are those that the viewer sees.
+  const isSeenThing = groups.some(({ id }) => id === thingId)
+  const rows =
+    isOfThing && !isSeenThing ? [] : await readRows(db, viewer, period, isOfThing ? by : 'organization', bucket)
+  const totals = isOfThing ? rows.filter((row) => row.thing_id === thingId) : rows
   const buckets = new Map<number, UsageOut['buckets'][number]>()
   for (let at = first; at < end; at += bucketMs) {
     buckets.set(at, { at: new Date(at).toISOString(), starts: {}, deliveries: {} })
@@ -148,7 +156,7 @@ export async function readUsage(db: Db, viewer: Viewer, { since, until, by }: Us
     bucket,
     currency: await readCurrency(db),
     buckets: [...buckets.values()],
-    groups: await readGroups(db, viewer, period, by),
+    groups: isOfThing ? groups.filter(({ id }) => id === thingId) : groups,
   }
 }
 

@@ -65,6 +65,37 @@ describe('nextAutoRunAt', () => {
   })
 })
 
+const byClock = (
+  frequency: AutoRunFrequency,
+  { time = '08:30', day = null, zone = 'Europe/Berlin' }: { time?: string; day?: number | null; zone?: string },
+  after: string,
+) =>
+  nextAutoRunAt(
+    { frequency, timing: { time, day, time_zone: zone }, anchorAt: new Date(0) },
+    new Date(after),
+  ).toISOString()
+
+describe('nextAutoRunAt by the clock of a place', () => {
+  test.each([
+    ['hourly', { time: '00:15', zone: 'Asia/Kolkata' }, '2026-03-01T09:50:00Z', '2026-03-01T10:45:00.000Z'],
+    ['daily', {}, '2026-03-28T07:30:00Z', '2026-03-29T06:30:00.000Z'],
+    ['daily', {}, '2026-10-24T06:30:00Z', '2026-10-25T07:30:00.000Z'],
+    ['weekly', { day: 7 }, '2026-11-24T00:00:00Z', '2026-11-29T07:30:00.000Z'],
+    ['weekly', { day: 15 }, '2026-11-24T00:00:00Z', '2026-11-30T07:30:00.000Z'],
+    ['monthly', { day: 5 }, '2026-11-24T00:00:00Z', '2026-12-05T07:30:00.000Z'],
+    ['monthly', { day: 31 }, '2027-02-01T00:00:00Z', '2027-02-28T07:30:00.000Z'],
+  ] as const)('%s with %j: the first time after %s is %s', (frequency, timing, after, expected) => {
+    expect(byClock(frequency, timing, after)).toBe(expected)
+  })
+
+  test('a time that a change of clocks leaves out is due after it, and one that it repeats is due once', () => {
+    expect(byClock('daily', { time: '02:30' }, '2026-03-28T12:00:00Z')).toBe('2026-03-29T01:00:00.000Z')
+    const first = byClock('daily', { time: '02:30' }, '2026-10-24T12:00:00Z')
+    expect(first).toBe('2026-10-25T00:30:00.000Z')
+    expect(byClock('daily', { time: '02:30' }, first)).toBe('2026-10-26T01:30:00.000Z')
+  })
+})
+
 describe('scheduleAutoRun', () => {
   const now = new Date('2026-03-01T09:20:00Z')
   const later = new Date('2026-03-09T10:00:00Z')
@@ -91,6 +122,18 @@ describe('scheduleAutoRun', () => {
     expect(
       scheduleAutoRun({ enabled: true, frequency: 'weekly' }, { enabled: true, frequency: 'daily', ...times }, later),
     ).toEqual({ anchorAt: later, nextAt: new Date('2026-03-16T10:00:00Z') })
+  })
+
+  test('another time or zone counts from now, and the anchor is the next time, for a release without timings', () => {
+    const timing = { time: '08:30', day: null, time_zone: 'Europe/Berlin' }
+    const daily = { enabled: true, frequency: 'daily' as const }
+    const times = scheduleAutoRun({ ...daily, timing }, { ...daily, ...scheduleAutoRun(daily, null, now) }, now)
+    const first = new Date('2026-03-02T07:30:00Z')
+    expect(times).toEqual({ anchorAt: first, nextAt: first })
+    const stored = { ...daily, timing, ...times }
+    expect(scheduleAutoRun({ ...daily, timing: { ...timing } }, stored, later)).toEqual(times)
+    const elsewhere = { ...daily, timing: { ...timing, time_zone: 'UTC' } }
+    expect(scheduleAutoRun(elsewhere, stored, later).nextAt).toEqual(new Date('2026-03-10T08:30:00Z'))
   })
 
   test.each([

@@ -1,4 +1,5 @@
-import type { AutoRunFrequency } from '@workflow-service/contract'
+import type { AutoRunFrequency, ScheduleTiming } from '@workflow-service/contract'
+import { Cron } from 'croner'
 
 /** The stored times of a schedule. Both are null when auto-run is off. */
 export interface StoredSchedule {
@@ -6,15 +7,29 @@ export interface StoredSchedule {
   readonly nextAt: Date | null
 }
 
+/** What a person sets of a schedule. */
+interface ScheduleSettings {
+  readonly enabled: boolean | null
+  readonly frequency: AutoRunFrequency | null
+  readonly timing?: ScheduleTiming | null
+}
+
 const PERIOD_MS = { hourly: 3_600_000, daily: 86_400_000, weekly: 604_800_000 } as const
 
+/** How often, and when. */
+interface Recurrence {
+  readonly frequency: AutoRunFrequency
+  readonly timing?: ScheduleTiming | null
+}
+
 /**
- * The schedule's first time after `after`. Times are in UTC, so daylight-saving changes have no effect: the anchor plus
- * one, two, three … periods. A month without the anchor's day (the 31st, or 29 February) uses its last day; later
- * months use the anchor's day again.
+ * The schedule's first time after `after`. With a timing, by the clock of its time zone: a time that a daylight-saving
+ * change leaves out is the first one after it, and one that it repeats is due once. Without one, times are in UTC: the
+ * anchor plus one, two, three … periods. A month without the anchor's day (the 31st, or 29 February) uses its last day;
+ * later months use the anchor's day again.
  */
-export function nextAutoRunAt(schedule: { frequency: AutoRunFrequency; anchorAt: Date }, after: Date): Date {
-  const { frequency, anchorAt } = schedule
+export function nextAutoRunAt({ frequency, timing, anchorAt }: Recurrence & { anchorAt: Date }, after: Date): Date {
+  if (timing) return nextByClock(frequency, timing, after)
   if (frequency === 'monthly') return nextMonthly(anchorAt, after)
   const periodMs = PERIOD_MS[frequency]
   const periods = Math.floor((after.getTime() - anchorAt.getTime()) / periodMs) + 1
@@ -26,16 +41,43 @@ export function nextAutoRunAt(schedule: { frequency: AutoRunFrequency; anchorAt:
  * nothing and a due time stays due. A schedule that was switched on or got another frequency counts from `now`.
  */
 export function scheduleAutoRun(
-  autoRun: { enabled: boolean | null; frequency: AutoRunFrequency | null },
-  stored: ({ enabled: boolean | null; frequency: AutoRunFrequency | null } & StoredSchedule) | null,
+  autoRun: ScheduleSettings,
+  stored: (ScheduleSettings & StoredSchedule) | null,
   now: Date,
 ): StoredSchedule {
-  const { enabled, frequency } = autoRun
+  const { enabled, frequency, timing } = autoRun
   if (!enabled || frequency === null) return { anchorAt: null, nextAt: null }
-  if (stored?.enabled && stored.frequency === frequency && stored.anchorAt !== null && stored.nextAt !== null) {
+  const isSame = stored?.enabled && stored.frequency === frequency && isSameTiming(stored.timing, timing)
+  if (isSame && stored.anchorAt !== null && stored.nextAt !== null) {
     return { anchorAt: stored.anchorAt, nextAt: stored.nextAt }
   }
+  if (timing) {
+    const nextAt = nextByClock(frequency, timing, now)
+    return { anchorAt: nextAt, nextAt }
+  }
   return { anchorAt: now, nextAt: nextAutoRunAt({ frequency, anchorAt: now }, now) }
+}
+
+function isSameTiming(one?: ScheduleTiming | null, other?: ScheduleTiming | null): boolean {
+  return one?.time === other?.time && one?.day === other?.day && one?.time_zone === other?.time_zone
+}
+
+function nextByClock(
+  frequency: AutoRunFrequency,
+  { time, day, time_zone: timezone }: ScheduleTiming,
+  after: Date,
+): Date {
+  const [hour, minute] = time.split(':').map(Number)
+  // A release without timings may have changed the frequency, and left a day of the earlier one.
+  const weekday = day !== null && day <= 7 ? day : 1
+  const dayOfMonth = day === null ? 1 : day > 28 ? 'L' : day
+  const pattern = {
+    hourly: `${minute} * * * *`,
+    daily: `${minute} ${hour} * * *`,
+    weekly: `${minute} ${hour} * * ${weekday}`,
+    monthly: `${minute} ${hour} ${dayOfMonth} * *`,
+  }[frequency]
+  return new Cron(pattern, { timezone }).nextRun(after)!
 }
 
 function nextMonthly(anchorAt: Date, after: Date): Date {

@@ -1,4 +1,4 @@
-import type { AutoRunFrequency, WorkflowDetailOut } from '@workflow-service/contract'
+import type { AutoRunFrequency, ScheduleTiming, WorkflowDetailOut } from '@workflow-service/contract'
 import { column, type Connection, runStatement, statement, versionOf } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 import { nextAutoRunAt } from './auto-run-schedule.ts'
@@ -10,6 +10,7 @@ type Unversioned<Item> = Omit<Item, 'version'>
 interface ScheduleRow {
   readonly enabled: boolean | null
   readonly frequency: AutoRunFrequency | null
+  readonly timing: ScheduleTiming | null
   readonly anchor_at: string | null
   readonly next_at: string | null
 }
@@ -38,10 +39,10 @@ export async function readWorkflowDetail(
 
 function toDetail(row: DetailRow): WorkflowDetailOut {
   const { schedule, triggers, ...rest } = row
-  const { enabled, frequency } = schedule
+  const { enabled, frequency, timing } = schedule
   return {
     ...rest,
-    auto_run: { enabled, frequency, next_at: nextTimes(schedule), version: versionOf([enabled, frequency]) },
+    auto_run: { enabled, frequency, timing, next_at: nextTimes(schedule), version: scheduleVersion(schedule) },
     agent: { ...row.agent, version: agentVersion(row.agent) },
     users_version: usersVersion(row.users.map(({ id }) => id)),
     triggers: triggers.map(({ id, ...values }) => ({ id, ...values, version: triggerVersion(values) })),
@@ -49,12 +50,20 @@ function toDetail(row: DetailRow): WorkflowDetailOut {
   }
 }
 
-/** The next three times of the schedule. */
-function nextTimes({ frequency, anchor_at: anchorAt, next_at: nextAt }: ScheduleRow): string[] {
+/** Identifies the values of a schedule that one save replaces. */
+export function scheduleVersion(schedule: Pick<ScheduleRow, 'enabled' | 'frequency' | 'timing'>): string {
+  const { enabled, frequency, timing } = schedule
+  return versionOf([enabled, frequency, ...(timing ? [timing.time, timing.day, timing.time_zone] : [])])
+}
+
+const TIMES_SHOWN = 5
+
+/** The next times of the schedule. */
+function nextTimes({ frequency, timing, anchor_at: anchorAt, next_at: nextAt }: ScheduleRow): string[] {
   if (frequency === null || anchorAt === null || nextAt === null) return []
-  const schedule = { frequency, anchorAt: new Date(anchorAt) }
+  const schedule = { frequency, timing, anchorAt: new Date(anchorAt) }
   const times = [new Date(nextAt)]
-  while (times.length < 3) times.push(nextAutoRunAt(schedule, times.at(-1)!))
+  while (times.length < TIMES_SHOWN) times.push(nextAutoRunAt(schedule, times.at(-1)!))
   return times.map((time) => time.toISOString())
 }
 

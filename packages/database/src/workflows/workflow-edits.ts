@@ -7,6 +7,7 @@ import type {
   SaveWorkflowIn,
   WorkflowDetailOut,
 } from '@workflow-service/contract'
+import { Prisma } from '../generated/client.ts'
 import {
   type Connection,
   type Database,
@@ -28,7 +29,7 @@ import {
   viewerOf,
 } from '../organizations/index.ts'
 import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
-import { agentVersion, readWorkflowDetail, usersVersion } from './workflow-detail.ts'
+import { agentVersion, readWorkflowDetail, scheduleVersion, usersVersion } from './workflow-detail.ts'
 import { recordVersions } from './workflow-versions.ts'
 
 /** A person's change of a workflow. */
@@ -318,17 +319,17 @@ export async function setWorkflowActive(
   })
 }
 
-/** Saves the schedule. It counts from now when it is switched on or gets another frequency. */
+/** Saves the schedule. Without a timing, it counts from now when it is switched on or gets another frequency. */
 export async function saveAutoRun(
   db: Pick<Database, 'prisma'>,
   edit: WorkflowEdit,
-  { version, ...schedule }: SaveAutoRunIn,
+  { version, timing = null, ...values }: SaveAutoRunIn,
 ): Promise<WorkflowDetailOut> {
+  const schedule = { ...values, timing }
   const { enabled, frequency } = schedule
   return await editWorkflow(db, edit, async (tx, before) => {
     const { auto_run: stored } = before
-    const wanted = versionOf([enabled, frequency])
-    if (stored.version === wanted) return undefined
+    if (stored.version === scheduleVersion(schedule)) return undefined
     assertUnchangedSince(version, stored.version, before)
     const { rows } = await tx.query<StoredSchedule & { now: Date }>(
       `SELECT auto_run_anchor_at AS "anchorAt", auto_run_next_at AS "nextAt", now()::timestamptz(3) AS now
@@ -344,6 +345,7 @@ export async function saveAutoRun(
         autoRunFrequency: frequency,
         autoRunAnchorAt: anchorAt,
         autoRunNextAt: nextAt,
+        autoRunTiming: timing ?? Prisma.DbNull,
       },
     })
     return { action: 'auto_run.saved', changes: changedFields<object>(stored, schedule) }

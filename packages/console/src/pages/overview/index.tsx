@@ -8,7 +8,8 @@ import { StatusBadge, statusText, Time, useNow } from '../../components/status-a
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { useResend } from '../deliveries/resend-many.tsx'
 import { errorText } from '../runs/run-list.tsx'
-import { countOf, DELIVERY_RESULTS } from '../usage/results.ts'
+import { LastDayChart } from '../../components/last-day.tsx'
+import { countOf, DELIVERY_RESULTS } from '../../components/results.ts'
 import { moneyText } from '../../components/values.tsx'
 
 const HOUR_MS = 3_600_000
@@ -33,6 +34,7 @@ export function OverviewPage() {
                 budgets={overview.budgets}
               />
             ) : null}
+            {overview.steps.has_run ? <LastDayChart measure="deliveries" /> : null}
           </>
         )}
       </Loaded>

@@ -2,14 +2,16 @@ import { Link } from '@tanstack/react-router'
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import { call, toList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
+import { FilterSearch, ListPage, Table, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm, useDeletion } from '../../components/dialog.tsx'
+import { LastDayChart } from '../../components/last-day.tsx'
 import { Menu } from '../../components/menu.tsx'
 import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { LastStatus, StatusBadge, Time } from '../../components/status-and-time.tsx'
-import { linkTo, logLink } from '../../components/thing-link.tsx'
+import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
 import { CopyId, JsonView, KeyValueList } from '../../components/values.tsx'
+import { SHORT_COLUMNS } from '../../components/delivery-columns.tsx'
 import { SourceForm } from './source-form.tsx'
 
 export function SourcesPage() {
@@ -155,13 +157,16 @@ function SourceDetails(source: AppWebhookSourceOut) {
           Signed: !isAdmin && (source.has_signing_secret ? 'Yes' : 'No'),
         }}
       />
-      {isAdmin ? (
-        <SourceForm source={source} />
-      ) : (
-        <Section title="Example body" intro="Every request has these fields.">
-          <JsonView label="example body" value={source.example_request_body} />
-        </Section>
-      )}
+      <div className="two-columns">
+        {isAdmin ? (
+          <SourceForm source={source} />
+        ) : (
+          <Section title="Example body" intro="Every request has these fields.">
+            <JsonView label="example body" value={source.example_request_body} />
+          </Section>
+        )}
+        <Activity source={source} />
+      </div>
     </Page>
   )
 }
@@ -212,6 +217,43 @@ function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
 function waitingText(runs: number): string {
   if (runs === 0) return 'Payloads wait until it is resumed, up to 3 days.'
   return `${runs.toLocaleString('en')} ${runs === 1 ? 'run waits' : 'runs wait'} until it is resumed, up to 3 days.`
+}
+
+const SHOWN_DELIVERIES = 8
+
+/** What a source did lately, and who uses it. */
+function Activity({ source: { id } }: { source: AppWebhookSourceOut }) {
+  const params = { source_id: id }
+  const deliveries = useRead('listDeliveries', { params, query: { kind: 'payload', limit: SHOWN_DELIVERIES } }).data
+    ?.data
+  const workflows = useRead('listSourceWorkflows', { params }).data?.data
+  return (
+    <div className="stack">
+      <LastDayChart measure="deliveries" of={{ by: 'webhook_source', id }} />
+      {deliveries && deliveries.length > 0 ? (
+        <Section title="Last deliveries" actions={<Button label="All" className="small" link={logLink(id)} />}>
+          <Table
+            label="Last deliveries"
+            rows={deliveries}
+            columns={SHORT_COLUMNS}
+            rowLink={(delivery) => logLink(id, delivery.id)}
+          />
+        </Section>
+      ) : null}
+      {workflows ? (
+        <Section title="Used by" intro={workflows.length === 0 ? 'No workflow names it.' : undefined}>
+          <ul className="lines">
+            {workflows.map((workflow) => (
+              <li key={workflow.id} className="row">
+                <ThingLink kind="workflow" id={workflow.id} name={workflow.name} />
+                {workflow.is_active ? null : <span className="muted">switched off</span>}
+              </li>
+            ))}
+          </ul>
+        </Section>
+      ) : null}
+    </div>
+  )
 }
 
 /** What the endpoint last answered, with its entry in the log. */

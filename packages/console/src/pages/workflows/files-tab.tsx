@@ -12,6 +12,7 @@ import { Icon } from '../../components/icons.tsx'
 import { EmptyState, Loaded, Notice, Section } from '../../components/page.tsx'
 import { tryLink } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
+import { RulesEditor } from './rules-editor.tsx'
 import { rulesTemplate } from './rules-template.ts'
 import { findRules } from './readiness-panel.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
@@ -194,6 +195,7 @@ function FileDrawer(props: {
   const { workflow, file, rules, onClose, onSaved = async () => (file ? undefined : onClose()) } = props
   const [id] = useState(() => file?.id ?? newId())
   const params = { workflow_id: workflow.id, file_id: id }
+  const isRules = rules !== undefined || (file?.name === 'rules.yaml' && file.path.length === 0)
   const row = workflow.files.find((each) => each.id === id)
   const remove = (saved: FileRow) =>
     askToConfirm({
@@ -211,7 +213,7 @@ function FileDrawer(props: {
       {...editFormOptions(file, (saved) =>
         rules ? { name: 'rules.yaml', path: '', content: rules } : valuesOf(saved),
       )}
-      className="drawer"
+      className={isRules ? 'drawer wide-drawer' : 'drawer'}
       title={file?.name ?? 'New file'}
       action={file ? 'Save' : 'Create file'}
       canReset={file !== undefined}
@@ -229,7 +231,11 @@ function FileDrawer(props: {
             <TextField required placeholder="prices.md" {...field('name', 'Name')} />
             <TextField placeholder="docs/shop" hint="Empty for the top folder." {...field('path', 'Folder')} />
           </div>
-          <TextAreaField isCode rows={18} {...field('content', 'Text')} />
+          {isRules ? (
+            <RulesEditor workflowId={workflow.id} field={field('content', 'Text')} />
+          ) : (
+            <TextAreaField isCode rows={18} {...field('content', 'Text')} />
+          )}
         </>
       )}
     />

@@ -18,7 +18,6 @@ const TABS = [
   ['/workflows/$workflow_id/schedule', 'Schedule'],
   ['/workflows/$workflow_id/agent', 'Agent'],
   ['/workflows/$workflow_id/runs', 'Runs'],
-  ['/workflows/$workflow_id/history', 'History'],
   ['/workflows/$workflow_id/try', 'Try it'],
 ] as const
 
@@ -68,6 +67,7 @@ function Layout(workflow: WorkflowDetailOut) {
             label="More actions"
             groups={[
               [
+                { label: 'History', icon: 'clock', link: { to: '/workflows/$workflow_id/history', params } },
                 { label: 'Duplicate', icon: 'copy', onClick: duplicate },
                 { label: 'Export as manifest', icon: 'file', onClick: exportManifest },
               ],

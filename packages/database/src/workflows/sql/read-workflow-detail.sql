@@ -4,6 +4,7 @@
 SELECT row_to_json(document) AS document FROM (
   SELECT workflow.id, workflow.name, workflow.description, workflow.scope, workflow.is_active,
     json_build_object('enabled', workflow.auto_run_enabled, 'frequency', workflow.auto_run_frequency,
+      'timing', workflow.auto_run_timing,
       'anchor_at', workflow.auto_run_anchor_at, 'next_at', workflow.auto_run_next_at) AS schedule,
     json_build_object('model', workflow.model, 'run_budget', workflow.run_budget, 'day_budget', workflow.day_budget,
       'when_spent', workflow.when_spent) AS agent,

@@ -30,8 +30,8 @@ export function dataHandlers(ctx: AppServiceContext) {
     search: async ({ principal, query }) => ({
       body: { data: [...(await searchEverything(ctx.db, viewerOf(principal), query.q))] },
     }),
-    getUsage: async ({ principal, query: { since, until, by = 'workflow' } }) => ({
-      body: await readUsage(ctx.db, viewerOf(principal), { since: toDate(since), until: toDate(until), by }),
+    getUsage: async ({ principal, query: { since, until, by = 'workflow', thing_id: thingId } }) => ({
+      body: await readUsage(ctx.db, viewerOf(principal), { since: toDate(since), until: toDate(until), by, thingId }),
     }),
     streamEvents: ({ principal }) => {
       if (ctx.eventStreams.countOf(principal) >= MAX_STREAMS_PER_PERSON) {

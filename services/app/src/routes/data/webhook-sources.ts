@@ -1,10 +1,20 @@
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
-import { listSourcesWithLastRequests, saveWebhookSourceSettings, viewerOf } from '@workflow-service/database'
+import {
+  listSourcesWithLastRequests,
+  saveWebhookSourceSettings,
+  viewerOf,
+  listSourceStates,
+  listWorkflowsMentioning,
+} from '@workflow-service/database'
+import { checkWorkflow } from '@workflow-service/rules/check-workflow'
 import { ApiError, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { actorHeaders, type Principal } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
+
+/** Workflows that name a source, in one answer. */
+const MAX_WORKFLOWS = 20
 
 type SaveRequest = AppRequestOf<'saveWebhookSource'>
 
@@ -18,6 +28,18 @@ export function webhookSourceHandlers(ctx: AppServiceContext) {
       body: { data: await listSourcesWithLastRequests(ctx.db, viewerOf(principal)) },
     }),
     getWebhookSource: async ({ principal, params }) => ({ body: await readSource(ctx, principal, params.source_id) }),
+    listSourceWorkflows: async ({ principal, params }) => {
+      const { id, name } = await readSource(ctx, principal, params.source_id)
+      const states = await listSourceStates(ctx.db, principal.organizationId)
+      const data = []
+      for (const workflow of await listWorkflowsMentioning(ctx.db, viewerOf(principal), name)) {
+        const { sources } = await checkWorkflow(workflow, states)
+        const { id: workflowId, name: workflowName, is_active } = workflow
+        if (sources.some((source) => source.id === id)) data.push({ id: workflowId, name: workflowName, is_active })
+        if (data.length === MAX_WORKFLOWS) break
+      }
+      return { body: { data } }
+    },
     saveWebhookSource: (request) => saveSource(ctx, request),
     saveWebhookSourceSettings: (request) => saveSettings(ctx, request),
     deleteWebhookSource: async ({ principal, params, requestId }) => {

@@ -24,5 +24,5 @@ export async function checkRulesFile(
 ): Promise<FieldError[]> {
   if (!isRulesFile(file)) return []
   const { errors } = await checkRules(file.content, await listSourceStates(db, organizationId))
-  return errors.map((message) => ({ field: 'content', code: 'value_error', message }))
+  return errors.map(({ message }) => ({ field: 'content', code: 'value_error', message }))
 }

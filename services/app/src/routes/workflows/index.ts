@@ -1,6 +1,5 @@
 import { READINESS_CODES } from '@workflow-service/contract/app'
 import {
-  compareVersion,
   createWorkflow,
   deleteFile,
   deleteTrigger,
@@ -8,12 +7,10 @@ import {
   duplicateWorkflow,
   findWorkflowRows,
   listModels,
-  listVersions,
   listWorkflowRows,
   readAppFile,
   readReadiness,
   readWorkflowDetail,
-  restoreVersion,
   saveAutoRun,
   saveFile,
   saveTrigger,
@@ -30,9 +27,10 @@ import { answerIds, answerPage, byTime } from '../paging.ts'
 import { checkRulesFile, checkStoredWorkflow } from './check-workflow.ts'
 import { editHandler, withEditErrors, editContextOf } from './edit-workflow.ts'
 import { exportOrganization, exportWorkflow } from './export-workflow.ts'
-import { checkFile, checkTrigger } from './part-rules.ts'
-import { startWorkflow } from './start-workflow.ts'
+import { checkFile, checkSchedule, checkTrigger } from './part-rules.ts'
+import { startScheduled, startWorkflow } from './start-workflow.ts'
 import { getTrial, tryWorkflow } from './try-workflow.ts'
+import { versionHandlers } from './versions.ts'
 
 const WORKFLOWS = byTime('workflows')
 
@@ -76,6 +74,7 @@ export function workflowsHandlers(ctx: AppServiceContext) {
       saveWorkflowAgent(db, edit, body),
     ),
     listModels: async ({ principal }) => ({ body: { data: await listModels(db, principal.organizationId) } }),
+    startScheduled: startScheduled(ctx),
     saveWorkflowUsers: editHandler(ctx, (edit, { body }: AppRequestOf<'saveWorkflowUsers'>) =>
       saveWorkflowUsers(db, edit, { userIds: body.user_ids, version: body.version }),
     ),
@@ -96,19 +95,7 @@ export function workflowsHandlers(ctx: AppServiceContext) {
     deleteFile: editHandler(ctx, (edit, { params, query }: AppRequestOf<'deleteFile'>) =>
       deleteFile(db, edit, params.file_id, query.version),
     ),
-    listWorkflowVersions: async ({ params, principal }) => {
-      const viewer = viewerOf(principal)
-      orNotFound(await readWorkflowDetail(db, viewer, params.workflow_id), 'Workflow')
-      return { body: { data: await listVersions(db, viewer, params.workflow_id) } }
-    },
-    getWorkflowVersion: async ({ params, principal, query }) => {
-      const { workflow_id: workflowId, version_id: versionId } = params
-      const compared = { workflowId, versionId, with: query.with ?? 'previous' }
-      return { body: orNotFound(await compareVersion(db, viewerOf(principal), compared), 'Version') }
-    },
-    restoreWorkflowVersion: editHandler(ctx, (edit, { params, body }: AppRequestOf<'restoreWorkflowVersion'>) =>
-      restoreVersion(db, edit, { versionId: params.version_id, newest: body.newest }),
-    ),
+    ...versionHandlers(ctx),
     getReadiness: async ({ params, principal }) => {
       const workflow = orNotFound(await readReadiness(db, viewerOf(principal), params.workflow_id), 'Workflow')
       const { sources, unknownNames, warnings } = await checkStoredWorkflow(
@@ -136,5 +123,6 @@ export function workflowsHandlers(ctx: AppServiceContext) {
 
 export const workflowsRules = {
   saveTrigger: { body: checkTrigger },
+  saveAutoRun: { body: checkSchedule },
   saveFile: { body: checkFile },
 } satisfies AppRules

@@ -3,6 +3,8 @@ import {
   type FieldError,
   findJsonObjectErrors,
   findRulesNameError,
+  findTimingErrors,
+  type SaveAutoRunIn,
   type SaveFileIn,
   type SaveTriggerIn,
 } from '@workflow-service/contract'
@@ -25,6 +27,11 @@ export function checkTrigger({ events = [], filters, subagent_sources = [] }: Pa
       return [error(`subagent_sources.${index}.id`, message)]
     }),
   ]
+}
+
+/** Checks that a schedule's day and time zone exist. */
+export function checkSchedule({ frequency = 'daily', timing }: Partial<SaveAutoRunIn>): FieldError[] {
+  return timing ? findTimingErrors(frequency, timing) : []
 }
 
 /**

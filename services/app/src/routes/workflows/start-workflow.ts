@@ -1,6 +1,12 @@
-import { type AppStartOutcome, recordAppStart } from '@workflow-service/database'
+import {
+  type AppStartOutcome,
+  recordAppStart,
+  type ScheduledStartOutcome,
+  startScheduledNow,
+} from '@workflow-service/database'
 import { ApiError, startRefused } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
+import type { Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { editContextOf } from './edit-workflow.ts'
 
@@ -15,13 +21,32 @@ export function startWorkflow(ctx: AppServiceContext): AppHandlers['startWorkflo
       context: body.context,
       trace,
     })
-    if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw refusalOf(outcome.kind)
-    if (outcome.kind === 'accepted') {
-      ctx.sessionNotifier.notify(outcome.sessionId, requestId)
-      ctx.changeNotices.add(principal.organizationId, 'runs', 'sessions', 'workflows')
-    }
-    return { body: { run_id: body.id, session_id: outcome.sessionId } }
+    return { body: { run_id: body.id, session_id: announce(ctx, principal, requestId, outcome) } }
   }
+}
+
+/** Starts a workflow as its schedule does, by the person. */
+export function startScheduled(ctx: AppServiceContext): AppHandlers['startScheduled'] {
+  return async (request) => {
+    const { body, principal, requestId } = request
+    const outcome = await startScheduledNow(ctx.db, editContextOf(request), body.id)
+    return { body: { run_id: body.id, session_id: announce(ctx, principal, requestId, outcome) } }
+  }
+}
+
+/** Publishes the session of an accepted start, and returns its id. @throws ApiError for a refused one. */
+function announce(
+  ctx: AppServiceContext,
+  { organizationId }: Pick<Principal, 'organizationId'>,
+  requestId: string,
+  outcome: AppStartOutcome | ScheduledStartOutcome,
+): string {
+  if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw refusalOf(outcome.kind)
+  if (outcome.kind === 'accepted') {
+    ctx.sessionNotifier.notify(outcome.sessionId, requestId)
+    ctx.changeNotices.add(organizationId, 'runs', 'sessions', 'workflows')
+  }
+  return outcome.sessionId
 }
 
 function refusalOf(refusal: Exclude<AppStartOutcome['kind'], 'accepted' | 'replayed'>): ApiError {

@@ -1,0 +1,82 @@
+import { useState } from 'react'
+import type { Result } from './results.ts'
+
+interface ChartProps {
+  /** Names what is counted: `Starts`. */
+  label: string
+  series: readonly Result[]
+  /** From left to right; the values are in the order of the series. */
+  bars: readonly { label: string; values: readonly number[] }[]
+}
+
+/** Times below the bars: more would touch each other on a phone. */
+const LABELS = 4
+const HALF = 0.5
+
+/** Stacked bars with a legend and a grid. A bar under the pointer is described above them, also after a tap. */
+export function Chart({ label, series, bars }: ChartProps) {
+  const [shownAt, setShownAt] = useState<number>()
+  const totals = series.map((_, index) => bars.reduce((sum, { values }) => sum + (values[index] ?? 0), 0))
+  const top = roundUp(Math.max(...bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0))))
+  const texts = (values: readonly number[]) =>
+    series.map((each, index) => `${(values[index] ?? 0).toLocaleString('en')} ${each.label}`)
+  const shown = shownAt === undefined ? undefined : bars[shownAt]
+  const step = Math.max(1, Math.ceil(bars.length / LABELS))
+  return (
+    <figure className="chart" onPointerLeave={() => setShownAt(undefined)}>
+      <figcaption className="row">
+        {series.map(({ tone, label: name }, index) => (
+          <span key={name} className={`badge ${totals[index] ? tone : 'quiet'}`}>
+            {texts(totals)[index]}
+          </span>
+        ))}
+        <span className="muted at-end">{shown ? `${shown.label}: ${texts(shown.values).join(', ')}` : null}</span>
+      </figcaption>
+      <div className="plot">
+        <span aria-hidden="true">{top.toLocaleString('en')}</span>
+        <span aria-hidden="true">{(top * HALF).toLocaleString('en')}</span>
+        <span aria-hidden="true">0</span>
+        <svg
+          role="img"
+          aria-label={`${label}: ${texts(totals).join(', ')}`}
+          viewBox={`0 0 ${bars.length} 100`}
+          preserveAspectRatio="none"
+        >
+          {[0, 100 * HALF, 100].map((y) => (
+            <line key={y} x1={0} x2={bars.length} y1={y} y2={y} />
+          ))}
+          {bars.map(({ label: at, values }, index) => (
+            <g key={at} onPointerEnter={() => setShownAt(index)}>
+              <rect className="space" x={index} y={0} width={1} height={100} />
+              <Bar x={index} values={values.map((value) => (100 * value) / top)} series={series} />
+            </g>
+          ))}
+        </svg>
+      </div>
+      <p className="muted" aria-hidden="true">
+        {bars
+          .filter((_, index) => index % step === 0)
+          .map(({ label: at }) => (
+            <span key={at}>{at}</span>
+          ))}
+      </p>
+    </figure>
+  )
+}
+
+const WIDTH = 0.7
+
+function Bar({ x, values, series }: { x: number; values: readonly number[]; series: readonly Result[] }) {
+  let y = 100
+  return values.map((height, index) => {
+    y -= height
+    const { label, tone } = series[index]!
+    return <rect key={label} className={tone} x={x + (1 - WIDTH) / 2} y={y} width={WIDTH} height={height} />
+  })
+}
+
+/** The next of 2, 4, 10, 20, 40, 100 …: half of it is a whole number. */
+function roundUp(value: number): number {
+  const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)))
+  return [2, 4, 10].map((factor) => factor * power).find((each) => each >= value) ?? 2
+}

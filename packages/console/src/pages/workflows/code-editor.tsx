@@ -1,0 +1,187 @@
+import { deleteGroupBackward, deleteGroupForward, history, historyKeymap } from '@codemirror/commands'
+import { type Diagnostic, linter, lintGutter } from '@codemirror/lint'
+import { EditorState } from '@codemirror/state'
+import {
+  type Command,
+  Decoration,
+  type DecorationSet,
+  EditorView,
+  highlightActiveLine,
+  type KeyBinding,
+  keymap,
+  lineNumbers,
+  MatchDecorator,
+  ViewPlugin,
+  type ViewUpdate,
+} from '@codemirror/view'
+import { useEffect, useRef } from 'react'
+
+/** An error at a line from 1; null: of the whole text. */
+export interface CodeError {
+  readonly line: number | null
+  readonly message: string
+}
+
+/** What a page does with an editor. */
+export interface CodeEditorHandle {
+  /** Writes a text at the cursor, and moves the focus there. */
+  insert(text: string): void
+}
+
+interface CodeEditorProps {
+  label: string
+  value: string
+  onValue: (value: string) => void
+  /** Finds the errors of a text, after a pause of typing. */
+  check: (text: string) => Promise<readonly CodeError[]>
+  onReady: (handle: CodeEditorHandle) => void
+}
+
+const CHECK_AFTER_MS = 400
+
+const LOOK = EditorView.theme({
+  '&': { height: '100%', fontSize: '13px', color: 'var(--text)', backgroundColor: 'var(--bg)' },
+  '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-1px' },
+  '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '1.55' },
+  '.cm-gutters': { backgroundColor: 'var(--bg-subtle)', color: 'var(--text-muted)', border: 'none' },
+  '.cm-activeLine': { backgroundColor: 'color-mix(in srgb, var(--bg-subtle) 60%, transparent)' },
+  '.cm-content': { caretColor: 'var(--text)' },
+  '.yaml-comment': { color: 'var(--text-muted)' },
+  '.yaml-key': { color: 'var(--accent)' },
+  '.yaml-text': { color: 'var(--good)' },
+  '.cm-tooltip': { background: 'var(--bg-raised)', color: 'var(--text)', border: '1px solid var(--border)' },
+})
+
+/** A comment, a key, or a text in quotes. A parser of YAML would double the size of the editor. */
+const TOKENS = /(?<comment>(?:^|\s)#.*$)|(?<key>[\w.-]+(?=:(?:\s|$)))|(?<text>"(?:[^"\\]|\\.)*"|'[^']*')/g
+const KINDS = ['comment', 'key', 'text'] as const
+const MARKS = Object.fromEntries(KINDS.map((kind) => [kind, Decoration.mark({ class: `yaml-${kind}` })]))
+
+const matcher = new MatchDecorator({
+  regexp: TOKENS,
+  decoration: ({ groups }) => MARKS[KINDS.find((kind) => groups?.[kind] !== undefined) ?? 'text']!,
+})
+
+const COLORS = ViewPlugin.fromClass(
+  class {
+    decorations: DecorationSet
+    constructor(view: EditorView) {
+      this.decorations = matcher.createDeco(view)
+    }
+    update(update: ViewUpdate) {
+      this.decorations = matcher.updateDeco(update, this.decorations)
+    }
+  },
+  { decorations: ({ decorations }) => decorations },
+)
+
+/** Deletes the selection, or else the character before or after the cursor. */
+function deleteCharacter(isForward: boolean): Command {
+  return (view) => {
+    const { state } = view
+    const { main } = state.selection
+    const other = view.moveByChar(main, isForward).head
+    const { from, to } = main.empty ? { from: Math.min(main.head, other), to: Math.max(main.head, other) } : main
+    view.dispatch({ changes: { from, to }, scrollIntoView: true, userEvent: 'delete' })
+    return true
+  }
+}
+
+/**
+ * Keys that the browser would handle by editing the elements: it keeps styles in style attributes then, which the
+ * policy of the page refuses. The keymap of the library is 9 kB more.
+ */
+const KEYS: readonly KeyBinding[] = [
+  { key: 'Backspace', run: deleteCharacter(false), shift: deleteCharacter(false) },
+  { key: 'Delete', run: deleteCharacter(true) },
+  { key: 'Mod-Backspace', mac: 'Alt-Backspace', run: deleteGroupBackward },
+  { key: 'Mod-Delete', mac: 'Alt-Delete', run: deleteGroupForward },
+  {
+    key: 'Enter',
+    run(view) {
+      const { state } = view
+      const [indent = ''] = /^\s*/.exec(state.doc.lineAt(state.selection.main.head).text) ?? []
+      view.dispatch({ ...state.replaceSelection(`\n${indent}`), scrollIntoView: true, userEvent: 'input' })
+      return true
+    },
+  },
+  {
+    key: 'Mod-a',
+    run(view) {
+      view.dispatch({ selection: { anchor: 0, head: view.state.doc.length } })
+      return true
+    },
+  },
+]
+
+/** Writes what is typed over a selection, for the same reason as `KEYS`. */
+function replaceSelection(event: InputEvent, view: EditorView): boolean {
+  const { state, composing } = view
+  if (event.inputType !== 'insertText' || event.data === null || composing || state.selection.main.empty) return false
+  view.dispatch({ ...state.replaceSelection(event.data), scrollIntoView: true, userEvent: 'input' })
+  return true
+}
+
+/**
+ * An editor of YAML with line numbers and errors at their lines. In a shadow root: there CodeMirror adopts style
+ * sheets, while in a document it would insert style elements, which the policy of the page refuses. Tab leaves it.
+ */
+export function CodeEditor({ label, value, onValue, check, onReady }: CodeEditorProps) {
+  const host = useRef<HTMLDivElement>(null)
+  const view = useRef<EditorView>(undefined)
+  const latest = useRef({ onValue, check, onReady })
+  useEffect(() => {
+    latest.current = { onValue, check, onReady }
+  })
+  useEffect(() => {
+    const root = host.current!.shadowRoot ?? host.current!.attachShadow({ mode: 'open' })
+    const editor = new EditorView({
+      root,
+      parent: root,
+      state: EditorState.create({
+        doc: value,
+        extensions: [
+          lineNumbers(),
+          history(),
+          highlightActiveLine(),
+          EditorView.lineWrapping,
+          keymap.of([...KEYS, ...historyKeymap]),
+          COLORS,
+          LOOK,
+          lintGutter(),
+          linter((shown) => findDiagnostics(shown, latest.current.check), { delay: CHECK_AFTER_MS }),
+          EditorView.domEventHandlers({ beforeinput: replaceSelection }),
+          EditorView.contentAttributes.of({ 'aria-label': label }),
+          EditorView.updateListener.of(({ docChanged, state }) => {
+            if (docChanged) latest.current.onValue(state.doc.toString())
+          }),
+        ],
+      }),
+    })
+    view.current = editor
+    latest.current.onReady({
+      insert(text) {
+        editor.dispatch(editor.state.replaceSelection(text))
+        editor.focus()
+      },
+    })
+    return () => editor.destroy()
+    // The editor keeps its own text; what comes from outside is written below.
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, [label])
+  useEffect(() => {
+    const editor = view.current
+    if (!editor || editor.state.doc.toString() === value) return
+    editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } })
+  }, [value])
+  return <div ref={host} className="code-editor" />
+}
+
+async function findDiagnostics({ state }: EditorView, check: CodeEditorProps['check']): Promise<Diagnostic[]> {
+  const { doc } = state
+  const errors = await check(doc.toString())
+  return errors.map(({ line, message }) => {
+    const { from, to } = doc.line(Math.min(Math.max(line ?? 1, 1), doc.lines))
+    return { from, to, severity: 'error', message }
+  })
+}

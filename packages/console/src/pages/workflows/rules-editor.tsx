@@ -1,0 +1,124 @@
+import { lazy, Suspense, useRef } from 'react'
+import { call, useRead } from '../../api/index.ts'
+import { Button } from '../../components/button.tsx'
+import type { Bound } from '../../components/fields.tsx'
+import { Loading } from '../../components/page.tsx'
+import type { CodeEditorHandle } from './code-editor.tsx'
+import { fieldsOf } from './rules-fields.ts'
+import { useTrial } from './trial.tsx'
+
+const CodeEditor = lazy(async () => ({ default: (await import('./code-editor.tsx')).CodeEditor }))
+
+/** The functions of rules, as docs/rules.md describes them. */
+const FUNCTIONS = {
+  'number(x)': 'a number, also with a currency',
+  'text(x)': 'a text',
+  'date(x)': 'the date of an ISO date or time',
+  'yes(x)': 'true or false, from yes, no, on, off',
+  'list(x)': 'a list, from a text at its commas',
+  'round(number, digits)': 'rounded',
+  'sum(list)': 'the sum of the items',
+  'lower(text)': 'in lower case; also upper, trim',
+  'replace(text, from, to)': 'with each “from” replaced',
+  'substring(text, from, to)': 'characters, counted from 0',
+  'capture(text, pattern)': 'the group of a regular expression',
+  'default(field, value)': 'the value if the text has no such field',
+  'has(field)': 'whether the text has the field',
+  'split(text, separator)': 'the parts; also join(list, separator)',
+}
+const VARIABLES = ['context', 'items', 'input_message', 'workflow.name', 'now']
+
+/** The text of a `rules.yaml`, with what it can use beside it, and what a run of the last text would send by it. */
+export function RulesEditor({ workflowId, field }: { workflowId: string; field: Bound<string> }) {
+  const editor = useRef<CodeEditorHandle>(undefined)
+  const params = { workflow_id: workflowId }
+  const last = useRead('listRuns', { query: { workflow_id: workflowId, limit: 1 } }).data?.data[0]
+  const { label, value, onValue, error } = field
+  const check = async (content: string) => {
+    // A save says what is wrong when this cannot.
+    const answer = await call('checkRules', { params, body: { content } }).catch(() => undefined)
+    return answer?.errors ?? []
+  }
+  return (
+    <div className="rules-editor">
+      <div className="stack">
+        <Suspense fallback={<Loading label="Loading the editor" />}>
+          <CodeEditor
+            label={label}
+            value={value}
+            onValue={onValue}
+            check={check}
+            onReady={(handle) => (editor.current = handle)}
+          />
+        </Suspense>
+        {error ? (
+          <p className="field-error" role="alert">
+            {error}
+          </p>
+        ) : null}
+        {last ? <DryRun workflowId={workflowId} runId={last.id} rules={value} /> : null}
+      </div>
+      <aside className="stack" aria-label="What rules can use">
+        <Insertable title="Variables" names={VARIABLES} onInsert={(name) => editor.current?.insert(name)} />
+        {last ? <Fields runId={last.id} onInsert={(name) => editor.current?.insert(name)} /> : null}
+        <section>
+          <h3>Functions</h3>
+          <ul className="insertable">
+            {Object.entries(FUNCTIONS).map(([name, gives]) => (
+              <li key={name}>
+                <button type="button" className="link" onClick={() => editor.current?.insert(name)}>
+                  <code>{name}</code>
+                </button>{' '}
+                <span className="muted">{gives}</span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      </aside>
+    </div>
+  )
+}
+
+function Fields({ runId, onInsert }: { runId: string; onInsert: (name: string) => void }) {
+  const run = useRead('getRun', { params: { run_id: runId } }).data
+  const names = run ? fieldsOf(run.context) : []
+  return names.length > 0 ? <Insertable title="Fields of the last text" names={names} onInsert={onInsert} /> : null
+}
+
+function Insertable(props: { title: string; names: readonly string[]; onInsert: (name: string) => void }) {
+  return (
+    <section>
+      <h3>{props.title}</h3>
+      <ul className="insertable">
+        {props.names.map((name) => (
+          <li key={name}>
+            <button type="button" className="link" onClick={() => props.onInsert(name)}>
+              <code>{name}</code>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+/** What these rules would send for the text of the last start, before they are saved. */
+function DryRun({ workflowId, runId, rules }: { workflowId: string; runId: string; rules: string }) {
+  const run = useRead('getRun', { params: { run_id: runId } }).data
+  const trial = useTrial(workflowId)
+  if (!run) return null
+  return (
+    <>
+      <div className="row">
+        <Button
+          label="Try with the last text"
+          icon="eye"
+          isBusy={trial.isPlanning}
+          onClick={() => trial.start({ context: run.context, session_id: null, rules })}
+        />
+        <span className="muted">Nothing is sent, and nothing is saved.</span>
+      </div>
+      {trial.result}
+    </>
+  )
+}
