@@ -221,9 +221,9 @@ test('a delivery is found among those of all sources by its order number, and by
   await page.getByRole('row', { name: /Rejected 422/ }).waitFor()
   expect(new URL(page.url()).searchParams.get('last')).toBe('24h')
   await page.getByRole('button', { name: 'Clear', exact: true }).click()
-  await page.getByRole('row', { name: /NEEDLE-7731/ }).click()
+  await page.getByRole('row', { name: /Rejected 422/ }).click()
   await drawer.getByRole('button', { name: 'Older (j)' }).click()
-  await drawer.getByText('Status 422').waitFor()
+  await drawer.getByText(/^Status 200/).waitFor()
   await page.keyboard.press('Escape')
   // And from everywhere.
   await page.keyboard.press('Control+k')

@@ -105,7 +105,7 @@ test('a stranger becomes owner, fixes a source, starts a workflow, and finds and
   expect(payloads[0]).toEqual({ order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 })
   expect(payloads[1]).toEqual(payloads[0])
   await link('Overview').click()
-  await page.getByText('Nothing failed in the last 7 days.').waitFor()
+  await page.getByText('Nothing of the last 7 days needs attention.').waitFor()
   expect(await heading('First steps').count()).toBe(0)
 }, 120_000)
 

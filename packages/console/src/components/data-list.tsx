@@ -3,6 +3,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { List } from '../api/index.ts'
 import { announce } from './announce.ts'
 import { type Action, Button } from './button.tsx'
+import { openForm } from './dialog.tsx'
 import { type Choices, SelectField, TextField } from './fields.tsx'
 import { EmptyState, type EmptyStateProps, ErrorState, Loading, Page } from './page.tsx'
 import { useShortcuts } from './shortcuts.ts'
@@ -122,7 +123,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   const navigate = useNavigate()
   const [clears, setClears] = useState(0)
   async function clear() {
-    const none = Object.fromEntries(Object.keys(filters).map((name) => [name, undefined]))
+    const none = Object.fromEntries([...Object.keys(filters), 'last'].map((name) => [name, undefined]))
     await navigate({ to: '.', replace: true, search: (before: object) => ({ ...before, ...none }) })
     setClears(clears + 1)
   }
@@ -201,8 +202,11 @@ export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) 
 
 /** The filters of a list, which are search parameters of the URL. */
 export function useFilters<Name extends string>(...names: Name[]): { [Key in Name]?: string } {
-  const search = useSearch({ strict: false })
-  return Object.fromEntries(names.map((name) => [name, search[name] || undefined])) as { [Key in Name]?: string }
+  const search: Record<string, string | undefined> = useSearch({ strict: false })
+  const { last = '' } = search
+  const since = sinceOf(last)
+  const valueOf = (name: string) => (name === 'since' ? search[name] || since : search[name] || undefined)
+  return Object.fromEntries(names.map((name) => [name, valueOf(name)])) as { [Key in Name]?: string }
 }
 
 /** A filter and what sets it. An empty value removes it. */
@@ -225,7 +229,16 @@ interface FilterProps {
 /** A filter with a few choices. `none` is the choice without a value. */
 export function FilterSelect({ name, ...field }: FilterProps & { options: Choices; none?: string }) {
   const [value, set] = useFilter(name)
-  return <SelectField isLabelHidden none={`${field.label}: all`} {...field} value={value} onValue={set} />
+  return (
+    <SelectField
+      isLabelHidden
+      none={`${field.label}: all`}
+      {...field}
+      data-active={value ? true : undefined}
+      value={value}
+      onValue={set}
+    />
+  )
 }
 
 const TYPING_PAUSE_MS = 250
@@ -244,29 +257,82 @@ export function FilterSearch({ name, label }: FilterProps) {
   return <TextField {...field} isLabelHidden type="search" maxLength={200} />
 }
 
+/** Hours until now, by the name in the address. */
+const LAST: Readonly<Record<string, number>> = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 }
+const LAST_TEXTS = { '1h': 'Last hour', '24h': 'Last 24 h', '7d': 'Last 7 days', '30d': 'Last 30 days' } as const
+const CHOOSE = 'choose'
+const HOUR_MS = 3_600_000
+/** The beginning of each period, counted when it was chosen: a list would begin anew with each other one. */
+const begun = new Map<string, string>()
+
+function sinceOf(last: string): string | undefined {
+  const { [last]: hours } = LAST
+  if (hours === undefined) return undefined
+  const since = begun.get(last) ?? new Date(Date.now() - hours * HOUR_MS).toISOString()
+  begun.set(last, since)
+  return since
+}
+
+const DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' })
+
 /** Formats a time as the value of a field for local times. */
-function localText(value: string): string {
-  if (Number.isNaN(Date.parse(value))) return ''
+function localText(value: string | undefined): string {
+  if (value === undefined || Number.isNaN(Date.parse(value))) return ''
   const date = new Date(value)
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 }
 
-/** Filters by time: `since` and `until` in the reader's zone. */
-export function FilterPeriod() {
-  return [<FilterTime key="since" name="since" label="Since" />, <FilterTime key="until" name="until" label="Until" />]
+const dayText = (value: string) => DAY.format(new Date(value))
+
+function periodText(since: string | undefined, until: string | undefined): string | undefined {
+  const [from, to] = [since, until].map((value) => (value && !Number.isNaN(Date.parse(value)) ? value : undefined))
+  if (!from && !to) return undefined
+  return from && to ? `${dayText(from)} – ${dayText(to)}` : from ? `Since ${dayText(from)}` : `Until ${dayText(to!)}`
 }
 
-function FilterTime({ name, label }: FilterProps) {
-  const [value, set] = useFilter(name)
+/** Filters by time: a period until now, or one that a person chooses. Always in the address. */
+export function FilterPeriod() {
+  const search: Record<string, string | undefined> = useSearch({ strict: false })
+  const navigate = useNavigate()
+  const set = (period: Record<string, string | undefined>) => {
+    begun.clear()
+    return navigate({
+      to: '.',
+      replace: true,
+      search: (before: object) => ({ ...before, last: undefined, since: undefined, until: undefined, ...period }),
+    })
+  }
+  const { last, since, until } = search
+  const chosen = periodText(since, until)
+  const choose = () =>
+    openForm({
+      title: 'Choose a period',
+      action: 'Show',
+      isTransient: true,
+      savedText: null,
+      values: { since: localText(since), until: localText(until) },
+      save: async (typed) => {
+        const [from, to] = [typed.since, typed.until].map((value) => value && new Date(value).toISOString())
+        await set({ since: from || undefined, until: to || undefined })
+      },
+      fields: ({ field }) => (
+        <div className="columns">
+          <TextField type="datetime-local" {...field('since', 'Since')} />
+          <TextField type="datetime-local" {...field('until', 'Until')} />
+        </div>
+      ),
+    })
   return (
-    <label className="filter-time">
-      {label}
-      <input
-        type="datetime-local"
-        className="input"
-        value={localText(value)}
-        onChange={({ target }) => set(target.value ? new Date(target.value).toISOString() : '')}
-      />
-    </label>
+    <SelectField
+      label="Time"
+      isLabelHidden
+      name="last"
+      none="Any time"
+      options={{ ...LAST_TEXTS, ...(chosen ? { chosen } : {}), [CHOOSE]: 'Choose a period …' }}
+      value={chosen ? 'chosen' : last && last in LAST ? last : ''}
+      onValue={(value) =>
+        value === CHOOSE ? choose() : value === 'chosen' ? undefined : void set({ last: value || undefined })
+      }
+    />
   )
 }

@@ -39,13 +39,14 @@ export function CopyButton({ text, what, ...look }: { text: string; what: string
 }
 
 /** A text to copy as a whole, such as a curl line. */
-export function CopyBox({ text, label, isIconOnly }: { text: string; label: string; isIconOnly?: boolean }) {
+export function CopyBox(props: { text: string; label: string; isIconOnly?: boolean; isJson?: boolean }) {
+  const { text, label, isIconOnly, isJson } = props
   return (
     <div className="copy-box">
       {/* Scrollable text needs the focus to be scrolled with the keyboard. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre tabIndex={0} role="region" aria-label={label}>
-        {text}
+        {isJson ? <JsonText text={text} /> : text}
       </pre>
       <CopyButton text={text} what={label} {...(isIconOnly ? { isIconOnly, variant: 'ghost' } : {})} />
     </div>
@@ -70,8 +71,46 @@ export function KeyValueList({ items }: { items: Record<string, ReactNode> }) {
 
 /** A value as indented JSON, to read and copy. */
 export const JsonView = ({ value, label }: { value: unknown; label: string }) => (
-  <CopyBox text={JSON.stringify(value, null, 2) ?? ''} label={label} isIconOnly />
+  <CopyBox text={JSON.stringify(value, null, 2) ?? ''} label={label} isIconOnly isJson />
 )
+
+/** A name, a text, or another value. */
+const JSON_TOKENS = /("(?:[^"\\]|\\.)*")(\s*:)?|-?\d[\d.eE+-]*|\b(?:true|false|null)\b/g
+/** Larger ones are not colored: each token is an element. */
+const COLORED_LENGTH = 20_000
+
+/** Indented JSON with its names, texts and other values in colors. */
+function JsonText({ text }: { text: string }) {
+  if (text.length > COLORED_LENGTH) return text
+  const parts: ReactNode[] = []
+  let end = 0
+  for (const match of text.matchAll(JSON_TOKENS)) {
+    const [token, quoted, colon] = match
+    parts.push(text.slice(end, match.index))
+    const [kind, shown] = quoted === undefined ? ['value', token] : [colon === undefined ? 'text' : 'name', quoted]
+    parts.push(
+      <span key={match.index} className={`json-${kind}`}>
+        {shown}
+      </span>,
+    )
+    end = match.index + (shown?.length ?? 0)
+  }
+  return [...parts, text.slice(end)]
+}
+
+/** An answer of an endpoint: JSON is formatted. */
+export function AnswerText({ text }: { text: string }) {
+  const value = /^\s*[[{]/.test(text) ? parseOr(text) : undefined
+  return value === undefined ? <LongText text={text} /> : <JsonView label="answer" value={value} />
+}
+
+function parseOr(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
 
 const LONG = 1_200
 

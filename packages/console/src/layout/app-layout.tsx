@@ -22,12 +22,15 @@ export function AppLayout() {
   const [isMenuOpen, setIsMenuOpen] = useState(false)
   const [isNavOpen, setIsNavOpen] = useState(false)
   const navigate = useNavigate()
-  const pages = PAGES.map((group) => group.filter((entry) => me.role !== 'member' || !entry.isForAdmins))
+  const groups = PAGES.map(
+    ([group, entries]) => [group, entries.filter((entry) => me.role !== 'member' || !entry.isForAdmins)] as const,
+  )
+  const pages = groups.flatMap(([, entries]) => entries)
   const openPage = ({ to, shortcut }: PageEntry) => [`g ${shortcut}`, () => void navigate({ to })] as const
   useShortcuts({
     'mod+k': () => setIsMenuOpen(!isMenuOpen),
-    '?': () => showShortcuts(pages.flat()),
-    ...Object.fromEntries(pages.flat().map(openPage)),
+    '?': () => showShortcuts(pages),
+    ...Object.fromEntries(pages.map(openPage)),
   })
   return (
     <div className="layout">
@@ -35,6 +38,10 @@ export function AppLayout() {
         Skip to the content
       </a>
       <header className="sidebar" data-open={isNavOpen || undefined}>
+        <Link to="/" className="product">
+          <img src="/favicon.svg" alt="" />
+          Workflow Automation
+        </Link>
         <div className="sidebar-top">
           <OrganizationMenu />
           <IconButton icon="search" label="Search (⌘K or Ctrl-K)" onClick={() => setIsMenuOpen(true)} />
@@ -46,9 +53,12 @@ export function AppLayout() {
           />
         </div>
         <nav aria-label="Pages">
-          {pages.map((group) => (
-            <ul key={group[0]?.to}>
-              {group.map((entry) => (
+          {groups.map(([group, entries]) => (
+            <ul key={group} aria-label={group}>
+              <li className="group" aria-hidden="true">
+                {group}
+              </li>
+              {entries.map((entry) => (
                 <li key={entry.to}>
                   <Link
                     to={entry.to}
@@ -81,7 +91,7 @@ export function AppLayout() {
         ) : null}
         <Outlet />
       </main>
-      {isMenuOpen ? <CommandMenu pages={pages.flat()} onClose={() => setIsMenuOpen(false)} /> : null}
+      {isMenuOpen ? <CommandMenu pages={pages} onClose={() => setIsMenuOpen(false)} /> : null}
       <OpenDialogs />
       {prompt ? <PasswordPrompt kind={prompt} /> : null}
     </div>
@@ -117,12 +127,15 @@ function showShortcuts(pages: readonly PageEntry[]) {
   ))
 }
 
+/** The color of an organization's square, dark enough for white letters. */
+const colorOf = (id: string) => `oklch(0.5 0.13 ${parseInt(id.slice(-4), 16) % 360})`
+
 function OrganizationMenu() {
   const me = useMe()
   const navigate = useNavigate()
   const name = (
     <>
-      <span className="avatar" aria-hidden="true">
+      <span className="avatar" aria-hidden="true" style={{ background: colorOf(me.organization.id) }}>
         {me.organization.name.slice(0, 1).toUpperCase()}
       </span>
       <span className="ellipsis">{me.organization.name}</span>

@@ -20,7 +20,8 @@ import { Loaded, Notice, Page, pageOf, Section, useTitle } from '../../component
 import { useShortcuts } from '../../components/shortcuts.ts'
 import { durationText, FullTime, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
-import { CopyBox, CopyId, JsonView, KeyValueList, LongText, shortId } from '../../components/values.tsx'
+import { CopyBox, CopyId, AnswerText, JsonView, KeyValueList, shortId } from '../../components/values.tsx'
+import { OutcomeCell, PayloadStart } from '../../components/delivery-columns.tsx'
 import { ResendMatching, RunningResends } from './resend-many.tsx'
 import { describeStatus, hintOfStatus } from '../sources/verification-cause.ts'
 
@@ -42,8 +43,8 @@ const KINDS = { payload: 'Payload', verification: 'Verification' }
 /** The columns of every list of deliveries. */
 const COLUMNS = [
   { header: 'Time', cell: ({ created_at: at }: AppDeliveryOut) => <FullTime value={at} /> },
-  { header: 'Outcome', cell: ({ outcome }: AppDeliveryOut) => <StatusBadge status={outcome} /> },
-  { header: 'Status', cell: ({ status }: AppDeliveryOut) => status, isNumber: true },
+  { header: 'Outcome', cell: (delivery: AppDeliveryOut) => <OutcomeCell {...delivery} /> },
+  { header: 'Payload', cell: (delivery: AppDeliveryOut) => <PayloadStart {...delivery} /> },
   {
     header: 'Took',
     cell: ({ duration_ms: ms }: AppDeliveryOut) => (ms === null ? '' : durationText(ms)),
@@ -57,24 +58,6 @@ const COLUMNS = [
     isOptional: true,
   },
 ]
-
-/** The first fields of a payload, by which people tell deliveries apart. */
-function PayloadStart({ kind, request_body: body }: AppDeliveryOut) {
-  if (kind === 'verification') return null
-  const fields = Object.entries(body ?? {}).filter(
-    ([, value]) => typeof value === 'string' || typeof value === 'number',
-  )
-  const text = fields
-    .slice(0, TELLING_FIELDS)
-    .map(([name, value]) => `${name}: ${String(value)}`)
-    .join(', ')
-  return (
-    <span className="muted clamp" title={text}>
-      {text}
-    </span>
-  )
-}
-const TELLING_FIELDS = 2
 
 /** The statuses that people look for. Any other can be written into the address. */
 const STATUS_CODES = Object.fromEntries(
@@ -100,23 +83,23 @@ export function DeliveriesPage() {
   )
   const [, setWorkflow] = useFilter('workflow_id')
   const sources = useRead('listWebhookSources').data?.data ?? []
-  const [time, outcome, status, took, kind] = COLUMNS as [Column, Column, Column, Column, Column]
+  const [time, outcome, payload, took, kind] = COLUMNS as [Column, Column, Column, Column, Column]
+  const list = useList('listAllDeliveries', { query: filters as never })
   return (
     <ListPage
       title="Deliveries"
       intro="Every request to your endpoints and its answer, of all webhook sources."
       label="deliveries"
-      list={useList('listAllDeliveries', { query: filters as never })}
+      list={list}
       columns={[
         time,
         outcome,
-        status,
         { header: 'Source', cell: ({ source_name: name }) => name ?? 'Deleted source' },
-        { header: 'Payload', cell: (delivery) => <PayloadStart {...delivery} /> },
+        payload,
         took,
         kind,
       ]}
-      rowLink={({ id }) => linkTo('delivery', id)}
+      rowLink={({ id }) => ({ to: '.', search: (before: object) => ({ ...before, open: id }), resetScroll: false })}
       filters={filters}
       controls={
         <>
@@ -148,6 +131,7 @@ export function DeliveriesPage() {
       }}
     >
       <RunningResends />
+      <OpenDelivery rows={list.rows} />
     </ListPage>
   )
 }
@@ -195,34 +179,58 @@ function kindText({ kind, resend_of: resendOf, sent_by: by, run_id: runId, workf
 const titleOf = ({ kind, resend_of: resendOf, source_name: source }: DeliveryDetailOut) =>
   `${kind === 'verification' ? 'Verification of' : resendOf ? 'Resent delivery to' : 'Delivery to'} ${source ?? 'an unsaved source'}`
 
-/** A delivery beside the log. */
-export function DeliveryDrawer() {
-  const params = useParams({ from: '/app/sources/$source_id/logs/$delivery_id' })
+/** The delivery that the address names, beside the list of all. */
+function OpenDelivery({ rows }: { rows: readonly AppDeliveryOut[] }) {
+  const { open: id } = useFilters('open')
   const navigate = useNavigate()
-  const query = useRead('getDelivery', { params: { delivery_id: params.delivery_id } })
+  if (!id) return null
+  const open = (other?: string) =>
+    void navigate({ to: '.', search: (before: object) => ({ ...before, open: other }), resetScroll: false })
+  const at = rows.findIndex((row) => row.id === id)
+  return <Drawer id={id} onOpen={open} newer={rows[at - 1]?.id} older={at < 0 ? undefined : rows[at + 1]?.id} />
+}
+
+/** A delivery beside the log of its source. */
+export function DeliveryDrawer() {
+  const { source_id: sourceId, delivery_id: id } = useParams({ from: '/app/sources/$source_id/logs/$delivery_id' })
+  const navigate = useNavigate()
+  const delivery = useRead('getDelivery', { params: { delivery_id: id } }).data
+  const open = (other?: string) => void navigate({ ...logLink(sourceId, other), search: true, resetScroll: false })
+  return <Drawer id={id} onOpen={open} newer={delivery?.newer_id} older={delivery?.older_id} />
+}
+
+interface DrawerProps {
+  id: string
+  /** Opens another delivery of the list, or only the list. */
+  onOpen: (id?: string) => void
+  newer: string | null | undefined
+  older: string | null | undefined
+}
+
+/** A delivery beside a list, which stays where it is. */
+function Drawer({ id, onOpen: open, newer, older }: DrawerProps) {
+  const query = useRead('getDelivery', { params: { delivery_id: id } })
   const delivery = query.data
   const title = delivery ? titleOf(delivery) : 'Delivery'
   useTitle(title)
-  /** Opens another request of the log, or only the log. */
-  const open = (id?: string) => void navigate({ ...logLink(params.source_id, id), search: true, resetScroll: false })
-  const shownId = useRef(params.delivery_id)
+  const shownId = useRef(id)
   useEffect(() => {
-    shownId.current = params.delivery_id
-  }, [params.delivery_id])
+    shownId.current = id
+  }, [id])
   // The dialog returns the focus to the row that was opened first.
   useEffect(() => () => focusRow(shownId.current), [])
   const neighbors = [
-    { key: 'k', icon: 'up', label: 'Newer (k)', id: delivery?.newer_id },
-    { key: 'j', icon: 'down', label: 'Older (j)', id: delivery?.older_id },
+    { key: 'k', icon: 'up', label: 'Newer (k)', to: newer },
+    { key: 'j', icon: 'down', label: 'Older (j)', to: older },
   ] as const
-  useShortcuts(Object.fromEntries(neighbors.map(({ key, id }) => [key, () => id && open(id)])), 1)
+  useShortcuts(Object.fromEntries(neighbors.map(({ key, to }) => [key, () => to && open(to)])), 1)
   return (
     <Dialog
       className="drawer"
       title={title}
       onClose={open}
-      tools={neighbors.map(({ key, icon, label, id }) => (
-        <IconButton key={key} icon={icon} label={label} disabled={!id} onClick={() => id && open(id)} />
+      tools={neighbors.map(({ key, icon, label, to }) => (
+        <IconButton key={key} icon={icon} label={label} disabled={!to} onClick={() => to && open(to)} />
       ))}
       actions={delivery && canResend(delivery) ? <ResendButton delivery={delivery} onSent={open} /> : null}
     >
@@ -326,7 +334,7 @@ export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetail
       {answers.map(([title, text, intro]) =>
         text === null ? null : (
           <Section key={title + intro} title={title} intro={intro}>
-            <LongText text={text} />
+            <AnswerText text={text} />
           </Section>
         ),
       )}
