@@ -46,6 +46,18 @@ export const AppSettings = Type.Object({
       examples: ['the-secret-of-the-client'],
     }),
   ),
+  SMTP_URL: Type.Optional(
+    Type.String({
+      writeOnly: true,
+      pattern: '^smtps?://',
+      description:
+        'The mail server for notices, with user and password: smtps:// for TLS from the start (port 465), smtp:// for STARTTLS (port 587). Without it, nobody gets e-mail.',
+      examples: ['smtp://user:password@mail.example.com:587'],
+    }),
+  ),
+  SMTP_FROM: Type.Optional(
+    Type.String({ description: 'The sender of notices.', examples: ['Workflows <workflows@example.com>'] }),
+  ),
   DATABASE_POOL_SIZE: SharedSettings.poolSize({ default: 10 }),
   ...quotaSettings,
   ...SharedSettings.tracing,
@@ -66,7 +78,7 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../../../packages/console/dist', i
  */
 export function readAppConfig(env: NodeJS.ProcessEnv = process.env) {
   const settings = readSettings(AppSettings, env, {
-    otherErrors: [...oidcErrors(env), ...appUrlErrors(env)],
+    otherErrors: [...oidcErrors(env), ...appUrlErrors(env), ...smtpErrors(env)],
   })
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = settings
   return {
@@ -82,6 +94,7 @@ export function readAppConfig(env: NodeJS.ProcessEnv = process.env) {
     rateLimitStoreUrl: settings.RATE_LIMIT_STORE_URL,
     trustProxy: settings.TRUST_PROXY,
     oidc: issuer && clientId && clientSecret ? ({ issuer, clientId, clientSecret } satisfies OidcConfig) : undefined,
+    smtp: settings.SMTP_URL === undefined ? undefined : { url: settings.SMTP_URL, from: settings.SMTP_FROM ?? '' },
     quotas: toQuotas(settings),
     /** The folder of the built page. */
     consoleFolder: CONSOLE_FOLDER,
@@ -98,6 +111,11 @@ function appUrlErrors({ APP_URL: text = '' }: NodeJS.ProcessEnv): string[] {
   return [
     `APP_URL must have no path: the application is served at the root of its host (it is ${JSON.stringify(text)}).`,
   ]
+}
+
+function smtpErrors({ SMTP_URL: url = '', SMTP_FROM: from = '' }: NodeJS.ProcessEnv): string[] {
+  if (url.trim() === '' || from.trim() !== '') return []
+  return ['SMTP_FROM is missing: notices need a sender. Example: SMTP_FROM=Workflows <workflows@example.com>']
 }
 
 function oidcErrors(env: NodeJS.ProcessEnv): string[] {

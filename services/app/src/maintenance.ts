@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   deleteEndedSignIns,
   deleteOldTrials,
+  deleteOldNotices,
   deleteOrganizationRows,
   foldEmails,
   hasAccounts,
@@ -10,6 +11,7 @@ import {
 } from '@workflow-service/database'
 import type { MaintenanceTask } from '@workflow-service/service-kit'
 import type { AppServiceContext } from './app-service-context.ts'
+import { makeNotices, sendNotices } from './notices.ts'
 import { sendResendJobs } from './resend-jobs.ts'
 
 const BATCH_SIZE = 1_000
@@ -52,6 +54,24 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
       const hours = await rollUpUsage(db, signal)
       if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage.rolled_up')
     },
+  },
+  {
+    name: 'make notices',
+    intervalMs: 60_000,
+    statements: ['listNoticeOrganizations', 'recordNotices'],
+    run: makeNotices,
+  },
+  {
+    name: 'send notices',
+    intervalMs: 5_000,
+    statements: ['takeDueNotices', 'finishNotice'],
+    run: sendNotices,
+  },
+  {
+    name: 'delete old notices',
+    intervalMs: 3_600_000,
+    statements: ['deleteOldNotices'],
+    run: ({ db }, signal) => runBatches(signal, async () => (await deleteOldNotices(db, BATCH_SIZE)) === BATCH_SIZE),
   },
   {
     name: 'send payloads again',

@@ -56,6 +56,8 @@ const WAITING: ReadonlySet<string> = new Set<AppOperationId>([
   'saveWebhookSource',
   'testWebhookSource',
   'resendDelivery',
+  'testNoticeWebhook',
+  'testMyNotices',
 ])
 
 /** How long a request waits for its turn. */

@@ -81,6 +81,12 @@ async function deliveryOf(world: World): Promise<string> {
   return await data.addDelivery(params.source_id)
 }
 
+async function withNoticeWebhook({ organization }: World) {
+  const body = { url: data.endpoint.url, signing_secret: null }
+  await data.call(organization.owner, 'saveNoticeWebhook', { body })
+  return {}
+}
+
 async function resendJobOf(world: World): Promise<string> {
   const body = { ids: [await deliveryOf(world)], per_second: 1 }
   return (await data.call(world.person, 'createResendJob', { body })).body.id
@@ -242,6 +248,13 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
     body: { reason: 'The total is wrong.' },
   }),
 
+  getNotices: nothing,
+  saveNoticeWebhook: () => ({ body: { url: data.endpoint.url, signing_secret: 'a signing secret of notices' } }),
+  deleteNoticeWebhook: async (world) => await withNoticeWebhook(world),
+  testNoticeWebhook: async (world) => await withNoticeWebhook(world),
+  getMyNotices: nothing,
+  saveMyNotices: () => ({ body: { kinds: ['failures'] } }),
+  testMyNotices: nothing,
   markAttentionDone: async (world) => {
     const until = new Date(Date.now() + 1_000).toISOString()
     const { source_id: id } = (await savedSource(world)).params

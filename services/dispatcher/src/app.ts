@@ -17,6 +17,7 @@ import { requireToken } from './require-token.ts'
 import { cancelOneRun, cancelQueue } from './routes/cancel-runs.ts'
 import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'
 import { saveSource } from './routes/save-webhook-source.ts'
+import { saveNotices, sendNotice } from './routes/notices.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
 import { deleteSource, getSource, listSources, pauseSource, testSource } from './routes/webhook-sources.ts'
 import { validateSource } from './sources/validate-source.ts'
@@ -58,6 +59,8 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
         resumeWebhookSource: pauseSource(ctx, false),
         listDeliveries: listSourceDeliveries(ctx),
         sendPayload: sendPayload(ctx),
+        saveNoticeWebhook: saveNotices(ctx),
+        sendNotice: sendNotice(ctx),
         cancelRun: cancelOneRun(ctx),
         cancelQueuedRuns: cancelQueue(ctx),
       },

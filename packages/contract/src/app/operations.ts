@@ -12,6 +12,7 @@ import { Closed, Parameters } from '../schema/objects.ts'
 import { Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { CancelQueuedIn, CancelQueuedOut } from '../internal/resources.ts'
+import * as notices from '../notices.ts'
 import { APP_ROUTES } from './routes.ts'
 import * as overview from './overview.ts'
 import * as people from './people.ts'
@@ -264,6 +265,31 @@ export const APP_OPERATIONS = defineOperations({
   listSignIns: { access: 'signed_in', summary: 'List sign-ins', success: ok(signIn.SignInList, 'The sign-ins.') },
   endSignIn: { access: 'signed_in', summary: 'End a sign-in' },
   getOverview: { summary: 'Read the overview', success: ok(overview.OverviewOut, 'The overview.') },
+  getNotices: { access: 'admin', summary: 'Read the notices', success: ok(notices.NoticesOut, 'The notices.') },
+  saveNoticeWebhook: {
+    access: 'admin',
+    summary: 'Save where notices are sent',
+    description: 'Signed like payloads. No request is made: test it.',
+    body: notices.NoticeWebhookIn,
+    trimmed: ['url'],
+    success: ok(notices.NoticesOut, 'The notices.'),
+  },
+  deleteNoticeWebhook: { access: 'admin', summary: 'Send no more notices to the webhook' },
+  testNoticeWebhook: {
+    access: 'admin',
+    summary: 'Send a test notice to the webhook',
+    success: ok(notices.NoticeSentOut, 'What became of it.'),
+  },
+  getMyNotices: { summary: 'Read what to be told of by e-mail', success: ok(notices.MyNoticesOut, 'The choice.') },
+  saveMyNotices: {
+    summary: 'Choose what to be told of by e-mail',
+    body: notices.MyNoticesIn,
+    success: ok(notices.MyNoticesOut, 'The choice.'),
+  },
+  testMyNotices: {
+    summary: 'Send a test notice to oneself',
+    success: ok(notices.NoticeSentOut, 'What became of it.'),
+  },
   markAttentionDone: {
     summary: 'Mark failures as done',
     description: 'Of a group of the overview: they are counted as failed, but need no attention any more.',

@@ -22,6 +22,13 @@ export const APP_ROUTES = {
   endSignIn: { method: 'delete', path: '/app/me/sign-ins/{sign_in_id}' },
 
   getOverview: { method: 'get', path: '/app/overview' },
+  getNotices: { method: 'get', path: '/app/notices' },
+  saveNoticeWebhook: { method: 'put', path: '/app/notices/webhook' },
+  deleteNoticeWebhook: { method: 'delete', path: '/app/notices/webhook' },
+  testNoticeWebhook: { method: 'post', path: '/app/notices/webhook/test' },
+  getMyNotices: { method: 'get', path: '/app/me/notices' },
+  saveMyNotices: { method: 'put', path: '/app/me/notices' },
+  testMyNotices: { method: 'post', path: '/app/me/notices/test' },
   markAttentionDone: { method: 'post', path: '/app/attention/done' },
   streamEvents: { method: 'get', path: '/app/events' },
   search: { method: 'get', path: '/app/search' },

@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
+import { NoticeBody, NoticeSentOut, NoticeWebhookIn } from '../notices.ts'
 import { Closed, Parameters } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import {
@@ -200,6 +201,28 @@ export const INTERNAL_OPERATIONS = {
     headers: ActorHeaders,
     body: DeliveryIn,
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],
+  },
+  saveNoticeWebhook: {
+    id: 'saveNoticeWebhook',
+    method: 'put',
+    path: '/internal/organizations/{organization_id}/notice-webhook',
+    summary: 'Save where notices are sent',
+    description: 'No request is made. The secret is encrypted like that of a webhook source.',
+    params: OrganizationParams,
+    headers: ActorHeaders,
+    body: NoticeWebhookIn,
+    trimmed: ['url'],
+    successes: [{ status: 204, description: 'It is saved.' }],
+  },
+  sendNotice: {
+    id: 'sendNotice',
+    method: 'post',
+    path: '/internal/organizations/{organization_id}/notices',
+    summary: 'Send a notice to the webhook',
+    description: 'Once, signed, within 10 seconds, with the checks of payloads. The caller repeats it.',
+    params: OrganizationParams,
+    body: NoticeBody,
+    successes: [{ status: 200, schema: NoticeSentOut, description: 'Whether it was accepted.' }],
   },
   cancelRun: {
     id: 'cancelRun',

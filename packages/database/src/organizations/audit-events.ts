@@ -25,6 +25,7 @@ export const AUDIT_ACTIONS = [
   'file.saved',
   'link.accepted',
   'manifest.applied',
+  'notice_webhook.saved',
   'organization.created',
   'organization.deleted',
   'organization.saved',

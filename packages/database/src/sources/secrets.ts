@@ -106,14 +106,29 @@ export async function rotateSecrets(
   box: SecretBox,
   options: { batchSize?: number } = {},
 ): Promise<SecretRotation> {
-  const { batchSize = 200 } = options
   const result: SecretRotation = { rotated: 0, current: 0, failed: [] }
+  // The webhook of an organization's notices is encrypted for its organization.
+  for (const [table, id] of [
+    ['webhook_sources', 'id'],
+    ['notice_webhooks', 'organization_id'],
+  ] as const) {
+    await rotateTable(db, box, { table, id, batchSize: options.batchSize ?? 200 }, result)
+  }
+  return result
+}
+
+async function rotateTable(
+  db: Db,
+  box: SecretBox,
+  { table, id, batchSize }: { table: string; id: string; batchSize: number },
+  result: SecretRotation,
+): Promise<void> {
   let after = NIL_UUID
   for (;;) {
     const page = await db.pool.query<{ sourceId: string; organizationId: string; signingSecret: Buffer }>(
-      `SELECT id AS "sourceId", organization_id AS "organizationId", signing_secret AS "signingSecret"
-       FROM webhook_sources
-       WHERE signing_secret IS NOT NULL AND id > $1 ORDER BY id LIMIT $2`,
+      `SELECT ${id} AS "sourceId", organization_id AS "organizationId", signing_secret AS "signingSecret"
+       FROM ${table}
+       WHERE signing_secret IS NOT NULL AND ${id} > $1 ORDER BY ${id} LIMIT $2`,
       [after, batchSize],
     )
     for (const { signingSecret, ...owner } of page.rows) {
@@ -125,7 +140,7 @@ export async function rotateSecrets(
       try {
         const sealed = box.encrypt(owner, box.decrypt(owner, signingSecret))
         const changed = await db.pool.query(
-          'UPDATE webhook_sources SET signing_secret = $3 WHERE id = $1 AND signing_secret = $2',
+          `UPDATE ${table} SET signing_secret = $3 WHERE ${id} = $1 AND signing_secret = $2`,
           [owner.sourceId, signingSecret, sealed],
         )
         result.rotated += changed.rowCount ?? 0
@@ -134,7 +149,7 @@ export async function rotateSecrets(
         result.failed.push({ ...owner, reason: error.message })
       }
     }
-    if (page.rows.length < batchSize) return result
+    if (page.rows.length < batchSize) return
   }
 }
 

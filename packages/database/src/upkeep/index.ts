@@ -2,6 +2,7 @@
 export { endWorkAfterRestore, listConnectedServices } from './after-restore.ts'
 export { markAttentionDone, MAX_ATTENTION_READ, readAttention } from './attention.ts'
 export * from './gauge-reporters.ts'
+export * from './notices.ts'
 export * from './overview.ts'
 export * from './retention.ts'
 export { readUsage, type UsageQuery } from './usage-read.ts'

@@ -7,6 +7,7 @@ import { Form, useForm } from '../../components/form.tsx'
 import { Page, Section } from '../../components/page.tsx'
 import { preferences, setPreference } from '../../components/preferences.ts'
 import { StatusBadge, Time } from '../../components/status-and-time.tsx'
+import { toast } from '../../components/toast.ts'
 
 export function AccountPage() {
   const me = useMe()
@@ -19,9 +20,54 @@ export function AccountPage() {
       <Section title={me.account.has_password ? 'Change the password' : 'Set a password'} isNarrow>
         <PasswordForm key={changes} email={me.account.email} onChanged={() => setChanges(changes + 1)} />
       </Section>
+      <MyNotices />
       <SignIns />
       <Preferences />
     </Page>
+  )
+}
+
+const NOTICE_KINDS = {
+  failures: 'Failed runs and deliveries',
+  approvals: 'Payloads that wait for approval',
+  sources: 'Paused and failing webhook sources',
+  keys: 'API keys that expire',
+} as const
+
+const sendTest = async () => {
+  const { error } = await mutate('testMyNotices', {})
+  if (error === null) toast('The test notice was sent.')
+  else toast(`The test notice was not sent. ${error}`, 'bad')
+}
+
+/** What the person is told of by e-mail. */
+function MyNotices() {
+  const mine = useRead('getMyNotices').data
+  if (!mine) return null
+  const kinds = Object.keys(NOTICE_KINDS) as (keyof typeof NOTICE_KINDS)[]
+  const change = async (kind: (typeof kinds)[number], isOn: boolean) => {
+    await mutate('saveMyNotices', {
+      body: { kinds: kinds.filter((each) => (each === kind ? isOn : mine.kinds.includes(each))) },
+    })
+  }
+  return (
+    <Section
+      title="Notices by e-mail"
+      isNarrow
+      intro={mine.has_mail ? 'At most once an hour each.' : 'Your operator has not set up e-mail (SMTP_URL).'}
+      actions={mine.has_mail ? <Button label="Send a test" icon="send" onClick={sendTest} /> : null}
+    >
+      {mine.has_mail
+        ? kinds.map((kind) => (
+            <Switch
+              key={kind}
+              label={NOTICE_KINDS[kind]}
+              value={mine.kinds.includes(kind)}
+              onValue={(isOn) => change(kind, isOn)}
+            />
+          ))
+        : null}
+    </Section>
   )
 }
 

@@ -4,6 +4,7 @@ import { call, callConfirmed, queryClient, useMe, useRead, mutate } from '../../
 import { Button } from '../../components/button.tsx'
 import { download } from '../../components/download.ts'
 import { Checkbox, TextField } from '../../components/fields.tsx'
+import { Notices } from './notices.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
 import { Loaded, Page, Section } from '../../components/page.tsx'
@@ -63,6 +64,7 @@ function Details({ organization }: { organization: Organization }) {
           actions={<Button label="Export the manifest" icon="file" onClick={exportManifest} />}
         />
       )}
+      {role === 'member' ? null : <Notices />}
       {role === 'owner' ? (
         <Section
           title="Delete the organization"

@@ -5,6 +5,7 @@ import type { AppHandlers, AppRules } from '../app-handlers.ts'
 import { toDate } from '../paging.ts'
 import { apiKeyHandlers, checkExpiry } from './api-keys.ts'
 import { deliveryHandlers } from './deliveries.ts'
+import { noticeHandlers } from './notices.ts'
 import { resendJobHandlers } from './resend-jobs.ts'
 import { runHandlers } from './runs.ts'
 import { webhookSourceHandlers } from './webhook-sources.ts'
@@ -20,6 +21,7 @@ export function dataHandlers(ctx: AppServiceContext) {
     ...resendJobHandlers(ctx),
     ...runHandlers(ctx),
     ...apiKeyHandlers(ctx),
+    ...noticeHandlers(ctx),
     getOverview: async ({ principal }) => ({ body: await readOverview(ctx.db, viewerOf(principal)) }),
     markAttentionDone: async (request) => {
       const { principal, body } = request

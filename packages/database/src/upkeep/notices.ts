@@ -1,0 +1,335 @@
+import type { NoticeBody, NoticeKind, NoticeOut } from '@workflow-service/contract'
+import type { PoolClient } from 'pg'
+import { type Db, inTransaction, newId, queryRows } from '../connection/index.ts'
+import { type AuditedBy, recordAuditEvent, type Viewer } from '../organizations/index.ts'
+import { listWaitingApprovals } from '../runs/index.ts'
+import { readSourceState } from '../sources/index.ts'
+import { readAttention } from './attention.ts'
+
+/** Something that recipients are told of. */
+interface Fact {
+  readonly kind: NoticeKind
+  /** Of facts with one topic, a recipient is told at most once an hour, and only of one that is newer. */
+  readonly topic: string
+  readonly type: NoticeBody['type']
+  readonly text: string
+  readonly at: string
+  readonly data: NoticeBody['data']
+}
+
+interface Recipient {
+  /** Null: the webhook. */
+  readonly userId: string | null
+  readonly recipient: string
+  readonly kinds: readonly NoticeKind[] | null
+  readonly role: string | null
+}
+
+const KEY_WARNING_DAYS = 7
+const MAX_SOURCES = 20
+/** Notices of one look: many are about one incident. */
+const MAX_NEW = 50
+
+/** The organizations with a recipient of notices. */
+export async function listNoticeOrganizations(db: Db, hasMail: boolean): Promise<string[]> {
+  const { rows } = await db.pool.query<{ id: string }>(
+    `SELECT organization_id AS id FROM notice_webhooks
+     UNION SELECT organization_id FROM users WHERE $1 AND cardinality(notice_kinds) > 0 AND deactivated_at IS NULL`,
+    [hasMail],
+  )
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Records the notices that are due: failures by source and reason, payloads that wait, paused and failing sources, keys
+ * that expire. One process at a time does it for an organization. Resolves to how many.
+ */
+export async function recordNotices(db: Db, organizationId: string, hasMail: boolean): Promise<number> {
+  return await inTransaction(db, async (client) => {
+    const locked = await client.query<{ isLocked: boolean }>(
+      `SELECT pg_try_advisory_xact_lock(hashtextextended('notices' || $1, 0)) AS "isLocked"`,
+      [organizationId],
+    )
+    if (!locked.rows[0]?.isLocked) return 0
+    const { rows: recipients } = await client.query<Recipient>(
+      `SELECT id AS "userId", email AS recipient, notice_kinds AS kinds, role FROM users
+       WHERE organization_id = $1 AND $2 AND cardinality(notice_kinds) > 0 AND deactivated_at IS NULL AND role IS NOT NULL
+       UNION ALL SELECT NULL, url, NULL, 'admin' FROM notice_webhooks WHERE organization_id = $1`,
+      [organizationId, hasMail],
+    )
+    let facts: { readonly ofAdmins: readonly Fact[] } | undefined
+    let count = 0
+    for (const each of recipients) {
+      const isMember = each.role === 'member'
+      if (!isMember) facts ??= { ofAdmins: await readFacts(client, { organizationId, memberId: null }) }
+      const seen = isMember ? await readFacts(client, { organizationId, memberId: each.userId }) : facts!.ofAdmins
+      for (const fact of seen.filter(({ kind }) => each.kinds?.includes(kind) ?? true).slice(0, MAX_NEW)) {
+        count += await recordOne(client, organizationId, each, fact)
+      }
+    }
+    return count
+  })
+}
+
+async function recordOne(
+  client: PoolClient,
+  organizationId: string,
+  { userId, recipient }: Recipient,
+  { topic, at, ...fact }: Fact,
+): Promise<number> {
+  const { rowCount } = await client.query(
+    `INSERT INTO notices (id, organization_id, user_id, recipient, topic, body)
+     SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (
+       SELECT FROM notices WHERE organization_id = $2 AND topic = $5 AND user_id IS NOT DISTINCT FROM $3::uuid
+         AND created_at > least(now() - interval '1 hour', $7::timestamptz)
+     )`,
+    [...noticeRow(organizationId, userId, recipient, topic, fact), at],
+  )
+  return rowCount ?? 0
+}
+
+function noticeRow(
+  organizationId: string,
+  userId: string | null,
+  recipient: string,
+  topic: string,
+  { type, text, data }: Pick<Fact, 'type' | 'text' | 'data'>,
+): unknown[] {
+  const id = newId()
+  const body: NoticeBody = {
+    id,
+    type,
+    organization_id: organizationId,
+    created_at: new Date().toISOString(),
+    text,
+    data,
+  }
+  return [id, organizationId, userId, recipient, topic, JSON.stringify(body)]
+}
+
+async function readFacts(client: PoolClient, viewer: Viewer): Promise<Fact[]> {
+  const db = { pool: client } as unknown as Db
+  const { organizationId, memberId } = viewer
+  const facts: Fact[] = []
+  const groups = await readAttention(db, viewer)
+  for (const { kind, id, title, code, status, reason, newest_id: newestId, at, count, is_more: isMore } of groups) {
+    const what = kind === 'run_failed' ? `${title} failed` : `${title}: ${reason}`
+    facts.push({
+      kind: 'failures',
+      topic: `failures ${kind} ${id} ${code} ${status}`,
+      type: 'notice.failures',
+      text: `${count}${isMore ? '+' : ''} × ${what}${kind === 'run_failed' ? `: ${reason}` : ''}`,
+      at,
+      data: { kind, id, name: title, code, status, count, newest_id: newestId },
+    })
+  }
+  const waiting = await listWaitingApprovals(db, viewer)
+  const newest = waiting.at(-1)
+  if (newest) {
+    const [first] = waiting
+    const text = `${waiting.length} ${waiting.length === 1 ? 'payload waits' : 'payloads wait'} for approval, the first to ${first!.source_name}`
+    const data = { count: waiting.length, delivery_id: first!.delivery_id, run_id: first!.run_id }
+    facts.push({ kind: 'approvals', topic: 'approvals', type: 'notice.approvals', text, at: newest.requested_at, data })
+  }
+  facts.push(...(await readSourceFacts(db, organizationId, groups)))
+  return memberId === null ? [...facts, ...(await readKeyFacts(db, organizationId))] : facts
+}
+
+async function readSourceFacts(
+  db: Db,
+  organizationId: string,
+  groups: Awaited<ReturnType<typeof readAttention>>,
+): Promise<Fact[]> {
+  const { rows: paused } = await db.pool.query<{ id: string; name: string; at: Date; by: string | null }>(
+    `SELECT id, name, paused_at AS at, paused_by_name AS by FROM webhook_sources
+     WHERE organization_id = $1 AND paused_at IS NOT NULL AND deleted_at IS NULL LIMIT ${MAX_SOURCES}`,
+    [organizationId],
+  )
+  const facts = paused.map(({ id, name, at, by }): Fact => {
+    const text = `${name} was paused by ${by ?? 'the operator'}: its payloads wait, up to 3 days`
+    return {
+      kind: 'sources',
+      topic: `paused ${id}`,
+      type: 'notice.source_paused',
+      text,
+      at: at.toISOString(),
+      data: { id, name },
+    }
+  })
+  const failed = groups.filter(({ kind }) => kind === 'delivery_not_accepted')
+  for (const [id, [group]] of [...Map.groupBy(failed, (each) => each.id)].slice(0, MAX_SOURCES)) {
+    const { failing } = await readSourceState(db, organizationId, id)
+    if (!failing || !group) continue
+    const text = `${group.title} is failing: ${failing.count} payloads in a row were not accepted since ${failing.since}`
+    const data = { id, name: group.title, ...failing }
+    facts.push({ kind: 'sources', topic: `failing ${id}`, type: 'notice.source_failing', text, at: group.at, data })
+  }
+  return facts
+}
+
+async function readKeyFacts(db: Db, organizationId: string): Promise<Fact[]> {
+  const { rows } = await db.pool.query<{ id: string; name: string; expiresAt: Date; at: Date }>(
+    `SELECT id, name, expires_at AS "expiresAt", expires_at - interval '${KEY_WARNING_DAYS} days' AS at FROM api_keys
+     WHERE organization_id = $1 AND revoked_at IS NULL
+       AND expires_at > now() AND expires_at <= now() + interval '${KEY_WARNING_DAYS} days' LIMIT 50`,
+    [organizationId],
+  )
+  return rows.map(({ id, name, expiresAt, at }) => {
+    const text = `The API key ${name} expires on ${expiresAt.toISOString().slice(0, 16).replace('T', ' ')} UTC`
+    const data = { id, name, expires_at: expiresAt.toISOString() }
+    return { kind: 'keys', topic: `key ${id}`, type: 'notice.key_expiring', text, at: at.toISOString(), data }
+  })
+}
+
+/** A notice to send. */
+export interface DueNotice {
+  readonly id: string
+  readonly organizationId: string
+  readonly userId: string | null
+  readonly recipient: string
+  readonly body: NoticeBody
+}
+
+const DUE = `id, organization_id AS "organizationId", user_id AS "userId", recipient, body`
+
+/**
+ * Takes notices that are due, for a minute: one that is not finished by then is due again. Those by e-mail only if the
+ * caller has a mail server.
+ */
+export async function takeDueNotices(db: Db, limit: number, hasMail: boolean): Promise<DueNotice[]> {
+  const { rows } = await db.pool.query<DueNotice>(
+    `UPDATE notices SET attempts = attempts + 1, next_at = now() + interval '1 minute'
+     WHERE id = ANY (ARRAY(
+       SELECT id FROM notices WHERE status = 'waiting' AND next_at <= now() AND ($2 OR user_id IS NULL)
+       ORDER BY next_at LIMIT $1 FOR UPDATE SKIP LOCKED
+     )) RETURNING ${DUE}`,
+    [limit, hasMail],
+  )
+  return rows
+}
+
+/** Records that a notice was sent, or why not: it is tried again, later each time, until it is an hour old. */
+export async function finishNotice(db: Db, id: string, error: string | null): Promise<void> {
+  await db.pool.query(
+    `UPDATE notices SET error = $2::text,
+       status = CASE WHEN $2::text IS NULL THEN 'sent' WHEN created_at < now() - interval '1 hour' THEN 'failed' ELSE 'waiting' END,
+       next_at = now() + least(interval '15 minutes', interval '15 seconds' * 2 ^ least(attempts, 10))
+     WHERE id = $1 AND status = 'waiting'`,
+    [id, error?.slice(0, 1_000) ?? null],
+  )
+}
+
+/** Records a notice for a test, which only its caller sends at first. Undefined: there is no such recipient. */
+export async function recordTestNotice(
+  db: Db,
+  organizationId: string,
+  userId: string | null,
+): Promise<DueNotice | undefined> {
+  const fact = { type: 'notice.test', text: 'This is a test: notices reach you here.', data: {} } as const
+  const values = noticeRow(organizationId, userId, '', 'test', fact)
+  const { rows } = await db.pool.query<DueNotice>(
+    `INSERT INTO notices (id, organization_id, user_id, recipient, topic, body, attempts, next_at)
+     SELECT $1, $2, $3::uuid, $4 || recipient, $5, $6, 1, now() + interval '1 minute' FROM (
+       SELECT email AS recipient FROM users WHERE organization_id = $2 AND id = $3::uuid
+       UNION ALL SELECT url FROM notice_webhooks WHERE organization_id = $2 AND $3::uuid IS NULL
+     ) AS to_whom RETURNING ${DUE}`,
+    values,
+  )
+  return rows[0]
+}
+
+/** The newest 50 notices of the organization. */
+export async function listNotices(db: Db, organizationId: string): Promise<NoticeOut[]> {
+  return await queryRows<NoticeOut>(
+    db,
+    `SELECT id, created_at, CASE WHEN user_id IS NULL THEN 'webhook' ELSE 'email' END AS channel, recipient,
+       body->>'text' AS text, status, attempts, error
+     FROM notices WHERE organization_id = $1 ORDER BY created_at DESC, id DESC LIMIT 50`,
+    [organizationId],
+  )
+}
+
+/** Deletes notices that are older than 30 days. */
+export async function deleteOldNotices(db: Db, limit: number): Promise<number> {
+  const { rowCount } = await db.pool.query(
+    `DELETE FROM notices WHERE id = ANY (ARRAY(
+       SELECT id FROM notices WHERE created_at < now() - interval '30 days' LIMIT $1
+     ))`,
+    [limit],
+  )
+  return rowCount ?? 0
+}
+
+/** What a person is told of by e-mail. */
+export async function readNoticeKinds(db: Db, organizationId: string, userId: string): Promise<NoticeKind[]> {
+  const { rows } = await db.pool.query<{ kinds: NoticeKind[] | null }>(
+    'SELECT notice_kinds AS kinds FROM users WHERE organization_id = $1 AND id = $2',
+    [organizationId, userId],
+  )
+  return rows[0]?.kinds ?? []
+}
+
+export async function saveNoticeKinds(
+  db: Db,
+  organizationId: string,
+  userId: string,
+  kinds: readonly NoticeKind[],
+): Promise<void> {
+  await db.pool.query('UPDATE users SET notice_kinds = $3 WHERE organization_id = $1 AND id = $2', [
+    organizationId,
+    userId,
+    kinds,
+  ])
+}
+
+/** Where the notices of an organization are sent. */
+export interface NoticeWebhook {
+  readonly url: string
+  /** Encrypted. */
+  readonly signingSecret: Buffer | null
+}
+
+export async function findNoticeWebhook(db: Db, organizationId: string): Promise<NoticeWebhook | undefined> {
+  const { rows } = await db.pool.query<NoticeWebhook>(
+    `SELECT url, signing_secret AS "signingSecret" FROM notice_webhooks WHERE organization_id = $1`,
+    [organizationId],
+  )
+  return rows[0]
+}
+
+/** Saves it with its audit event. `signingSecret`: undefined keeps the stored one. */
+export async function saveNoticeWebhook(
+  db: Db,
+  organizationId: string,
+  url: string,
+  signingSecret: Buffer | null | undefined,
+  by: AuditedBy | undefined,
+): Promise<void> {
+  await inTransaction(db, async (client) => {
+    await client.query(
+      `INSERT INTO notice_webhooks (organization_id, url, signing_secret) VALUES ($1, $2, $3)
+       ON CONFLICT (organization_id) DO UPDATE SET url = $2,
+         signing_secret = CASE WHEN $4 THEN notice_webhooks.signing_secret ELSE $3 END`,
+      [organizationId, url, signingSecret ?? null, signingSecret === undefined],
+    )
+    if (by) await recordWebhookEvent(client, by, new URL(url).origin)
+  })
+}
+
+/** Ends the notices to the webhook, with an audit event. */
+export async function deleteNoticeWebhook(db: Db, organizationId: string, by: AuditedBy): Promise<void> {
+  await inTransaction(db, async (client) => {
+    const deleted = await client.query('DELETE FROM notice_webhooks WHERE organization_id = $1', [organizationId])
+    if (deleted.rowCount) await recordWebhookEvent(client, by, null)
+  })
+}
+
+/** Without the path: that of a Slack webhook is a secret. */
+async function recordWebhookEvent(client: PoolClient, by: AuditedBy, origin: string | null): Promise<void> {
+  await recordAuditEvent(client, {
+    ...by,
+    action: 'notice_webhook.saved',
+    target: { kind: 'organization', id: by.principal.organizationId, name: null },
+    changes: [{ field: 'host', old: null, new: origin }],
+  })
+}
