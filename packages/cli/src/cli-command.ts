@@ -44,18 +44,19 @@ export function group(name: string, summary: string, commands: readonly CommandD
   return { name, summary, commands }
 }
 
-type Parse = (text: string) => unknown
+/** Of an option that may be repeated, `earlier` has what its values so far gave, at first the default. */
+type Parse = (text: string, earlier: never) => unknown
 
 /** Declares an argument: `<workflow>`, or `[id]` for an optional one. Completion knows the names in the brackets. */
 export function argument(flags: string, description: string, parse?: Parse): Argument {
   const declared = new Argument(flags, description)
-  return parse ? declared.argParser(parse) : declared
+  return parse ? declared.argParser(parse as (text: string) => unknown) : declared
 }
 
 /** Declares an option. */
 export function option(flags: string, description: string, parse?: Parse, defaultValue?: unknown): Option {
   const declared = new Option(flags, description).default(defaultValue)
-  return parse ? declared.argParser(parse) : declared
+  return parse ? declared.argParser(parse as (text: string, earlier: unknown) => unknown) : declared
 }
 
 /** Declares a command. */

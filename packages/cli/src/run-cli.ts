@@ -9,6 +9,7 @@ import { addCompletionCommands } from './commands/completion.ts'
 import { exportCommand } from './commands/export.ts'
 import { keyCommands } from './commands/keys.ts'
 import { listenCommand } from './commands/listen.ts'
+import { deliveryCommands } from './commands/deliveries.ts'
 import { logsCommand } from './commands/logs.ts'
 import { migrateCommand } from './commands/migrate.ts'
 import { organizationCommands } from './commands/organizations.ts'
@@ -38,6 +39,7 @@ const COMMANDS: readonly (CommandDeclaration | CommandGroup)[] = [
   sourceCommands,
   listenCommand,
   logsCommand,
+  deliveryCommands,
   runCommands,
   ruleCommands,
   sessionCommands,

@@ -198,3 +198,20 @@ describe('wf logs', () => {
     expect(await logs(option, value)).toMatchObject({ exitStatus: 2 })
   })
 })
+
+const resend = (...args: string[]) => wf(environment.env, ['deliveries', 'resend', ...args])
+
+describe('wf deliveries resend', () => {
+  test('shows what would be sent, and starts a job for what meets all conditions', async () => {
+    endpoint.answerWith({ status: 500 })
+    await send({ order_id: 'R-1' })
+    const where = ['--where', 'source=Order intake', '--where', 'status=500', '--where', 'search=R-1']
+    const preview = await resend(...where, '--dry-run')
+    expect(preview.stdout).toBe('1 payloads would be sent.\n  Order intake: 1\n')
+    const started = await resend(...where, '--rate', '5', '--json')
+    expect(started.json()).toMatchObject({ status: 'running', total: 1, per_second: 5, created_by: 'operator' })
+    expect(await resend(...where.slice(0, 4), '--where', 'search=R-2')).toMatchObject({ stdout: '0 payloads.\n' })
+    expect((await resend()).exitStatus).toBe(1)
+    expect((await resend('--where', 'colour=red')).exitStatus).toBe(2)
+  })
+})
