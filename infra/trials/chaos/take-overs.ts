@@ -80,3 +80,18 @@ export function measureTakeOvers(pool: Pool) {
     },
   }
 }
+
+/** Counts by the last step of the journal where attempts ended whose runs were continued by another one. */
+export async function describeInterruptions(pool: Pool): Promise<string> {
+  const { rows } = await pool.query<{ point: string; count: number }>(
+    `SELECT CASE earlier.kind WHEN 'tool_call' THEN 'between claim and outcome' WHEN 'tool_result' THEN 'after an outcome'
+         ELSE 'before the first claim' END AS point, count(*)::int AS count
+     FROM run_steps AS note
+     LEFT JOIN LATERAL (
+       SELECT kind FROM run_steps
+       WHERE run_id = note.run_id AND position < note.position AND kind <> 'note' ORDER BY position DESC LIMIT 1
+     ) AS earlier ON true
+     WHERE note.kind = 'note' AND note.data ->> 'code' = 'taken_up_again' GROUP BY point ORDER BY point`,
+  )
+  return `attempts interrupted ${rows.map(({ point, count }) => `${point}: ${count}`).join(', ') || 'nowhere'}`
+}

@@ -3,7 +3,8 @@ import { writeFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { RunnerTiming } from '@workflow-service/runner'
-import { type PrivateRabbitMq, startRabbitMq } from '@workflow-service/testkit'
+import { type PrivateRabbitMq, startRabbitMq, waitUntil } from '@workflow-service/testkit'
+import type { Pool } from 'pg'
 import { checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import type { Findings } from '../shared/check-record.ts'
 import { createCustomer } from '../shared/customers.ts'
@@ -12,8 +13,8 @@ import { secondsSince } from '../shared/figures.ts'
 import { causeIncidents, PAUSED_MS } from '../shared/incidents.ts'
 import { createRandom } from '../shared/random.ts'
 import { hash, startReceiver } from '../shared/receiver.ts'
-import { withSystem } from '../shared/system.ts'
-import { measureTakeOvers } from './take-overs.ts'
+import { type Killable, withSystem } from '../shared/system.ts'
+import { describeInterruptions, measureTakeOvers } from './take-overs.ts'
 
 export const trial = defineTrial({
   name: 'chaos',
@@ -124,6 +125,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
         pausedMs,
         log,
       })
+      if (!compact) await interruptBeforeClaim(pool, dispatcher, runners)
       log(`${incidents} incidents; every part is up again`)
       await pause(1_000)
       await load.stop()
@@ -133,6 +135,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
         throw new Error(`Seed ${seed}: ${String(error)}\n${output()}`)
       })
       log(await takeOvers.describe())
+      log(await describeInterruptions(pool))
       const findings = await checkCallers(pool, load, receiver)
       log(`${describeFindings(findings)}; ${findings.violations.length} violations`)
       return { ...findings, incidents, output: output() }
@@ -140,4 +143,26 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   } finally {
     await receiver.close()
   }
+}
+
+/**
+ * Kills the runners while a run waits for the dispatcher with its plan in memory, which random incidents rarely do. The
+ * dispatcher gets the dead runner's request when another one has the lease.
+ */
+async function interruptBeforeClaim(pool: Pool, dispatcher: Killable, runners: readonly Killable[]): Promise<void> {
+  dispatcher.pause()
+  const findWaiting = async (id: string | null): Promise<string | undefined> => {
+    const { rows } = await pool.query<{ id: string }>(
+      `SELECT id FROM starts WHERE status = 'running' AND started_at < clock_timestamp() - interval '300 milliseconds'
+         AND id = coalesce($1, id) AND NOT EXISTS (SELECT FROM run_steps WHERE run_id = starts.id) LIMIT 1`,
+      [id],
+    )
+    return rows[0]?.id
+  }
+  let waiting: string | undefined
+  await waitUntil(async () => (waiting = await findWaiting(null)) !== undefined)
+  for (const runner of runners) await runner.kill('SIGKILL')
+  await Promise.all(runners.map((runner) => runner.restart()))
+  await waitUntil(async () => (await findWaiting(waiting!)) === undefined)
+  dispatcher.resume()
 }
