@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { checkServiceToken, createServiceToken } from '../src/index.js'
+import { checkServiceSignature, checkServiceToken, createServiceToken } from '../src/index.js'
 
 const readme = ['../README.md', '../OTHER_LANGUAGES.md']
   .map((path) => readFileSync(join(import.meta.dirname, path), 'utf8'))
@@ -196,6 +196,19 @@ describe('the documents', () => {
     expect(Buffer.from(token, 'base64').toString()).toBe(`${timestamp}.${signature}`)
     expect(await checkServiceToken(token, secret, { now: () => timestamp * 1000 })).toEqual({ ok: true, timestamp })
   })
+})
+
+test('the documents publish a valid signature of a body', async () => {
+  const cell = (name: string) =>
+    new RegExp(`\\| ${name} +\\| \`([^\`]+)\` +\\|`).exec(readme.slice(readme.indexOf('## The signature of')))?.[1] ??
+    ''
+  const headers = {
+    'x-delivery-id': cell('id'),
+    'x-service-timestamp': cell('timestamp'),
+    'x-service-signature': cell('header'),
+  }
+  const check = await checkServiceSignature(headers, cell('body'), secret, { now: () => timestamp * 1000 })
+  expect(check).toMatchObject({ ok: true })
 })
 
 if (missingTools.length === 0)
