@@ -198,10 +198,13 @@ describe('the documents', () => {
   })
 })
 
+/** A cell of the table of the signature. */
+const cell = (name: string): string => {
+  const table = readme.slice(readme.indexOf('## The signature of'))
+  return new RegExp(`\\| ${name} +\\| \`([^\`]+)\` +\\|`).exec(table)?.[1] ?? ''
+}
+
 test('the documents publish a valid signature of a body', async () => {
-  const cell = (name: string) =>
-    new RegExp(`\\| ${name} +\\| \`([^\`]+)\` +\\|`).exec(readme.slice(readme.indexOf('## The signature of')))?.[1] ??
-    ''
   const headers = {
     'x-delivery-id': cell('id'),
     'x-service-timestamp': cell('timestamp'),
