@@ -240,7 +240,7 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
   await show(page, '/organization')
   await page.getByLabel('Members may choose fast').uncheck()
   await page.getByLabel('Budget of a month (EUR)').fill('20')
-  await page.getByRole('button', { name: 'Save' }).last().click()
+  await press(page, 'Save models and budget')
   await page.getByText('Saved', { exact: false }).first().waitFor()
   const saved = await service.db.prisma.organization.findFirstOrThrow({ where: { id: organizationId } })
   expect(saved).toMatchObject({ monthBudget: 20_000_000n, offeredModels: ['builtin'] })

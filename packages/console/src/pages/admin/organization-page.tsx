@@ -103,7 +103,7 @@ function ModelsForm({ organization, names }: { organization: Organization; names
   const { offered_models: offered } = form.values
   const { onValue } = form.field('offered_models', 'Models')
   return (
-    <Form form={form} action="Save" canReset>
+    <Form form={form} action="Save models and budget" canReset>
       <TextField
         inputMode="decimal"
         hint="Of all workflows in a month (UTC). Empty: no limit."
