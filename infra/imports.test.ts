@@ -34,7 +34,10 @@ describe.each(folders)('%s', (folder) => {
   test('imports no file of another package by its path', () => {
     const outside = imports.filter(
       ({ file, specifier }) =>
-        specifier.startsWith('.') && relative(folder, join(folder, dirname(file), specifier)).startsWith('..'),
+        specifier.startsWith('.') &&
+        // What the package exports is built for npm; `wf` uses its sources, which are in the image too.
+        !specifier.endsWith('/client/src/index.ts') &&
+        relative(folder, join(folder, dirname(file), specifier)).startsWith('..'),
     )
     expect(outside).toEqual([])
   })

@@ -1,35 +1,79 @@
-import type { OrganizationName } from '@workflow-service/database'
 import { Argument, type Command, Option } from 'commander'
-import type { CliContext } from './cli-context.ts'
-import { findOrganization } from './find.ts'
-import { type Column, renderTable, type Terminal } from './terminal.ts'
-
-/** The result of a command, as JSON and as text. */
-export interface CommandResult {
-  readonly json: unknown
-  readonly text: (terminal: Terminal) => string
-  /** 1 when a part of the command failed. Default 0. */
-  readonly exitStatus?: 0 | 1
-  /** Whether the command has printed its result itself, as it went. */
-  readonly isPrinted?: boolean
-}
+import type { OrganizationName } from '@workflow-service/database'
+import type { CliContext, KeyContext, OperatorContext } from './cli-context.ts'
+import { UsageError } from './cli-error.ts'
+import type { CommandResult } from './command-result.ts'
 
 /** Gets the command's arguments, then its options. */
-type Handler<Parameters extends unknown[]> = (
-  ctx: CliContext,
+type Handler<Context, Parameters extends unknown[] = never[]> = (
+  ctx: Context,
   ...parameters: Parameters
 ) => Promise<CommandResult | undefined>
+
+type Load<Name extends string, Context, First extends unknown[] = []> = () => Promise<
+  Record<Name, (ctx: Context, ...parameters: [...First, ...never[]]) => Promise<CommandResult | undefined>>
+>
+
+/**
+ * How a command is executed: by an operator with the database, with an API key, or with neither. The modules of
+ * handlers are loaded when they are called: what they import takes longer than most commands.
+ */
+export interface Handlers {
+  readonly operator?: Handler<OperatorContext>
+  readonly key?: Handler<KeyContext>
+  readonly local?: Handler<CliContext>
+  /** Whether the command takes `--organization`. */
+  readonly isInOrganization?: boolean
+}
+
+function lazily<Context, Name extends string>(load: Load<Name, Context>, name: Name): Handler<Context> {
+  return async (ctx, ...parameters) => await (await load())[name](ctx, ...parameters)
+}
+
+/** A handler that works on the whole installation. */
+export function global<Name extends string>(load: Load<Name, OperatorContext>, name: Name): Handlers {
+  return { operator: lazily(load, name) }
+}
+
+/** A handler that finds the organization itself, by what else it is given. */
+export function operator<Name extends string>(load: Load<Name, OperatorContext>, name: Name): Handlers {
+  return { operator: lazily(load, name), isInOrganization: true }
+}
+
+/** A handler that gets the organization (`--organization`, or the argument `[organization]`) before its arguments. */
+export function inOrganization<Name extends string>(
+  load: Load<Name, OperatorContext, [OrganizationName]>,
+  name: Name,
+): Handlers {
+  return {
+    isInOrganization: true,
+    operator: async (ctx, ...parameters: unknown[]) => {
+      const { findOrganization } = await import('./operator/find.ts')
+      const organization = await findOrganization(ctx, optionsOf(parameters).organization)
+      return await (await load())[name](ctx, organization, ...(parameters as never[]))
+    },
+  }
+}
+
+/** A handler that uses nothing but the public API. */
+export function withKey<Name extends string>(load: Load<Name, KeyContext>, name: Name): Handlers {
+  return { key: lazily(load, name) }
+}
+
+/** A handler that needs neither a database nor an API key. */
+export function local<Name extends string>(load: Load<Name, CliContext>, name: Name): Handlers {
+  return { local: lazily(load, name) }
+}
 
 /**
  * A command: everything that its help, its completion and its execution need. All commands have the option `--json`.
  */
-export interface CommandDeclaration {
+export interface CommandDeclaration extends Handlers {
   readonly name: string
   readonly summary: string
   readonly parts: readonly (Argument | Option)[]
   /** The text below the options. */
   readonly help: string | undefined
-  readonly run: Handler<unknown[]>
 }
 
 /** Commands of one noun: `wf NOUN COMMAND`. */
@@ -60,85 +104,55 @@ export function option(flags: string, description: string, parse?: Parse, defaul
 }
 
 /** Declares a command. */
-export function command<Parameters extends unknown[]>(
+export function command(
   name: string,
   summary: string,
-  run: Handler<Parameters>,
+  handlers: Handlers,
   parts: readonly (Argument | Option)[] = [],
   help?: string,
 ): CommandDeclaration {
-  return { name, summary, parts, help, run: run as unknown as Handler<unknown[]> }
+  return { name, summary, parts, help, ...handlers }
 }
 
-export const ORGANIZATION = option('--organization <organization>', 'its id or name; not needed if there is only one')
+const ORGANIZATION = option('--organization <organization>', 'its id or name; not needed if there is only one')
 
-/** Declares a command with the option `--organization`, whose handler gets the organization before its arguments. */
-export function inOrganization<Parameters extends unknown[]>(
-  name: string,
-  summary: string,
-  run: Handler<[OrganizationName, ...Parameters]>,
-  parts: readonly (Argument | Option)[] = [],
-  help?: string,
-): CommandDeclaration {
-  const handler = async (ctx: CliContext, ...parameters: Parameters) => {
-    const { organization } = optionsOf(parameters)
-    return await run(ctx, await findOrganization(ctx, organization), ...parameters)
+/** Adds a command to its parent. `execute` gets its arguments, then its options. */
+export function addCommand(
+  parent: Command,
+  declaration: CommandDeclaration,
+  execute: (declaration: CommandDeclaration, parameters: never[]) => Promise<void>,
+): void {
+  const { name, summary, parts, help, isInOrganization = false } = declaration
+  const added = parent.command(name).description(summary).option('--json', 'print JSON')
+  for (const part of isInOrganization ? [...parts, ORGANIZATION] : parts) {
+    if (part instanceof Argument) added.addArgument(part)
+    else added.addOption(part)
   }
-  return command(name, summary, handler, [ORGANIZATION, ...parts], help)
+  if (help !== undefined) added.addHelpText('after', help)
+  added.action(async (...given: unknown[]) => {
+    const parameters = given.slice(0, -1)
+    if (isInOrganization) nameOrganizationOnce(parts[0], parameters)
+    await execute(declaration, parameters as never[])
+  })
 }
 
-/** The result of a command that lists rows: a table, or a JSON array. */
-export function listResult<Row>(
-  rows: readonly Row[],
-  columns: readonly Column<Row>[],
-  whenEmpty: string,
-  toJson: (row: Row) => unknown = (row) => row,
-): CommandResult {
-  return { json: rows.map((row) => toJson(row)), text: (terminal) => renderTable(terminal, columns, rows, whenEmpty) }
+/** Some commands take the organization also as an optional argument. */
+function nameOrganizationOnce(first: Argument | Option | undefined, parameters: readonly unknown[]): void {
+  if (!(first instanceof Argument) || first.name() !== 'organization' || parameters[0] === undefined) return
+  const options = optionsOf(parameters)
+  if (options.organization !== undefined) throw new UsageError('The organization is named twice.')
+  options.organization = parameters[0] as string
 }
 
-/** Returns these fields of a row with the names that JSON has: `created_at` for `createdAt`. */
-export function toSnakeCase<Row>(row: Row, names: readonly (keyof Row & string)[]): object {
-  return Object.fromEntries(names.map((name) => [name.replaceAll(/[A-Z]/g, toSnake), row[name]]))
+/** Options that many commands have. */
+interface CommonOptions {
+  readonly json?: boolean
+  readonly since?: Date
+  readonly until?: Date
+  organization?: string
 }
 
-function toSnake(letter: string): string {
-  return `_${letter.toLowerCase()}`
-}
-
-/**
- * Creates a function that adds a command to its parent. `onResult` is called with the exit status of a command that did
- * not throw.
- */
-export function createAddCommand(
-  ctx: CliContext,
-  onResult: (exitStatus: 0 | 1) => void,
-): (parent: Command, declaration: CommandDeclaration) => void {
-  return (parent, { name, summary, parts, help, run }) => {
-    const added = parent.command(name).description(summary).option('--json', 'print JSON')
-    for (const part of parts) {
-      if (part instanceof Argument) added.addArgument(part)
-      else added.addOption(part)
-    }
-    if (help !== undefined) added.addHelpText('after', help)
-    added.action(async (...parameters: unknown[]) => {
-      const result = await run(ctx, ...parameters)
-      if (!result) return
-      const { json: isJson = false } = optionsOf(parameters)
-      const { terminal } = ctx
-      if (!result.isPrinted) {
-        terminal.write(isJson ? `${JSON.stringify(result.json, null, 2)}\n` : result.text(terminal))
-      }
-      onResult(result.exitStatus ?? 0)
-    })
-  }
-}
-
-/** Commander passes the options after the arguments, as a plain object. */
-function optionsOf(parameters: readonly unknown[]): { json?: boolean; organization?: string } {
-  return parameters.find(isPlainObject) ?? {}
-}
-
-function isPlainObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype
+/** Commander passes the options last. */
+export function optionsOf(parameters: readonly unknown[]): CommonOptions {
+  return parameters.at(-1) as CommonOptions
 }

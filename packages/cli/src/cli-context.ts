@@ -1,25 +1,54 @@
 import { text as readAll } from 'node:stream/consumers'
 import type { EventTopic } from '@workflow-service/contract'
-import { createDatabase, createChangeNotifier, type Database, type ChangeNotifier } from '@workflow-service/database'
-import { createInternalClient, type InternalClient } from '@workflow-service/service-kit/internal-client'
-import { type CliConfig, readCliConfig } from './config.ts'
+import type { Database } from '@workflow-service/database'
+import type { InternalClient } from '@workflow-service/service-kit/internal-client'
+import type { WorkflowClient } from '../../client/src/index.ts'
+import { CliError } from './cli-error.ts'
+import type { CliConfig } from './operator/config.ts'
 import { createTerminal, guardTerminal, type Terminal } from './terminal.ts'
 
-/**
- * What commands work with. A database or dispatcher that a command does not use needs no settings and is not opened.
- */
+/** What every command works with. */
 export interface CliContext {
   readonly terminal: Terminal
+  readonly env: NodeJS.ProcessEnv
+  /** Reads standard input to its end. */
+  readInput(): Promise<string>
+  /** Returns a signal that aborts on Ctrl-C and after the time. Until a command calls this, Ctrl-C ends the process. */
+  interrupted(timeoutMs?: number): AbortSignal
+  /** What aborted the signal of `interrupted`. */
+  endedBy(): 'interrupt' | 'timeout' | undefined
+  /** Opens what operators' commands work with. */
+  operator(): Promise<OperatorContext>
+  /** Opens what commands with an API key work with. @throws CliError if there is no key. */
+  key(): Promise<KeyContext>
+  /** Converts an error into one with advice; undefined if it is an unexpected error. */
+  explain(error: unknown): CliError | undefined
+  dispose(): Promise<void>
+}
+
+/**
+ * What operators' commands work with. A database or dispatcher that a command does not use needs no settings and is not
+ * opened.
+ */
+export interface OperatorContext extends CliContext {
   readonly config: CliConfig
   database(): Database
   dispatcher(): InternalClient
   /** Hints at a change for the pages of the application that are open. */
   notify(organizationId: string, ...topics: EventTopic[]): void
-  /** Reads standard input to its end. */
-  readInput(): Promise<string>
-  /** Returns a signal that aborts on Ctrl-C. Until a command calls this, Ctrl-C ends the process. */
-  interrupted(): AbortSignal
-  dispose(): Promise<void>
+}
+
+/** What commands with an API key work with: only the public API. */
+export interface KeyContext extends CliContext {
+  readonly client: WorkflowClient
+  readonly url: string
+}
+
+/** Converts errors that it knows, and closes what it opened. */
+export interface Opened<Context extends CliContext> {
+  readonly context: Context
+  readonly explain: (error: unknown) => CliError | undefined
+  readonly close?: () => Promise<void>
 }
 
 /** Replacements for the process's own terminal, environment and Ctrl-C. */
@@ -31,40 +60,43 @@ export interface CliOverrides {
   input?: string
 }
 
-/** Longer than in the services, because a manifest may have thousands of workflows. */
-const STATEMENT_TIMEOUT_MS = 120_000
-
 export function createCliContext(overrides: CliOverrides = {}): CliContext {
-  const config = readCliConfig(overrides.env)
-  let database: Database | undefined
-  let notices: ChangeNotifier | undefined
-  const openDatabase = (): Database =>
-    (database ??= createDatabase({
-      url: config.databaseUrl(),
-      applicationName: 'wf',
-      maxConnections: 4,
-      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    }))
-  return {
-    config,
+  let interrupt: AbortSignal | undefined
+  let timeout: AbortSignal | undefined
+  const opened: Opened<CliContext>[] = []
+  const open = <Context extends CliContext>(each: Opened<Context>): Context => {
+    opened.push(each)
+    return each.context
+  }
+  const ctx: CliContext = {
     terminal: overrides.terminal ? guardTerminal(overrides.terminal) : createTerminal(),
-    database: openDatabase,
-    dispatcher: () => createInternalClient(config.dispatcher()),
-    notify: (organizationId, ...topics) => {
-      // A page that misses a notice reads again by itself after a while.
-      notices ??= createChangeNotifier({ db: openDatabase(), onError: () => {} })
-      notices.add(organizationId, ...topics)
-    },
+    env: overrides.env ?? process.env,
     readInput: async () => overrides.input ?? (await readAll(process.stdin)),
-    interrupted: () => {
-      if (overrides.interrupted) return overrides.interrupted
-      const controller = new AbortController()
-      process.once('SIGINT', () => controller.abort())
-      return controller.signal
+    interrupted: (timeoutMs) => {
+      interrupt ??= overrides.interrupted ?? interruptOfProcess()
+      timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
+      return timeout ? AbortSignal.any([interrupt, timeout]) : interrupt
+    },
+    endedBy: () => (interrupt?.aborted ? 'interrupt' : timeout?.aborted ? 'timeout' : undefined),
+    operator: async () => open((await import('./operator/operator-context.ts')).openOperatorContext(ctx)),
+    key: async () => open((await import('./key/key-context.ts')).openKeyContext(ctx)),
+    explain: (error) => {
+      if (error instanceof CliError) return error
+      for (const { explain } of opened) {
+        const explained = explain(error)
+        if (explained) return explained
+      }
+      return undefined
     },
     dispose: async () => {
-      await notices?.close()
-      await database?.close()
+      for (const { close } of opened) await close?.()
     },
   }
+  return ctx
+}
+
+function interruptOfProcess(): AbortSignal {
+  const controller = new AbortController()
+  process.once('SIGINT', () => controller.abort())
+  return controller.signal
 }

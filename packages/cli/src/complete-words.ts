@@ -1,17 +1,6 @@
-import {
-  findWorkflowNames,
-  listApiKeys,
-  listOrganizations,
-  listRuns,
-  listSessionRows,
-  listUsers,
-  listWebhookSources,
-  listWorkflowNames,
-} from '@workflow-service/database'
 import type { Argument, Command, Option } from 'commander'
+import { chooseAccess } from './access.ts'
 import type { CliContext } from './cli-context.ts'
-import { findOrganization } from './find.ts'
-import { showTime } from './terminal.ts'
 
 /** A word that may come next. */
 export interface Candidate {
@@ -21,12 +10,10 @@ export interface Candidate {
 
 /** A person waits for a key press: names that take longer are left out. */
 const NAMES_TIMEOUT_MS = 2_000
-const MAX_NAMES = 200
-const MAX_IDS = 20
 
 /**
  * Creates a function that returns what the last of the words after `wf` can be: commands, options, choices, or names
- * from the database. It never rejects: without a database there are no names.
+ * from the database or the public API. It never rejects: without them there are no names.
  */
 export function createCompletion(
   program: Command,
@@ -113,57 +100,19 @@ async function listNamesInTime(ctx: CliContext, position: Position): Promise<Can
   }
 }
 
-/** The names that the option or argument asks for, by the word in its angle brackets. */
+/** The names that the option or argument asks for, by the word in its brackets. */
 async function listNames(ctx: CliContext, { command, option, argument, organization }: Position): Promise<Candidate[]> {
-  const what = option ? /<(\w+)>/.exec(option.flags)?.[1] : argument?.name()
-  const db = ctx.database()
-  const organizationId = async () => (await findOrganization(ctx, organization)).id
-  switch (what) {
-    case 'organization':
-      return (await listOrganizations(db, { limit: MAX_NAMES })).map(toCandidate)
-    case 'workflow':
-      return (await listWorkflowNames(db, await organizationId(), MAX_NAMES)).map(toCandidate)
-    case 'source':
-      return (await listWebhookSources(db, await organizationId())).slice(0, MAX_NAMES).map(toCandidate)
-    case 'key': {
-      const keys = await listApiKeys(db, await organizationId())
-      return keys.slice(-MAX_NAMES).map(({ name, prefix }) => ({ value: name, description: prefix }))
-    }
-    case 'user':
-    case 'person': {
-      const users = await listUsers(db, await organizationId(), { limit: MAX_NAMES })
-      return users.map(({ email, role }) => ({ value: email, description: role ?? 'no role' }))
-    }
-    case 'id':
-      return option?.long === '--session' || command.parent?.name() === 'sessions'
-        ? await listSessionIds(ctx, await organizationId())
-        : await listRunIds(ctx, await organizationId())
-    default:
-      return []
+  const word = option ? /<(\w+)>/.exec(option.flags)?.[1] : argument?.name()
+  const isSession = option?.long === '--session' || command.parent?.name() === 'sessions'
+  const what = word === 'id' ? (isSession ? 'session' : 'run') : word
+  const access = chooseAccess(ctx.env)
+  if (what === undefined || access === undefined) return []
+  if (access === 'operator') {
+    const { listNames: listFromDatabase } = await import('./operator/list-names.ts')
+    return await listFromDatabase(await ctx.operator(), what, organization)
   }
-}
-
-function toCandidate({ id, name }: { readonly id: string; readonly name: string }): Candidate {
-  return { value: name, description: id }
-}
-
-async function listSessionIds(ctx: CliContext, organizationId: string): Promise<Candidate[]> {
-  const sessions = await listSessionRows(ctx.database(), organizationId, { limit: MAX_IDS })
-  return sessions.map(({ id, is_open: isOpen, created_at: at }) => ({
-    value: id,
-    description: `${isOpen ? 'open' : 'closed'}, ${showTime(at)}`,
-  }))
-}
-
-async function listRunIds(ctx: CliContext, organizationId: string): Promise<Candidate[]> {
-  const runs = await listRuns(ctx.database(), organizationId, { limit: MAX_IDS })
-  const names = await findWorkflowNames(
-    ctx.database(),
-    organizationId,
-    runs.map((run) => run.workflow_id),
-  )
-  return runs.map(({ id, workflow_id: workflowId, status, created_at: at }) => ({
-    value: id,
-    description: `${names.get(workflowId) ?? ''}, ${status}, ${showTime(at)}`,
-  }))
+  if (what !== 'workflow') return []
+  const { client } = await ctx.key()
+  const { data } = await client.workflows.list({ limit: 100 })
+  return data.map(({ id, name }) => ({ value: name, description: id }))
 }

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
-import type { CliContext } from '../cli-context.ts'
-import { type Candidate, createCompletion } from '../complete-words.ts'
+import type { CliContext } from './cli-context.ts'
+import { type Candidate, createCompletion } from './complete-words.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof SHELLS)[number]
@@ -30,7 +30,7 @@ export function addCompletionCommands(program: Command, ctx: CliContext): void {
  * The paths, because aliases are not expanded in functions, npm would take longer than wf, and both work in every
  * folder.
  */
-const COMMAND = [process.execPath, fileURLToPath(new URL('../main.ts', import.meta.url))].map(quote).join(' ')
+const COMMAND = [process.execPath, fileURLToPath(new URL('./main.ts', import.meta.url))].map(quote).join(' ')
 
 const HELP = `
 The names of organizations, workflows, webhook sources, keys, users, and the newest runs and sessions come from the database.

@@ -1,4 +1,4 @@
-import { UUID_PATTERN } from '@workflow-service/contract'
+import { UUID_PATTERN } from '@workflow-service/contract/enumerations'
 import { InvalidArgumentError } from 'commander'
 import { UsageError } from './cli-error.ts'
 
@@ -11,6 +11,19 @@ export function parseId(text: string): string {
   return text.toLowerCase()
 }
 
+/** The beginning of an id: 8 digits or more, with the "…" that a narrow table ends it with. */
+const ID_PREFIX = /^[0-9a-f]{8}(?:-[0-9a-f]{0,4}){0,3}(?:(?<=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4})-[0-9a-f]{0,12})?…?$/i
+
+/** Parses an id or its beginning, of at least 8 digits. @throws InvalidArgumentError */
+export function parseIdPrefix(text: string): string {
+  if (!ID_PREFIX.test(text)) {
+    throw new InvalidArgumentError(
+      'It must be an id such as 01890a5d-ac96-774b-bcce-b302099a8057, or its beginning of at least 8 digits.',
+    )
+  }
+  return text.replace('…', '').toLowerCase()
+}
+
 /** Parses a number of entries, 1 to 10,000. @throws InvalidArgumentError */
 export function parseLimit(text: string): number {
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
@@ -21,6 +34,16 @@ export function parseLimit(text: string): number {
 /** Parses a time in the past: ISO 8601, or a duration ago such as `15m`, `2h`, `7d`. @throws InvalidArgumentError */
 export function parseTime(text: string): Date {
   return parseMoment(text, (durationMs) => Date.now() - durationMs, 'a duration ago')
+}
+
+/** Parses a duration such as `30s`, `10m`, `2h`, and returns milliseconds. @throws InvalidArgumentError */
+export function parseDuration(text: string): number {
+  const [, amount, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  const ms = Number(amount) * (UNITS_MS[unit] ?? 0)
+  // The longest time of a timer.
+  if (!(ms > 0 && ms < 2 ** 31))
+    throw new InvalidArgumentError('It must be a duration such as 30s, 10m or 2h, at most 24d.')
+  return ms
 }
 
 /** Parses a time in the future: ISO 8601, or a duration from now such as `12h`, `90d`. @throws InvalidArgumentError */
@@ -67,4 +90,35 @@ export function parseList<Value extends string>(values: readonly Value[]): (text
     }
     return chosen
   }
+}
+
+export const RESEND_FIELDS = [
+  'source',
+  'workflow',
+  'outcome',
+  'status',
+  'search',
+  'since',
+  'until',
+  'attention',
+] as const
+type Conditions = Partial<Record<(typeof RESEND_FIELDS)[number], string>>
+const MAX_PER_SECOND = 100
+
+/** @throws InvalidArgumentError */
+export function parseCondition(text: string, earlier: Conditions | undefined): Conditions {
+  const [name = '', ...value] = text.split('=')
+  const field = RESEND_FIELDS.find((each) => each === name)
+  if (!field || value.length === 0)
+    throw new InvalidArgumentError(`It must be FIELD=VALUE with ${RESEND_FIELDS.join(', ')}.`)
+  return { ...earlier, [field]: value.join('=') }
+}
+
+/** @throws InvalidArgumentError */
+export function parseRate(text: string): number {
+  const rate = Number(text)
+  if (!Number.isInteger(rate) || rate < 1 || rate > MAX_PER_SECOND) {
+    throw new InvalidArgumentError(`It must be 1 to ${MAX_PER_SECOND}.`)
+  }
+  return rate
 }

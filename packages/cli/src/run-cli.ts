@@ -1,55 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { type CommandDeclaration, type CommandGroup, createAddCommand } from './cli-command.ts'
-import { type CliContext, type CliOverrides, createCliContext } from './cli-context.ts'
-import { toCliError, UsageError } from './cli-error.ts'
-import { afterRestoreCommand } from './commands/after-restore.ts'
-import { applyCommand } from './commands/apply.ts'
-import { addCompletionCommands } from './commands/completion.ts'
-import { exportCommand } from './commands/export.ts'
-import { keyCommands } from './commands/keys.ts'
-import { listenCommand } from './commands/listen.ts'
-import { deliveryCommands } from './commands/deliveries.ts'
-import { logsCommand } from './commands/logs.ts'
-import { migrateCommand } from './commands/migrate.ts'
-import { organizationCommands } from './commands/organizations.ts'
-import { queueCommands } from './commands/queue.ts'
-import { ruleCommands } from './commands/rules.ts'
-import { runCommands } from './commands/runs.ts'
-import { secretCommands } from './commands/secrets.ts'
-import { sessionCommands } from './commands/sessions.ts'
-import { setupLinkCommand } from './commands/setup-link.ts'
-import { sourceCommands } from './commands/sources.ts'
-import { startCommand } from './commands/start.ts'
-import { userCommands } from './commands/users.ts'
-import { workflowCommands } from './commands/workflows.ts'
+import { chooseAccess, hasDatabase } from './access.ts'
+import { addCommand, type CommandDeclaration, optionsOf } from './cli-command.ts'
+import { type CliContext, type CliOverrides, createCliContext, type KeyContext } from './cli-context.ts'
+import { CliError, UsageError } from './cli-error.ts'
+import type { CommandResult } from './command-result.ts'
+import { COMMANDS } from './commands.ts'
+import { addCompletionCommands } from './completion.ts'
+import { checkPeriod } from './parse-options.ts'
 import { paint, reflowHelp } from './terminal.ts'
 
-/** In the order of the help. */
-const COMMANDS: readonly (CommandDeclaration | CommandGroup)[] = [
-  migrateCommand,
-  applyCommand,
-  exportCommand,
-  organizationCommands,
-  setupLinkCommand,
-  userCommands,
-  keyCommands,
-  workflowCommands,
-  startCommand,
-  sourceCommands,
-  listenCommand,
-  logsCommand,
-  deliveryCommands,
-  runCommands,
-  ruleCommands,
-  sessionCommands,
-  queueCommands,
-  secretCommands,
-  afterRestoreCommand,
-]
-
-/** 0: success; 1: error; 2: wrong usage. */
-export type ExitStatus = 0 | 1 | 2
+/** 0: success; 1: error; 2: wrong usage; 124: the time of `--timeout` is over, as with timeout(1); 130: Ctrl-C. */
+export type ExitStatus = 0 | 1 | 2 | 124 | 130
 
 /** Runs `wf` with these arguments and resolves to its exit status. Never rejects. */
 export async function runCli(args: readonly string[], overrides: CliOverrides = {}): Promise<ExitStatus> {
@@ -59,7 +21,8 @@ export async function runCli(args: readonly string[], overrides: CliOverrides = 
   const program = createProgram(ctx, isJson, (status) => (exitStatus = status))
   try {
     await program.parseAsync([...args], { from: 'user' })
-    return exitStatus
+    const endedBy = ctx.endedBy()
+    return endedBy === 'interrupt' ? 130 : endedBy === 'timeout' ? 124 : exitStatus
   } catch (error) {
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return 0
@@ -83,7 +46,7 @@ function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 
   const { terminal } = ctx
   const program = new Command('wf')
     .description(
-      'Operates the Workflow Automation Service: applies manifests, manages keys, shows runs and deliveries.',
+      'The Workflow Automation Service: starts and follows workflows with an API key, and operates it with its database.',
     )
     .usage('COMMAND [options]')
     .version(readVersion(), '-V, --version', 'print the version')
@@ -94,24 +57,70 @@ function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 
       // Help and version: the texts after the options are not fitted by commander.
       writeOut: (text) => terminal.write(terminal.columns === undefined ? text : reflowHelp(text, terminal.columns)),
       // With --json, `runCli` prints the error as JSON.
-      writeErr: isJson ? () => {} : terminal.writeError,
+      writeErr: isJson ? () => {} : (text) => terminal.writeError(text.replace(/^error:/, 'Error:')),
       getOutHasColors: () => terminal.isColoured,
       getErrHasColors: () => terminal.isColoured,
       getOutHelpWidth: () => terminal.columns ?? 120,
       getErrHelpWidth: () => terminal.columns ?? 120,
     })
     .configureHelp({ styleTitle: (title) => paint(terminal, 'bold', title) })
-  const addCommand = createAddCommand(ctx, onResult)
+  const run = async (declaration: CommandDeclaration, parameters: never[]): Promise<void> => {
+    const result = await execute(ctx, declaration, parameters)
+    if (!result) return
+    if (!result.isPrinted) {
+      const isPrintedAsJson = optionsOf(parameters).json ?? false
+      terminal.write(isPrintedAsJson ? `${JSON.stringify(result.json, null, 2)}\n` : result.text(terminal))
+    }
+    onResult(result.exitStatus ?? 0)
+  }
   for (const declared of COMMANDS) {
-    if ('run' in declared) {
-      addCommand(program, declared)
+    if ('parts' in declared) {
+      addCommand(program, declared, run)
     } else {
       const group = program.command(declared.name).description(declared.summary)
-      for (const each of declared.commands) addCommand(group, each)
+      for (const each of declared.commands) addCommand(group, each, run)
     }
   }
   addCompletionCommands(program, ctx)
   return program
+}
+
+/** Executes a command with the database or with an API key, whichever is set up and the command can use. */
+async function execute(
+  ctx: CliContext,
+  { name, local, operator, key }: CommandDeclaration,
+  parameters: never[],
+): Promise<CommandResult | undefined> {
+  checkPeriod(optionsOf(parameters))
+  if (local) return await local(ctx, ...parameters)
+  if (key && (!operator || chooseAccess(ctx.env) === 'key'))
+    return await key(await keyContext(ctx, parameters), ...parameters)
+  if (key && chooseAccess(ctx.env) === undefined) {
+    throw new CliError(
+      `${NOT_SET_UP} As an operator, set DATABASE_URL; beside a running npm start, wf finds its settings by itself.`,
+    )
+  }
+  if (!operator) throw new TypeError(`wf ${name} has no handler`)
+  if (chooseAccess(ctx.env) === 'key' && !hasDatabase(ctx.env)) {
+    throw new CliError(
+      'This is a command of operators: it needs the database (DATABASE_URL). With an API key there are workflows, start, runs list, runs show, sessions show, logs, listen and whoami.',
+    )
+  }
+  return await operator(await ctx.operator(), ...parameters)
+}
+
+const NOT_SET_UP = 'Sign in with an API key: wf login URL, or set WF_API_KEY and WF_API_URL.'
+
+/** @throws CliError if `--organization` names another organization than that of the key. */
+async function keyContext(ctx: CliContext, parameters: readonly unknown[]): Promise<KeyContext> {
+  const opened = await ctx.key()
+  const { organization: given } = optionsOf(parameters)
+  if (given !== undefined) {
+    const { id, name } = await opened.client.organization.get()
+    if (given !== name && given.toLowerCase() !== id)
+      throw new CliError(`The API key is one of ${name}, not of ${given}.`)
+  }
+  return opened
 }
 
 function readVersion(): string {
@@ -120,19 +129,23 @@ function readVersion(): string {
 }
 
 const SETTINGS_HELP = `
-Settings come from the environment, with the same names as in the services:
+With an API key (wf login, or WF_API_KEY and WF_API_URL): workflows, start, runs list, runs show, sessions show, logs,
+listen, whoami. WF_API_KEY goes before a database, a database before a saved key.
+
+Operators set what the services have, with the same names:
   DATABASE_URL                          every command but "queue", "completion", and "listen" without --source
   DISPATCHER_URL, INTERNAL_API_TOKEN    apply (with webhook sources), sources test, sources send
   SECRETS_KEY                           secrets rotate; apply compares secrets with it, if it is set
   APP_URL                               setup-link, users reset-link
   AMQP_URL, AMQP_QUEUE_TYPE             queue
-If DATABASE_URL is not set, wf reads the settings of npm start from .local/env, unless they are given. LOCAL_DIR names another folder
-than .local.
+If DATABASE_URL is not set, wf reads the settings of npm start from .local/env, unless they are given. LOCAL_DIR names
+another folder than .local.
 
-Exit status: 0 success, 1 error, 2 wrong usage. Every command prints JSON with --json. Times are UTC.`
+Exit status: 0 success, 1 error, 2 wrong usage, 124 --timeout is over, 130 Ctrl-C. Every command prints JSON with --json. Times are UTC.`
 
-function printError({ terminal, config }: CliContext, error: unknown, isJson: boolean): void {
-  const cliError = toCliError(error, config)
+function printError(ctx: CliContext, error: unknown, isJson: boolean): void {
+  const { terminal } = ctx
+  const cliError = ctx.explain(error)
   if (!cliError) {
     terminal.writeError(`Unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}\n`)
     return

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { relative } from 'node:path'
 import { createInterface } from 'node:readline/promises'
+import { Writable } from 'node:stream'
 import { styleText } from 'node:util'
 import stringWidth from 'string-width'
 
@@ -16,7 +17,7 @@ export interface Terminal {
    * Asks a question and returns the answer. Absent unless a person can answer: standard input and standard error are a
    * terminal.
    */
-  readonly ask?: ((question: string) => Promise<string>) | undefined
+  readonly ask?: ((question: string, options?: { isSecret?: boolean }) => Promise<string>) | undefined
 }
 
 export type Format = Parameters<typeof styleText>[0]
@@ -30,7 +31,10 @@ export function createTerminal(): Terminal {
     writeError: (text) => stderr.write(text),
     isColoured: stdout.isTTY && stdout.hasColors(),
     columns: stdout.isTTY ? stdout.columns : undefined,
-    ask: stdin.isTTY && stderr.isTTY ? async (question) => await askOn(stdin, stderr, question) : undefined,
+    ask:
+      stdin.isTTY && stderr.isTTY
+        ? async (question, options) => await askOn(stdin, stderr, question, options)
+        : undefined,
   })
 }
 
@@ -45,7 +49,7 @@ export function guardTerminal({ write, writeError, ask, ...rest }: Terminal): Te
     ...rest,
     write: (text) => write(toSafeText(text)),
     writeError: (text) => writeError(toSafeText(text)),
-    ask: ask && (async (question) => await ask(toSafeText(question))),
+    ask: ask && (async (question, options) => await ask(toSafeText(question), options)),
   }
 }
 
@@ -71,8 +75,16 @@ function toSafeText(text: string): string {
 }
 
 /** Ends of input, such as Ctrl-D, are an empty answer. */
-async function askOn(input: NodeJS.ReadableStream, output: NodeJS.WritableStream, question: string): Promise<string> {
-  const lines = createInterface({ input, output })
+async function askOn(
+  input: NodeJS.ReadableStream,
+  output: NodeJS.WritableStream,
+  question: string,
+  { isSecret = false }: { isSecret?: boolean } = {},
+): Promise<string> {
+  // On a terminal, readline writes what is typed: a secret goes to an output that shows nothing.
+  const hidden = new Writable({ write: (_chunk, _encoding, done) => done() })
+  if (isSecret) output.write(question)
+  const lines = createInterface({ input, output: isSecret ? hidden : output, terminal: true })
   const ended = new AbortController()
   lines.once('close', () => ended.abort())
   try {
@@ -81,6 +93,7 @@ async function askOn(input: NodeJS.ReadableStream, output: NodeJS.WritableStream
     return ''
   } finally {
     lines.close()
+    if (isSecret) output.write('\n')
   }
 }
 
@@ -328,6 +341,18 @@ export function withoutControls(text: string): string {
 export function showTime(time: Date | string | null): string {
   if (time === null) return '–'
   return new Date(time).toISOString().slice(0, 19).replace('T', ' ')
+}
+
+/** The time of day to the millisecond, in UTC. */
+export function showClock(time: Date): string {
+  return time.toISOString().slice(11, 23)
+}
+
+/** Formats facts, one a line, with their names in a column. */
+export function formatFacts(terminal: Terminal, facts: readonly (readonly [name: string, value: string])[]): string {
+  return facts
+    .map(([name, value]) => `  ${paint(terminal, 'dim', name.padEnd(12))}  ${withoutControls(value)}\n`)
+    .join('')
 }
 
 /** Formats a duration. */

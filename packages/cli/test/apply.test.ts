@@ -174,10 +174,23 @@ workflows:
     expect(text.stdout).toMatch(/Refuser {2}failed .*The endpoint answered 401/)
   })
 
-  test('reports a source whose address is not public', async () => {
-    const { exitStatus, json } = await apply(manifest(source({ endpoint_url: 'http://10.0.0.1/orders' })))
+  test('lists errors of shape, of rules, of users and of addresses at once, and writes nothing', async () => {
+    const value = manifest(source(), source({ name: 'Inside', endpoint_url: 'http://10.0.0.1/orders' }))
+    const content = 'deliveries: [{ to: Order intake, when: 1 + true }]'
+    value.workflows.push({ name: 'Ruled', users: ['eve@acme.test'], files: [{ name: 'rules.yaml', content }] } as never)
+    const broken = { ...value, workflows: [{ name: 7 }, ...value.workflows], sessions: [{ open: 'yes' }] }
+    const { exitStatus, stderr } = await apply(broken)
     expect(exitStatus).toBe(1)
-    expect(sourcesOf(json())).toMatchObject([{ outcome: 'failed', error: { code: 'validation_error' } }])
+    const { faults } = (JSON.parse(stderr) as { error: { faults: { path: string }[] } }).error
+    expect(faults.map(({ path }) => path)).toEqual([
+      'workflows[0].name',
+      'sessions[0].open',
+      'workflows[2].files[0].content',
+      'workflows[2].users[0]',
+      'webhook_sources[1].endpoint_url',
+    ])
+    expect(endpoint.requests).toHaveLength(0)
+    expect(await environment.db.prisma.organization.count()).toBe(0)
   })
 
   test('stores a source with verify: false without a request, and warns each time', async () => {

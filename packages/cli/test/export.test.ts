@@ -2,7 +2,7 @@ import { isName, type Manifest } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
-import { parseManifest } from '../src/manifest-file.ts'
+import { parseManifest } from '../src/operator/manifest-file.ts'
 import { useCliEnvironment } from './support/cli-environment.ts'
 import { wf } from './support/wf.ts'
 
@@ -208,6 +208,46 @@ workflows:
 
           Text.
 `)
+  })
+
+  test('--portable copies an organization to a second one as it is, in YAML and in JSON', async () => {
+    const apiTrigger = {
+      trigger_source: { slug: 'api', name: 'API' },
+      subagent_sources: [{ name: 'Orders', type: 'api' }],
+    }
+    const example = { endpoint_url: 'http://127.0.0.1:1/', example_request_body: { id: 'A' }, verify: false }
+    await environment.apply({
+      organization: { name: 'Acme' },
+      users: [{ email: 'ada@acme.test' }],
+      webhook_sources: [
+        { name: 'Orders', description: 'Takes orders.', signing_secret: 'hunter2 hunter2', ...example },
+      ],
+      workflows: ['B', 'A'].map((name) => ({
+        name,
+        users: ['ada@acme.test'],
+        triggers: [apiTrigger, apiTrigger],
+        files: [{ name: 'a.md', path: ['docs'], content: name }],
+      })),
+    })
+    const first = await exportManifest('Acme', '--portable')
+    expect(first.stdout).not.toMatch(/\bid: [0-9a-f]{8}-|_at:/)
+    for (const [name, ...args] of [['Second'], ['Third', '--json']] as const) {
+      const { stdout } = await exportManifest('Acme', '--portable', ...args)
+      const copy = await environment.writeFile(args.length > 0 ? 'copy.json' : 'copy.yaml', stdout)
+      const applied = await wf(environment.env, ['apply', copy, '--organization', name, '--json'])
+      expect(applied).toMatchObject({ exitStatus: 0 })
+      const again = await exportManifest(name, '--portable')
+      const withoutSecret = first.stdout.replace(/ +# A signing secret is set.*\n/, '')
+      expect(again.stdout).toBe(withoutSecret.replace('name: Acme', `name: ${name}`))
+      const repeated = await wf(environment.env, ['apply', copy, '--organization', name, '--dry-run'])
+      expect(repeated.stdout).toContain('0 to create, 0 to change, ')
+    }
+    await environment.apply({ organization: { name: 'Acme' }, workflows: [{ id: newId(), name: 'A' }] })
+    expect(await exportManifest('Acme', '--portable')).toMatchObject({
+      exitStatus: 1,
+      stdout: '',
+      stderr: expect.stringContaining('several are named "A"'),
+    })
   })
 
   test('keeps every digit of the numbers in filters', async () => {

@@ -106,7 +106,7 @@ describe('wf listen', () => {
     await laptop.waitForRequests(5)
     await waitUntil(() => output.includes(sent.id))
     interruption.abort()
-    expect(await listening).toMatchObject({ exitStatus: 0 })
+    expect(await listening).toMatchObject({ exitStatus: 130 })
     const copy = laptop.requests.at(-1)!
     expect(copy.json).toEqual({ order_id: 'B-2' })
     expect(copy.headers['x-copy-of']).toBe(sent.id)

@@ -188,22 +188,24 @@ describe('wf users', () => {
     const { id } = await create('Acme')
     await addUser(id, 'Ada@acme.test', 'owner')
     await addUser(id, 'bob@acme.test', null)
-    expect((await wf('users', 'role', 'Acme', 'bob@acme.test', 'admin')).stdout).toBe('bob@acme.test is admin.\n')
+    expect((await wf('users', 'role', 'bob@acme.test', 'admin', '--organization', 'Acme')).stdout).toBe(
+      'bob@acme.test is admin.\n',
+    )
     expect(await operatorEvents()).toContainEqual({
       action: 'user.saved',
       target: 'bob@acme.test',
       changes: [{ field: 'role', old: null, new: 'admin' }],
     })
-    expect(await wf('users', 'role', 'Acme', 'ada@ACME.test', 'none')).toMatchObject({
+    expect(await wf('users', 'role', 'ada@ACME.test', 'none', '--organization', 'Acme')).toMatchObject({
       code: 1,
       stderr: 'Error: Ada@acme.test is the last owner of Acme. Make another one first: wf setup-link.\n',
     })
-    await wf('users', 'role', 'Acme', 'bob@acme.test', 'owner')
-    expect((await wf('users', 'role', 'Acme', 'ada@acme.test', 'none')).stdout).toBe(
+    await wf('users', 'role', 'bob@acme.test', 'owner', '--organization', 'Acme')
+    expect((await wf('users', 'role', 'ada@acme.test', 'none', '--organization', 'Acme')).stdout).toBe(
       'Ada@acme.test has no role and cannot sign in.\n',
     )
-    expect(await wf('users', 'role', 'Acme', 'eve@acme.test', 'admin')).toMatchObject({ code: 1 })
-    expect(await wf('users', 'role', 'Acme', 'ada@acme.test', 'king')).toMatchObject({ code: 2 })
+    expect(await wf('users', 'role', 'eve@acme.test', 'admin', '--organization', 'Acme')).toMatchObject({ code: 1 })
+    expect(await wf('users', 'role', 'ada@acme.test', 'king', '--organization', 'Acme')).toMatchObject({ code: 2 })
   })
 
   test('makes a link to set a new password, also for a person of several organizations', async () => {
@@ -234,8 +236,10 @@ describe('wf users', () => {
     const users = (await json('users', 'list')) as { id: string; email: string }[]
     const bob = users.find(({ email }) => email === 'bob@acme.test')!
     expect((await wf('users', 'list')).stdout).toContain(bob.id)
-    expect((await wf('users', 'role', 'Acme', bob.id, 'admin')).stdout).toBe('bob@acme.test is admin.\n')
-    expect(await wf('users', 'role', 'Acme', newId(), 'admin')).toMatchObject({ code: 1 })
+    expect((await wf('users', 'role', bob.id, 'admin', '--organization', 'Acme')).stdout).toBe(
+      'bob@acme.test is admin.\n',
+    )
+    expect(await wf('users', 'role', newId(), 'admin')).toMatchObject({ code: 1 })
     expect(await json('users', 'reset-link', bob.id)).toMatchObject({ email: 'bob@acme.test' })
   })
 
@@ -287,7 +291,7 @@ describe('pages that are open', () => {
     ['keys', ['keys', 'create', 'ci'], ['api_keys']],
     ['sessions', ['sessions', 'open'], ['sessions']],
     ['organizations', ['organizations', 'suspend', 'Acme'], ['organization']],
-    ['users', ['users', 'role', 'Acme', 'ada@acme.test', 'admin'], ['users', 'workflows']],
+    ['users', ['users', 'role', 'ada@acme.test', 'admin', '--organization', 'Acme'], ['users', 'workflows']],
     ['apply', ['apply', 'FILE', '--yes'], ['users', 'workflows', 'api_keys', 'sessions']],
   ])('hear of %s', async (_what, args, topics) => {
     const { id } = await create('Acme')
@@ -304,5 +308,105 @@ describe('pages that are open', () => {
       expect(await wf(...args.map((arg) => (arg === 'FILE' ? path : arg)))).toMatchObject({ code: 0 })
     })
     await rm(path)
+  })
+})
+
+describe('wf people erase', () => {
+  test('deletes the person in all organizations, and every name of the person, and keeps who did what as an id', async () => {
+    const [acme, other] = [await create('Acme'), await create('Other')]
+    await addUser(acme.id, 'ada@acme.test', 'owner')
+    const { rows } = await database.db.pool.query<{ id: string }>(
+      `INSERT INTO users (id, organization_id, email, role, first_name)
+       SELECT gen_random_uuid(), id, 'Bob@acme.test', 'member', 'Bob' FROM organizations RETURNING id`,
+    )
+    const ids = rows.map(({ id }) => id)
+    await wf('users', 'role', 'bob@acme.test', 'admin', '--organization', 'Acme')
+    const jobs = `INSERT INTO resend_jobs (id, organization_id, delivery_ids, resend_ids, per_second, created_by, created_by_name)
+      SELECT gen_random_uuid(), organization_id, '{}', '{}', 1, id, 'Bob' FROM users WHERE id = ANY ($1)`
+    await database.db.pool.query(jobs, [ids])
+    for (const [kind, id, name] of [
+      ['person', ids[0], 'Bob'],
+      ['stranger', null, 'bob@acme.test'],
+    ]) {
+      const changes = JSON.stringify([{ field: 'users', old: [], new: ['Bob@acme.test', 'ada@acme.test'] }])
+      const values = [newId(), acme.id, kind, id, name, changes]
+      await database.db.pool.query(
+        `INSERT INTO audit_events (id, organization_id, actor_kind, actor_id, actor_name, action, changes, address)
+         VALUES ($1, $2, $3, $4, $5, 'workflow_users.saved', $6, '192.0.2.1')`,
+        values,
+      )
+    }
+    expect(await wf('people', 'erase', 'bob@acme.test')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('--yes'),
+    })
+    expect(await wf('people', 'erase', 'ada@acme.test', '--yes')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is the last owner of Acme'),
+    })
+    const done = await wf('people', 'erase', 'BOB@acme.test', '--yes', '--json')
+    expect(done).toMatchObject({ code: 0, stderr: '' })
+    const { erased } = JSON.parse(done.stdout) as { erased: { user_id: string }[] }
+    expect(erased.map((each) => each.user_id).toSorted()).toEqual(ids.toSorted())
+    const tables = ['users', 'accounts', 'audit_events', 'resend_jobs']
+    for (const table of tables) {
+      const found = await database.db.pool.query(`SELECT * FROM ${table} WHERE to_json(${table})::text ILIKE '%bob%'`)
+      expect({ table, rows: found.rows }).toEqual({ table, rows: [] })
+    }
+    const { rows: kept } = await database.db.pool.query(
+      `SELECT actor_id, changes, address FROM audit_events WHERE actor_kind = 'person'`,
+    )
+    const changes = [{ field: 'users', old: [], new: ['erased person', 'ada@acme.test'] }]
+    expect(kept).toEqual([{ actor_id: ids[0], changes, address: null }])
+    expect(await wf('people', 'erase', 'bob@acme.test', '--organization', other.id, '--yes')).toMatchObject({ code: 1 })
+  })
+})
+
+describe('single runs and deliveries', () => {
+  test('are deleted with everything that has their texts, but not while they are under way', async () => {
+    const { id: organizationId } = await create('Acme')
+    const { prisma } = database.db
+    const [workflowId, sessionId, runId, sourceId] = [newId(), newId(), newId(), newId()]
+    const texts = { name: 'W', description: '', scope: 'company_wide', searchText: '' }
+    await prisma.workflow.create({ data: { id: workflowId, organizationId, isActive: true, ...texts } })
+    await prisma.session.create({ data: { id: sessionId, organizationId } })
+    const run = {
+      id: runId,
+      organizationId,
+      workflowId,
+      sessionId,
+      number: 1,
+      origin: 'api',
+      context: 'Ada',
+      requestId: 'r',
+    }
+    await prisma.start.create({ data: { ...run, status: 'running', startedAt: new Date() } })
+    await prisma.runStep.create({ data: { runId, position: 0, kind: 'message', data: {}, epoch: 1 } })
+    const sent = {
+      organizationId,
+      sourceId,
+      kind: 'payload',
+      outcome: 'accepted',
+      requestBody: {},
+      finishedAt: new Date(),
+    }
+    const [ofRun, single] = [newId(), newId()]
+    await prisma.delivery.create({ data: { id: ofRun, runId, status: 200, ...sent } })
+    await prisma.delivery.create({ data: { id: single, status: 200, ...sent } })
+    expect(await wf('runs', 'delete', runId, '--yes')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('not ended'),
+    })
+    expect((await wf('deliveries', 'delete', ofRun, '--yes')).stderr).toContain(`wf runs delete ${runId}`)
+    expect(await json('deliveries', 'delete', single, '--yes')).toEqual({ deleted: single })
+    await prisma.start.update({ where: { id: runId }, data: { status: 'succeeded', finishedAt: new Date() } })
+    expect(await json('runs', 'delete', runId, '--yes')).toEqual({ deleted: runId })
+    expect([await prisma.start.count(), await prisma.runStep.count(), await prisma.delivery.count()]).toEqual([0, 0, 0])
+    expect(await operatorEvents()).toEqual(
+      expect.arrayContaining([
+        { action: 'delivery.deleted', target: null, changes: [] },
+        { action: 'run.deleted', target: null, changes: [] },
+      ]),
+    )
   })
 })

@@ -243,8 +243,8 @@ describe('wf runs cancel', () => {
     expect((await cancel(...queue, '--json')).json()).toMatchObject({ is_more: false })
     const ended = await wf(environment.env, ['runs', 'show', other!, '--json'])
     expect(ended.json()).toMatchObject({ status: 'cancelled' })
-    expect(await cancel()).toMatchObject({ exitStatus: 1, stderr: expect.stringContaining('--workflow or --session') })
-    expect(await cancel(one!, ...queue)).toMatchObject({ exitStatus: 1 })
+    expect(await cancel()).toMatchObject({ exitStatus: 2, stderr: expect.stringContaining('--workflow or --session') })
+    expect(await cancel(one!, ...queue)).toMatchObject({ exitStatus: 2 })
   })
 })
 

@@ -179,7 +179,7 @@ describe('wf logs', () => {
     await slow
     await waitUntil(() => bodies().includes('A-3'))
     interruption.abort()
-    expect(await following).toMatchObject({ exitStatus: 0 })
+    expect(await following).toMatchObject({ exitStatus: 130 })
     expect(bodies()).toEqual([undefined, 'A-2', 'A-4', 'A-3'])
   })
 

@@ -26,7 +26,7 @@ describe('wf', () => {
   ])('exits with 2 on %s and shows the usage', async (_what, args) => {
     const { exitStatus, stdout, stderr } = await wf({}, args)
     expect({ exitStatus, stdout }).toEqual({ exitStatus: 2, stdout: '' })
-    expect(stderr).toMatch(/Usage: wf|error: [^]*run it with --help for usage/)
+    expect(stderr).toMatch(/Usage: wf|Error: [^]*run it with --help for usage/)
   })
 
   test.each<[string[], RegExp]>([
@@ -65,7 +65,7 @@ describe('wf', () => {
   )
 
   test('exits with 1 on a missing setting and names it with an example', async () => {
-    const { exitStatus, stderr } = await wf({}, ['runs', 'list'])
+    const { exitStatus, stderr } = await wf({}, ['keys', 'list'])
     expect(exitStatus).toBe(1)
     expect(stderr).toMatch(/DATABASE_URL is missing\. .*Example: DATABASE_URL=postgres:/)
   })

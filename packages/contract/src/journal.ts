@@ -1,5 +1,6 @@
+import { DELIVERY_OUTCOMES } from './enumerations.ts'
 import { type Static, Type } from 'typebox'
-import { APPROVAL_DECISIONS, DELIVERY_OUTCOMES } from './internal/resources.ts'
+import { APPROVAL_DECISIONS } from './internal/resources.ts'
 import { CLOSED, Closed, JsonObject, List, Nullable } from './schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Uuid } from './schema/values.ts'
 

@@ -84,6 +84,9 @@ export const MANIFEST_EXPORT_MAX_BYTES = 10 * 1024 * 1024
 /** Field errors in one error answer. */
 export const ERROR_DETAILS_MAX = 100
 
+/** How long a one-time link of each kind can be used. */
+export const LINK_HOURS = { setup: 72, invitation: 72, reset: 1, email: 72 } as const
+
 /** Password of an account; the shortest and the longest (contract README, "Application"). */
 export const PASSWORD_MIN_LENGTH = 12
 export const PASSWORD_MAX_LENGTH = 256

@@ -1,3 +1,4 @@
+import { SCOPES } from './enumerations.ts'
 import type { ErrorObject } from 'ajv'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { FieldError } from './errors.ts'
@@ -12,7 +13,6 @@ import {
   WORKFLOW_NAME_MAX_LENGTH,
   WORKFLOW_TEXT_MAX_LENGTH,
 } from './limits.ts'
-import { SCOPES } from './public/operations.ts'
 import { AUTO_RUN_FREQUENCIES } from './public/resources.ts'
 import { compile } from './schema/ajv.ts'
 import { toFieldErrors } from './schema/field-errors.ts'

@@ -1,11 +1,11 @@
 // Writes OPERATIONS.md: `pnpm generate:operations`. A test fails when it is out of date.
+import { type Role, ROLES, SCOPES } from './enumerations.ts'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Role, ROLES } from './app/common.ts'
 import { APP_OPERATIONS, type AppOperation, isOpen } from './app/operations.ts'
 import { INTERNAL_OPERATIONS, type InternalOperation } from './internal/operations.ts'
 import { toTable } from './markdown-table.ts'
-import { type Operation, OPERATIONS, SCOPES } from './public/operations.ts'
+import { type Operation, OPERATIONS } from './public/operations.ts'
 
 /** Returns every operation of the three APIs with who may call it, as Markdown. */
 export function operationsReference(): string {

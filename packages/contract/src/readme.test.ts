@@ -1,8 +1,9 @@
+import { DELIVERY_OUTCOMES } from './enumerations.ts'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { LINK_KINDS } from './app/sign-in.ts'
-import { DELIVERY_OUTCOMES, VERIFICATION_REASONS } from './internal/resources.ts'
+import { VERIFICATION_REASONS } from './internal/resources.ts'
 import { STEP_KINDS } from './journal.ts'
 import * as limits from './limits.ts'
 

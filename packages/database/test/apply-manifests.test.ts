@@ -328,7 +328,7 @@ describe('applyManifests', () => {
   test('writes nothing of any manifest when one has a violation, and reports which one', async () => {
     const broken = { organization: { name: 'Other' }, workflows: [{ name: 'W', users: ['eve@acme.test'] }] }
     await expect(applyManifests(db, [toManifest(manifest), toManifest(broken)])).rejects.toMatchObject({
-      manifestIndex: 1,
+      violations: [{ manifestIndex: 1, path: 'workflows[0].users[0]' }],
     })
     expect(await db.prisma.organization.count()).toBe(0)
   })

@@ -16,7 +16,7 @@ import type { DispatcherContext } from './dispatcher-context.ts'
 import { requireToken } from './require-token.ts'
 import { cancelOneRun, cancelQueue } from './routes/cancel-runs.ts'
 import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'
-import { saveSource } from './routes/save-webhook-source.ts'
+import { checkSource, saveSource } from './routes/save-webhook-source.ts'
 import { saveNotices, sendNotice } from './routes/notices.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
 import { deleteSource, getSource, listSources, pauseSource, testSource } from './routes/webhook-sources.ts'
@@ -53,6 +53,7 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
         listWebhookSources: listSources(ctx),
         getWebhookSource: getSource(ctx),
         saveWebhookSource: saveSource(ctx),
+        checkWebhookSource: checkSource(ctx),
         deleteWebhookSource: deleteSource(ctx),
         testWebhookSource: testSource(ctx),
         pauseWebhookSource: pauseSource(ctx, true),
@@ -66,6 +67,7 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
       },
       rules: {
         saveWebhookSource: { body: validateSource(ctx.config.allowedSubnets) },
+        checkWebhookSource: { body: validateSource(ctx.config.allowedSubnets) },
         listDeliveries: { query: checkDeliveryCursor },
         sendPayload: { body: checkDelivery },
       },

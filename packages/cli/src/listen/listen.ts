@@ -1,65 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import {
-  findExampleErrors,
-  PAYLOAD_DEADLINE_MS,
-  VERIFICATION_DEADLINE_MS,
-  VERIFICATION_TYPE,
-} from '@workflow-service/contract'
-import { deriveId, findWebhookSource, listDeliveries } from '@workflow-service/database'
+import { findExampleErrors, VERIFICATION_TYPE } from '@workflow-service/contract/example-errors'
+import { PAYLOAD_DEADLINE_MS, VERIFICATION_DEADLINE_MS } from '@workflow-service/contract/limits'
 import { checkServiceToken, createServiceToken } from '@workflow-service/webhook-token'
-import { InvalidArgumentError } from 'commander'
-import { argument, command, type CommandResult, option, ORGANIZATION } from '../cli-command.ts'
+import { hasDatabase } from '../access.ts'
 import type { CliContext } from '../cli-context.ts'
-import { CliError } from '../cli-error.ts'
-import { findOrganization, findSource } from '../find.ts'
-import { followDeliveries } from '../follow-deliveries.ts'
+import { CliError, UsageError } from '../cli-error.ts'
+import { type CommandResult, printedResult } from '../command-result.ts'
 import { readJsonObject } from '../read-json.ts'
-import { type LocalAnswer, sendLocally } from '../send-locally.ts'
+import { type LocalAnswer, sendLocally } from './send-locally.ts'
 import { paint, showDuration, type Terminal, withoutControls } from '../terminal.ts'
-
-const HELP = `
-It sends what the dispatcher sends, with the same headers, from this machine:
-  1. the verification request, again every 2 seconds until the endpoint confirms it with a 2xx status
-  2. three more verification requests that the endpoint has to answer with 401: without a token, with a wrong one, with an old one
-  3. with --source, a copy of each payload that the source gets from now on, also of one that its own endpoint refuses
-Each request is shown with its token, checked, and the answer. A copy has the header X-Copy-Of with the id of the delivery. Nothing of this is in
-the delivery log, and the source stays as it is: the secret of the source is not used. Send a payload to forward with wf sources send,
-or by a start. Without --source, no database is needed.
-
-The exit status is 1 if the endpoint did not confirm, or did not answer one of the three with 401.
-
-Examples:
-  wf listen 3000/orders --secret "$WEBHOOK_SECRET" --example order.json
-  wf listen 3000/orders --source "Order intake"
-`
-
-/** `wf listen PORT|URL` */
-export const listenCommand = command(
-  'listen',
-  'Try an endpoint on this machine: verify it, check it, and forward copies of payloads to it.',
-  listen,
-  [
-    ORGANIZATION,
-    argument(
-      '<endpoint>',
-      'its port, port and path, or URL: 3000, 3000/orders, https://localhost:3000/orders',
-      parseEndpoint,
-    ),
-    option('--source <source>', 'the webhook source, by id or name, whose payloads are forwarded until Ctrl-C'),
-    option(
-      '--secret <secret>',
-      'the signing secret that the endpoint has (default: a new one, which is shown); - reads standard input',
-    ),
-    option('--unsigned', 'send no X-Service-Token, as for a source without a secret').conflicts('secret'),
-    option(
-      '--example <file>',
-      'the example request body, as JSON (default: that of the source); without --source, it is also sent once',
-    ),
-    option('--once', 'do not wait for the endpoint to confirm, and forward nothing'),
-  ],
-  HELP,
-)
 
 interface Options {
   readonly organization?: string
@@ -68,7 +18,21 @@ interface Options {
   readonly unsigned?: boolean
   readonly example?: string
   readonly once?: boolean
+  readonly timeout?: number
   readonly json?: boolean
+}
+
+/** A webhook source whose payloads are forwarded from now on. */
+export interface Forwarding {
+  readonly source: {
+    readonly id: string
+    readonly organizationId: string
+    readonly name: string
+    readonly hasSigningSecret: boolean
+    readonly exampleRequestBody: Record<string, unknown> | null
+  }
+  /** Those that were never sent are left out. */
+  payloads(signal: AbortSignal): AsyncIterable<{ body: object; copyOf: string; requestId: string }>
 }
 
 /** What is sent, and where. */
@@ -84,23 +48,45 @@ interface Session {
 const RETRY_MS = 2_000
 const DEFAULT_EXAMPLE = { message: 'Hello' }
 
-async function listen(ctx: CliContext, url: string, options: Options): Promise<CommandResult> {
+/** `wf listen PORT|URL` */
+export async function listen(ctx: CliContext, endpoint: string, options: Options): Promise<CommandResult> {
   const { terminal } = ctx
-  const signal = ctx.interrupted()
-  const session = await openSession(ctx, url, options)
+  const url = parseEndpoint(endpoint)
+  const forwarded = await openForwarding(ctx, options)
+  const signal = ctx.interrupted(options.timeout)
+  const session = await openSession(ctx, url, options, forwarded?.source)
   const show = options.json ? createJsonPrinter(terminal, session) : createTextPrinter(terminal, session)
   const isConfirmed = await verify(session, show, { signal, isOnce: options.once ?? false })
   const isChecking = isConfirmed && (session.secret === null || (await checkRejections(session, session.secret, show)))
   if (isConfirmed && options.example !== undefined && options.source === undefined) {
     await show({ kind: 'payload', body: session.example, deadlineMs: PAYLOAD_DEADLINE_MS })
   }
-  if (isConfirmed && options.source !== undefined && !options.once) await forward(ctx, session, show, signal)
-  return { json: undefined, text: () => '', isPrinted: true, exitStatus: isConfirmed && isChecking ? 0 : 1 }
+  if (isConfirmed && forwarded && !options.once) {
+    for await (const copied of forwarded.payloads(signal)) {
+      await show({ kind: 'payload', deadlineMs: PAYLOAD_DEADLINE_MS, ...copied })
+    }
+  }
+  return printedResult(isConfirmed && isChecking)
 }
 
-async function openSession(ctx: CliContext, url: string, options: Options): Promise<Session> {
+async function openForwarding(ctx: CliContext, { source, organization }: Options): Promise<Forwarding | undefined> {
+  if (source === undefined) return undefined
+  if (!hasDatabase(ctx.env)) {
+    throw new CliError(
+      '--source needs the database: payloads are not in the public API. Without it, wf listen tries the endpoint with --example FILE.',
+    )
+  }
+  const { openForwarding: open } = await import('../operator/forward-payloads.ts')
+  return await open(await ctx.operator(), source, organization)
+}
+
+async function openSession(
+  ctx: CliContext,
+  url: string,
+  options: Options,
+  source: Forwarding['source'] | undefined,
+): Promise<Session> {
   const given = options.example === undefined ? undefined : await readExample(ctx, options.example)
-  const source = options.source === undefined ? undefined : await readSource(ctx, options.source, options.organization)
   const isUnsigned =
     options.unsigned ?? (source !== undefined && !source.hasSigningSecret && options.secret === undefined)
   const secret = options.secret === '-' ? (await ctx.readInput()).trim() : options.secret
@@ -108,8 +94,8 @@ async function openSession(ctx: CliContext, url: string, options: Options): Prom
   return {
     url,
     secret: isUnsigned ? null : (secret ?? randomBytes(32).toString('base64url')),
-    organizationId: source?.organizationId ?? deriveId('wf listen', 'organization'),
-    sourceId: source?.id ?? deriveId('wf listen', 'webhook source'),
+    organizationId: source?.organizationId ?? '00000000-0000-8000-8000-000000000001',
+    sourceId: source?.id ?? '00000000-0000-8000-8000-000000000002',
     sourceName: source?.name ?? null,
     example: given ?? source?.exampleRequestBody ?? DEFAULT_EXAMPLE,
   }
@@ -122,14 +108,6 @@ async function readExample(ctx: CliContext, name: string): Promise<Record<string
   throw new CliError(
     `${name} cannot be an example request body:\n${errors.map(({ field, message }) => `  ${field} ${message}`).join('\n')}`,
   )
-}
-
-async function readSource(ctx: CliContext, given: string, organizationName: string | undefined) {
-  const organization = await findOrganization(ctx, organizationName)
-  const { id } = await findSource(ctx, organization, given)
-  const source = await findWebhookSource(ctx.database(), organization.id, id)
-  if (!source) throw new CliError(`${organization.name} has no webhook source ${given} any more.`)
-  return source
 }
 
 /** A request to show and send. */
@@ -195,23 +173,6 @@ async function checkRejections(session: Session, secret: string, show: Show): Pr
     areRejected &&= status === 401
   }
   return areRejected
-}
-
-/**
- * Forwards a copy of each payload of the source from now on, one after the other. Those that were never sent are left
- * out.
- */
-async function forward(ctx: CliContext, session: Session, show: Show, signal: AbortSignal): Promise<void> {
-  const { organizationId, sourceId } = session
-  const query = { sourceId, kind: 'payload', limit: 1 } as const
-  const newest = await listDeliveries(ctx.database(), organizationId, query)
-  for await (const news of followDeliveries(ctx, organizationId, query, newest, signal)) {
-    for (const { id, outcome, requestBody, requestId } of news) {
-      if (outcome === 'invalid') continue
-      const copied = { body: requestBody as object, copyOf: id, requestId: requestId ?? id }
-      await show({ kind: 'payload', deadlineMs: PAYLOAD_DEADLINE_MS, ...copied })
-    }
-  }
 }
 
 async function send({ url, secret }: Session, exchange: Exchange): Promise<LocalAnswer> {
@@ -324,7 +285,7 @@ function adviceFor({ status }: LocalAnswer, { kind, rejection }: Exchange, secre
   return 'The agent would learn that the payload was not accepted.'
 }
 
-/** Parses a port, a port with a path, a host with a port, or a URL. @throws InvalidArgumentError */
+/** Parses a port, a port with a path, a host with a port, or a URL. @throws UsageError */
 function parseEndpoint(text: string): string {
   const full = /^\d{1,5}(?:\/|$)/.test(text)
     ? `http://localhost:${text}`
@@ -333,8 +294,8 @@ function parseEndpoint(text: string): string {
       : text
   const url = URL.canParse(full) ? new URL(full) : undefined
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    throw new InvalidArgumentError(
-      'It must be a port such as 3000, with a path such as 3000/orders, or an http:// or https:// URL.',
+    throw new UsageError(
+      'The endpoint must be a port such as 3000, with a path such as 3000/orders, or an http:// or https:// URL.',
     )
   }
   return full === text ? text : url.href

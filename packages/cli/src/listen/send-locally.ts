@@ -1,6 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { request as httpRequest, type RequestOptions } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { newId } from '@workflow-service/database'
 import { createServiceHeaders, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 
 /** A request to an endpoint under development. */
@@ -32,13 +32,16 @@ export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
   const startedMs = performance.now()
   const body = Buffer.from(JSON.stringify(request.body))
   // With a token of its own, a request has no signature.
-  const signed = await createServiceHeaders(request.token === undefined ? secret : null, { deliveryId: newId(), body })
+  const signed = await createServiceHeaders(request.token === undefined ? secret : null, {
+    deliveryId: randomUUID(),
+    body,
+  })
   const token = request.token ?? signed[SERVICE_TOKEN_HEADER] ?? null
   const answer = await new Promise<{ status: number; text: string } | { status: null; error: string }>((resolve) => {
     const options: RequestOptions = {
       method: 'POST',
       headers: {
-        'X-Request-Id': newId(),
+        'X-Request-Id': randomUUID(),
         ...signed,
         ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }),
         ...request.headers,

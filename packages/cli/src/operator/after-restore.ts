@@ -1,23 +1,9 @@
 import { endWorkAfterRestore, listConnectedServices } from '@workflow-service/database'
-import { command, type CommandResult, option } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
+import type { CommandResult } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 
-const HELP = `
-Run it after the database was restored to an earlier moment, and before the services start: payloads of that time may have been
-sent since, and would be sent again. Deliveries in flight become unknown, runs that had not ended fail with
-interrupted_by_restore, and due schedules wait for their next time. After a restore to the end of the WAL it is not needed.`
-
-/** `wf after-restore` */
-export const afterRestoreCommand = command(
-  'after-restore',
-  'End what was under way at the moment to which a backup was restored.',
-  afterRestore,
-  [option('--yes', 'do not ask')],
-  HELP,
-)
-
-async function afterRestore(ctx: CliContext, options: { yes?: boolean }): Promise<CommandResult> {
+export async function afterRestore(ctx: OperatorContext, options: { yes?: boolean }): Promise<CommandResult> {
   const db = ctx.database()
   const connected = await listConnectedServices(db)
   if (connected.length > 0) {

@@ -1,5 +1,13 @@
-import { type EventTopic, type Manifest, SCOPES, type WebhookSourceOut } from '@workflow-service/contract'
-import { createSecretBox, findWebhookSource } from '@workflow-service/database'
+import {
+  type EventTopic,
+  type FieldError,
+  type Manifest,
+  SCOPES,
+  UUID_PATTERN,
+  type WebhookSourceIn,
+  type WebhookSourceOut,
+} from '@workflow-service/contract'
+import { createSecretBox, findOrganizations, findWebhookSource, newId } from '@workflow-service/database'
 import {
   type AppliedManifest,
   type ApplyOptions,
@@ -11,49 +19,14 @@ import {
   recordApplied,
 } from '@workflow-service/database/manifest'
 import { InternalCallError, type InternalClient } from '@workflow-service/service-kit/internal-client'
-import { checkManifests, formatWarnings } from '../check-manifests.ts'
-import { argument, command, type CommandResult, option } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
-import { manifestFileError, readManifestFiles } from '../manifest-file.ts'
-import { CliError } from '../cli-error.ts'
-import { formatEdit, formatPlan, THING_NAMES } from '../format-plan.ts'
+import { checkManifests, formatWarnings, type ManifestWarning } from './check-manifests.ts'
+import type { CommandResult } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
+import { type FileError, type ManifestFile, manifestFileError, readManifestFiles } from './manifest-file.ts'
+import { CliError, UsageError } from '../cli-error.ts'
+import { findOrganization } from './find.ts'
+import { formatEdit, formatPlan, THING_NAMES } from './format-plan.ts'
 import { type Column, paint, renderTable, type Terminal } from '../terminal.ts'
-
-const HELP = `
-All files are validated before anything is written; every error is listed with its path. Then everything except webhook
-sources is written in one transaction. Webhook sources are saved through the dispatcher, which sends a verification
-request for each new or changed one. If an endpoint does not confirm, its source stays unchanged, the reason is shown, the
-rest is applied, and the exit status is 1. Applying the same file again changes nothing and sends nothing.
-
-  Ids                The file's ids are used. An id that is left out is derived from the name, so the same file gives the
-                     same ids everywhere, and renaming something without an id creates a new one.
-  Not in the file    Users, API keys, webhook sources, workflows and sessions that the file does not name are not changed.
-                     The users, triggers and files of a workflow are replaced by those in the file.
-  Omitted fields     take their default, with these exceptions, which keep the stored value: signing_secret (null removes
-                     it), a key's scopes and revoked, a session's open. A source whose endpoint_url changes in scheme, host
-                     or port needs its signing_secret again.
-  API keys           "key: wfk_…" stores that key and replaces an earlier one of the same name. Without "key", a key is
-                     generated if the name is new, and shown once.
-  People's changes   What a person changed in the application since this thing was last applied is not overwritten silently:
-                     the plan is shown with who changed it and when, and you are asked. Without a terminal, nothing is
-                     applied and the exit status is 1, unless --yes is given.
-  rules.yaml         A file of that name in the root of a workflow is validated; an error in it is an error of the manifest.
-  Warnings           What the built-in agent cannot follow in a workflow's description. They do not fail the command.
-  verify: false      stores a webhook source without a verification request, for tests and migrations.
-`
-
-/** `wf apply FILE…` */
-export const applyCommand = command(
-  'apply',
-  'Create or update organizations from manifests.',
-  apply,
-  [
-    argument('<file...>', 'manifests in YAML or JSON, one organization each; - is standard input'),
-    option('--dry-run', 'show what would be created and changed, and write nothing'),
-    option('--yes', 'overwrite what people changed in the application, without asking'),
-  ],
-  HELP,
-)
 
 /** The result for one webhook source. */
 interface SourceResult {
@@ -75,31 +48,94 @@ const MAX_CONCURRENT_SAVES = 8
 interface Options {
   readonly dryRun?: boolean
   readonly yes?: boolean
+  readonly organization?: string
 }
 
-async function apply(ctx: CliContext, names: string[], options: Options): Promise<CommandResult> {
+/** `wf apply FILE…` */
+export async function apply(ctx: OperatorContext, names: string[], options: Options): Promise<CommandResult> {
   const files = await readManifestFiles(names)
+  if (options.organization !== undefined) await redirect(ctx, files, options.organization)
   const manifests = files.map(({ manifest }) => manifest)
-  const warnings = await checkManifests(ctx.database(), files)
+  const warnings = await findWarnings(ctx, files)
   const warningsOf = (index: number) => warnings.filter(({ file }) => file === files[index]?.name)
-  const finish = ({ documents, text, exitStatus }: Outcomes): CommandResult => {
-    const json = documents.map((document, index) => ({ ...document, warnings: warningsOf(index) }))
-    return {
-      json: json.length === 1 ? json[0] : json,
-      text: (terminal) => `${text(terminal)}${warnings.length > 0 ? `\n${formatWarnings(warnings)}` : ''}`,
-      exitStatus,
-    }
+  const canAsk = !names.includes('-')
+  const { documents, text, exitStatus } = options.dryRun
+    ? await plan(ctx, manifests)
+    : await applyFiles(ctx, manifests, { isForced: options.yes ?? false, canAsk })
+  const json = documents.map((document, index) => ({ ...document, warnings: warningsOf(index) }))
+  return {
+    json: json.length === 1 ? json[0] : json,
+    text: (terminal) => `${text(terminal)}${warnings.length > 0 ? `\n${formatWarnings(warnings)}` : ''}`,
+    exitStatus,
   }
+}
+
+/** Makes the manifest one of an organization that there is, or of a new one with this name. */
+async function redirect(ctx: OperatorContext, files: readonly ManifestFile[], given: string): Promise<void> {
+  const [file, ...others] = files
+  if (!file || others.length > 0) throw new UsageError('With --organization, apply one file at a time.')
+  const [byName] = await findOrganizations(ctx.database(), { name: given }, { limit: 1 })
+  const isNew = !byName && !UUID_PATTERN.test(given)
+  const { id, name } = isNew ? { id: undefined, name: given } : await findOrganization(ctx, given)
+  const { id: _id, ...organization } = file.manifest.organization
+  file.manifest.organization = { ...organization, name, ...(id && { id }) }
+}
+
+/** @throws CliError with every error of all files: of shape, of rules, of what is stored, and of webhook sources. */
+async function findWarnings(ctx: OperatorContext, files: readonly ManifestFile[]): Promise<readonly ManifestWarning[]> {
+  const { warnings, errors: ofRules } = await checkManifests(ctx.database(), files)
+  const ofShape = files.flatMap((file) => file.errors)
+  // An entry with such an error was left out: what names it would be reported, too.
+  const isLeftOut = (list: string) => ofShape.some(({ path }) => path.startsWith(`${list}[`))
+  const follows = ({ path }: FileError) =>
+    (path.includes('.users[') && isLeftOut('users')) || (path.includes('.files[') && isLeftOut('webhook_sources'))
+  const others = [...ofRules, ...(await findConflicts(ctx, files))].filter((error) => !follows(error))
+  if (ofShape.length + others.length > 0) throw manifestFileError([...ofShape, ...others])
+  return warnings
+}
+
+/** Plans the manifests, and has the dispatcher check the webhook sources. Writes nothing. */
+async function findConflicts(ctx: OperatorContext, files: readonly ManifestFile[]): Promise<FileError[]> {
+  const toFileError = (index: number, given: string, message: string): FileError => {
+    const { name: file, pathOf, lineOf } = files[index]!
+    const path = pathOf(given)
+    return { file, path, message, line: lineOf(path) }
+  }
+  const manifests = files.map(({ manifest }) => manifest)
+  let plans: readonly AppliedManifest[] = []
+  let errors: FileError[] = []
   try {
-    if (options.dryRun) return finish(await plan(ctx, manifests))
-    const canAsk = !names.includes('-')
-    return finish(await applyFiles(ctx, manifests, { isForced: options.yes ?? false, canAsk }))
+    plans = await applyManifests(ctx.database(), manifests, { ...secretsOf(ctx), isDryRun: true })
   } catch (error) {
     if (!(error instanceof ManifestError)) throw error
-    const file = files[error.manifestIndex]!
-    throw manifestFileError(
-      error.violations.map((fieldError) => ({ file: file.name, ...fieldError, line: file.lineOf(fieldError.path) })),
-    )
+    errors = error.violations.map(({ manifestIndex, path, message }) => toFileError(manifestIndex, path, message))
+  }
+  if (!ctx.config.hasDispatcher) return errors
+  const checks = manifests.flatMap(({ webhook_sources: sources = [] }, index) =>
+    sources.map(async ({ verify: _verify, id: given, ...source }, position) => {
+      const { organization, webhookSources } = plans[index] ?? {}
+      const planned = webhookSources?.[position]
+      if (planned?.outcome === 'unchanged') return []
+      const params = { organization_id: organization?.id ?? newId(), source_id: planned?.id ?? given ?? newId() }
+      const found = await checkSource(ctx.dispatcher(), params, source)
+      return found.map(({ field, message }) => toFileError(index, `webhook_sources[${position}].${field}`, message))
+    }),
+  )
+  return [...errors, ...(await Promise.all(checks)).flat()]
+}
+
+async function checkSource(
+  dispatcher: InternalClient,
+  params: { organization_id: string; source_id: string },
+  body: WebhookSourceIn,
+): Promise<readonly FieldError[]> {
+  try {
+    await dispatcher.call('checkWebhookSource', { params, body })
+    return []
+  } catch (error) {
+    if (!(error instanceof InternalCallError)) throw error
+    // The save reports that no dispatcher responds. That of the release before does not have the operation.
+    return error.body?.details ?? []
   }
 }
 
@@ -111,7 +147,7 @@ interface Outcomes {
 }
 
 /** Shows the plan and writes nothing. */
-async function plan(ctx: CliContext, manifests: readonly Manifest[]): Promise<Outcomes> {
+async function plan(ctx: OperatorContext, manifests: readonly Manifest[]): Promise<Outcomes> {
   const plans = await applyManifests(ctx.database(), manifests, { ...secretsOf(ctx), isDryRun: true })
   const documents = plans.map((planned) => ({
     dry_run: true,
@@ -135,12 +171,12 @@ async function plan(ctx: CliContext, manifests: readonly Manifest[]): Promise<Ou
 }
 
 /** Compares secrets exactly if the key is known; otherwise the plan counts each given secret as a change. */
-function secretsOf({ config }: CliContext): Pick<ApplyOptions, 'secrets'> {
+function secretsOf({ config }: OperatorContext): Pick<ApplyOptions, 'secrets'> {
   return config.hasSecretsKey ? { secrets: createSecretBox(config.secretsKeys()) } : {}
 }
 
 async function applyFiles(
-  ctx: CliContext,
+  ctx: OperatorContext,
   manifests: readonly Manifest[],
   options: { isForced: boolean; canAsk: boolean },
 ): Promise<Outcomes> {
@@ -171,7 +207,7 @@ async function applyFiles(
 }
 
 /** Notifies of what was created or changed; the dispatcher notifies of the webhook sources that it saves. */
-function hintAt(ctx: CliContext, { organization, users, apiKeys, workflows, sessions }: AppliedManifest): void {
+function hintAt(ctx: OperatorContext, { organization, users, apiKeys, workflows, sessions }: AppliedManifest): void {
   const things: [EventTopic, readonly { outcome: Outcome }[]][] = [
     ['organization', [organization]],
     ['users', users],
@@ -188,7 +224,7 @@ function hintAt(ctx: CliContext, { organization, users, apiKeys, workflows, sess
  * overwritten.
  */
 async function write(
-  ctx: CliContext,
+  ctx: OperatorContext,
   manifests: readonly Manifest[],
   { isForced, canAsk }: { isForced: boolean; canAsk: boolean },
 ): Promise<AppliedManifest[]> {
@@ -224,7 +260,7 @@ function toEditJson({ kind, id, name, action, by, at, count }: PersonEdit): obje
 
 /** `savedVersions` has the versions that this command wrote, for a source that a later manifest names again. */
 async function saveSources(
-  ctx: CliContext,
+  ctx: OperatorContext,
   dispatcher: InternalClient,
   applied: AppliedManifest,
   savedVersions: Map<string, number>,
@@ -248,7 +284,7 @@ async function saveSources(
 }
 
 async function saveSource(
-  ctx: CliContext,
+  ctx: OperatorContext,
   dispatcher: InternalClient,
   { organization: { id: organizationId }, overwrites }: AppliedManifest,
   { id, save, shouldVerify, version, changes }: AppliedManifest['webhookSources'][number],

@@ -2,7 +2,7 @@ import { findSimilar, isRulesFile, type Manifest } from '@workflow-service/contr
 import { findKnownValue } from '@workflow-service/contract/manifest'
 import { type Database, deriveId, listSourceStates, normalizedName } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowWarning } from '@workflow-service/rules/check-workflow'
-import { type FileError, type ManifestFile, manifestFileError } from './manifest-file.ts'
+import type { FileError, ManifestFile } from './manifest-file.ts'
 
 /** A warning about a workflow of a manifest. */
 export interface ManifestWarning extends WorkflowWarning {
@@ -14,14 +14,13 @@ export interface ManifestWarning extends WorkflowWarning {
 }
 
 /**
- * Checks the workflows of the manifests as the built-in agent will read them, and returns its warnings.
- * @throws CliError with every error of every `rules.yaml`, and every misspelled scope, trigger source slug and subagent
- *   source type.
+ * Checks the workflows of the manifests as the built-in agent will read them. Returns its warnings, and every error of
+ * every `rules.yaml`, and every misspelled scope, trigger source slug and subagent source type.
  */
 export async function checkManifests(
   db: Pick<Database, 'pool'>,
   files: readonly ManifestFile[],
-): Promise<ManifestWarning[]> {
+): Promise<{ warnings: ManifestWarning[]; errors: FileError[] }> {
   const errors: FileError[] = []
   const warnings: ManifestWarning[] = []
   for (const file of files) {
@@ -29,7 +28,10 @@ export async function checkManifests(
     const sources = workflows.length > 0 ? await listSources(db, file.manifest, files) : []
     for (const [index, manifestWorkflow] of workflows.entries()) {
       const { name: workflow, description = '', files: parts = [], triggers = [] } = manifestWorkflow
-      const at = (path: string) => ({ file: file.name, path, line: file.lineOf(path) })
+      const at = (given: string) => {
+        const path = file.pathOf(given)
+        return { file: file.name, path, line: file.lineOf(path) }
+      }
       for (const [field, message] of findMisspelledValues(manifestWorkflow)) {
         errors.push({ ...at(`workflows[${index}].${field}`), message })
       }
@@ -52,8 +54,7 @@ export async function checkManifests(
       }
     }
   }
-  if (errors.length > 0) throw manifestFileError(errors)
-  return warnings
+  return { warnings, errors }
 }
 
 type ManifestWorkflow = NonNullable<Manifest['workflows']>[number]

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { readSettings, SettingsError, SharedSettings, splitList } from '@workflow-service/service-kit'
 import { type TObject, Type } from 'typebox'
-import { localEnvFile, readLocalDir } from './local-folder.ts'
+import { localEnvFile, readLocalDir } from '../local-folder.ts'
 
 /** The settings of `wf` are those of the services. Each command reads only the group that it needs. */
 const DatabaseSettings = Type.Object({ DATABASE_URL: SharedSettings.DATABASE_URL })
@@ -30,6 +30,8 @@ export interface CliConfig {
   readonly appUrl: () => string
   readonly secretsKeys: () => string[]
   readonly hasSecretsKey: boolean
+  /** Whether the dispatcher can be called. */
+  readonly hasDispatcher: boolean
   readonly queue: () => { url: string; queueType: 'quorum' | 'classic' }
   /** Whether the settings come from the local stack's file. */
   readonly isLocal: boolean
@@ -71,6 +73,7 @@ export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliC
     appUrl: () => read(AppUrlSettings).APP_URL,
     secretsKeys: () => splitList(read(SecretsSettings).SECRETS_KEY),
     hasSecretsKey: Boolean(env['SECRETS_KEY']?.trim()),
+    hasDispatcher: Boolean(env['DISPATCHER_URL']?.trim() && env['INTERNAL_API_TOKEN']?.trim()),
     queue: () => {
       if (isLocal && !env['AMQP_URL']?.trim()) {
         throw new SettingsError([

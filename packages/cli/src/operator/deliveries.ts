@@ -3,72 +3,33 @@ import {
   createResendJob,
   findResendJob,
   operatorOf,
+  type OrganizationName,
   previewResends,
   type ResendFilter,
 } from '@workflow-service/database'
-import { InvalidArgumentError } from 'commander'
-import { command, type CommandResult, group, option, ORGANIZATION } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
+import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-import { findOrganization, findSource, findWorkflowId } from '../find.ts'
-import { parseTime } from '../parse-options.ts'
+import type { CommandResult } from '../command-result.ts'
+import { parseTime, type RESEND_FIELDS } from '../parse-options.ts'
+import { findSource, findWorkflowId } from './find.ts'
 
-const HELP = `
-A condition is FIELD=VALUE, with the fields source, workflow, outcome, status, search, since, until and attention (yes or no). Each payload is
-sent once, by the application, which must run; those of sources that ask for approval are left out. Endpoints may act twice.
-
-Example:
-  wf deliveries resend --where source="Order intake" --where status=500 --where since=2h --dry-run
-`
-const FIELDS = ['source', 'workflow', 'outcome', 'status', 'search', 'since', 'until', 'attention'] as const
-type Conditions = Partial<Record<(typeof FIELDS)[number], string>>
-const MAX_PER_SECOND = 100
-
-/** `wf deliveries resend` */
-export const deliveryCommands = group('deliveries', 'Send payloads again.', [
-  command(
-    'resend',
-    'Send all payloads again that meet the conditions.',
-    resend,
-    [
-      ORGANIZATION,
-      option('--where <field=value>', 'a condition; may be repeated', parseCondition),
-      option('--rate <n>', 'payloads for each second', parseRate, 10),
-      option('--dry-run', 'only show what would be sent'),
-    ],
-    HELP,
-  ),
-])
-
-/** @throws InvalidArgumentError */
-function parseCondition(text: string, earlier: Conditions | undefined): Conditions {
-  const [name = '', ...value] = text.split('=')
-  const field = FIELDS.find((each) => each === name)
-  if (!field || value.length === 0) throw new InvalidArgumentError(`It must be FIELD=VALUE with ${FIELDS.join(', ')}.`)
-  return { ...earlier, [field]: value.join('=') }
-}
-
-/** @throws InvalidArgumentError */
-function parseRate(text: string): number {
-  const rate = Number(text)
-  if (!Number.isInteger(rate) || rate < 1 || rate > MAX_PER_SECOND) {
-    throw new InvalidArgumentError(`It must be 1 to ${MAX_PER_SECOND}.`)
-  }
-  return rate
-}
+type Condition = (typeof RESEND_FIELDS)[number]
 
 interface ResendOptions {
-  organization?: string
-  where?: Conditions
+  where?: Partial<Record<Condition, string>>
   rate: number
   dryRun?: boolean
 }
 
-async function resend(ctx: CliContext, options: ResendOptions): Promise<CommandResult> {
+/** `wf deliveries resend` */
+export async function resend(
+  ctx: OperatorContext,
+  organization: OrganizationName,
+  options: ResendOptions,
+): Promise<CommandResult> {
   const { where = {}, rate, dryRun } = options
   if (Object.keys(where).length === 0)
     throw new CliError('Name at least one condition, such as --where outcome=rejected.')
-  const organization = await findOrganization(ctx, options.organization)
   const { outcome, status, search, since, until, attention } = where
   if (outcome !== undefined && !DELIVERY_OUTCOMES.some((each) => each === outcome)) {
     throw new CliError(`An outcome is one of ${DELIVERY_OUTCOMES.join(', ')}.`)

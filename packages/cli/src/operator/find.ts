@@ -11,10 +11,9 @@ import {
   type OrganizationName,
   type WorkflowName,
 } from '@workflow-service/database'
-import { InvalidArgumentError } from 'commander'
-import type { CliContext } from './cli-context.ts'
-import { CliError } from './cli-error.ts'
-import { withoutControls } from './terminal.ts'
+import type { OperatorContext } from '../cli-context.ts'
+import { CliError } from '../cli-error.ts'
+import { withoutControls } from '../terminal.ts'
 
 /** How many candidates an error lists. One more is read, to know whether there are others. */
 const MAX_LISTED = 10
@@ -22,7 +21,7 @@ const MAX_LISTED = 10
 const MAX_COMPARED = 1_000
 
 /** Finds the given organization, or the only one. @throws CliError when none or several match. */
-export async function findOrganization(ctx: CliContext, given: string | undefined): Promise<OrganizationName> {
+export async function findOrganization(ctx: OperatorContext, given: string | undefined): Promise<OrganizationName> {
   const db = ctx.database()
   if (given === undefined) {
     const all = await listOrganizations(db, { limit: MAX_LISTED + 1 })
@@ -42,7 +41,7 @@ export async function findOrganization(ctx: CliContext, given: string | undefine
  * @throws CliError
  */
 export async function findWorkflow(
-  ctx: CliContext,
+  ctx: OperatorContext,
   organization: OrganizationName,
   given: string,
 ): Promise<WorkflowName> {
@@ -58,7 +57,7 @@ export async function findWorkflow(
 
 /** The id of the workflow of an option, if it is given. */
 export async function findWorkflowId(
-  ctx: CliContext,
+  ctx: OperatorContext,
   organization: OrganizationName,
   given: string | undefined,
 ): Promise<string | undefined> {
@@ -70,7 +69,7 @@ export async function findWorkflowId(
  * finds a deleted one that has a log, and names it by its id. @throws CliError
  */
 export async function findSource(
-  ctx: CliContext,
+  ctx: OperatorContext,
   organization: OrganizationName,
   given: string,
   { includeDeleted = false } = {},
@@ -87,24 +86,20 @@ export async function findSource(
   throw new CliError(`${organization.name} has no webhook source ${what}.${suggestOrList(given, sources)}`)
 }
 
-/** The beginning of an id: 8 digits or more, with the "…" that a narrow table ends it with. */
-const ID_PREFIX = /^[0-9a-f]{8}(?:-[0-9a-f]{0,4}){0,3}(?:(?<=-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4})-[0-9a-f]{0,12})?…?$/i
-
-/** Parses an id or its beginning, of at least 8 digits. @throws InvalidArgumentError */
-export function parseIdPrefix(text: string): string {
-  if (!ID_PREFIX.test(text)) {
-    throw new InvalidArgumentError(
-      'It must be an id such as 01890a5d-ac96-774b-bcce-b302099a8057, or its beginning of at least 8 digits.',
-    )
-  }
-  return text.replace('…', '').toLowerCase()
-}
-
-/** Returns the id of the run or session that begins with this prefix. A whole id is not looked up. @throws CliError */
-export async function findId(ctx: CliContext, what: 'run' | 'session', prefix: string): Promise<string> {
-  if (UUID_PATTERN.test(prefix)) return prefix
+/**
+ * Returns the id of the run or session that begins with this prefix. A whole id is only looked up with an organization.
+ * @throws CliError
+ */
+export async function findId(
+  ctx: OperatorContext,
+  what: 'run' | 'session',
+  prefix: string,
+  organization?: string,
+): Promise<string> {
+  if (UUID_PATTERN.test(prefix) && organization === undefined) return prefix
+  const organizationId = organization === undefined ? null : (await findOrganization(ctx, organization)).id
   const table = what === 'run' ? 'starts' : 'sessions'
-  const ids = await findIdsByPrefix(ctx.database(), table, prefix, MAX_LISTED + 1)
+  const ids = await findIdsByPrefix(ctx.database(), table, { prefix, organizationId }, MAX_LISTED + 1)
   if (ids.length === 0) {
     throw new CliError(`No ${what} has an id that begins with ${prefix}. List them with wf ${what}s list.`)
   }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Delivery, type DeliveryQuery, listDeliveries } from '@workflow-service/database'
-import type { CliContext } from './cli-context.ts'
+import type { OperatorContext } from '../cli-context.ts'
 
 const POLL_MS = 1_000
 /** How far each poll reads back before the newest entry, because transactions commit out of order. */
@@ -13,7 +13,7 @@ const PAGE_SIZE = 100
  * @param newest The newest entries, newest first, of which those that are finished were shown already.
  */
 export async function* followDeliveries(
-  ctx: CliContext,
+  ctx: OperatorContext,
   organizationId: string,
   query: DeliveryQuery,
   newest: readonly Delivery[],
@@ -39,7 +39,7 @@ export async function* followDeliveries(
 }
 
 /** Reads all pages of the query, newest first. */
-async function readAll(ctx: CliContext, organizationId: string, query: DeliveryQuery): Promise<Delivery[]> {
+async function readAll(ctx: OperatorContext, organizationId: string, query: DeliveryQuery): Promise<Delivery[]> {
   const all: Delivery[] = []
   for (;;) {
     const last = all.at(-1)

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RunDetails, showRun } from '@workflow-service/database'
-import type { CommandResult } from './cli-command.ts'
-import type { CliContext } from './cli-context.ts'
+import { type CommandResult, printedResult } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
 import { createRunFormatter } from './format-run.ts'
-import { paint, type Terminal } from './terminal.ts'
+import { paint, type Terminal } from '../terminal.ts'
 
 const POLL_MS = 300
 /** After which a run that no runner has begun gets a hint. */
@@ -12,12 +12,16 @@ const QUEUED_HINT_MS = 10_000
 /**
  * Prints a run as it goes, until its end or Ctrl-C: its facts, each event once, and its deliveries; with JSON, one
  * object a line: the run whenever its status changes, and each step of its journal. The exit status is 1 if the run
- * failed.
+ * did not succeed.
  */
-export async function followRun(ctx: CliContext, first: RunDetails, isJson: boolean): Promise<CommandResult> {
+export async function followRun(
+  ctx: OperatorContext,
+  first: RunDetails,
+  { json, timeout }: { readonly json?: boolean; readonly timeout?: number },
+): Promise<CommandResult> {
   const { terminal } = ctx
-  const signal = ctx.interrupted()
-  const print = isJson ? createJsonPrinter(terminal) : createTextPrinter(terminal, first)
+  const signal = ctx.interrupted(timeout)
+  const print = json ? createJsonPrinter(terminal) : createTextPrinter(terminal, first)
   let run = first
   let hasHint = false
   for (;;) {
@@ -30,7 +34,7 @@ export async function followRun(ctx: CliContext, first: RunDetails, isJson: bool
     await sleep(POLL_MS, undefined, { signal }).catch(() => {})
     run = (await showRun(ctx.database(), run.id)) ?? run
   }
-  return { json: undefined, text: () => '', isPrinted: true, exitStatus: run.status === 'failed' ? 1 : 0 }
+  return printedResult(run.status === 'succeeded')
 }
 
 function ageOf({ created_at: createdAt }: RunDetails): number {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunStatus } from '@workflow-service/contract'
 import { findWorkflowNames, listRuns, type RunFilter, type RunRow } from '@workflow-service/database'
-import type { CliContext } from './cli-context.ts'
-import { STATUS_COLOURS } from './format-run.ts'
-import { paint, showDuration, showTime, withoutControls } from './terminal.ts'
+import type { OperatorContext } from '../cli-context.ts'
+import { STATUS_COLOURS, tookOf } from '../run-columns.ts'
+import { paint, showTime, withoutControls } from '../terminal.ts'
 
 const POLL_MS = 1_000
 /** How far each poll reads back before the newest run, because transactions commit out of order. */
@@ -19,13 +19,13 @@ const UNFINISHED: readonly RunStatus[] = ['queued', 'running', 'waiting']
  * changed. With a filter for the status, a run is printed when it gets that status.
  */
 export async function followRuns(
-  ctx: CliContext,
+  ctx: OperatorContext,
   organizationId: string,
   filter: RunFilter,
   newest: readonly RunRow[],
-  isJson: boolean,
+  { json: isJson, timeout }: { readonly json?: boolean; readonly timeout?: number },
 ): Promise<undefined> {
-  const signal = ctx.interrupted()
+  const signal = ctx.interrupted(timeout)
   const { status: wanted, limit: _limit, ...unfiltered } = filter
   const names = new Map<string, string>()
   /** The last status of each run that has not ended, or that the next poll may read again. */
@@ -64,11 +64,11 @@ export async function followRuns(
   }
 
   function toLine(row: RunRow): string {
-    const { created_at: createdAt, finished_at: finishedAt, status, error } = row
+    const { created_at: createdAt, status, error } = row
     const columns = [
       paint(ctx.terminal, 'dim', showTime(createdAt)),
       paint(ctx.terminal, STATUS_COLOURS[status], status.padEnd(9)),
-      showDuration(finishedAt && finishedAt.getTime() - createdAt.getTime()).padStart(8),
+      tookOf(row).padStart(8),
       row.id,
       withoutControls([names.get(row.workflow_id) ?? row.workflow_id, error].filter(Boolean).join(': ')),
     ]

@@ -1,5 +1,5 @@
 import type { AppliedManifest, ManifestChange, ManifestOutcome, PersonEdit } from '@workflow-service/database/manifest'
-import { paint, showTime, type Terminal, withoutControls } from './terminal.ts'
+import { paint, showTime, type Terminal, withoutControls } from '../terminal.ts'
 
 interface Thing {
   readonly kind: PersonEdit['kind']

@@ -1,26 +1,20 @@
-import type { JournalStep, ModelAnswerPart, RunStatus, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
+import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
 import { canDraftRules } from '@workflow-service/contract'
 import type { RunDelivery, RunDetails } from '@workflow-service/database'
+import { STATUS_COLOURS } from '../run-columns.ts'
 import {
   type Column,
   type Format,
+  formatFacts,
   paint,
   renderTable,
+  showClock,
   showDuration,
   showTime,
   type Terminal,
   withoutControls,
   wrapText,
-} from './terminal.ts'
-
-export const STATUS_COLOURS: Record<RunStatus, Format> = {
-  queued: 'cyan',
-  running: 'cyan',
-  waiting: 'yellow',
-  succeeded: 'green',
-  failed: 'red',
-  cancelled: 'gray',
-}
+} from '../terminal.ts'
 
 const STARTERS: Record<RunDetails['origin'], string> = {
   api: 'the public API',
@@ -48,7 +42,7 @@ export function createRunFormatter(
 ): Record<'head' | 'news' | 'deliveries', (run: RunDetails) => string> {
   let printed = 0
   return {
-    head: (run) => formatFacts(terminal, run),
+    head: (run) => formatHead(terminal, run),
     news: (run) => {
       const entries = timelineOf(run)
       const texts = entries.slice(printed).map((entry) => formatEntry(terminal, run, entry))
@@ -59,7 +53,7 @@ export function createRunFormatter(
   }
 }
 
-function formatFacts(terminal: Terminal, run: RunDetails): string {
+function formatHead(terminal: Terminal, run: RunDetails): string {
   const { created_at: acceptedAt, finished_at: finishedAt } = run
   const took = finishedAt ? ` after ${showDuration(finishedAt.getTime() - acceptedAt.getTime())}` : ''
   const attempts = run.attempts > 1 ? `, attempt ${run.attempts}` : ''
@@ -74,7 +68,7 @@ function formatFacts(terminal: Terminal, run: RunDetails): string {
   ]
   return [
     `Run ${paint(terminal, 'bold', run.id)} ${paint(terminal, STATUS_COLOURS[run.status], run.status)}${took}${attempts}\n`,
-    ...facts.map(([name, value]) => `  ${paint(terminal, 'dim', name.padEnd(12))}  ${withoutControls(value)}\n`),
+    formatFacts(terminal, facts),
     '\n',
   ].join('')
 }
@@ -108,11 +102,6 @@ function formatEntry(terminal: Terminal, { created_at: acceptedAt }: RunDetails,
   function paintEntry(line: string): string {
     return entry.colour ? paint(terminal, entry.colour, line) : line
   }
-}
-
-/** The time of day to the millisecond, in UTC. The first entry names the day. */
-function showClock(time: Date): string {
-  return time.toISOString().slice(11, 23)
 }
 
 function timelineOf(run: RunDetails): TimelineEntry[] {

@@ -10,53 +10,26 @@ import {
   parseApiKey,
   revokeApiKey,
 } from '@workflow-service/database'
-import {
-  argument,
-  command,
-  type CommandResult,
-  group,
-  inOrganization,
-  listResult,
-  option,
-  ORGANIZATION,
-  toSnakeCase,
-} from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
-import { findOrganization } from '../find.ts'
-import { parseExpiry, parseList } from '../parse-options.ts'
+import { type CommandResult, listResult, toSnakeCase } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { type Column, paint, showTime } from '../terminal.ts'
 
 interface CreateOptions {
-  organization?: string
   name?: string
   scopes: Scope[]
   expires?: Date
 }
 
-/** `wf keys create|list|revoke` */
-export const keyCommands = group('keys', 'Create, list and revoke API keys.', [
-  command('create', 'Create an API key. The key is shown only this once.', create, [
-    ORGANIZATION,
-    argument('[name]', 'its name, unique in the organization (default: its prefix)'),
-    option('--name <name>', 'the name, given as an option'),
-    option('--scopes <list>', 'what the key allows, separated by commas', parseList(SCOPES)).default(
-      [...SCOPES],
-      SCOPES.join(','),
-    ),
-    option('--expires <time>', 'when it expires: 2026-12-31, 2026-12-31T23:59:59Z, or from now: 12h, 90d', parseExpiry),
-  ]),
-  inOrganization('list', 'List the API keys, oldest first.', list),
-  inOrganization('revoke', 'Revoke an API key. Every gateway rejects it within 5 seconds.', revoke, [
-    argument('<key>', 'its name, prefix or id, or the whole key'),
-  ]),
-])
-
-async function create(ctx: CliContext, given: string | undefined, options: CreateOptions): Promise<CommandResult> {
+export async function create(
+  ctx: OperatorContext,
+  organization: OrganizationName,
+  given: string | undefined,
+  options: CreateOptions,
+): Promise<CommandResult> {
   if (given !== undefined && options.name !== undefined) {
     throw new UsageError(`The key is named twice: ${options.name} by --name, and ${given}. Give one name.`)
   }
-  const organization = await findOrganization(ctx, options.organization)
   const { key, prefix } = createApiKey()
   const name = given ?? options.name ?? prefix
   if (/\p{Cc}/u.test(name)) {
@@ -82,7 +55,7 @@ async function create(ctx: CliContext, given: string | undefined, options: Creat
   }
 }
 
-async function list(ctx: CliContext, { id, name }: OrganizationName): Promise<CommandResult> {
+export async function list(ctx: OperatorContext, { id, name }: OrganizationName): Promise<CommandResult> {
   const keys = await listApiKeys(ctx.database(), id)
   return listResult(keys, COLUMNS, `${name} has no API keys. Create one with wf keys create.`, toJson)
 }
@@ -105,7 +78,11 @@ const COLUMNS: readonly Column<ApiKey>[] = [
   },
 ]
 
-async function revoke(ctx: CliContext, organization: OrganizationName, text: string): Promise<CommandResult> {
+export async function revoke(
+  ctx: OperatorContext,
+  organization: OrganizationName,
+  text: string,
+): Promise<CommandResult> {
   const key = await revokeApiKey(ctx.database(), organization.id, keyReference(text), operatorOf(organization.id))
   if (!key) throw new CliError(`${organization.name} has no such key. List its keys with wf keys list.`)
   ctx.notify(organization.id, 'api_keys')

@@ -1,23 +1,20 @@
-import { DELIVERY_KINDS, DELIVERY_OUTCOMES, type DeliveryKind, type DeliveryOutcome } from '@workflow-service/contract'
-import { type Delivery, type DeliveryQuery, listDeliveries, readRejectedAnswers } from '@workflow-service/database'
-import { argument, command, type CommandResult, option, ORGANIZATION, toSnakeCase } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
-import { findOrganization, findSource } from '../find.ts'
-import { followDeliveries, isFinished } from '../follow-deliveries.ts'
-import { checkPeriod, parseLimit, parseTime } from '../parse-options.ts'
+import type { DeliveryKind, DeliveryOutcome } from '@workflow-service/contract'
 import {
-  type Column,
-  type Format,
-  paint,
-  renderTable,
-  showDuration,
-  showTime,
-  type Terminal,
-  withoutControls,
-} from '../terminal.ts'
+  type Delivery,
+  type DeliveryQuery,
+  listDeliveries,
+  type OrganizationName,
+  readRejectedAnswers,
+} from '@workflow-service/database'
+import { type CommandResult, toSnakeCase } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
+import { findSource } from './find.ts'
+import { followDeliveries, isFinished } from './follow-deliveries.ts'
+import { UsageError } from '../cli-error.ts'
+import { OUTCOME_COLOURS } from '../run-columns.ts'
+import { type Column, paint, renderTable, showDuration, showTime, type Terminal, withoutControls } from '../terminal.ts'
 
 interface LogsOptions {
-  organization?: string
   follow?: boolean
   outcome?: DeliveryOutcome
   kind?: DeliveryKind
@@ -25,40 +22,25 @@ interface LogsOptions {
   until?: Date
   limit: number
   answers?: boolean
+  timeout?: number
   json?: boolean
 }
 
 /** `wf logs SOURCE` */
-export const logsCommand = command(
-  'logs',
-  'Show the requests sent to a webhook source and their outcomes, newest first.',
-  logs,
-  [
-    ORGANIZATION,
-    argument('<source>', 'its name or id; for a deleted source, its id'),
-    option('-f, --follow', 'keep printing new entries until Ctrl-C; with --json, one object per line'),
-    option(
-      '--answers',
-      'below the table: what the endpoint answered to each request that it rejected, at most 4 KiB; always in --json',
-    ).conflicts('follow'),
-    option('--outcome <outcome>', 'only entries with this outcome').choices(DELIVERY_OUTCOMES),
-    option('--kind <kind>', 'only entries of this kind').choices(DELIVERY_KINDS),
-    option('--since <time>', 'from this time on: 2026-01-31T09:00:00Z, or a duration ago: 15m, 2h, 7d', parseTime),
-    option('--until <time>', 'before this time', parseTime).conflicts('follow'),
-    option('--limit <n>', 'maximum number of entries', parseLimit, 25),
-  ],
-)
-
-async function logs(ctx: CliContext, text: string, options: LogsOptions): Promise<CommandResult | undefined> {
-  checkPeriod(options)
-  const organization = await findOrganization(ctx, options.organization)
+export async function logs(
+  ctx: OperatorContext,
+  organization: OrganizationName,
+  text: string | undefined,
+  options: LogsOptions,
+): Promise<CommandResult | undefined> {
+  if (text === undefined) throw new UsageError('Name a webhook source: wf logs SOURCE. List them with wf sources list.')
   const source = await findSource(ctx, organization, text, { includeDeleted: true })
   const { outcome, kind, since, until, limit } = options
   const query: DeliveryQuery = { sourceId: source.id, outcome, kind, since, until, limit }
   const hasFilter = [outcome, kind, since, until].some((value) => value !== undefined)
   const newest = await listDeliveries(ctx.database(), organization.id, query)
   if (options.follow) {
-    await follow(ctx, organization.id, query, newest, options.json ?? false)
+    await follow(ctx, organization.id, query, newest, options)
     return undefined
   }
   const ids = newest.filter((delivery) => delivery.outcome === 'rejected').map(({ id }) => id)
@@ -91,17 +73,6 @@ function formatAnswer(
   return `\n${headline}\n${lines.map((line) => `  ${withoutControls(line)}\n`).join('')}`
 }
 
-const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {
-  accepted: 'green',
-  rejected: 'red',
-  timed_out: 'red',
-  unreachable: 'red',
-  refused: 'red',
-  invalid: 'yellow',
-  unknown: 'magenta',
-  in_flight: 'cyan',
-}
-
 const COLUMNS: readonly Column<Delivery>[] = [
   { title: 'TIME (UTC)', time: ({ createdAt }) => createdAt },
   { title: 'KIND', value: ({ kind }) => kind, shortValue: ({ kind }) => (kind === 'verification' ? 'verify' : kind) },
@@ -119,14 +90,14 @@ function describeDelivery({ reason, answer }: Pick<Delivery, 'reason' | 'answer'
 
 /** Prints the newest entries and then, every second until Ctrl-C, those that finished since, oldest first. */
 async function follow(
-  ctx: CliContext,
+  ctx: OperatorContext,
   organizationId: string,
   query: DeliveryQuery,
   newest: readonly Delivery[],
-  isJson: boolean,
+  { json: isJson, timeout }: LogsOptions,
 ): Promise<void> {
   ctx.terminal.write(newest.filter(isFinished).toReversed().map(toLine).join(''))
-  for await (const news of followDeliveries(ctx, organizationId, query, newest, ctx.interrupted())) {
+  for await (const news of followDeliveries(ctx, organizationId, query, newest, ctx.interrupted(timeout))) {
     ctx.terminal.write(news.map(toLine).join(''))
   }
 

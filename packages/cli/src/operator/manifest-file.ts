@@ -4,13 +4,18 @@ import { type ManifestFieldError } from '@workflow-service/contract'
 import { manifestErrors, toManifest } from '@workflow-service/database/manifest'
 import type { Manifest } from '@workflow-service/contract'
 import { type Document, isNode, LineCounter, parseAllDocuments, type YAMLError } from 'yaml'
-import { CliError } from './cli-error.ts'
+import { CliError } from '../cli-error.ts'
 
 /** A manifest that was read from a file. */
 export interface ManifestFile {
   /** The name as the user gave it. */
   readonly name: string
+  /** What of it is valid: without the entries of its lists that have errors. */
   readonly manifest: Manifest
+  /** The errors of its shape. */
+  readonly errors: readonly FileError[]
+  /** Returns the path in the file for one in `manifest`. */
+  readonly pathOf: (path: string) => string
   /** Returns the line of a path such as `workflows[0].name`, or of its nearest parent if the path does not exist. */
   readonly lineOf: (path: string) => number | undefined
 }
@@ -26,15 +31,41 @@ const MAX_ALIASES = 100
 
 /**
  * Reads and validates the files, YAML or JSON; `-` is standard input.
- * @throws CliError with every error of every file.
+ * @throws CliError with the errors of all files if nothing in one of them can be checked any further.
  */
 export async function readManifestFiles(names: readonly string[], stdin = process.stdin): Promise<ManifestFile[]> {
   const texts = await Promise.all(names.map(async (name) => await readText(name, stdin)))
   const files = texts.map((text, index) => parseManifest(names[index] ?? '', text))
   const errors = files.flatMap((file) => file.errors)
-  if (errors.length > 0) throw manifestFileError(errors)
-  return files.map(({ name, value, lineOf }) => ({ name, lineOf, manifest: toManifest(value) }))
+  return files.map(({ value, ...file }) => {
+    const valid = withoutInvalidEntries(value, file.errors)
+    if (!valid) throw manifestFileError(errors)
+    return { ...file, ...valid }
+  })
 }
+
+/** Undefined if an error is not one of an entry, so that what depends on it cannot be checked. */
+function withoutInvalidEntries(
+  value: unknown,
+  errors: readonly FileError[],
+): Pick<ManifestFile, 'manifest' | 'pathOf'> | undefined {
+  const invalid = new Set(errors.map(({ path }) => ENTRY.exec(path)?.[0] ?? ''))
+  if (invalid.has('')) return undefined
+  const indexes = new Map<string, number[]>()
+  const manifest = Object.fromEntries(
+    Object.entries(value as object).map(([name, entries]: [string, unknown]) => {
+      if (!Array.isArray(entries)) return [name, entries]
+      const kept = [...entries.keys()].filter((index) => !invalid.has(`${name}[${index}]`))
+      indexes.set(name, kept)
+      return [name, kept.map((index) => entries[index] as unknown)]
+    }),
+  )
+  const toOriginal = (_whole: string, name: string, index: string) => `${name}[${indexes.get(name)?.[Number(index)]}]`
+  return { manifest: toManifest(manifest), pathOf: (path) => path.replace(ENTRY, toOriginal) }
+}
+
+/** An entry of a list of the manifest, at the beginning of a path. */
+const ENTRY = /^(\w+)\[(\d+)\]/
 
 /** Returns an error that lists the manifests' errors, one per line. */
 export function manifestFileError(errors: readonly FileError[]): CliError {

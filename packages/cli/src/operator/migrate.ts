@@ -1,20 +1,9 @@
 import { checkServer, foldEmails, listDuplicateUsers, migrate } from '@workflow-service/database'
-import { command, type CommandResult } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
+import type { CommandResult } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 
-/** `wf migrate` */
-export const migrateCommand = command(
-  'migrate',
-  'Migrate the database to the newest schema.',
-  migrateDatabase,
-  [],
-  `
-It is safe to repeat it and to run it several times at once. The role in DATABASE_URL must own the database or its schema
-"public"; it need not be a superuser. Requires PostgreSQL 15 or newer with encoding UTF8.`,
-)
-
-async function migrateDatabase(ctx: CliContext): Promise<CommandResult> {
+export async function migrateDatabase(ctx: OperatorContext): Promise<CommandResult> {
   const problem = await checkServer(ctx.database())
   if (problem !== undefined) throw new CliError(problem)
   const { applied } = await migrate({

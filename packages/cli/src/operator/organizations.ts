@@ -9,42 +9,16 @@ import {
   type OrganizationName,
   setOrganizationSuspended,
 } from '@workflow-service/database'
-import { InvalidArgumentError } from 'commander'
-import { argument, command, type CommandResult, group, listResult, option } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
-import { CliError } from '../cli-error.ts'
-import { findOrganization } from '../find.ts'
+import { type CommandResult, listResult } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
+import { CliError, UsageError } from '../cli-error.ts'
+import { findOrganization } from './find.ts'
 
-const ORGANIZATION = argument('<organization>', 'its id or name')
-
-/** `wf organizations create|list|suspend|resume|delete` */
-export const organizationCommands = group('organizations', 'Create, list, suspend and delete organizations.', [
-  command('create', 'Create an organization. wf setup-link makes the link for its first owner.', create, [
-    argument('<name>', 'its name', parseName),
-  ]),
-  command('list', 'List the organizations by name.', list),
-  command(
-    'suspend',
-    'Refuse every request of its keys, and start and send nothing of it.',
-    (ctx, given: string) => setSuspended(ctx, given, true),
-    [ORGANIZATION],
-  ),
-  command('resume', 'End the suspension.', (ctx, given: string) => setSuspended(ctx, given, false), [ORGANIZATION]),
-  command('delete', 'Delete an organization with everything in it. It cannot be undone.', remove, [
-    ORGANIZATION,
-    option('--yes', 'do not ask for its name'),
-  ]),
-])
-
-function parseName(text: string): string {
-  const name = text.trim()
+export async function create(ctx: OperatorContext, given: string): Promise<CommandResult> {
+  const name = given.trim()
   if (name === '' || !isName(name) || Array.from(name).length > NAME_MAX_LENGTH) {
-    throw new InvalidArgumentError(`It must have 1 to ${NAME_MAX_LENGTH} characters, one of them visible.`)
+    throw new UsageError(`The name must have 1 to ${NAME_MAX_LENGTH} characters, one of them visible.`)
   }
-  return name
-}
-
-async function create(ctx: CliContext, name: string): Promise<CommandResult> {
   const [existing] = await findOrganizations(ctx.database(), { name }, { limit: 1 })
   if (existing) throw new CliError(`There is an organization ${name} already (${existing.id}). Choose another name.`)
   const organization = await createOrganization(ctx.database(), name)
@@ -58,7 +32,7 @@ async function create(ctx: CliContext, name: string): Promise<CommandResult> {
 /** More than any installation has. */
 const MAX_ORGANIZATIONS = 100_000
 
-async function list(ctx: CliContext): Promise<CommandResult> {
+export async function list(ctx: OperatorContext): Promise<CommandResult> {
   const organizations = await listOrganizations(ctx.database(), { limit: MAX_ORGANIZATIONS })
   return listResult(
     organizations,
@@ -76,7 +50,15 @@ async function list(ctx: CliContext): Promise<CommandResult> {
   )
 }
 
-async function setSuspended(ctx: CliContext, given: string, isSuspended: boolean): Promise<CommandResult> {
+export async function suspend(ctx: OperatorContext, given: string): Promise<CommandResult> {
+  return await setSuspended(ctx, given, true)
+}
+
+export async function resume(ctx: OperatorContext, given: string): Promise<CommandResult> {
+  return await setSuspended(ctx, given, false)
+}
+
+async function setSuspended(ctx: OperatorContext, given: string, isSuspended: boolean): Promise<CommandResult> {
   const organization = await findOrganization(ctx, given)
   const isChanged = await setOrganizationSuspended(ctx.database(), organization.id, isSuspended)
   if (isChanged) ctx.notify(organization.id, 'organization')
@@ -87,7 +69,7 @@ async function setSuspended(ctx: CliContext, given: string, isSuspended: boolean
   }
 }
 
-async function remove(ctx: CliContext, given: string, options: { yes?: boolean }): Promise<CommandResult> {
+export async function remove(ctx: OperatorContext, given: string, options: { yes?: boolean }): Promise<CommandResult> {
   const organization = await findOrganization(ctx, given)
   const { id, name } = organization
   const { ask } = ctx.terminal

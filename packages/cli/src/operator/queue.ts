@@ -1,26 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connectRabbitMq, type DeadLetter, type SessionQueue } from '@workflow-service/messaging'
-import { command, type CommandResult, group, option, toSnakeCase } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
-import { parseLimit } from '../parse-options.ts'
+import { type CommandResult, toSnakeCase } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { paint, renderTable } from '../terminal.ts'
-
-/** `wf queue show` */
-export const queueCommands = group(
-  'queue',
-  'Show the RabbitMQ queue from which runners learn which session has work.',
-  [
-    command('show', 'Show how many messages wait, and the dead-lettered messages with the reason.', show, [
-      option('--limit <n>', 'maximum number of dead-lettered messages, oldest first', parseLimit, 25),
-    ]),
-  ],
-)
 
 const CONNECT_TIMEOUT_MS = 10_000
 const CONNECT_POLL_MS = 100
 
-async function show(ctx: CliContext, { limit }: { limit: number }): Promise<CommandResult> {
+export async function show(ctx: OperatorContext, { limit }: { limit: number }): Promise<CommandResult> {
   const settings = ctx.config.queue()
   const queue = connectRabbitMq({ ...settings, connectionName: 'wf' })
   try {

@@ -10,36 +10,16 @@ import {
   type SessionRow,
   showSession,
 } from '@workflow-service/database'
-import { argument, command, type CommandResult, group, inOrganization, listResult, option } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
-import { findId, parseIdPrefix } from '../find.ts'
-import { parseId, parseLimit } from '../parse-options.ts'
+import { type CommandResult, listResult } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
+import { findId } from './find.ts'
 import { CliError } from '../cli-error.ts'
 import { paint, renderTable, showTime } from '../terminal.ts'
-import { runColumns, toRunJson } from './runs.ts'
+import { runColumns } from '../run-columns.ts'
+import { toRunJson } from './runs.ts'
 
-const SESSION = argument('<id>', 'its id; the beginning of it is enough', parseIdPrefix)
-
-/** `wf sessions open|list|close|show` */
-export const sessionCommands = group(
-  'sessions',
-  'Open, list, close and show sessions. The starts of a session run one after another.',
-  [
-    inOrganization('open', 'Create a session, or reopen a closed one.', open, [
-      argument('[id]', 'its id (default: a new one)', parseId),
-    ]),
-    inOrganization('list', 'List the sessions, newest first.', list, [
-      option('--open', 'only open sessions').conflicts('closed'),
-      option('--closed', 'only closed sessions'),
-      option('--limit <n>', 'maximum number of sessions', parseLimit, 50),
-    ]),
-    command('close', 'Close a session. It accepts no more starts; accepted ones still run.', close, [SESSION]),
-    command('show', 'Show a session with its newest runs.', show, [SESSION]),
-  ],
-)
-
-async function open(
-  ctx: CliContext,
+export async function open(
+  ctx: OperatorContext,
   organization: OrganizationName,
   given: string | undefined,
 ): Promise<CommandResult> {
@@ -53,8 +33,8 @@ async function open(
   return { json: session, text: () => `Session ${session.id} of ${organization.name} is open.\n` }
 }
 
-async function list(
-  ctx: CliContext,
+export async function list(
+  ctx: OperatorContext,
   organization: OrganizationName,
   { open: onlyOpen, closed: onlyClosed, limit }: ListOptions,
 ): Promise<CommandResult> {
@@ -84,8 +64,8 @@ interface ListOptions {
   readonly limit: number
 }
 
-async function close(ctx: CliContext, prefix: string): Promise<CommandResult> {
-  const { id, organization_id: organizationId } = await findSession(ctx, prefix)
+export async function close(ctx: OperatorContext, prefix: string, options: InOrganization): Promise<CommandResult> {
+  const { id, organization_id: organizationId } = await findSession(ctx, prefix, options)
   const viewer = { organizationId, memberId: null }
   const isClosed = await closeSession(ctx.database(), viewer, id, operatorOf(organizationId))
   if (isClosed) ctx.notify(organizationId, 'sessions')
@@ -100,8 +80,8 @@ async function close(ctx: CliContext, prefix: string): Promise<CommandResult> {
 
 const MAX_RUNS = 20
 
-async function show(ctx: CliContext, prefix: string): Promise<CommandResult> {
-  const session = await findSession(ctx, prefix)
+export async function show(ctx: OperatorContext, prefix: string, options: InOrganization): Promise<CommandResult> {
+  const session = await findSession(ctx, prefix, options)
   const { id, organization_id: organizationId } = session
   const runs = await listRuns(ctx.database(), organizationId, { sessionId: id, limit: MAX_RUNS })
   const names = await findWorkflowNames(
@@ -124,8 +104,16 @@ async function show(ctx: CliContext, prefix: string): Promise<CommandResult> {
   }
 }
 
-async function findSession(ctx: CliContext, prefix: string): Promise<SessionRow> {
-  const id = await findId(ctx, 'session', prefix)
+interface InOrganization {
+  readonly organization?: string
+}
+
+async function findSession(
+  ctx: OperatorContext,
+  prefix: string,
+  { organization }: InOrganization = {},
+): Promise<SessionRow> {
+  const id = await findId(ctx, 'session', prefix, organization)
   const session = await showSession(ctx.database(), id)
   if (!session) throw new CliError(`There is no session ${id}.`)
   return session

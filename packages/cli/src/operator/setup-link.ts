@@ -1,23 +1,16 @@
-import { createSetupLink, LINK_HOURS, listOrganizations } from '@workflow-service/database'
-import { argument, command, type CommandResult } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
-import { findOrganization } from '../find.ts'
+import { LINK_HOURS } from '@workflow-service/contract'
+import { createSetupLink, listOrganizations } from '@workflow-service/database'
+import type { CommandResult } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
+import { findOrganization } from './find.ts'
 import { paint } from '../terminal.ts'
 
-const HELP = `
-The link works once, for ${LINK_HOURS.setup} hours, and replaces an earlier one. The person who opens it becomes an owner of the organization: do not pass it on.
-`
-
 /** `wf setup-link [ORGANIZATION]` */
-export const setupLinkCommand = command(
-  'setup-link',
-  'Make a link with which a person becomes an owner.',
-  setupLink,
-  [argument('[organization]', 'its id or name (default: the only one; without any, the link creates one)')],
-  HELP,
-)
-
-async function setupLink(ctx: CliContext, given: string | undefined): Promise<CommandResult> {
+export async function setupLink(
+  ctx: OperatorContext,
+  _given: string | undefined,
+  { organization: given }: { organization?: string },
+): Promise<CommandResult> {
   const appUrl = ctx.config.appUrl()
   const isFirst = given === undefined && (await listOrganizations(ctx.database(), { limit: 1 })).length === 0
   const organization = isFirst ? undefined : await findOrganization(ctx, given)

@@ -8,46 +8,15 @@ import {
   type OrganizationName,
   recordAuditEvent,
 } from '@workflow-service/database'
-import { argument, type CommandResult, group, inOrganization, listResult, option, toSnakeCase } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
-import { findSource } from '../find.ts'
+import { type CommandResult, listResult, toSnakeCase } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
+import { findSource } from './find.ts'
 import { readJsonObject } from '../read-json.ts'
 import { paint, showDuration, showTime } from '../terminal.ts'
 
-const SEND_HELP = `
-The dispatcher sends it, with everything that it does for a run: it compares it with the example, signs it, checks the address, and logs it,
-without a run. The endpoint cannot tell it from the payload of a run. A source that asks for approvals refuses it.
-
-Examples:
-  wf sources send "Order intake"
-  echo '{"order_id": "TEST-1"}' | wf sources send "Order intake" --payload -
-`
-
 const OPERATOR_HEADERS = { 'X-Actor': formatActor({ user_id: null, name: OPERATOR.name, address: null }) }
-const SOURCE = argument('<source>', 'its name or id')
 
-/** `wf sources list|pause|resume|test|send` */
-export const sourceCommands = group('sources', 'List, pause and test webhook sources, and send a sample.', [
-  inOrganization('list', 'List the webhook sources by name. Secrets are never shown.', list),
-  inOrganization('pause', 'Let payloads to a webhook source wait, up to 3 days, until it is resumed.', pause, [SOURCE]),
-  inOrganization('resume', 'Send what waits for a paused webhook source, in its order.', resume, [SOURCE]),
-  inOrganization('test', 'Send the verification request again and show the result.', test, [SOURCE]),
-  inOrganization(
-    'send',
-    'Send one payload to a webhook source, as a run would, and show the result.',
-    send,
-    [
-      SOURCE,
-      option(
-        '--payload <file>',
-        'the payload, as a JSON object; - is standard input (default: the example of the source)',
-      ),
-    ],
-    SEND_HELP,
-  ),
-])
-
-async function list(ctx: CliContext, organization: OrganizationName): Promise<CommandResult> {
+export async function list(ctx: OperatorContext, organization: OrganizationName): Promise<CommandResult> {
   return listResult(
     await listWebhookSources(ctx.database(), organization.id),
     [
@@ -79,16 +48,16 @@ async function list(ctx: CliContext, organization: OrganizationName): Promise<Co
   )
 }
 
-function pause(ctx: CliContext, organization: OrganizationName, text: string): Promise<CommandResult> {
+export function pause(ctx: OperatorContext, organization: OrganizationName, text: string): Promise<CommandResult> {
   return setPaused(ctx, organization, text, 'pauseWebhookSource')
 }
 
-function resume(ctx: CliContext, organization: OrganizationName, text: string): Promise<CommandResult> {
+export function resume(ctx: OperatorContext, organization: OrganizationName, text: string): Promise<CommandResult> {
   return setPaused(ctx, organization, text, 'resumeWebhookSource')
 }
 
 async function setPaused(
-  ctx: CliContext,
+  ctx: OperatorContext,
   organization: OrganizationName,
   text: string,
   operation: 'pauseWebhookSource' | 'resumeWebhookSource',
@@ -108,7 +77,7 @@ async function setPaused(
   }
 }
 
-async function test(ctx: CliContext, organization: OrganizationName, text: string): Promise<CommandResult> {
+export async function test(ctx: OperatorContext, organization: OrganizationName, text: string): Promise<CommandResult> {
   const source = await findSource(ctx, organization, text)
   const { body: delivery } = await ctx.dispatcher().call('testWebhookSource', {
     params: { organization_id: organization.id, source_id: source.id },
@@ -123,8 +92,8 @@ async function test(ctx: CliContext, organization: OrganizationName, text: strin
   }
 }
 
-async function send(
-  ctx: CliContext,
+export async function send(
+  ctx: OperatorContext,
   organization: OrganizationName,
   text: string,
   options: { payload?: string },

@@ -5,51 +5,40 @@ import {
   START_CONFLICTS,
   trimWhiteSpace,
 } from '@workflow-service/contract'
-import { type AppStartOutcome, newId, operatorOf, recordAppStart, showRun } from '@workflow-service/database'
-import { argument, command, type CommandResult, option, ORGANIZATION } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
+import {
+  type AppStartOutcome,
+  newId,
+  operatorOf,
+  type OrganizationName,
+  recordAppStart,
+  showRun,
+} from '@workflow-service/database'
+import type { CommandResult } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
-import { findId, findOrganization, findWorkflow, parseIdPrefix } from '../find.ts'
-import { followRun } from '../follow-run.ts'
-
-const HELP = `
-It records the start in the database, as the gateway does; a runner begins it within 2 seconds. With --follow, the exit status is 1 if
-the run fails. Ctrl-C ends only the watching: the run goes on.
-
-Examples:
-  wf start "Forward orders" "order_id: A-1" --follow
-  echo '{"order_id": "A-1"}' | wf start "Forward orders" -
-`
-
-/** `wf start WORKFLOW TEXT|-` */
-export const startCommand = command(
-  'start',
-  'Start a workflow by the rules of the public API, as the operator.',
-  start,
-  [
-    ORGANIZATION,
-    argument('<workflow>', 'its id or name'),
-    argument('<text>', 'the context that the agent receives; - reads it from standard input'),
-    option('--session <id>', 'start in this open session (default: a new one)', parseIdPrefix),
-    option('-f, --follow', 'show how the run goes, until its end or Ctrl-C; with --json, one object per line'),
-  ],
-  HELP,
-)
+import { findId, findWorkflow } from './find.ts'
+import { followRun } from './follow-run.ts'
 
 interface Options {
-  readonly organization?: string
   readonly session?: string
   readonly follow?: boolean
+  readonly timeout?: number
   readonly json?: boolean
 }
 
-async function start(ctx: CliContext, given: string, text: string, options: Options): Promise<CommandResult> {
+/** `wf start WORKFLOW TEXT|-` */
+export async function start(
+  ctx: OperatorContext,
+  organization: OrganizationName,
+  given: string,
+  text: string,
+  options: Options,
+): Promise<CommandResult> {
   const context = trimWhiteSpace(text === '-' ? await ctx.readInput() : text)
   const length = countCodePoints(context)
   if (length === 0 || length > CONTEXT_MAX_LENGTH || !isStorableText(context)) {
     throw new UsageError(`The text must have 1 to ${CONTEXT_MAX_LENGTH} characters of valid Unicode; it has ${length}.`)
   }
-  const organization = await findOrganization(ctx, options.organization)
   const workflow = await findWorkflow(ctx, organization, given)
   const sessionId = options.session === undefined ? null : await findId(ctx, 'session', options.session)
   const runId = newId()
@@ -67,7 +56,7 @@ async function start(ctx: CliContext, given: string, text: string, options: Opti
   ctx.notify(organization.id, 'runs', 'sessions', 'workflows')
   if (options.follow) {
     const details = await showRun(ctx.database(), runId)
-    if (details) return await followRun(ctx, details, options.json ?? false)
+    if (details) return await followRun(ctx, details, options)
   }
   return {
     json: { id: runId, workflow_id: workflow.id, session_id: outcome.sessionId },

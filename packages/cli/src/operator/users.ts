@@ -1,85 +1,28 @@
-import { type AppUserOut, compile, type Role, UUID_PATTERN } from '@workflow-service/contract'
-import { Email, ROLES } from '@workflow-service/contract/app'
+import { type AppUserOut, compile, LINK_HOURS, type Role, UUID_PATTERN } from '@workflow-service/contract'
+import { Email } from '@workflow-service/contract/app'
 import {
   createUserLink,
   findAccountByEmail,
   findAccountByUser,
   findUserByEmail,
   findUserById,
-  LINK_HOURS,
   listUsers,
   type NewUserLink,
   operatorOf,
+  type OrganizationName,
   saveUser,
 } from '@workflow-service/database'
-import { InvalidArgumentError } from 'commander'
-import { argument, command, type CommandResult, group, listResult } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
-import { CliError } from '../cli-error.ts'
-import { findOrganization } from '../find.ts'
+import { type CommandResult, listResult } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
+import { CliError, UsageError } from '../cli-error.ts'
+import { findOrganization } from './find.ts'
 import { paint } from '../terminal.ts'
-
-const RESET_HELP = `
-The link works once, for ${LINK_HOURS.reset} hour, and replaces an earlier one. The person who opens it signs in as this person, in every
-organization of this person: pass it on only to that person. Admins make such links in the application, except for people
-who belong to several organizations.
-`
-
-const EMAIL_HELP = `
-The link works once, for ${LINK_HOURS.email} hours, and replaces an earlier one. The person needs the password too. Send it to the new
-address: you trust the reader of that mailbox to be that person. Admins make such links in the application.
-`
-
-const PERSON = argument('<person>', 'the id of the user, or the email address with which the person signs in')
-
-/** `wf users list|role|reset-link|email-link` */
-export const userCommands = group(
-  'users',
-  'List the users of an organization, change their roles, and let them set new passwords and addresses.',
-  [
-    command('list', 'List the users by email address.', list, [
-      argument('[organization]', 'its id or name; not needed if there is only one'),
-    ]),
-    command('role', 'Change the role of a user. The person is signed out of the organization.', setRole, [
-      argument('<organization>', 'its id or name'),
-      argument('<user>', 'the id of the user, or the email address that the organization has for it'),
-      argument('<role>', `${ROLES.join(', ')}, or none: cannot sign in`, parseRole),
-    ]),
-    command(
-      'reset-link',
-      'Make a link with which a person sets a new password.',
-      (ctx, person: string) => makeLink(ctx, person, { kind: 'reset' }),
-      [PERSON],
-      RESET_HELP,
-    ),
-    command(
-      'email-link',
-      'Make a link with which a person gets another email address.',
-      (ctx, person: string, email: string) => makeLink(ctx, person, { kind: 'email', email }),
-      [PERSON, argument('<new-email>', 'the address to give the person, in every organization', parseEmail)],
-      EMAIL_HELP,
-    ),
-  ],
-)
-
-function parseEmail(text: string): string {
-  const email = text.trim()
-  if (!isEmail(email)) throw new InvalidArgumentError('It must be an email address such as ada@acme.test.')
-  return email
-}
 
 const isEmail = compile(Email)
 
-function parseRole(text: string): Role | 'none' {
-  const role = ([...ROLES, 'none'] as const).find((value) => value === text)
-  if (!role) throw new InvalidArgumentError(`It must be ${ROLES.join(', ')} or none.`)
-  return role
-}
-
 const PAGE_SIZE = 1_000
 
-async function list(ctx: CliContext, given: string | undefined): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, given)
+export async function list(ctx: OperatorContext, organization: OrganizationName): Promise<CommandResult> {
   const users: AppUserOut[] = []
   for (;;) {
     const page = await listUsers(ctx.database(), organization.id, { limit: PAGE_SIZE, after: users.at(-1)?.email })
@@ -105,8 +48,12 @@ async function list(ctx: CliContext, given: string | undefined): Promise<Command
   )
 }
 
-async function setRole(ctx: CliContext, given: string, named: string, wanted: Role | 'none'): Promise<CommandResult> {
-  const organization = await findOrganization(ctx, given)
+export async function setRole(
+  ctx: OperatorContext,
+  organization: OrganizationName,
+  named: string,
+  wanted: Role | 'none',
+): Promise<CommandResult> {
   const user = UUID_PATTERN.test(named)
     ? await findUserById(ctx.database(), organization.id, named)
     : await findUserByEmail(ctx.database(), organization.id, named)
@@ -136,12 +83,41 @@ async function setRole(ctx: CliContext, given: string, named: string, wanted: Ro
   }
 }
 
-async function makeLink(ctx: CliContext, person: string, wanted: NewUserLink): Promise<CommandResult> {
+interface LinkOptions {
+  readonly organization?: string
+}
+
+export async function makeResetLink(
+  ctx: OperatorContext,
+  person: string,
+  options: LinkOptions,
+): Promise<CommandResult> {
+  return await makeLink(ctx, person, { kind: 'reset' }, options)
+}
+
+export async function makeEmailLink(
+  ctx: OperatorContext,
+  person: string,
+  given: string,
+  options: LinkOptions,
+): Promise<CommandResult> {
+  const email = given.trim()
+  if (!isEmail(email)) throw new UsageError('The new address must be an email address such as ada@acme.test.')
+  return await makeLink(ctx, person, { kind: 'email', email }, options)
+}
+
+async function makeLink(
+  ctx: OperatorContext,
+  person: string,
+  wanted: NewUserLink,
+  { organization: given }: LinkOptions,
+): Promise<CommandResult> {
   const appUrl = ctx.config.appUrl()
   const account = UUID_PATTERN.test(person)
     ? await findAccountByUser(ctx.database(), person)
     : await findAccountByEmail(ctx.database(), person)
-  const [organization] = account?.organizations ?? []
+  const { id: wantedId } = given === undefined ? { id: undefined } : await findOrganization(ctx, given)
+  const organization = account?.organizations.find(({ id }) => wantedId === undefined || id === wantedId)
   if (!account || !organization) {
     throw new CliError(
       `No person with a role signs in with ${person}. Give the user a role with wf users role, and invite the person.`,

@@ -7,43 +7,17 @@ import {
   readWorkflowDetail,
   type WorkflowReadiness,
 } from '@workflow-service/database'
-import { argument, type CommandResult, group, inOrganization, listResult, option } from '../cli-command.ts'
-import type { CliContext } from '../cli-context.ts'
+import { type CommandResult, listResult } from '../command-result.ts'
+import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-import { findWorkflow } from '../find.ts'
-import { STATUS_COLOURS } from '../format-run.ts'
-import { parseLimit } from '../parse-options.ts'
-import { paint, renderTable, showTime, type Terminal, withoutControls } from '../terminal.ts'
-
-/** `wf workflows list|show` */
-export const workflowCommands = group(
-  'workflows',
-  'List and show workflows. wf apply and the application change them.',
-  [
-    inOrganization(
-      'list',
-      'List the workflows with their last runs, oldest first.',
-      list,
-      [
-        option('--search <text>', 'only workflows whose name or description contains the text; ignores case'),
-        option('--limit <n>', 'maximum number of workflows', parseLimit, 100),
-      ],
-      '\nExamples:\n  wf workflows list\n  wf workflows list --search invoice',
-    ),
-    inOrganization(
-      'show',
-      'Show a workflow: what it does, and whether it can be started.',
-      show,
-      [argument('<workflow>', 'its id or name')],
-      '\nWith --json, the same document as GET /v1/workflows/{workflow_id}.\n\nExample:\n  wf workflows show "Forward orders"',
-    ),
-  ],
-)
+import { findWorkflow } from './find.ts'
+import { STATUS_COLOURS } from '../run-columns.ts'
+import { formatFacts, paint, renderTable, showTime, type Terminal, withoutControls } from '../terminal.ts'
 
 const PAGE_SIZE = 100
 
-async function list(
-  ctx: CliContext,
+export async function list(
+  ctx: OperatorContext,
   organization: OrganizationName,
   { search, limit }: { search?: string; limit: number },
 ): Promise<CommandResult> {
@@ -84,7 +58,11 @@ async function list(
   )
 }
 
-async function show(ctx: CliContext, organization: OrganizationName, given: string): Promise<CommandResult> {
+export async function show(
+  ctx: OperatorContext,
+  organization: OrganizationName,
+  given: string,
+): Promise<CommandResult> {
   const { id } = await findWorkflow(ctx, organization, given)
   const viewer = { organizationId: organization.id, memberId: null }
   const detail = await readWorkflowDetail(ctx.database(), viewer, id)
@@ -115,7 +93,7 @@ function formatWorkflow(terminal: Terminal, workflow: WorkflowDetailOut, readine
   const lines = workflow.description.split('\n').map((line) => `  ${withoutControls(line)}`.trimEnd())
   return [
     `${paint(terminal, 'bold', withoutControls(name))}\n`,
-    ...facts.map(([fact, value]) => `  ${paint(terminal, 'dim', fact.padEnd(12))}  ${withoutControls(value)}\n`),
+    formatFacts(terminal, facts),
     section(terminal, 'Description', workflow.description === '' ? '' : `${lines.join('\n')}\n`),
     section(
       terminal,

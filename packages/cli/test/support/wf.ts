@@ -38,8 +38,8 @@ export async function wf(
     columns: options.columns,
     ask: options.ask,
   }
-  // The tests must not find a local stack that runs in this repository.
-  const ownEnv = { LOCAL_DIR: '/nonexistent', ...env }
+  // The tests must not find a local stack that runs in this repository, or a saved key.
+  const ownEnv = { LOCAL_DIR: '/nonexistent', XDG_CONFIG_HOME: '/nonexistent', ...env }
   const exitStatus = await runCli(args, {
     terminal,
     env: ownEnv,

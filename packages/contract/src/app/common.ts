@@ -3,13 +3,6 @@ import { PageInfo } from '../public/resources.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Str, Uuid } from '../schema/values.ts'
 
-/** The roles of a user of an organization, the most powerful first (contract README, "Application"). */
-export const ROLES = ['owner', 'admin', 'member'] as const
-export type Role = (typeof ROLES)[number]
-
-export const RUN_STATUSES = ['queued', 'running', 'waiting', 'succeeded', 'failed', 'cancelled'] as const
-export type RunStatus = (typeof RUN_STATUSES)[number]
-
 /** What began a run: an API key, the schedule, or a person in the application. */
 export const RUN_ORIGINS = ['api', 'auto_run', 'app'] as const
 

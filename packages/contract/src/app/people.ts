@@ -1,8 +1,9 @@
+import { ROLES } from '../enumerations.ts'
 import { type Static, Type } from 'typebox'
 import { NAME_MAX_LENGTH } from '../limits.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { EditedVersion, PageOf, ROLES, Version } from './common.ts'
+import { EditedVersion, PageOf, Version } from './common.ts'
 import { Email, EmailAddress } from './sign-in.ts'
 import { Micros } from './workflows.ts'
 

@@ -1,10 +1,10 @@
+import { SCOPES, RUN_STATUSES } from '../enumerations.ts'
 import { type Static, Type } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
-import { SCOPES } from '../public/operations.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH } from '../limits.ts'
-import { PageOf, PersonOut, RUN_ORIGINS, RUN_STATUSES } from './common.ts'
+import { PageOf, PersonOut, RUN_ORIGINS } from './common.ts'
 import { APPROVAL_DECISIONS } from '../internal/resources.ts'
 import { AppDeliveryOut, IDS_QUERY, PERIOD_QUERY } from './webhook-sources.ts'
 

@@ -1,12 +1,6 @@
+import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
 import { type Static, Type } from 'typebox'
-import {
-  APPROVAL_MODES,
-  DELIVERY_KINDS,
-  DELIVERY_OUTCOMES,
-  DeliveryOut,
-  WebhookSourceIn,
-  WebhookSourceOut,
-} from '../internal/resources.ts'
+import { APPROVAL_MODES, DeliveryOut, WebhookSourceIn, WebhookSourceOut } from '../internal/resources.ts'
 import { LIST_MAX_LIMIT, SEARCH_MAX_LENGTH } from '../limits.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'

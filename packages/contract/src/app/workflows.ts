@@ -1,3 +1,4 @@
+import { RUN_STATUSES } from '../enumerations.ts'
 import { type Static, Type } from 'typebox'
 import {
   CONTEXT_MAX_LENGTH,
@@ -14,7 +15,7 @@ import { AUTO_RUN_FREQUENCIES, TriggerOut } from '../public/resources.ts'
 import { ScheduleTiming } from '../schedule-timing.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { EditedVersion, NewOrEditedVersion, PageOf, RUN_STATUSES, Version, VERSION_DESCRIPTION } from './common.ts'
+import { EditedVersion, NewOrEditedVersion, PageOf, Version, VERSION_DESCRIPTION } from './common.ts'
 
 const RunSummaryOut = Closed('RunSummaryOut', 'A run in a few words.', {
   id: Uuid('The run.'),

@@ -1,3 +1,4 @@
+import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
 import { type Static, type TSchema, Type } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { NoticeBody, NoticeSentOut, NoticeWebhookIn } from '../notices.ts'
@@ -6,8 +7,6 @@ import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import {
   CancelQueuedIn,
   CancelQueuedOut,
-  DELIVERY_KINDS,
-  DELIVERY_OUTCOMES,
   DeliveryIn,
   DeliveryOut,
   DeliveryPage,
@@ -138,6 +137,17 @@ export const INTERNAL_OPERATIONS = {
       { status: 200, schema: WebhookSourceOut, description: 'The source was changed.' },
       { status: 201, schema: WebhookSourceOut, description: 'The source is new.' },
     ],
+  },
+  checkWebhookSource: {
+    id: 'checkWebhookSource',
+    method: 'post',
+    path: `${SOURCES_PATH}/{source_id}/check`,
+    summary: 'Check a webhook source',
+    description: 'Validates the body as a save does. Sends and saves nothing; the organization need not exist.',
+    params: WebhookSourceParams,
+    body: WebhookSourceIn,
+    trimmed: ['name'],
+    successes: [{ status: 204, description: 'A save would send the verification request.' }],
   },
   deleteWebhookSource: {
     id: 'deleteWebhookSource',

@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox'
+import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
 import { ErrorBody, ErrorCodeOf, FieldError, INTERNAL_ERROR_CODES } from '../errors.ts'
 import {
   ENDPOINT_URL_MAX_LENGTH,
@@ -64,23 +65,6 @@ export const WebhookSourceOut = Closed('WebhookSourceOut', 'A webhook source.', 
   version: Int('Incremented by every save; a save may name the version that it edited.'),
 })
 export type WebhookSourceOut = Static<typeof WebhookSourceOut>
-
-/** The outcomes of a delivery (contract README, "Deliveries"). */
-export const DELIVERY_OUTCOMES = [
-  'accepted',
-  'rejected',
-  'timed_out',
-  'unreachable',
-  'refused',
-  'invalid',
-  'unknown',
-  'in_flight',
-] as const
-export type DeliveryOutcome = (typeof DELIVERY_OUTCOMES)[number]
-
-/** The kinds of outbound requests (contract README, "Deliveries"). */
-export const DELIVERY_KINDS = ['verification', 'payload'] as const
-export type DeliveryKind = (typeof DELIVERY_KINDS)[number]
 
 /** A payload, or that of an earlier delivery, to send at most once (contract README, "Internal API"). */
 export const DeliveryIn = Closed('DeliveryIn', 'A payload to send at most once.', {

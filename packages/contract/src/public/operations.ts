@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox'
 import { ERROR_CODES, type ErrorCode, PUBLIC_ERROR_CODES } from '../errors.ts'
+import type { Scope } from '../enumerations.ts'
 import { IDEMPOTENCY_KEY_MAX_LENGTH, SEARCH_MAX_LENGTH } from '../limits.ts'
 import {
   OrganizationOut,
@@ -12,10 +13,6 @@ import {
 import { PublicRunOut, PublicSessionOut, RunParams, RunQuery, SessionParams } from './runs.ts'
 import { Closed, Parameters } from '../schema/objects.ts'
 import { Str, Text, Uuid } from '../schema/values.ts'
-
-/** The permissions of an API key (contract README, "Authentication"). */
-export const SCOPES = ['read', 'start'] as const
-export type Scope = (typeof SCOPES)[number]
 
 /** One operation of the public API: the gateway mounts it, the OpenAPI document describes it. */
 export interface Operation {

@@ -42,7 +42,7 @@ export const SubagentSourceOut = Closed(
     id: Nullable(Uuid('Source identifier; null when type is `platform_internal`.')),
     name: Str('Source name.', { examples: ['Order intake'] }),
     type: Str(
-      'Kind of source, such as `api`, `street` or `platform_internal` (a subagent built into the service). New values may be added; do not reject unknown ones.',
+      'Kind of source: `api` (a webhook source of the organization), `street` (not one of this service: it is stored and returned, and nothing is called) or `platform_internal` (a subagent built into the service). New values may be added; do not reject unknown ones.',
       { examples: ['api'] },
     ),
   },
@@ -55,7 +55,11 @@ export const TriggerOut = Closed('TriggerOut', 'A trigger of a workflow.', {
   is_active: Bool('A paused trigger is inactive but still listed.'),
   trigger_source: TriggerSourceOut,
   events: List(TriggerEventOut, 'Events that fire the trigger and start the workflow.'),
-  filters: Nullable(JsonObject('Extra conditions exactly as configured; null when there are none.')),
+  filters: Nullable(
+    JsonObject(
+      'Extra conditions on the events of the trigger source, exactly as configured: names and values are those of that source. The service stores and returns them; a start by the API does not evaluate them. Null when there are none.',
+    ),
+  ),
   input_message: Str('Text added to the session message when the trigger starts the workflow; may be empty.'),
   subagent_sources: List(
     SubagentSourceOut,

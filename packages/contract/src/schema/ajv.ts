@@ -1,7 +1,7 @@
 import { _, Ajv2020, str, type ValidateFunction } from 'ajv/dist/2020.js'
 import type { Static, TSchema } from 'typebox'
 import { countCodePoints, isName, isStorableText } from './text.ts'
-import { UUID_PATTERN } from './values.ts'
+import { UUID_PATTERN } from '../enumerations.ts'
 
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/
 

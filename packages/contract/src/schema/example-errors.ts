@@ -11,6 +11,8 @@ import { checkJsonValue, checkReservedType, collectErrors, formatPath } from './
 import { countJsonBytes } from './json-size.ts'
 import { isJsonObject } from './payload-shape.ts'
 
+export { VERIFICATION_TYPE } from './check-json-value.ts'
+
 /**
  * Lists what makes an example request body unusable (contract README, "Webhook sources"): it is not an object, exceeds
  * a limit, has the `type` of verification requests, or holds text or names that the service refuses. At most 20

@@ -1,8 +1,5 @@
 import { type TNumberOptions, type TStringOptions, type TUnsafe, Type } from 'typebox'
 
-/** The pattern of an id on the wire: hyphenated, any case. Answers use lower case. */
-export const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
 export function Str(description: string, options: TStringOptions = {}) {
   return Type.String({ ...options, description })
 }

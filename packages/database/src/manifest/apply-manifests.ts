@@ -15,7 +15,7 @@ import {
   rowsWithOutcome,
 } from './apply-context.ts'
 import { findByEmail } from './find-by-email.ts'
-import { ManifestError } from './manifest-errors.ts'
+import { ManifestError, type ManifestViolation } from './manifest-errors.ts'
 import { findPersonEdits, ManifestOverwriteError, recordApplied } from './person-edits.ts'
 import { planApiKeys } from './plan-api-keys.ts'
 import { planWebhookSources } from './plan-webhook-sources.ts'
@@ -52,9 +52,15 @@ export async function applyManifests(
     await client.query(`SELECT pg_advisory_xact_lock(hashtextextended('workflow-service manifest', 0))`)
     const clock = await client.query<{ now: Date }>('SELECT now()::timestamptz(3) AS now')
     const applied: AppliedManifest[] = []
-    for (const [index, manifest] of manifests.entries()) {
-      applied.push(await applyManifest({ client, manifest, now: clock.rows[0]!.now, secrets }, index))
+    const violations: ManifestViolation[] = []
+    for (const [manifestIndex, manifest] of manifests.entries()) {
+      const errors: ManifestFieldError[] = []
+      const report: ApplyContext['report'] = (path, message) => errors.push({ path, message })
+      const result = await applyManifest({ client, manifest, now: clock.rows[0]!.now, secrets, report }, errors)
+      violations.push(...errors.map((error) => ({ ...error, manifestIndex })))
+      if (result) applied.push(result)
     }
+    if (violations.length > 0) throw new ManifestError(violations)
     // A dry run writes and rolls back: several manifests of one organization depend on each other.
     if (isDryRun) await client.query('ROLLBACK TO SAVEPOINT nothing_applied')
     else if (overwrite !== 'all') {
@@ -65,24 +71,21 @@ export async function applyManifests(
   })
 }
 
+/** Applies one manifest. Writes nothing, and resolves to undefined, if it reports errors. */
 async function applyManifest(
-  given: Pick<ApplyContext, 'client' | 'manifest' | 'now' | 'secrets'>,
-  manifestIndex: number,
-): Promise<AppliedManifest> {
-  const { manifest } = given
-  const errors: ManifestFieldError[] = []
-  const ctx: ApplyContext = {
-    ...given,
-    organizationId: lowerCaseId(manifest.organization.id) ?? deriveId('organization', manifest.organization.name),
-    report: (path, message) => errors.push({ path, message }),
-  }
+  given: Omit<ApplyContext, 'organizationId'>,
+  errors: readonly ManifestFieldError[],
+): Promise<AppliedManifest | undefined> {
+  const named = given.manifest.organization
+  const organizationId = lowerCaseId(named.id) ?? deriveId('organization', named.name)
+  const ctx: ApplyContext = { ...given, organizationId }
   const organization = await planOrganization(ctx)
   const users = await planUsers(ctx)
   const apiKeys = await planApiKeys(ctx)
   const { webhookSources, things: sourceThings, sourceIdByName } = await planWebhookSources(ctx)
   const workflows = await planWorkflows(ctx, sourceIdByName)
   const sessions = await planSessions(ctx)
-  if (errors.length > 0) throw new ManifestError(errors, manifestIndex)
+  if (errors.length > 0) return undefined
   const plans = [organization, users, apiKeys, workflows, sessions]
   const things = plans.flatMap((plan) => plan.things)
   const edits = await findPersonEdits(ctx, [...things, ...sourceThings])

@@ -3,6 +3,7 @@ import { type Manifest, MANIFEST_EXPORT_MAX_BYTES, type ScheduleTiming } from '@
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
 import { toMoney } from './plan-workflows.ts'
+import { ManifestError } from './manifest-errors.ts'
 import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'
 import type { TriggerRow } from './plan-triggers.ts'
 
@@ -17,6 +18,8 @@ export interface ExportOptions {
   readonly format?: ManifestFormat
   /** Exports only this workflow, with the users that it lists. */
   readonly workflowId?: string | undefined
+  /** Without ids and times, for another organization. Default: applying it changes nothing. */
+  readonly isPortable?: boolean
 }
 
 /** The manifest would be larger than MANIFEST_EXPORT_MAX_BYTES. */
@@ -51,7 +54,7 @@ export async function exportManifest(
 export async function writeManifest(
   db: Db,
   organizationId: string,
-  { format = 'yaml', workflowId }: ExportOptions,
+  { format = 'yaml', workflowId, isPortable = false }: ExportOptions,
   write: WriteText,
 ): Promise<boolean> {
   return await inTransaction(db, async (client) => {
@@ -59,23 +62,28 @@ export async function writeManifest(
     const { rows } = await client.query<Manifest['organization']>(SELECT_ORGANIZATION, [organizationId, workflowId])
     const [organization] = rows
     if (!organization) return false
-    const writer = createManifestWriter(format, write)
+    if (isPortable) await assertNamesAreUnique(client, organizationId)
+    const shown = isPortable ? withoutIdsAndTimes : <Entry extends object>(entry: Entry) => entry
+    const writer = createManifestWriter(format, write, isPortable)
     const giveWay = createPause()
-    writer.begin(organization)
+    writer.begin(shown(organization))
     for await (const user of readUsers(client, organizationId, workflowId)) writer.item('users', user)
     if (workflowId === undefined) {
       for await (const { hasSecret, ...source } of readSources(client, organizationId)) {
-        writer.item('webhook_sources', source, hasSecret ? 'A signing secret is set. An apply keeps it.' : undefined)
+        const kept = isPortable
+          ? 'A signing secret is set: give the copy its own.'
+          : 'A signing secret is set. An apply keeps it.'
+        writer.item('webhook_sources', shown(source), hasSecret ? kept : undefined)
       }
     }
     for await (const { triggers = [], ...workflow } of readWorkflows(client, organizationId, workflowId)) {
-      writer.item('workflows', triggers.length === 0 ? { ...workflow, triggers } : workflow)
+      writer.item('workflows', shown(triggers.length === 0 ? { ...workflow, triggers } : workflow))
       for (const trigger of triggers) {
-        writer.part('triggers', trigger)
+        writer.part('triggers', shown(trigger))
         await giveWay()
       }
       for await (const file of readFiles(client, workflow.id!)) {
-        writer.part('files', file)
+        writer.part('files', shown(file))
         await giveWay()
       }
       await giveWay()
@@ -83,6 +91,28 @@ export async function writeManifest(
     writer.end()
     return true
   })
+}
+
+/** Without ids, names say what is what: two workflows of one name would become one. @throws ManifestError */
+async function assertNamesAreUnique(client: PoolClient, organizationId: string): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT name FROM workflows WHERE organization_id = $1 AND deleted_at IS NULL GROUP BY name HAVING count(*) > 1`,
+    [organizationId],
+  )
+  if (rows.length === 0) return
+  throw new ManifestError(
+    rows.map(({ name }) => ({
+      path: 'workflows',
+      message: `several are named ${JSON.stringify(name)}: rename them, or export without --portable`,
+      manifestIndex: 0,
+    })),
+  )
+}
+
+function withoutIdsAndTimes(entry: object): object {
+  const { id: _id, created_at: _created, updated_at: _updated, ...rest } = entry as Record<string, unknown>
+  const { subagent_sources: sources } = rest as Partial<TriggerEntry>
+  return sources ? { ...rest, subagent_sources: sources.map(withoutIdsAndTimes) } : rest
 }
 
 const MAX_BUSY_MS = 5

@@ -14,17 +14,19 @@ import { foldCase } from '../connection/index.ts'
 import { parseApiKey } from '../organizations/index.ts'
 import { normalizedName } from '../sources/index.ts'
 
-/** A manifest cannot be applied, and nothing was written. Has every violation with its path. */
+/** An error in one of the manifests that are applied together. */
+export interface ManifestViolation extends ManifestFieldError {
+  readonly manifestIndex: number
+}
+
+/** Manifests cannot be applied, and nothing was written. Has every violation with its path. */
 export class ManifestError extends Error {
   override name = 'ManifestError'
-  readonly violations: readonly ManifestFieldError[]
-  /** The index among several manifests. */
-  readonly manifestIndex: number
+  readonly violations: readonly ManifestViolation[]
 
-  constructor(violations: readonly ManifestFieldError[], manifestIndex = 0) {
+  constructor(violations: readonly ManifestViolation[]) {
     super(violations.map(({ path, message }) => `${path === '' ? 'the manifest' : path}: ${message}`).join('\n'))
     this.violations = violations
-    this.manifestIndex = manifestIndex
   }
 }
 
@@ -56,7 +58,8 @@ export function manifestErrors(value: unknown): ManifestFieldError[] {
 /** Returns the value as a manifest. @throws ManifestError with every violation. */
 export function toManifest(value: unknown): Manifest {
   const violations = manifestErrors(value)
-  if (violations.length > 0) throw new ManifestError(violations)
+  if (violations.length > 0)
+    throw new ManifestError(violations.map((violation) => ({ ...violation, manifestIndex: 0 })))
   return value as Manifest
 }
 

@@ -17,8 +17,8 @@ interface ManifestWriter {
   end(): void
 }
 
-export function createManifestWriter(format: ManifestFormat, write: WriteText): ManifestWriter {
-  return format === 'yaml' ? createYamlWriter(write) : createJsonWriter(write)
+export function createManifestWriter(format: ManifestFormat, write: WriteText, isPortable: boolean): ManifestWriter {
+  return format === 'yaml' ? createYamlWriter(write, isPortable ? PORTABLE_HEADER : HEADER) : createJsonWriter(write)
 }
 
 const HEADER = `# Exported. Applying it with "wf apply" changes nothing.
@@ -26,11 +26,15 @@ const HEADER = `# Exported. Applying it with "wf apply" changes nothing.
 # updated_at is applied as it is written: remove it from a workflow that you change.
 `
 
-function createYamlWriter(write: WriteText): ManifestWriter {
+const PORTABLE_HEADER = `# Exported without ids and times. Apply it to another organization with "wf apply FILE --organization NAME".
+# Not contained: API keys, signing secrets, sessions, the roles of people, runs and logs.
+`
+
+function createYamlWriter(write: WriteText, header: string): ManifestWriter {
   let open: Section | undefined
   let openPart: Part | undefined
   return {
-    begin: (organization) => write(`${HEADER}\n${toYaml({ organization: withoutNulls(organization) })}`),
+    begin: (organization) => write(`${header}\n${toYaml({ organization: withoutNulls(organization) })}`),
     item: (section, item, comment) => {
       const text = toYaml({ [section]: [withoutNulls(item)] })
       if (open !== section) write(`\n${section}:\n`)

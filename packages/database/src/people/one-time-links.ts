@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Role } from '@workflow-service/contract'
+import { LINK_HOURS, type Role } from '@workflow-service/contract'
 import {
   type Database,
   type Db,
@@ -20,7 +20,7 @@ import {
   type VisitorRequest,
 } from './accounts.ts'
 import { hashToken, newToken } from './sign-ins.ts'
-import { EMAIL_KEY, emailKeyOf, hoursFromNow, inUsersTransaction, LINK_HOURS } from './users.ts'
+import { EMAIL_KEY, emailKeyOf, hoursFromNow, inUsersTransaction } from './users.ts'
 
 /** A link that can be used, and what it is for. */
 export interface OneTimeLink {

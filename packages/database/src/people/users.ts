@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { AppUserOut, Role } from '@workflow-service/contract'
+import { type AppUserOut, LINK_HOURS, type Role } from '@workflow-service/contract'
 import {
   type Database,
   type Db,
@@ -388,9 +388,6 @@ export async function signUserOut(
     return 'signed_out'
   })
 }
-
-/** How long a link of each kind can be used. */
-export const LINK_HOURS = { setup: 72, invitation: 72, reset: 1, email: 72 } as const
 
 export function hoursFromNow(hours: number): Date {
   return new Date(Date.now() + hours * 3_600_000)

@@ -143,13 +143,14 @@ export async function listSessionRows(
 export async function findIdsByPrefix(
   db: Db,
   table: 'starts' | 'sessions',
-  prefix: string,
+  { prefix, organizationId }: { readonly prefix: string; readonly organizationId: string | null },
   limit: number,
 ): Promise<string[]> {
   const digits = prefix.replaceAll('-', '')
   const { rows } = await db.pool.query<{ id: string }>(
-    `SELECT id FROM ${table} WHERE id BETWEEN $1 AND $2 ORDER BY id LIMIT $3`,
-    [digits.padEnd(32, '0'), digits.padEnd(32, 'f'), limit],
+    `SELECT id FROM ${table} WHERE id BETWEEN $1 AND $2 AND ($3::uuid IS NULL OR organization_id = $3)
+     ORDER BY id LIMIT $4`,
+    [digits.padEnd(32, '0'), digits.padEnd(32, 'f'), organizationId, limit],
   )
   return rows.map(({ id }) => id)
 }

@@ -1,5 +1,6 @@
 import type { Access, AppOperation } from '@workflow-service/contract'
-import { isOpen, ROLES } from '@workflow-service/contract/app'
+import { isOpen } from '@workflow-service/contract/app'
+import { ROLES } from '@workflow-service/contract'
 import { findSignedInUser, type SignedInUser } from '@workflow-service/database'
 import { ApiError, isJsonInUtf8 } from '@workflow-service/service-kit'
 import type { Request, Response } from 'express'

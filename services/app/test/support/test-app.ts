@@ -11,7 +11,8 @@ import {
   type Role,
   type SessionMessage,
 } from '@workflow-service/contract'
-import { APP_OPERATIONS, AppErrorResponse, ROLES } from '@workflow-service/contract/app'
+import { APP_OPERATIONS, AppErrorResponse } from '@workflow-service/contract/app'
+import { ROLES } from '@workflow-service/contract'
 import { createSignIn, type Database, foldCase, newId } from '@workflow-service/database'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import type { RunningService } from '@workflow-service/service-kit'

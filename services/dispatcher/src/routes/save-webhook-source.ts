@@ -61,6 +61,15 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
   }
 }
 
+/** Checks what a save would refuse before it sends anything, except ids and names. */
+export function checkSource({ db }: DispatcherContext): InternalHandlers['checkWebhookSource'] {
+  return async ({ params, body }) => {
+    const stored = await findWebhookSource(db, params.organization_id, params.source_id)
+    assertSecretMayTravel(body, stored ?? null)
+    return { status: 204 }
+  }
+}
+
 /**
  * Returns the source that the save replaces, or null if the source is new.
  * @throws ApiError as `findStored`; 409 `quota_exceeded` for a new source, before anything is sent. Others may be saved

@@ -1,0 +1,35 @@
+import { type Column, renderTable, type Terminal } from './terminal.ts'
+
+/** The result of a command, as JSON and as text. */
+export interface CommandResult {
+  readonly json: unknown
+  readonly text: (terminal: Terminal) => string
+  /** 1 when a part of the command failed. Default 0. */
+  readonly exitStatus?: 0 | 1
+  /** Whether the command has printed its result itself, as it went. */
+  readonly isPrinted?: boolean
+}
+
+/** The result of a command that lists rows: a table, or a JSON array. */
+export function listResult<Row>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  whenEmpty: string,
+  toJson: (row: Row) => unknown = (row) => row,
+): CommandResult {
+  return { json: rows.map((row) => toJson(row)), text: (terminal) => renderTable(terminal, columns, rows, whenEmpty) }
+}
+
+/** The result of a command that has printed it as it went. */
+export function printedResult(isGood: boolean): CommandResult {
+  return { json: undefined, text: () => '', isPrinted: true, exitStatus: isGood ? 0 : 1 }
+}
+
+/** Returns these fields of a row with the names that JSON has: `created_at` for `createdAt`. */
+export function toSnakeCase<Row>(row: Row, names: readonly (keyof Row & string)[]): object {
+  return Object.fromEntries(names.map((name) => [name.replaceAll(/[A-Z]/g, toSnake), row[name]]))
+}
+
+function toSnake(letter: string): string {
+  return `_${letter.toLowerCase()}`
+}

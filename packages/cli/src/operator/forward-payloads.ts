@@ -1,0 +1,30 @@
+import { findWebhookSource, listDeliveries } from '@workflow-service/database'
+import type { OperatorContext } from '../cli-context.ts'
+import { CliError } from '../cli-error.ts'
+import type { Forwarding } from '../listen/listen.ts'
+import { findOrganization, findSource } from './find.ts'
+import { followDeliveries } from './follow-deliveries.ts'
+
+/** Opens the payloads of a webhook source for `wf listen`. @throws CliError if there is no such source. */
+export async function openForwarding(
+  ctx: OperatorContext,
+  given: string,
+  organizationName: string | undefined,
+): Promise<Forwarding> {
+  const organization = await findOrganization(ctx, organizationName)
+  const { id: sourceId } = await findSource(ctx, organization, given)
+  const source = await findWebhookSource(ctx.database(), organization.id, sourceId)
+  if (!source) throw new CliError(`${organization.name} has no webhook source ${given} any more.`)
+  const exampleRequestBody = source.exampleRequestBody as Record<string, unknown> | null
+  return { source: { ...source, exampleRequestBody }, payloads }
+
+  async function* payloads(signal: AbortSignal) {
+    const query = { sourceId, kind: 'payload', limit: 1 } as const
+    const newest = await listDeliveries(ctx.database(), organization.id, query)
+    for await (const news of followDeliveries(ctx, organization.id, query, newest, signal)) {
+      for (const { id, outcome, requestBody, requestId } of news) {
+        if (outcome !== 'invalid') yield { body: requestBody as object, copyOf: id, requestId: requestId ?? id }
+      }
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import {
+  findWorkflowNames,
+  listApiKeys,
+  listOrganizations,
+  listRuns,
+  listSessionRows,
+  listUsers,
+  listWebhookSources,
+  listWorkflowNames,
+} from '@workflow-service/database'
+import type { OperatorContext } from '../cli-context.ts'
+import type { Candidate } from '../complete-words.ts'
+import { showTime } from '../terminal.ts'
+import { findOrganization } from './find.ts'
+
+const MAX_NAMES = 200
+const MAX_IDS = 20
+
+/** Lists the names or ids in the database that an argument or option can have. */
+export async function listNames(
+  ctx: OperatorContext,
+  what: string,
+  organization: string | undefined,
+): Promise<Candidate[]> {
+  const db = ctx.database()
+  const organizationId = async () => (await findOrganization(ctx, organization)).id
+  switch (what) {
+    case 'organization':
+      return (await listOrganizations(db, { limit: MAX_NAMES })).map(toCandidate)
+    case 'workflow':
+      return (await listWorkflowNames(db, await organizationId(), MAX_NAMES)).map(toCandidate)
+    case 'source':
+      return (await listWebhookSources(db, await organizationId())).slice(0, MAX_NAMES).map(toCandidate)
+    case 'key': {
+      const keys = await listApiKeys(db, await organizationId())
+      return keys.slice(-MAX_NAMES).map(({ name, prefix }) => ({ value: name, description: prefix }))
+    }
+    case 'user':
+    case 'person': {
+      const users = await listUsers(db, await organizationId(), { limit: MAX_NAMES })
+      return users.map(({ email, role }) => ({ value: email, description: role ?? 'no role' }))
+    }
+    case 'session':
+      return await listSessionIds(ctx, await organizationId())
+    case 'run':
+      return await listRunIds(ctx, await organizationId())
+    default:
+      return []
+  }
+}
+
+function toCandidate({ id, name }: { readonly id: string; readonly name: string }): Candidate {
+  return { value: name, description: id }
+}
+
+async function listSessionIds(ctx: OperatorContext, organizationId: string): Promise<Candidate[]> {
+  const sessions = await listSessionRows(ctx.database(), organizationId, { limit: MAX_IDS })
+  return sessions.map(({ id, is_open: isOpen, created_at: at }) => ({
+    value: id,
+    description: `${isOpen ? 'open' : 'closed'}, ${showTime(at)}`,
+  }))
+}
+
+async function listRunIds(ctx: OperatorContext, organizationId: string): Promise<Candidate[]> {
+  const runs = await listRuns(ctx.database(), organizationId, { limit: MAX_IDS })
+  const names = await findWorkflowNames(
+    ctx.database(),
+    organizationId,
+    runs.map((run) => run.workflow_id),
+  )
+  return runs.map(({ id, workflow_id: workflowId, status, created_at: at }) => ({
+    value: id,
+    description: `${names.get(workflowId) ?? ''}, ${status}, ${showTime(at)}`,
+  }))
+}

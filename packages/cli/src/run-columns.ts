@@ -1,0 +1,53 @@
+import type { DeliveryOutcome, RunStatus } from '@workflow-service/contract/enumerations'
+import { type Column, type Format, showDuration } from './terminal.ts'
+
+export const STATUS_COLOURS: Record<RunStatus, Format> = {
+  queued: 'cyan',
+  running: 'cyan',
+  waiting: 'yellow',
+  succeeded: 'green',
+  failed: 'red',
+  cancelled: 'gray',
+}
+
+export const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {
+  accepted: 'green',
+  rejected: 'red',
+  timed_out: 'red',
+  unreachable: 'red',
+  refused: 'red',
+  invalid: 'yellow',
+  unknown: 'magenta',
+  in_flight: 'cyan',
+}
+
+/** A run of the database, or of the public API. */
+interface RunRow {
+  readonly id: string
+  readonly workflow_id: string
+  readonly status: string
+  readonly error: string | null
+  readonly created_at: Date | string
+  readonly finished_at: Date | string | null
+}
+
+/** Returns the columns of a table of runs. `names` maps the workflows' ids to their names. */
+export function runColumns(names: ReadonlyMap<string, string>): readonly Column<RunRow>[] {
+  return [
+    { title: 'ACCEPTED (UTC)', time: (row) => row.created_at },
+    {
+      title: 'STATUS',
+      value: ({ status }) => status,
+      colour: ({ status }) => (STATUS_COLOURS as Record<string, Format>)[status],
+    },
+    { title: 'TOOK', value: tookOf },
+    { title: 'RUN', value: (row) => row.id, cut: 'id' },
+    { title: 'WORKFLOW', value: (row) => names.get(row.workflow_id) ?? row.workflow_id, cut: 'name' },
+    { title: 'ERROR', value: (row) => row.error ?? '' },
+  ]
+}
+
+/** Formats the time from acceptance to the end. */
+export function tookOf({ created_at: from, finished_at: to }: Pick<RunRow, 'created_at' | 'finished_at'>): string {
+  return showDuration(to === null ? null : new Date(to).getTime() - new Date(from).getTime())
+}

@@ -1,0 +1,164 @@
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { newDeliveryId, newId } from '@workflow-service/database'
+import { startProcess, waitUntil } from '@workflow-service/testkit'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestGateway } from '../../../services/gateway/test/support/use-test-gateway.ts'
+import { wf } from './support/wf.ts'
+
+const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+const gateway = useTestGateway()
+let folder: string
+let workflowId: string
+let ended: { id: string; sessionId: string }
+let deliveryId: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'workflow-service-key-'))
+  ;({ id: workflowId } = await gateway.createWorkflow({ name: 'Forward orders' }))
+  await gateway.createWorkflow({ name: 'Off', is_active: false })
+  ended = await gateway.createEndedRun(workflowId)
+  const organizationId = gateway.organization.id
+  const source = { name: 'Order intake', nameKey: 'order intake', description: '', endpointUrl: 'https://e.test' }
+  const { id: sourceId } = await gateway.db.prisma.webhookSource.create({
+    data: { id: newId(), organizationId, exampleRequestBody: {}, ...source },
+  })
+  deliveryId = newDeliveryId()
+  const sent = {
+    kind: 'payload',
+    outcome: 'accepted',
+    status: 201,
+    requestBody: {},
+    runId: ended.id,
+    organizationId,
+    finishedAt: new Date(),
+  }
+  await gateway.db.prisma.delivery.create({ data: { id: deliveryId, sourceId, ...sent } })
+}, 60_000)
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+const keyEnv = () => ({ WF_API_KEY: gateway.organization.key, WF_API_URL: gateway.url, XDG_CONFIG_HOME: folder })
+const run = async (...args: string[]) => await wf(keyEnv(), args)
+
+const loginEnv = () => ({ XDG_CONFIG_HOME: folder })
+const keyFile = () => join(folder, 'workflow-service', 'credentials.json')
+
+describe('wf login', () => {
+  test('saves a key that the service accepts in a file for its owner only, and logout deletes it', async () => {
+    const input = `${gateway.organization.key}\n`
+    expect(await wf(loginEnv(), ['login', gateway.url], { input })).toMatchObject({
+      exitStatus: 0,
+      stdout: `Signed in to Acme at ${gateway.url}. The key is saved in ${keyFile()}.\n`,
+    })
+    expect((await stat(keyFile())).mode & 0o777).toBe(0o600)
+    expect((await wf(loginEnv(), ['whoami'])).stdout).toBe(`Acme  ${gateway.organization.id}\n${gateway.url}\n`)
+    await chmod(keyFile(), 0o644)
+    expect((await wf(loginEnv(), ['whoami'])).stderr).toContain('Others can read')
+    await chmod(keyFile(), 0o600)
+    expect(await wf(loginEnv(), ['logout'])).toMatchObject({ exitStatus: 0 })
+    expect((await wf(loginEnv(), ['whoami'])).stderr).toContain('wf login URL')
+  })
+
+  test('asks for the key without showing it, and saves none that is refused', async () => {
+    const asked: unknown[] = []
+    const ask = async (...question: unknown[]) => (asked.push(question), 'wfk_wrong')
+    expect(await wf(loginEnv(), ['login', gateway.url], { ask })).toMatchObject({
+      exitStatus: 1,
+      stderr: expect.stringContaining('401 unauthorized'),
+    })
+    expect(asked).toEqual([['API key (wfk_…): ', { isSecret: true }]])
+    await expect(readFile(keyFile())).rejects.toThrow('ENOENT')
+    expect((await wf(loginEnv(), ['login'])).exitStatus).toBe(2)
+    expect((await wf(loginEnv(), ['login', 'http://127.0.0.1:1'], { input: 'k' })).stderr).toContain('does not answer')
+  }, 30_000)
+})
+
+describe('with an API key alone, wf', () => {
+  test('lists and shows the workflows of the organization, and completes their names', async () => {
+    expect((await run('workflows', 'list')).stdout).toMatch(/Forward orders +\S+ +yes\nOff +\S+ +no: inactive\n/)
+    expect((await run('workflows', 'show', 'forward ORDERS')).stdout).toMatch(/^Forward orders\n {2}id +\S+\n/)
+    expect((await run('workflows', 'show', 'Forward order')).stderr).toContain('Did you mean "Forward orders"?')
+    expect((await run('complete', '--', 'start', 'For')).stdout).toBe(`Forward orders\t${workflowId}\n`)
+  })
+
+  test('shows a run, its session and what was sent, as text and as the API has it', async () => {
+    const shown = await run('runs', 'show', ended.id)
+    expect(shown.stdout).toMatch(new RegExp(`^Run ${ended.id} succeeded after .*\n[^]*Order intake +accepted +201`))
+    expect((await run('runs', 'show', ended.id, '--json')).json()).toMatchObject({ deliveries: [{ id: deliveryId }] })
+    expect((await run('runs', 'list', '--session', ended.sessionId)).stdout).toContain(ended.id)
+    expect((await run('sessions', 'show', ended.sessionId)).stdout).toContain('is open since')
+    for (const of of [
+      ['--run', ended.id],
+      ['--session', ended.sessionId],
+      ['order INTAKE', '--run', ended.id],
+    ]) {
+      expect((await run('logs', ...of, '--json')).json()).toMatchObject([{ id: deliveryId, run_id: ended.id }])
+    }
+    expect((await run('logs', 'Other', '--run', ended.id)).stdout).toBe('Nothing was sent that matches.\n')
+  })
+
+  test('starts a workflow and follows its run, with an exit status that says how it ended', async () => {
+    let output = ''
+    const onWrite = (text: string) => (output += text)
+    const following = wf(keyEnv(), ['start', 'Forward orders', '-', '--follow'], { input: 'order_id: A-1', onWrite })
+    await waitUntil(() => output.includes('queued'))
+    const [, id = ''] = /run (\S+) in session/.exec(output) ?? []
+    const error = 'delivery_rejected: Order intake answered with 500.'
+    await gateway.db.prisma.start.update({ where: { id }, data: { status: 'failed', error, finishedAt: new Date() } })
+    expect(await following).toMatchObject({ exitStatus: 1 })
+    expect(output).toContain('failed (delivery_rejected): Order intake answered with 500.')
+    expect(await run('runs', 'show', ended.id, '--follow')).toMatchObject({ exitStatus: 0 })
+  })
+
+  test('ends with 124 when --timeout is over, and with 130 on Ctrl-C', async () => {
+    expect(await run('start', 'Forward orders', 'x', '--follow', '--timeout', '1s')).toMatchObject({ exitStatus: 124 })
+    const args = ['start', 'Forward orders', 'x', '--follow']
+    expect(await wf(keyEnv(), args, { interrupted: AbortSignal.abort() })).toMatchObject({ exitStatus: 130 })
+  })
+
+  test.each<[string[], number, string]>([
+    [['keys', 'list'], 1, 'a command of operators: it needs the database'],
+    [['listen', '3000', '--source', 'Order intake'], 1, '--source needs the database'],
+    [['runs', 'list'], 2, 'name the session'],
+    [['runs', 'show', '01a1fd4e'], 2, 'the whole id'],
+    [['logs', '--follow', '--run', '01a1fd4e'], 2, '--follow needs the database'],
+    [['logs'], 2, 'name a run or a session'],
+    [['start', 'Off', 'x'], 1, 'workflow_inactive'],
+    [['start', 'Forward orders', ''], 1, 'context'],
+    [['whoami', '--json', 'more'], 2, 'too many arguments'],
+    [['workflows', 'list', '--organization', 'Other'], 1, 'The API key is one of Acme, not of Other.'],
+  ])('says what it cannot do, and what to do: %j', async (args, exitStatus, message) => {
+    expect(await run(...args)).toMatchObject({ exitStatus, stderr: expect.stringContaining(message) })
+  })
+
+  test('asks to sign in where neither a key nor a database is set up', async () => {
+    expect((await wf({}, ['runs', 'list'])).stderr).toContain('wf login URL')
+  })
+})
+
+describe('wf as a program', () => {
+  test.each([[['-V']], [['--help']], [['complete', '--', 'runs', 'list', '--']]])(
+    'loads neither database nor schemas for %j: that would take longer than all else',
+    async (args) => {
+      const hook = `import { registerHooks } from 'node:module'
+        registerHooks({ load: (url, context, next) => (process._rawDebug(url), next(url, context)) })`
+      const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(hook)}`]
+      const program = await startProcess({ args: [...nodeArgs, main, ...args], env: { LOCAL_DIR: '/nonexistent' } })
+      expect(await program.exited).toMatchObject({ code: 0 })
+      const loaded = program.stderr.split('\n').filter((url) => url.startsWith('file:'))
+      expect(loaded.length).toBeGreaterThan(10)
+      expect(loaded.filter((url) => /packages\/database|typebox|ajv|node_modules\/pg/.test(url))).toEqual([])
+    },
+  )
+
+  test('reads files from where npm or pnpm was called', async () => {
+    const calledFrom = { INIT_CWD: folder, npm_lifecycle_event: 'wf' }
+    const env = { ...calledFrom, LOCAL_DIR: '/nonexistent', DATABASE_URL: gateway.database.url }
+    await writeFile(join(folder, 'empty.yaml'), '')
+    const called = await startProcess({ args: [main, 'apply', 'empty.yaml'], env })
+    expect(await called.exited).toMatchObject({ code: 1 })
+    expect(called.stderr).toContain('empty.yaml: is empty')
+  })
+})

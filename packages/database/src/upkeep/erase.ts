@@ -1,0 +1,140 @@
+import { type Database, type Db, foldCase, inTransaction } from '../connection/index.ts'
+import { operatorOf, recordAuditEvent } from '../organizations/index.ts'
+import { deleteUser, EMAIL_KEY } from '../people/index.ts'
+
+/** A user that is one person, by its id or an email address. */
+export interface PersonUser {
+  readonly id: string
+  readonly email: string
+  readonly organizationId: string
+  readonly organizationName: string
+  /** What is recorded as the name of the person. */
+  readonly names: readonly string[]
+}
+
+/** What the audit log and the journals name in place of an erased person. */
+export const ERASED_NAME = 'erased person'
+
+/** The users of a person in all organizations: with this id or address, or of the account that signs in with it. */
+export async function findUsersOfPerson(db: Db, given: { id: string } | { email: string }): Promise<PersonUser[]> {
+  const isPerson =
+    'id' in given
+      ? 'users.id = $1'
+      : `(${EMAIL_KEY} = $1 OR account_id IN (SELECT id FROM accounts WHERE accounts.email_key = $1))`
+  const { rows } = await db.pool.query<PersonUser>(
+    `SELECT users.id, users.email, organization_id AS "organizationId", organizations.name AS "organizationName",
+       ARRAY[users.email, trim(first_name || ' ' || last_name), (SELECT name FROM accounts WHERE id = account_id)] AS names
+     FROM users JOIN organizations ON organizations.id = organization_id
+     WHERE deleted_at IS NULL AND ${isPerson} ORDER BY organizations.name, users.id`,
+    ['id' in given ? given.id : foldCase(given.email)],
+  )
+  return rows
+}
+
+/**
+ * Deletes a user, with the account if no other organization has it, and what names the person: the audit log keeps who
+ * (as an id), what and when, without names, addresses and the values of changes of the person. What customers sent,
+ * such as contexts and payloads, stays: see `deleteRun`.
+ */
+export async function eraseUser(db: Database, user: PersonUser): Promise<'erased' | 'last_owner'> {
+  const { id, email, organizationId } = user
+  if ((await deleteUser(db, id, () => {}, operatorOf(organizationId))) === 'last_owner') return 'last_owner'
+  await inTransaction(db, async (client) => {
+    const values = [organizationId, id, ERASED_NAME]
+    await client.query(
+      `UPDATE audit_events SET actor_name = $3, address = NULL WHERE organization_id = $1 AND actor_id = $2`,
+      values,
+    )
+    await client.query(
+      `UPDATE audit_events SET target_name = $3, changes = '[]'
+       WHERE organization_id = $1 AND target_kind = 'user' AND target_id = $2`,
+      values,
+    )
+    // Lists of the users of a workflow, and attempts to sign in with the address.
+    await client.query(
+      `UPDATE audit_events SET changes = replace(changes::text, to_json($2::text)::text, to_json($3::text)::text)::json,
+         actor_name = CASE WHEN lower(actor_name) = lower($2) THEN $3 ELSE actor_name END,
+         target_name = CASE WHEN lower(target_name) = lower($2) THEN $3 ELSE target_name END
+       WHERE organization_id = $1 AND (strpos(changes::text, to_json($2::text)::text) > 0
+         OR lower(actor_name) = lower($2) OR lower(target_name) = lower($2))`,
+      [organizationId, email, ERASED_NAME],
+    )
+    await client.query(
+      `UPDATE run_steps SET data = jsonb_set(data::jsonb, '{decided_by}', to_jsonb($3::text))::json
+       FROM approvals WHERE approvals.organization_id = $1 AND decided_by = $2 AND run_steps.run_id = approvals.run_id
+         AND kind = 'approval_decision' AND data ->> 'delivery_id' = approvals.delivery_id::text`,
+      values,
+    )
+    for (const { table, column, hasId } of await listNameColumns(client)) {
+      const isPerson = hasId ? `${column.replace(/_name$/, '')} = $3` : `${column} = ANY ($3)`
+      await client.query(
+        `UPDATE ${table} SET ${column} = $2 WHERE organization_id = $1 AND ${isPerson} AND ${column} IS NOT NULL`,
+        [organizationId, ERASED_NAME, hasId ? id : user.names],
+      )
+    }
+    const target = { kind: 'user' as const, id, name: ERASED_NAME }
+    await recordAuditEvent(client, { ...operatorOf(organizationId), action: 'user.erased', target })
+  })
+  return 'erased'
+}
+
+interface NameColumn {
+  readonly table: string
+  readonly column: string
+  readonly hasId: boolean
+}
+
+/** The columns such as `cancelled_by_name` with the name of a person whose id is in `cancelled_by`, if there is one. */
+async function listNameColumns(client: Pick<Db['pool'], 'query'>): Promise<NameColumn[]> {
+  const { rows } = await client.query<NameColumn>(
+    `SELECT table_name AS table, column_name AS column, EXISTS (
+       SELECT FROM information_schema.columns AS id WHERE id.table_schema = named.table_schema
+         AND id.table_name = named.table_name AND id.column_name = replace(named.column_name, '_by_name', '_by')
+     ) AS "hasId"
+     FROM information_schema.columns AS named
+     WHERE table_schema = current_schema() AND column_name LIKE '%\\_by\\_name'`,
+  )
+  return rows
+}
+
+/** Deletes a run that has ended with its journal, prompts, approvals and deliveries. The audit log keeps its id. */
+export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_found' | 'not_ended'> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ organizationId: string; hasEnded: boolean }>(
+      `SELECT organization_id AS "organizationId", finished_at IS NOT NULL AS "hasEnded" FROM starts
+       WHERE id = $1 FOR UPDATE`,
+      [id],
+    )
+    const [run] = rows
+    if (!run) return 'not_found'
+    if (!run.hasEnded) return 'not_ended'
+    await client.query('DELETE FROM deliveries WHERE organization_id = $1 AND run_id = $2', [run.organizationId, id])
+    await client.query('DELETE FROM starts WHERE id = $1', [id])
+    const target = { kind: 'run' as const, id, name: null }
+    await recordAuditEvent(client, { ...operatorOf(run.organizationId), action: 'run.deleted', target })
+    return 'deleted'
+  })
+}
+
+/** Deletes a delivery. That of a run is only deleted with it: the journal has the payload, too. */
+export async function deleteDelivery(
+  db: Db,
+  id: string,
+): Promise<{ kind: 'deleted' | 'not_found' | 'in_flight' } | { kind: 'of_run'; runId: string }> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ organizationId: string; outcome: string; runId: string | null }>(
+      `SELECT organization_id AS "organizationId", outcome,
+         (SELECT id FROM starts WHERE id = run_id) AS "runId" FROM deliveries WHERE id = $1 FOR UPDATE`,
+      [id],
+    )
+    const [delivery] = rows
+    if (!delivery) return { kind: 'not_found' }
+    const { organizationId, outcome, runId } = delivery
+    if (outcome === 'in_flight') return { kind: 'in_flight' }
+    if (runId !== null) return { kind: 'of_run', runId }
+    await client.query('DELETE FROM deliveries WHERE id = $1', [id])
+    const target = { kind: 'delivery' as const, id, name: null }
+    await recordAuditEvent(client, { ...operatorOf(organizationId), action: 'delivery.deleted', target })
+    return { kind: 'deleted' }
+  })
+}
