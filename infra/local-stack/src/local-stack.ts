@@ -231,7 +231,7 @@ async function startServices(
   const runner = await startRunner(readRunnerConfig(services.runner(dispatcher.url)), {
     sessionQueue,
     logger: loggers.runner,
-    sendPayload: dispatcher.sendPayload,
+    dispatcher: dispatcher.local,
   })
   stack.defer(async () => await runner.stop())
   const gateway = await startGateway(readGatewayConfig(services.gateway), { sessionQueue, logger: loggers.gateway })

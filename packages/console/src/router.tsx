@@ -60,6 +60,7 @@ function area<Module>(load: () => Promise<Module>): () => Promise<Module> {
 const overview = area(() => import('./pages/overview/index.tsx'))
 const workflows = area(() => import('./pages/workflows/index.tsx'))
 const sources = area(() => import('./pages/sources/index.tsx'))
+const lookups = area(() => import('./pages/lookups/index.tsx'))
 const deliveries = area(() => import('./pages/deliveries/index.tsx'))
 const runs = area(() => import('./pages/runs/index.tsx'))
 const sessions = area(() => import('./pages/sessions/index.tsx'))
@@ -101,6 +102,9 @@ const routes = root.addChildren([
     page(app, '/sources', lazyRouteComponent(sources, 'SourcesPage')),
     page(app, '/sources/new', lazyRouteComponent(sources, 'NewSourcePage')),
     page(app, '/sources/$source_id', lazyRouteComponent(sources, 'SourcePage')),
+    page(app, '/lookups', lazyRouteComponent(lookups, 'LookupsPage')),
+    page(app, '/lookups/new', lazyRouteComponent(lookups, 'NewLookupPage')),
+    page(app, '/lookups/$lookup_id', lazyRouteComponent(lookups, 'LookupPage')),
     sourceLog.addChildren([page(sourceLog, '/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryDrawer'))]),
     page(app, '/deliveries', lazyRouteComponent(deliveries, 'DeliveriesPage')),
     page(app, '/deliveries/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryPage')),

@@ -22,6 +22,14 @@ export const STEP_KINDS = [
 const CallId = Str('Identifies a tool call in the answer that asked for it, in its own step and in its result.')
 const ToolName = Str('The name of the tool, as the agent knows it.')
 
+/** A tool of a look-up that a call names. */
+export const LookupCallStep = Closed('LookupCallStep', 'The tool of a look-up.', {
+  id: Uuid('The look-up.'),
+  name: Str('Its name at that time.'),
+  tool: Str('The name of its tool.'),
+})
+export type LookupCallStep = Static<typeof LookupCallStep>
+
 /** The text that the agent received at the beginning: the trigger's input message followed by the context. */
 export const MessageStep = Closed('MessageStep', 'The text that the agent received.', {
   agent: Str('The agent that began the run: `builtin`, or the model as AGENT_MODELS or AGENT_MODEL names it.', {
@@ -56,6 +64,7 @@ export const ModelAnswerPart = Type.Union([
     tool: ToolName,
     source_id: Nullable(Uuid('The webhook source behind the tool; null for any other tool.')),
     source_name: Type.Optional(Str("The webhook source's name at that time; absent if `source_id` is null.")),
+    lookup: Type.Optional(LookupCallStep),
     arguments: Type.Unknown({ description: 'The parsed arguments, or the received text if it is not JSON.' }),
     payload: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({
@@ -107,6 +116,7 @@ export const ToolCallStep = Closed('ToolCallStep', 'A tool call about to be exec
   call_id: CallId,
   tool: ToolName,
   arguments: Type.Optional(Type.Unknown({ description: 'The arguments; of a webhook source see `delivery`.' })),
+  lookup: Type.Optional(LookupCallStep),
   delivery: Type.Optional(
     Closed('PlannedDelivery', 'The payload to send, and its delivery id.', {
       id: Uuid('The delivery id, created for this step.'),
@@ -129,7 +139,7 @@ export type SendAgain = NonNullable<NonNullable<ToolCallStep['delivery']>['send_
 /**
  * Why a tool call was not executed: it is invalid (unknown tool, unreadable arguments, or the answer did not end
  * properly), the source accepted the same payload before in this run, the same payload may have arrived before, the run
- * reached its limit of payloads, or the run cannot end yet.
+ * reached its limit of payloads or look-ups, or the run cannot end yet.
  */
 export const TOOL_CALL_ERRORS = [
   'invalid_call',
@@ -139,6 +149,7 @@ export const TOOL_CALL_ERRORS = [
   'cannot_end',
   'delivery_declined',
   'approval_expired',
+  'too_many_lookups',
 ] as const
 export type ToolCallError = (typeof TOOL_CALL_ERRORS)[number]
 
@@ -159,6 +170,14 @@ export const ToolResultStep = Closed('ToolResultStep', 'The result of a tool cal
       Uuid('A webhook source.'),
       'The webhook sources that a search found; they have tools in the answers after it.',
     ),
+  ),
+  lookup: Type.Optional(
+    Closed('LookupResult', 'What a look-up answered; the text of the answer is in `text`.', {
+      status: Nullable(Int("The answer's HTTP status; null when there was none.")),
+      bytes: Int('The size of the answer, as far as it was read.'),
+      is_cut_off: Bool('Whether more followed that was not read.'),
+      duration_ms: Int('The time of the requests.'),
+    }),
   ),
   delivery: Type.Optional(
     Closed('DeliveryResult', 'The outcome of the delivery.', {

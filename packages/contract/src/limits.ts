@@ -39,6 +39,21 @@ export const PAYLOAD_DEADLINE_MS = 30_000
 /** Answer text that the agent can read. */
 export const ANSWER_MAX_LENGTH = 300
 
+/** Look-ups of an organization. */
+export const LOOKUPS_MAX = 100
+/** Tools of a look-up. */
+export const LOOKUP_TOOLS_MAX = 20
+/** Arguments of a call of a look-up, as compact JSON in UTF-8. */
+export const LOOKUP_ARGUMENTS_MAX_BYTES = 8 * 1024
+/** Time for the answer of a look-up. */
+export const LOOKUP_DEADLINE_MS = 10_000
+/** What is read of an answer of a look-up. */
+export const LOOKUP_ANSWER_MAX_BYTES = 32 * 1024
+/** Calls of look-ups in a run. */
+export const LOOKUP_CALLS_PER_RUN = 20
+/** What is read of all answers of look-ups in a run. */
+export const LOOKUP_BYTES_PER_RUN = 256 * 1024
+
 /** Example request body, as compact JSON in UTF-8. */
 export const EXAMPLE_MAX_BYTES = 64 * 1024
 /** Named fields in an example request body, those of nested objects and of every list item included. */

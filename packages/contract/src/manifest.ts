@@ -3,6 +3,7 @@ import type { ErrorObject } from 'ajv'
 import { type Static, type TSchema, Type } from 'typebox'
 import type { FieldError } from './errors.ts'
 import { findSimilar } from './find-similar.ts'
+import { LookupIn } from './internal/lookups.ts'
 import { WebhookSourceIn } from './internal/resources.ts'
 import {
   EMAIL_MAX_LENGTH,
@@ -61,6 +62,11 @@ export const ManifestWebhookSource = Closed(
     verify: Flag('False records the source without the verification request.', { default: true }),
   },
 )
+
+export const ManifestLookup = Closed('ManifestLookup', 'A look-up, saved through the dispatcher.', {
+  id: Id('Derived from the name when absent.'),
+  ...LookupIn.properties,
+})
 
 export const ManifestAutoRun = Closed('ManifestAutoRun', 'The schedule; absent or null means never configured.', {
   enabled: Nullable(Bool('Whether the workflow reruns on a schedule.')),
@@ -166,6 +172,7 @@ export const Manifest = Closed('Manifest', 'The desired state of an organization
   users: OptionalList(ManifestUser, 'Users of the organization.'),
   api_keys: OptionalList(ManifestApiKey, 'API keys of the organization.'),
   webhook_sources: OptionalList(ManifestWebhookSource, 'Webhook sources of the organization.'),
+  lookups: OptionalList(ManifestLookup, 'Look-ups of the organization.'),
   workflows: OptionalList(ManifestWorkflow, 'Workflows of the organization.'),
   sessions: OptionalList(ManifestSession, 'Sessions of the organization.'),
 })

@@ -58,6 +58,7 @@ export const LOG_EVENTS = {
   'model.missing': 'A run needs a model that AGENT_MODEL or AGENT_MODELS does not have for it.',
   'model.not_offered': 'The models of AGENT_MODELS could not be recorded, so that people cannot choose them.',
   'model.request_failed': 'A request to the model failed; `code` says how.',
+  'lookup.answered': 'A tool of a look-up was called; `ok`, `status` and `bytes` say what came back.',
   // Deliveries.
   'approval.record_failed': 'The first accepted payload could not be recorded, so the next one needs an approval too.',
   'delivery.abandoned': '`count` deliveries without an outcome became `unknown`: their dispatcher has died.',

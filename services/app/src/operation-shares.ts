@@ -55,6 +55,8 @@ const WAITING: ReadonlySet<string> = new Set<AppOperationId>([
   'streamEvents',
   'saveWebhookSource',
   'testWebhookSource',
+  'saveLookup',
+  'testLookup',
   'resendDelivery',
   'testNoticeWebhook',
   'testMyNotices',

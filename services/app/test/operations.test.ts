@@ -6,7 +6,7 @@ import { APP_OPERATIONS, isOpen } from '@workflow-service/contract/app'
 import { ROLES } from '@workflow-service/contract'
 import { AUDIT_ACTIONS, createSetupLink, hashToken, newId } from '@workflow-service/database'
 import { triggerBody } from '@workflow-service/testkit'
-import { sourceIn, useDataApp } from './support/data-fixtures.ts'
+import { lookupIn, sourceIn, useDataApp } from './support/data-fixtures.ts'
 import type { AppCall, TestOrganization, TestPerson } from './support/test-app.ts'
 
 const PASSWORD = 'orbit-velvet-cactus-41'
@@ -68,6 +68,13 @@ async function versionOf(world: World) {
 
 async function savedSource({ organization }: World) {
   return { params: { source_id: await data.saveSource({}, organization) } }
+}
+
+async function savedLookup({ organization }: World) {
+  const params = { lookup_id: newId() }
+  const body = { ...lookupIn(data.endpoint.url), version: null }
+  await data.call(organization.admin, 'saveLookup', { params, body })
+  return { params }
 }
 
 async function verificationOf(world: World): Promise<string> {
@@ -226,6 +233,14 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
     await data.call(world.organization.owner, 'pauseWebhookSource', sample)
     return sample
   },
+  listLookups: nothing,
+  getLookup: savedLookup,
+  saveLookup: async (world) => ({
+    ...(await savedLookup(world)),
+    body: { ...lookupIn(data.endpoint.url), name: `Other ${newId()}`, version: '1' },
+  }),
+  deleteLookup: savedLookup,
+  testLookup: async (world) => ({ ...(await savedLookup(world)), body: { tool: 'find', arguments: {} } }),
   listDeliveries: savedSource,
   listAllDeliveries: nothing,
   getDelivery: async (world) => ({ params: { delivery_id: await verificationOf(world) } }),
@@ -317,7 +332,7 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
  * Where the caller chooses the id of the thing, an edit of a thing of another organization is answered as one of a
  * missing thing.
  */
-const CHOSEN_IDS: readonly AppOperationId[] = ['saveWebhookSource']
+const CHOSEN_IDS: readonly AppOperationId[] = ['saveWebhookSource', 'saveLookup']
 /** Operations whose body names the thing. */
 const NAMED_IN_BODY: readonly AppOperationId[] = ['switchOrganization', 'resendDelivery']
 

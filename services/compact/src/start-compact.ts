@@ -16,7 +16,7 @@ export interface CompactOverrides {
 export async function startCompact(config: CompactConfig, overrides: CompactOverrides = {}): Promise<RunningService> {
   const dispatcher = await startDispatcher(config.dispatcher, overrides.dispatcher)
   try {
-    const runner = await startRunner(config.runner, { ...overrides.runner, sendPayload: dispatcher.sendPayload })
+    const runner = await startRunner(config.runner, { ...overrides.runner, dispatcher: dispatcher.local })
     return {
       ...dispatcher,
       metricsPort: runner.metricsPort,

@@ -17,6 +17,7 @@ import { requireToken } from './require-token.ts'
 import { cancelOneRun, cancelQueue } from './routes/cancel-runs.ts'
 import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'
 import { checkSource, saveSource } from './routes/save-webhook-source.ts'
+import { callOneLookup, saveOneLookup, validateLookup } from './routes/lookups.ts'
 import { saveNotices, sendNotice } from './routes/notices.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
 import { deleteSource, getSource, listSources, pauseSource, testSource } from './routes/webhook-sources.ts'
@@ -58,6 +59,8 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
         testWebhookSource: testSource(ctx),
         pauseWebhookSource: pauseSource(ctx, true),
         resumeWebhookSource: pauseSource(ctx, false),
+        saveLookup: saveOneLookup(ctx),
+        callLookup: callOneLookup(ctx),
         listDeliveries: listSourceDeliveries(ctx),
         sendPayload: sendPayload(ctx),
         saveNoticeWebhook: saveNotices(ctx),
@@ -68,6 +71,7 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
       rules: {
         saveWebhookSource: { body: validateSource(ctx.config.allowedSubnets) },
         checkWebhookSource: { body: validateSource(ctx.config.allowedSubnets) },
+        saveLookup: { body: validateLookup(ctx.config.allowedSubnets) },
         listDeliveries: { query: checkDeliveryCursor },
         sendPayload: { body: checkDelivery },
       },

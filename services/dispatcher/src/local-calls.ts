@@ -10,6 +10,7 @@ import {
 } from '@workflow-service/service-kit'
 import { BODY_MAX_BYTES } from './app.ts'
 import type { DispatcherContext } from './dispatcher-context.ts'
+import { callOneLookup } from './routes/lookups.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
 
 /** The calls of a runner in the same process (`infra/compact`). */
@@ -17,18 +18,24 @@ export type LocalCalls = ReturnType<typeof createLocalCalls>
 
 /** Creates them. As the server of the internal API does, a stop takes no further call and waits for those under way. */
 export function createLocalCalls(ctx: DispatcherContext) {
-  const call = createOperationCall({
+  const common = { maxBytes: BODY_MAX_BYTES, logger: ctx.logger, isDatabaseUnavailable }
+  const send = createOperationCall({
     operation: INTERNAL_OPERATIONS.sendPayload,
     handler: sendPayload(ctx),
     rules: { body: checkDelivery },
-    maxBytes: BODY_MAX_BYTES,
-    logger: ctx.logger,
-    isDatabaseUnavailable,
+    ...common,
+  })
+  const lookUp = createOperationCall({
+    operation: INTERNAL_OPERATIONS.callLookup,
+    handler: callOneLookup(ctx),
+    rules: {},
+    ...common,
   })
   const underWay = new Set<Promise<OperationResult>>()
   let isStopping = false
-  return {
-    sendPayload: async (request: OperationCall): Promise<OperationResult> => {
+  const tracked =
+    (call: typeof send) =>
+    async (request: OperationCall): Promise<OperationResult> => {
       if (isStopping) return refusal(request.requestId)
       const answer = call(request)
       underWay.add(answer)
@@ -37,7 +44,10 @@ export function createLocalCalls(ctx: DispatcherContext) {
       } finally {
         underWay.delete(answer)
       }
-    },
+    }
+  return {
+    sendPayload: tracked(send),
+    callLookup: tracked(lookUp),
     stop: async (graceMs: number): Promise<void> => {
       isStopping = true
       await withTimeout(Promise.all(underWay), graceMs).catch(() => {})

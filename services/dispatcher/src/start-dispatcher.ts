@@ -10,8 +10,8 @@ const STOP_GRACE_MS = 31_000
 
 /** A dispatcher that also takes the payloads of a runner in its process. */
 export interface RunningDispatcher extends RunningService {
-  /** The operation `sendPayload` without HTTP. Never rejects. */
-  readonly sendPayload: LocalCalls['sendPayload']
+  /** Operations without HTTP. They never reject. */
+  readonly local: Pick<LocalCalls, 'sendPayload' | 'callLookup'>
 }
 
 /** Starts the dispatcher. Rejects if it cannot listen. Does not need the database to be available yet. */
@@ -37,7 +37,7 @@ export async function startDispatcher(
     stopGraceMs: STOP_GRACE_MS,
   })
   logAddressExemptions(ctx)
-  return { ...service, sendPayload: localCalls.sendPayload }
+  return { ...service, local: localCalls }
 }
 
 function logAddressExemptions({ config, logger }: DispatcherContext): void {

@@ -2,11 +2,13 @@ import {
   compile,
   isRulesFile,
   type JournalStep,
+  type LookupCallIn,
+  type LookupCallOut,
   type NewJournalStep,
   type RunPrompt,
   STEP_DATA,
 } from '@workflow-service/contract'
-import type { ClaimedRun, EarlierRun, SourceForAgent, WorkflowFile } from '@workflow-service/database'
+import type { ClaimedRun, EarlierRun, LookupForAgent, SourceForAgent, WorkflowFile } from '@workflow-service/database'
 import { toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { DeliveryResult } from '../src/agent/agent.ts'
 import type { DispatcherClient } from '../src/runs/dispatcher-client.ts'
@@ -19,6 +21,7 @@ export type InMemoryFile = WorkflowFile & { readonly content: string }
 export interface InMemoryContent {
   readonly sources?: readonly SourceForAgent[]
   readonly files?: readonly InMemoryFile[]
+  readonly lookups?: readonly LookupForAgent[]
   /** The finished runs of the session, oldest first. */
   readonly history?: readonly EarlierRun[]
 }
@@ -55,6 +58,7 @@ export function createInMemoryStore(content: InMemoryContent) {
       listSources()
         .filter(({ name, description }) => words.some((word) => `${name} ${description}`.toLowerCase().includes(word)))
         .slice(0, limit),
+    listLookups: async () => content.lookups ?? [],
     listFiles: async () => content.files ?? [],
     readFile: async (_lease, _organizationId, _workflowId, fileId) =>
       content.files?.find(({ id }) => id === fileId)?.content,
@@ -87,6 +91,9 @@ export interface SentPayload {
 export function createInMemoryDispatcher(
   { stepsOf, write }: Pick<ReturnType<typeof createInMemoryStore>, 'stepsOf' | 'write'>,
   send: (request: SentPayload, runId: string) => DeliveryResult,
+  lookUp: (request: LookupCallIn) => LookupCallOut = () => {
+    throw new Error('No look-up answers here')
+  },
 ): DispatcherClient {
   const results = new Map<string, DeliveryResult>()
   return {
@@ -111,6 +118,7 @@ export function createInMemoryDispatcher(
       write(runId, position + planned.length, [toDeliveryStep(lease?.session_id ?? '', call, result)])
       return { ...result, journal: last !== null && result.outcome === 'accepted' ? 'succeeded' : 'written' }
     },
+    lookUp: async (_lease, { body }) => lookUp(body),
     close: async () => {},
   }
 }

@@ -13,8 +13,6 @@ import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
 import {
   createServiceParts,
   type Logger,
-  type OperationCall,
-  type OperationResult,
   registerSystemMetrics,
   type Registry,
   withTimeout,
@@ -25,7 +23,7 @@ import type { RunnerConfig } from './config.ts'
 import { createRunnerMetrics, recordModelAnswer } from './metrics.ts'
 import { createDispatcherClient } from './runs/dispatcher-client.ts'
 import { createDispatcherHttp } from './runs/dispatcher-http.ts'
-import { createDispatcherInProcess } from './runs/dispatcher-in-process.ts'
+import { createDispatcherInProcess, type LocalDispatcher } from './runs/dispatcher-in-process.ts'
 import type { RunContext } from './runs/execute-run.ts'
 import { createModelLimitGate } from './runs/model-limit-gate.ts'
 import { createRunStore } from './runs/run-store.ts'
@@ -90,8 +88,8 @@ export interface RunnerOverrides {
   sessionQueue?: SessionQueue
   logger?: Logger
   agent?: Agent
-  /** The operation of a dispatcher in this process, which is called instead of DISPATCHER_URL. */
-  sendPayload?: (call: OperationCall) => Promise<OperationResult>
+  /** A dispatcher in this process, which is called instead of DISPATCHER_URL. */
+  dispatcher?: LocalDispatcher
   timing?: Partial<RunnerTiming>
 }
 
@@ -126,8 +124,8 @@ export async function createRunnerContext(
     for (const role of ['publisher', 'consumer']) runnerMetrics.brokerUp.set({ role }, 1)
   }
   const dispatcher = createDispatcherClient({
-    transport: overrides.sendPayload
-      ? createDispatcherInProcess(overrides.sendPayload)
+    transport: overrides.dispatcher
+      ? createDispatcherInProcess(overrides.dispatcher)
       : createDispatcherHttp({
           url: config.dispatcherUrl,
           token: config.internalApiToken,

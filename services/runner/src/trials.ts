@@ -23,7 +23,7 @@ const TRIAL_MS = 120_000
 const TRIALS_AT_ONCE = 2
 const MAX_STEPS_BYTES = 2 * 1_048_576
 
-type TrialContext = Pick<RunnerContext, 'agent' | 'db' | 'changeNotices' | 'logger' | 'runStore'>
+type TrialContext = Pick<RunnerContext, 'agent' | 'dispatcher' | 'db' | 'changeNotices' | 'logger' | 'runStore'>
 
 /** Executes what people try, now and every `intervalMs`: two at once, without the slots of runs. */
 export function startTrials(ctx: TrialContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
@@ -62,7 +62,7 @@ async function executeTrial(ctx: TrialContext, trial: ClaimedTrial, stopping: Ab
 
 /** Calls the agent, whose steps are added to `steps`. @throws what a run would end with. */
 async function planTrial(
-  { agent, runStore }: Pick<TrialContext, 'agent' | 'runStore'>,
+  { agent, dispatcher, runStore }: Pick<TrialContext, 'agent' | 'dispatcher' | 'runStore'>,
   { run: claimed, rules }: ClaimedTrial,
   steps: NewJournalStep[],
   stopping: AbortSignal,
@@ -82,7 +82,7 @@ async function planTrial(
   }
   const journal = openJournal({ store, lease, runId: id })
   const agentRun = createAgentRun(
-    { store, dispatcher: withoutSending(store), tracing: NO_TRACING },
+    { store, dispatcher: withoutSending(store, dispatcher), tracing: NO_TRACING },
     { lease, run, journal, steps: [], prefetchedSources: undefined, onDelivered: () => {}, onSucceeded: () => {} },
   )
   try {
@@ -97,8 +97,8 @@ function toLease(signal: AbortSignal, sessionId = ''): ActiveLease {
   return { sessionId, epoch: 0, signal, abort: signal, isLost: false, isEnding: false }
 }
 
-/** A dispatcher that checks each payload as the real one does, and accepts it without sending it. */
-function withoutSending(store: RunStore): DispatcherClient {
+/** A dispatcher that checks each payload as the real one does, and accepts it without sending. Look-ups only read. */
+function withoutSending(store: RunStore, { lookUp }: Pick<DispatcherClient, 'lookUp'>): DispatcherClient {
   return {
     async deliver({ abort }, { body }): Promise<DeliveredPayload> {
       const { organization_id: organizationId, source_id: sourceId = '', payload = {} } = body
@@ -109,6 +109,7 @@ function withoutSending(store: RunStore): DispatcherClient {
       const invalid = checkPayload(source.exampleRequestBody, payload, JSON.stringify(payload))
       return invalid ?? { ...nothing, outcome: 'accepted', reason: null }
     },
+    lookUp,
     close: async () => {},
   }
 }

@@ -40,7 +40,10 @@ interface SourceResult {
   error?: Record<string, unknown> & { message: string }
 }
 
-type Applied = AppliedManifest & { sources: SourceResult[]; unverified: string[] }
+/** The result for one look-up. */
+type LookupResult = Pick<SourceResult, 'id' | 'name' | 'outcome' | 'changes' | 'error'>
+
+type Applied = AppliedManifest & { sources: SourceResult[]; savedLookups: LookupResult[]; unverified: string[] }
 
 /** Sources that are saved concurrently; each may wait 10 s for its endpoint. */
 const MAX_CONCURRENT_SAVES = 8
@@ -161,6 +164,7 @@ async function plan(ctx: OperatorContext, manifests: readonly Manifest[]): Promi
         outcome,
         changes,
       })),
+      savedLookups: planned.lookups.map(({ id, save: { name }, outcome, changes }) => ({ id, name, outcome, changes })),
     }),
   }))
   return {
@@ -181,7 +185,9 @@ async function applyFiles(
   options: { isForced: boolean; canAsk: boolean },
 ): Promise<Outcomes> {
   // Created before anything is written, so that a missing setting does not leave the manifest half applied.
-  const hasSources = manifests.some((manifest) => (manifest.webhook_sources ?? []).length > 0)
+  const hasSources = manifests.some(
+    ({ webhook_sources: sources = [], lookups = [] }) => sources.length + lookups.length > 0,
+  )
   const dispatcher = hasSources ? ctx.dispatcher() : undefined
   const applied: Applied[] = []
   const savedVersions = new Map<string, number>()
@@ -189,9 +195,12 @@ async function applyFiles(
     hintAt(ctx, result)
     const sources = dispatcher ? await saveSources(ctx, dispatcher, result, savedVersions) : []
     const unverified = result.webhookSources.filter(({ shouldVerify }) => !shouldVerify).map(({ save }) => save.name)
-    applied.push({ ...result, sources, unverified })
+    const savedLookups = dispatcher ? await saveLookups(ctx, dispatcher, result) : []
+    applied.push({ ...result, sources, savedLookups, unverified })
   }
-  const hasFailed = applied.some(({ sources }) => sources.some(({ outcome }) => outcome === 'failed'))
+  const hasFailed = applied.some(({ sources, savedLookups }) =>
+    [...sources, ...savedLookups].some(({ outcome }) => outcome === 'failed'),
+  )
   for (const { unverified } of applied) {
     for (const name of unverified) {
       ctx.terminal.writeError(
@@ -318,6 +327,29 @@ async function saveSource(
   }
 }
 
+async function saveLookups(
+  ctx: OperatorContext,
+  dispatcher: InternalClient,
+  { organization: { id: organizationId }, lookups }: AppliedManifest,
+): Promise<LookupResult[]> {
+  const results: LookupResult[] = []
+  for (const { id, save, version, outcome, changes } of lookups) {
+    const result = { id, name: save.name, outcome, changes }
+    const params = { organization_id: organizationId, lookup_id: id }
+    try {
+      if (outcome !== 'unchanged') {
+        await dispatcher.call('saveLookup', { params, query: { version }, body: save })
+        await recordApplied(ctx.database().pool, organizationId, [{ kind: 'lookup', ...result }])
+      }
+      results.push(result)
+    } catch (error) {
+      if (!(error instanceof InternalCallError)) throw error
+      results.push({ ...result, outcome: 'failed', changes: [], error: { ...error.body, message: error.message } })
+    }
+  }
+  return results
+}
+
 function isSameTime(a: Date | null, b: string | null): boolean {
   return (a?.toISOString() ?? null) === b
 }
@@ -327,16 +359,18 @@ function toJson({
   users,
   apiKeys,
   sources,
+  savedLookups,
   workflows,
   sessions,
   overwrites,
-}: AppliedManifest & { sources: readonly object[] }): object {
+}: AppliedManifest & { sources: readonly object[]; savedLookups: readonly object[] }): object {
   return {
     organization_id: organization.id,
     organization,
     users,
     api_keys: apiKeys,
     webhook_sources: sources,
+    lookups: savedLookups,
     workflows,
     sessions,
     overwrites: overwrites.map(toEditJson),
@@ -347,7 +381,10 @@ type Outcome = SourceResult['outcome']
 
 const OUTCOME_COLOURS = { created: 'green', changed: 'yellow', unchanged: 'dim', failed: 'red' } as const
 
-function toText({ organization, users, apiKeys, sources, workflows, sessions }: Applied, terminal: Terminal): string {
+function toText(
+  { organization, users, apiKeys, sources, savedLookups, workflows, sessions }: Applied,
+  terminal: Terminal,
+): string {
   const outcome = {
     title: 'OUTCOME',
     value: (row: { outcome: Outcome }) => row.outcome,
@@ -378,6 +415,7 @@ function toText({ organization, users, apiKeys, sources, workflows, sessions }: 
       { title: 'KEY', value: ({ key, prefix }) => key ?? `${prefix}_… (shown only when created)`, cut: 'never' },
     ]),
     section('Webhook sources', sources, [name, id, { title: 'ENDPOINT', value: describeEndpoint }]),
+    section('Look-ups', savedLookups, [name, id, { title: 'PROBLEM', value: ({ error }) => error?.message ?? '' }]),
     section('Workflows', workflows, [
       name,
       id,

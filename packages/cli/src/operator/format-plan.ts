@@ -14,6 +14,7 @@ export const THING_NAMES: Record<PersonEdit['kind'], string> = {
   user: 'user',
   api_key: 'API key',
   webhook_source: 'webhook source',
+  lookup: 'look-up',
   workflow: 'workflow',
   session: 'session',
 }
@@ -47,12 +48,21 @@ export function formatEdit({ by, at, action, count }: PersonEdit): string {
   return withoutControls(`changed in the application by ${by}, ${showTime(at)} UTC (${action}${others})`)
 }
 
-function thingsOf({ organization, users, apiKeys, webhookSources, workflows, sessions }: AppliedManifest): Thing[] {
+function thingsOf({
+  organization,
+  users,
+  apiKeys,
+  webhookSources,
+  lookups,
+  workflows,
+  sessions,
+}: AppliedManifest): Thing[] {
   return [
     { kind: 'organization', ...organization },
     ...users.map((user): Thing => ({ kind: 'user', name: user.email, ...user })),
     ...apiKeys.map(({ id, name, outcome, changes }): Thing => ({ kind: 'api_key', id, name, outcome, changes })),
     ...webhookSources.map(({ save, ...source }): Thing => ({ kind: 'webhook_source', name: save.name, ...source })),
+    ...lookups.map(({ save, ...lookup }): Thing => ({ kind: 'lookup', name: save.name, ...lookup })),
     ...workflows.map((workflow): Thing => ({ kind: 'workflow', ...workflow })),
     ...sessions.map((session): Thing => ({ kind: 'session', name: session.id, ...session })),
   ]

@@ -28,6 +28,7 @@ export const PAGES: readonly (readonly [group: string, entries: readonly PageEnt
     [
       { to: '/workflows', label: 'Workflows', icon: 'workflow', shortcut: 'w' },
       { to: '/sources', label: 'Webhook sources', icon: 'source', shortcut: 's' },
+      { to: '/lookups', label: 'Look-ups', icon: 'search', shortcut: 'f' },
     ],
   ],
   [

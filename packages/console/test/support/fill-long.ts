@@ -18,6 +18,7 @@ export async function fillLong(
   const { call } = owner
   const ids = {
     sourceId: randomUUID(),
+    lookupId: randomUUID(),
     workflowId: randomUUID(),
     fileId: randomUUID(),
     warnedId: randomUUID(),
@@ -56,6 +57,15 @@ export async function fillLong(
     body: { id: randomUUID(), name: long('K'), scopes: ['read', 'start'], expires_at: null },
   })
   await saveSource(ids.sourceId, long('S'), 'none')
+  const tool = { name: 't'.repeat(128), description: long('d'), path: `/${long('p')}` }
+  const lookup = {
+    name: long('U'),
+    kind: 'http' as const,
+    url: `${endpoint.url}/${long('u')}`,
+    tools: [tool],
+    version: null,
+  }
+  await call('saveLookup', { params: { lookup_id: ids.lookupId }, body: lookup })
   await createWorkflow(ids.workflowId, long('W'), `Send the text to "${long('S')}".`)
   const params = { workflow_id: ids.workflowId }
   await owner.saveTrigger(ids.workflowId, {

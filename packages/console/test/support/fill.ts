@@ -5,6 +5,7 @@ import type { Console, SignedIn } from './start-console.ts'
 /** Ids of what `fill` creates. */
 export interface Filled {
   readonly sourceId: string
+  readonly lookupId: string
   readonly workflowId: string
   readonly deliveryId: string
   readonly runId: string
@@ -17,7 +18,7 @@ export interface Filled {
  */
 export async function fill({ endpoint, db }: Pick<Console, 'endpoint' | 'db'>, owner: SignedIn): Promise<Filled> {
   const { call } = owner
-  const ids = { sourceId: randomUUID(), workflowId: randomUUID() }
+  const ids = { sourceId: randomUUID(), lookupId: randomUUID(), workflowId: randomUUID() }
   endpoint.answerWith({ body: 'Order accepted.' })
   const source = {
     name: 'Order intake',
@@ -27,6 +28,16 @@ export async function fill({ endpoint, db }: Pick<Console, 'endpoint' | 'db'>, o
     example_request_body: { order_id: 'X-0000', customer: 'Jane Doe', total: 0.5 },
   }
   await owner.saveSource(source, ids.sourceId)
+  await call('saveLookup', {
+    params: { lookup_id: ids.lookupId },
+    body: {
+      name: 'Customers',
+      kind: 'http',
+      url: endpoint.url,
+      tools: [{ name: 'find', description: 'Finds a customer.', path: '/customers' }],
+      version: null,
+    },
+  })
   await call('createUser', {
     body: { id: randomUUID(), email: 'grace@acme.test', first_name: 'Grace', last_name: 'Hopper', role: 'member' },
   })

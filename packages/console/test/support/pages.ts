@@ -22,6 +22,7 @@ const filledPage = (name: string, component: string, path: PageToVisit['path']):
 /** For pages that need nothing of it. */
 export const NOTHING_FILLED: Filled = {
   sourceId: '',
+  lookupId: '',
   workflowId: '',
   deliveryId: '',
   runId: '',
@@ -49,6 +50,9 @@ export const PAGES: readonly PageToVisit[] = [
   page('sources', 'SourcesPage', '/sources'),
   page('source-new', 'NewSourcePage', '/sources/new'),
   filledPage('source', 'SourcePage', ({ sourceId }) => `/sources/${sourceId}`),
+  page('lookups', 'LookupsPage', '/lookups'),
+  page('lookup-new', 'NewLookupPage', '/lookups/new'),
+  filledPage('lookup', 'LookupPage', ({ lookupId }) => `/lookups/${lookupId}`),
   filledPage('source-logs', 'SourceLogPage', ({ sourceId }) => `/sources/${sourceId}/logs`),
   filledPage(
     'source-logs-delivery',

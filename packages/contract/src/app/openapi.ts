@@ -34,6 +34,7 @@ const TAGS: Record<string, { description: string; segments: readonly string[] }>
     description: 'Where agents can post data to, and their logs.',
     segments: ['webhook-sources'],
   },
+  'Look-ups': { description: 'What agents with a model may read.', segments: ['lookups'] },
   Deliveries: {
     description: 'What was sent, sending it again, and approvals.',
     segments: ['deliveries', 'resends', 'approvals'],

@@ -11,9 +11,11 @@ import {
 import { Closed, Parameters } from '../schema/objects.ts'
 import { Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
+import { LookupCallOut } from '../internal/lookups.ts'
 import { CancelQueuedIn, CancelQueuedOut } from '../internal/resources.ts'
 import * as notices from '../notices.ts'
 import { APP_ROUTES } from './routes.ts'
+import * as lookups from './lookups.ts'
 import * as overview from './overview.ts'
 import * as people from './people.ts'
 import * as resends from './resends.ts'
@@ -485,6 +487,24 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Resume a webhook source',
     description: 'Runs that wait for it go on, in the order of their starts.',
     success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
+  },
+  listLookups: { summary: 'List look-ups', success: ok(lookups.AppLookupList, 'The look-ups.') },
+  getLookup: { summary: 'Read a look-up', success: ok(lookups.AppLookupOut, 'The look-up.') },
+  saveLookup: {
+    access: 'admin',
+    summary: 'Save a look-up',
+    description: 'A server of the Model Context Protocol is asked for its tools, at most 10 seconds.',
+    body: lookups.SaveLookupIn,
+    trimmed: ['name'],
+    success: ok(lookups.AppLookupOut, 'The look-up.'),
+  },
+  deleteLookup: { access: 'admin', summary: 'Delete a look-up' },
+  testLookup: {
+    access: 'admin',
+    summary: 'Call a tool of a look-up',
+    description: 'As a run would; at most 10 seconds.',
+    body: lookups.TestLookupIn,
+    success: ok(LookupCallOut, 'What it answered.'),
   },
   listDeliveries: {
     summary: 'Read the log of a webhook source',

@@ -150,6 +150,7 @@ export const AuditEventPage = PageOf('AuditEventPage', AuditEventOut)
 export const EVENT_TOPICS = [
   'workflows',
   'webhook_sources',
+  'lookups',
   'deliveries',
   'runs',
   'sessions',

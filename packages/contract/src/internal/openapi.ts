@@ -14,6 +14,7 @@ export function describeInternalApi(serverUrl = 'http://127.0.0.1:8081'): Record
     title: 'Workflow Automation Service: internal API',
     tags: [
       { name: 'Webhook sources', description: 'Save, verify and read the destinations of payloads.' },
+      { name: 'Look-ups', description: 'Save and call what agents with a model may read.' },
       { name: 'Deliveries', description: 'Send payloads, and read the log of what was sent.' },
     ],
     credential: {
@@ -134,13 +135,18 @@ const RESPONSE_HEADERS: Record<string, openApi.DescribedHeader> = {
   },
 }
 
+const TAGS = [
+  ['deliveries', 'Deliveries'],
+  ['lookups', 'Look-ups'],
+] as const
+
 function toDescribed(operation: InternalOperation): openApi.DescribedOperation {
   const id = operation.id as Id
   const { [id]: bodyExamples } = BODY_EXAMPLES
   const { [id]: success } = SUCCESS_EXAMPLES
   return {
     ...operation,
-    tag: operation.path.includes('deliveries') ? 'Deliveries' : 'Webhook sources',
+    tag: TAGS.find(([segment]) => operation.path.includes(segment))?.[1] ?? 'Webhook sources',
     ...(bodyExamples ? { bodyExamples } : {}),
     successes: operation.successes.map((each) => (each.schema && success ? { ...each, examples: success } : each)),
   }

@@ -4,6 +4,7 @@ import { PAGE_QUERY } from '../public/resources.ts'
 import { NoticeBody, NoticeSentOut, NoticeWebhookIn } from '../notices.ts'
 import { Closed, Parameters } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
+import { LookupCallIn, LookupCallOut, LookupIn, LookupOut } from './lookups.ts'
 import {
   CancelQueuedIn,
   CancelQueuedOut,
@@ -75,6 +76,20 @@ const WebhookSourceParams = Closed('WebhookSourceParams', 'Path parameters.', {
   source_id: Uuid('Webhook source identifier; the caller chooses it for a new source.', {
     examples: ['01890a5d-ac98-7c1e-b8f0-0a6a5b7c2d11'],
   }),
+})
+const LookupParams = Closed('LookupParams', 'Path parameters.', {
+  ...OrganizationParams.properties,
+  lookup_id: Uuid('Look-up identifier; the caller chooses it for a new look-up.', {
+    examples: ['01890a5d-ac98-7c1e-b8f0-0a6a5b7c2d12'],
+  }),
+})
+export const LookupSaveQuery = Parameters('LookupSaveQuery', 'Query parameters of a save.', {
+  version: Type.Optional(
+    Int('The version that was edited; 0 for a new look-up. Another one is answered 409 `source_changed`.', {
+      minimum: 0,
+      maximum: 2_147_483_647,
+    }),
+  ),
 })
 const RunParams = Closed('RunParams', 'Path parameters.', {
   ...OrganizationParams.properties,
@@ -189,6 +204,34 @@ export const INTERNAL_OPERATIONS = {
     params: WebhookSourceParams,
     headers: ActorHeaders,
     successes: [{ status: 204, description: 'The source is not paused.' }],
+  },
+  saveLookup: {
+    id: 'saveLookup',
+    method: 'put',
+    path: '/internal/organizations/{organization_id}/lookups/{lookup_id}',
+    summary: 'Save a look-up',
+    description:
+      'Validates the look-up and saves it. Of an MCP server, it asks for the tools first: their descriptions and parameters are saved as they are then. Safe to repeat.',
+    params: LookupParams,
+    query: LookupSaveQuery,
+    headers: ActorHeaders,
+    body: LookupIn,
+    trimmed: ['name'],
+    successes: [
+      { status: 200, schema: LookupOut, description: 'The look-up was changed.' },
+      { status: 201, schema: LookupOut, description: 'The look-up is new.' },
+    ],
+  },
+  callLookup: {
+    id: 'callLookup',
+    method: 'post',
+    path: '/internal/organizations/{organization_id}/lookups/{lookup_id}/call',
+    summary: 'Call a tool of a look-up',
+    description: 'Makes the requests once and answers what came back. They read only, so a call may be repeated.',
+    params: LookupParams,
+    headers: ActorHeaders,
+    body: LookupCallIn,
+    successes: [{ status: 200, schema: LookupCallOut, description: 'What the look-up answered.' }],
   },
   listDeliveries: {
     id: 'listDeliveries',

@@ -1,5 +1,6 @@
 import type { ManifestChange, ManifestOutcome, PlannedThing } from './apply-context.ts'
 import type { AppliedApiKey } from './plan-api-keys.ts'
+import type { PlannedLookup } from './plan-lookups.ts'
 import type { PlannedWebhookSource } from './plan-webhook-sources.ts'
 import type { AppliedWorkflow } from './plan-workflows.ts'
 
@@ -16,12 +17,13 @@ export interface PersonEdit {
   readonly count: number
 }
 
-/** The result of applying a manifest. Its webhook sources are planned here; the dispatcher saves them. */
+/** The result of applying a manifest. Its webhook sources and look-ups are planned here; the dispatcher saves them. */
 export interface AppliedManifest {
   organization: { id: string; name: string; outcome: ManifestOutcome; changes: readonly ManifestChange[] }
   users: { id: string; email: string; outcome: ManifestOutcome; changes: readonly ManifestChange[] }[]
   apiKeys: AppliedApiKey[]
   webhookSources: PlannedWebhookSource[]
+  lookups: PlannedLookup[]
   workflows: AppliedWorkflow[]
   sessions: { id: string; open: boolean; outcome: ManifestOutcome; changes: readonly ManifestChange[] }[]
   /** What people changed in the application since the last apply, and this one overwrites. */

@@ -27,7 +27,7 @@ export type ManifestChange = AuditChange
 
 /** What the manifest names: its outcome with what changes. */
 export interface PlannedThing {
-  readonly kind: 'organization' | 'user' | 'api_key' | 'webhook_source' | 'workflow' | 'session'
+  readonly kind: 'organization' | 'user' | 'api_key' | 'webhook_source' | 'lookup' | 'workflow' | 'session'
   readonly id: string
   readonly name: string
   readonly outcome: ManifestOutcome

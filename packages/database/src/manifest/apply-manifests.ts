@@ -18,6 +18,7 @@ import { findByEmail } from './find-by-email.ts'
 import { ManifestError, type ManifestViolation } from './manifest-errors.ts'
 import { findPersonEdits, ManifestOverwriteError, recordApplied } from './person-edits.ts'
 import { planApiKeys } from './plan-api-keys.ts'
+import { planLookups } from './plan-lookups.ts'
 import { planWebhookSources } from './plan-webhook-sources.ts'
 import { planWorkflows } from './plan-workflows.ts'
 import { insertRows, updateRows } from './write-rows.ts'
@@ -83,18 +84,20 @@ async function applyManifest(
   const users = await planUsers(ctx)
   const apiKeys = await planApiKeys(ctx)
   const { webhookSources, things: sourceThings, sourceIdByName } = await planWebhookSources(ctx)
+  const { lookups, things: lookupThings } = await planLookups(ctx)
+  const savedThings = [...sourceThings, ...lookupThings]
   const workflows = await planWorkflows(ctx, sourceIdByName)
   const sessions = await planSessions(ctx)
   if (errors.length > 0) return undefined
   const plans = [organization, users, apiKeys, workflows, sessions]
   const things = plans.flatMap((plan) => plan.things)
-  const edits = await findPersonEdits(ctx, [...things, ...sourceThings])
+  const edits = await findPersonEdits(ctx, [...things, ...savedThings])
   for (const plan of plans) await plan.write()
   const isEdited = ({ id }: PlannedThing) => edits.has(id)
-  // The dispatcher saves the sources that change; their events are recorded after that.
+  // The dispatcher saves the sources and look-ups that change; their events are recorded after that.
   const settled = [
     ...things.filter((thing) => isChanged(thing) || isEdited(thing)),
-    ...sourceThings.filter((thing) => !isChanged(thing) && isEdited(thing)),
+    ...savedThings.filter((thing) => !isChanged(thing) && isEdited(thing)),
   ]
   await recordApplied(ctx.client, ctx.organizationId, settled)
   return {
@@ -102,9 +105,10 @@ async function applyManifest(
     users: users.result,
     apiKeys: apiKeys.result,
     webhookSources,
+    lookups,
     workflows: workflows.result,
     sessions: sessions.result,
-    overwrites: [...things, ...sourceThings].filter(isChanged).flatMap(({ id }) => edits.get(id) ?? []),
+    overwrites: [...things, ...savedThings].filter(isChanged).flatMap(({ id }) => edits.get(id) ?? []),
   }
 }
 

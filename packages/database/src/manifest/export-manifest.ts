@@ -9,6 +9,7 @@ import type { TriggerRow } from './plan-triggers.ts'
 
 type UserEntry = NonNullable<Manifest['users']>[number]
 type SourceEntry = NonNullable<Manifest['webhook_sources']>[number]
+type LookupEntry = NonNullable<Manifest['lookups']>[number]
 type WorkflowEntry = NonNullable<Manifest['workflows']>[number]
 type TriggerEntry = NonNullable<WorkflowEntry['triggers']>[number]
 type FileEntry = NonNullable<WorkflowEntry['files']>[number]
@@ -74,6 +75,14 @@ export async function writeManifest(
           ? 'A signing secret is set: give the copy its own.'
           : 'A signing secret is set. An apply keeps it.'
         writer.item('webhook_sources', shown(source), hasSecret ? kept : undefined)
+      }
+      // At most LOOKUPS_MAX, unless manifests made more.
+      const { rows: lookups } = await client.query<LookupEntry & { hasSecret: boolean }>(SELECT_LOOKUPS, [
+        organizationId,
+      ])
+      for (const { hasSecret, ...lookup } of lookups) {
+        writer.item('lookups', lookup, hasSecret ? 'The header has a value. An apply keeps it.' : undefined)
+        await giveWay()
       }
     }
     for await (const { triggers = [], ...workflow } of readWorkflows(client, organizationId, workflowId)) {
@@ -180,6 +189,14 @@ async function* readSources(
     after = rows.at(-1)!.name_key
   }
 }
+
+const SELECT_LOOKUPS = `
+  SELECT id, name, kind, url, header_name, header_value IS NOT NULL AS "hasSecret",
+    CASE kind WHEN 'mcp' THEN (
+      SELECT json_agg(json_build_object('name', tool ->> 'name') ORDER BY position)
+      FROM json_array_elements(tools) WITH ORDINALITY AS each (tool, position)
+    ) ELSE tools END AS tools
+  FROM lookups WHERE organization_id = $1 ORDER BY name_key`
 
 /** A workflow may have 50 KB, and each of its triggers as much. */
 const WORKFLOWS_PAGE_SIZE = 20

@@ -1,8 +1,10 @@
 import {
   FILE_CONTENT_MAX_BYTES,
   findExampleErrors,
+  findLookupErrors,
   findRulesNameError,
   isStorableText,
+  type LookupIn,
   type Manifest,
   type ManifestFieldError,
   type AutoRunFrequency,
@@ -50,6 +52,7 @@ export function manifestErrors(value: unknown): ManifestFieldError[] {
   checkUsers(manifest, report)
   checkApiKeys(manifest, report)
   checkWebhookSources(manifest, report)
+  checkLookups(manifest, violations.length === 0, report)
   checkWorkflows(manifest, report)
   checkUnique(idsAt('sessions', asItems(manifest['sessions'])), report)
   return violations
@@ -112,6 +115,19 @@ function checkWebhookSources(manifest: Loose, report: Report): void {
   }
   checkUnique(idsAt('webhook_sources', sources), report)
   checkUnique(textsAt('webhook_sources', sources, 'name', normalizedName), report)
+}
+
+function checkLookups(manifest: Loose, hasShape: boolean, report: Report): void {
+  const lookups = asItems(manifest['lookups'])
+  for (const [index, lookup] of lookups.entries()) {
+    if (!hasShape) break
+    for (const violation of findLookupErrors(lookup as unknown as LookupIn)) {
+      const { path, message } = toManifestFieldError({ ...violation, field: `lookups.${index}.${violation.field}` })
+      report(path, message)
+    }
+  }
+  checkUnique(idsAt('lookups', lookups), report)
+  checkUnique(textsAt('lookups', lookups, 'name', normalizedName), report)
 }
 
 function checkWorkflows(manifest: Loose, report: Report): void {

@@ -3,7 +3,7 @@ import { Document, isScalar, Scalar, visit } from 'yaml'
 export type ManifestFormat = 'yaml' | 'json'
 export type WriteText = (text: string) => void
 
-type Section = 'users' | 'webhook_sources' | 'workflows'
+type Section = 'users' | 'webhook_sources' | 'lookups' | 'workflows'
 /** Lists of a workflow whose items may be large. */
 type Part = 'triggers' | 'files'
 
@@ -22,7 +22,7 @@ export function createManifestWriter(format: ManifestFormat, write: WriteText, i
 }
 
 const HEADER = `# Exported. Applying it with "wf apply" changes nothing.
-# Not contained, and kept by an apply: API keys, signing secrets, sessions, the roles of people, runs and logs.
+# Not contained, and kept by an apply: API keys, signing secrets, values of headers, sessions, the roles of people, runs and logs.
 # updated_at is applied as it is written: remove it from a workflow that you change.
 `
 

@@ -7,6 +7,7 @@ export type QuotaKind =
   | 'files'
   | 'file_bytes'
   | 'webhook_sources'
+  | 'lookups'
   | 'empty_sessions'
   | 'api_keys'
   | 'users'
@@ -48,6 +49,10 @@ const COUNTED: Readonly<Record<QuotaKind, { readonly amounts: string; readonly s
   webhook_sources: {
     amounts: 'SELECT 1 FROM webhook_sources, given WHERE organization_id = given.organization AND deleted_at IS NULL',
     stored: 'SELECT 1 FROM webhook_sources, given WHERE webhook_sources.id = given.id AND deleted_at IS NULL',
+  },
+  lookups: {
+    amounts: 'SELECT 1 FROM lookups, given WHERE organization_id = given.organization',
+    stored: 'SELECT 1 FROM lookups, given WHERE lookups.id = given.id',
   },
   // Starts of the API create sessions too, without a limit: those are not empty.
   empty_sessions: {

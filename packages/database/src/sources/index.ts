@@ -1,4 +1,5 @@
-/** Webhook sources, and the encryption of their secrets. */
+/** Webhook sources, look-ups, and the encryption of their secrets. */
+export * from './lookups.ts'
 export * from './pause-source.ts'
 export * from './secrets.ts'
 export * from './source-edits.ts'

@@ -87,7 +87,7 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
   }
 }
 
-/** The result of `rotateSecrets`. `failed` has each source whose secret could not be decrypted, and why. */
+/** The result of `rotateSecrets`. `failed` has each source or look-up whose secret could not be decrypted, and why. */
 export interface SecretRotation {
   /** Encrypted again, with the first key. */
   rotated: number
@@ -95,6 +95,14 @@ export interface SecretRotation {
   current: number
   failed: { organizationId: string; sourceId: string; reason: string }[]
 }
+
+/** Where secrets are stored. */
+const STORED_SECRETS = [
+  { table: 'webhook_sources', id: 'id', column: 'signing_secret' },
+  { table: 'lookups', id: 'id', column: 'header_value' },
+  // The webhook of an organization's notices is encrypted for its organization.
+  { table: 'notice_webhooks', id: 'organization_id', column: 'signing_secret' },
+] as const
 
 /**
  * Encrypts every stored secret with the first key of the list, in pages of `batchSize`. Safe to repeat and to run
@@ -106,43 +114,39 @@ export async function rotateSecrets(
   box: SecretBox,
   options: { batchSize?: number } = {},
 ): Promise<SecretRotation> {
+  const { batchSize = 200 } = options
   const result: SecretRotation = { rotated: 0, current: 0, failed: [] }
-  // The webhook of an organization's notices is encrypted for its organization.
-  for (const [table, id] of [
-    ['webhook_sources', 'id'],
-    ['notice_webhooks', 'organization_id'],
-  ] as const) {
-    await rotateTable(db, box, { table, id, batchSize: options.batchSize ?? 200 }, result)
-  }
+  for (const stored of STORED_SECRETS) await rotateColumn(db, box, { batchSize, ...stored }, result)
   return result
 }
 
-async function rotateTable(
+async function rotateColumn(
   db: Db,
   box: SecretBox,
-  { table, id, batchSize }: { table: string; id: string; batchSize: number },
+  { table, id, column, batchSize }: (typeof STORED_SECRETS)[number] & { readonly batchSize: number },
   result: SecretRotation,
 ): Promise<void> {
   let after = NIL_UUID
   for (;;) {
-    const page = await db.pool.query<{ sourceId: string; organizationId: string; signingSecret: Buffer }>(
-      `SELECT ${id} AS "sourceId", organization_id AS "organizationId", signing_secret AS "signingSecret"
+    const page = await db.pool.query<{ sourceId: string; organizationId: string; secret: Buffer }>(
+      `SELECT ${id} AS "sourceId", organization_id AS "organizationId", ${column} AS secret
        FROM ${table}
-       WHERE signing_secret IS NOT NULL AND ${id} > $1 ORDER BY ${id} LIMIT $2`,
+       WHERE ${column} IS NOT NULL AND ${id} > $1 ORDER BY ${id} LIMIT $2`,
       [after, batchSize],
     )
-    for (const { signingSecret, ...owner } of page.rows) {
+    for (const { secret, ...owner } of page.rows) {
       after = owner.sourceId
-      if (box.isCurrent(signingSecret)) {
+      if (box.isCurrent(secret)) {
         result.current += 1
         continue
       }
       try {
-        const sealed = box.encrypt(owner, box.decrypt(owner, signingSecret))
-        const changed = await db.pool.query(
-          `UPDATE ${table} SET signing_secret = $3 WHERE ${id} = $1 AND signing_secret = $2`,
-          [owner.sourceId, signingSecret, sealed],
-        )
+        const sealed = box.encrypt(owner, box.decrypt(owner, secret))
+        const changed = await db.pool.query(`UPDATE ${table} SET ${column} = $3 WHERE ${id} = $1 AND ${column} = $2`, [
+          owner.sourceId,
+          secret,
+          sealed,
+        ])
         result.rotated += changed.rowCount ?? 0
       } catch (error) {
         if (!(error instanceof SecretError)) throw error

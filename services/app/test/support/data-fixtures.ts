@@ -71,6 +71,12 @@ export function sourceIn(change: Record<string, unknown> = {}): Record<string, u
   }
 }
 
+/** The body of a save of a look-up. */
+export function lookupIn(url: string): Record<string, unknown> {
+  const parameters = { type: 'object', properties: { q: { type: 'string' } } }
+  return { name: `Customers ${newId()}`, kind: 'http', url, tools: [{ name: 'find', path: '/', parameters }] }
+}
+
 /** Starts a server that passes calls on, and breaks the connection instead of answering. */
 export async function cutAnswers(target: string): Promise<{ url: string; close: () => void }> {
   const server = createServer((req, res) => {

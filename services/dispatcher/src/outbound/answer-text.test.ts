@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { mayContainText, readAnswerText, readRejection } from './answer-text.ts'
+import { mayContainText, readAnswerText, readLines } from './answer-text.ts'
 
 const read = (text: string): string | null => readAnswerText(Buffer.from(text, 'utf8'))
 
-describe('readRejection', () => {
+describe('readLines', () => {
   test.each<[string, string | number[], string | null]>([
     ['several lines and tabs, unchanged', 'no\n\tstock\n', 'no\n\tstock\n'],
     ['Windows line breaks as line breaks', 'no\r\nstock\r', 'no\nstock\n'],
@@ -11,12 +11,12 @@ describe('readRejection', () => {
     ['bytes that are not UTF-8 as U+FFFD', [0x67, 0x72, 0xfc, 0xdf], 'gr\uFFFD\uFFFD'],
     ['markup as it is', '<script>alert(1)</script>', '<script>alert(1)</script>'],
     ['nothing from only white space', ' \r\n ', null],
-  ])('reads %s', (_, body, text) => expect(readRejection(Buffer.from(body as string))).toBe(text))
+  ])('reads %s', (_, body, text) => expect(readLines(Buffer.from(body as string))).toBe(text))
 
   test('reads at most 4 KiB, and no part of a character', () => {
-    expect(readRejection(Buffer.from('x'.repeat(10_000)))).toBe('x'.repeat(4_096))
-    expect(readRejection(Buffer.from('ä世'.repeat(2_000)))).toBe('ä世'.repeat(819))
-    expect(readRejection(Buffer.from('x'.repeat(4_095) + 'ä'))).toBe('x'.repeat(4_095))
+    expect(readLines(Buffer.from('x'.repeat(10_000)))).toBe('x'.repeat(4_096))
+    expect(readLines(Buffer.from('ä世'.repeat(2_000)))).toBe('ä世'.repeat(819))
+    expect(readLines(Buffer.from('x'.repeat(4_095) + 'ä'))).toBe('x'.repeat(4_095))
   })
 })
 

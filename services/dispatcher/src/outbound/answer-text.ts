@@ -29,13 +29,13 @@ export function readAnswerText(body: Uint8Array): string | null {
 }
 
 /**
- * Returns the beginning of a body, at most 4 KiB, as text for people, or null if there is nothing to read. Bytes that
- * are not UTF-8 become U+FFFD; a character that the limit cuts off is left out. Lines and tabs stay, other invisible
- * characters are removed.
+ * Returns the beginning of a body, at most `maxBytes`, as text with lines, or null if there is nothing to read. Bytes
+ * that are not UTF-8 become U+FFFD; a character that the limit cuts off is left out. Lines and tabs stay, other
+ * invisible characters are removed.
  */
-export function readRejection(body: Uint8Array): string | null {
+export function readLines(body: Uint8Array, maxBytes = ANSWER_MAX_BYTES): string | null {
   const decoder = new TextDecoder('utf-8')
-  const text = decoder.decode(body.subarray(0, ANSWER_MAX_BYTES), { stream: body.length >= ANSWER_MAX_BYTES })
+  const text = decoder.decode(body.subarray(0, maxBytes), { stream: body.length >= maxBytes })
   const lines = text.replaceAll(/\r\n?/gu, '\n')
   const visible = lines.replaceAll(DISGUISES, (character) => (/[\n\t]/u.test(character) ? character : ''))
   return visible.trim() === '' ? null : visible

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { isIPv4 } from 'node:net'
 import type { UrlErrorCode } from './check-url.ts'
 
@@ -22,6 +23,8 @@ export type OutboundOutcome =
       text: string | null
       /** The beginning of the body of an answer that is not 2xx, for people; absent if there is none. */
       rejection?: string
+      /** Present if the request asks for it. */
+      body?: AnsweredBody
     }
   | { kind: 'timed_out'; phase: OutboundPhase; wasSent: boolean; detail: string }
   | {
@@ -40,6 +43,14 @@ export type OutboundOutcome =
    * The service itself lacked something, such as file descriptors, before a byte was sent: the request can be repeated.
    */
   | UnavailableOutcome
+
+/** The body of an answer, as far as it was read. */
+export interface AnsweredBody {
+  bytes: Buffer
+  /** Whether more followed, or the connection broke. */
+  isCutOff: boolean
+  headers: IncomingHttpHeaders
+}
 
 export interface UnavailableOutcome {
   kind: 'unavailable'

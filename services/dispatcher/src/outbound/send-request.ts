@@ -1,7 +1,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { createSecureContext, getCACertificates } from 'node:tls'
-import { ANSWER_MAX_BYTES, mayContainText, isCompressed, readAnswerText, readRejection } from './answer-text.ts'
+import { ANSWER_MAX_BYTES, mayContainText, isCompressed, readAnswerText, readLines } from './answer-text.ts'
 import { checkUrl } from './check-url.ts'
 import type { EgressProxy } from './egress-proxy.ts'
 import { findAddresses } from './find-addresses.ts'
@@ -18,6 +18,7 @@ import {
   toCanonical,
 } from './open-connection.ts'
 import {
+  type AnsweredBody,
   type OutboundOutcome,
   type OutboundPhase,
   type OutboundResult,
@@ -46,18 +47,29 @@ export interface SendRequestOptions {
 
 export interface OutboundRequest {
   url: string
-  /** JSON text, sent as UTF-8. */
-  body: string
+  /** Default: POST. */
+  method?: 'GET' | 'POST' | 'DELETE'
+  /** JSON text, sent as UTF-8; absent: none. */
+  body?: string
   /** Sent in addition to Host, Content-Type, Content-Length and User-Agent, which cannot be overridden. */
   headers: Record<string, string>
   /** The time for everything, from the DNS look-up to the end of the answer's text. */
   deadlineMs: number
+  /** Reads the answer's body, whatever its status, instead of a text of one line. */
+  read?: ReadBody
   /** Requests with the same key and origin may use one connection after the other. Default: a new connection. */
   reuseKey?: string | undefined
 }
 
+/** How much of a body is read. `isComplete` gets each chunk; it returns whether all has come that is waited for. */
+export interface ReadBody {
+  readonly maxBytes: number
+  readonly isComplete?: ((chunk: Buffer, headers: IncomingHttpHeaders) => boolean) | undefined
+}
+
 /**
- * Sends one POST and resolves with its result. Rejects only for a header that HTTP forbids, never for what a peer does.
+ * Sends one request and resolves with its result. Rejects only for a header that HTTP forbids, never for what a peer
+ * does.
  */
 export type SendRequest = (request: OutboundRequest) => Promise<OutboundResult>
 
@@ -105,7 +117,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
       if (kept) {
         abortWith(kept, progress.signal)
         progress.phase = 'answer'
-        const outcome = toReusedOutcome(await post(kept, url, request, progress, keepAs(reuseKey, progress)))
+        const outcome = toReusedOutcome(await exchangeOn(kept, url, request, progress, keepAs(reuseKey, progress)))
         if (outcome.kind === 'unreachable') idleConnections.forget(reuseKey)
         return outcome
       }
@@ -121,7 +133,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     }
     if (!connection.ok) return connection.outcome
     progress.phase = 'answer'
-    return post(connection.value, url, request, progress, reuseKey ? keepAs(reuseKey, progress) : undefined)
+    return exchangeOn(connection.value, url, request, progress, reuseKey ? keepAs(reuseKey, progress) : undefined)
   }
 
   /** Keeps a connection for the next request, with all that belongs to it. */
@@ -201,7 +213,7 @@ interface Progress {
 }
 
 /** @param keep Called when the answer is complete and both sides leave the connection open. */
-function post(
+function exchangeOn(
   socket: Socket,
   url: URL,
   request: OutboundRequest,
@@ -210,15 +222,14 @@ function post(
 ): Promise<OutboundOutcome> {
   const bytesBefore = socket.bytesRead
   return new Promise((resolve) => {
-    const body = Buffer.from(request.body, 'utf8')
+    const body = request.body === undefined ? undefined : Buffer.from(request.body, 'utf8')
     const outgoing = httpRequest({
-      method: 'POST',
+      method: request.method ?? 'POST',
       path: `${url.pathname}${url.search}`,
       headers: {
         ...request.headers,
         Host: url.host,
-        'Content-Type': 'application/json',
-        'Content-Length': body.length,
+        ...(body ? { 'Content-Type': 'application/json', 'Content-Length': body.length } : {}),
         'User-Agent': USER_AGENT,
         'Accept-Encoding': 'identity',
         Connection: keep ? 'keep-alive' : 'close',
@@ -244,6 +255,10 @@ function post(
       progress.answered = answered
       // Node emits it after the end of an answer that both sides may be followed by another one.
       if (keep) socket.once('free', () => keep(socket, answer.headers))
+      if (request.read) {
+        readBody(answer, request.read, (read) => resolve({ ...answered, body: read }))
+        return
+      }
       if (answered.status > 299) {
         collectRejection(answer, (rejection) => resolve(rejection === null ? answered : { ...answered, rejection }))
         return
@@ -293,7 +308,7 @@ function collectRejection(answer: IncomingMessage, done: (text: string | null) =
   const finish = (): void => {
     clearTimeout(timer)
     answer.removeAllListeners('data').pause()
-    done(readRejection(Buffer.concat(chunks)))
+    done(readLines(Buffer.concat(chunks)))
   }
   const timer = setTimeout(finish, REJECTION_TIMEOUT_MS)
   answer.on('data', (chunk: Buffer) => {
@@ -304,6 +319,29 @@ function collectRejection(answer: IncomingMessage, done: (text: string | null) =
   answer.on('error', finish)
   answer.once('close', finish)
   answer.once('end', finish)
+}
+
+/** Calls `done` once with the body, or with what arrived of one that is too long or breaks. */
+function readBody(
+  answer: IncomingMessage,
+  { maxBytes, isComplete }: ReadBody,
+  done: (body: AnsweredBody) => void,
+): void {
+  const chunks: Buffer[] = []
+  let length = 0
+  const finish = (isCutOff: boolean): void => {
+    answer.removeAllListeners('data').pause()
+    done({ bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCutOff, headers: answer.headers })
+  }
+  answer.on('data', (chunk: Buffer) => {
+    chunks.push(chunk)
+    length += chunk.length
+    if (length > maxBytes) finish(true)
+    else if (isComplete?.(chunk, answer.headers)) finish(false)
+  })
+  answer.on('error', () => finish(true))
+  answer.once('end', () => finish(false))
+  answer.once('close', () => finish(true))
 }
 
 /** Calls `done` with the text when the body has ended properly, or with null once it is too long or broken. */

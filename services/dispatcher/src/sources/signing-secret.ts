@@ -7,17 +7,24 @@ import { invalidFields, serviceUnavailable } from '@workflow-service/service-kit
  *   must be entered again.
  */
 export function decryptSigningSecret(secrets: SecretBox, source: StoredWebhookSource): string | null {
-  if (source.signingSecret === null) return null
+  return decryptStoredSecret(secrets, source, source.signingSecret, 'signing_secret')
+}
+
+/** Decrypts a secret of a webhook source or look-up, which is entered in `field`. See `decryptSigningSecret`. */
+export function decryptStoredSecret(
+  secrets: SecretBox,
+  owner: { readonly organizationId: string; readonly id: string },
+  sealed: Uint8Array | null,
+  field: string,
+): string | null {
+  if (sealed === null) return null
   try {
-    return secrets.decrypt({ organizationId: source.organizationId, sourceId: source.id }, source.signingSecret)
+    return secrets.decrypt({ organizationId: owner.organizationId, sourceId: owner.id }, sealed)
   } catch (error) {
     if (!(error instanceof SecretError)) throw error
     if (error.isKeyUnknown) {
-      throw serviceUnavailable(
-        'The service does not have the key of the stored signing secret yet. Nothing was sent.',
-        error,
-      )
+      throw serviceUnavailable('The service does not have the key of the stored secret yet. Nothing was sent.', error)
     }
-    throw invalidFields([{ field: 'signing_secret', code: 'value_error', message: `cannot be kept. ${error.message}` }])
+    throw invalidFields([{ field, code: 'value_error', message: `cannot be kept. ${error.message}` }])
   }
 }

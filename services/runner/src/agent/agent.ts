@@ -1,4 +1,11 @@
-import type { DeliveryOutcome, JournalStep, NewJournalStep, RunPrompt, ToolCallStep } from '@workflow-service/contract'
+import type {
+  DeliveryOutcome,
+  JournalStep,
+  LookupCallOut,
+  NewJournalStep,
+  RunPrompt,
+  ToolCallStep,
+} from '@workflow-service/contract'
 import type {
   ApprovalRequest,
   ApprovalState,
@@ -7,6 +14,7 @@ import type {
   CostReservation,
   EarlierRun,
   FoundSource,
+  LookupForAgent,
   SourceName,
   WorkflowFile,
 } from '@workflow-service/database'
@@ -53,6 +61,10 @@ export interface AgentRun {
    * most `limit`, with the beginning of their descriptions.
    */
   searchSources(words: readonly string[], limit: number): Promise<readonly FoundSource[]>
+  /** All look-ups of the organization, sorted by name. */
+  listLookups(): Promise<readonly LookupForAgent[]>
+  /** Calls a tool of a look-up, which only reads: it is safe to repeat. Waits while the dispatcher is unavailable. */
+  lookUp(request: LookupRequest): Promise<LookupCallOut>
   /** The workflow's files, sorted by folder, then by name. */
   listFiles(): Promise<readonly WorkflowFile[]>
   /** A file's content; undefined when the workflow has no such file. */
@@ -91,6 +103,13 @@ export type RunCostRequest = Pick<CostRequest, 'turn' | 'amount' | 'runSpent' | 
 /** Nothing was sent: the payload needs the approval of a person. */
 export interface ApprovalRequired {
   readonly outcome: 'approval_required'
+}
+
+/** A call of a tool of a look-up. */
+export interface LookupRequest {
+  readonly lookupId: string
+  readonly tool: string
+  readonly args: Record<string, unknown>
 }
 
 /** A payload for a webhook source. The agent must plan or append the tool call before it calls `deliver`. */

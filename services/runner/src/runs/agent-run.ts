@@ -58,6 +58,11 @@ export function createAgentRun(
       return sourceIds.flatMap((sourceId) => byId.get(sourceId) ?? []).map(toAgentSource)
     },
     searchSources: (words, limit) => store.searchSources(lease, organizationId, words, limit),
+    listLookups: () => store.listLookups(lease, organizationId),
+    lookUp: ({ lookupId, tool, args }) => {
+      const body = { tool, arguments: args, run_id: id }
+      return dispatcher.lookUp(lease, { organizationId, lookupId, body, requestId, trace: run.trace })
+    },
     listFiles: () => store.listFiles(lease, organizationId, workflow.id),
     readFile: (fileId) => store.readFile(lease, organizationId, workflow.id, fileId),
     recordPrompt: (prompt) => store.recordPrompt(lease, id, journal.nextPosition, prompt),

@@ -2,6 +2,8 @@ import {
   DELIVERY_OUTCOMES,
   type DeliveryIn,
   type DeliveryOutcome,
+  type LookupCallIn,
+  type LookupCallOut,
   RUN_JOURNAL_STATES,
   type RunJournalState,
   type TraceContext,
@@ -17,6 +19,15 @@ import { sleep } from '../sleep.ts'
 export interface OutgoingDelivery {
   readonly id: string
   readonly body: DeliveryIn
+  readonly requestId: string
+  readonly trace: TraceContext | null
+}
+
+/** A call of a tool of a look-up. */
+export interface OutgoingLookup {
+  readonly organizationId: string
+  readonly lookupId: string
+  readonly body: LookupCallIn
   readonly requestId: string
   readonly trace: TraceContext | null
 }
@@ -44,8 +55,8 @@ export interface SourcePaused {
   readonly outcome: 'source_paused'
 }
 
-export type DispatcherResponse =
-  | { readonly kind: 'outcome'; readonly result: DeliveredPayload | ApprovalRequired | JournalUnknown | SourcePaused }
+export type DispatcherResponse<Result = DeliveredPayload | ApprovalRequired | JournalUnknown | SourcePaused> =
+  | { readonly kind: 'outcome'; readonly result: Result }
   | { readonly kind: 'lease_lost' }
   | { readonly kind: 'suspended' }
   | { readonly kind: 'conflict'; readonly reason: string }
@@ -59,6 +70,8 @@ export type DispatcherResponse =
 export interface DispatcherTransport {
   /** Makes one call of `sendPayload`. A rejection means that the dispatcher may not have got it. */
   send(delivery: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherAnswer>
+  /** Makes one call of `callLookup`. */
+  lookUp(lookup: OutgoingLookup, signal: AbortSignal): Promise<Omit<DispatcherAnswer, 'journal'>>
   close(): Promise<void>
 }
 
@@ -92,20 +105,12 @@ export function createDispatcherClient(options: {
     available: 'dispatcher.available',
   })
 
-  const request = (delivery: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherResponse> =>
-    transport.send(delivery, signal).then(readResponse, toUnavailable)
-
-  /**
-   * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the
-   * request with the same id while the dispatcher is unavailable or its response was lost (contract README,
-   * "Deliveries").
-   * @throws LeaseLostError; RunInterruptedError, also when the organization is suspended; RunError when the id belongs
-   *   to another payload; Error when the dispatcher keeps giving invalid responses.
-   */
-  const deliver = async (
+  /** Repeats a call while the dispatcher is unavailable, at its limit, or its response was lost. */
+  const untilAnswered = async <Result>(
     { signal, abort }: Pick<ActiveLease, 'signal' | 'abort'>,
-    delivery: OutgoingDelivery,
-  ): Promise<DeliveredPayload | ApprovalRequired | JournalUnknown | SourcePaused> => {
+    call: (signal: AbortSignal) => Promise<DispatcherResponse<Result>>,
+    fields: object,
+  ): Promise<Result> => {
     const firstMs = now()
     const nextDelayMs = backoff({ firstMs: FIRST_DELAY_MS, maxMs: MAX_DELAY_MS, hasJitter: true })
     let invalidResponses = 0
@@ -114,7 +119,7 @@ export function createDispatcherClient(options: {
     try {
       for (;;) {
         abort.throwIfAborted()
-        const response = await request(delivery, abort)
+        const response = await call(abort)
         abort.throwIfAborted()
         if (response.kind === 'invalid') {
           logger.error({ reason: response.reason }, 'dispatcher.response_invalid')
@@ -130,30 +135,69 @@ export function createDispatcherClient(options: {
         const waitedMs = now() - firstMs
         if (waitedMs > LOG_WAITING_AFTER_MS && !isLogged) {
           isLogged = true
-          logger.warn(
-            { ...logFields(delivery), waited_ms: Math.round(waitedMs), reason: response.reason },
-            'delivery.waiting',
-          )
+          logger.warn({ ...fields, waited_ms: Math.round(waitedMs), reason: response.reason }, 'delivery.waiting')
         }
-        // A stopping runner need not wait: the runner that continues the run asks under the same delivery id.
+        // A stopping runner need not wait: the runner that continues the run asks again.
         await sleep(nextDelayMs(), signal)
       }
     } finally {
       if (isWaiting) waitingDeliveries.dec()
     }
   }
-  return { deliver, close: (): Promise<void> => transport.close() }
+  type Lease = Pick<ActiveLease, 'signal' | 'abort'>
+  return {
+    /**
+     * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the
+     * request with the same id while the dispatcher is unavailable or its response was lost (contract README,
+     * "Deliveries").
+     * @throws LeaseLostError; RunInterruptedError, also when the organization is suspended; RunError when the id
+     *   belongs to another payload; Error when the dispatcher keeps giving invalid responses.
+     */
+    deliver: (
+      lease: Lease,
+      delivery: OutgoingDelivery,
+    ): Promise<DeliveredPayload | ApprovalRequired | JournalUnknown | SourcePaused> =>
+      untilAnswered(
+        lease,
+        (signal) => transport.send(delivery, signal).then(readResponse, toUnavailable),
+        logFields(delivery),
+      ),
+    /**
+     * Calls a tool of a look-up. A look-up that was deleted is an answer without a result.
+     * @throws RunInterruptedError, also when the organization is suspended; Error when the dispatcher keeps giving
+     *   invalid responses.
+     */
+    lookUp: (lease: Lease, lookup: OutgoingLookup): Promise<LookupCallOut> =>
+      untilAnswered(lease, (signal) => transport.lookUp(lookup, signal).then(readLookupResponse, toUnavailable), {
+        lookup_id: lookup.lookupId,
+        run_id: lookup.body.run_id,
+        request_id: lookup.requestId,
+      }),
+    close: (): Promise<void> => transport.close(),
+  }
+}
+
+function readLookupResponse({
+  status,
+  body,
+}: Pick<DispatcherAnswer, 'status' | 'body'>): DispatcherResponse<LookupCallOut> {
+  if (status === 200) return { kind: 'outcome', result: body as LookupCallOut }
+  const response = readResponse({ status, body, journal: undefined })
+  if (response.kind !== 'outcome') return response
+  const { message } = toObject(toObject(body)['error'])
+  const text = typeof message === 'string' ? message : 'The look-up cannot be called.'
+  return { kind: 'outcome', result: { ok: false, status: null, text, bytes: 0, is_cut_off: false, duration_ms: 0 } }
 }
 
 /** Only the code: the error object of an HTTP client may carry the request, and with it the token. */
-function toUnavailable(error: unknown): DispatcherResponse {
+function toUnavailable(error: unknown): { readonly kind: 'unavailable'; readonly reason: string } {
   const { code, name } = error as { code?: string; name?: string }
   return { kind: 'unavailable', reason: code ?? name ?? 'unknown' }
 }
 
-function toResultOrThrow(
-  response: Exclude<DispatcherResponse, { kind: 'invalid' | 'unavailable' | 'busy' }>,
-): DeliveredPayload | ApprovalRequired | JournalUnknown | SourcePaused {
+function toResultOrThrow<Result>(
+  response: Exclude<DispatcherResponse<Result>, { kind: 'invalid' | 'unavailable' | 'busy' }>,
+): Result {
   switch (response.kind) {
     case 'outcome':
       return response.result

@@ -1,4 +1,10 @@
-import { parseJson, PAYLOAD_DEADLINE_MS, RUN_JOURNAL_HEADER, toTraceHeaders } from '@workflow-service/contract'
+import {
+  parseJson,
+  PAYLOAD_DEADLINE_MS,
+  RUN_JOURNAL_HEADER,
+  toTraceHeaders,
+  type TraceContext,
+} from '@workflow-service/contract'
 import { Pool } from 'undici'
 import type { DispatcherTransport } from './dispatcher-client.ts'
 
@@ -27,23 +33,35 @@ export function createDispatcherHttp(options: {
   })
   return {
     async send({ id, body, requestId, trace }, signal) {
-      const response = await pool.request({
-        method: 'PUT',
-        path: `${basePath}/internal/deliveries/${id}`,
-        headers: {
-          authorization: `Bearer ${token}`,
-          'content-type': 'application/json',
-          'x-request-id': requestId,
-          ...toTraceHeaders(trace),
-        },
-        body: JSON.stringify(body),
-        // undici may repeat a PUT on a new connection unless `idempotent` is false.
-        idempotent: false,
-        signal,
-      })
-      const { [RUN_JOURNAL_HEADER]: journal } = response.headers
-      return { status: response.statusCode, body: parseJson(await response.body.text()), journal }
+      return await request('PUT', `/internal/deliveries/${id}`, { body, requestId, trace }, signal)
+    },
+    async lookUp({ organizationId, lookupId, ...call }, signal) {
+      return await request('POST', `/internal/organizations/${organizationId}/lookups/${lookupId}/call`, call, signal)
     },
     close: () => pool.destroy(),
+  }
+
+  async function request(
+    method: 'PUT' | 'POST',
+    path: string,
+    { body, requestId, trace }: { body: unknown; requestId: string; trace: TraceContext | null },
+    signal: AbortSignal,
+  ) {
+    const response = await pool.request({
+      method,
+      path: `${basePath}${path}`,
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        'x-request-id': requestId,
+        ...toTraceHeaders(trace),
+      },
+      body: JSON.stringify(body),
+      // undici may repeat a PUT on a new connection unless `idempotent` is false.
+      idempotent: false,
+      signal,
+    })
+    const { [RUN_JOURNAL_HEADER]: journal } = response.headers
+    return { status: response.statusCode, body: parseJson(await response.body.text()), journal }
   }
 }

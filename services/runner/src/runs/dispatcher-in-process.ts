@@ -2,16 +2,23 @@ import { RUN_JOURNAL_HEADER } from '@workflow-service/contract'
 import type { OperationCall, OperationResult } from '@workflow-service/service-kit'
 import type { DispatcherTransport } from './dispatcher-client.ts'
 
-/** Creates the way to a dispatcher in this process, by its operation `sendPayload`. */
-export function createDispatcherInProcess(
-  sendPayload: (call: OperationCall) => Promise<OperationResult>,
-): DispatcherTransport {
+/** The operations of a dispatcher in this process. */
+export type LocalDispatcher = Readonly<
+  Record<'sendPayload' | 'callLookup', (call: OperationCall) => Promise<OperationResult>>
+>
+
+/** Creates the way to a dispatcher in this process. */
+export function createDispatcherInProcess({ sendPayload, callLookup }: LocalDispatcher): DispatcherTransport {
   return {
     async send({ id, body, requestId, trace }, signal) {
       const call = sendPayload({ params: { delivery_id: id }, body, requestId, trace })
       const { status, body: answer, headers } = await untilAborted(call, signal)
       const index = headers.indexOf(RUN_JOURNAL_HEADER)
       return { status, body: answer, journal: index === -1 ? undefined : headers[index + 1] }
+    },
+    lookUp: ({ organizationId, lookupId, ...call }, signal) => {
+      const params = { organization_id: organizationId, lookup_id: lookupId }
+      return untilAborted(callLookup({ params, ...call }), signal)
     },
     close: async () => {},
   }

@@ -11,9 +11,11 @@ import {
   type EarlierRun,
   type FoundSource,
   listEarlierRuns,
+  listLookupsForAgent,
   listSmallSources,
   listSourceNames,
   listWorkflowFiles,
+  type LookupForAgent,
   parkForApproval,
   parkForSource,
   type PausedDelivery,
@@ -116,6 +118,8 @@ export function createRunStore(db: Database, owner: string, onNearlySpent: OnNea
     /** The sources whose names or descriptions have one of the words in lower case, the best match first. */
     searchSources: (lease: ActiveLease, organizationId: string, words: readonly string[], limit: number) =>
       retry<readonly FoundSource[]>(lease, () => searchSources(db, organizationId, words, limit)),
+    listLookups: (lease: ActiveLease, organizationId: string) =>
+      retry<readonly LookupForAgent[]>(lease, () => listLookupsForAgent(db, organizationId)),
     listFiles: (lease: ActiveLease, organizationId: string, workflowId: string) =>
       retry<readonly WorkflowFile[]>(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
     readFile: (lease: ActiveLease, organizationId: string, workflowId: string, fileId: string) =>

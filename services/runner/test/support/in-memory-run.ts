@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { JournalStep, RunPrompt } from '@workflow-service/contract'
-import type { EarlierRun } from '@workflow-service/database'
+import type { JournalStep, LookupCallIn, LookupCallOut, RunPrompt } from '@workflow-service/contract'
+import type { EarlierRun, LookupForAgent } from '@workflow-service/database'
 import { NO_TRACING } from '@workflow-service/service-kit'
 import {
   createInMemoryDispatcher,
@@ -26,6 +26,9 @@ export interface InMemoryRunOptions {
   context?: string
   sources?: readonly AgentWebhookSource[]
   files?: readonly InMemoryFile[]
+  lookups?: readonly LookupForAgent[]
+  /** What the look-ups answer; the request's tool and arguments by default. */
+  lookUp?: (request: LookupCallIn) => Partial<LookupCallOut>
   history?: readonly EarlierRun[]
   /** The endpoint behind every webhook source; 204 by default. */
   endpoint?: (request: SentPayload) => Partial<DeliveryResult>
@@ -36,6 +39,8 @@ export interface InMemoryRun {
   readonly steps: readonly JournalStep[]
   /** The payloads that were sent, in order. */
   readonly sent: readonly SentPayload[]
+  /** The calls of look-ups, in order. */
+  readonly lookedUp: readonly LookupCallIn[]
   /** What the model was asked with, by the position of the next step. */
   readonly prompts: readonly { readonly position: number; readonly prompt: RunPrompt }[]
   /** Makes the agent end at its next step boundary. */
@@ -68,10 +73,20 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
   const [interrupting, aborting] = [new AbortController(), new AbortController()]
   const memory = createInMemoryStore(options)
   const { store, stepsOf, prompts } = memory
-  const dispatcher = createInMemoryDispatcher(memory, (request) => {
-    sent.push(request)
-    return { outcome: 'accepted', status: 204, answer: null, reason: null, ...options.endpoint?.(request) }
-  })
+  const lookedUp: LookupCallIn[] = []
+  const dispatcher = createInMemoryDispatcher(
+    memory,
+    (request) => {
+      sent.push(request)
+      return { outcome: 'accepted', status: 204, answer: null, reason: null, ...options.endpoint?.(request) }
+    },
+    (request) => {
+      lookedUp.push(request)
+      const text = JSON.stringify(request)
+      const answer = { ok: true, status: 200, is_cut_off: false, duration_ms: 1, text, ...options.lookUp?.(request) }
+      return { bytes: Buffer.byteLength(answer.text), ...answer }
+    },
+  )
   let crash: CrashPoint | null = null
   let operations = 0
 
@@ -108,6 +123,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
       return stepsOf(run.id)
     },
     sent,
+    lookedUp,
     prompts,
     interrupt: () => interrupting.abort(new RunInterruptedError()),
     abort() {
@@ -128,6 +144,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
       try {
         await agent({
           ...agentRun,
+          lookUp: (request) => operate(() => agentRun.lookUp(request)),
           append: (added) => operate(() => agentRun.append(added)),
           deliver: (request) => operate(() => agentRun.deliver(request)),
         })

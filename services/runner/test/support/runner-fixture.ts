@@ -227,7 +227,7 @@ export function useRunnerFixture(shape: (typeof SHAPES)[number] = 'two processes
     },
     async startRunner(overrides = {}, env = {}) {
       const config = readRunnerConfig(runnerEnv(env))
-      const inProcess = shape === 'one process' ? { sendPayload: dispatcher().sendPayload } : {}
+      const inProcess = shape === 'one process' ? { dispatcher: dispatcher().local } : {}
       const options = { sessionQueue: queue, logger, timing: FAST_TIMING, ...inProcess, ...overrides }
       const runner = await startRunner(config, options)
       runners.push(runner)

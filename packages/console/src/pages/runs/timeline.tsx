@@ -157,14 +157,15 @@ function answerEvent(data: Extract<NewJournalStep, { kind: 'model_answer' }>['da
   return { icon: 'session', title, content }
 }
 
-function callEvent({ tool, arguments: sent }: ToolCallStep, result: ToolResultStep | undefined): TimelineEvent {
+function callEvent({ tool, arguments: sent, lookup }: ToolCallStep, result: ToolResultStep | undefined): TimelineEvent {
   const content = (
     <>
       {sent === undefined ? null : <JsonView label="arguments" value={sent} />}
       {result ? <LongText text={result.text} /> : null}
     </>
   )
-  return { icon: 'send', tone: result?.ok === false ? 'warn' : 'quiet', title: `The agent called ${tool}`, content }
+  const title = lookup ? `Looked up ${lookup.tool} in ${lookup.name}` : `The agent called ${tool}`
+  return { icon: lookup ? 'search' : 'send', tone: result?.ok === false ? 'warn' : 'quiet', title, content }
 }
 
 /** A payload of the agent, with what became of it. */

@@ -5,6 +5,7 @@ import type { AppHandlers, AppRules } from '../app-handlers.ts'
 import { toDate } from '../paging.ts'
 import { apiKeyHandlers, checkExpiry } from './api-keys.ts'
 import { deliveryHandlers } from './deliveries.ts'
+import { lookupHandlers } from './lookups.ts'
 import { noticeHandlers } from './notices.ts'
 import { resendJobHandlers } from './resend-jobs.ts'
 import { runHandlers } from './runs.ts'
@@ -17,6 +18,7 @@ const MAX_STREAMS_PER_PERSON = 12
 export function dataHandlers(ctx: AppServiceContext) {
   return {
     ...webhookSourceHandlers(ctx),
+    ...lookupHandlers(ctx),
     ...deliveryHandlers(ctx),
     ...resendJobHandlers(ctx),
     ...runHandlers(ctx),

@@ -124,7 +124,7 @@ async function saveSettings(
 }
 
 /** A version that is not an integer is never the stored one. */
-function toInternalVersion(version: string | null): number {
+export function toInternalVersion(version: string | null): number {
   if (version === null) return 0
   return /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 2_147_483_647
 }

@@ -30,6 +30,7 @@ import { toAnswerStep } from './model-answer.ts'
 import { ModelError } from './model-error.ts'
 import { type ModelGate, OPEN_GATE } from './model-gate.ts'
 import type { AskModel, ModelQuestion } from './model-question.ts'
+import { lookUp } from './look-up.ts'
 import { createToolbox, runReadingTool, SEND_AGAIN, type Toolbox } from './model-tools.ts'
 import {
   failUnlessSuccessful,
@@ -222,6 +223,7 @@ async function createPrompt({ run, steps, config }: Context, files: readonly Wor
   const toolbox = createToolbox(sources.available, files, {
     hasSearch: sources.searchable.length > 0,
     again: listUncertain(steps.all),
+    lookups: sources.lookups,
   })
   const isHalved = hasNote(steps, HISTORY_HALVED)
   return { sources, toolbox, history: await formatHistory(run, { budgetTokens: config.historyTokens, isHalved }) }
@@ -412,6 +414,8 @@ async function executeToolCalls(ctx: Context, answer: ModelAnswerStep): Promise<
       await endRun(steps, answer, part)
     } else if (part.tool === SEND_AGAIN) {
       await sendAgain(ctx, part)
+    } else if (part.lookup) {
+      await lookUp(ctx, part, part.lookup)
     } else if (part.source_id === null) {
       await read(run, steps, part)
     } else {

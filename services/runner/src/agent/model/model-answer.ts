@@ -85,13 +85,14 @@ function toCall(
   tool: string,
   input: string,
   toolbox: Toolbox,
-): Pick<ToolCallPart, 'source_id' | 'source_name' | 'arguments' | 'payload' | 'fault'> {
+): Pick<ToolCallPart, 'source_id' | 'source_name' | 'lookup' | 'arguments' | 'payload' | 'fault'> {
   const { value, fault } = parseArguments(input)
   const entry = toolbox.find(tool)
   if (!entry) {
     const names = Object.keys(toolbox.definitions).join(', ')
     return { source_id: null, arguments: value, fault: `There is no such tool. The tools are: ${names}.` }
   }
+  if (entry.kind === 'lookup') return { source_id: null, lookup: entry.lookup, arguments: value, fault }
   if (entry.kind !== 'source') return { source_id: null, arguments: value, fault }
   const { id, name } = entry.source
   if (fault !== null) return { source_id: id, source_name: name, arguments: value, fault }

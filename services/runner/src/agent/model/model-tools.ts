@@ -1,9 +1,16 @@
-import { derivePayloadSchema, END_RUN, type SendAgain, truncateText } from '@workflow-service/contract'
+import {
+  derivePayloadSchema,
+  END_RUN,
+  type LookupCallStep,
+  type SendAgain,
+  truncateText,
+} from '@workflow-service/contract'
 import { markUntrusted } from '@workflow-service/contract/untrusted-text'
 import { jsonSchema, tool, type ToolSet } from 'ai'
-import type { WorkflowFile } from '@workflow-service/database'
+import type { LookupForAgent, WorkflowFile } from '@workflow-service/database'
 import { toStorableText } from '../../storable-text.ts'
 import type { AgentRun, AgentWebhookSource, DeliveryCall } from '../agent.ts'
+import { LOOKUP_NOTE, toLookupTool } from './look-up.ts'
 import { type ToolSchema, toToolSchema } from './tool-schema.ts'
 
 /** All APIs accept tool names of this length. */
@@ -42,6 +49,7 @@ export interface Toolbox {
 export type ToolEntry =
   /** `toPayload` converts the arguments of a call to a payload. */
   | { readonly kind: 'source'; readonly source: AgentWebhookSource; readonly toPayload: ToolSchema['toPayload'] }
+  | { readonly kind: 'lookup'; readonly lookup: LookupCallStep }
   | { readonly kind: 'reading' | 'again' | 'end' }
 
 /**
@@ -51,7 +59,15 @@ export type ToolEntry =
 export function createToolbox(
   sources: readonly AgentWebhookSource[],
   files: readonly WorkflowFile[],
-  { hasSearch = false, again = [] }: { readonly hasSearch?: boolean; readonly again?: readonly DeliveryCall[] } = {},
+  {
+    hasSearch = false,
+    again = [],
+    lookups = [],
+  }: {
+    readonly hasSearch?: boolean
+    readonly again?: readonly DeliveryCall[]
+    readonly lookups?: readonly LookupForAgent[]
+  } = {},
 ): Toolbox {
   const entries = new Map<string, ToolEntry>()
   const definitions: ToolSet = {}
@@ -66,8 +82,16 @@ export function createToolbox(
   add(endTools, 'end')
   if (files.length > 0) add(fileTools, 'reading')
   if (hasSearch) add(searchTools, 'reading')
+  if (lookups.length > 0) notes.push(LOOKUP_NOTE)
+  for (const lookup of lookups) {
+    for (const each of lookup.tools) {
+      const name = uniqueToolName('look_up', `${lookup.name} ${each.name}`, entries)
+      entries.set(name, { kind: 'lookup', lookup: { id: lookup.id, name: lookup.name, tool: each.name } })
+      definitions[name] = toLookupTool(lookup, each)
+    }
+  }
   for (const source of sources) {
-    const name = uniqueToolName(source.name, entries)
+    const name = uniqueToolName('send_to', source.name, entries)
     const { text, showsExample, note } = describeSource(source, name)
     if (note !== null) notes.push(note)
     const example = showsExample ? undefined : source.exampleRequestBody
@@ -252,15 +276,15 @@ function pathOf(file: WorkflowFile): string {
   return [...file.path, file.name].join('/')
 }
 
-/** A name such as `send_to_order_intake` that all APIs accept. The same sources always get the same names. */
-function uniqueToolName(sourceName: string, taken: ReadonlyMap<string, unknown>): string {
+/** A name such as `send_to_order_intake` that all APIs accept. The same titles always get the same names. */
+function uniqueToolName(verb: string, title: string, taken: ReadonlyMap<string, unknown>): string {
   const words =
-    sourceName
+    title
       .normalize('NFKD')
       .replace(/\p{M}+/gu, '')
       .toLowerCase()
       .match(/[a-z0-9]+/gu) ?? []
-  const base = `send_to_${words.join('_') || 'source'}`
+  const base = `${verb}_${words.join('_') || 'source'}`
   for (let number = 1; ; number += 1) {
     const suffix = number === 1 ? '' : `_${number}`
     const name = base.slice(0, MAX_TOOL_NAME_LENGTH - suffix.length) + suffix

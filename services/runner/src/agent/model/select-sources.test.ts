@@ -1,15 +1,22 @@
 import { describe, expect, test } from '@jest/globals'
+import type { LookupForAgent } from '@workflow-service/database'
 import { webhookSource } from '../../../test/support/in-memory-run.ts'
 import { type AgentRun, type AgentWebhookSource, SOURCES_PER_READ } from '../agent.ts'
 import { selectSources } from './select-sources.ts'
 
 /** A run that records which sources are read. */
-function runWith(sources: readonly AgentWebhookSource[], description = 'Send it.', rules: string | null = null) {
+function runWith(
+  sources: readonly AgentWebhookSource[],
+  description = 'Send it.',
+  rules: string | null = null,
+  lookups: readonly LookupForAgent[] = [],
+) {
   const reads: number[] = []
   const workflow = { id: 'w', name: 'Orders', description, rulesFileId: rules === null ? null : 'r' }
-  const run: Pick<AgentRun, 'run' | 'listSources' | 'readSources' | 'readFile'> = {
+  const run: Pick<AgentRun, 'run' | 'listSources' | 'listLookups' | 'readSources' | 'readFile'> = {
     run: { workflow } as AgentRun['run'],
     readFile: async (id) => (id === 'r' && rules !== null ? rules : undefined),
+    listLookups: async () => lookups,
     listSources: async () => sources.map(({ id, name }) => ({ id, name })),
     readSources: async (ids) => {
       reads.push(ids.length)
@@ -21,6 +28,47 @@ function runWith(sources: readonly AgentWebhookSource[], description = 'Send it.
 
 const numbered = (count: number, example: Record<string, unknown> = {}) =>
   Array.from({ length: count }, (_, index) => webhookSource(`Source ${index}`, example))
+
+describe('the look-ups that a model can use', () => {
+  const lookups = ['Customers', 'Prices'].map((name) => ({ id: name, name, tools: [] }))
+  const few = ['Order intake', 'Audit log'].map((name) => webhookSource(name, {}))
+
+  test('are those that the description or the rules name, and no others', async () => {
+    const rules = 'deliveries:\n  - to: Order intake # Prices\n'
+    const cases = [
+      ['Find it in customers, send it to Order intake.', null, ['Customers']],
+      ['Send it.', rules, ['Prices']],
+      ['Send the customer, reprices.', null, []],
+    ] as const
+    for (const [description, text, expected] of cases) {
+      const selected = await selectSources(runWith(few, description, text, lookups).run)
+      expect(selected.lookups.map(({ name }) => name)).toEqual(expected)
+    }
+  })
+
+  test('leave only those webhook sources that the workflow names', async () => {
+    const many = [...few, ...numbered(25)]
+    for (const sources of [few, many]) {
+      const { available, searchable, reason } = await selectSources(
+        runWith(sources, 'Find it in Customers, then send it.', null, lookups).run,
+        [few[0]!.id],
+      )
+      expect([available, searchable]).toEqual([[], []])
+      expect(reason).toMatch(/^The workflow names a look-up and no webhook source/)
+    }
+    const both = await selectSources(runWith(few, 'Find it in Customers, send it to Audit log.', null, lookups).run)
+    expect(both.available.map(({ name }) => name)).toEqual(['Audit log'])
+    expect(both.searchable).toEqual([])
+  })
+
+  test('are not those whose name is a part of the name of a webhook source', async () => {
+    const sources = [webhookSource('Customers inbox', {})]
+    const { lookups: found, available } = await selectSources(
+      runWith(sources, 'To Customers inbox.', null, lookups).run,
+    )
+    expect([found, available.length]).toEqual([[], 1])
+  })
+})
 
 describe('the webhook sources that a model can use', () => {
   const few = ['Order intake', 'Audit log', 'Payroll'].map((name) => webhookSource(name, {}))

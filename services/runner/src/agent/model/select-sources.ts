@@ -1,5 +1,5 @@
 import { findNamedSources, RULES_FILE_NAME, truncateText } from '@workflow-service/contract'
-import type { SourceName } from '@workflow-service/database'
+import type { LookupForAgent, SourceName } from '@workflow-service/database'
 import type { AgentRun, AgentWebhookSource } from '../agent.ts'
 import { readInParts } from '../read-in-parts.ts'
 
@@ -20,6 +20,8 @@ export interface SelectedSources {
   readonly available: readonly AgentWebhookSource[]
   /** Those that get a tool when a search finds them. */
   readonly searchable: readonly SourceName[]
+  /** The look-ups that the workflow names. */
+  readonly lookups: readonly LookupForAgent[]
   /** Which have a tool and why, for people; null without any source. */
   readonly reason: string | null
 }
@@ -27,22 +29,33 @@ export interface SelectedSources {
 /**
  * Selects the sources that get tools (docs/agents.md, "Least privilege"): those that the workflow's description or
  * `rules.yaml` names, and no others. If none is named: all of a few; of many, those that searches found, which are in
- * the journal.
+ * the journal; and none if a look-up is named, because what it answers must not decide where to send. Look-ups have
+ * tools only if they are named.
  */
 export async function selectSources(
-  run: Pick<AgentRun, 'run' | 'listSources' | 'readSources' | 'readFile'>,
+  run: Pick<AgentRun, 'run' | 'listSources' | 'listLookups' | 'readSources' | 'readFile'>,
   foundIds: readonly string[] = [],
 ): Promise<SelectedSources> {
   const sources = await run.listSources()
   const { description, rulesFileId } = run.run.workflow
   const rules = rulesFileId === null ? '' : ((await run.readFile(rulesFileId)) ?? '')
-  const byDescription = findNamedSources(description, sources)
-  const byRules = findNamedSources(rules, sources)
-  const named = [...new Set([...byDescription, ...byRules])]
+  const allLookups = await run.listLookups()
   const byId = new Map(sources.map((source) => [source.id, source]))
+  const isSource = ({ id }: SourceName): boolean => byId.has(id)
+  // Of a source and a look-up with the same name, the source is named.
+  const [namesInDescription, namesInRules] = [description, rules].map((text) =>
+    findNamedSources<SourceName>(text, [...sources, ...allLookups]),
+  ) as [SourceName[], SourceName[]]
+  const byDescription = namesInDescription.filter(isSource)
+  const byRules = namesInRules.filter(isSource)
+  const named = [...new Set([...byDescription, ...byRules])]
+  const lookups = allLookups.filter((lookup) =>
+    [...namesInDescription, ...namesInRules].some(({ id }) => id === lookup.id),
+  )
   const found = foundIds.flatMap((id) => byId.get(id) ?? [])
   const isMany = sources.length > MAX_UNNAMED_SOURCES
-  const inOrder = named.length > 0 ? named : isMany ? found : sources
+  const mustBeNamed = named.length > 0 || lookups.length > 0
+  const inOrder = mustBeNamed ? named : isMany ? found : sources
   const available: AgentWebhookSource[] = []
   let bytes = 0
   for await (const source of readInParts(run, inOrder.slice(0, MAX_SOURCE_TOOLS))) {
@@ -58,16 +71,26 @@ export async function selectSources(
   ]
   return {
     available,
-    searchable: named.length > 0 ? [] : others,
-    reason: sources.length === 0 ? null : describeSelection(available, others.length, namedBy.filter(Boolean)),
+    lookups,
+    searchable: mustBeNamed ? [] : others,
+    reason:
+      sources.length === 0 ? null : describeSelection(available, others.length, namedBy.filter(Boolean), mustBeNamed),
   }
 }
 
-function describeSelection(available: readonly SourceName[], others: number, namedBy: readonly string[]): string {
+function describeSelection(
+  available: readonly SourceName[],
+  others: number,
+  namedBy: readonly string[],
+  mustBeNamed: boolean,
+): string {
   const names = truncateText(available.map(({ name }) => JSON.stringify(name)).join(', '), MAX_NAMES_LENGTH)
   if (namedBy.length > 0) {
     const rest = others === 0 ? '' : ` The ${others} other webhook sources of the organization have none in this run.`
     return `Tools that send: ${names || 'none'}, which ${namedBy.join(' and ')} names.${rest}`
+  }
+  if (mustBeNamed) {
+    return 'The workflow names a look-up and no webhook source, so no webhook source has a tool: name those to send to.'
   }
   const why = `Neither the workflow's description nor ${RULES_FILE_NAME} names a webhook source`
   return others === 0

@@ -1,0 +1,76 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type LookupIn, trimWhiteSpace } from '@workflow-service/contract'
+import { deriveId } from '../connection/index.ts'
+import { type Lookup, LOOKUP_COLUMNS, normalizedName } from '../sources/index.ts'
+import {
+  type ApplyContext,
+  changesBetween,
+  FOREIGN_ID,
+  lowerCaseId,
+  type ManifestChange,
+  type ManifestOutcome,
+  type PlannedThing,
+} from './apply-context.ts'
+
+/** A look-up to save through the dispatcher, with its id resolved. */
+export interface PlannedLookup {
+  readonly id: string
+  readonly save: LookupIn
+  /** The version that the plan is based on; 0 for a new look-up. */
+  readonly version: number
+  readonly outcome: ManifestOutcome
+  readonly changes: readonly ManifestChange[]
+}
+
+/** Resolves the id of each look-up: the given one, else that of this name, else one derived from the name. */
+export async function planLookups(ctx: ApplyContext): Promise<{ lookups: PlannedLookup[]; things: PlannedThing[] }> {
+  const { organizationId, manifest } = ctx
+  const entries = manifest.lookups ?? []
+  const { rows } = await ctx.client.query<Lookup>(
+    `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 OR id = ANY($2)`,
+    [organizationId, entries.flatMap(({ id }) => lowerCaseId(id) ?? [])],
+  )
+  const lookups = entries.map(({ id: givenId, ...save }, index): PlannedLookup => {
+    const key = normalizedName(save.name)
+    const named = rows.find((row) => row.organizationId === organizationId && normalizedName(row.name) === key)
+    const id = lowerCaseId(givenId) ?? named?.id ?? deriveId('look-up', organizationId, key)
+    const stored = rows.find((row) => row.id === id)
+    if (stored && stored.organizationId !== organizationId) ctx.report(`lookups[${index}].id`, FOREIGN_ID)
+    const changes = stored ? changesOf(ctx, stored, save) : []
+    const outcome = !stored ? 'created' : changes.length > 0 ? 'changed' : 'unchanged'
+    return { id, save, version: stored?.version ?? 0, outcome, changes }
+  })
+  const things = lookups.map(({ id, save: { name }, outcome, changes }): PlannedThing => {
+    return { kind: 'lookup', id, name, outcome, changes }
+  })
+  return { lookups, things }
+}
+
+function changesOf(ctx: ApplyContext, stored: Lookup, save: LookupIn): ManifestChange[] {
+  const { name, kind, url, header_name = null, header_value: value, tools } = save
+  const wanted = { name: trimWhiteSpace(name), kind, url, header_name }
+  const before = { name: stored.name, kind: stored.kind, url: stored.url, header_name: stored.headerName }
+  // A server describes its tools itself.
+  const compared = (list: typeof tools) => (kind === 'mcp' ? list.map((tool) => tool.name) : toPlainJson(list))
+  const isSame = isDeepStrictEqual(compared(stored.tools), compared(tools))
+  return [
+    ...changesBetween(before, wanted),
+    ...(isSame ? [] : [{ field: 'tools', old: stored.tools, new: tools }]),
+    ...(isSameSecret(ctx, stored, value) ? [] : [{ field: 'header_value', old: null, new: 'another value' }]),
+  ]
+}
+
+function isSameSecret({ secrets }: ApplyContext, stored: Lookup, value: string | null | undefined): boolean {
+  if (value === undefined) return true
+  if (value === null || !stored.headerValue) return value === stored.headerValue
+  try {
+    const owner = { organizationId: stored.organizationId, sourceId: stored.id }
+    return secrets?.decrypt(owner, stored.headerValue) === value
+  } catch {
+    return false
+  }
+}
+
+function toPlainJson(value: object): unknown {
+  return JSON.parse(JSON.stringify(value))
+}

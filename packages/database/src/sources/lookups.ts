@@ -1,0 +1,156 @@
+import type { LookupKind, LookupTool } from '@workflow-service/contract'
+import { type Database, type Db, inTransaction, violatedConstraint } from '../connection/index.ts'
+import { assertQuotas, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
+import { normalizedName } from './source-edits.ts'
+
+/** A look-up (contract README, "Look-ups"). */
+export interface Lookup {
+  id: string
+  organizationId: string
+  name: string
+  kind: LookupKind
+  url: string
+  headerName: string | null
+  /** Encrypted; null when there is none. Only the dispatcher decrypts it. */
+  headerValue: Buffer | null
+  tools: LookupTool[]
+  version: number
+  createdAt: Date
+  updatedAt: Date
+}
+
+/** What an agent may know of a look-up. */
+export type LookupForAgent = Pick<Lookup, 'id' | 'name' | 'tools'>
+
+/** The values that a save writes. `headerValue`: null removes it; undefined keeps the stored one. */
+export interface LookupChange extends Pick<Lookup, 'name' | 'kind' | 'url' | 'headerName' | 'tools'> {
+  headerValue: Buffer | null | undefined
+}
+
+export type SaveLookupResult =
+  | { kind: 'saved'; lookup: Lookup }
+  /** Another save or a deletion came first. */
+  | { kind: 'changed_meanwhile' }
+  /** The id is that of a look-up of another organization. */
+  | { kind: 'id_taken' }
+  | { kind: 'name_taken' }
+  | { kind: 'no_organization' }
+
+/** The columns of a `Lookup`. */
+export const LOOKUP_COLUMNS = `id, organization_id AS "organizationId", name, kind, url, header_name AS "headerName",
+  header_value AS "headerValue", tools, version, created_at AS "createdAt", updated_at AS "updatedAt"`
+
+/** The organization's look-ups, sorted by name in code point order; or only the one of this id. */
+export async function listLookups(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+  lookupId?: string,
+): Promise<Lookup[]> {
+  const { rows } = await db.pool.query<Lookup>(
+    `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 AND ($2::uuid IS NULL OR id = $2)
+     ORDER BY name COLLATE "C", id`,
+    [organizationId, lookupId ?? null],
+  )
+  return rows
+}
+
+/** The organization's look-ups without what only the dispatcher may know. */
+export async function listLookupsForAgent(
+  db: Pick<Database, 'pool'>,
+  organizationId: string,
+): Promise<readonly LookupForAgent[]> {
+  return (await listLookups(db, organizationId)).map(({ id, name, tools }) => ({ id, name, tools }))
+}
+
+/**
+ * Saves the look-up if `seenVersion` is its version; 0 for a new one. Records an audit event if it is known who saves.
+ * @throws QuotaExceededError
+ */
+export async function saveLookup(
+  db: Db,
+  organizationId: string,
+  lookupId: string,
+  change: LookupChange,
+  seenVersion: number,
+  by?: AuditedBy,
+): Promise<SaveLookupResult> {
+  const { name, kind, url, headerName, headerValue, tools } = change
+  const key = normalizedName(name)
+  const values = [
+    organizationId,
+    lookupId,
+    name,
+    key,
+    kind,
+    url,
+    headerName,
+    headerValue ?? null,
+    JSON.stringify(tools),
+  ]
+  try {
+    return await inTransaction(db, async (client) => {
+      const stored = await client.query<Lookup>(
+        `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 AND id = $2 FOR UPDATE`,
+        [organizationId, lookupId],
+      )
+      const [seen] = stored.rows
+      if ((seen?.version ?? 0) !== seenVersion) return { kind: 'changed_meanwhile' }
+      if (!seen && by) await assertQuotas(client, by)
+      const { rows } = seen
+        ? await client.query<Lookup>(
+            `UPDATE lookups SET name = $3, name_key = $4, kind = $5, url = $6, header_name = $7,
+               header_value = CASE WHEN $10 THEN $8 ELSE header_value END, tools = $9, version = version + 1,
+               updated_at = now()
+             WHERE organization_id = $1 AND id = $2 RETURNING ${LOOKUP_COLUMNS}`,
+            [...values, headerValue !== undefined],
+          )
+        : await client.query<Lookup>(
+            `INSERT INTO lookups (organization_id, id, name, name_key, kind, url, header_name, header_value, tools)
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING ${LOOKUP_COLUMNS}`,
+            values,
+          )
+      const [lookup] = rows
+      if (!lookup) return { kind: 'id_taken' }
+      if (by) {
+        const secretChange = { field: 'header_value', old: null, new: headerValue === null ? 'removed' : 'replaced' }
+        await recordAuditEvent(client, {
+          ...by,
+          action: 'lookup.saved',
+          target: { kind: 'lookup', id: lookupId, name },
+          changes: [
+            ...changedFields(seen ? auditedValues(seen) : {}, auditedValues(lookup)),
+            ...(headerValue === undefined ? [] : [secretChange]),
+          ],
+        })
+      }
+      return { kind: 'saved', lookup }
+    })
+  } catch (error) {
+    const constraint = violatedConstraint(error)
+    if (constraint === 'lookups_name') return { kind: 'name_taken' }
+    if (constraint === 'lookups_organization_id_fkey') return { kind: 'no_organization' }
+    throw error
+  }
+}
+
+function auditedValues({ name, kind, url, headerName, tools }: Lookup): object {
+  return { name, kind, url, header_name: headerName, tools: JSON.stringify(tools) }
+}
+
+/** Deletes the look-up with the value of its header. False when there is none. */
+export async function deleteLookup(db: Db, organizationId: string, lookupId: string, by: AuditedBy): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      'DELETE FROM lookups WHERE organization_id = $1 AND id = $2 RETURNING name',
+      [organizationId, lookupId],
+    )
+    const [deleted] = rows
+    if (!deleted) return false
+    await recordAuditEvent(client, {
+      ...by,
+      action: 'lookup.deleted',
+      target: { kind: 'lookup', id: lookupId, name: deleted.name },
+    })
+    return true
+  })
+}

@@ -1,0 +1,65 @@
+import type { AppLookupOut } from '@workflow-service/contract'
+import { deleteLookup, listLookups, type Lookup } from '@workflow-service/database'
+import { ApiError, notFound, orNotFound } from '@workflow-service/service-kit'
+import type { AppServiceContext } from '../../app-service-context.ts'
+import { actorHeaders, type Principal } from '../../auth/principal.ts'
+import type { AppHandlers } from '../app-handlers.ts'
+import { changedMeanwhile } from '../changed-meanwhile.ts'
+import { toInternalVersion } from './webhook-sources.ts'
+
+/** Handlers of the look-ups. The dispatcher saves and calls them: it has the key of their secrets. */
+export function lookupHandlers(ctx: AppServiceContext) {
+  const read = async ({ organizationId }: Principal, lookupId: string): Promise<AppLookupOut | undefined> =>
+    (await listLookups(ctx.db, organizationId, lookupId)).map(toAppLookupOut)[0]
+  return {
+    listLookups: async ({ principal }) => ({
+      body: { data: (await listLookups(ctx.db, principal.organizationId)).map(toAppLookupOut) },
+    }),
+    getLookup: async ({ principal, params }) => ({
+      body: orNotFound(await read(principal, params.lookup_id), 'Look-up'),
+    }),
+    saveLookup: async ({ principal, params, body, requestId }) => {
+      const { version, ...values } = body
+      const query = { version: toInternalVersion(version) }
+      const call = { ...toInternal(principal, params), query, body: values, requestId }
+      const saved = await ctx.dispatcher.call('saveLookup', call).catch(async (error: unknown) => {
+        if (!(error instanceof ApiError) || error.code !== 'source_changed') throw error
+        throw changedMeanwhile(await read(principal, params.lookup_id), error)
+      })
+      return { body: { ...saved, version: String(saved.version) } }
+    },
+    deleteLookup: async (request) => {
+      const { principal, params } = request
+      if (!(await deleteLookup(ctx.db, principal.organizationId, params.lookup_id, request))) throw notFound('Look-up')
+      ctx.changeNotices.add(principal.organizationId, 'lookups')
+      return { status: 204 }
+    },
+    testLookup: async ({ principal, params, body, requestId }) => ({
+      body: await ctx.dispatcher.call('callLookup', { ...toInternal(principal, params), body, requestId }),
+    }),
+  } satisfies Partial<AppHandlers>
+}
+
+/** The parts of a call that say who changes which look-up. */
+function toInternal(principal: Principal, { lookup_id: lookupId }: { readonly lookup_id: string }) {
+  return {
+    params: { organization_id: principal.organizationId, lookup_id: lookupId },
+    headers: actorHeaders(principal),
+  }
+}
+
+function toAppLookupOut(lookup: Lookup): AppLookupOut {
+  return {
+    id: lookup.id,
+    organization_id: lookup.organizationId,
+    name: lookup.name,
+    kind: lookup.kind,
+    url: lookup.url,
+    header_name: lookup.headerName,
+    has_header_value: lookup.headerValue !== null,
+    tools: lookup.tools,
+    created_at: lookup.createdAt.toISOString(),
+    updated_at: lookup.updatedAt.toISOString(),
+    version: String(lookup.version),
+  }
+}

@@ -1,0 +1,118 @@
+import {
+  LOOKUP_ANSWER_MAX_BYTES,
+  LOOKUP_DEADLINE_MS,
+  type LookupCallOut,
+  toTraceHeaders,
+} from '@workflow-service/contract'
+import type { Lookup } from '@workflow-service/database'
+import { serviceUnavailable } from '@workflow-service/service-kit'
+import { createRedactor } from '../deliveries/redact.ts'
+import type { DispatcherContext } from '../dispatcher-context.ts'
+import { isCompressed, readLines } from '../outbound/answer-text.ts'
+import type { AnsweredBody } from '../outbound/outbound-result.ts'
+import { decryptStoredSecret } from '../sources/signing-secret.ts'
+import { LookupArgumentsError, toLookupUrl } from './lookup-url.ts'
+import { type LookupAnswer, type LookupCall, notAnswered, type SendLookup, toSentence } from './lookup-answer.ts'
+import { callMcpTool } from './mcp-client.ts'
+
+/**
+ * Calls a tool of a look-up (contract README, "Look-ups"). What goes wrong at the other side is an answer that is not
+ * `ok`, whose text the model reads.
+ * @throws ApiError 503 if this process is at its limit or lacks something; nothing was sent then.
+ */
+export async function callLookup(ctx: DispatcherContext, call: LookupCall): Promise<LookupCallOut> {
+  const { lookup, requestId, trace } = call
+  const secret = decryptStoredSecret(ctx.secrets, lookup, lookup.headerValue, 'header_value')
+  const slot = await ctx.limiter.acquire(`lookup:${lookup.id}`, ctx.slotWaitMs)
+  if (typeof slot === 'string') throw serviceUnavailable('Too many look-ups are in flight. Try again.')
+  const startedMs = performance.now()
+  try {
+    const send = lookupSender(ctx, { lookup, secret, requestId, trace })
+    const { content, ...answer } = await (lookup.kind === 'http' ? callHttp(send, call) : callMcpTool(send, call))
+    const text = typeof content === 'string' ? content : (readLines(content, LOOKUP_ANSWER_MAX_BYTES) ?? '')
+    const redact = createRedactor([secret])
+    return {
+      ok: answer.ok,
+      status: answer.status,
+      text: redact(text),
+      bytes: answer.bytes,
+      is_cut_off: answer.isCutOff,
+      duration_ms: Math.round(performance.now() - startedMs),
+    }
+  } catch (error) {
+    if (!(error instanceof LookupArgumentsError)) throw error
+    return { ok: false, status: null, text: error.message, bytes: 0, is_cut_off: false, duration_ms: 0 }
+  } finally {
+    slot()
+  }
+}
+
+/** Makes the requests of one call, which have `LOOKUP_DEADLINE_MS` together. */
+export function lookupSender(
+  ctx: Pick<DispatcherContext, 'sendRequest' | 'tracing' | 'logger'>,
+  {
+    lookup: { id, headerName },
+    secret,
+    requestId,
+    trace,
+  }: Pick<LookupCall, 'requestId' | 'trace'> & {
+    readonly lookup: Pick<Lookup, 'id' | 'headerName'>
+    readonly secret: string | null
+  },
+): SendLookup {
+  const deadline = performance.now() + LOOKUP_DEADLINE_MS
+  return async ({ method = 'GET', ...request }) => {
+    const headers = {
+      'X-Request-Id': requestId,
+      ...request.headers,
+      ...(headerName !== null && secret !== null ? { [headerName]: secret } : {}),
+    }
+    const attributes = { 'http.request.method': method, 'workflow_service.lookup.id': id }
+    const start = { name: method, kind: 'client', attributes, parent: trace } as const
+    const result = await ctx.tracing.trace(start, async (span) => {
+      const sent = await ctx.sendRequest({
+        ...request,
+        method,
+        headers: { ...headers, ...toTraceHeaders(span.context) },
+        deadlineMs: Math.max(1, deadline - performance.now()),
+      })
+      if (sent.kind === 'answered') span.set({ 'http.response.status_code': sent.status })
+      else span.fail(sent.kind)
+      return sent
+    })
+    if ('internalDetail' in result) {
+      ctx.logger.warn({ request_id: requestId, detail: result.internalDetail }, 'endpoint.not_reached')
+    }
+    if (result.kind === 'unavailable') throw serviceUnavailable(`${toSentence(result.detail)} Nothing was sent.`)
+    return result
+  }
+}
+
+async function callHttp(send: SendLookup, { lookup, tool, args }: LookupCall): Promise<LookupAnswer> {
+  const result = await send({
+    url: toLookupUrl(lookup.url, tool, args),
+    headers: { Accept: 'application/json, text/*;q=0.9' },
+    read: { maxBytes: LOOKUP_ANSWER_MAX_BYTES },
+  })
+  if (result.kind !== 'answered') return notAnswered(toSentence(result.detail))
+  const { status, location, body } = result
+  if (status >= 300 && status <= 399) {
+    const target = location === null ? '' : ` to ${location}`
+    return notAnswered(`It answered ${status}, a redirect${target}, which is not followed.`, status)
+  }
+  if (!body) return notAnswered('The answer did not arrive in time.', status)
+  const { bytes, isCutOff, headers } = body
+  const why = whyUnreadable(headers)
+  if (why !== undefined) return notAnswered(why, status)
+  return { ok: status >= 200 && status <= 299, status, content: bytes, bytes: bytes.length, isCutOff }
+}
+
+/** Content types that are text: `application/problem+json`, too. */
+const TEXT =
+  /^(?:text\/|application\/(?:[\w.+-]+\+)?(?:json|xml|yaml|x-yaml|x-ndjson|x-www-form-urlencoded)(?:;|\s|$))/i
+
+function whyUnreadable(headers: AnsweredBody['headers']): string | undefined {
+  const { 'content-type': type = 'text/plain' } = headers
+  if (isCompressed(headers)) return 'The answer is compressed, although that was not asked for.'
+  return TEXT.test(type.trim()) ? undefined : `The answer is no text, but ${type.slice(0, 100)}.`
+}

@@ -1,0 +1,238 @@
+import { isDeepStrictEqual } from 'node:util'
+import {
+  findJsonObjectErrors,
+  findLookupErrors,
+  type LookupIn,
+  LOOKUP_ARGUMENTS_MAX_BYTES,
+  LOOKUPS_MAX,
+  type LookupOut,
+  type LookupTool,
+  truncateText,
+} from '@workflow-service/contract'
+import { listLookups, type Lookup, QuotaExceededError, recordAuditEvent, saveLookup } from '@workflow-service/database'
+import {
+  ApiError,
+  invalidFields,
+  notFound,
+  type OperationResult,
+  orNotFound,
+  type Rule,
+} from '@workflow-service/service-kit'
+import type { DispatcherContext } from '../dispatcher-context.ts'
+import { callLookup, lookupSender } from '../lookups/call-lookup.ts'
+import type { SendLookup } from '../lookups/lookup-answer.ts'
+import { listMcpTools, McpError } from '../lookups/mcp-client.ts'
+import { checkUrl } from '../outbound/check-url.ts'
+import type { Subnets } from '../outbound/parse-subnets.ts'
+import { decryptStoredSecret } from '../sources/signing-secret.ts'
+import type { InternalHandlers } from './internal-handlers.ts'
+import { readActor } from './read-actor.ts'
+
+/** Characters of a tool's description, which a server gives. */
+const DESCRIPTION_MAX_LENGTH = 1_000
+const SCHEMA_MAX_BYTES = 16 * 1024
+/** Names in the error for a tool that the server does not have. */
+const NAMED_TOOLS = 50
+
+/** Creates the checks of a save beyond its schema. */
+export function validateLookup(allowed: Subnets): Rule<LookupIn, void> {
+  return (input, { violations }) => {
+    if (violations.length > 0) return []
+    const lookup = input as LookupIn
+    const check = checkUrl(lookup.url, allowed)
+    if (!check.isAllowed) return [{ field: 'url', code: check.code, message: check.message }]
+    const hasMore = check.url.hash !== '' || (lookup.kind === 'http' && check.url.search !== '')
+    const message = 'The URL must have no query and no fragment: the tools have the query'
+    const extra = hasMore ? [{ field: 'url', code: 'url_parsing' as const, message }] : []
+    return [...extra, ...findLookupErrors(lookup)]
+  }
+}
+
+/** Saves a look-up. Nothing is sent, except that a server of the Model Context Protocol is asked for its tools. */
+export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLookup'] {
+  return async (request) => {
+    const { params, query, body: input, requestId, trace } = request
+    const { organization_id: organizationId, lookup_id: lookupId } = params
+    const owner = { organizationId, id: lookupId }
+    const [stored] = await listLookups(ctx.db, organizationId, lookupId)
+    if (!stored && (query.version ?? 0) > 0) throw idTaken()
+    if (query.version !== undefined && query.version !== (stored?.version ?? 0)) {
+      if (stored && isSame(ctx, stored, input)) return { status: 200, body: toLookupOut(stored) }
+      throw changed()
+    }
+    assertSecretMayTravel(input, stored)
+    const { name, kind, url, header_name: headerName = null, header_value: given } = input
+    const value = headerName === null ? null : given
+    const keptOrGiven = value === undefined ? readHeaderValue(ctx, stored) : value
+    const lookup = { id: lookupId, headerName }
+    const send = lookupSender(ctx, { lookup, secret: keptOrGiven, requestId, trace })
+    const tools = kind === 'mcp' ? describeTools(await listTools(send, url), input.tools) : input.tools
+    const headerValue =
+      typeof value === 'string' ? ctx.secrets.encrypt({ organizationId, sourceId: lookupId }, value) : value
+    const by = readActor(organizationId, request)
+    const limited = by?.principal.userId
+      ? { ...by, quotas: [{ kind: 'lookups' as const, thing: owner, max: LOOKUPS_MAX }] }
+      : by
+    const change = { name, kind, url, headerName, headerValue, tools }
+    const saved = await saveLookup(ctx.db, organizationId, lookupId, change, stored?.version ?? 0, limited).catch(
+      toApiError,
+    )
+    if (saved.kind === 'no_organization') throw notFound('Organization')
+    if (saved.kind === 'name_taken')
+      throw new ApiError('name_taken', 'Another look-up has this name (ignoring case). Choose another.')
+    if (saved.kind === 'id_taken') throw idTaken()
+    if (saved.kind === 'changed_meanwhile') throw changed()
+    ctx.changeNotices.add(organizationId, 'lookups')
+    return { status: stored ? 200 : 201, body: toLookupOut(saved.lookup) }
+  }
+}
+
+/** Calls a tool for a run, or for a person who tries it, which has an audit event. */
+export function callOneLookup(ctx: DispatcherContext) {
+  return async (
+    request: Pick<Parameters<InternalHandlers['callLookup']>[0], 'params' | 'headers' | 'body' | 'requestId' | 'trace'>,
+  ): Promise<OperationResult> => {
+    const { params, body, requestId, trace } = request
+    const { organization_id: organizationId, lookup_id: lookupId } = params
+    const where = { id: organizationId, deletedAt: null }
+    const organization = await ctx.db.prisma.organization.findFirst({ where, select: { isSuspended: true } })
+    if (organization?.isSuspended) throw new ApiError('organization_suspended', 'The organization is suspended.')
+    const lookup = orNotFound((await listLookups(ctx.db, organizationId, lookupId))[0], 'Look-up')
+    const tool = orNotFound(
+      lookup.tools.find(({ name }) => name === body.tool),
+      'Tool of the look-up',
+    )
+    // A model calls a tool without parameters with some, because some providers do not know such tools.
+    const args = Object.keys(tool.parameters?.['properties'] ?? {}).length === 0 ? {} : body.arguments
+    const errors = findJsonObjectErrors(args, 'arguments')
+    if (errors.length > 0) throw invalidFields(errors)
+    if (Buffer.byteLength(JSON.stringify(args)) > LOOKUP_ARGUMENTS_MAX_BYTES) {
+      const message = `must have at most ${LOOKUP_ARGUMENTS_MAX_BYTES} bytes`
+      throw invalidFields([{ field: 'arguments', code: 'too_large', message }])
+    }
+    const by = readActor(organizationId, request)
+    if (by) {
+      const target = { kind: 'lookup', id: lookupId, name: lookup.name }
+      await recordAuditEvent(ctx.db.pool, { ...by, action: 'lookup.tested', target })
+    }
+    const answer = await callLookup(ctx, { lookup, tool, args, requestId, trace })
+    const { ok, status, bytes, duration_ms } = answer
+    const fields = { request_id: requestId, lookup_id: lookupId, run_id: body.run_id ?? null }
+    ctx.logger.info({ ...fields, tool: tool.name, ok, status, bytes, duration_ms }, 'lookup.answered')
+    return { status: 200, body: answer, headers: [] }
+  }
+}
+
+/** The stored value of the header goes only where it was entered for. @throws ApiError 422 on `header_value` */
+function assertSecretMayTravel(input: LookupIn, stored: Lookup | undefined): void {
+  if (!stored?.headerValue || input.header_value !== undefined || !input.header_name) return
+  if (URL.parse(input.url)?.origin === URL.parse(stored.url)?.origin) return
+  const message = 'must be entered again, or be null, because scheme, host or port of url change'
+  throw invalidFields([{ field: 'header_value', code: 'missing', message }])
+}
+
+type ServerTools = Awaited<ReturnType<typeof listMcpTools>>
+
+/** @throws ApiError 422 on `url` if the server does not list its tools. */
+async function listTools(send: SendLookup, url: string): Promise<ServerTools> {
+  try {
+    return await listMcpTools(send, url)
+  } catch (error) {
+    if (!(error instanceof McpError)) throw error
+    throw invalidFields([{ field: 'url', code: 'value_error', message: error.message }])
+  }
+}
+
+/**
+ * The named tools as the server describes them now: a later change of the server does not reach the model.
+ * @throws ApiError 422 for a tool that the server does not have, or that it says changes something.
+ */
+function describeTools(tools: ServerTools, wanted: readonly LookupTool[]): LookupTool[] {
+  return wanted.map(({ name }, index) => {
+    const refuse = (message: string): ApiError =>
+      invalidFields([{ field: `tools.${index}.name`, code: 'value_error', message }])
+    const tool = tools.find((each) => each.name === name)
+    if (!tool) {
+      const names = tools.slice(0, NAMED_TOOLS).map((each) => truncateText(each.name, 128))
+      throw refuse(`is no tool of the server. Its tools are: ${names.join(', ') || 'none'}`)
+    }
+    const { readOnlyHint, destructiveHint } = tool.annotations ?? {}
+    if (readOnlyHint === false || destructiveHint === true) {
+      throw refuse('is a tool that changes something, as the server says: look-ups only read')
+    }
+    const parameters: Record<string, unknown> = { ...tool.inputSchema }
+    delete parameters['$schema']
+    const isTooLarge = Buffer.byteLength(JSON.stringify(parameters)) > SCHEMA_MAX_BYTES
+    if (isTooLarge || findJsonObjectErrors(parameters, 'parameters').length > 0) {
+      throw refuse(`has arguments whose schema has more than ${SCHEMA_MAX_BYTES} bytes, or is too deep`)
+    }
+    const description = truncateText(
+      (tool.description ?? '').toWellFormed().replaceAll('\0', ''),
+      DESCRIPTION_MAX_LENGTH,
+    )
+    return { name, description, parameters }
+  })
+}
+
+function readHeaderValue(ctx: DispatcherContext, stored: Lookup | undefined): string | null {
+  return stored ? decryptStoredSecret(ctx.secrets, stored, stored.headerValue, 'header_value') : null
+}
+
+function namesOf(tools: readonly LookupTool[]): string[] {
+  return tools.map(({ name }) => name)
+}
+
+/** Whether a save that is repeated would change nothing. */
+function isSame(ctx: DispatcherContext, stored: Lookup, input: LookupIn): boolean {
+  const { header_name: headerName = null, header_value: value } = input
+  return (
+    stored.name === input.name &&
+    stored.kind === input.kind &&
+    stored.url === input.url &&
+    stored.headerName === headerName &&
+    (value === undefined || readHeaderValue(ctx, stored) === value) &&
+    (stored.kind === 'http'
+      ? isDeepStrictEqual(stored.tools, JSON.parse(JSON.stringify(input.tools)))
+      : isDeepStrictEqual(namesOf(stored.tools), namesOf(input.tools)))
+  )
+}
+
+function idTaken(): ApiError {
+  return new ApiError(
+    'id_taken',
+    'There is no look-up with this id to change, or it is deleted or of another organization. Choose a new id.',
+  )
+}
+
+function changed(): ApiError {
+  return new ApiError(
+    'source_changed',
+    'Another save of this look-up was written meanwhile. Read it, and save again if your change still applies.',
+  )
+}
+
+function toApiError(error: unknown): never {
+  if (error instanceof QuotaExceededError) {
+    throw new ApiError(
+      'quota_exceeded',
+      `There can be at most ${LOOKUPS_MAX} look-ups. Delete some that are not needed.`,
+    )
+  }
+  throw error
+}
+
+function toLookupOut(lookup: Lookup): LookupOut {
+  return {
+    id: lookup.id,
+    organization_id: lookup.organizationId,
+    name: lookup.name,
+    kind: lookup.kind,
+    url: lookup.url,
+    header_name: lookup.headerName,
+    has_header_value: lookup.headerValue !== null,
+    tools: lookup.tools,
+    created_at: lookup.createdAt.toISOString(),
+    updated_at: lookup.updatedAt.toISOString(),
+    version: lookup.version,
+  }
+}
