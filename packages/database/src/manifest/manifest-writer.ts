@@ -22,7 +22,7 @@ export function createManifestWriter(format: ManifestFormat, write: WriteText, i
 }
 
 const HEADER = `# Exported. Applying it with "wf apply" changes nothing.
-# Not contained, and kept by an apply: API keys, signing secrets, values of headers, sessions, the roles of people, runs and logs.
+# Not contained, and kept by an apply: API keys, signing secrets, sessions, the roles of people, runs and logs.
 # updated_at is applied as it is written: remove it from a workflow that you change.
 `
 
