@@ -311,13 +311,58 @@ describe('pages that are open', () => {
   })
 })
 
+/** What the service writes with the name of a person: sign-ins, versions, notices, and a run with a declined payload. */
+async function nameBob(organizationId: string, userId: string): Promise<void> {
+  const { prisma, pool } = database.db
+  const name = 'Bobby "B"'
+  await pool.query(
+    `INSERT INTO audit_events (id, organization_id, actor_kind, actor_id, actor_name, action, target_kind, target_id, target_name, changes, address)
+     SELECT gen_random_uuid(), CASE WHEN kind = 'person' THEN $1::uuid END, kind, CASE WHEN kind = 'person' THEN $2::uuid END,
+       'x', 'account.saved', 'account', account_id, $3, '["Bob"]', '192.0.2.1'
+     FROM users, unnest(ARRAY['person', 'stranger']) AS kind WHERE users.id = $2`,
+    [organizationId, userId, name],
+  )
+  const [workflowId, sessionId, runId, deliveryId] = [newId(), newId(), newId(), newId()]
+  const texts = { name: 'W', description: '', scope: 'company_wide', searchText: '' }
+  await prisma.workflow.create({ data: { id: workflowId, organizationId, isActive: true, ...texts } })
+  await prisma.workflowVersion.create({
+    data: { workflowId, number: 1, savedBy: name, parts: [], document: {}, bytes: 2 },
+  })
+  await prisma.session.create({ data: { id: sessionId, organizationId } })
+  const text = `Nothing was sent to Order intake: ${name} declined the payload: No`
+  const ids = { organizationId, workflowId, sessionId }
+  const run = { id: runId, ...ids, number: 1, origin: 'api', context: '', requestId: 'r' }
+  const ended = { status: 'failed', startedAt: new Date(), finishedAt: new Date(), error: `delivery_declined: ${text}` }
+  await prisma.start.create({ data: { ...run, ...ended } })
+  const later = newId()
+  await prisma.start.create({ data: { ...run, id: later, number: 2, status: 'succeeded', finishedAt: new Date() } })
+  await prisma.runPrompt.create({ data: { runId: later, position: 0, askedPosition: 0, prompt: { text } } })
+  const steps = [
+    { kind: 'approval_decision', data: { call_id: 'c', delivery_id: deliveryId, decided_by: name } },
+    { kind: 'tool_result', data: { call_id: 'c', ok: false, text, error: 'delivery_declined' } },
+  ]
+  for (const [position, step] of steps.entries()) {
+    await prisma.runStep.create({ data: { runId, position, epoch: 1, ...step } })
+  }
+  const decided = { status: 'declined', decidedAt: new Date(), decidedBy: userId, decidedByName: name }
+  const of = { organizationId, runId, sourceId: newId(), sourceName: 'Order intake', requestBody: {} }
+  await prisma.approval.create({ data: { deliveryId, ...of, expiresAt: new Date(), ...decided } })
+  const paused = { type: 'notice.source_paused', text: `Billing was paused by ${name}: its payloads wait` }
+  const notice = { organizationId, topic: 'paused', status: 'sent' }
+  await prisma.notice.create({ data: { id: newId(), userId, recipient: 'Bob@acme.test', body: {}, ...notice } })
+  await prisma.notice.create({ data: { id: newId(), recipient: 'https://example.com/', body: paused, ...notice } })
+}
+
 describe('wf people erase', () => {
   test('deletes the person in all organizations, and every name of the person, and keeps who did what as an id', async () => {
     const [acme, other] = [await create('Acme'), await create('Other')]
     await addUser(acme.id, 'ada@acme.test', 'owner')
     const { rows } = await database.db.pool.query<{ id: string }>(
-      `INSERT INTO users (id, organization_id, email, role, first_name)
-       SELECT gen_random_uuid(), id, 'Bob@acme.test', 'member', 'Bob' FROM organizations RETURNING id`,
+      `WITH account AS (INSERT INTO accounts (id, email, email_key, name)
+         VALUES (gen_random_uuid(), 'Bob@acme.test', 'bob@acme.test', 'Bobby "B"') RETURNING id)
+       INSERT INTO users (id, organization_id, email, role, first_name, account_id)
+       SELECT gen_random_uuid(), organizations.id, 'Bob@acme.test', 'member', 'Bob', account.id
+       FROM organizations, account ORDER BY organizations.name RETURNING id`,
     )
     const ids = rows.map(({ id }) => id)
     await wf('users', 'role', 'bob@acme.test', 'admin', '--organization', 'Acme')
@@ -336,6 +381,7 @@ describe('wf people erase', () => {
         values,
       )
     }
+    await nameBob(acme.id, ids[0]!)
     expect(await wf('people', 'erase', 'bob@acme.test')).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('--yes'),
@@ -344,17 +390,24 @@ describe('wf people erase', () => {
       code: 1,
       stderr: expect.stringContaining('is the last owner of Acme'),
     })
+    // Interrupted, it changes nothing, and can be repeated.
+    await database.db.pool.query('ALTER TABLE run_steps RENAME TO gone')
+    expect(await wf('people', 'erase', 'bob@acme.test', '--yes')).toMatchObject({ code: 1 })
+    await database.db.pool.query('ALTER TABLE gone RENAME TO run_steps')
     const done = await wf('people', 'erase', 'BOB@acme.test', '--yes', '--json')
     expect(done).toMatchObject({ code: 0, stderr: '' })
     const { erased } = JSON.parse(done.stdout) as { erased: { user_id: string }[] }
     expect(erased.map((each) => each.user_id).toSorted()).toEqual(ids.toSorted())
-    const tables = ['users', 'accounts', 'audit_events', 'resend_jobs']
+    const tables = ['users', 'accounts', 'audit_events', 'resend_jobs', 'workflow_versions', 'notices', 'starts']
+    tables.push('run_steps', 'run_prompts', 'approvals')
+    const naming: string[] = []
     for (const table of tables) {
-      const found = await database.db.pool.query(`SELECT * FROM ${table} WHERE to_json(${table})::text ILIKE '%bob%'`)
-      expect({ table, rows: found.rows }).toEqual({ table, rows: [] })
+      const found = await database.db.pool.query(`SELECT FROM ${table} WHERE to_json(${table})::text ILIKE '%bob%'`)
+      if (found.rowCount) naming.push(table)
     }
+    expect(naming).toEqual([])
     const { rows: kept } = await database.db.pool.query(
-      `SELECT actor_id, changes, address FROM audit_events WHERE actor_kind = 'person'`,
+      `SELECT actor_id, changes, address FROM audit_events WHERE actor_kind = 'person' AND target_id IS NULL`,
     )
     const changes = [{ field: 'users', old: [], new: ['erased person', 'ada@acme.test'] }]
     expect(kept).toEqual([{ actor_id: ids[0], changes, address: null }])

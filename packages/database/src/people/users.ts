@@ -333,12 +333,16 @@ export async function saveUser(
   })
 }
 
-/** Removes a user, and the account if no other organization has it. Resolves to undefined if there is no such user. */
+/**
+ * Removes a user, and the account if no other organization has it. `finish` is the end of the same transaction. Resolves
+ * to undefined if there is no such user.
+ */
 export async function deleteUser(
   db: Database,
   userId: string,
   check: CheckUserChange,
   { principal, requestId }: Request,
+  finish: (tx: Transaction) => Promise<void> = async () => {},
 ): Promise<'removed' | 'last_owner' | undefined> {
   const { organizationId } = principal
   return await inUsersTransaction(db, organizationId, async (tx) => {
@@ -366,6 +370,7 @@ export async function deleteUser(
       ],
       requestId,
     })
+    await finish(tx)
     return 'removed'
   })
 }

@@ -1,10 +1,11 @@
-import { type Database, type Db, foldCase, inTransaction } from '../connection/index.ts'
+import { type Database, type Db, foldCase, inTransaction, type Queryable } from '../connection/index.ts'
 import { operatorOf, recordAuditEvent } from '../organizations/index.ts'
 import { deleteUser, EMAIL_KEY } from '../people/index.ts'
 
 /** A user that is one person, by its id or an email address. */
 export interface PersonUser {
   readonly id: string
+  readonly accountId: string | null
   readonly email: string
   readonly organizationId: string
   readonly organizationName: string
@@ -22,7 +23,7 @@ export async function findUsersOfPerson(db: Db, given: { id: string } | { email:
       ? 'users.id = $1'
       : `(${EMAIL_KEY} = $1 OR account_id IN (SELECT id FROM accounts WHERE accounts.email_key = $1))`
   const { rows } = await db.pool.query<PersonUser>(
-    `SELECT users.id, users.email, organization_id AS "organizationId", organizations.name AS "organizationName",
+    `SELECT users.id, account_id AS "accountId", users.email, organization_id AS "organizationId", organizations.name AS "organizationName",
        ARRAY[users.email, trim(first_name || ' ' || last_name), (SELECT name FROM accounts WHERE id = account_id)] AS names
      FROM users JOIN organizations ON organizations.id = organization_id
      WHERE deleted_at IS NULL AND ${isPerson} ORDER BY organizations.name, users.id`,
@@ -34,48 +35,111 @@ export async function findUsersOfPerson(db: Db, given: { id: string } | { email:
 /**
  * Deletes a user, with the account if no other organization has it, and what names the person: the audit log keeps who
  * (as an id), what and when, without names, addresses and the values of changes of the person. What customers sent,
- * such as contexts and payloads, stays: see `deleteRun`.
+ * such as contexts and payloads, stays: see `deleteRun`. In one transaction: names are found by the user's row.
  */
 export async function eraseUser(db: Database, user: PersonUser): Promise<'erased' | 'last_owner'> {
-  const { id, email, organizationId } = user
-  if ((await deleteUser(db, id, () => {}, operatorOf(organizationId))) === 'last_owner') return 'last_owner'
-  await inTransaction(db, async (client) => {
-    const values = [organizationId, id, ERASED_NAME]
-    await client.query(
-      `UPDATE audit_events SET actor_name = $3, address = NULL WHERE organization_id = $1 AND actor_id = $2`,
-      values,
-    )
-    await client.query(
-      `UPDATE audit_events SET target_name = $3, changes = '[]'
-       WHERE organization_id = $1 AND target_kind = 'user' AND target_id = $2`,
-      values,
-    )
-    // Lists of the users of a workflow, and attempts to sign in with the address.
-    await client.query(
-      `UPDATE audit_events SET changes = replace(changes::text, to_json($2::text)::text, to_json($3::text)::text)::json,
-         actor_name = CASE WHEN lower(actor_name) = lower($2) THEN $3 ELSE actor_name END,
-         target_name = CASE WHEN lower(target_name) = lower($2) THEN $3 ELSE target_name END
-       WHERE organization_id = $1 AND (strpos(changes::text, to_json($2::text)::text) > 0
-         OR lower(actor_name) = lower($2) OR lower(target_name) = lower($2))`,
-      [organizationId, email, ERASED_NAME],
-    )
-    await client.query(
-      `UPDATE run_steps SET data = jsonb_set(data::jsonb, '{decided_by}', to_jsonb($3::text))::json
-       FROM approvals WHERE approvals.organization_id = $1 AND decided_by = $2 AND run_steps.run_id = approvals.run_id
-         AND kind = 'approval_decision' AND data ->> 'delivery_id' = approvals.delivery_id::text`,
-      values,
-    )
-    for (const { table, column, hasId } of await listNameColumns(client)) {
-      const isPerson = hasId ? `${column.replace(/_name$/, '')} = $3` : `${column} = ANY ($3)`
-      await client.query(
-        `UPDATE ${table} SET ${column} = $2 WHERE organization_id = $1 AND ${isPerson} AND ${column} IS NOT NULL`,
-        [organizationId, ERASED_NAME, hasId ? id : user.names],
-      )
-    }
-    const target = { kind: 'user' as const, id, name: ERASED_NAME }
-    await recordAuditEvent(client, { ...operatorOf(organizationId), action: 'user.erased', target })
-  })
+  const erase = async (tx: Queryable) => await eraseNames(tx, user)
+  const outcome = await deleteUser(db, user.id, () => {}, operatorOf(user.organizationId), erase)
+  if (outcome === 'last_owner') return 'last_owner'
+  // Removed meanwhile by another person.
+  if (outcome === undefined) await inTransaction(db, erase)
   return 'erased'
+}
+
+async function eraseNames(client: Queryable, user: PersonUser): Promise<void> {
+  const { id, email, organizationId, accountId } = user
+  const values = [organizationId, id, ERASED_NAME]
+  // Earlier names, too.
+  const { rows: acted } = await client.query<{ name: string }>(
+    'SELECT DISTINCT actor_name AS name FROM audit_events WHERE organization_id = $1 AND actor_id = $2',
+    [organizationId, id],
+  )
+  const names = [...user.names, ...acted.map(({ name }) => name)].filter(Boolean)
+  await client.query(
+    `UPDATE audit_events SET actor_name = $3, address = NULL WHERE organization_id = $1 AND actor_id = $2`,
+    values,
+  )
+  await client.query(
+    `UPDATE audit_events SET target_name = $3, changes = '[]'
+     WHERE organization_id = $1 AND target_kind = 'user' AND target_id = $2`,
+    values,
+  )
+  // Sign-ins and changes of the account, also those that failed. Another person's address stays.
+  await client.query(
+    `UPDATE audit_events SET target_name = $3, changes = '[]', address = CASE WHEN actor_id IS NOT NULL THEN address END
+     WHERE (organization_id = $1 OR organization_id IS NULL) AND target_kind = 'account' AND target_id = $2`,
+    [organizationId, accountId, ERASED_NAME],
+  )
+  // Lists of the users of a workflow, and attempts to sign in with the address.
+  await client.query(
+    `UPDATE audit_events SET changes = replace(changes::text, to_json($2::text)::text, to_json($3::text)::text)::json,
+       actor_name = CASE WHEN lower(actor_name) = lower($2) THEN $3 ELSE actor_name END,
+       target_name = CASE WHEN lower(target_name) = lower($2) THEN $3 ELSE target_name END
+     WHERE organization_id = $1 AND (strpos(changes::text, to_json($2::text)::text) > 0
+       OR lower(actor_name) = lower($2) OR lower(target_name) = lower($2))`,
+    [organizationId, email, ERASED_NAME],
+  )
+  await eraseInTexts(client, user, names)
+  for (const { table, column, hasId } of await listNameColumns(client)) {
+    const isPerson = hasId ? `${column.replace(/_name$/, '')} = $3` : `${column} = ANY ($3)`
+    await client.query(
+      `UPDATE ${table} SET ${column} = $2 WHERE organization_id = $1 AND ${isPerson} AND ${column} IS NOT NULL`,
+      [organizationId, ERASED_NAME, hasId ? id : names],
+    )
+  }
+  const target = { kind: 'user' as const, id, name: ERASED_NAME }
+  await recordAuditEvent(client, { ...operatorOf(organizationId), action: 'user.erased', target })
+}
+
+/** Of journals, prompts and errors of runs, versions of workflows, and notices. */
+async function eraseInTexts(
+  client: Queryable,
+  { id, organizationId }: PersonUser,
+  names: readonly string[],
+): Promise<void> {
+  const values = [organizationId, id, ERASED_NAME]
+  await client.query(
+    `UPDATE run_steps SET data = jsonb_set(data::jsonb, '{decided_by}', to_jsonb($3::text))::json
+     FROM approvals WHERE approvals.organization_id = $1 AND decided_by = $2 AND run_steps.run_id = approvals.run_id
+       AND kind = 'approval_decision' AND data ->> 'delivery_id' = approvals.delivery_id::text`,
+    values,
+  )
+  const [old, erased] = [`': ' || decided_by_name || ' declined '`, `': ' || $3::text || ' declined '`]
+  await client.query(
+    `UPDATE run_steps SET data = jsonb_set(data::jsonb, '{text}', to_jsonb(replace(data ->> 'text', ${old}, ${erased})))::json
+     FROM approvals WHERE approvals.organization_id = $1 AND decided_by = $2 AND run_steps.run_id = approvals.run_id
+       AND kind = 'tool_result' AND data ->> 'error' = 'delivery_declined' AND strpos(data ->> 'text', ${old}) > 0`,
+    values,
+  )
+  await client.query(
+    `UPDATE starts SET error = replace(error, ${old}, ${erased})
+     FROM approvals WHERE approvals.organization_id = $1 AND decided_by = $2 AND starts.id = approvals.run_id
+       AND strpos(error, ${old}) > 0`,
+    values,
+  )
+  // Prompts of later runs have the session so far.
+  const [oldJson, erasedJson] = [old, erased].map((text) => `left(right(to_json(${text})::text, -1), -1)`)
+  await client.query(
+    `UPDATE run_prompts SET prompt = replace(prompt::text, ${oldJson}, ${erasedJson})::json
+     FROM approvals JOIN starts AS decided ON decided.id = approvals.run_id
+     JOIN starts AS run ON run.session_id = decided.session_id
+     WHERE approvals.organization_id = $1 AND decided_by = $2 AND run_prompts.run_id = run.id
+       AND strpos(prompt::text, ${oldJson}) > 0`,
+    values,
+  )
+  await client.query(
+    `UPDATE workflow_versions SET saved_by = $2 FROM workflows
+     WHERE workflows.organization_id = $1 AND workflow_id = workflows.id AND saved_by = ANY ($3)`,
+    [organizationId, ERASED_NAME, names],
+  )
+  await client.query('DELETE FROM notices WHERE organization_id = $1 AND user_id = $2', [organizationId, id])
+  await client.query(
+    `UPDATE notices SET body = jsonb_set(body::jsonb, '{text}', to_jsonb(
+       replace(body ->> 'text', ' paused by ' || name || ': ', ' paused by ' || $2::text || ': ')))::json
+     FROM unnest($3::text[]) AS name WHERE organization_id = $1 AND body ->> 'type' = 'notice.source_paused'
+       AND strpos(body ->> 'text', ' paused by ' || name || ': ') > 0`,
+    [organizationId, ERASED_NAME, names],
+  )
 }
 
 interface NameColumn {
@@ -85,7 +149,7 @@ interface NameColumn {
 }
 
 /** The columns such as `cancelled_by_name` with the name of a person whose id is in `cancelled_by`, if there is one. */
-async function listNameColumns(client: Pick<Db['pool'], 'query'>): Promise<NameColumn[]> {
+async function listNameColumns(client: Queryable): Promise<NameColumn[]> {
   const { rows } = await client.query<NameColumn>(
     `SELECT table_name AS table, column_name AS column, EXISTS (
        SELECT FROM information_schema.columns AS id WHERE id.table_schema = named.table_schema
