@@ -16,6 +16,7 @@ const READ_NOTHING = [
   'not-found',
   'workflow-new',
   'source-new',
+  'lookup-new',
   'workflow-triggers',
   'workflow-people',
   'workflow-files',
@@ -138,12 +139,12 @@ test('a page whose server dies says so, loses nothing that was typed, and recove
   await lost.waitFor({ timeout: 20_000 })
   const name = page.getByRole('textbox', { name: 'Name' })
   await name.fill('Acme Robotics')
-  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByRole('alert').filter({ hasText: 'The server cannot be reached.' }).waitFor()
   await server.comeBack()
   await lost.waitFor({ state: 'detached', timeout: 20_000 })
   expect(await name.inputValue()).toBe('Acme Robotics')
-  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
   await page.getByText('Saved.', { exact: true }).first().waitFor()
   expect((await owner.call('getOrganization')).name).toBe('Acme Robotics')
 

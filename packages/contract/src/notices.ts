@@ -22,7 +22,7 @@ export const NoticeBody = Closed('NoticeBody', 'A notice.', {
   type: StringEnum(NOTICE_TYPES, 'What it is about.'),
   organization_id: Uuid('The organization.'),
   created_at: DateTime('When it was made.'),
-  text: Str('A sentence for people.'),
+  text: Text(5_000, 'A sentence for people.'),
   data: JsonObject('For programs: ids, names and counts.'),
 })
 export type NoticeBody = Static<typeof NoticeBody>

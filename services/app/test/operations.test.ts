@@ -471,6 +471,9 @@ describe('Every operation', () => {
       'workflow.activated',
       'account.sign_in_failed',
       'delivery.expired',
+      'delivery.deleted',
+      'run.deleted',
+      'user.erased',
     ]
     expect([...actions].toSorted()).toEqual(AUDIT_ACTIONS.filter((action) => !elsewhere.includes(action)))
     const texts = [...rows.map(({ event }) => event), ...app.logLines.map((line) => JSON.stringify(line))]

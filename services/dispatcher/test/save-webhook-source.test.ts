@@ -50,6 +50,7 @@ describe('201 and 200', () => {
       endpoint_url: dispatcher.endpoint.url,
       has_signing_secret: true,
       example_request_body: { order_id: 'A-1', total: 99.5 },
+      paused_at: null,
       created_at: expect.any(String),
       updated_at: expect.any(String),
       verified_at: expect.any(String),

@@ -209,6 +209,9 @@ export interface ModelConfig {
   readonly organizationIds: readonly string[]
 }
 
+/** The limit of an answer's tokens of a model that has prices and no limit of its own. */
+export const PRICED_OUTPUT_TOKENS = 8_192
+
 /** The built-in agent alone. */
 export const BUILTIN_ONLY: AgentConfig = { defaultModel: BUILTIN, models: new Map() }
 

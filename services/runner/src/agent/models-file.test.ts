@@ -49,6 +49,8 @@ describe('AGENT_MODELS', () => {
         options: { call: { temperature: 0 }, provider: { reasoningEffort: 'low' } },
         timeoutMs: 30_000,
         runTokens: 5_000,
+        // The limit of a model with prices that has no other.
+        maxOutputTokens: 8_192,
         dataRegion: 'eu',
         fallback: 'careful',
         prices: {

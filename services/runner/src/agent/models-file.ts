@@ -9,6 +9,7 @@ import {
   type AgentSettings,
   type ModelConfig,
   type ModelPrices,
+  PRICED_OUTPUT_TOKENS,
   PROVIDERS,
   splitModel,
   toAgentConfig,
@@ -147,7 +148,9 @@ function toModels(
           maxWaitMs: entry.rate_limit_seconds === undefined ? limits.maxWaitMs : entry.rate_limit_seconds * 1_000,
           runTokens: entry.run_tokens ?? limits.runTokens,
           maxDeliveries: entry.max_deliveries ?? limits.maxDeliveries,
-          maxOutputTokens: entry.max_output_tokens ?? limits.maxOutputTokens,
+          // A budget holds only for what the API cannot exceed.
+          maxOutputTokens:
+            entry.max_output_tokens ?? limits.maxOutputTokens ?? (entry.prices ? PRICED_OUTPUT_TOKENS : null),
           historyTokens: entry.history_tokens ?? limits.historyTokens,
           isStreaming: entry.streaming ?? limits.isStreaming,
           dataRegion: entry.data_region ?? null,

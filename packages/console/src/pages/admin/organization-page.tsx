@@ -77,10 +77,11 @@ function Details({ organization }: { organization: Organization }) {
 }
 
 function Models({ organization }: { organization: Organization }) {
-  const models = useRead('listModels').data?.data
   return (
     <Section title="Models" intro="What runs may spend on models, and which of them members may choose." isNarrow>
-      {models ? <ModelsForm organization={organization} names={models.map(({ name }) => name)} /> : null}
+      <Loaded query={useRead('listModels')}>
+        {({ data }) => <ModelsForm organization={organization} names={data.map(({ name }) => name)} />}
+      </Loaded>
       <KeyValueList items={{ 'Spent this month (UTC)': moneyText(organization.month_spent, organization.currency) }} />
     </Section>
   )

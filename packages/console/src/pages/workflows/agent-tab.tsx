@@ -1,8 +1,8 @@
-import type { WorkflowDetailOut } from '@workflow-service/contract'
+import type { AppAnswer, WorkflowDetailOut } from '@workflow-service/contract'
 import { mutate, useMe, useRead } from '../../api/index.ts'
 import { RadioGroup, SelectField, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
-import { Section } from '../../components/page.tsx'
+import { Loaded, Section } from '../../components/page.tsx'
 import { fromMicros, toMicros } from '../../components/values.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
 
@@ -17,9 +17,16 @@ const valuesOf = (agent: WorkflowDetailOut['agent']) => ({
 
 /** The model and the budgets of a workflow. */
 export function WorkflowAgentPage() {
+  return (
+    <Section title="Agent" intro="What executes the runs, and what they may spend on models." isNarrow>
+      <Loaded query={useRead('listModels')}>{({ data }) => <AgentForm models={data} />}</Loaded>
+    </Section>
+  )
+}
+
+function AgentForm({ models }: { models: AppAnswer<'listModels'>['data'] }) {
   const { id, agent } = useWorkflow()
   const isAdmin = useMe().role !== 'member'
-  const models = useRead('listModels').data?.data ?? []
   const form = useForm({
     ...editFormOptions(agent, valuesOf, (current: WorkflowDetailOut) => current.agent),
     save: async ({ model, run_budget: ofRun, day_budget: ofDay, when_spent }, version) => {
@@ -44,30 +51,28 @@ export function WorkflowAgentPage() {
   const currency = models.find((each) => each.currency)?.currency
   const unit = currency ? ` (${currency})` : ''
   return (
-    <Section title="Agent" intro="What executes the runs, and what they may spend on models." isNarrow>
-      <Form form={form} action="Save" canReset>
-        <SelectField
-          options={options}
-          none={standard ? `The default of the service (${standard})` : 'The default of the service'}
-          {...form.field('model', 'Model')}
-        />
-        <TextField
-          inputMode="decimal"
-          disabled={!isAdmin}
-          hint={isAdmin ? 'Empty: no limit.' : 'An admin changes budgets.'}
-          {...form.field('run_budget', `Budget of a run${unit}`)}
-        />
-        <TextField
-          inputMode="decimal"
-          disabled={!isAdmin}
-          hint="Of all runs of the workflow in a day (UTC). Empty: no limit."
-          {...form.field('day_budget', `Budget of a day${unit}`)}
-        />
-        <RadioGroup
-          options={WHEN_SPENT}
-          {...form.field('when_spent', 'When the budget of the day or the month is spent')}
-        />
-      </Form>
-    </Section>
+    <Form form={form} action="Save" canReset>
+      <SelectField
+        options={options}
+        none={standard ? `The default of the service (${standard})` : 'The default of the service'}
+        {...form.field('model', 'Model')}
+      />
+      <TextField
+        inputMode="decimal"
+        disabled={!isAdmin}
+        hint={isAdmin ? 'Empty: no limit.' : 'An admin changes budgets.'}
+        {...form.field('run_budget', `Budget of a run${unit}`)}
+      />
+      <TextField
+        inputMode="decimal"
+        disabled={!isAdmin}
+        hint="Of all runs of the workflow in a day (UTC). Empty: no limit."
+        {...form.field('day_budget', `Budget of a day${unit}`)}
+      />
+      <RadioGroup
+        options={WHEN_SPENT}
+        {...form.field('when_spent', 'When the budget of the day or the month is spent')}
+      />
+    </Form>
   )
 }

@@ -30,8 +30,13 @@ describe('the arguments of a tool call', () => {
     ['"text"', 'one JSON object'],
     ['null', 'one JSON object'],
     ['{"a": {"__proto__": 1}}', '__proto__'],
+    ['{"a": [{"b": "x\\u0000"}]}', 'NUL'],
+    ['["\\ud800"]', 'surrogate'],
+    ['{"x\\u0000": 1}', 'NUL'],
     ['{"a":'.repeat(PAYLOAD_MAX_DEPTH + 1) + '1' + '}'.repeat(PAYLOAD_MAX_DEPTH + 1), 'levels deep'],
   ])('are refused if they are %j', (input, why) => {
-    expect(parseArguments(input).fault).toContain(why)
+    const { value, fault } = parseArguments(input)
+    expect(fault).toContain(why)
+    expect(JSON.stringify(value)).not.toMatch(/(?<!\\)\\u(?:0000|d8)/)
   })
 })

@@ -1,4 +1,4 @@
-import { PAYLOAD_MAX_DEPTH, truncateText } from '@workflow-service/contract'
+import { isStorableText, PAYLOAD_MAX_DEPTH, truncateText } from '@workflow-service/contract'
 import { toStorableText } from '../../storable-text.ts'
 import { isExactNumber } from '../exact-number.ts'
 
@@ -17,13 +17,16 @@ const parseWithSource = JSON.parse as (
 /**
  * Parses the arguments that a model wrote as JSON. Empty text means none: some servers send it for a tool without
  * parameters. Refuses what JSON.parse would change silently: numbers that a double cannot hold, and the name
- * `__proto__`.
+ * `__proto__`; and texts that PostgreSQL cannot read from the journal: `->>` fails for a document with one.
  */
 export function parseArguments(input: string): ParsedArguments {
   let problem: string | null = null
   let value: unknown
   try {
     value = parseWithSource(input.trim() === '' ? '{}' : input, (name, item, { source }) => {
+      if (!isStorableText(name) || (typeof item === 'string' && !isStorableText(item))) {
+        problem ??= 'a text has a NUL character or half of a surrogate pair'
+      }
       if (name === '__proto__') problem ??= 'a field is named __proto__'
       if (typeof item === 'number' && !isExactNumber(source ?? String(item))) {
         const number = truncateText(source ?? String(item), 60)
@@ -34,14 +37,11 @@ export function parseArguments(input: string): ParsedArguments {
   } catch {
     return refused(truncateText(toStorableText(input), 10_000), 'they must be one JSON object')
   }
+  if (problem !== null) return refused(truncateText(toStorableText(input), 10_000), problem)
   if (isTooDeep(value, 1)) return refused('nested too deep', `they must be at most ${PAYLOAD_MAX_DEPTH} levels deep`)
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refused(
-      typeof value === 'string' ? truncateText(toStorableText(value), 10_000) : value,
-      'they must be one JSON object',
-    )
+    return refused(typeof value === 'string' ? truncateText(value, 10_000) : value, 'they must be one JSON object')
   }
-  if (problem !== null) return refused(truncateText(toStorableText(input), 10_000), problem)
   return { value: value as Record<string, unknown>, fault: null }
 }
 

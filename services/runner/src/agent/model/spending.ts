@@ -1,14 +1,12 @@
 import type { ModelAnswerStep } from '@workflow-service/contract'
 import type { BudgetScope, CostReservation } from '@workflow-service/database'
 import { RunError, RunParkedError } from '../../run-errors.ts'
-import type { ModelConfig, ModelPrices } from '../agent-settings.ts'
+import { type ModelConfig, type ModelPrices, PRICED_OUTPUT_TOKENS } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
 import { type ModelClock, PARK_AFTER_MS } from './ask-with-retries.ts'
 import type { ModelQuestion, ModelUsage } from './model-question.ts'
 import { BYTES_PER_TOKEN } from './session-history.ts'
 
-/** What an answer is expected to have at most if the settings give no limit. */
-const ASSUMED_OUTPUT_TOKENS = 8_192
 /** A reservation whose request has had no end for this long after its time limit is of a runner that has ended. */
 const EXPIRY_MARGIN_MS = 60_000
 const BUSY_DELAY_MS = 250
@@ -50,7 +48,7 @@ function estimateCost({ instructions, messages, tools }: ModelQuestion, config: 
     reasoningTokens: 0,
     [prices.cacheWrite > prices.input ? 'cacheWriteTokens' : 'inputTokens']: Math.ceil(bytes / BYTES_PER_TOKEN),
     [prices.reasoning > prices.output ? 'reasoningTokens' : 'outputTokens']:
-      config.maxOutputTokens ?? ASSUMED_OUTPUT_TOKENS,
+      config.maxOutputTokens ?? PRICED_OUTPUT_TOKENS,
   }
   return costOf(usage, prices) ?? 0
 }
