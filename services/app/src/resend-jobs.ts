@@ -9,6 +9,9 @@ const JOBS_AT_ONCE = 4
 const SECOND_MS = 1_000
 /** Well below the lease of 15 s. */
 const RENEW_MS = 5_000
+/** After which a job is tried again whose source is paused. */
+const PAUSED_SECONDS = 15
+const PAUSED = Symbol('source_paused')
 
 type JobContext = Pick<AppServiceContext, 'db' | 'dispatcher' | 'changeNotices'>
 
@@ -37,7 +40,7 @@ export async function sendResendJobs(ctx: JobContext, signal: AbortSignal): Prom
 
 async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, stopping: AbortSignal): Promise<void> {
   const { id, organizationId } = leased
-  // A job that a person stops while its source is paused, or the dispatcher is unavailable.
+  // A job whose source is paused, or that a person stops while the dispatcher is unavailable.
   const ended = new AbortController()
   const renewing = setInterval(() => {
     recordResends(ctx.db, owner, { id, sent: 0, notSent: 0 }).then(
@@ -51,7 +54,7 @@ async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, st
     while (job) {
       const { next }: LeasedResends = job
       const second = pause(SECOND_MS, signal)
-      const sent = await Promise.all(next.map((each) => resend(ctx, leased, each, signal)))
+      const sent = await Promise.all(next.map((each) => resend(ctx, leased, each, { signal, ended })))
       // What was not answered is asked for again by whoever goes on.
       if (signal.aborted) break
       const notSent = sent.filter((isSent) => !isSent).length
@@ -61,19 +64,20 @@ async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, st
     }
   } finally {
     clearInterval(renewing)
-    await releaseResendJob(ctx.db, owner, id)
+    // A job of a paused source would keep its slot from the jobs of other organizations.
+    await releaseResendJob(ctx.db, owner, id, ended.signal.reason === PAUSED ? PAUSED_SECONDS : 0)
   }
 }
 
 /**
- * Whether the payload was sent, with any outcome; false when it cannot be. Waits while the dispatcher is unavailable or
- * the source is paused.
+ * Whether the payload was sent, with any outcome; false when it cannot be. Waits while the dispatcher is unavailable,
+ * and ends the work on the job when the source is paused.
  */
 async function resend(
   { dispatcher }: JobContext,
   { organizationId, createdBy }: LeasedResends,
   { deliveryId, resendId }: LeasedResends['next'][number],
-  signal: AbortSignal,
+  { signal, ended }: { signal: AbortSignal; ended: AbortController },
 ): Promise<boolean> {
   const body = { organization_id: organizationId, resend_of: deliveryId, sent_by: createdBy }
   while (!signal.aborted) {
@@ -83,6 +87,7 @@ async function resend(
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       if (error.status < 500) return false
+      if (error.code === 'source_paused') ended.abort(PAUSED)
       await pause(SECOND_MS, signal)
     }
   }

@@ -237,10 +237,11 @@ export async function recordResends(
   return job?.isRunning ? job : undefined
 }
 
-/** Gives the lease back, so that another process goes on at once. */
-export async function releaseResendJob(db: Db, owner: string, id: string): Promise<void> {
+/** Gives the lease back, so that a process goes on after these seconds. */
+export async function releaseResendJob(db: Db, owner: string, id: string, seconds: number): Promise<void> {
   await db.pool.query(
-    'UPDATE resend_jobs SET lease_owner = NULL, lease_until = NULL WHERE id = $2 AND lease_owner = $1',
-    [owner, id],
+    `UPDATE resend_jobs SET lease_owner = NULL, lease_until = clock_timestamp() + make_interval(secs => $3)
+     WHERE id = $2 AND lease_owner = $1`,
+    [owner, id, seconds],
   )
 }
