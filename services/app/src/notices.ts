@@ -45,8 +45,10 @@ export async function sendNotice(ctx: NoticeContext, notice: DueNotice): Promise
   return error
 }
 
-async function trySending({ config, dispatcher }: NoticeContext, notice: DueNotice): Promise<string | null> {
+async function trySending({ config, db, dispatcher }: NoticeContext, notice: DueNotice): Promise<string | null> {
   const { organizationId, userId, recipient, body } = notice
+  const where = { id: organizationId, isSuspended: true }
+  if ((await db.prisma.organization.count({ where })) > 0) return 'The organization is suspended.'
   if (userId === null) {
     const params = { organization_id: organizationId }
     return (await dispatcher.call('sendNotice', { params, body, requestId: newRequestId() })).error

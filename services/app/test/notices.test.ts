@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { newId, recordNotices } from '@workflow-service/database'
+import { listNoticeOrganizations, newId, recordNotices, takeDueNotices } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { SMTPServer } from 'smtp-server'
@@ -58,6 +58,9 @@ describe('Notices', () => {
     })
     expect(saved.body.webhook).toEqual({ url: data.endpoint.url, has_signing_secret: true })
     expect(saved.text).not.toContain(secret)
+    // The stored secret goes only where it was entered for.
+    const moved = await data.call(admin, 'saveNoticeWebhook', { url, body: { url: 'http://127.0.0.1:9/' } })
+    expect([moved.status, moved.error?.details]).toMatchObject([422, [{ field: 'signing_secret', code: 'missing' }]])
     const chosen = await data.call(admin, 'saveMyNotices', { url, body: { kinds: ['failures'] } })
     expect(chosen.body).toEqual({ kinds: ['failures'], has_mail: true })
     await data.call(member, 'saveMyNotices', { url, body: { kinds: ['approvals'] } })
@@ -108,6 +111,21 @@ describe('Notices', () => {
       expect.stringMatching(/^Billing was paused by /),
       expect.stringMatching(/^The API key CI expires on /),
     ])
+  })
+
+  test('of a suspended organization are neither made nor sent, and a test says so', async () => {
+    const { db } = data.app
+    const { admin, id } = organization
+    await data.call(admin, 'saveNoticeWebhook', { url, body: { url: data.endpoint.url } })
+    expect(await listNoticeOrganizations(db, true)).toContain(id)
+    await db.prisma.organization.update({ where: { id }, data: { isSuspended: true } })
+    expect(await listNoticeOrganizations(db, true)).not.toContain(id)
+    const { body } = await data.call(admin, 'testNoticeWebhook', { url })
+    expect(body).toEqual({ error: 'The organization is suspended.' })
+    await db.pool.query('UPDATE notices SET next_at = now() WHERE organization_id = $1', [id])
+    await takeDueNotices(db, 100, true)
+    expect(await list()).toMatchObject([{ status: 'waiting', attempts: 1 }])
+    expect(data.endpoint.requests).toEqual([])
   })
 
   test('that cannot be sent say why, are tried again for an hour, and a test says so at once', async () => {

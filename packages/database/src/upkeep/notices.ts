@@ -30,11 +30,13 @@ const MAX_SOURCES = 20
 /** Notices of one look: many are about one incident. */
 const MAX_NEW = 50
 
-/** The organizations with a recipient of notices. */
+/** The organizations with a recipient of notices, except suspended ones. */
 export async function listNoticeOrganizations(db: Db, hasMail: boolean): Promise<string[]> {
   const { rows } = await db.pool.query<{ id: string }>(
-    `SELECT organization_id AS id FROM notice_webhooks
-     UNION SELECT organization_id FROM users WHERE $1 AND cardinality(notice_kinds) > 0 AND deactivated_at IS NULL`,
+    `SELECT id FROM organizations WHERE NOT is_suspended AND id IN (
+       SELECT organization_id FROM notice_webhooks
+       UNION SELECT organization_id FROM users WHERE $1 AND cardinality(notice_kinds) > 0 AND deactivated_at IS NULL
+     )`,
     [hasMail],
   )
   return rows.map(({ id }) => id)
@@ -194,14 +196,16 @@ const DUE = `id, organization_id AS "organizationId", user_id AS "userId", recip
 
 /**
  * Takes notices that are due, for a minute: one that is not finished by then is due again. Those by e-mail only if the
- * caller has a mail server.
+ * caller has a mail server. Those of suspended organizations wait.
  */
 export async function takeDueNotices(db: Db, limit: number, hasMail: boolean): Promise<DueNotice[]> {
   const { rows } = await db.pool.query<DueNotice>(
     `UPDATE notices SET attempts = attempts + 1, next_at = now() + interval '1 minute'
      WHERE id = ANY (ARRAY(
-       SELECT id FROM notices WHERE status = 'waiting' AND next_at <= now() AND ($2 OR user_id IS NULL)
-       ORDER BY next_at LIMIT $1 FOR UPDATE SKIP LOCKED
+       SELECT notice.id FROM notices AS notice
+       JOIN organizations AS organization ON organization.id = notice.organization_id AND NOT organization.is_suspended
+       WHERE notice.status = 'waiting' AND notice.next_at <= now() AND ($2 OR notice.user_id IS NULL)
+       ORDER BY notice.next_at LIMIT $1 FOR UPDATE OF notice SKIP LOCKED
      )) RETURNING ${DUE}`,
     [limit, hasMail],
   )

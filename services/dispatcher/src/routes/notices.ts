@@ -16,6 +16,12 @@ export function saveNotices(ctx: DispatcherContext): InternalHandlers['saveNotic
     const { url, signing_secret: secret } = request.body
     const check = checkUrl(url, ctx.config.allowedSubnets)
     if (!check.isAllowed) throw invalidFields([{ field: 'url', code: check.code, message: check.message }])
+    const stored = secret === undefined ? await findNoticeWebhook(ctx.db, organizationId) : undefined
+    // As with webhook sources: the stored secret goes only where it was entered for.
+    if (stored?.signingSecret && URL.parse(url)?.origin !== URL.parse(stored.url)?.origin) {
+      const message = 'must be entered again, or be null, because scheme, host or port of url change'
+      throw invalidFields([{ field: 'signing_secret', code: 'missing', message }])
+    }
     const sealed =
       typeof secret === 'string' ? ctx.secrets.encrypt({ organizationId, sourceId: organizationId }, secret) : secret
     await saveNoticeWebhook(ctx.db, organizationId, url, sealed, readActor(organizationId, request))
