@@ -226,7 +226,7 @@ export async function decideApprovals(
     )
     const [run] = runs
     if (!run) return { kind: 'not_found' }
-    await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [run.sessionId])
+    // As in a save of the source and in `parkForApproval`, sources are locked before sessions.
     const edited = payload && JSON.stringify(payload)
     if (edited) {
       const { rows: examples } = await client.query<{ example: Record<string, unknown> }>(
@@ -238,6 +238,7 @@ export async function decideApprovals(
       const invalid = examples[0] && checkPayload(examples[0].example, payload, edited)
       if (invalid) return { kind: 'invalid', reason: invalid.reason }
     }
+    await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE', [run.sessionId])
     const { rows: decided } = await client.query<{
       deliveryId: string
       sourceName: string
