@@ -72,6 +72,21 @@ describe('a deletion', () => {
   })
 })
 
+describe('the deletion of a paused source', () => {
+  test('lets the runs go on that wait for it', async () => {
+    const { prisma } = dispatcher.db
+    const id = await dispatcher.saveSource()
+    await prisma.webhookSource.update({ where: { id }, data: { pausedAt: new Date() } })
+    const waitingSince = new Date(Date.now() + 86_400_000)
+    const session = { id: newId(), organizationId: otherOrganizationId, pausedSourceId: id, waitingSince }
+    await prisma.session.create({ data: session })
+    await dispatcher.call('DELETE', dispatcher.sourcePath(id))
+    const woken = await prisma.session.findUniqueOrThrow({ where: { id: session.id } })
+    expect(woken.pausedSourceId).toBeNull()
+    expect(await prisma.webhookSource.findUnique({ where: { id } })).toMatchObject({ pausedAt: null })
+  })
+})
+
 describe('a test of a source', () => {
   test('verifies the stored values with the stored secret, and updates verified_at', async () => {
     const id = await dispatcher.saveSource({

@@ -6,6 +6,7 @@ import {
   listWebhookSources,
   newId,
   operatorOf,
+  readSourceState,
   type RunDetails,
   saveWebhookSource,
   setSourcePaused,
@@ -120,6 +121,8 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
       await pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [one.sessionId])
       const [run] = await fixture.waitForRuns([one])
       expect(run).toMatchObject({ status: 'failed', error: 'source_paused: Order intake was paused for 3 days' })
+      const { pausedSourceId } = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: one.sessionId } })
+      expect(await readSourceState(fixture.db, acme.organizationId, pausedSourceId!)).toMatchObject({ waiting_runs: 0 })
       expect(payloads()).toEqual([])
     }, 60_000)
   })
@@ -175,7 +178,21 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
       expect(await edit({ message: 17 })).toMatchObject({ kind: 'invalid', reason: expect.stringContaining('message') })
       expect((await fixture.run(one.startId)).status).toBe('waiting')
       runner.kill('SIGKILL')
-      expect(await edit({ message: 'one, corrected' })).toMatchObject({ kind: 'decided' })
+      // Sources are locked before sessions, as in a save of the source, so that the two never wait for each other.
+      const [decided] = await inTransaction(fixture.db, async (client) => {
+        await client.query('UPDATE webhook_sources SET version = version')
+        const editing = edit({ message: 'one, corrected' })
+        await waitUntil(async () => {
+          const { rows } = await fixture.db.pool.query(
+            `SELECT FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR SHARE OF source%'`,
+          )
+          return rows.length > 0
+        })
+        await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE NOWAIT', [one.sessionId])
+        return [editing]
+      })
+      expect(await decided).toMatchObject({ kind: 'decided' })
       const other = await fixture.startRunnerProcess()
       const [run] = await fixture.waitForRuns([one])
       expect(payloads()).toEqual(['/orders one, corrected', '/audit one'])

@@ -123,10 +123,10 @@ async function cancelStarts(
     [ids, userId, name],
   )
   // A session moves past its ended starts, and its runner loses the lease. Where an earlier start has not ended, the
-  // session comes to the cancelled one later.
+  // session comes to the cancelled one later. A resume of a source must not end its wait for a payload in flight.
   await client.query(
     `UPDATE sessions SET last_finished_number = past.number, lease_owner = NULL, lease_until = NULL,
-       lease_epoch = lease_epoch + 1,
+       lease_epoch = lease_epoch + 1, paused_source_id = NULL,
        waiting_since = CASE WHEN last_start_number > past.number THEN greatest(now(), past.quiet_at) END
      FROM (
        SELECT session.id,

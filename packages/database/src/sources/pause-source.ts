@@ -88,7 +88,8 @@ export async function readSourceState(db: Db, organizationId: string, sourceId: 
      )
      SELECT (
          SELECT count(*)::integer FROM (
-           SELECT FROM sessions WHERE paused_source_id = $2 AND lease_owner IS NULL LIMIT ${MAX_READ}
+           SELECT FROM sessions WHERE paused_source_id = $2 AND lease_owner IS NULL AND waiting_since > now()
+           LIMIT ${MAX_READ}
          ) AS parked
        ) AS waiting, count,
        CASE WHEN count >= ${FAILING_COUNT}

@@ -277,7 +277,7 @@ export async function confirmWebhookSource(
 
 /**
  * Deletes the source and its secret; its log stays. False when there is none. Records an audit event if it is known who
- * deletes.
+ * deletes. If it was paused, `wakePausedSessions` lets its runs go on.
  */
 export async function deleteWebhookSource(
   db: Database,
@@ -286,9 +286,10 @@ export async function deleteWebhookSource(
   by?: AuditedBy,
 ): Promise<boolean> {
   return await inPrismaTransaction(db, async (tx) => {
+    const now = new Date()
     const [deleted] = await tx.prisma.webhookSource.updateManyAndReturn({
       where: { organizationId, id: sourceId, deletedAt: null },
-      data: { deletedAt: new Date(), signingSecret: null, version: { increment: 1 } },
+      data: { deletedAt: now, signingSecret: null, pausedAt: null, resumedAt: now, version: { increment: 1 } },
       select: { name: true },
     })
     if (!deleted) return false

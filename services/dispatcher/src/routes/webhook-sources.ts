@@ -34,7 +34,7 @@ export function getSource(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers[
   }
 }
 
-/** Deletes a source and its secret; the log stays. 404 if it is already deleted. */
+/** Deletes a source and its secret; the log stays, and runs that wait for it go on. 404 if it is already deleted. */
 export function deleteSource(
   ctx: Pick<DispatcherContext, 'db' | 'changeNotices' | 'logger'>,
 ): InternalHandlers['deleteWebhookSource'] {
@@ -44,7 +44,8 @@ export function deleteSource(
     const by = readActor(organizationId, request)
     const isDeleted = await deleteWebhookSource(ctx.db, organizationId, sourceId, by)
     if (!isDeleted) throw notFound('Webhook source')
-    ctx.changeNotices.add(organizationId, 'webhook_sources')
+    await wakePausedSessions(ctx.db)
+    ctx.changeNotices.add(organizationId, 'webhook_sources', 'runs')
     ctx.logger.info({ request_id: requestId, source_id: sourceId }, 'webhook_source.deleted')
     return { status: 204 }
   }
