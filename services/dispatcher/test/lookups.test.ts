@@ -1,7 +1,13 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { LOOKUP_ANSWER_MAX_BYTES, type LookupCallOut, type LookupOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
-import { type LookupHandler, type McpAnswer, mcpHandler, startLookupServer } from './support/lookup-server.ts'
+import {
+  type LookupHandler,
+  type McpAnswer,
+  mcpHandler,
+  modernMcpHandler,
+  startLookupServer,
+} from './support/lookup-server.ts'
 import { type Answer, invalidField, refusal } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
@@ -140,6 +146,8 @@ describe('a call of an HTTP look-up', () => {
 
   test.each([
     [{ id: '..' }, 'must not be "." or ".."'],
+    [{ id: '../admin' }, 'must not be "." or ".."'],
+    [{ id: 'a\\..' }, 'must not be "." or ".."'],
     [{ id: '' }, 'id is required'],
     [{ id: 7 }, 'must be of the type string'],
     [{ id: 'a', status: 'x' }, 'must be one of "open", "closed"'],
@@ -150,6 +158,13 @@ describe('a call of an HTTP look-up', () => {
     const answer = await call(await saved({ url: server.url }), args)
     expect(answer).toMatchObject({ ok: false, status: null, text: expect.stringContaining(text) })
     expect(server.requests).toEqual([])
+  })
+
+  test('encodes a path that is not ASCII', async () => {
+    const server = await serve(json({}))
+    const id = await saved({ url: server.url, tools: [{ ...FIND, path: '/aufträge/{id}' }] })
+    expect(await call(id, { id: 'ü' })).toMatchObject({ ok: true })
+    expect(server.requests.map(({ url }) => url)).toEqual(['/auftr%C3%A4ge/%C3%BC'])
   })
 
   test.each<[string, LookupHandler, Partial<LookupCallOut>]>([
@@ -223,7 +238,8 @@ describe('a look-up with an MCP server', () => {
   const inputSchema = { type: 'object', properties: { q: { type: 'string' } }, required: ['q'] }
   const tools = [
     { name: 'search', description: 'Searches.', inputSchema, annotations: { readOnlyHint: true } },
-    { name: 'remove', inputSchema, annotations: { destructiveHint: true } },
+    { name: 'remove', inputSchema, annotations: { readOnlyHint: true, destructiveHint: true } },
+    { name: 'save', inputSchema, annotations: { destructiveHint: false } },
   ]
   test.each([false, true])('calls its tools, with a stream that stays open: %s', async (isStream) => {
     const server = await serve(mcpHandler(() => tools, found, { isStream }))
@@ -239,7 +255,7 @@ describe('a look-up with an MCP server', () => {
 
   test('keeps the descriptions of the tools as they were when it was saved', async () => {
     let description = 'Searches.'
-    const server = await serve(mcpHandler(() => [{ name: 'search', description, inputSchema }], found))
+    const server = await serve(mcpHandler(() => [{ ...tools[0]!, description }], found))
     const id = newId()
     const { body } = await save(id, mcp(server.url))
     expect(body.tools).toEqual([{ name: 'search', description, parameters: inputSchema }])
@@ -250,8 +266,9 @@ describe('a look-up with an MCP server', () => {
   })
 
   test.each([
-    ['remove', 'changes something'],
-    ['other', 'Its tools are: search, remove'],
+    ['remove', 'may change something'],
+    ['save', 'may change something'],
+    ['other', 'Its tools are: search, remove, save'],
   ])('refuses the tool %s when it is saved', async (name, message) => {
     const server = await serve(mcpHandler(() => tools, found))
     const { status, body } = await save(newId(), mcp(server.url, name))
@@ -259,6 +276,50 @@ describe('a look-up with an MCP server', () => {
       422,
       [expect.objectContaining({ field: 'tools.0.name', message: expect.stringContaining(message) })],
     ])
+  })
+
+  test('shows no secret that the server repeats when it is saved', async () => {
+    const header = { header_name: 'Authorization', header_value: SECRET }
+    const repeating = { ...tools[0]!, description: `Searches with ${SECRET}.` }
+    const server = await serve(mcpHandler(() => [repeating, { name: SECRET, inputSchema }], found))
+    const good = await save(newId(), { ...mcp(server.url), ...header })
+    expect(good.body.tools).toMatchObject([{ name: 'search', description: 'Searches with [hidden].' }])
+    const unknown = await save(newId(), { ...mcp(server.url, 'other'), ...header, name: 'Unknown' })
+    const failing = await serve((_request, response) => void response.writeHead(400).end(`No: ${SECRET}`))
+    const failed = await save(newId(), { ...mcp(failing.url), ...header, name: 'Failing' })
+    expect([unknown.status, failed.status]).toEqual([422, 422])
+    expect(JSON.stringify([unknown, failed])).not.toContain('only-the-server')
+  })
+
+  test.each([
+    ['4 pages', '', 4, 'listMaxPages'],
+    ['1 MiB', 'x'.repeat(400_000), 3, 'more than 1048576 bytes'],
+  ])('lists at most %s', async (_what, description, pages, message) => {
+    const server = await serve(mcpHandler(() => [{ ...tools[0]!, description }], found, { nextCursor: newId }))
+    const { status, body } = await save(newId(), mcp(server.url))
+    expect([status, body.error.details]).toEqual([
+      422,
+      [expect.objectContaining({ field: 'url', message: expect.stringContaining(message) })],
+    ])
+    expect(server.requests.filter(({ body: sent }) => sent.includes('tools/list')).length).toBe(pages)
+  })
+
+  test('sends no responses to requests of the server', async () => {
+    const requests = Array.from({ length: 200 }, (_, id) => ({ jsonrpc: '2.0', id: `s${id}`, method: 'roots/list' }))
+    const server = await serve(mcpHandler(() => tools, found, { isStream: true, before: requests }))
+    expect(await call(await saved(mcp(server.url)), { q: 'x' }, 'search')).toMatchObject({ ok: true })
+    const sent = server.requests.map(({ body }) => (body === '' ? {} : (JSON.parse(body) as object)))
+    expect(sent.filter((message) => 'result' in message || 'error' in message)).toEqual([])
+  })
+
+  test('compiles no schema of a server, whose pattern could block the process', async () => {
+    const outputSchema = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } }
+    const modern = await serve(modernMcpHandler([{ ...tools[0]!, outputSchema }], { a: 'b' }))
+    const good = await serve(mcpHandler(() => tools, found))
+    const id = await saved(mcp(good.url))
+    await dispatcher.db.prisma.lookup.update({ where: { id }, data: { url: `${modern.url}/mcp` } })
+    expect(await call(id, { q: 'x' }, 'search')).toMatchObject({ ok: true, text: '{"a":"b"}' })
+    expect(modern.requests.filter(({ body }) => body.includes('tools/list')).length).toBe(1)
   })
 
   test('calls no tool that it does not list', async () => {

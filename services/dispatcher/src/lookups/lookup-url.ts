@@ -27,15 +27,20 @@ export function toLookupUrl(base: string, { path = '', parameters = {} }: Lookup
         `${name} must be one of ${schema.enum.map((each) => JSON.stringify(each)).join(', ')}.`,
       )
     }
+    // Servers that decode "%2F" would find another path than that of the tool.
+    if (inPath.includes(name) && /(?:^|[/\\])\.\.?(?:[/\\]|$)/.test(String(value)))
+      throw new LookupArgumentsError(`${name} must not be "." or "..", or have one of them between slashes.`)
     values.set(name, encodeURIComponent(String(value).toWellFormed()))
   }
   const missing = [...new Set([...required, ...inPath])].find((name) => !values.get(name))
   if (missing !== undefined) throw new LookupArgumentsError(`${missing} is required and must not be empty.`)
   const url = new URL(base)
-  const wanted = `${url.pathname.replace(/\/$/, '')}${path.replaceAll(/\{([^{}]*)\}/g, (_, name: string) => values.get(name)!)}`
+  // Encodes what the template has beyond ASCII, and the braces.
+  url.pathname = `${url.pathname.replace(/\/$/, '')}${path}`
+  const wanted = url.pathname.replaceAll(/%7B(.*?)%7D/g, (all, name: string) => values.get(name) ?? all)
   url.pathname = wanted
-  // "." and ".." would lead to another path than that of the tool.
-  if (url.pathname !== wanted) throw new LookupArgumentsError('A parameter of the path must not be "." or "..".')
+  if (url.pathname !== wanted)
+    throw new LookupArgumentsError('The parameters lead to another path than that of the tool.')
   const query = [...values].filter(([name]) => !inPath.includes(name)).map(([name, value]) => `${name}=${value}`)
   url.search = query.join('&')
   return url.href

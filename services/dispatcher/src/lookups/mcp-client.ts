@@ -1,13 +1,16 @@
 import { LOOKUP_ANSWER_MAX_BYTES, LOOKUP_DEADLINE_MS } from '@workflow-service/contract'
-import type { Client, FetchLike, ListToolsResult } from '@modelcontextprotocol/client'
+import type { Client, ClientOptions, FetchLike, ListToolsResult } from '@modelcontextprotocol/client'
 import { isCompressed, readLines } from '../outbound/answer-text.ts'
 import type { ReadBody } from '../outbound/send-request.ts'
 import { type LookupAnswer, type LookupCall, notAnswered, type SendLookup, toSentence } from './lookup-answer.ts'
 
 /** A message around the text of a tool, in which characters may be escaped. */
 const MESSAGE_MAX_BYTES = 4 * LOOKUP_ANSWER_MAX_BYTES
-/** A list of tools with the schemas of their arguments. */
-const TOOL_LIST_MAX_BYTES = 1_048_576
+/** All answers of a connection, such as the pages of a list of tools with the schemas of their arguments. */
+const CONNECTION_MAX_BYTES = 1_048_576
+const LIST_MAX_PAGES = 4
+/** Requests of a connection: three to connect, a list or a call that is repeated after a list, and one for the end. */
+const MAX_REQUESTS = 10
 
 /** The server did not answer as the protocol says. The message is a sentence. */
 export class McpError extends Error {
@@ -16,8 +19,13 @@ export class McpError extends Error {
 
 /** Lists the tools of a server. @throws McpError */
 export async function listMcpTools(send: SendLookup, url: string): Promise<ListToolsResult['tools']> {
-  const options = { timeout: LOOKUP_DEADLINE_MS }
-  return await withClient(send, url, TOOL_LIST_MAX_BYTES, async (client) => (await client.listTools({}, options)).tools)
+  const options = { timeout: LOOKUP_DEADLINE_MS, cacheMode: 'bypass' } as const
+  return await withClient(
+    send,
+    url,
+    CONNECTION_MAX_BYTES,
+    async (client) => (await client.listTools({}, options)).tools,
+  )
 }
 
 /** Calls a tool of a server, in a connection of its own. */
@@ -52,9 +60,12 @@ async function withClient<Result>(
 ): Promise<Result> {
   const sdk = await import('@modelcontextprotocol/client')
   let failure: unknown
+  const connection: Connection = { url, maxBytes, requestsLeft: MAX_REQUESTS, bytesLeft: CONNECTION_MAX_BYTES }
+  let hasEnded = false
   const fetch: FetchLike = async (target, init) => {
+    if (hasEnded || init?.signal?.aborted) throw new McpError('The connection has ended.')
     try {
-      return await request(send, { url, target: String(target), init, maxBytes })
+      return await request(send, connection, String(target), init)
     } catch (error) {
       failure ??= error
       throw error
@@ -70,7 +81,10 @@ async function withClient<Result>(
       reconnectionDelayGrowFactor: 1,
     },
   })
-  const client = new sdk.Client({ name: 'workflow-service', version: '1' }, { versionNegotiation: { mode: 'auto' } })
+  const client = new sdk.Client(
+    { name: 'workflow-service', version: '1' },
+    { versionNegotiation: { mode: 'auto' }, listMaxPages: LIST_MAX_PAGES, jsonSchemaValidator: ACCEPT_ALL },
+  )
   try {
     await client.connect(transport, { timeout: LOOKUP_DEADLINE_MS })
     const result = await use(client)
@@ -84,33 +98,61 @@ async function withClient<Result>(
       `The server did not answer as the Model Context Protocol says: ${readLines(Buffer.from(message), 300) ?? ''}`,
     )
   } finally {
+    hasEnded = true
     await client.close().catch(() => {})
   }
 }
 
+/** Accepts what a tool answers: the pattern of a server's schema could block the event loop. */
+const ACCEPT_ALL: NonNullable<ClientOptions['jsonSchemaValidator']> = {
+  getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
+}
+
+/** The URL, the limit of one answer, and what the connection may still use. */
+interface Connection {
+  readonly url: string
+  readonly maxBytes: number
+  requestsLeft: number
+  bytesLeft: number
+}
+
 async function request(
   send: SendLookup,
-  { url, target, init, maxBytes }: { url: string; target: string; init: RequestInit | undefined; maxBytes: number },
+  connection: Connection,
+  target: string,
+  init: RequestInit | undefined,
 ): Promise<Response> {
+  const { url } = connection
   const method = init?.method ?? 'GET'
   // A stream of messages that answer no request, which nothing here waits for.
   if (target !== new URL(url).href || (method !== 'POST' && method !== 'DELETE'))
     return new Response(null, { status: 405 })
   const body = typeof init?.body === 'string' ? init.body : undefined
+  const message = (body === undefined ? {} : JSON.parse(body)) as { id?: unknown; method?: unknown }
+  // The SDK responds to requests of the server, which may make thousands in one answer: they get no response.
+  if (method === 'POST' && message.method === undefined) return new Response(null, { status: 202 })
+  if (connection.requestsLeft === 0) throw new McpError(`The server needs more than ${MAX_REQUESTS} requests.`)
+  connection.requestsLeft -= 1
+  const maxBytes = Math.min(connection.maxBytes, connection.bytesLeft)
   const result = await send({
     url,
     method,
     headers: Object.fromEntries(new Headers(init?.headers)),
     ...(body === undefined ? {} : { body }),
-    read: { maxBytes, isComplete: untilResponse(body) },
+    read: { maxBytes, isComplete: untilResponse(message.id) },
   })
   if (result.kind !== 'answered') throw new McpError(toSentence(result.detail))
   const { status, body: read } = result
   if (status >= 300 && status <= 399)
     throw new McpError(`The server answered ${status}, a redirect, which is not followed.`)
   if (!read) throw new McpError('The answer did not arrive in time.')
+  connection.bytesLeft = Math.max(0, connection.bytesLeft - read.bytes.length)
   if (isCompressed(read.headers)) throw new McpError('The answer is compressed, although that was not asked for.')
-  if (read.isCutOff && read.bytes.length >= maxBytes) throw new McpError(`The answer has more than ${maxBytes} bytes.`)
+  if (read.isCutOff && read.bytes.length >= maxBytes) {
+    const what =
+      connection.bytesLeft === 0 ? `answers have more than ${CONNECTION_MAX_BYTES}` : `answer has more than ${maxBytes}`
+    throw new McpError(`The ${what} bytes.`)
+  }
   const { 'content-type': type, 'mcp-session-id': session } = read.headers
   const headers = {
     ...(type === undefined ? {} : { 'content-type': type }),
@@ -121,16 +163,25 @@ async function request(
 }
 
 /** Ends the reading of an event stream at the response to the request: the server may leave the stream open. */
-function untilResponse(body: string | undefined): ReadBody['isComplete'] {
-  const { id } = (body === undefined ? {} : JSON.parse(body)) as { id?: unknown }
-  let rest = ''
+export function untilResponse(id: unknown): NonNullable<ReadBody['isComplete']> {
+  // An event that has not ended, in chunks: joined at its end, so that each byte is read once.
+  let unfinished: string[] = []
+  let tail = ''
   return (chunk, { 'content-type': type = '' }) => {
     if (id === undefined || !type.toLowerCase().startsWith('text/event-stream')) return false
-    const events = `${rest}${chunk.toString('latin1')}`.split(/\r?\n\r?\n/)
-    rest = events.pop() ?? ''
+    const text = chunk.toString('latin1')
+    unfinished.push(text)
+    const searched = `${tail}${text}`
+    tail = searched.slice(-3)
+    if (!EVENT_END.test(searched)) return false
+    const events = unfinished.join('').split(EVENT_END)
+    unfinished = [events.pop() ?? '']
+    tail = unfinished[0]!.slice(-3)
     return events.some((event) => isResponse(event, id))
   }
 }
+
+const EVENT_END = /\r?\n\r?\n/
 
 function isResponse(event: string, id: unknown): boolean {
   const data = event.split(/\r?\n/).flatMap((line) => (line.startsWith('data:') ? [line.slice(5)] : []))

@@ -18,6 +18,7 @@ import {
   orNotFound,
   type Rule,
 } from '@workflow-service/service-kit'
+import { createRedactor, type Redact } from '../deliveries/redact.ts'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { callLookup, lookupSender } from '../lookups/call-lookup.ts'
 import type { SendLookup } from '../lookups/lookup-answer.ts'
@@ -66,7 +67,8 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
     const keptOrGiven = value === undefined ? readHeaderValue(ctx, stored) : value
     const lookup = { id: lookupId, headerName }
     const send = lookupSender(ctx, { lookup, secret: keptOrGiven, requestId, trace })
-    const tools = kind === 'mcp' ? describeTools(await listTools(send, url), input.tools) : input.tools
+    const redact = createRedactor([keptOrGiven])
+    const tools = kind === 'mcp' ? describeTools(await listTools(send, url, redact), input.tools, redact) : input.tools
     const headerValue =
       typeof value === 'string' ? ctx.secrets.encrypt({ organizationId, sourceId: lookupId }, value) : value
     const by = readActor(organizationId, request)
@@ -134,31 +136,32 @@ function assertSecretMayTravel(input: LookupIn, stored: Lookup | undefined): voi
 type ServerTools = Awaited<ReturnType<typeof listMcpTools>>
 
 /** @throws ApiError 422 on `url` if the server does not list its tools. */
-async function listTools(send: SendLookup, url: string): Promise<ServerTools> {
+async function listTools(send: SendLookup, url: string, redact: Redact): Promise<ServerTools> {
   try {
     return await listMcpTools(send, url)
   } catch (error) {
     if (!(error instanceof McpError)) throw error
-    throw invalidFields([{ field: 'url', code: 'value_error', message: error.message }])
+    throw invalidFields([{ field: 'url', code: 'value_error', message: redact(error.message) }])
   }
 }
 
 /**
  * The named tools as the server describes them now: a later change of the server does not reach the model.
- * @throws ApiError 422 for a tool that the server does not have, or that it says changes something.
+ * @throws ApiError 422 for a tool that the server does not have, or that it does not call read-only.
  */
-function describeTools(tools: ServerTools, wanted: readonly LookupTool[]): LookupTool[] {
+function describeTools(tools: ServerTools, wanted: readonly LookupTool[], redact: Redact): LookupTool[] {
   return wanted.map(({ name }, index) => {
     const refuse = (message: string): ApiError =>
       invalidFields([{ field: `tools.${index}.name`, code: 'value_error', message }])
     const tool = tools.find((each) => each.name === name)
     if (!tool) {
       const names = tools.slice(0, NAMED_TOOLS).map((each) => truncateText(each.name, 128))
-      throw refuse(`is no tool of the server. Its tools are: ${names.join(', ') || 'none'}`)
+      throw refuse(`is no tool of the server. Its tools are: ${redact(names.join(', ')) || 'none'}`)
     }
     const { readOnlyHint, destructiveHint } = tool.annotations ?? {}
-    if (readOnlyHint === false || destructiveHint === true) {
-      throw refuse('is a tool that changes something, as the server says: look-ups only read')
+    // Without `readOnlyHint`, a tool may change something (Model Context Protocol, `ToolAnnotations`).
+    if (readOnlyHint !== true || destructiveHint === true) {
+      throw refuse('may change something: look-ups call only tools whose annotations have "readOnlyHint": true')
     }
     const parameters: Record<string, unknown> = { ...tool.inputSchema }
     delete parameters['$schema']
@@ -166,10 +169,8 @@ function describeTools(tools: ServerTools, wanted: readonly LookupTool[]): Looku
     if (isTooLarge || findJsonObjectErrors(parameters, 'parameters').length > 0) {
       throw refuse(`has arguments whose schema has more than ${SCHEMA_MAX_BYTES} bytes, or is too deep`)
     }
-    const description = truncateText(
-      (tool.description ?? '').toWellFormed().replaceAll('\0', ''),
-      DESCRIPTION_MAX_LENGTH,
-    )
+    const given = truncateText((tool.description ?? '').toWellFormed().replaceAll('\0', ''), DESCRIPTION_MAX_LENGTH)
+    const description = truncateText(redact(given), DESCRIPTION_MAX_LENGTH)
     return { name, description, parameters }
   })
 }

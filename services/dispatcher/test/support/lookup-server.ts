@@ -37,6 +37,7 @@ interface McpTool {
   readonly description?: string
   readonly inputSchema: object
   readonly annotations?: object
+  readonly outputSchema?: object
 }
 
 /** What an MCP server answers to a call of a tool. */
@@ -44,12 +45,16 @@ export type McpAnswer = { readonly content: readonly object[]; readonly isError?
 
 /**
  * Speaks the Model Context Protocol (2025-06-18) over HTTP, as much as servers with tools do. With `isStream`, answers
- * are events of a stream that stays open.
+ * are events of a stream that stays open, after the messages in `before`.
  */
 export function mcpHandler(
   tools: () => readonly McpTool[],
   call: (name: string, args: Record<string, unknown>) => McpAnswer,
-  { isStream = false }: { readonly isStream?: boolean } = {},
+  {
+    isStream = false,
+    before = [],
+    nextCursor,
+  }: { readonly isStream?: boolean; readonly before?: readonly object[]; readonly nextCursor?: () => string } = {},
 ): LookupHandler {
   return ({ method, body, headers }, response) => {
     if (method !== 'POST') {
@@ -68,7 +73,7 @@ export function mcpHandler(
         capabilities: { tools: {} },
         serverInfo: { name: 'stub', version: '1' },
       }),
-      'tools/list': () => ({ tools: tools() }),
+      'tools/list': () => ({ tools: tools(), ...(nextCursor ? { nextCursor: nextCursor() } : {}) }),
       'tools/call': () => call(String(params['name']), params['arguments'] ?? {}),
     }
     const { [called]: result } = results
@@ -76,7 +81,33 @@ export function mcpHandler(
     const text = JSON.stringify({ jsonrpc: '2.0', id, ...answer })
     const type = isStream ? 'text/event-stream' : 'application/json'
     response.writeHead(200, { 'content-type': type, 'mcp-session-id': 's-1' })
-    if (isStream) response.write(`event: message\ndata: ${text}\n\n`)
+    const events = [...before.map((each) => JSON.stringify(each)), text]
+    if (isStream) response.write(events.map((each) => `event: message\ndata: ${each}\n\n`).join(''))
     else response.end(text)
+  }
+}
+
+/**
+ * Speaks the version of 2026-07-28, in which a client reads the list of tools when the server refuses the
+ * headers of a call, and repeats the call.
+ */
+export function modernMcpHandler(tools: readonly McpTool[], structuredContent: object): LookupHandler {
+  let isListed = false
+  return ({ body }, response) => {
+    const { id, method } = JSON.parse(body) as { id: number; method: string }
+    isListed ||= method === 'tools/list'
+    const cache = { ttlMs: 0, cacheScope: 'private' }
+    const capabilities = { tools: {} }
+    const results: Record<string, object> = {
+      'server/discover': { ...cache, supportedVersions: ['2026-07-28'], capabilities },
+      'tools/list': { ...cache, tools },
+      'tools/call': { content: [], structuredContent },
+    }
+    const isRefused = method === 'tools/call' && !isListed
+    const answer = isRefused
+      ? { error: { code: -32020, message: 'Header mismatch' } }
+      : { result: { resultType: 'complete', ...results[method] } }
+    response.writeHead(isRefused ? 400 : 200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
   }
 }
