@@ -71,6 +71,7 @@ export const LOG_EVENTS = {
   'delivery.send_failed': 'Sending a payload failed unexpectedly; its outcome is `unknown`.',
   'delivery.sent_again': 'A model sent a payload again that may have arrived; `reason` is its reason.',
   'delivery.waiting': 'A runner has waited long for the outcome of a delivery.',
+  'notice.not_made': 'The notices of an organization could not be recorded; it is tried again in a minute.',
   'notice.not_sent': 'A notice could not be sent; it is tried again until it is an hour old.',
   'endpoint.not_reached': 'A request did not reach its endpoint; `detail` is for operators.',
   'secret.decrypt_failed': 'A signing secret could not be decrypted: does SECRETS_KEY have its key?',

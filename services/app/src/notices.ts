@@ -5,21 +5,26 @@ import {
   recordNotices,
   takeDueNotices,
 } from '@workflow-service/database'
-import { ApiError, describeError, newRequestId } from '@workflow-service/service-kit'
+import { ApiError, describeError, newRequestId, withTimeout } from '@workflow-service/service-kit'
 import { createTransport } from 'nodemailer'
 import type { AppServiceContext } from './app-service-context.ts'
 
 type NoticeContext = Pick<AppServiceContext, 'config' | 'db' | 'dispatcher' | 'logger'>
 
 const AT_ONCE = 10
-const TIMEOUT_MS = 15_000
+/** Of each step of SMTP. */
+const STEP_TIMEOUT_MS = 15_000
+/** Less than the minute after which a notice is due again: another process would send it, too. */
+const MAX_SEND_MS = 40_000
 
-/** Records the notices that are due, of all organizations with a recipient. */
-export async function makeNotices({ config, db }: NoticeContext, signal: AbortSignal): Promise<void> {
+/** Records the notices that are due, of all organizations with a recipient. One that fails does not stop the others. */
+export async function makeNotices({ config, db, logger }: NoticeContext, signal: AbortSignal): Promise<void> {
   const hasMail = config.smtp !== undefined
   for (const organizationId of await listNoticeOrganizations(db, hasMail)) {
     if (signal.aborted) return
-    await recordNotices(db, organizationId, hasMail)
+    await recordNotices(db, organizationId, hasMail).catch((error: unknown) => {
+      logger.warn({ organization_id: organizationId, error: describeError(error) }, 'notice.not_made')
+    })
   }
 }
 
@@ -55,15 +60,23 @@ async function trySending({ config, db, dispatcher }: NoticeContext, notice: Due
   }
   const { smtp, appUrl } = config
   if (!smtp) return 'E-mail is not set up: SMTP_URL is not set.'
-  const transport = createTransport({ url: smtp.url, connectionTimeout: TIMEOUT_MS, greetingTimeout: TIMEOUT_MS })
+  const transport = createTransport({
+    url: smtp.url,
+    dnsTimeout: STEP_TIMEOUT_MS,
+    connectionTimeout: STEP_TIMEOUT_MS,
+    greetingTimeout: STEP_TIMEOUT_MS,
+    socketTimeout: STEP_TIMEOUT_MS,
+  })
   try {
-    await transport.sendMail({
+    const sending = transport.sendMail({
       from: smtp.from,
-      to: recipient,
+      // A string would be split at commas.
+      to: { name: '', address: recipient },
       subject: body.text.replaceAll(/\s+/g, ' ').slice(0, 150),
       text: [body.text, ...(appUrl ? [`${appUrl}/`] : []), 'You chose this under Account, Notices.'].join('\n\n'),
       messageId: `<${notice.id}@workflow-service>`,
     })
+    await withTimeout(sending, MAX_SEND_MS)
     return null
   } finally {
     transport.close()

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { listNoticeOrganizations, newId, recordNotices, takeDueNotices } from '@workflow-service/database'
-import { waitUntil } from '@workflow-service/testkit'
+import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { SMTPServer } from 'smtp-server'
+import type { AppServiceContext } from '../src/app-service-context.ts'
+import { makeNotices } from '../src/notices.ts'
 import { useDataApp } from './support/data-fixtures.ts'
 import type { TestOrganization } from './support/test-app.ts'
 
@@ -11,11 +13,13 @@ const data = useDataApp({ hasMaintenance: false })
 
 /** A mail server that keeps what it gets, or refuses it. */
 const mails: string[] = []
+const addressees: string[] = []
 let isRefusing = false
 const smtp = new SMTPServer({
   authOptional: true,
   disabledCommands: ['STARTTLS'],
-  onData(stream, _session, done) {
+  onData(stream, { envelope }, done) {
+    addressees.push(...envelope.rcptTo.map(({ address }) => address))
     let text = ''
     stream.on('data', (chunk: Buffer) => (text += chunk.toString()))
     stream.on('end', () => {
@@ -41,6 +45,7 @@ afterAll(async () => {
 let organization: TestOrganization
 beforeEach(async () => {
   mails.length = 0
+  addressees.length = 0
   isRefusing = false
   organization = await data.app.createOrganization()
 })
@@ -126,6 +131,33 @@ describe('Notices', () => {
     await takeDueNotices(db, 100, true)
     expect(await list()).toMatchObject([{ status: 'waiting', attempts: 1 }])
     expect(data.endpoint.requests).toEqual([])
+  })
+
+  test('of one organization are made although those of another fail, and go to one address', async () => {
+    const { db, config } = data.app
+    const other = await data.app.createOrganization()
+    for (const each of [organization, other]) {
+      await data.call(each.admin, 'saveNoticeWebhook', { url, body: { url: data.endpoint.url } })
+      const key = {
+        id: newId(),
+        name: 'CI',
+        scopes: ['read'],
+        expires_at: new Date(Date.now() + 86_400_000).toISOString(),
+      }
+      await data.call(each.admin, 'createApiKey', { body: key })
+    }
+    await db.pool.query(
+      `ALTER TABLE notices ADD CONSTRAINT broken CHECK (organization_id <> '${organization.id}') NOT VALID`,
+    )
+    const { logger, lines } = createCapturedLogger({ service: 'app' })
+    const ctx = { config, db, logger } as unknown as AppServiceContext
+    await makeNotices(ctx, new AbortController().signal)
+    await db.pool.query('ALTER TABLE notices DROP CONSTRAINT broken')
+    expect(lines).toMatchObject([{ msg: 'notice.not_made', organization_id: organization.id }])
+    expect((await data.call(other.admin, 'getNotices', { url })).body.data).toHaveLength(1)
+    await db.pool.query(`UPDATE users SET email = 'eve,bob@example.com' WHERE id = $1`, [organization.admin.userId])
+    await data.call(organization.admin, 'testMyNotices', { url })
+    expect(addressees).toEqual(['"eve,bob"@example.com'])
   })
 
   test('that cannot be sent say why, are tried again for an hour, and a test says so at once', async () => {

@@ -25,6 +25,9 @@ interface Recipient {
   readonly role: string | null
 }
 
+/** By source: the same for all recipients. */
+type SourceStates = Map<string, Awaited<ReturnType<typeof readSourceState>>>
+
 const KEY_WARNING_DAYS = 7
 const MAX_SOURCES = 20
 /** Notices of one look: many are about one incident. */
@@ -59,33 +62,46 @@ export async function recordNotices(db: Db, organizationId: string, hasMail: boo
        UNION ALL SELECT NULL, url, NULL, 'admin' FROM notice_webhooks WHERE organization_id = $1`,
       [organizationId, hasMail],
     )
+    const states: SourceStates = new Map()
     let facts: { readonly ofAdmins: readonly Fact[] } | undefined
     let count = 0
     for (const each of recipients) {
       const isMember = each.role === 'member'
-      if (!isMember) facts ??= { ofAdmins: await readFacts(client, { organizationId, memberId: null }) }
-      const seen = isMember ? await readFacts(client, { organizationId, memberId: each.userId }) : facts!.ofAdmins
-      for (const fact of seen.filter(({ kind }) => each.kinds?.includes(kind) ?? true).slice(0, MAX_NEW)) {
-        count += await recordOne(client, organizationId, each, fact)
-      }
+      if (!isMember) facts ??= { ofAdmins: await readFacts(client, { organizationId, memberId: null }, states) }
+      const seen = isMember
+        ? await readFacts(client, { organizationId, memberId: each.userId }, states)
+        : facts!.ofAdmins
+      const wanted = seen.filter(({ kind }) => each.kinds?.includes(kind) ?? true).slice(0, MAX_NEW)
+      count += await recordFacts(client, organizationId, each, wanted)
     }
     return count
   })
 }
 
-async function recordOne(
+/** `facts`: each of another topic. */
+async function recordFacts(
   client: PoolClient,
   organizationId: string,
   { userId, recipient }: Recipient,
-  { topic, at, ...fact }: Fact,
+  facts: readonly Fact[],
 ): Promise<number> {
+  if (facts.length === 0) return 0
+  const rows = facts.map(({ topic, ...fact }) => noticeRow(organizationId, userId, recipient, topic, fact))
   const { rowCount } = await client.query(
     `INSERT INTO notices (id, organization_id, user_id, recipient, topic, body)
-     SELECT $1, $2, $3, $4, $5, $6 WHERE NOT EXISTS (
-       SELECT FROM notices WHERE organization_id = $2 AND topic = $5 AND user_id IS NOT DISTINCT FROM $3::uuid
-         AND created_at > least(now() - interval '1 hour', $7::timestamptz)
+     SELECT id, $1, $2, $3, fact.topic, fact.body::json
+     FROM unnest($4::uuid[], $5::text[], $6::text[], $7::timestamptz[]) AS fact (id, topic, body, at)
+     WHERE NOT EXISTS (
+       SELECT FROM notices WHERE organization_id = $1 AND topic = fact.topic AND user_id IS NOT DISTINCT FROM $2::uuid
+         AND created_at > least(now() - interval '1 hour', fact.at)
      )`,
-    [...noticeRow(organizationId, userId, recipient, topic, fact), at],
+    [
+      organizationId,
+      userId,
+      recipient,
+      ...[0, 4, 5].map((index) => rows.map((row) => row[index])),
+      facts.map(({ at }) => at),
+    ],
   )
   return rowCount ?? 0
 }
@@ -109,7 +125,7 @@ function noticeRow(
   return [id, organizationId, userId, recipient, topic, JSON.stringify(body)]
 }
 
-async function readFacts(client: PoolClient, viewer: Viewer): Promise<Fact[]> {
+async function readFacts(client: PoolClient, viewer: Viewer, states: SourceStates): Promise<Fact[]> {
   const db = { pool: client } as unknown as Db
   const { organizationId, memberId } = viewer
   const facts: Fact[] = []
@@ -133,7 +149,7 @@ async function readFacts(client: PoolClient, viewer: Viewer): Promise<Fact[]> {
     const data = { count: waiting.length, delivery_id: first!.delivery_id, run_id: first!.run_id }
     facts.push({ kind: 'approvals', topic: 'approvals', type: 'notice.approvals', text, at: newest.requested_at, data })
   }
-  facts.push(...(await readSourceFacts(db, organizationId, groups)))
+  facts.push(...(await readSourceFacts(db, organizationId, groups, states)))
   return memberId === null ? [...facts, ...(await readKeyFacts(db, organizationId))] : facts
 }
 
@@ -141,6 +157,7 @@ async function readSourceFacts(
   db: Db,
   organizationId: string,
   groups: Awaited<ReturnType<typeof readAttention>>,
+  states: SourceStates,
 ): Promise<Fact[]> {
   const { rows: paused } = await db.pool.query<{ id: string; name: string; at: Date; by: string | null }>(
     `SELECT id, name, paused_at AS at, paused_by_name AS by FROM webhook_sources
@@ -160,7 +177,9 @@ async function readSourceFacts(
   })
   const failed = groups.filter(({ kind }) => kind === 'delivery_not_accepted')
   for (const [id, [group]] of [...Map.groupBy(failed, (each) => each.id)].slice(0, MAX_SOURCES)) {
-    const { failing } = await readSourceState(db, organizationId, id)
+    const state = states.get(id) ?? (await readSourceState(db, organizationId, id))
+    states.set(id, state)
+    const { failing } = state
     if (!failing || !group) continue
     const text = `${group.title} is failing: ${failing.count} payloads in a row were not accepted since ${failing.since}`
     const data = { id, name: group.title, ...failing }
