@@ -344,6 +344,7 @@ describe('a look-up with an MCP server', () => {
       'not followed',
     ],
     ['an answer that is no JSON', (_request, response) => void response.end('hello'), 'Model Context Protocol'],
+    ['a list of messages', json([{ jsonrpc: '2.0', id: 'a', method: 'ping' }]), 'a list instead'],
     ['a broken connection', (_request, response) => void response.socket?.destroy(), 'connection'],
     [
       'an answer without an end',

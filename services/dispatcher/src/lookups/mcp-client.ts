@@ -1,6 +1,7 @@
 import { LOOKUP_ANSWER_MAX_BYTES, LOOKUP_DEADLINE_MS } from '@workflow-service/contract'
 import type { Client, ClientOptions, FetchLike, ListToolsResult } from '@modelcontextprotocol/client'
 import { isCompressed, readLines } from '../outbound/answer-text.ts'
+import type { AnsweredBody } from '../outbound/outbound-result.ts'
 import type { ReadBody } from '../outbound/send-request.ts'
 import { type LookupAnswer, type LookupCall, notAnswered, type SendLookup, toSentence } from './lookup-answer.ts'
 
@@ -159,7 +160,24 @@ async function request(
     ...(typeof session === 'string' ? { 'mcp-session-id': session } : {}),
   }
   const isEmpty = status < 200 || [204, 205, 304].includes(status)
-  return new Response(isEmpty ? null : new Uint8Array(read.bytes), { status: Math.max(200, status), headers })
+  return new Response(isEmpty ? null : new Uint8Array(onlyResponse(read, message.id)), {
+    status: Math.max(200, status),
+    headers,
+  })
+}
+
+/**
+ * Leaves out what a server sends besides the response: the SDK would process thousands of its requests without a pause.
+ */
+function onlyResponse({ bytes, headers: { 'content-type': type = '' } }: AnsweredBody, id: unknown): Buffer {
+  if (id === undefined) return bytes
+  const text = bytes.toString('latin1')
+  if (!type.toLowerCase().startsWith('text/event-stream')) {
+    if (/^(?:\xef\xbb\xbf)?\s*\[/.test(text)) throw new McpError('The answer is a list instead of one response.')
+    return bytes
+  }
+  const event = text.split(EVENT_END).find((each) => isResponse(each, id))
+  return Buffer.from(event === undefined ? '' : `${event}\n\n`, 'latin1')
 }
 
 /** Ends the reading of an event stream at the response to the request: the server may leave the stream open. */
