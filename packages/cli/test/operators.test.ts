@@ -311,7 +311,7 @@ describe('pages that are open', () => {
   })
 })
 
-/** What the service writes with the name of a person: sign-ins, versions, notices, and a run with a declined payload. */
+/** What is stored with the name of a person: sign-ins, versions, notices, and a run with a declined payload. */
 async function nameBob(organizationId: string, userId: string): Promise<void> {
   const { prisma, pool } = database.db
   const name = 'Bobby "B"'

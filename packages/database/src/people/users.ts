@@ -334,8 +334,8 @@ export async function saveUser(
 }
 
 /**
- * Removes a user, and the account if no other organization has it. `finish` is the end of the same transaction. Resolves
- * to undefined if there is no such user.
+ * Removes a user, and the account if no other organization has it. `finish` is the end of the same transaction.
+ * Resolves to undefined if there is no such user.
  */
 export async function deleteUser(
   db: Database,
