@@ -7,9 +7,9 @@ import type {
   SaveWorkflowIn,
   WorkflowDetailOut,
 } from '@workflow-service/contract'
-import { Prisma } from '../generated/client.ts'
 import {
   type Connection,
+  databaseNull,
   type Database,
   type Db,
   inPrismaTransaction,
@@ -345,7 +345,7 @@ export async function saveAutoRun(
         autoRunFrequency: frequency,
         autoRunAnchorAt: anchorAt,
         autoRunNextAt: nextAt,
-        autoRunTiming: timing ?? Prisma.DbNull,
+        autoRunTiming: timing ?? databaseNull(),
       },
     })
     return { action: 'auto_run.saved', changes: changedFields<object>(stored, schedule) }
