@@ -22,6 +22,7 @@ export function Chart({ label, series, bars }: ChartProps) {
     series.map((each, index) => `${(values[index] ?? 0).toLocaleString('en')} ${each.label}`)
   const shown = shownAt === undefined ? undefined : bars[shownAt]
   const step = Math.max(1, Math.ceil(bars.length / LABELS))
+  const labels = bars.filter((_, index) => index % step === 0 && (index === 0 || index + step <= bars.length))
   return (
     <figure className="chart" onPointerLeave={() => setShownAt(undefined)}>
       <figcaption className="row">
@@ -52,14 +53,15 @@ export function Chart({ label, series, bars }: ChartProps) {
             </g>
           ))}
         </svg>
-      </div>
-      <p className="muted" aria-hidden="true">
-        {bars
-          .filter((_, index) => index % step === 0)
-          .map(({ label: at }) => (
-            <span key={at}>{at}</span>
+        <p aria-hidden="true">
+          {labels.map(({ label: at }, index) => (
+            // The last one has what is left: less space would cut its text off.
+            <span key={at} style={{ flexGrow: index < labels.length - 1 ? step : bars.length - index * step }}>
+              {at}
+            </span>
           ))}
-      </p>
+        </p>
+      </div>
     </figure>
   )
 }
