@@ -83,7 +83,7 @@ function main(): void {
   if (problems.length > 0) throw new Error(`The checks found:\n${problems.join('\n')}`)
   print(`publint, "are the types wrong" and the import of the wheel found nothing.
 
-Claim the names first, once: nobody but you may publish what customers run with their keys and secrets.
+Claim the names first, once: only you may publish what customers run with their keys and secrets.
   npm org create workflow-service          # the scope @workflow-service, on npmjs.com
   https://pypi.org/manage/account/publishing/   # the project workflow-service
 

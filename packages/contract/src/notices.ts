@@ -3,7 +3,7 @@ import { SIGNING_SECRET_MAX_LENGTH, ENDPOINT_URL_MAX_LENGTH } from './limits.ts'
 import { Closed, JsonObject, List, Nullable } from './schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from './schema/values.ts'
 
-/** What people choose to be told of (contract README, "Notices"). */
+/** The notices that people choose (contract README, "Notices"). */
 export const NOTICE_KINDS = ['failures', 'approvals', 'sources', 'keys'] as const
 export type NoticeKind = (typeof NOTICE_KINDS)[number]
 
@@ -62,10 +62,10 @@ export const NoticesOut = Closed('NoticesOut', 'Where notices go, and the newest
   ),
   data: List(NoticeOut, 'The newest 50.'),
 })
-export const MyNoticesOut = Closed('MyNoticesOut', 'What the person is told of by e-mail.', {
+export const MyNoticesOut = Closed('MyNoticesOut', 'The notices that the person gets by e-mail.', {
   kinds: List(StringEnum(NOTICE_KINDS, 'A kind.'), 'The kinds; none: nothing.'),
   has_mail: Bool('Whether the service can send e-mail.'),
 })
-export const MyNoticesIn = Closed('MyNoticesIn', 'What to be told of by e-mail.', {
+export const MyNoticesIn = Closed('MyNoticesIn', 'The notices to get by e-mail.', {
   kinds: MyNoticesOut.properties.kinds,
 })

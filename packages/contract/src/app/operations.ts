@@ -282,9 +282,9 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Send a test notice to the webhook',
     success: ok(notices.NoticeSentOut, 'What became of it.'),
   },
-  getMyNotices: { summary: 'Read what to be told of by e-mail', success: ok(notices.MyNoticesOut, 'The choice.') },
+  getMyNotices: { summary: 'Read which notices come by e-mail', success: ok(notices.MyNoticesOut, 'The choice.') },
   saveMyNotices: {
-    summary: 'Choose what to be told of by e-mail',
+    summary: 'Choose which notices come by e-mail',
     body: notices.MyNoticesIn,
     success: ok(notices.MyNoticesOut, 'The choice.'),
   },

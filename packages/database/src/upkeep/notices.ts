@@ -6,7 +6,7 @@ import { listWaitingApprovals } from '../runs/index.ts'
 import { readSourceState } from '../sources/index.ts'
 import { readAttention } from './attention.ts'
 
-/** Something that recipients are told of. */
+/** Something that recipients get a notice of. */
 interface Fact {
   readonly kind: NoticeKind
   /** Of facts with one topic, a recipient is told at most once an hour, and only of one that is newer. */
@@ -283,7 +283,7 @@ export async function deleteOldNotices(db: Db, limit: number): Promise<number> {
   return rowCount ?? 0
 }
 
-/** What a person is told of by e-mail. */
+/** The notices that a person gets by e-mail. */
 export async function readNoticeKinds(db: Db, organizationId: string, userId: string): Promise<NoticeKind[]> {
   const { rows } = await db.pool.query<{ kinds: NoticeKind[] | null }>(
     'SELECT notice_kinds AS kinds FROM users WHERE organization_id = $1 AND id = $2',

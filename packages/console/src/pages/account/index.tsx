@@ -40,7 +40,7 @@ const sendTest = async () => {
   else toast(`The test notice was not sent. ${error}`, 'bad')
 }
 
-/** What the person is told of by e-mail. */
+/** The notices that the person gets by e-mail. */
 function MyNotices() {
   const mine = useRead('getMyNotices').data
   if (!mine) return null
