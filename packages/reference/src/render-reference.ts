@@ -99,7 +99,10 @@ export async function renderReference(reference: Reference): Promise<string> {
               <a href="v1/openapi.json">OpenAPI document</a> <span>version ${document.info.version}</span>
             </p>
           </nav>
-          <main id="content" tabindex="-1">${rendered}</main>
+          <main id="content" tabindex="-1">
+            <p id="unknown" role="status" hidden></p>
+            ${rendered}
+          </main>
         </div>
         <dialog class="search" aria-label="Search">
           <div class="search-field">
@@ -235,7 +238,7 @@ function renderOperation(reference: Reference, operation: Operation): Html {
               ${json && renderFields(document, json.schema, { idPrefix: `${id}.answer.`, showsRequired: false })}`,
           )
         })}
-        ${section('Errors', 'errors', renderErrorAnswers(reference, answers))}
+        ${section('Errors', 'errors', renderErrorAnswers(reference, answers, `${id}.answer.4xx.`))}
         ${renderHeaders(document, id, answers[0]?.headers)}
       </div>
       <div class="aside">
@@ -258,9 +261,11 @@ function renderOperation(reference: Reference, operation: Operation): Html {
  * `errors`.
  */
 function renderErrorAnswers(
-  { errors }: Reference,
+  { document, errors }: Reference,
   answers: readonly ({ readonly status: string } & ResponseObject)[],
+  idPrefix: string,
 ): Html {
+  const body = jsonOf(answers.find(({ status }) => Number(status) >= 400)?.content)
   return html`<p>
       An error has one of these codes. <a href="#errors">Error codes</a> says what each means and what to do.
     </p>
@@ -276,7 +281,14 @@ function renderErrorAnswers(
             >
           </li>`
         })}
-    </ul>`
+    </ul>
+    ${
+      body &&
+      html`<details>
+        <summary>Body of each of these statuses</summary>
+        ${renderFields(document, body.schema, { idPrefix, showsRequired: false })}
+      </details>`
+    }`
 }
 
 function renderHeaders(document: OpenApiDocument, id: string, headers: object | undefined): Html | undefined {
@@ -316,7 +328,7 @@ function renderTryIt({ credential }: Reference, operation: Operation): Html {
             autocapitalize="off"
           /><small>Stays in this page’s memory; a reload forgets it.</small></label
         >
-        ${parameters.map(({ name, in: kind, required }) => {
+        ${parameters.map(({ name, in: kind, required, schema }) => {
           const isId = kind === 'path'
           return html`<label
             ><span><code>${name}</code>${required && html` <em>required</em>`}</span
@@ -324,7 +336,7 @@ function renderTryIt({ credential }: Reference, operation: Operation): Html {
               type="text"
               data-parameter="${kind}"
               name="${name}"
-              ${isId && html` list="seen-ids"`}
+              ${isId && html` list="seen-ids" data-example="${String(schema.examples?.[0] ?? '')}"`}
               autocomplete="off"
               spellcheck="false"
             />${name === 'Idempotency-Key' && html`<small>A new one for each start. Send the same again to see that nothing starts twice.</small>`}</label

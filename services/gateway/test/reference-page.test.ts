@@ -144,6 +144,26 @@ describe('the reference page', () => {
       /x-request-id[\da-f-]{36}ratelimit"requests";r=\d+;t=\d+ratelimit-policy"requests";q=600;w=60/,
     )
     expect(answer).toContain(`"workflow_id": "${workflow.id}"`)
+    // What was typed is in the samples, of other operations too, and what was tried can be repeated in a terminal.
+    for (const label of ['curl', 'TypeScript', 'Python']) {
+      const samples = await mapAll(page, `[data-title="Request"] figure[data-label="${label}"] code`, 'textContent')
+      expect(samples.filter((text) => text.includes(workflow.id))).toHaveLength(2)
+      expect(samples.filter((text) => !text.includes(gateway.organization.key))).toEqual([])
+    }
+    await page.evaluate('navigator.clipboard.writeText = (text) => void (globalThis.copied = text)')
+    await start.getByRole('button', { name: 'Copy as curl' }).click()
+    await start.getByText('Copied', { exact: true }).waitFor()
+    const { stdout } = await promisify(execFile)('bash', ['-c', await page.evaluate<string>('copied')])
+    expect(JSON.parse(stdout)).toEqual(JSON.parse((await start.locator('.answer pre').textContent()) ?? ''))
+    await start.getByLabel('Body').fill('{"context": ')
+    await start.getByRole('button', { name: 'Send request' }).click()
+    await start.getByText('The body is not JSON:').waitFor()
+    await start.getByText('Body of each of these statuses').click()
+    await start.locator('[id="startWorkflow.answer.4xx.error"]').waitFor()
+    await page.goto(`${gateway.url}/docs#nosuch`)
+    await page.getByText('This page has nothing named #nosuch').waitFor()
+    await page.goto(`${gateway.url}/docs#startWorkflow`)
+    await page.getByText('This page has nothing named').waitFor({ state: 'hidden' })
     expect(await findIssues(page)).toEqual([])
 
     const kept = await page.evaluate<string>(

@@ -16,6 +16,9 @@ export function showArticle({ movesFocus }) {
   if (location.hash === '#content' && articles.some((each) => each.hidden)) return
   const target = targetOfHash()
   const article = /** @type {HTMLElement} */ (target?.closest('article') ?? articles[0])
+  const unknown = one('#unknown')
+  unknown.hidden = target !== null || location.hash.length < 2
+  unknown.textContent = `This page has nothing named ${location.hash}: it was renamed or removed. Search for it.`
   for (const each of articles) {
     if (each === article) each.removeAttribute('hidden')
     else each.setAttribute('hidden', 'until-found')

@@ -65,12 +65,19 @@ function createTabs(block, id, onChosen) {
 }
 
 function createCopyButton(figures) {
-  const copy = element('button', { type: 'button', className: 'copy', textContent: 'Copy' })
-  copy.addEventListener('click', async () => {
+  return copyButton('Copy', () => {
     const shown = /** @type {HTMLElement} */ (figures.find((figure) => !figure.hidden))
-    await copyText(one('code', shown).textContent ?? '')
+    return one('code', shown).textContent ?? ''
+  })
+}
+
+/** Creates a button that copies a text. */
+export function copyButton(textContent, textOf) {
+  const copy = element('button', { type: 'button', className: 'copy', textContent })
+  copy.addEventListener('click', async () => {
+    await copyText(textOf())
     copy.textContent = 'Copied'
-    setTimeout(() => (copy.textContent = 'Copy'), 1500)
+    setTimeout(() => (copy.textContent = textContent), 1500)
   })
   return copy
 }

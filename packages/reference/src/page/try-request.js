@@ -1,4 +1,5 @@
-import { all, element, one } from './dom.js'
+import { copyButton } from './code-blocks.js'
+import { all, element, fill, one } from './dom.js'
 
 const SHOWN_CHARACTERS = 100_000
 /** The headers of a response that are shown, in this order; the others are folded away. */
@@ -13,7 +14,16 @@ export function startForms(requestRoot) {
   for (const each of credentialInputs) {
     each.addEventListener('input', () => {
       credential = each.value.trim()
+      fill('credential', credential)
       for (const other of credentialInputs) if (other !== each) other.value = each.value
+    })
+  }
+  // An id that is typed for one operation is that of the others, and of the samples.
+  const ids = /** @type {HTMLInputElement[]} */ (all('[data-parameter="path"]'))
+  for (const each of ids) {
+    each.addEventListener('input', () => {
+      for (const other of ids) if (other.name === each.name && other !== each) other.value = each.value
+      fill(each.name, each.value.trim())
     })
   }
   for (const each of /** @type {HTMLInputElement[]} */ (all('[name="Idempotency-Key"]'))) each.value = randomUuid()
@@ -36,7 +46,12 @@ async function submit(form, requestRoot) {
     answer.replaceChildren(...(await send(form, requestRoot)))
   } catch (error) {
     const { message } = /** @type {Error} */ (error)
-    const textContent = error instanceof TypeError ? `The request was not answered: ${message}.` : message
+    const textContent =
+      error instanceof TypeError
+        ? `The request was not answered: ${message}.`
+        : error instanceof SyntaxError
+          ? `The body is not JSON: ${message}`
+          : message
     answer.replaceChildren(element('p', { className: 'failed', textContent }))
   } finally {
     button.removeAttribute('aria-disabled')
@@ -67,13 +82,28 @@ async function send(form, requestRoot) {
     if (dataset['parameter'] === 'header' && value !== '') headers[name] = value
   }
   const body = /** @type {HTMLTextAreaElement | null} */ (form.querySelector('[name="body"]'))?.value
-  if (body !== undefined) headers['Content-Type'] = 'application/json'
+  if (body !== undefined) {
+    JSON.parse(body)
+    headers['Content-Type'] = 'application/json'
+  }
+  const method = String(form.dataset['method'])
   const url = `${requestRoot}${path}${query.size > 0 ? `?${query}` : ''}`
   const began = performance.now()
   const options = /** @type {const} */ ({ credentials: 'omit', cache: 'no-store' })
-  const response = await fetch(url, { method: form.dataset['method'], headers, body, ...options })
+  const response = await fetch(url, { method, headers, body, ...options })
   const text = await response.text()
-  return renderAnswer(response, text, Math.round(performance.now() - began))
+  const duration = Math.round(performance.now() - began)
+  const copy = copyButton('Copy as curl', () => toCurl(method, url, headers, body))
+  return [...renderAnswer(response, text, duration), copy]
+}
+
+function quote(text) {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`
+}
+
+function toCurl(method, url, headers, body) {
+  const lines = Object.entries(headers).map(([name, value]) => `-H ${quote(`${name}: ${value}`)}`)
+  return [`curl -X ${method} ${quote(url)}`, ...lines, ...(body ? [`-d ${quote(body)}`] : [])].join(' \\\n  ')
 }
 
 function renderAnswer(response, text, duration) {
