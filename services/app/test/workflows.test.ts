@@ -638,6 +638,18 @@ describe('a version', () => {
     expect((await versions())[0]).toMatchObject({ number: saved!.number + 3, parts: ['triggers', 'files'] })
   })
 
+  test('has the content that a service of the previous release has saved', async () => {
+    const fileId = newId()
+    await saveFile(acme.member, workflow.id, fileId, { content: 'ours' })
+    await app.db.pool.query(`UPDATE files SET content = 'theirs', version = gen_random_uuid() WHERE id = $1`, [fileId])
+    await saveAutoRun('daily')
+    const [newest] = await versions()
+    expect(newest).toMatchObject({ parts: ['files'], by: null })
+    const at = { params: { ...params, version_id: newest!.id }, query: { with: 'previous' } }
+    const { body } = await app.call(acme.owner, 'getWorkflowVersion', at)
+    expect(body.changes).toEqual([{ field: 'file prices.md: text', old: 'ours', new: 'theirs' }])
+  })
+
   test('is deleted when 100 newer ones are there, with the contents that only it had', async () => {
     const fileId = newId()
     const gone = await saveFile(acme.member, workflow.id, fileId, { content: 'gone' })

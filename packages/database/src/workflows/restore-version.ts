@@ -3,7 +3,7 @@ import { type Database, type Transaction, workflowSearchText } from '../connecti
 import { viewerOf } from '../organizations/index.ts'
 import { EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
 import { UPSERT_FILE, writeTrigger } from './workflow-parts.ts'
-import { findVersion, readContents, SHA256, type VersionDocument } from './workflow-versions.ts'
+import { findVersion, readContents, type VersionDocument } from './workflow-versions.ts'
 
 /**
  * Gives a workflow the task, triggers and files of one of its versions, which becomes a new version.
@@ -28,11 +28,12 @@ export async function restoreVersion(
   })
 }
 
+// The hashes are current: the version before the change has been recorded.
 const DELETE_OTHER_FILES = `
   DELETE FROM files WHERE workflow_id = $1 AND NOT EXISTS (
     SELECT FROM json_to_recordset($2) AS wanted (id uuid, name text, path jsonb, sha256 text)
     WHERE wanted.id = files.id AND wanted.name = files.name AND wanted.path = to_jsonb(files.path)
-      AND wanted.sha256 = ${SHA256}
+      AND wanted.sha256 = files.sha256
   )`
 
 async function writeDocument(

@@ -22,8 +22,11 @@ export interface VersionDocument {
   }[]
 }
 
-/** The hash of a content of `files`. */
-export const SHA256 = `encode(sha256(convert_to(files.content, 'UTF8')), 'hex')`
+// Every write of a content gives its file another version, so that the hash of an earlier content is noticed. Hashing
+// all files for each save of one took 0.2 s of PostgreSQL's time for 70 files of 1 MiB.
+const HASH_FILES = `
+  UPDATE files SET sha256 = encode(sha256(convert_to(content, 'UTF8')), 'hex'), hashed_version = version
+  WHERE workflow_id = ANY ($1::uuid[]) AND hashed_version IS DISTINCT FROM version`
 
 /** The document of `workflow` as it is now. */
 const DOCUMENT = `json_build_object(
@@ -46,7 +49,7 @@ const DOCUMENT = `json_build_object(
       FROM triggers WHERE triggers.workflow_id = workflow.id
     ),
     'files', (
-      SELECT coalesce(json_agg(json_build_object('id', id, 'name', name, 'path', path, 'sha256', ${SHA256})
+      SELECT coalesce(json_agg(json_build_object('id', id, 'name', name, 'path', path, 'sha256', sha256)
         ORDER BY path, name), '[]')
       FROM files WHERE files.workflow_id = workflow.id
     )
@@ -72,7 +75,7 @@ const RECORD = `
   ),
   contents AS (
     INSERT INTO workflow_version_files (workflow_id, sha256, content)
-    SELECT files.workflow_id, ${SHA256}, files.content FROM files JOIN changed ON changed.workflow_id = files.workflow_id
+    SELECT files.workflow_id, files.sha256, files.content FROM files JOIN changed ON changed.workflow_id = files.workflow_id
     ON CONFLICT DO NOTHING
     RETURNING workflow_id, octet_length(content) AS bytes
   )
@@ -106,6 +109,7 @@ export async function recordVersions(
   savedBy: string | null,
 ): Promise<void> {
   if (workflowIds.length === 0) return
+  await client.query(HASH_FILES, [workflowIds])
   const { rowCount } = await client.query(RECORD, [workflowIds, savedBy])
   if (!rowCount) return
   const trimmed = await client.query(TRIM, [workflowIds])
