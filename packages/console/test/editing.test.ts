@@ -282,13 +282,16 @@ test('a description with a condition leads to a filled-in rule, after which noth
 
   // Errors are at their lines while it is written; what the rules would send is shown before they are saved.
   await writeCode(text, template.replace('number(fields.total)', 'numbr(fields.total)'))
-  await drawer.locator('.cm-lint-marker-error').hover()
-  await page
-    .getByText(/there is no function numbr/)
-    .first()
-    .waitFor()
+  const errors = drawer.getByRole('status', { name: 'Errors of the text' })
+  await errors.getByText(/^rules\.yaml, line \d+.*there is no function numbr/).waitFor()
+  const wrong = drawer.locator('.cm-line.wrong')
+  expect(await wrong.textContent()).toContain('numbr')
+  await errors.getByRole('button').click()
+  await page.keyboard.insertText('x')
+  await drawer.locator('.cm-line.wrong', { hasText: /^x/ }).waitFor()
   await writeCode(text, `deliveries:\n  - to: Order intake\n    payload: { order_id: '"X"' }`)
-  await drawer.locator('.cm-lint-marker-error').waitFor({ state: 'detached' })
+  await wrong.waitFor({ state: 'detached' })
+  await errors.getByRole('button').waitFor({ state: 'detached' })
   await drawer.getByRole('button', { name: 'Try with the last text' }).click()
   await drawer.getByText('The run would send 1 payload. Nothing was sent.').waitFor()
   expect(await drawer.getByRole('region', { name: 'payload to Order intake' }).textContent()).toContain('"X"')

@@ -1,6 +1,5 @@
 import { deleteGroupBackward, deleteGroupForward, history, historyKeymap } from '@codemirror/commands'
-import { type Diagnostic, linter, lintGutter } from '@codemirror/lint'
-import { EditorState } from '@codemirror/state'
+import { EditorState, StateEffect, StateField } from '@codemirror/state'
 import {
   type Command,
   Decoration,
@@ -14,7 +13,7 @@ import {
   ViewPlugin,
   type ViewUpdate,
 } from '@codemirror/view'
-import { useEffect, useRef } from 'react'
+import { useEffect, useRef, useState } from 'react'
 
 /** An error at a line from 1; null: of the whole text. */
 export interface CodeError {
@@ -49,7 +48,7 @@ const LOOK = EditorView.theme({
   '.yaml-comment': { color: 'var(--text-muted)' },
   '.yaml-key': { color: 'var(--accent)' },
   '.yaml-text': { color: 'var(--good)' },
-  '.cm-tooltip': { background: 'var(--bg-raised)', color: 'var(--text)', border: '1px solid var(--border)' },
+  '.cm-line.wrong': { textDecoration: 'underline wavy var(--bad)', backgroundColor: 'var(--bad-bg)' },
 })
 
 /** A comment, a key, or a text in quotes. A parser of YAML would double the size of the editor. */
@@ -74,6 +73,23 @@ const COLORS = ViewPlugin.fromClass(
   },
   { decorations: ({ decorations }) => decorations },
 )
+
+const markErrors = StateEffect.define<readonly CodeError[]>()
+const WRONG = Decoration.line({ class: 'wrong' })
+
+/** Marks the lines with errors. Edits move the marks until the text is checked again. The lint package is 8 kB. */
+const ERRORS = StateField.define<DecorationSet>({
+  create: () => Decoration.none,
+  update(marks, { effects, changes, state }) {
+    const errors = effects.find((effect) => effect.is(markErrors))?.value
+    if (!errors) return marks.map(changes)
+    const lines = new Set(errors.map((error) => lineOf(state, error).from))
+    return Decoration.set([...lines].map((from) => WRONG.range(from)), true)
+  },
+  provide: (field) => EditorView.decorations.from(field),
+})
+
+const lineOf = ({ doc }: EditorState, { line }: CodeError) => doc.line(Math.min(Math.max(line ?? 1, 1), doc.lines))
 
 /** Deletes the selection, or else the character before or after the cursor. */
 function deleteCharacter(isForward: boolean): Command {
@@ -130,11 +146,24 @@ export function CodeEditor({ label, value, onValue, check, onReady }: CodeEditor
   const host = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView>(undefined)
   const latest = useRef({ onValue, check, onReady })
+  const [errors, setErrors] = useState<readonly CodeError[]>([])
   useEffect(() => {
     latest.current = { onValue, check, onReady }
   })
   useEffect(() => {
     const root = host.current!.shadowRoot ?? host.current!.attachShadow({ mode: 'open' })
+    let pause = 0
+    const checkAfterPause = () => {
+      window.clearTimeout(pause)
+      pause = window.setTimeout(async () => {
+        const { doc } = editor.state
+        const found = await latest.current.check(doc.toString())
+        // Typed meanwhile: another check follows.
+        if (editor.state.doc !== doc || view.current !== editor) return
+        editor.dispatch({ effects: markErrors.of(found) })
+        setErrors(found)
+      }, CHECK_AFTER_MS)
+    }
     const editor = new EditorView({
       root,
       parent: root,
@@ -148,24 +177,30 @@ export function CodeEditor({ label, value, onValue, check, onReady }: CodeEditor
           keymap.of([...KEYS, ...historyKeymap]),
           COLORS,
           LOOK,
-          lintGutter(),
-          linter((shown) => findDiagnostics(shown, latest.current.check), { delay: CHECK_AFTER_MS }),
+          ERRORS,
           EditorView.domEventHandlers({ beforeinput: replaceSelection }),
           EditorView.contentAttributes.of({ 'aria-label': label }),
           EditorView.updateListener.of(({ docChanged, state }) => {
-            if (docChanged) latest.current.onValue(state.doc.toString())
+            if (!docChanged) return
+            latest.current.onValue(state.doc.toString())
+            checkAfterPause()
           }),
         ],
       }),
     })
     view.current = editor
+    checkAfterPause()
     latest.current.onReady({
       insert(text) {
         editor.dispatch(editor.state.replaceSelection(text))
         editor.focus()
       },
     })
-    return () => editor.destroy()
+    return () => {
+      window.clearTimeout(pause)
+      view.current = undefined
+      editor.destroy()
+    }
     // The editor keeps its own text; what comes from outside is written below.
     // oxlint-disable-next-line react-hooks/exhaustive-deps
   }, [label])
@@ -174,14 +209,23 @@ export function CodeEditor({ label, value, onValue, check, onReady }: CodeEditor
     if (!editor || editor.state.doc.toString() === value) return
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: value } })
   }, [value])
-  return <div ref={host} className="code-editor" />
-}
-
-async function findDiagnostics({ state }: EditorView, check: CodeEditorProps['check']): Promise<Diagnostic[]> {
-  const { doc } = state
-  const errors = await check(doc.toString())
-  return errors.map(({ line, message }) => {
-    const { from, to } = doc.line(Math.min(Math.max(line ?? 1, 1), doc.lines))
-    return { from, to, severity: 'error', message }
-  })
+  const goTo = (error: CodeError) => {
+    const editor = view.current!
+    editor.dispatch({ selection: { anchor: lineOf(editor.state, error).from }, scrollIntoView: true })
+    editor.focus()
+  }
+  return (
+    <>
+      <div ref={host} className="code-editor" />
+      <div className="field-error" role="status" aria-label="Errors of the text">
+        {errors.map((error) => (
+          <p key={`${error.line} ${error.message}`}>
+            <button type="button" className="link" onClick={() => goTo(error)}>
+              {error.message}
+            </button>
+          </p>
+        ))}
+      </div>
+    </>
+  )
 }
