@@ -12,7 +12,9 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     // Of the parsers that CodeMirror's commands import nothing is used: 7 kB.
-    rolldownOptions: { treeshake: { moduleSideEffects: [{ test: /@lezer|@codemirror[+/]language/, sideEffects: false }] } },
+    rolldownOptions: {
+      treeshake: { moduleSideEffects: [{ test: /@lezer|@codemirror[+/]language/, sideEffects: false }] },
+    },
   },
   // `pnpm --filter @workflow-service/console dev` shows the page of a running `npm start` with hot reload.
   server: { proxy: { '/app': 'http://127.0.0.1:8083' } },

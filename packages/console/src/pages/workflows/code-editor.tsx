@@ -84,7 +84,10 @@ const ERRORS = StateField.define<DecorationSet>({
     const errors = effects.find((effect) => effect.is(markErrors))?.value
     if (!errors) return marks.map(changes)
     const lines = new Set(errors.map((error) => lineOf(state, error).from))
-    return Decoration.set([...lines].map((from) => WRONG.range(from)), true)
+    return Decoration.set(
+      [...lines].map((from) => WRONG.range(from)),
+      true,
+    )
   },
   provide: (field) => EditorView.decorations.from(field),
 })
