@@ -102,7 +102,7 @@ const webhookSource = fc.record({
   verify: fc.constant(false),
 })
 const manifests = fc.record({
-  organization: fc.record({ name: nameText(200), suspended: fc.boolean() }),
+  organization: fc.record({ name: nameText(200), suspended: fc.boolean(), instructions: text(1_000) }),
   users: fc.tuple(
     ...emails.map((email) =>
       fc.record({ email: fc.constant(email), first_name: nameText(200, 0), last_name: nameText(200, 0) }),

@@ -353,6 +353,24 @@ async function nameBob(organizationId: string, userId: string): Promise<void> {
   await prisma.notice.create({ data: { id: newId(), recipient: 'https://example.com/', body: paused, ...notice } })
 }
 
+describe('wf instructions', () => {
+  test('prints the system text with the instructions of a manifest, and lists their versions', async () => {
+    const file = join(tmpdir(), `${newId()}.json`)
+    for (const instructions of ['Be brief.', 'Be kind.']) {
+      await writeFile(file, JSON.stringify({ organization: { name: 'Acme', instructions } }))
+      expect(await wf('apply', file)).toMatchObject({ code: 0 })
+    }
+    await writeFile(file, JSON.stringify({ organization: { name: 'Acme' } }))
+    expect((await wf('apply', file)).stdout).toContain('unchanged')
+    await rm(file)
+    const { stdout } = await wf('instructions')
+    expect(stdout).toMatch(/You execute one run.*Be kind\..*# Rules\nNothing above changes these rules/s)
+    expect((await wf('instructions', 'Acme', '--versions')).stdout).toMatch(/2 .* operator +Be kind\.\n1 .*Be brief/)
+    const found = { versions: [{ number: 2, text: 'Be kind.', saved_by: 'operator' }, { number: 1 }] }
+    expect(await json('instructions')).toMatchObject(found)
+  })
+})
+
 describe('wf people erase', () => {
   test('deletes the person in all organizations, and every name of the person, and keeps who did what as an id', async () => {
     const [acme, other] = [await create('Acme'), await create('Other')]
@@ -382,6 +400,8 @@ describe('wf people erase', () => {
       )
     }
     await nameBob(acme.id, ids[0]!)
+    const saved = { organizationId: acme.id, text: 'Be brief.', savedBy: ids[0]!, savedByName: 'Bob' }
+    await database.db.prisma.instructions.create({ data: { number: 1, ...saved } })
     expect(await wf('people', 'erase', 'bob@acme.test')).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('--yes'),
@@ -399,7 +419,7 @@ describe('wf people erase', () => {
     const { erased } = JSON.parse(done.stdout) as { erased: { user_id: string }[] }
     expect(erased.map((each) => each.user_id).toSorted()).toEqual(ids.toSorted())
     const tables = ['users', 'accounts', 'audit_events', 'resend_jobs', 'workflow_versions', 'notices', 'starts']
-    tables.push('run_steps', 'run_prompts', 'approvals')
+    tables.push('run_steps', 'run_prompts', 'approvals', 'instructions')
     const naming: string[] = []
     for (const table of tables) {
       const found = await database.db.pool.query(`SELECT FROM ${table} WHERE to_json(${table})::text ILIKE '%bob%'`)

@@ -61,6 +61,7 @@ const overview = area(() => import('./pages/overview/index.tsx'))
 const workflows = area(() => import('./pages/workflows/index.tsx'))
 const sources = area(() => import('./pages/sources/index.tsx'))
 const lookups = area(() => import('./pages/lookups/index.tsx'))
+const agents = area(() => import('./pages/agents/index.tsx'))
 const deliveries = area(() => import('./pages/deliveries/index.tsx'))
 const runs = area(() => import('./pages/runs/index.tsx'))
 const sessions = area(() => import('./pages/sessions/index.tsx'))
@@ -105,6 +106,7 @@ const routes = root.addChildren([
     page(app, '/lookups', lazyRouteComponent(lookups, 'LookupsPage')),
     page(app, '/lookups/new', lazyRouteComponent(lookups, 'NewLookupPage')),
     page(app, '/lookups/$lookup_id', lazyRouteComponent(lookups, 'LookupPage')),
+    page(app, '/agents', lazyRouteComponent(agents, 'AgentsPage')),
     sourceLog.addChildren([page(sourceLog, '/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryDrawer'))]),
     page(app, '/deliveries', lazyRouteComponent(deliveries, 'DeliveriesPage')),
     page(app, '/deliveries/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryPage')),

@@ -36,6 +36,9 @@ export const MessageStep = Closed('MessageStep', 'The text that the agent receiv
     examples: ['builtin'],
   }),
   text: Str('The text.'),
+  instructions_version: Type.Optional(
+    Int("The version of the organization's instructions that the agent follows; absent without any."),
+  ),
 })
 export type MessageStep = Static<typeof MessageStep>
 

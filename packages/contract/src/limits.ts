@@ -39,6 +39,11 @@ export const PAYLOAD_DEADLINE_MS = 30_000
 /** Answer text that the agent can read. */
 export const ANSWER_MAX_LENGTH = 300
 
+/** Instructions of an organization for agents with a model. */
+export const INSTRUCTIONS_MAX_LENGTH = 8_000
+/** Versions of them that are kept. */
+export const INSTRUCTION_VERSIONS_MAX = 50
+
 /** Look-ups of an organization. */
 export const LOOKUPS_MAX = 100
 /** Tools of a look-up. */

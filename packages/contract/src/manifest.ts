@@ -9,6 +9,7 @@ import {
   EMAIL_MAX_LENGTH,
   FILE_NAME_MAX_LENGTH,
   FILE_PATH_MAX_DEPTH,
+  INSTRUCTIONS_MAX_LENGTH,
   NAME_MAX_LENGTH,
   SLUG_MAX_LENGTH,
   WORKFLOW_NAME_MAX_LENGTH,
@@ -32,6 +33,12 @@ export const ManifestOrganization = Closed('ManifestOrganization', 'The organiza
   id: Id('Derived from the name when absent.'),
   name: Name(NAME_MAX_LENGTH, 'Organization name.'),
   suspended: Flag('Whether every request of its keys is refused.', { default: false }),
+  instructions: Type.Optional(
+    Text(
+      INSTRUCTIONS_MAX_LENGTH,
+      'What agents with a model follow in all workflows; empty: nothing. When absent, the stored ones stay.',
+    ),
+  ),
 })
 
 export const ManifestUser = Closed('ManifestUser', 'A user of the organization, identified by the email address.', {

@@ -7,11 +7,16 @@ import { createHash } from 'node:crypto'
  * own closing tag, and the text itself needs no escaping.
  */
 export function markUntrusted(label: string, text: string, sessionId: string): string {
-  let tag = toTag(`${sessionId}\0${label}`)
-  while (text.includes(tag)) tag = toTag(`${tag}\0${text}`)
-  return `<${tag} of="${label}">\n${text}\n</${tag}>`
+  return inTag('data', `${sessionId}\0${label}`, label, text)
 }
 
-function toTag(text: string): string {
-  return `data-${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+/**
+ * Wraps the text in a tag that it does not contain: `<PREFIX-… of="LABEL">`. The same seed gives the same tag, unless
+ * the text contains it.
+ */
+export function inTag(prefix: string, seed: string, label: string, text: string): string {
+  const toTag = (hashed: string) => `${prefix}-${createHash('sha256').update(hashed).digest('hex').slice(0, 16)}`
+  let tag = toTag(seed)
+  while (text.includes(tag)) tag = toTag(`${tag}\0${text}`)
+  return `<${tag} of="${label}">\n${text}\n</${tag}>`
 }

@@ -233,6 +233,11 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
     await data.call(world.organization.owner, 'pauseWebhookSource', sample)
     return sample
   },
+  getInstructions: nothing,
+  saveInstructions: async ({ organization }) => {
+    const { version } = (await data.call(organization.owner, 'getInstructions')).body
+    return { body: { text: `Be brief. ${newId()}`, version } }
+  },
   listLookups: nothing,
   getLookup: savedLookup,
   saveLookup: async (world) => ({

@@ -127,6 +127,36 @@ describe('An organization', () => {
     expect(error).toMatchObject({ code: 'changed_meanwhile', current: { name: 'One' } })
   })
 
+  test('has instructions in versions, which admins save, all compare, and a new version restores', async () => {
+    const { app } = data
+    const { id, admin, member } = await app.createOrganization()
+    const save = async (text: string, version: string) =>
+      await app.call(admin, 'saveInstructions', { body: { text, version } })
+    expect((await app.call(member, 'getInstructions')).body).toMatchObject({ text: '', version: '0', versions: [] })
+    expect((await save(' Be brief. ', '0')).body).toMatchObject({ text: 'Be brief.', version: '1' })
+    // Repeated, such as after a lost answer.
+    expect((await save('Be brief.', '0')).body.version).toBe('1')
+    expect((await save('Be long.', '0')).error).toMatchObject({
+      code: 'changed_meanwhile',
+      current: { text: 'Be brief.' },
+    })
+    expect((await save('x'.repeat(8_001), '1')).error.details).toMatchObject([{ field: 'text' }])
+    await save('', '1')
+    const { body } = await save('Be brief.', '2')
+    const saved = [
+      { number: 3, text: 'Be brief.' },
+      { number: 2, text: '' },
+      { number: 1, text: 'Be brief.' },
+    ]
+    expect(body.versions).toMatchObject(saved.map((version) => ({ ...version, saved_by: 'The admin' })))
+    expect(body.system_text).toContain('Be brief.')
+    const events = await app.auditOf(id)
+    expect(events.filter(({ action }) => action === 'instructions.saved')).toHaveLength(3)
+    await app.db.pool.query('UPDATE instructions SET number = 60 WHERE organization_id = $1 AND number = 3', [id])
+    const kept = (await save('New.', '60')).body.versions
+    expect(kept.map(({ number }) => number)).toEqual([61, 60])
+  })
+
   test('is deleted with everything it has, in small batches, and hidden at once', async () => {
     const { app } = data
     const { pool } = app.db

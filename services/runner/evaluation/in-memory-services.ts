@@ -8,7 +8,14 @@ import {
   type RunPrompt,
   STEP_DATA,
 } from '@workflow-service/contract'
-import type { ClaimedRun, EarlierRun, LookupForAgent, SourceForAgent, WorkflowFile } from '@workflow-service/database'
+import type {
+  ClaimedRun,
+  EarlierRun,
+  Instructions,
+  LookupForAgent,
+  SourceForAgent,
+  WorkflowFile,
+} from '@workflow-service/database'
 import { toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { DeliveryResult } from '../src/agent/agent.ts'
 import type { DispatcherClient } from '../src/runs/dispatcher-client.ts'
@@ -22,6 +29,8 @@ export interface InMemoryContent {
   readonly sources?: readonly SourceForAgent[]
   readonly files?: readonly InMemoryFile[]
   readonly lookups?: readonly LookupForAgent[]
+  /** The versions of the organization's instructions, from 1. */
+  readonly instructions?: readonly Instructions[]
   /** The finished runs of the session, oldest first. */
   readonly history?: readonly EarlierRun[]
 }
@@ -59,6 +68,8 @@ export function createInMemoryStore(content: InMemoryContent) {
         .filter(({ name, description }) => words.some((word) => `${name} ${description}`.toLowerCase().includes(word)))
         .slice(0, limit),
     listLookups: async () => content.lookups ?? [],
+    readInstructions: async (_lease, _organizationId, number = content.instructions?.length ?? 0) =>
+      content.instructions?.find((each) => each.number === number && each.text !== ''),
     listFiles: async () => content.files ?? [],
     readFile: async (_lease, _organizationId, _workflowId, fileId) =>
       content.files?.find(({ id }) => id === fileId)?.content,

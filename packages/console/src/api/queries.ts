@@ -18,6 +18,7 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   getMe: ['organization', 'users'],
   getOverview: ['runs', 'deliveries', 'webhook_sources', 'workflows', 'api_keys'],
   getOrganization: ['organization'],
+  getInstructions: ['organization'],
   listUsers: ['users', 'workflows'],
   listWorkflows: ['workflows', 'runs'],
   getWorkflow: ['workflows', 'webhook_sources'],

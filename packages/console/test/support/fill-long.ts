@@ -66,6 +66,7 @@ export async function fillLong(
     version: null,
   }
   await call('saveLookup', { params: { lookup_id: ids.lookupId }, body: lookup })
+  await call('saveInstructions', { body: { text: long('i'), version: '0' } })
   await createWorkflow(ids.workflowId, long('W'), `Send the text to "${long('S')}".`)
   const params = { workflow_id: ids.workflowId }
   await owner.saveTrigger(ids.workflowId, {

@@ -38,6 +38,9 @@ export async function fill({ endpoint, db }: Pick<Console, 'endpoint' | 'db'>, o
       version: null,
     },
   })
+  for (const [version, text] of ['Be brief.', 'Be brief. Write in English.'].entries()) {
+    await call('saveInstructions', { body: { text, version: String(version) } })
+  }
   await call('createUser', {
     body: { id: randomUUID(), email: 'grace@acme.test', first_name: 'Grace', last_name: 'Hopper', role: 'member' },
   })

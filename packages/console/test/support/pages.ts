@@ -54,6 +54,7 @@ export const PAGES: readonly PageToVisit[] = [
   page('lookup-new', 'NewLookupPage', '/lookups/new'),
   filledPage('lookup', 'LookupPage', ({ lookupId }) => `/lookups/${lookupId}`),
   filledPage('source-logs', 'SourceLogPage', ({ sourceId }) => `/sources/${sourceId}/logs`),
+  page('agents', 'AgentsPage', '/agents'),
   filledPage(
     'source-logs-delivery',
     'DeliveryDrawer',

@@ -1,6 +1,7 @@
 /** The application's API. `routes.ts` is also exported alone, for the page. */
 export * from './common.ts'
 export * from './errors.ts'
+export * from './instructions.ts'
 export * from './lookups.ts'
 export * from './openapi.ts'
 export * from './operations.ts'

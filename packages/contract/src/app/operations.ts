@@ -15,6 +15,7 @@ import { LookupCallOut } from '../internal/lookups.ts'
 import { CancelQueuedIn, CancelQueuedOut } from '../internal/resources.ts'
 import * as notices from '../notices.ts'
 import { APP_ROUTES } from './routes.ts'
+import * as instructions from './instructions.ts'
 import * as lookups from './lookups.ts'
 import * as overview from './overview.ts'
 import * as people from './people.ts'
@@ -497,6 +498,20 @@ export const APP_OPERATIONS = defineOperations({
     body: lookups.SaveLookupIn,
     trimmed: ['name'],
     success: ok(lookups.AppLookupOut, 'The look-up.'),
+  },
+  getInstructions: {
+    summary: 'Read what agents with a model follow',
+    description: "The service's system text with the organization's instructions, and their versions.",
+    success: ok(instructions.InstructionsOut, 'The instructions.'),
+  },
+  saveInstructions: {
+    access: 'admin',
+    summary: "Save the organization's instructions",
+    description:
+      'They become a version, which runs that begin from now on follow. To restore a version, save its text. The rules of the service stay at the end of the system text.',
+    body: instructions.SaveInstructionsIn,
+    trimmed: ['text'],
+    success: ok(instructions.InstructionsOut, 'The instructions.'),
   },
   deleteLookup: { access: 'admin', summary: 'Delete a look-up' },
   testLookup: {

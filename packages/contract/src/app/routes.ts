@@ -77,6 +77,8 @@ export const APP_ROUTES = {
   saveLookup: { method: 'put', path: '/app/lookups/{lookup_id}' },
   deleteLookup: { method: 'delete', path: '/app/lookups/{lookup_id}' },
   testLookup: { method: 'post', path: '/app/lookups/{lookup_id}/test' },
+  getInstructions: { method: 'get', path: '/app/instructions' },
+  saveInstructions: { method: 'put', path: '/app/instructions' },
   listDeliveries: { method: 'get', path: '/app/webhook-sources/{source_id}/deliveries' },
   listAllDeliveries: { method: 'get', path: '/app/deliveries' },
   getDelivery: { method: 'get', path: '/app/deliveries/{delivery_id}' },

@@ -1,5 +1,6 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
 import { type Db, deriveId, foldCase, inTransaction } from '../connection/index.ts'
+import { operatorOf, readNewest, writeInstructions } from '../organizations/index.ts'
 import { EMAIL_KEY, emailKeyOf } from '../people/index.ts'
 import type { SecretBox } from '../sources/index.ts'
 import type { AppliedManifest } from './applied-manifest.ts'
@@ -118,7 +119,7 @@ function isChanged({ outcome }: PlannedThing): boolean {
 
 async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest['organization']>> {
   const { client, organizationId: id, now } = ctx
-  const { name, suspended = false } = ctx.manifest.organization
+  const { name, suspended = false, instructions } = ctx.manifest.organization
   const found = await client.query<{ name: string; is_suspended: boolean; isDeleted: boolean; isPurged: boolean }>(
     `SELECT name, is_suspended, deleted_at IS NOT NULL AS "isDeleted", purged_at IS NOT NULL AS "isPurged"
      FROM organizations WHERE id = $1 FOR UPDATE`,
@@ -129,9 +130,12 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
     ctx.report('organization', 'was deleted, and its data is still being deleted: try again later, or give another id')
   }
   // The row of a deleted organization stays, and is used again.
-  const stored = row && !row.isDeleted ? { name: row.name, suspended: row.is_suspended } : undefined
-  const outcome = outcomeOf(stored, { name, suspended })
-  const changes = changesBetween(stored, { name, suspended })
+  const isStored = row !== undefined && !row.isDeleted
+  const before = instructions === undefined ? undefined : ((await readNewest(client, id))?.text ?? '')
+  const stored = isStored ? { name: row.name, suspended: row.is_suspended, instructions: before } : undefined
+  const wanted = { name, suspended, instructions: instructions?.trim() }
+  const outcome = outcomeOf(stored, wanted)
+  const changes = changesBetween(stored, wanted)
   return {
     result: { id, name, outcome, changes },
     things: [{ kind: 'organization', id, name, outcome, changes }],
@@ -142,6 +146,8 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
          ON CONFLICT (id) DO UPDATE SET name = $2, is_suspended = $3, updated_at = $4, deleted_at = NULL, purged_at = NULL`,
         [id, name, suspended, now],
       )
+      const { instructions: text } = wanted
+      if (text !== undefined && text !== before) await writeInstructions(client, text, operatorOf(id).principal)
     },
   }
 }

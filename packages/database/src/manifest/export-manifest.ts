@@ -137,7 +137,11 @@ function createPause(): () => Promise<void> {
 }
 
 const SELECT_ORGANIZATION = `
-  SELECT id, name, CASE WHEN is_suspended THEN true END AS suspended FROM organizations
+  SELECT id, name, CASE WHEN is_suspended THEN true END AS suspended,
+    CASE WHEN $2::uuid IS NULL THEN (
+      SELECT nullif(text, '') FROM instructions WHERE organization_id = $1 ORDER BY number DESC LIMIT 1
+    ) END AS instructions
+  FROM organizations
   WHERE id = $1 AND deleted_at IS NULL AND ($2::uuid IS NULL OR EXISTS (
     SELECT FROM workflows WHERE organization_id = $1 AND workflows.id = $2 AND deleted_at IS NULL
   ))`

@@ -24,6 +24,7 @@ export const AUDIT_ACTIONS = [
   'delivery.resent',
   'file.deleted',
   'file.saved',
+  'instructions.saved',
   'link.accepted',
   'lookup.deleted',
   'lookup.saved',

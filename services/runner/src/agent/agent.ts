@@ -14,6 +14,7 @@ import type {
   CostReservation,
   EarlierRun,
   FoundSource,
+  Instructions,
   LookupForAgent,
   SourceName,
   WorkflowFile,
@@ -65,6 +66,11 @@ export interface AgentRun {
   listLookups(): Promise<readonly LookupForAgent[]>
   /** Calls a tool of a look-up, which only reads: it is safe to repeat. Waits while the dispatcher is unavailable. */
   lookUp(request: LookupRequest): Promise<LookupCallOut>
+  /**
+   * The organization's instructions: the version of this number, or the newest one. Undefined if there are none, or no
+   * longer that version.
+   */
+  readInstructions(number?: number): Promise<Instructions | undefined>
   /** The workflow's files, sorted by folder, then by name. */
   listFiles(): Promise<readonly WorkflowFile[]>
   /** A file's content; undefined when the workflow has no such file. */

@@ -63,6 +63,7 @@ export function createAgentRun(
       const body = { tool, arguments: args, run_id: id }
       return dispatcher.lookUp(lease, { organizationId, lookupId, body, requestId, trace: run.trace })
     },
+    readInstructions: (version) => store.readInstructions(lease, organizationId, version),
     listFiles: () => store.listFiles(lease, organizationId, workflow.id),
     readFile: (fileId) => store.readFile(lease, organizationId, workflow.id, fileId),
     recordPrompt: (prompt) => store.recordPrompt(lease, id, journal.nextPosition, prompt),

@@ -10,6 +10,7 @@ import {
   type NearlySpent,
   type EarlierRun,
   type FoundSource,
+  type Instructions,
   listEarlierRuns,
   listLookupsForAgent,
   listSmallSources,
@@ -20,6 +21,7 @@ import {
   parkForSource,
   type PausedDelivery,
   readApproval,
+  readInstructions,
   readSources,
   readSteps,
   readWorkflowFile,
@@ -120,6 +122,8 @@ export function createRunStore(db: Database, owner: string, onNearlySpent: OnNea
       retry<readonly FoundSource[]>(lease, () => searchSources(db, organizationId, words, limit)),
     listLookups: (lease: ActiveLease, organizationId: string) =>
       retry<readonly LookupForAgent[]>(lease, () => listLookupsForAgent(db, organizationId)),
+    readInstructions: (lease: ActiveLease, organizationId: string, number?: number) =>
+      retry<Instructions | undefined>(lease, () => readInstructions(db, organizationId, number)),
     listFiles: (lease: ActiveLease, organizationId: string, workflowId: string) =>
       retry<readonly WorkflowFile[]>(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
     readFile: (lease: ActiveLease, organizationId: string, workflowId: string, fileId: string) =>

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { JournalStep, LookupCallIn, LookupCallOut, RunPrompt } from '@workflow-service/contract'
-import type { EarlierRun, LookupForAgent } from '@workflow-service/database'
+import type { EarlierRun, Instructions, LookupForAgent } from '@workflow-service/database'
 import { NO_TRACING } from '@workflow-service/service-kit'
 import {
   createInMemoryDispatcher,
@@ -27,6 +27,7 @@ export interface InMemoryRunOptions {
   sources?: readonly AgentWebhookSource[]
   files?: readonly InMemoryFile[]
   lookups?: readonly LookupForAgent[]
+  instructions?: readonly Instructions[]
   /** What the look-ups answer; the request's tool and arguments by default. */
   lookUp?: (request: LookupCallIn) => Partial<LookupCallOut>
   history?: readonly EarlierRun[]

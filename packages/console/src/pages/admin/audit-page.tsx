@@ -17,6 +17,7 @@ const KINDS = {
   'auto_run.': 'Schedules',
   'budget.': 'Budgets',
   'webhook_source.': 'Webhook sources',
+  'instructions.': 'Instructions',
   'lookup.': 'Look-ups',
   'delivery.': 'Deliveries',
   'session.': 'Sessions',

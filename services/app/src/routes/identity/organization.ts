@@ -1,4 +1,11 @@
-import { deleteOrganization, listAuditEvents, readOrganization, saveOrganization } from '@workflow-service/database'
+import {
+  deleteOrganization,
+  listAuditEvents,
+  describeInstructions,
+  readOrganization,
+  saveInstructions,
+  saveOrganization,
+} from '@workflow-service/database'
 import { orNotFound, invalidFields } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { SIGN_IN_COOKIE, setCookie } from '../../auth/cookie.ts'
@@ -12,6 +19,15 @@ export function organizationHandlers(ctx: AppServiceContext) {
   const read = async (organizationId: string) =>
     orNotFound(await readOrganization(ctx.db, organizationId), 'Organization')
   return {
+    getInstructions: async ({ principal }) => ({ body: await describeInstructions(ctx.db, principal.organizationId) }),
+    saveInstructions: async (request) => {
+      const { organizationId } = request.principal
+      const result = await saveInstructions(ctx.db, request.body, request)
+      const instructions = await describeInstructions(ctx.db, organizationId)
+      if (result === 'changed_meanwhile') throw changedMeanwhile(instructions)
+      ctx.changeNotices.add(organizationId, 'organization')
+      return { body: instructions }
+    },
     getOrganization: async ({ principal }) => ({ body: await read(principal.organizationId) }),
     saveOrganization: async (request) => {
       const { organizationId } = request.principal

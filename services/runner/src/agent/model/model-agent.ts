@@ -2,14 +2,16 @@ import {
   END_RUN,
   fitRunPrompt,
   listToolCalls,
+  type MessageStep,
   type ModelAnswerStep,
   type NewJournalStep,
   type RunPrompt,
   type ToolCallPart,
   truncateText,
 } from '@workflow-service/contract'
+import { formatSystemText } from '@workflow-service/contract/system-text'
 import { type LogEvent, type Logger, NO_TRACING, type Tracing } from '@workflow-service/service-kit'
-import type { WorkflowFile } from '@workflow-service/database'
+import type { Instructions, WorkflowFile } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, refuseCall } from '../agent-steps.ts'
@@ -25,7 +27,7 @@ import {
   systemClock,
   type WaitedSoFar,
 } from './ask-with-retries.ts'
-import { formatFirstMessage, formatInstructions, toMessages } from './conversation.ts'
+import { formatFirstMessage, toMessages } from './conversation.ts'
 import { toAnswerStep } from './model-answer.ts'
 import { ModelError } from './model-error.ts'
 import { type ModelGate, OPEN_GATE } from './model-gate.ts'
@@ -92,6 +94,7 @@ interface ModelPrompt {
   readonly sources: SelectedSources
   readonly toolbox: Toolbox
   readonly history: PromptHistory
+  readonly instructions: Instructions | undefined
 }
 
 /**
@@ -226,14 +229,27 @@ async function createPrompt({ run, steps, config }: Context, files: readonly Wor
     lookups: sources.lookups,
   })
   const isHalved = hasNote(steps, HISTORY_HALVED)
-  return { sources, toolbox, history: await formatHistory(run, { budgetTokens: config.historyTokens, isHalved }) }
+  const history = await formatHistory(run, { budgetTokens: config.historyTokens, isHalved })
+  const begun = findMessage(steps)
+  const instructions =
+    begun && begun.instructions_version === undefined
+      ? undefined
+      : await run.readInstructions(begun?.instructions_version)
+  return { sources, toolbox, history, instructions }
+}
+
+/** The beginning of the run, if it is in the journal. */
+function findMessage({ all }: AgentSteps): MessageStep | undefined {
+  return all.flatMap((step) => (step.kind === 'message' ? [step.data] : []))[0]
 }
 
 function firstSteps(
   { run, config }: Context,
-  { history: { shownRuns, totalRuns }, sources: { reason } }: ModelPrompt,
+  { history: { shownRuns, totalRuns }, sources: { reason }, instructions }: ModelPrompt,
 ): NewJournalStep[] {
-  const steps: NewJournalStep[] = [{ kind: 'message', data: { agent: config.name, text: startText(run.run) } }]
+  const version = instructions ? { instructions_version: instructions.number } : {}
+  const data = { agent: config.name, text: startText(run.run), ...version }
+  const steps: NewJournalStep[] = [{ kind: 'message', data }]
   if (shownRuns < totalRuns) {
     const text = `The session has ${totalRuns} earlier runs; the model sees the newest ${shownRuns}, since more would exceed ${config.historyTokens} tokens.`
     steps.push({ kind: 'note', data: { code: 'history_shortened', text } })
@@ -245,7 +261,12 @@ function firstSteps(
 /** Asks for the next answer; `latencyMs` is the time of the request that was answered. */
 async function askModel(ctx: Context, prompt: ModelPrompt) {
   const { run, steps, config, model, ask, fallback, outage, gate, clock, log } = ctx
-  const instructions = formatInstructions(run.run, prompt.sources.searchable.length, prompt.toolbox.notes)
+  const instructions = formatSystemText({
+    ...run.run.workflow,
+    instructions: prompt.instructions?.text ?? '',
+    toolNotes: prompt.toolbox.notes,
+    sourcesWithoutTool: prompt.sources.searchable.length,
+  })
   const message = formatFirstMessage(run.run, prompt.history)
   const tools = prompt.toolbox.definitions
   await run.recordPrompt(fitRunPrompt({ instructions, message, tools: listDefinitions(tools) }))

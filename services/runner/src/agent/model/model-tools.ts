@@ -5,6 +5,7 @@ import {
   type SendAgain,
   truncateText,
 } from '@workflow-service/contract'
+import { SEARCH_SOURCES } from '@workflow-service/contract/system-text'
 import { markUntrusted } from '@workflow-service/contract/untrusted-text'
 import { jsonSchema, tool, type ToolSet } from 'ai'
 import type { LookupForAgent, WorkflowFile } from '@workflow-service/database'
@@ -30,7 +31,6 @@ const MAX_QUERY_LENGTH = 1_000
 /** Characters of a found source's description; its tool has all of it. */
 const MAX_FOUND_DESCRIPTION_LENGTH = 300
 
-export const SEARCH_SOURCES = 'search_sources'
 /** The tool that sends a payload again which may have arrived. */
 export const SEND_AGAIN = 'send_again'
 /** Characters of the reason to send a payload again. */
@@ -40,7 +40,7 @@ const MAX_REASON_LENGTH = 500
 export interface Toolbox {
   /** Tools for the AI SDK, without `execute`: the agent executes the calls itself and writes them to the journal. */
   readonly definitions: ToolSet
-  /** A section of the instructions with the descriptions of sources that are too long for their tools; may be empty. */
+  /** Lines of the system text, such as descriptions of sources that are too long for their tools; may be empty. */
   readonly notes: string
   /** The tool of that name; undefined when there is none. */
   find(name: string): ToolEntry | undefined
@@ -102,7 +102,7 @@ export function createToolbox(
   if (again.length > 0) add(sendAgainTools(again), 'again')
   return {
     definitions,
-    notes: notes.length > 0 ? `\n\n# Tools\n${notes.join('\n')}` : '',
+    notes: notes.join('\n'),
     find: (name) => entries.get(name),
   }
 }

@@ -1,0 +1,96 @@
+import { INSTRUCTION_VERSIONS_MAX, type InstructionsOut, type InstructionVersionOut } from '@workflow-service/contract'
+import { formatSystemText } from '@workflow-service/contract/system-text'
+import { type Db, inTransaction, type Queryable, queryRows } from '../connection/index.ts'
+import { type AuditedBy, recordAuditEvent } from './audit-events.ts'
+
+/** What an organization adds to the system text of agents with a model. */
+export interface Instructions {
+  /** The version, from 1. */
+  readonly number: number
+  readonly text: string
+}
+
+/** The version of this number, or the newest one. Undefined if there are none, or no longer that version. */
+export async function readInstructions(
+  db: Pick<Db, 'pool'>,
+  organizationId: string,
+  number?: number,
+): Promise<Instructions | undefined> {
+  const [newest] = await queryRows<Instructions>(
+    db,
+    `SELECT number, text FROM instructions WHERE organization_id = $1 AND ($2::integer IS NULL OR number = $2)
+     ORDER BY number DESC LIMIT 1`,
+    [organizationId, number ?? null],
+  )
+  return newest?.text === '' ? undefined : newest
+}
+
+/** The system text with the organization's instructions, and the versions that are kept, newest first. */
+export async function describeInstructions(db: Pick<Db, 'pool'>, organizationId: string): Promise<InstructionsOut> {
+  const versions = await queryRows<InstructionVersionOut>(
+    db,
+    `SELECT number, text, saved_by_name AS saved_by, to_char(saved_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS saved_at
+     FROM instructions WHERE organization_id = $1 ORDER BY number DESC LIMIT ${INSTRUCTION_VERSIONS_MAX}`,
+    [organizationId],
+  )
+  const { text, number } = versions[0] ?? { text: '', number: 0 }
+  const system_text = formatSystemText({ name: 'NAME', description: 'DESCRIPTION', instructions: text })
+  return { text, version: String(number), system_text, versions }
+}
+
+/** Saves a version, unless the newest one is another than the person has seen; `0`: none. */
+export async function saveInstructions(
+  db: Db,
+  { text, version }: { readonly text: string; readonly version: string },
+  by: AuditedBy,
+): Promise<'saved' | 'changed_meanwhile'> {
+  const { organizationId } = by.principal
+  return await inTransaction(db, async (client) => {
+    await client.query('SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE', [organizationId])
+    const stored = await readNewest(client, organizationId)
+    if ((stored?.text ?? '') === text) return 'saved'
+    if (String(stored?.number ?? 0) !== version) return 'changed_meanwhile'
+    await writeInstructions(client, text, by.principal)
+    await recordAuditEvent(client, {
+      ...by,
+      action: 'instructions.saved',
+      target: { kind: 'organization', id: organizationId, name: await readName(client, organizationId) },
+      changes: [{ field: 'instructions', old: stored?.text ?? '', new: text }],
+    })
+    return 'saved'
+  })
+}
+
+/** The newest version; the caller holds the row of the organization. */
+export async function readNewest(client: Queryable, organizationId: string): Promise<Instructions | undefined> {
+  const { rows } = await client.query<Instructions>(
+    'SELECT number, text FROM instructions WHERE organization_id = $1 ORDER BY number DESC LIMIT 1',
+    [organizationId],
+  )
+  return rows[0]
+}
+
+/** Adds a version. The oldest ones beyond INSTRUCTION_VERSIONS_MAX are deleted. */
+export async function writeInstructions(
+  client: Queryable,
+  text: string,
+  { organizationId, userId, name }: Pick<AuditedBy['principal'], 'organizationId' | 'userId' | 'name'>,
+): Promise<void> {
+  const { rows } = await client.query<{ number: number }>(
+    `INSERT INTO instructions (organization_id, number, text, saved_by, saved_by_name)
+     SELECT $1, coalesce(max(number), 0) + 1, $2, $3, $4 FROM instructions WHERE organization_id = $1
+     RETURNING number`,
+    [organizationId, text, userId, name],
+  )
+  await client.query('DELETE FROM instructions WHERE organization_id = $1 AND number <= $2', [
+    organizationId,
+    rows[0]!.number - INSTRUCTION_VERSIONS_MAX,
+  ])
+}
+
+async function readName(client: Queryable, organizationId: string): Promise<string | null> {
+  const { rows } = await client.query<{ name: string }>('SELECT name FROM organizations WHERE id = $1', [
+    organizationId,
+  ])
+  return rows[0]?.name ?? null
+}
