@@ -31,7 +31,7 @@ const ROW_RULES: Readonly<Record<string, readonly string[]>> = {
     'answer IS NULL OR char_length(answer) <= 300',
   ],
   run_steps: [
-    "kind IN ('message', 'model_answer', 'tool_call', 'tool_result', 'approval_request', 'approval_decision', 'note')",
+    "kind IN ('message', 'model_answer', 'tool_call', 'tool_result', 'approval_request', 'approval_decision', 'session_summary', 'note')",
     'position >= 0',
   ],
 }

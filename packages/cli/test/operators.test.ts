@@ -337,6 +337,8 @@ async function nameBob(organizationId: string, userId: string): Promise<void> {
   const later = newId()
   await prisma.start.create({ data: { ...run, id: later, number: 2, status: 'succeeded', finishedAt: new Date() } })
   await prisma.runPrompt.create({ data: { runId: later, position: 0, askedPosition: 0, prompt: { text } } })
+  const summary = { turn: 0, through: 1, text: `${name} did not want it.`, cost_micros: 7 }
+  await prisma.runStep.create({ data: { runId: later, position: 0, epoch: 1, kind: 'session_summary', data: summary } })
   const steps = [
     { kind: 'approval_decision', data: { call_id: 'c', delivery_id: deliveryId, decided_by: name } },
     { kind: 'tool_result', data: { call_id: 'c', ok: false, text, error: 'delivery_declined' } },
@@ -473,8 +475,19 @@ describe('single runs and deliveries', () => {
     expect((await wf('deliveries', 'delete', ofRun, '--yes')).stderr).toContain(`wf runs delete ${runId}`)
     expect(await json('deliveries', 'delete', single, '--yes')).toEqual({ deleted: single })
     await prisma.start.update({ where: { id: runId }, data: { status: 'succeeded', finishedAt: new Date() } })
+    const later = { ...run, id: newId(), number: 2 }
+    await prisma.start.create({ data: { ...later, status: 'succeeded', finishedAt: new Date() } })
+    const summary = { turn: 0, through: 1, text: 'Ada ordered.', cost_micros: 7 }
+    const step = { position: 0, kind: 'session_summary', data: summary, epoch: 1 }
+    await prisma.runStep.create({ data: { runId: later.id, ...step } })
+    await prisma.runPrompt.create({
+      data: { runId: later.id, position: 1, askedPosition: 1, prompt: { message: 'Ada' } },
+    })
     expect(await json('runs', 'delete', runId, '--yes')).toEqual({ deleted: runId })
-    expect([await prisma.start.count(), await prisma.runStep.count(), await prisma.delivery.count()]).toEqual([0, 0, 0])
+    const left = [await prisma.start.count(), await prisma.runPrompt.count(), await prisma.delivery.count()]
+    expect(left).toEqual([1, 0, 0])
+    // What the summary cost stays.
+    expect(await prisma.runStep.findMany()).toMatchObject([{ runId: later.id, data: { text: '', cost_micros: 7 } }])
     expect(await operatorEvents()).toEqual(
       expect.arrayContaining([
         { action: 'delivery.deleted', target: null, changes: [] },

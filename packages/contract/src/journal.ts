@@ -16,6 +16,7 @@ export const STEP_KINDS = [
   'tool_result',
   'approval_request',
   'approval_decision',
+  'session_summary',
   'note',
 ] as const
 
@@ -81,20 +82,10 @@ export const ModelAnswerPart = Type.Union([
 ])
 export type ModelAnswerPart = Static<typeof ModelAnswerPart>
 
-/** One answer of a model, recorded before any of its tool calls is executed. */
-export const ModelAnswerStep = Closed('ModelAnswerStep', 'One answer of a model.', {
-  turn: Int('Number of the answer within the run, from 1.', { minimum: 1 }),
+/** Which model answered, and what that took. */
+const ANSWER_FIELDS = {
   model: Str('The model, as PROVIDER:NAME.'),
   model_name: Type.Optional(Str('Its name in AGENT_MODELS; absent for that of AGENT_MODEL.')),
-  parts: List(ModelAnswerPart, 'The answer.'),
-  finish_reason: Str('Why the model stopped, as the AI SDK names it.'),
-  raw_finish_reason: Type.Optional(Nullable(Str('The same as the provider names it; null if it gave none.'))),
-  ends_by_call: Type.Optional(
-    Type.Literal(true, {
-      description:
-        'Present since a run ends by the tool `end_run`. Without it, an answer without tool calls ended the run.',
-    }),
-  ),
   input_tokens: Nullable(Int('Input tokens; null if the model did not report them.')),
   cache_read_tokens: Type.Optional(Nullable(Int("Those of them that were read from the provider's cache."))),
   cache_write_tokens: Type.Optional(Nullable(Int("Those of them that were written to the provider's cache."))),
@@ -108,8 +99,32 @@ export const ModelAnswerStep = Closed('ModelAnswerStep', 'One answer of a model.
   currency: Type.Optional(Str('The currency of the prices, as an ISO 4217 code.')),
   latency_ms: Type.Optional(Int('From sending the request to the end of the answer.')),
   response_id: Type.Optional(Nullable(Str("The provider's id of the answer; null if it gave none."))),
+}
+
+/** One answer of a model, recorded before any of its tool calls is executed. */
+export const ModelAnswerStep = Closed('ModelAnswerStep', 'One answer of a model.', {
+  turn: Int('Number of the answer within the run, from 1.', { minimum: 1 }),
+  parts: List(ModelAnswerPart, 'The answer.'),
+  finish_reason: Str('Why the model stopped, as the AI SDK names it.'),
+  raw_finish_reason: Type.Optional(Nullable(Str('The same as the provider names it; null if it gave none.'))),
+  ends_by_call: Type.Optional(
+    Type.Literal(true, {
+      description:
+        'Present since a run ends by the tool `end_run`. Without it, an answer without tool calls ended the run.',
+    }),
+  ),
+  ...ANSWER_FIELDS,
 })
 export type ModelAnswerStep = Static<typeof ModelAnswerStep>
+
+/** What a model made of earlier runs of the session, recorded before it is used: once, for the runs that follow too. */
+export const SessionSummaryStep = Closed('SessionSummaryStep', 'A summary of earlier runs of the session.', {
+  turn: Type.Literal(0, { description: 'It is asked for before the first answer.' }),
+  through: Int('The number in the session of the last run that it contains.', { minimum: 1 }),
+  text: Str('The summary.'),
+  ...ANSWER_FIELDS,
+})
+export type SessionSummaryStep = Static<typeof SessionSummaryStep>
 
 /**
  * A tool call that is about to be executed. The delivery's id is recorded before its payload is sent. After a crash, a
@@ -268,6 +283,7 @@ export const STEP_DATA = {
   tool_result: ToolResultStep,
   approval_request: ApprovalRequestStep,
   approval_decision: ApprovalDecisionStep,
+  session_summary: SessionSummaryStep,
   note: NoteStep,
 } as const
 
@@ -279,6 +295,7 @@ export type NewJournalStep =
   | { readonly kind: 'tool_result'; readonly data: ToolResultStep }
   | { readonly kind: 'approval_request'; readonly data: ApprovalRequestStep }
   | { readonly kind: 'approval_decision'; readonly data: ApprovalDecisionStep }
+  | { readonly kind: 'session_summary'; readonly data: SessionSummaryStep }
   | { readonly kind: 'note'; readonly data: NoteStep }
 
 /** A recorded step; the journal is ordered by `position`. */

@@ -10,6 +10,7 @@ import {
 } from '@workflow-service/contract'
 import type {
   ClaimedRun,
+  CostReservation,
   EarlierRun,
   Instructions,
   LookupForAgent,
@@ -31,8 +32,10 @@ export interface InMemoryContent {
   readonly lookups?: readonly LookupForAgent[]
   /** The versions of the organization's instructions, from 1. */
   readonly instructions?: readonly Instructions[]
+  /** Whether a request to a model may begin; it may by default. */
+  readonly reserveCost?: () => CostReservation
   /** The finished runs of the session, oldest first. */
-  readonly history?: readonly EarlierRun[]
+  readonly history?: readonly Omit<EarlierRun, 'number'>[]
 }
 
 const stepChecks = new Map(Object.entries(STEP_DATA).map(([kind, schema]) => [kind, compile(schema)]))
@@ -53,12 +56,15 @@ export function createInMemoryStore(content: InMemoryContent) {
   const store: RunStore = {
     readSteps: async (_lease, runId) => [...stepsOf(runId)],
     appendSteps: async (_lease, runId, position, added) => write(runId, position, added),
-    reserveCost: async () => ({ kind: 'reserved' }),
+    reserveCost: async () => content.reserveCost?.() ?? { kind: 'reserved' },
     settleCost: async () => {},
     recordPrompt: async (_lease, _runId, position, prompt) => void prompts.push({ position, prompt }),
     countAttempt: async () => 1,
     listEarlierRuns: async (_lease, _organizationId, { number, limit }) =>
-      (content.history ?? []).slice(0, number - 1).slice(-limit),
+      (content.history ?? [])
+        .map((run, index) => ({ ...run, number: index + 1 }))
+        .slice(0, number - 1)
+        .slice(-limit),
     listSmallSources: async () => listSources(),
     listSourceNames: async () => listSources(),
     readSources: async (_lease, _organizationId, ids) =>

@@ -92,7 +92,7 @@ export function createPastAgent({ sent = [], said, context }: History): Agent {
 function createSession(entry: EvaluationCase, id: (what: string) => string) {
   const { workflow } = entry
   const [sessionId, organizationId] = [id('session'), id('organization')]
-  const history: EarlierRun[] = []
+  const history: Omit<EarlierRun, 'number'>[] = []
   const content = {
     sources: entry.sources
       .map(({ name, description = '', example }): SourceForAgent => {

@@ -1,4 +1,4 @@
-import type { ModelAnswerStep } from '@workflow-service/contract'
+import type { ModelAnswerStep, SessionSummaryStep } from '@workflow-service/contract'
 import type { DeadLetterReason } from '@workflow-service/messaging'
 import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/service-kit'
 
@@ -98,7 +98,7 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges) {
 /** Records the tokens, the cost and the latency of an answer of the model. */
 export function recordModelAnswer(
   { modelTokens, modelCost, modelAnswers }: RunnerMetrics,
-  answer: ModelAnswerStep,
+  answer: ModelAnswerStep | SessionSummaryStep,
 ): void {
   const tokens = {
     input: answer.input_tokens,

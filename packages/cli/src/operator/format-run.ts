@@ -147,6 +147,10 @@ function stepEntries(step: JournalStep, { approvals }: Pick<RunDetails, 'approva
       const headline = `${decision}${edited}${by === null ? '' : ` by ${by}`}, delivery ${id}`
       return [{ at, headline, colour, ...(reason === null ? {} : { body: reason }) }]
     }
+    case 'session_summary':
+      return [
+        { at, headline: `${step.data.model} summarized the session${showTokens(step.data)}`, body: step.data.text },
+      ]
     case 'note':
       return [{ at, headline: `note (${step.data.code})`, colour: 'yellow', body: step.data.text }]
     default:

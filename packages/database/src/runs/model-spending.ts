@@ -126,7 +126,7 @@ export async function settleCost(
 async function settleFromJournal(client: PoolClient, reservation: Reservation): Promise<void> {
   const { rows } = await client.query<{ cost: number | null }>(
     `SELECT (data->>'cost_micros')::float8 AS cost FROM run_steps
-     WHERE run_id = $1 AND kind = 'model_answer' AND (data->>'turn')::integer = $2`,
+     WHERE run_id = $1 AND kind IN ('model_answer', 'session_summary') AND (data->>'turn')::integer = $2`,
     [reservation.runId, reservation.turn],
   )
   await spend(client, reservation, rows[0]?.cost ?? 0)

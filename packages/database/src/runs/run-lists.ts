@@ -186,7 +186,7 @@ export async function findVisibleRun(
     `SELECT coalesce(sum((data->>'input_tokens')::bigint), 0)::float8 AS input_tokens,
        coalesce(sum((data->>'output_tokens')::bigint), 0)::float8 AS output_tokens,
        sum((data->>'cost_micros')::bigint)::float8 AS cost_micros, max(data->>'currency') AS currency
-     FROM run_steps WHERE run_id = $1 AND kind = 'model_answer'`,
+     FROM run_steps WHERE run_id = $1 AND kind IN ('model_answer', 'session_summary')`,
     [runId],
   )
   const deliveries: AppDeliveryOut[] = await listDeliveriesOfRun(db, organizationId, runId)

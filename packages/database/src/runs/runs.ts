@@ -96,6 +96,8 @@ export async function countAttempt(db: Db, owner: string, lease: Lease): Promise
 /** An earlier run of a session. */
 export interface EarlierRun {
   readonly runId: string
+  /** Its number in the session. */
+  readonly number: number
   readonly workflowName: string
   readonly inputMessage: string
   readonly context: string
@@ -106,6 +108,7 @@ export interface EarlierRun {
 
 const LIST_EARLIER_RUNS = statement('runs/list-earlier-runs', {
   runId: column.uuid,
+  number: column.float8,
   workflowName: column.text(),
   inputMessage: column.text(),
   context: column.text(),

@@ -117,6 +117,13 @@ async function eraseInTexts(
        AND strpos(error, ${old}) > 0`,
     values,
   )
+  await clearSummaries(
+    client,
+    `EXISTS (SELECT FROM approvals JOIN starts AS decided ON decided.id = approvals.run_id
+       WHERE approvals.organization_id = $1 AND decided_by = $2 AND decided.session_id = run.session_id
+         AND decided.number <= through)`,
+    [organizationId, id],
+  )
   // Prompts of later runs have the session so far.
   const [oldJson, erasedJson] = [old, erased].map((text) => `left(right(to_json(${text})::text, -1), -1)`)
   await client.query(
@@ -142,6 +149,28 @@ async function eraseInTexts(
   )
 }
 
+/**
+ * Empties the summaries of earlier runs for which the condition holds, on `run` and on `through`, the number of the
+ * last run in the summary, and deletes the prompts of the runs that may have read them. Their costs stay.
+ */
+async function clearSummaries(client: Queryable, condition: string, values: readonly unknown[]): Promise<void> {
+  await client.query(
+    `WITH summary AS (
+       SELECT run.session_id, run.number, step.run_id, step.position
+       FROM starts AS run JOIN run_steps AS step ON step.run_id = run.id AND step.kind = 'session_summary'
+       CROSS JOIN LATERAL (SELECT (step.data ->> 'through')::bigint AS through) AS until
+       WHERE run.organization_id = $1 AND ${condition}
+     ),
+     cleared AS (
+       UPDATE run_steps AS step SET data = jsonb_set(data::jsonb, '{text}', '""')::json
+       FROM summary WHERE step.run_id = summary.run_id AND step.position = summary.position
+     )
+     DELETE FROM run_prompts USING starts AS run, summary
+     WHERE run.session_id = summary.session_id AND run.number >= summary.number AND run_prompts.run_id = run.id`,
+    [...values],
+  )
+}
+
 interface NameColumn {
   readonly table: string
   readonly column: string
@@ -161,18 +190,37 @@ async function listNameColumns(client: Queryable): Promise<NameColumn[]> {
   return rows
 }
 
-/** Deletes a run that has ended with its journal, prompts, approvals and deliveries. The audit log keeps its id. */
+/**
+ * Deletes a run that has ended with its journal, prompts, approvals and deliveries, and what later runs of the session
+ * were asked with it: their prompts, and summaries. The audit log keeps its id.
+ */
 export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_found' | 'not_ended'> {
   return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ organizationId: string; hasEnded: boolean }>(
-      `SELECT organization_id AS "organizationId", finished_at IS NOT NULL AS "hasEnded" FROM starts
-       WHERE id = $1 FOR UPDATE`,
+    const { rows } = await client.query<{
+      organizationId: string
+      sessionId: string
+      number: string
+      hasEnded: boolean
+    }>(
+      `SELECT organization_id AS "organizationId", session_id AS "sessionId", number,
+         finished_at IS NOT NULL AS "hasEnded"
+       FROM starts WHERE id = $1 FOR UPDATE`,
       [id],
     )
     const [run] = rows
     if (!run) return 'not_found'
     if (!run.hasEnded) return 'not_ended'
     await client.query('DELETE FROM deliveries WHERE organization_id = $1 AND run_id = $2', [run.organizationId, id])
+    const { organizationId, sessionId, number } = run
+    await clearSummaries(client, 'run.session_id = $2 AND run.number > $3 AND through >= $3', [
+      organizationId,
+      sessionId,
+      number,
+    ])
+    await client.query(
+      'DELETE FROM run_prompts USING starts WHERE starts.session_id = $1 AND number > $2 AND run_id = starts.id',
+      [sessionId, number],
+    )
     await client.query('DELETE FROM starts WHERE id = $1', [id])
     const target = { kind: 'run' as const, id, name: null }
     await recordAuditEvent(client, { ...operatorOf(run.organizationId), action: 'run.deleted', target })

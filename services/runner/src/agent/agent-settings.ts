@@ -118,7 +118,7 @@ export const agentSettings = {
     maximum: 1_000_000,
     default: 8_000,
     description:
-      "Maximum tokens (estimated) of the session's earlier runs in the prompt; older runs are left out whole.",
+      "Maximum tokens (estimated) of the session's earlier runs in the prompt; when they take more, the model summarizes older runs. 0: none are read.",
     examples: [8_000],
   }),
   AGENT_STREAMING: Type.Boolean({

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { JournalStep, LookupCallIn, LookupCallOut, RunPrompt } from '@workflow-service/contract'
-import type { EarlierRun, Instructions, LookupForAgent } from '@workflow-service/database'
+import type { CostReservation, EarlierRun, Instructions, LookupForAgent } from '@workflow-service/database'
 import { NO_TRACING } from '@workflow-service/service-kit'
 import {
   createInMemoryDispatcher,
@@ -30,7 +30,8 @@ export interface InMemoryRunOptions {
   instructions?: readonly Instructions[]
   /** What the look-ups answer; the request's tool and arguments by default. */
   lookUp?: (request: LookupCallIn) => Partial<LookupCallOut>
-  history?: readonly EarlierRun[]
+  history?: readonly Omit<EarlierRun, 'number'>[]
+  reserveCost?: () => CostReservation
   /** The endpoint behind every webhook source; 204 by default. */
   endpoint?: (request: SentPayload) => Partial<DeliveryResult>
 }

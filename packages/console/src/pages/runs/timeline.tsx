@@ -69,6 +69,7 @@ const NOTES: Record<string, string> = {
   payload_filled: 'The agent filled in the payload',
   no_source_named: 'No webhook source named',
   history_shortened: 'History shortened',
+  summary_failed: 'Earlier runs not summarized',
   sources_left_out: 'Webhook sources left out',
   sources_selected: 'Webhook sources of the run',
   ended_without_call: 'Ended without saying so',
@@ -82,7 +83,7 @@ const NOTES: Record<string, string> = {
   attempt_failed: 'Attempt failed',
 }
 /** Notes that need no attention. */
-const REMARKS = new Set(['payload_filled', 'history_shortened', 'sources_selected', 'taken_up_again'])
+const REMARKS = new Set(['payload_filled', 'history_shortened', 'summary_failed', 'sources_selected', 'taken_up_again'])
 const DECISIONS = { approved: 'Approved', declined: 'Declined', expired: 'Not approved in time' }
 
 /** A step of the journal as an event. Null for one that another event shows. */
@@ -115,6 +116,14 @@ function eventOf(run: RunDetailOut, { kind, data }: NewJournalStep): TimelineEve
         content,
       }
     }
+    case 'session_summary': {
+      const title = (
+        <>
+          Earlier runs summarized <span className="muted">{originText(data)}</span>
+        </>
+      )
+      return { icon: 'session', title, text: data.text }
+    }
     case 'note': {
       // The reason of the failure is above the timeline.
       if (run.error?.startsWith(`${data.code}: `)) return null
@@ -126,26 +135,25 @@ function eventOf(run: RunDetailOut, { kind, data }: NewJournalStep): TimelineEve
 
 const callId = (data: unknown) => (data as { call_id: string }).call_id
 
-function answerEvent(data: Extract<NewJournalStep, { kind: 'model_answer' }>['data']): TimelineEvent {
-  const {
-    model,
-    model_name: name,
-    input_tokens: read,
-    output_tokens: written,
-    cost_micros: cost,
-    currency,
-    parts,
-  } = data
-  const detail = [
+type Answer = Extract<NewJournalStep, { kind: 'model_answer' }>['data']
+
+/** Which model it was, with its tokens and cost. */
+function originText(of: Omit<Answer, 'turn' | 'parts' | 'finish_reason'>): string {
+  const { model, model_name: name, input_tokens: read, output_tokens: written, cost_micros: cost, currency } = of
+  return [
     name === undefined ? model : `${name} (${model})`,
     read === null ? [] : `${read} + ${written ?? 0} tokens`,
     cost === undefined || currency === undefined ? [] : moneyText(cost, currency),
   ]
     .flat()
     .join(', ')
+}
+
+function answerEvent(data: Answer): TimelineEvent {
+  const { parts } = data
   const title = (
     <>
-      The agent answered <span className="muted">{detail}</span>
+      The agent answered <span className="muted">{originText(data)}</span>
     </>
   )
   const content = parts.map((part, index) => {

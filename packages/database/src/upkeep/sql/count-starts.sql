@@ -15,7 +15,7 @@ answers AS MATERIALIZED (
     SELECT coalesce(data->>'model_name', data->>'model', 'unknown') AS model, count(*) AS count,
       sum(coalesce((data->>'input_tokens')::bigint, 0) + coalesce((data->>'output_tokens')::bigint, 0)) AS tokens,
       sum(coalesce((data->>'cost_micros')::bigint, 0)) AS cost
-    FROM run_steps WHERE run_id = batch.id AND kind = 'model_answer' GROUP BY 1
+    FROM run_steps WHERE run_id = batch.id AND kind IN ('model_answer', 'session_summary') GROUP BY 1
   ) AS answer
 )
 SELECT (

@@ -99,7 +99,7 @@ function inconsistentModel({ body }: ModelRequest, index: number): ModelAnswer {
 }
 
 /** An earlier run of the session without steps. */
-function earlier(number: number, size = 0): EarlierRun {
+function earlier(number: number, size = 0): Omit<EarlierRun, 'number'> {
   const context = `context ${number} ${'x'.repeat(size)}`
   const base = { runId: `run-${number}`, workflowName: 'Orders', inputMessage: '', context }
   return { ...base, status: 'succeeded', error: null, steps: [] }
@@ -721,17 +721,17 @@ describe('the earlier runs of the session', () => {
     expect(run.steps.map(({ kind }) => kind)).toEqual(['message', 'note', 'model_answer', 'tool_call', 'tool_result'])
   })
 
-  test('are left out, oldest first and whole, beyond the token budget, with a note', async () => {
-    const agent = await createScriptedAgent(variant, [idle], { config: { historyTokens: 1_000 } })
+  test('are left out, oldest first and whole, beyond the token budget, with a note, if the model gives no summary', async () => {
+    const agent = await createScriptedAgent(variant, [{ text: '' }, idle], { config: { historyTokens: 1_000 } })
     const history = [earlier(1), earlier(2, 2_000), earlier(3, 900), earlier(4, 900)]
     const run = createInMemoryRun({ sources, history })
     await run.execute(agent)
-    expect(read(0)).toContain('context 4')
-    expect(read(0)).toContain('context 3')
-    expect(read(0)).not.toContain('context 2')
-    expect(read(0)).not.toContain('context 1')
-    expect(read(0)).toContain('2 older runs of the session are not shown.')
-    expect(run.steps[1]).toMatchObject({
+    expect(read(1)).toContain('context 4')
+    expect(read(1)).toContain('context 3')
+    expect(read(1)).not.toContain('context 2')
+    expect(read(1)).not.toContain('context 1')
+    expect(read(1)).toContain('2 older runs of the session are not shown.')
+    expect(run.steps[2]).toMatchObject({
       kind: 'note',
       data: {
         code: 'history_shortened',

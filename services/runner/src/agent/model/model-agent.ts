@@ -6,6 +6,7 @@ import {
   type ModelAnswerStep,
   type NewJournalStep,
   type RunPrompt,
+  type SessionSummaryStep,
   type ToolCallPart,
   truncateText,
 } from '@workflow-service/contract'
@@ -44,8 +45,9 @@ import {
 } from './run-ending.ts'
 import { type SelectedSources, selectSources } from './select-sources.ts'
 import { deliver, listUncertain, sendAgain } from './send-payload.ts'
-import { formatHistory, type PromptHistory } from './session-history.ts'
-import { costOfNextAnswer } from './spending.ts'
+import { type EarlierRuns, findSummary, formatHistory, type PromptHistory, readEarlierRuns } from './session-history.ts'
+import { type AnswerCost, costOfNextAnswer } from './spending.ts'
+import { SUMMARY_FAILED, summarizeSession } from './summarize-session.ts'
 import { traceRequests } from './trace-requests.ts'
 
 /** Model answers per run at most. */
@@ -57,8 +59,8 @@ const HISTORY_HALVED = 'history_halved'
 const FALLBACK = 'model_fallback'
 
 export interface AgentHooks {
-  /** Called after an answer was written to the journal. */
-  readonly onModelAnswer?: (answer: ModelAnswerStep) => void
+  /** Called after an answer or a summary was written to the journal. */
+  readonly onModelAnswer?: (answer: ModelAnswerStep | SessionSummaryStep) => void
   /** Spans of the requests to the model. Default: none. */
   readonly tracing?: Tracing
   /** The pace that all runners share. Default: none. */
@@ -86,6 +88,7 @@ interface Context extends UsableModel {
   readonly gate: ModelGate
   readonly clock: ModelClock
   /** Writes to the operator's log, with the ids of the run. */
+  readonly onModelAnswer: NonNullable<AgentHooks['onModelAnswer']>
   readonly log: (level: 'info' | 'warn', event: LogEvent, fields: Readonly<Record<string, unknown>>) => void
 }
 
@@ -127,6 +130,7 @@ export function createModelAgent(
       steps: opened,
       gate: hooks.modelGate ?? OPEN_GATE,
       clock,
+      onModelAnswer: hooks.onModelAnswer ?? (() => {}),
       log: (level, event, fields) =>
         hooks.logger?.[level]({ run_id, organization_id, model: ctx.config.name, ...fields }, event),
     }
@@ -134,7 +138,7 @@ export function createModelAgent(
     await settleLastAnswer(ctx)
     const files = await run.listFiles()
     let prompt = await createPrompt(ctx, files)
-    if (steps.all.length === 0) await steps.append(...firstSteps(ctx, prompt))
+    if (!findMessage(steps)) await steps.append(...firstSteps(ctx, prompt))
 
     for (;;) {
       const answers = listAnswers(steps)
@@ -148,7 +152,7 @@ export function createModelAgent(
         if (isUnusableTwice(steps)) return await endUnusable(ctx)
         if (promptBasis(steps) !== before) prompt = await createPrompt(ctx, files)
       }
-      failIfSpent(ctx, answers)
+      failIfSpent(ctx)
       run.signal.throwIfAborted()
       let answered
       try {
@@ -174,7 +178,7 @@ export function createModelAgent(
         cost,
       })
       await steps.append({ kind: 'model_answer', data })
-      hooks.onModelAnswer?.(data)
+      ctx.onModelAnswer(data)
       await settleLastAnswer(ctx)
     }
   }
@@ -200,12 +204,17 @@ async function continueWith(ctx: Context, fallback: UsableModel, { message }: Er
 
 /** Ends the reservation of the last answer, whose cost is in the journal. An earlier runner may have done it. */
 async function settleLastAnswer({ run, steps }: Context): Promise<void> {
-  const last = listAnswers(steps).at(-1)
+  const last = listPaid(steps).at(-1)
   if (last?.cost_micros !== undefined) await run.settleCost(last.turn, last.cost_micros)
 }
 
 function listAnswers({ all }: AgentSteps): ModelAnswerStep[] {
   return all.flatMap((step) => (step.kind === 'model_answer' ? [step.data] : []))
+}
+
+/** The summary of the session and the answers. */
+function listPaid(steps: AgentSteps): (ModelAnswerStep | SessionSummaryStep)[] {
+  return [findSummary(steps.all) ?? [], listAnswers(steps)].flat()
 }
 
 function listFoundSources({ all }: AgentSteps): string[] {
@@ -221,7 +230,8 @@ function hasNote({ all }: AgentSteps, code: string): boolean {
   return all.some((step) => step.kind === 'note' && step.data.code === code)
 }
 
-async function createPrompt({ run, steps, config }: Context, files: readonly WorkflowFile[]): Promise<ModelPrompt> {
+async function createPrompt(ctx: Context, files: readonly WorkflowFile[]): Promise<ModelPrompt> {
+  const { run, steps, config } = ctx
   const sources = await selectSources(run, listFoundSources(steps))
   const toolbox = createToolbox(sources.available, files, {
     hasSearch: sources.searchable.length > 0,
@@ -229,13 +239,27 @@ async function createPrompt({ run, steps, config }: Context, files: readonly Wor
     lookups: sources.lookups,
   })
   const isHalved = hasNote(steps, HISTORY_HALVED)
-  const history = await formatHistory(run, { budgetTokens: config.historyTokens, isHalved })
+  const history = formatHistory(await readHistory(ctx), { budgetTokens: config.historyTokens, isHalved })
   const begun = findMessage(steps)
   const instructions =
     begun && begun.instructions_version === undefined
       ? undefined
       : await run.readInstructions(begun?.instructions_version)
   return { sources, toolbox, history, instructions }
+}
+
+/** The earlier runs; before the run begins, the model summarizes them if they are too long. */
+async function readHistory(ctx: Context): Promise<EarlierRuns> {
+  const { run, steps, config, model, ask, gate } = ctx
+  const readRuns = () => readEarlierRuns(run, findSummary(steps.all))
+  const earlier = await readRuns()
+  const isDecided = findMessage(steps) ?? findSummary(steps.all) ?? hasNote(steps, SUMMARY_FAILED)
+  if (isDecided || config.historyTokens === 0) return earlier
+  const cost = createCost(ctx, 0)
+  const { name, historyTokens: budgetTokens } = config
+  const { onModelAnswer: onSummary } = ctx
+  await summarizeSession({ run, steps, ask, gate, model, name, budgetTokens, cost, onSummary }, earlier)
+  return findSummary(steps.all) ? await readRuns() : earlier
 }
 
 /** The beginning of the run, if it is in the journal. */
@@ -276,15 +300,7 @@ async function askModel(ctx: Context, prompt: ModelPrompt) {
     startedMs = performance.now()
     return ask(...args)
   }
-  const cost = costOfNextAnswer({
-    run,
-    config,
-    clock,
-    answers: listAnswers(steps),
-    hasNote: (code) => hasNote(steps, code),
-    addNote: (code, text) => steps.append({ kind: 'note', data: { code, text } }),
-    onExceeded: (scope) => log('warn', 'budget.exceeded', { scope }),
-  })
+  const cost = createCost(ctx, listAnswers(steps).length + 1)
   const answer = await askWithRetries(askTimed, question, {
     model,
     maxWaitMs: config.maxWaitMs,
@@ -300,6 +316,19 @@ async function askModel(ctx: Context, prompt: ModelPrompt) {
     onError: ({ code, detail }) => log('warn', 'model.request_failed', { code, error: detail }),
   })
   return { answer, latencyMs: performance.now() - startedMs, cost: cost.of(answer.usage) }
+}
+
+function createCost({ run, steps, config, clock, log }: Context, turn: number): AnswerCost {
+  return costOfNextAnswer({
+    run,
+    config,
+    clock,
+    turn,
+    runSpent: listPaid(steps).reduce((sum, { cost_micros: cost }) => sum + (cost ?? 0), 0),
+    hasNote: (code) => hasNote(steps, code),
+    addNote: (code, text) => steps.append({ kind: 'note', data: { code, text } }),
+    onExceeded: (scope) => log('warn', 'budget.exceeded', { scope }),
+  })
 }
 
 /**
@@ -399,11 +428,14 @@ async function endUnusable({ steps }: Context): Promise<void> {
   throw new RunError('model_answer_invalid', `The model was asked again, and its answer ${last.turn} ${how}`)
 }
 
-function failIfSpent({ config: { runTokens }, log }: Context, answers: readonly ModelAnswerStep[]): void {
-  if (answers.length >= MAX_TURNS) {
+function failIfSpent({ config: { runTokens }, steps, log }: Context): void {
+  if (listAnswers(steps).length >= MAX_TURNS) {
     throw new RunError('too_many_turns', `The model was not done after ${MAX_TURNS} answers`)
   }
-  const used = answers.reduce((sum, answer) => sum + (answer.input_tokens ?? 0) + (answer.output_tokens ?? 0), 0)
+  const used = listPaid(steps).reduce(
+    (sum, answer) => sum + (answer.input_tokens ?? 0) + (answer.output_tokens ?? 0),
+    0,
+  )
   if (used >= runTokens) {
     log('warn', 'model.limit_reached', { setting: 'AGENT_RUN_TOKENS' })
     throw new RunError(

@@ -2,6 +2,7 @@ import {
   listToolCalls,
   type ModelAnswerPart,
   type ModelAnswerStep,
+  type SessionSummaryStep,
   type ToolCallPart,
   truncateText,
 } from '@workflow-service/contract'
@@ -17,19 +18,13 @@ import { parseArguments } from './parse-arguments.ts'
  */
 export function toAnswerStep(
   answer: ModelAnswer,
-  context: {
+  context: AnswerOrigin & {
     readonly turn: number
-    /** PROVIDER:NAME. */
-    readonly model: string
-    readonly name: string
     readonly toolbox: Toolbox
     readonly earlierAnswers: readonly ModelAnswerStep[]
-    readonly latencyMs: number
-    /** Null: it has no known cost. */
-    readonly cost: { readonly micros: number; readonly currency: string } | null
   },
 ): ModelAnswerStep {
-  const { turn, model, name, toolbox, earlierAnswers, latencyMs, cost } = context
+  const { turn, toolbox, earlierAnswers } = context
   const usedIds = new Set(earlierAnswers.flatMap(listToolCalls).map(({ call_id }) => call_id))
   const parts: ModelAnswerPart[] = []
   for (const part of answer.parts) {
@@ -45,16 +40,35 @@ export function toAnswerStep(
       parts.push({ type: part.type, text: toStorableText(part.text), ...options })
     }
   }
-  const { usage, responseId, rawFinishReason } = answer
   return {
     turn,
-    model,
-    ...(name === model ? {} : { model_name: name }),
     parts,
     finish_reason: toStorableText(answer.finishReason),
-    raw_finish_reason: toShortText(rawFinishReason),
+    raw_finish_reason: toShortText(answer.rawFinishReason),
     // A runner of 1.0.0 that resumes the run needs it.
     ends_by_call: true,
+    ...toAnswerFields(answer, context),
+  }
+}
+
+/** How an answer came about. */
+export interface AnswerOrigin {
+  /** PROVIDER:NAME. */
+  readonly model: string
+  readonly name: string
+  readonly latencyMs: number
+  /** Null: it has no known cost. */
+  readonly cost: { readonly micros: number; readonly currency: string } | null
+}
+
+/** What a step of the journal has of an answer, beside its content. */
+export function toAnswerFields(
+  { usage, responseId }: Pick<ModelAnswer, 'usage' | 'responseId'>,
+  { model, name, latencyMs, cost }: AnswerOrigin,
+): Omit<SessionSummaryStep, 'turn' | 'through' | 'text'> {
+  return {
+    model,
+    ...(name === model ? {} : { model_name: name }),
     input_tokens: toTokenCount(usage.inputTokens),
     cache_read_tokens: toTokenCount(usage.cacheReadTokens),
     cache_write_tokens: toTokenCount(usage.cacheWriteTokens),

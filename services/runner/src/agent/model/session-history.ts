@@ -1,4 +1,4 @@
-import { END_RUN } from '@workflow-service/contract'
+import { END_RUN, type JournalStep, type NewJournalStep, type SessionSummaryStep } from '@workflow-service/contract'
 import type { EarlierRun } from '@workflow-service/database'
 import type { AgentRun } from '../agent.ts'
 import { indexToolResults } from '../agent-steps.ts'
@@ -8,6 +8,10 @@ import { readEnding } from './model-tools.ts'
 
 /** Earlier runs to read at most. */
 const MAX_EARLIER_RUNS = 50
+/**
+ * What is read for a summary at most, in shares of the budget: it must not cost more than the runs that use it.
+ */
+const SUMMARIZED_SHARES = 8
 /**
  * UTF-8 bytes per token: fewer than in English text, about as many as in Chinese text. The estimate is rarely too low.
  */
@@ -21,19 +25,80 @@ export interface PromptHistory {
   readonly totalRuns: number
 }
 
-/**
- * Formats the newest earlier runs of the session that fit into the token budget; if `isHalved`, into half of what they
- * take then. A run is shown whole or not at all.
- */
-export async function formatHistory(
+/** What a run of a session may read of those before it. */
+export interface EarlierRuns {
+  /** That of the run itself, or else the newest one in the journals of the others; it takes the place of its runs. */
+  readonly summary: SessionSummaryStep | undefined
+  /** Those that are not in the summary, oldest first. */
+  readonly runs: readonly EarlierRun[]
+  readonly total: number
+}
+
+/** The summary in the journal of a run. */
+export function findSummary(steps: readonly (JournalStep | NewJournalStep)[]): SessionSummaryStep | undefined {
+  return steps.flatMap((step) => (step.kind === 'session_summary' ? [step.data] : []))[0]
+}
+
+/** Reads the session's earlier runs, and the newest summary of them. `own`: the summary in the journal of the run. */
+export async function readEarlierRuns(
   run: Pick<AgentRun, 'history'>,
-  { budgetTokens, isHalved }: { readonly budgetTokens: number; readonly isHalved: boolean },
-): Promise<PromptHistory> {
+  own: SessionSummaryStep | undefined,
+): Promise<EarlierRuns> {
   const { runs, total } = await run.history(MAX_EARLIER_RUNS)
-  const texts = runs.map(formatRun)
+  const newest = runs.flatMap(({ steps }) => findSummary(steps) ?? []).findLast(({ text }) => text !== '')
+  const summary = own && own.text !== '' ? own : newest
+  return { summary, runs: runs.filter(({ number }) => number > (summary?.through ?? 0)), total }
+}
+
+/**
+ * Formats the summary and the newest runs that fit into the token budget; if `isHalved`, into half of what they take
+ * then. A run is shown whole or not at all.
+ */
+export function formatHistory(
+  { summary, runs, total }: EarlierRuns,
+  { budgetTokens, isHalved }: { readonly budgetTokens: number; readonly isHalved: boolean },
+): PromptHistory {
+  const texts = [...(summary ? [formatSummary(summary)] : []), ...runs.map(formatRun)]
   const fitting = takeNewest(texts, budgetTokens)
   const shown = isHalved ? takeNewest(fitting, Math.floor(countTokens(fitting) / 2)) : fitting
-  return { text: shown.join('\n\n'), shownRuns: shown.length, totalRuns: total }
+  const isSummaryShown = summary !== undefined && shown.length === texts.length
+  const shownRuns = isSummaryShown ? summary.through + runs.length : shown.length
+  return { text: shown.join('\n\n'), shownRuns, totalRuns: total }
+}
+
+/** What a summary is to be made of, because the earlier runs exceed the token budget. */
+export interface Unsummarized {
+  readonly text: string
+  /** The number of the last run in it. */
+  readonly through: number
+}
+
+/**
+ * The earlier summary with all runs but the newest ones, which fit into half of the budget. Undefined if everything
+ * fits.
+ */
+export function findUnsummarized({ summary, runs }: EarlierRuns, budgetTokens: number): Unsummarized | undefined {
+  const texts = runs.map(formatRun)
+  const before = summary ? [formatSummary(summary)] : []
+  if (countTokens([...before, ...texts]) <= budgetTokens) return undefined
+  const older = texts.length - takeNewest(texts, budgetTokens / 2).length
+  const through = runs[older - 1]?.number
+  if (through === undefined) return undefined
+  const read = texts.slice(0, older).map((text) => fitTokens(text, budgetTokens))
+  return { text: [...before, ...takeNewest(read, SUMMARIZED_SHARES * budgetTokens)].join('\n\n'), through }
+}
+
+/** The beginning of the text that takes these tokens. */
+export function fitTokens(text: string, tokens: number): string {
+  const maxBytes = Math.floor(tokens * BYTES_PER_TOKEN)
+  return Buffer.from(text)
+    .subarray(0, maxBytes)
+    .toString('utf8')
+    .replace(/\uFFFD$/u, '')
+}
+
+function formatSummary({ through, text }: SessionSummaryStep): string {
+  return `A summary of the runs 1 to ${through}:\n${text}`
 }
 
 /** The last of the texts that together fit into the budget. */

@@ -1,4 +1,3 @@
-import type { ModelAnswerStep } from '@workflow-service/contract'
 import type { BudgetScope, CostReservation } from '@workflow-service/database'
 import { RunError, RunParkedError } from '../../run-errors.ts'
 import { type ModelConfig, type ModelPrices, PRICED_OUTPUT_TOKENS } from '../agent-settings.ts'
@@ -57,7 +56,10 @@ interface Context {
   readonly run: AgentRun
   readonly config: ModelConfig
   readonly clock: ModelClock
-  readonly answers: readonly ModelAnswerStep[]
+  /** The number of the answer; 0: a summary of the session. */
+  readonly turn: number
+  /** What the run has spent before it. */
+  readonly runSpent: number
   readonly hasNote: (code: string) => boolean
   readonly addNote: (code: string, text: string) => Promise<void>
   readonly onExceeded: (scope: BudgetScope) => void
@@ -70,18 +72,26 @@ export interface AnswerCost {
    * @throws RunError `budget_exceeded`; RunParkedError if the run is to wait for the next day or month.
    */
   reserve(question: ModelQuestion): Promise<void>
+  /** Reserves the money for one request, or says why not. */
+  tryReserve(question: ModelQuestion): Promise<CostReservation>
   /** After a request without an answer, which no API reports the tokens of. */
   release(): Promise<void>
   /** What an answer with these tokens costs; what was reserved if the provider reports none. Null without prices. */
   of(usage: ModelUsage): { readonly micros: number; readonly currency: string } | null
 }
 
+const FREE: AnswerCost = {
+  reserve: () => Promise.resolve(),
+  tryReserve: () => Promise.resolve({ kind: 'reserved' }),
+  release: () => Promise.resolve(),
+  of: () => null,
+}
+
 /** Creates the cost of the run's next answer. Without prices nothing is reserved. */
-export function costOfNextAnswer({ run, config, clock, answers, hasNote, addNote, onExceeded }: Context): AnswerCost {
+export function costOfNextAnswer(ctx: Context): AnswerCost {
+  const { run, config, clock, turn, runSpent, hasNote, addNote, onExceeded } = ctx
   const { prices } = config
-  if (!prices) return { reserve: () => Promise.resolve(), release: () => Promise.resolve(), of: () => null }
-  const turn = answers.length + 1
-  const runSpent = answers.reduce((sum, { cost_micros: cost }) => sum + (cost ?? 0), 0)
+  if (!prices) return FREE
   const expiresInMs = config.timeoutMs + EXPIRY_MARGIN_MS
   let amount = 0
   const stop = async (exceeded: Extract<CostReservation, { kind: 'exceeded' }>): Promise<never> => {
@@ -91,11 +101,15 @@ export function costOfNextAnswer({ run, config, clock, answers, hasNote, addNote
     if (!hasNote(BUDGET_SPENT)) await addNote(BUDGET_SPENT, `${text}. The run waits for the next ${exceeded.scope}.`)
     throw new RunParkedError(text, Math.ceil(Math.min(exceeded.waitMs, SPENT_PARK_MS)))
   }
+  const tryReserve: AnswerCost['tryReserve'] = (question) => {
+    amount = estimateCost(question, config, prices)
+    return run.reserveCost({ turn, amount, runSpent, expiresInMs })
+  }
   return {
+    tryReserve,
     async reserve(question) {
-      amount = estimateCost(question, config, prices)
       for (let waitedMs = 0; ;) {
-        const reservation = await run.reserveCost({ turn, amount, runSpent, expiresInMs })
+        const reservation = await tryReserve(question)
         if (reservation.kind === 'reserved') return
         if (reservation.kind === 'exceeded') await stop(reservation)
         if (waitedMs >= PARK_AFTER_MS) throw new RunParkedError('Other runs use up the budget', BUSY_PARK_MS)
