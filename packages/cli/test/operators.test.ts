@@ -468,6 +468,18 @@ describe('single runs and deliveries', () => {
     const [ofRun, single] = [newId(), newId()]
     await prisma.delivery.create({ data: { id: ofRun, runId, status: 200, ...sent } })
     await prisma.delivery.create({ data: { id: single, status: 200, ...sent } })
+    await prisma.case.create({
+      data: {
+        id: newId(),
+        organizationId,
+        workflowId,
+        runId,
+        name: 'Case',
+        context: 'go',
+        expected: [],
+        savedByName: 'Ada',
+      },
+    })
     expect(await wf('runs', 'delete', runId, '--yes')).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('not ended'),
@@ -488,6 +500,7 @@ describe('single runs and deliveries', () => {
     expect(left).toEqual([1, 0, 0])
     // What the summary cost stays.
     expect(await prisma.runStep.findMany()).toMatchObject([{ runId: later.id, data: { text: '', cost_micros: 7 } }])
+    expect(await prisma.case.count()).toBe(0)
     expect(await operatorEvents()).toEqual(
       expect.arrayContaining([
         { action: 'delivery.deleted', target: null, changes: [] },

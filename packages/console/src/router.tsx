@@ -59,6 +59,7 @@ function area<Module>(load: () => Promise<Module>): () => Promise<Module> {
 // One chunk for each area.
 const overview = area(() => import('./pages/overview/index.tsx'))
 const workflows = area(() => import('./pages/workflows/index.tsx'))
+const cases = area(() => import('./pages/cases/index.tsx'))
 const sources = area(() => import('./pages/sources/index.tsx'))
 const lookups = area(() => import('./pages/lookups/index.tsx'))
 const agents = area(() => import('./pages/agents/index.tsx'))
@@ -98,6 +99,7 @@ const routes = root.addChildren([
       page(workflow, '/agent', lazyRouteComponent(workflows, 'WorkflowAgentPage')),
       page(workflow, '/runs', lazyRouteComponent(workflows, 'WorkflowRunsPage')),
       page(workflow, '/history', lazyRouteComponent(workflows, 'WorkflowHistoryPage')),
+      page(workflow, '/cases', lazyRouteComponent(cases, 'WorkflowCasesPage')),
       page(workflow, '/try', lazyRouteComponent(workflows, 'WorkflowTryPage')),
     ]),
     page(app, '/sources', lazyRouteComponent(sources, 'SourcesPage')),

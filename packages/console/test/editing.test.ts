@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals'
+import { waitUntil } from '@workflow-service/testkit'
 import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
@@ -217,6 +218,41 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('option', { name: /Grace Hopper/ }).click()
   await page.getByRole('button', { name: 'Remove Grace Hopper' }).waitFor()
 }, 90_000)
+
+test('a run is kept as a case, and an evaluation shows where other rules would send something else', async () => {
+  const { page, workflowId, runId } = await openFilled(({ runId: id }) => `/runs/${id}`)
+  await service.db.prisma.start.update({ where: { id: runId }, data: { status: 'succeeded' } })
+  await page.reload()
+  await press(page, 'Keep as case')
+  await page.getByRole('dialog').getByLabel('Name').fill('An order')
+  await press(page, 'Keep')
+  await page.getByText('Kept.', { exact: false }).first().waitFor()
+  await show(page, `/workflows/${workflowId}/cases`)
+  await page.getByRole('link', { name: 'An order' }).click()
+  const text = page.getByRole('dialog').getByLabel('Text')
+  await text.fill('order_id: A-17')
+  await page
+    .getByLabel('Payloads that are right')
+    .fill('[{"to": "Order intake", "payload": {"total": 1, "customer": "Ada", "order_id": "A-17"}}]')
+  await press(page, 'Save')
+  await page.getByText('Saved.').first().waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  await press(page, 'Close')
+  await page.getByText('Another task or other rules').click()
+  const rules = `deliveries: [{ to: Order intake, payload: { order_id: fields.order_id, customer: '"Ada"', total: '2' } }]`
+  await page.getByLabel('rules.yaml').fill(rules)
+  await press(page, 'Try the case')
+  await page.getByText('0 of 1 cases have exactly the right payloads.').waitFor()
+  const result = page.getByRole('region', { name: 'An order' })
+  expect(await result.textContent()).toContain('Order intake: totalRight1Would be sent2')
+  expect(await findAxeIssues(page)).toEqual([])
+  // What the page shows is in the database.
+  await page.reload()
+  await result.getByRole('button', { name: 'This is right' }).click()
+  const isRight = () =>
+    service.db.prisma.case.count({ where: { workflowId, expected: { path: ['0', 'payload', 'total'], equals: 2 } } })
+  await waitUntil(async () => (await isRight()) === 1)
+}, 60_000)
 
 test('a workflow gets a model and budgets, of which what is nearly spent is on the overview', async () => {
   const { page, workflowId } = await openFilled()

@@ -127,3 +127,14 @@ export const APP_BODY_MAX_DEPTH = 64
 export const APPROVAL_DAYS = 7
 /** Reason for declining a payload. */
 export const APPROVAL_REASON_MAX_LENGTH = 1_000
+
+/** Cases of a workflow. */
+export const CASES_MAX = 50
+/** Payloads of a case. */
+export const CASE_PAYLOADS_MAX = 50
+/** All payloads of a case, as JSON in UTF-8. */
+export const CASE_MAX_BYTES = 256 * 1024
+/** Evaluations of a workflow that are kept. */
+export const EVALUATIONS_KEPT = 20
+/** Evaluations of an organization that have not ended. */
+export const EVALUATIONS_AT_ONCE = 5

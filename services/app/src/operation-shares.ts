@@ -22,6 +22,8 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'search',
   'listAllDeliveries',
   'tryWorkflow',
+  'saveCase',
+  'startEvaluation',
   'listSourceWorkflows',
   'checkRules',
   'getWorkflowVersion',

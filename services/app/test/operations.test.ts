@@ -59,6 +59,21 @@ async function savedFile(world: World) {
   return { params, query: { version: body.files[0]!.version } }
 }
 
+const CASE = { name: 'An order', context: 'Total: 5', expected: [], version: null }
+const evaluationIn = () => ({ id: newId(), model: null, version_id: null, description: null, rules: null })
+
+async function savedCase(world: World) {
+  const params = { ...(await workflowOf(world)).params, case_id: newId() }
+  const { body } = await data.call(world.organization.owner, 'saveCase', { params, body: CASE })
+  return { params, query: { version: body.version } }
+}
+
+async function startedEvaluation(world: World) {
+  const { params } = await savedCase(world)
+  const { body } = await data.call(world.organization.owner, 'startEvaluation', { params, body: evaluationIn() })
+  return { params: { ...params, evaluation_id: body.id } }
+}
+
 async function versionOf(world: World) {
   const { params } = await savedTrigger(world)
   const { body } = await data.call(world.organization.owner, 'listWorkflowVersions', { params })
@@ -208,6 +223,17 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
     await data.call(world.person, 'tryWorkflow', { params, body: { id, context: 'Total: 5', session_id: null } })
     return { params: { ...params, trial_id: id } }
   },
+  listCases: inWorkflow(),
+  getCase: async (world) => ({ params: (await savedCase(world)).params }),
+  saveCase: async (world) => {
+    const { params } = await workflowOf(world)
+    return { params: { ...params, case_id: newId() }, body: CASE }
+  },
+  deleteCase: savedCase,
+  listEvaluations: inWorkflow(),
+  startEvaluation: async (world) => ({ params: (await savedCase(world)).params, body: evaluationIn() }),
+  getEvaluation: startedEvaluation,
+  stopEvaluation: startedEvaluation,
   startWorkflow: async (world) => ({
     params: (await savedTrigger(world)).params,
     body: { id: newId(), context: 'Order 17', session_id: null },

@@ -27,6 +27,7 @@ export const MAINTENANCE: readonly MaintenanceTask<DispatcherContext>[] = [
       'deleteOldJournals',
       'deleteOldRuns',
       'deleteOldSessions',
+      'deleteOldCases',
       'deleteOldAuditEvents',
     ],
     run: (ctx, signal) => applyRetention(ctx, signal),

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   deleteOldAuditEvents,
+  deleteOldCases,
   deleteOldDeliveries,
   deleteOldJournals,
   deleteOldRuns,
@@ -23,6 +24,7 @@ export interface RetentionCounts {
   journalSteps: number
   runs: number
   sessions: number
+  cases: number
   auditEvents: number
 }
 
@@ -34,7 +36,7 @@ export interface RetentionCounts {
 export async function applyRetention(ctx: RetentionContext, signal: AbortSignal): Promise<RetentionCounts> {
   const { config, db, deliveryMetrics, logger } = ctx
   const { retentionDays: days } = config
-  const counts: RetentionCounts = { deliveries: 0, journalSteps: 0, runs: 0, sessions: 0, auditEvents: 0 }
+  const counts: RetentionCounts = { deliveries: 0, journalSteps: 0, runs: 0, sessions: 0, cases: 0, auditEvents: 0 }
   if (days.deliveries > 0) {
     counts.deliveries = await repeatBatch(signal, async () => {
       const deleted = await deleteOldDeliveries(db, { olderThanDays: days.deliveries, batchSize: BATCH_SIZE })
@@ -62,7 +64,14 @@ export async function applyRetention(ctx: RetentionContext, signal: AbortSignal)
   if (days.journals > 0) {
     counts.journalSteps = await deleteOfOrganizations('journal_steps', days.journals, deleteOldJournals)
   }
-  if (days.runs > 0) counts.runs = await deleteOfOrganizations('runs', days.runs, deleteOldRuns)
+  if (days.runs > 0) {
+    counts.runs = await deleteOfOrganizations('runs', days.runs, deleteOldRuns)
+    counts.cases = await repeatBatch(signal, async () => {
+      const deleted = await deleteOldCases(db, { olderThanDays: days.runs, batchSize: BATCH_SIZE })
+      deliveryMetrics.countRetired('cases', deleted)
+      return { deleted, isMore: deleted >= BATCH_SIZE }
+    })
+  }
   // A session that was used since then still has a run: without this, each run would look at all sessions in between.
   if (days.sessions > 0 && days.runs > 0) {
     counts.sessions = await deleteOfOrganizations('sessions', Math.max(days.sessions, days.runs), deleteOldSessions)

@@ -128,6 +128,28 @@ describe('the retention of runs, journals, sessions and audit events', () => {
     expect(await dispatcher.db.prisma.runStep.count()).toBe(0)
   })
 
+  test('deletes cases that were not used, and older evaluations, by the setting of runs', async () => {
+    await createRuns([dispatcher.organizationId], 1, 10)
+    const { pool } = dispatcher.db
+    await pool.query(
+      `WITH workflow AS (SELECT id, organization_id FROM workflows WHERE organization_id = $1 LIMIT 1),
+       kept AS (
+         INSERT INTO cases (id, organization_id, workflow_id, name, context, expected, saved_by_name, used_at)
+         SELECT gen_random_uuid(), organization_id, id, 'Case', 'go', '[]', 'Ada', now() - make_interval(days => days)
+         FROM workflow, unnest(ARRAY[10, 20]) AS days
+       )
+       INSERT INTO evaluations (id, organization_id, workflow_id, version_number, started_by_name, created_at)
+       SELECT gen_random_uuid(), organization_id, id, 1, 'Ada', now() - make_interval(days => 20) FROM workflow`,
+      [dispatcher.organizationId],
+    )
+    expect(await apply({ runs: 15 })).toMatchObject({ cases: 2 })
+    const { rows } = await pool.query(
+      'SELECT (SELECT count(*) FROM cases)::int AS cases, count(*)::int AS old FROM evaluations',
+    )
+    expect(rows).toEqual([{ cases: 1, old: 0 }])
+    await apply({ runs: 1, sessions: 1 })
+  })
+
   test('is gone on with by another process when one is stopped', async () => {
     await createRuns([dispatcher.organizationId], 2_500, 10)
     const stopping = new AbortController()

@@ -13,6 +13,7 @@ import { type RunnerContext, createRunnerContext, type RunnerOverrides } from '.
 import { startAutoRuns } from './auto-runs.ts'
 import type { RunnerConfig } from './config.ts'
 import { retryWhileUnavailable } from './runs/retry-while-unavailable.ts'
+import { startEvaluations } from './evaluations.ts'
 import { startTrials } from './trials.ts'
 import { startLeaseRenewer } from './sessions/lease-renewer.ts'
 import { reportLostLease } from './sessions/run-session.ts'
@@ -61,13 +62,15 @@ async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
   const models = offerModels(ctx)
   const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
   const trials = startTrials(ctx, timing.trialMs)
+  const evaluations = startEvaluations(ctx, timing.trialMs)
   const consumer = await ctx.sessionQueue.consume(({ session_id }) => scheduler.offer(session_id), {
     prefetch: Math.min(ctx.config.concurrency, MAX_PREFETCH),
   })
   return {
     stop: async () => {
       // Acquire nothing new; let runs under way reach their next step boundary, and renew their leases until then.
-      const stopping = [scheduler.stop(), autoRuns.stop(), trials.stop(), consumer.close(), models.stop()]
+      const tasks = [autoRuns, trials, evaluations, models]
+      const stopping = [scheduler.stop(), consumer.close(), ...tasks.map((task) => task.stop())]
       activeSessions.interruptAll()
       await Promise.all(stopping)
       await waitForSessions(ctx, scheduler)

@@ -1,5 +1,6 @@
 import { checkPayload, type NewJournalStep } from '@workflow-service/contract'
 import {
+  type ClaimedRun,
   type ClaimedTrial,
   claimTrial,
   finishTrial,
@@ -7,6 +8,7 @@ import {
   MAX_TRIAL_ATTEMPTS,
   releaseTrial,
   serializeStep,
+  type WorkflowFile,
 } from '@workflow-service/database'
 import { NO_TRACING, type RepeatedTask, describeError, repeat } from '@workflow-service/service-kit'
 import type { RunnerContext } from './runner-context.ts'
@@ -19,11 +21,11 @@ import { openJournal } from './runs/journal.ts'
 import type { RunStore } from './runs/run-store.ts'
 
 /** A model may answer several times. */
-const TRIAL_MS = 120_000
+export const TRIAL_MS = 120_000
 const TRIALS_AT_ONCE = 2
 const MAX_STEPS_BYTES = 2 * 1_048_576
 
-type TrialContext = Pick<RunnerContext, 'agent' | 'dispatcher' | 'db' | 'changeNotices' | 'logger' | 'runStore'>
+export type TrialContext = Pick<RunnerContext, 'agent' | 'dispatcher' | 'db' | 'changeNotices' | 'logger' | 'runStore'>
 
 /** Executes what people try, now and every `intervalMs`: two at once, without the slots of runs. */
 export function startTrials(ctx: TrialContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
@@ -44,41 +46,72 @@ export function startTrials(ctx: TrialContext, intervalMs: number): Pick<Repeate
   return { stop: async () => void (await Promise.all(tasks.map((task) => task.stop()))) }
 }
 
-/** Executes a trial as a run, with the journal in memory and without the dispatcher, and records what it would do. */
-async function executeTrial(ctx: TrialContext, trial: ClaimedTrial, stopping: AbortSignal): Promise<void> {
-  const { id, organizationId } = trial.run
+/** Executes a trial, and records what a run would do. */
+async function executeTrial(ctx: TrialContext, { run, rules }: ClaimedTrial, stopping: AbortSignal): Promise<void> {
+  const planned = await planRun(ctx, {
+    run,
+    rules,
+    check() {
+      if (run.attempts > MAX_TRIAL_ATTEMPTS) throw new RunError('too_many_attempts', 'It ended several runners')
+    },
+    stopping,
+  })
+  if (!planned) return await releaseTrial(ctx.db, run.id)
+  await finishTrial(ctx.db, { id: run.id, error: planned.error, steps: boundSteps(planned.steps) })
+  ctx.changeNotices.add(run.organizationId, 'runs')
+}
+
+/** A run that is planned without sending. */
+interface PlannedRun {
+  readonly run: ClaimedRun
+  /** A `rules.yaml` in place of the workflow's; null for that. */
+  readonly rules: string | null
+  /** The files in place of the workflow's. */
+  readonly files?: { list: () => Promise<readonly WorkflowFile[]>; read: (id: string) => Promise<string | undefined> }
+  /** Throws what the run ends with before it begins. */
+  readonly check: () => void
+  readonly stopping: AbortSignal
+}
+
+/**
+ * Plans a run with the journal in memory and without the dispatcher. Resolves to its steps and its error, which is null
+ * if it would succeed; undefined if it was interrupted, and has to be planned again.
+ */
+export async function planRun(
+  ctx: TrialContext,
+  planned: PlannedRun,
+): Promise<{ steps: readonly NewJournalStep[]; error: string | null; thrown?: unknown } | undefined> {
   const steps: NewJournalStep[] = []
-  let error: string | null = null
   try {
-    if (trial.run.attempts > MAX_TRIAL_ATTEMPTS) throw new RunError('too_many_attempts', 'It ended several runners')
-    await planTrial(ctx, trial, steps, stopping)
+    planned.check()
+    await callAgent(ctx, planned, steps)
+    return { steps, error: null }
   } catch (thrown) {
-    if (stopping.aborted || isDatabaseUnavailable(thrown)) return await releaseTrial(ctx.db, id)
-    error = toErrorText(ctx, id, thrown)
+    if (planned.stopping.aborted || isDatabaseUnavailable(thrown)) return undefined
+    return { steps, error: toErrorText(ctx, planned.run.id, thrown), thrown }
   }
-  await finishTrial(ctx.db, { id, error, steps: boundSteps(steps) })
-  ctx.changeNotices.add(organizationId, 'runs')
 }
 
 /** Calls the agent, whose steps are added to `steps`. @throws what a run would end with. */
-async function planTrial(
+async function callAgent(
   { agent, dispatcher, runStore }: Pick<TrialContext, 'agent' | 'dispatcher' | 'runStore'>,
-  { run: claimed, rules }: ClaimedTrial,
+  { run: claimed, rules, files, stopping }: PlannedRun,
   steps: NewJournalStep[],
-  stopping: AbortSignal,
 ): Promise<void> {
   const { id, workflow } = claimed
   const rulesFileId = rules === null ? workflow.rulesFileId : (workflow.rulesFileId ?? id)
   const run = { ...claimed, workflow: { ...workflow, rulesFileId } }
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(TRIAL_MS)])
   const lease = toLease(signal, run.sessionId)
+  const readFile: RunStore['readFile'] = async (...of) => await (files ? files.read(of[3]) : runStore.readFile(...of))
   const store: RunStore = {
     ...runStore,
     readSteps: async () => [],
     appendSteps: async (_lease, _runId, _position, added) => void steps.push(...added),
     recordPrompt: async () => {},
     readApproval: async () => undefined,
-    readFile: async (...of) => (rules !== null && of[3] === rulesFileId ? rules : await runStore.readFile(...of)),
+    ...(files ? { listFiles: files.list } : {}),
+    readFile: async (...of) => (rules !== null && of[3] === rulesFileId ? rules : await readFile(...of)),
   }
   const journal = openJournal({ store, lease, runId: id })
   const agentRun = createAgentRun(

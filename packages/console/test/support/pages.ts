@@ -46,6 +46,7 @@ export const PAGES: readonly PageToVisit[] = [
   filledPage('workflow-agent', 'WorkflowAgentPage', ({ workflowId }) => `/workflows/${workflowId}/agent`),
   filledPage('workflow-runs', 'WorkflowRunsPage', ({ workflowId }) => `/workflows/${workflowId}/runs`),
   filledPage('workflow-history', 'WorkflowHistoryPage', ({ workflowId }) => `/workflows/${workflowId}/history`),
+  filledPage('workflow-cases', 'WorkflowCasesPage', ({ workflowId }) => `/workflows/${workflowId}/cases`),
   filledPage('workflow-try', 'WorkflowTryPage', ({ workflowId }) => `/workflows/${workflowId}/try`),
   page('sources', 'SourcesPage', '/sources'),
   page('source-new', 'NewSourcePage', '/sources/new'),

@@ -2,6 +2,7 @@
 export * from './common.ts'
 export * from './errors.ts'
 export * from './instructions.ts'
+export * from './evaluations.ts'
 export * from './lookups.ts'
 export * from './openapi.ts'
 export * from './operations.ts'

@@ -3,6 +3,7 @@ import {
   APP_BODY_MAX_BYTES,
   APP_BODY_MAX_DEPTH,
   APP_BODY_MAX_MEMBERS,
+  CASE_MAX_BYTES,
   PAYLOAD_MAX_VALUES,
   SEARCH_MAX_LENGTH,
   STRANGER_BODY_MAX_BYTES,
@@ -16,6 +17,7 @@ import { CancelQueuedIn, CancelQueuedOut } from '../internal/resources.ts'
 import * as notices from '../notices.ts'
 import { APP_ROUTES } from './routes.ts'
 import * as instructions from './instructions.ts'
+import * as evaluations from './evaluations.ts'
 import * as lookups from './lookups.ts'
 import * as overview from './overview.ts'
 import * as people from './people.ts'
@@ -432,6 +434,42 @@ export const APP_OPERATIONS = defineOperations({
     success: { status: 202, schema: trials.TrialOut, description: 'Accepted: read it again for its result.' },
   },
   getTrial: { summary: 'Read what a run would send', success: ok(trials.TrialOut, 'The trial.') },
+  listCases: { summary: 'List the cases of a workflow', success: ok(evaluations.CaseList, 'The cases.') },
+  getCase: { summary: 'Read a case', success: ok(evaluations.CaseOut, 'The case.') },
+  saveCase: {
+    summary: 'Keep a text with the payloads that are right',
+    description:
+      'Of a run, a trial, or as written. The case is tried without the session. Retention deletes a case that was not evaluated for as long as runs are kept.',
+    body: evaluations.CaseIn,
+    trimmed: ['name', 'context'],
+    bodyLimits: { maxBytes: CASE_MAX_BYTES + APP_BODY_MAX_BYTES, maxMembers: PAYLOAD_MAX_VALUES },
+    success: ok(evaluations.CaseOut, 'The case.'),
+  },
+  deleteCase: {
+    summary: 'Delete a case',
+    description: 'With its results.',
+    query: workflows.VersionQuery,
+  },
+  listEvaluations: {
+    summary: 'List the evaluations of a workflow',
+    success: ok(evaluations.EvaluationList, 'The evaluations.'),
+  },
+  startEvaluation: {
+    summary: 'Try all cases of a workflow without sending',
+    description:
+      'With another model, version, task or rules. Runners plan the cases as runs, and send nothing; the costs count in the budgets. 409 `evaluations_running` while five of the organization have not ended.',
+    body: evaluations.EvaluationIn,
+    success: { status: 202, schema: evaluations.EvaluationDetailOut, description: 'Accepted: read it again.' },
+  },
+  getEvaluation: {
+    summary: 'Read an evaluation',
+    success: ok(evaluations.EvaluationDetailOut, 'The evaluation.'),
+  },
+  stopEvaluation: {
+    summary: 'Stop an evaluation',
+    description: 'No further case begins. No change if it has ended.',
+    success: ok(evaluations.EvaluationDetailOut, 'The evaluation.'),
+  },
   startWorkflow: {
     summary: 'Start a workflow',
     description: 'By the rules of the public API. Repeated with the same id, it starts nothing and answers the same.',

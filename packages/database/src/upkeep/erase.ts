@@ -191,8 +191,8 @@ async function listNameColumns(client: Queryable): Promise<NameColumn[]> {
 }
 
 /**
- * Deletes a run that has ended with its journal, prompts, approvals and deliveries, and what later runs of the session
- * were asked with it: their prompts, and summaries. The audit log keeps its id.
+ * Deletes a run that has ended with its journal, prompts, approvals, deliveries and cases, and what later runs of the
+ * session were asked with it: their prompts, and summaries. The audit log keeps its id.
  */
 export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_found' | 'not_ended'> {
   return await inTransaction(db, async (client) => {
@@ -221,6 +221,7 @@ export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_fo
       'DELETE FROM run_prompts USING starts WHERE starts.session_id = $1 AND number > $2 AND run_id = starts.id',
       [sessionId, number],
     )
+    await client.query('DELETE FROM cases WHERE run_id = $1', [id])
     await client.query('DELETE FROM starts WHERE id = $1', [id])
     const target = { kind: 'run' as const, id, name: null }
     await recordAuditEvent(client, { ...operatorOf(run.organizationId), action: 'run.deleted', target })

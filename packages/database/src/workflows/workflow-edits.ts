@@ -66,6 +66,10 @@ type EditProblem =
   | 'budget_of_admins'
   /** Another file of the folder has the name. */
   | 'file_name_taken'
+  /** `message` says why the value of the field `what` cannot be used. */
+  | 'invalid_value'
+  /** There may be no more; `message` says of what. */
+  | 'limit_reached'
 
 /** A change is refused, and nothing was written. */
 export class EditRefused extends Error {
@@ -75,8 +79,11 @@ export class EditRefused extends Error {
   readonly current: object | null
   readonly index: number
 
-  constructor(problem: EditProblem, options: { what?: string; current?: object | null; index?: number } = {}) {
-    super(problem)
+  constructor(
+    problem: EditProblem,
+    options: { what?: string; current?: object | null; index?: number; message?: string } = {},
+  ) {
+    super(options.message ?? problem)
     this.problem = problem
     this.what = options.what ?? 'Workflow'
     this.current = options.current ?? null
@@ -119,6 +126,23 @@ export async function editWorkflow(
     await audit(tx, edit, before.name, audited)
     // Also when the person has just lost access.
     return await readDetail(tx, edit, { organizationId: edit.principal.organizationId, memberId: null })
+  })
+}
+
+/**
+ * Changes what belongs to a workflow without being a part of it, under the lock of its row, with an audit event unless
+ * `work` resolves to undefined because there is nothing to change.
+ * @throws EditRefused
+ */
+export async function editBesideWorkflow(
+  db: Pick<Database, 'prisma'>,
+  edit: WorkflowEdit,
+  work: (tx: Transaction) => Promise<AuditedEdit | undefined>,
+): Promise<void> {
+  await inPrismaTransaction(db, async (tx) => {
+    const { name } = await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
+    const audited = await work(tx)
+    if (audited) await audit(tx, edit, name, audited)
   })
 }
 
@@ -363,19 +387,22 @@ export async function saveWorkflowAgent(
     const { version: stored, ...old } = before.agent
     if (stored === agentVersion(values)) return undefined
     assertUnchangedSince(version, stored, before)
-    const { organizationId, role } = edit.principal
+    const { role } = edit.principal
     const isBudgetChanged = agentVersion({ ...values, model: null }) !== agentVersion({ ...old, model: null })
     if (role === 'member' && isBudgetChanged) throw new EditRefused('budget_of_admins')
-    if (model !== null && model !== old.model) {
-      const offered = await listModels({ pool: tx }, organizationId)
-      const chosen = offered.find(({ name }) => name === model)
-      // Every runner has the built-in agent, also before one has recorded what it offers.
-      const isOffered = chosen ? role !== 'member' || chosen.is_offered : model === 'builtin'
-      if (!isOffered) throw new EditRefused('model_not_offered')
-    }
+    if (model !== null && model !== old.model) await assertOffered(tx, edit, model)
     await tx.prisma.workflow.update({ where: { id: before.id }, data: { model, runBudget, dayBudget, whenSpent } })
     return { action: 'workflow_agent.saved', changes: changedFields<object>(old, values) }
   })
+}
+
+/** @throws EditRefused unless the person may choose the model. */
+export async function assertOffered(tx: Transaction, { principal }: WorkflowEdit, model: string): Promise<void> {
+  const offered = await listModels({ pool: tx }, principal.organizationId)
+  const chosen = offered.find(({ name }) => name === model)
+  // Every runner has the built-in agent, also before one has recorded what it offers.
+  const isOffered = chosen ? principal.role !== 'member' || chosen.is_offered : model === 'builtin'
+  if (!isOffered) throw new EditRefused('model_not_offered')
 }
 
 /** What the runners offer to the organization, by name. */

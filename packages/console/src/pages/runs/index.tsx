@@ -7,6 +7,7 @@ import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { durationText, StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, ruleLink, ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { CopyId, JsonView, KeyValueList, moneyText, shortId } from '../../components/values.tsx'
+import { keepAsCase } from '../cases/keep-case.tsx'
 import { errorText, hasEnded, originText, runText, useRunList } from './run-list.tsx'
 import { Approvals } from './approvals.tsx'
 import { Prompts } from './prompts.tsx'
@@ -72,6 +73,13 @@ function RunDetails(run: RunDetailOut) {
       actions={
         <>
           {hasEnded(run) ? null : <Button label="Stop run" icon="close" onClick={askToStop} />}
+          {run.status === 'succeeded' ? (
+            <Button
+              label="Keep as case"
+              icon="check"
+              onClick={() => keepAsCase(workflow.id, { run_id: run.id }, run.context)}
+            />
+          ) : null}
           <Button label="Start again" icon="run" link={tryLink(workflow.id, { again: run.id })} />
           {sent && !another ? (
             <Button label={deliveryText(sent.outcome)} variant="primary" link={linkTo('delivery', sent.id)} />

@@ -2,9 +2,11 @@ import type { NewJournalStep, ToolResultStep, TrialOut } from '@workflow-service
 import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { mutate, newId, queryFor, useRead } from '../../api/index.ts'
+import { Button } from '../../components/button.tsx'
 import { Notice, Section } from '../../components/page.tsx'
 import { ThingLink } from '../../components/thing-link.tsx'
 import { JsonView, LongText } from '../../components/values.tsx'
+import { keepAsCase } from '../cases/keep-case.tsx'
 import { errorText, inWords } from '../runs/run-list.tsx'
 
 const POLL_MS = 400
@@ -32,17 +34,30 @@ export function useTrial(workflowId: string) {
       setId(body.id)
     },
     isPlanning: id !== undefined && !trial?.finished_at && !query.error,
-    result: id === undefined ? null : <TrialResult trial={trial} hasFailed={query.error !== null} />,
+    result:
+      id === undefined ? null : <TrialResult workflowId={workflowId} trial={trial} hasFailed={query.error !== null} />,
   }
 }
 
-function TrialResult({ trial, hasFailed }: { trial: TrialOut | undefined; hasFailed: boolean }) {
+function TrialResult(props: { workflowId: string; trial: TrialOut | undefined; hasFailed: boolean }) {
+  const { workflowId, trial, hasFailed } = props
   const steps = (trial?.steps ?? []) as unknown as NewJournalStep[]
   const results = new Map(steps.flatMap(({ kind, data }) => (kind === 'tool_result' ? [[data.call_id, data]] : [])))
   const payloads = steps.flatMap(({ kind, data }) => (kind === 'tool_call' && data.delivery ? [data] : []))
   const { error } = trial ?? {}
   return (
-    <Section title="What a run would send">
+    <Section
+      title="What a run would send"
+      actions={
+        trial?.finished_at && !error ? (
+          <Button
+            label="Keep as case"
+            icon="check"
+            onClick={() => keepAsCase(workflowId, { trial_id: trial.id }, trial.context)}
+          />
+        ) : null
+      }
+    >
       <div role="status">
         {hasFailed && !trial ? (
           <Notice kind="warning">A later trial of this workflow has replaced this one.</Notice>

@@ -68,6 +68,7 @@ function Layout(workflow: WorkflowDetailOut) {
             groups={[
               [
                 { label: 'History', icon: 'clock', link: { to: '/workflows/$workflow_id/history', params } },
+                { label: 'Cases', icon: 'check', link: { to: '/workflows/$workflow_id/cases', params } },
                 { label: 'Duplicate', icon: 'copy', onClick: duplicate },
                 { label: 'Export as manifest', icon: 'file', onClick: exportManifest },
               ],

@@ -45,7 +45,7 @@ export function editHandler<Request extends EditRequest>(
   })
 }
 
-function toApiError({ problem, what, current, index }: EditRefused): ApiError {
+function toApiError({ problem, what, current, index, message }: EditRefused): ApiError {
   switch (problem) {
     case 'not_found':
       return notFound(what)
@@ -63,6 +63,10 @@ function toApiError({ problem, what, current, index }: EditRefused): ApiError {
       return new ApiError('id_taken', 'This id is taken. Choose a new one.')
     case 'workflow_busy':
       return new ApiError('workflow_busy', 'A run of this workflow has not ended. Delete it when all have ended.')
+    case 'invalid_value':
+      return invalidField(what, message)
+    case 'limit_reached':
+      return new ApiError('quota_exceeded', message)
     case 'changed_meanwhile':
       return changedMeanwhile(current)
     default:

@@ -27,6 +27,7 @@ import { answerIds, answerPage, byTime } from '../paging.ts'
 import { checkRulesFile, checkStoredWorkflow } from './check-workflow.ts'
 import { editHandler, withEditErrors, editContextOf } from './edit-workflow.ts'
 import { exportOrganization, exportWorkflow } from './export-workflow.ts'
+import { evaluationHandlers } from './evaluations.ts'
 import { checkFile, checkSchedule, checkTrigger } from './part-rules.ts'
 import { startScheduled, startWorkflow } from './start-workflow.ts'
 import { getTrial, tryWorkflow } from './try-workflow.ts'
@@ -96,6 +97,7 @@ export function workflowsHandlers(ctx: AppServiceContext) {
       deleteFile(db, edit, params.file_id, query.version),
     ),
     ...versionHandlers(ctx),
+    ...evaluationHandlers(ctx),
     getReadiness: async ({ params, principal }) => {
       const workflow = orNotFound(await readReadiness(db, viewerOf(principal), params.workflow_id), 'Workflow')
       const { sources, unknownNames, warnings } = await checkStoredWorkflow(

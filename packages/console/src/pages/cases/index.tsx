@@ -1,0 +1,140 @@
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import type { AppAnswer, WorkflowReadOut } from '@workflow-service/contract'
+import { CASES_MAX, CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
+import { useState } from 'react'
+import { invalid, newId, toList, useRead, mutate } from '../../api/index.ts'
+import { Button } from '../../components/button.tsx'
+import { DataList } from '../../components/data-list.tsx'
+import { askToConfirm, FormDialog } from '../../components/dialog.tsx'
+import { TextAreaField, TextField } from '../../components/fields.tsx'
+import { editFormOptions } from '../../components/form.tsx'
+import { Loaded, Section } from '../../components/page.tsx'
+import { parseJson } from '../../components/parse-json.ts'
+import { ThingLink, tryLink } from '../../components/thing-link.tsx'
+import { useWorkflow } from '../workflows/workflow-layout.tsx'
+import { Evaluations } from './evaluations.tsx'
+
+type Case = AppAnswer<'getCase'>
+
+const NEW = 'new'
+
+/** Texts with the payloads that are right, and what other models, tasks and versions would send for them. */
+export function WorkflowCasesPage() {
+  const workflow = useWorkflow()
+  const navigate = useNavigate()
+  const { case: openId } = useSearch({ strict: false })
+  const list = toList(useRead('listCases', { params: { workflow_id: workflow.id } }))
+  const open = (id?: string) => void navigate({ to: '.', search: id ? { case: id } : {}, resetScroll: false })
+  return (
+    <div className="stack">
+      <Section
+        title="Cases"
+        intro={`Texts with the payloads that are right for them, at most ${CASES_MAX}. Keep one on the page of a run, or of a text that you have tried.`}
+        actions={<Button label="New case" icon="plus" onClick={() => open(NEW)} />}
+      >
+        <DataList
+          label="Cases"
+          list={list}
+          rowLink={({ id }) => ({ to: '.', search: { case: id }, resetScroll: false })}
+          columns={[
+            { header: 'Case', cell: ({ name }) => name },
+            { header: 'Text', cell: ({ text }) => text, isSecondary: true },
+            { header: 'Payloads', cell: ({ payload_count: count }) => count, isNumber: true },
+            {
+              header: 'Kept of',
+              cell: ({ run_id: runId }) => (runId ? <ThingLink kind="run" id={runId} name="Run" /> : '–'),
+            },
+            { header: 'By', cell: ({ saved_by: by }) => by, isSecondary: true },
+          ]}
+          empty={{
+            icon: 'check',
+            title: 'No case yet',
+            text: 'Open a run that was right and choose “Keep as case”, or try a text without sending.',
+            action: { label: 'Try it', link: tryLink(workflow.id) },
+          }}
+        />
+      </Section>
+      {list.rows.length > 0 ? <Evaluations workflow={workflow} cases={list.rows.length} /> : null}
+      {openId === NEW ? <CaseDrawer workflow={workflow} onClose={open} /> : null}
+      {openId && openId !== NEW ? <OpenCase workflow={workflow} id={openId} onClose={open} /> : null}
+    </div>
+  )
+}
+
+interface DrawerProps {
+  workflow: WorkflowReadOut
+  onClose: () => void
+}
+
+function OpenCase({ id, ...props }: DrawerProps & { id: string }) {
+  const query = useRead('getCase', { params: { workflow_id: props.workflow.id, case_id: id } })
+  return <Loaded query={query}>{(found) => <CaseDrawer key={found.id} found={found} {...props} />}</Loaded>
+}
+
+/** The payloads as a person writes them: each source by its name. */
+const payloadsText = (expected: Case['expected']) =>
+  JSON.stringify(
+    expected.map(({ source_name: to, payload }) => ({ to, payload })),
+    null,
+    2,
+  )
+
+function CaseDrawer({ workflow, found, onClose }: DrawerProps & { found?: Case }) {
+  const [id] = useState(() => found?.id ?? newId())
+  const params = { workflow_id: workflow.id, case_id: id }
+  const sources = useRead('listWebhookSources').data?.data ?? []
+  const toExpected = (text: string): Case['expected'] => {
+    const { value, error } = parseJson(text)
+    if (!Array.isArray(value)) throw invalid('payloads', error ?? 'Enter a list: [{"to": "…", "payload": {…}}]')
+    const list = value as { to?: unknown; payload?: unknown }[]
+    return list.map(({ to, payload }) => {
+      const known = found?.expected.find(({ source_name: name }) => name === to)
+      const sourceId = known?.source_id ?? sources.find(({ name }) => name === to)?.id
+      if (!sourceId) throw invalid('payloads', `There is no webhook source ${JSON.stringify(to)}.`)
+      return { source_id: sourceId, source_name: String(to), payload: payload as Record<string, unknown> }
+    })
+  }
+  const remove = ({ version }: Case) =>
+    askToConfirm({
+      title: `Delete ${found?.name}`,
+      text: 'Its results are deleted with it. This cannot be undone.',
+      action: 'Delete case',
+      async onConfirm() {
+        await mutate('deleteCase', { params, query: { version } })
+        onClose()
+      },
+    })
+  return (
+    <FormDialog
+      {...editFormOptions(found, (saved) => ({
+        name: saved?.name ?? '',
+        context: saved?.context ?? '',
+        payloads: payloadsText(saved?.expected ?? []),
+      }))}
+      className="drawer wide-drawer"
+      title={found?.name ?? 'New case'}
+      action={found ? 'Save' : 'Keep'}
+      canReset={found !== undefined}
+      save={async ({ payloads, ...values }, version) => {
+        const body = { ...values, expected: toExpected(payloads), version: version || null }
+        const saved = await mutate('saveCase', { params, body })
+        if (!found) onClose()
+        return saved
+      }}
+      onClose={onClose}
+      tools={found && <Button label="Delete" icon="trash" onClick={() => remove(found)} />}
+      fields={({ field }) => (
+        <>
+          <TextField required {...field('name', 'Name')} />
+          <TextAreaField rows={6} maxLength={CONTEXT_MAX_LENGTH} {...field('context', 'Text')} />
+          <TextAreaField
+            isCode
+            rows={12}
+            hint="All that it has to send, in any order; [] if nothing."
+            {...field('payloads', 'Payloads that are right')}
+          />
+        </>
+      )}
+    />
+  )
+}

@@ -1,0 +1,199 @@
+import {
+  CASE_MAX_BYTES,
+  CASE_PAYLOADS_MAX,
+  type CaseIn,
+  type CaseOut,
+  type CasePayload,
+  type CaseRowOut,
+  CASES_MAX,
+  type JournalStep,
+  type NewJournalStep,
+} from '@workflow-service/contract'
+import { type Connection, type Database, type Db, queryRows, type Transaction } from '../connection/index.ts'
+import { changedFields, isVisible, type Viewer, viewerOf } from '../organizations/index.ts'
+import { assertUnchangedSince, editBesideWorkflow, EditRefused, type WorkflowEdit } from '../workflows/index.ts'
+
+const OF_WORKFLOW = `
+  FROM cases JOIN workflows AS workflow ON workflow.id = cases.workflow_id AND ${isVisible('workflow', '$2')}
+  WHERE cases.organization_id = $1 AND cases.workflow_id = $3`
+const ROW = `cases.id, cases.name, left(cases.context, 200) AS text, json_array_length(cases.expected) AS payload_count,
+  cases.run_id, cases.saved_by_name AS saved_by, cases.created_at, cases.version`
+
+/** The cases of a workflow that the viewer sees, oldest first. */
+export async function listCases(
+  db: Connection,
+  { organizationId, memberId }: Viewer,
+  workflowId: string,
+): Promise<CaseRowOut[]> {
+  return await queryRows<CaseRowOut>(db, `SELECT ${ROW} ${OF_WORKFLOW} ORDER BY cases.created_at, cases.id`, [
+    organizationId,
+    memberId,
+    workflowId,
+  ])
+}
+
+export async function findCase(
+  db: Connection,
+  { organizationId, memberId }: Viewer,
+  workflowId: string,
+  id: string,
+): Promise<CaseOut | undefined> {
+  const text = `SELECT ${ROW}, cases.context, cases.expected ${OF_WORKFLOW} AND cases.id = $4`
+  return (await queryRows<CaseOut>(db, text, [organizationId, memberId, workflowId, id]))[0]
+}
+
+/** The payloads that a journal has as accepted, in the order in which they were sent. */
+export function listAcceptedPayloads(steps: readonly (JournalStep | NewJournalStep)[]): CasePayload[] {
+  const accepted = new Set(
+    steps.flatMap(({ kind, data }) =>
+      kind === 'tool_result' && data.delivery?.outcome === 'accepted' ? [data.call_id] : [],
+    ),
+  )
+  return steps.flatMap(({ kind, data }) => {
+    if (kind !== 'tool_call' || !data.delivery || !accepted.has(data.call_id)) return []
+    const { source_id, source_name, payload } = data.delivery
+    return [{ source_id, source_name, payload }]
+  })
+}
+
+/** Saves a case: a new one when `version` is null. @throws EditRefused */
+export async function saveCase(
+  db: Database,
+  edit: WorkflowEdit,
+  id: string,
+  { version, ...wanted }: CaseIn,
+): Promise<CaseOut> {
+  const viewer = viewerOf(edit.principal)
+  await editBesideWorkflow(db, edit, async (tx) => {
+    const stored = await findCase({ pool: tx }, viewer, edit.workflowId, id)
+    const { context, expected, runId } = await readValues(tx, edit, stored, wanted)
+    const values = { name: wanted.name, context, expected }
+    const old = stored && { name: stored.name, context: stored.context, expected: stored.expected }
+    if (JSON.stringify(old) === JSON.stringify(values)) return undefined
+    assertUnchangedSince(version, stored?.version ?? null, stored ?? null)
+    if (expected.length > CASE_PAYLOADS_MAX || Buffer.byteLength(JSON.stringify(expected)) > CASE_MAX_BYTES) {
+      const message = `must be at most ${CASE_PAYLOADS_MAX} payloads, and ${CASE_MAX_BYTES / 1_024} KiB in all`
+      throw new EditRefused('invalid_value', { what: 'expected', message })
+    }
+    const { rowCount } = await tx.query(UPSERT_CASE, [
+      id,
+      edit.principal.organizationId,
+      edit.workflowId,
+      runId,
+      values.name,
+      context,
+      JSON.stringify(expected),
+      edit.principal.userId,
+      edit.principal.name,
+    ])
+    if (!rowCount) {
+      const message = `A workflow has at most ${CASES_MAX} cases. Delete some that are not needed.`
+      throw stored ? new EditRefused('id_taken') : new EditRefused('limit_reached', { message })
+    }
+    // Texts of customers stay out of the audit log, which is kept for longer.
+    const changes = changedFields<object>(old ? { name: old.name, payloads: old.expected.length } : {}, {
+      name: values.name,
+      payloads: expected.length,
+    })
+    return { action: 'case.saved', changes }
+  })
+  const saved = await findCase(db, viewer, edit.workflowId, id)
+  if (!saved) throw new EditRefused('id_taken')
+  return saved
+}
+
+// The lock of the workflow makes the count exact.
+const UPSERT_CASE = `
+  INSERT INTO cases (id, organization_id, workflow_id, run_id, name, context, expected, saved_by, saved_by_name)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
+  WHERE (SELECT count(*) FROM cases WHERE workflow_id = $3 AND id <> $1) < ${CASES_MAX}
+  ON CONFLICT (id) DO UPDATE SET run_id = $4, name = $5, context = $6, expected = $7, saved_by = $8, saved_by_name = $9,
+    version = gen_random_uuid(), used_at = now()
+  WHERE cases.workflow_id = $3`
+
+interface CaseValues {
+  readonly context: string
+  readonly expected: readonly CasePayload[]
+  readonly runId: string | null
+}
+
+async function readValues(
+  tx: Transaction,
+  { workflowId, principal }: WorkflowEdit,
+  stored: CaseOut | undefined,
+  { of, context, expected }: Omit<CaseIn, 'version'>,
+): Promise<CaseValues> {
+  if (!of) {
+    const [text, payloads] = [context ?? stored?.context, expected ?? stored?.expected]
+    if (text !== undefined && payloads) return { context: text, expected: payloads, runId: stored?.run_id ?? null }
+    const [what, message] = text === undefined ? ['context', 'is missing'] : ['expected', 'is missing']
+    throw new EditRefused('invalid_value', { what, message })
+  }
+  const { run_id: runId = null, trial_id: trialId, result_id: resultId } = of
+  if (runId !== null) {
+    const { rows } = await tx.query<Omit<CaseValues, 'runId'>>(FIND_RUN, [principal.organizationId, workflowId, runId])
+    if (rows[0]) return { ...rows[0], runId }
+    throw new EditRefused('invalid_value', { what: 'of.run_id', message: 'must be a run that has succeeded' })
+  }
+  if (trialId !== undefined) {
+    const { rows } = await tx.query<{ context: string; steps: JournalStep[] }>(
+      `SELECT context, steps FROM trials
+       WHERE id = $1 AND workflow_id = $2 AND user_id = $3 AND finished_at IS NOT NULL AND error IS NULL`,
+      [trialId, workflowId, principal.userId],
+    )
+    if (rows[0]) return { context: rows[0].context, expected: listAcceptedPayloads(rows[0].steps), runId: null }
+    throw new EditRefused('invalid_value', { what: 'of.trial_id', message: 'must be a trial without an error' })
+  }
+  const { rows } = await tx.query<{ payloads: CasePayload[] }>(
+    'SELECT payloads FROM evaluation_results WHERE id = $1 AND case_id = $2 AND error IS NULL AND payloads IS NOT NULL',
+    [resultId, stored?.id],
+  )
+  if (rows[0] && stored) return { context: stored.context, expected: rows[0].payloads, runId: stored.run_id }
+  throw new EditRefused('invalid_value', { what: 'of', message: 'must be a run, a trial, or a result of the case' })
+}
+
+const FIND_RUN = `
+  SELECT context, (
+    SELECT coalesce(json_agg(json_build_object(
+      'source_id', source_id, 'source_name', source.name, 'payload', request_body
+    ) ORDER BY deliveries.created_at, deliveries.id), '[]')
+    FROM deliveries JOIN webhook_sources AS source ON source.id = source_id
+    WHERE deliveries.organization_id = $1 AND run_id = $3 AND deliveries.kind = 'payload' AND outcome = 'accepted'
+      AND resend_of IS NULL
+  ) AS expected
+  FROM starts WHERE organization_id = $1 AND workflow_id = $2 AND id = $3 AND status = 'succeeded'`
+
+/** Deletes a case with its results. @throws EditRefused */
+export async function deleteCase(db: Database, edit: WorkflowEdit, id: string, version: string): Promise<void> {
+  await editBesideWorkflow(db, edit, async (tx) => {
+    const stored = await findCase({ pool: tx }, viewerOf(edit.principal), edit.workflowId, id)
+    if (!stored) throw new EditRefused('not_found', { what: 'Case' })
+    assertUnchangedSince(version, stored.version, stored)
+    await tx.query('DELETE FROM cases WHERE id = $1', [id])
+    return { action: 'case.deleted', changes: [{ field: 'name', old: stored.name, new: null }] }
+  })
+}
+
+/**
+ * Deletes cases that were neither kept nor evaluated for these days, and evaluations that are older. Resolves to how
+ * many, at most twice `batchSize`.
+ */
+export async function deleteOldCases(
+  db: Db,
+  { olderThanDays, batchSize }: { olderThanDays: number; batchSize: number },
+): Promise<number> {
+  let deleted = 0
+  for (const [table, time] of [
+    ['cases', 'used_at'],
+    ['evaluations', 'created_at'],
+  ] as const) {
+    const { rowCount } = await db.pool.query(
+      `DELETE FROM ${table} WHERE id = ANY (ARRAY(
+         SELECT id FROM ${table} WHERE ${time} < now() - make_interval(days => $1) ORDER BY ${time} LIMIT $2
+         FOR UPDATE SKIP LOCKED))`,
+      [olderThanDays, batchSize],
+    )
+    deleted += rowCount ?? 0
+  }
+  return deleted
+}

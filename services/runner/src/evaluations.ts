@@ -1,0 +1,82 @@
+import { CASE_MAX_BYTES, comparePayloads } from '@workflow-service/contract'
+import {
+  type CaseResult,
+  type ClaimedCase,
+  claimCase,
+  finishCase,
+  listAcceptedPayloads,
+  MAX_CASE_ATTEMPTS,
+  readContents,
+  releaseCase,
+} from '@workflow-service/database'
+import { type RepeatedTask, repeat } from '@workflow-service/service-kit'
+import { RunError, RunParkedError } from './run-errors.ts'
+import { planRun, TRIAL_MS, type TrialContext } from './trials.ts'
+
+const CASES_AT_ONCE = 2
+/** After a case whose model limits requests, or whose budget other runs use up. */
+const PARKED_MS = 30_000
+
+/** Tries the cases of evaluations, now and every `intervalMs`: two at once, without the slots of runs. */
+export function startEvaluations(ctx: TrialContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
+  const tasks = Array.from({ length: CASES_AT_ONCE }, () =>
+    repeat({
+      name: 'try cases',
+      intervalMs,
+      logger: ctx.logger,
+      async run(signal) {
+        while (!signal.aborted) {
+          const claimed = await claimCase(ctx.db, TRIAL_MS + 30_000)
+          if (!claimed) return
+          await tryCase(ctx, claimed, signal)
+        }
+      },
+    }),
+  )
+  return { stop: async () => void (await Promise.all(tasks.map((task) => task.stop()))) }
+}
+
+async function tryCase(ctx: TrialContext, claimed: ClaimedCase, stopping: AbortSignal): Promise<void> {
+  const { id, organizationId, workflow, attempts } = claimed.run
+  const startedMs = performance.now()
+  const files = new Map(claimed.files?.map((file) => [file.id, file]))
+  const planned = await planRun(ctx, {
+    run: claimed.run,
+    rules: claimed.rules,
+    files: {
+      list: async () => [...files.values()],
+      read: async (fileId) => {
+        const { sha256 = '' } = files.get(fileId) ?? {}
+        return (await readContents(ctx.db, workflow.id, [sha256])).get(sha256)
+      },
+    },
+    check() {
+      if (!claimed.files) throw new RunError('version_deleted', 'The version of the workflow was deleted meanwhile')
+      if (attempts > MAX_CASE_ATTEMPTS) throw new RunError('too_many_attempts', 'No attempt came to its end')
+    },
+    stopping,
+  })
+  if (planned === undefined) return await releaseCase(ctx.db, id, 0, false)
+  if (planned.thrown instanceof RunParkedError && attempts < MAX_CASE_ATTEMPTS) {
+    return await releaseCase(ctx.db, id, PARKED_MS, true)
+  }
+  await finishCase(ctx.db, toResult(claimed, planned, Math.round(performance.now() - startedMs)))
+  ctx.changeNotices.add(organizationId, 'runs')
+}
+
+function toResult(
+  { run: { id }, expected }: ClaimedCase,
+  { steps, error }: NonNullable<Awaited<ReturnType<typeof planRun>>>,
+  durationMs: number,
+): CaseResult {
+  const answers = steps.flatMap(({ kind, data }) => (kind === 'model_answer' ? [data.cost_micros] : []))
+  const costs = answers.filter((cost) => cost !== undefined)
+  const costMicros = costs.length > 0 ? costs.reduce((sum, cost) => sum + cost, 0) : null
+  const payloads = listAcceptedPayloads(steps)
+  if (Buffer.byteLength(JSON.stringify(payloads)) > CASE_MAX_BYTES) {
+    const text = `payloads_too_large: The payloads have more than ${CASE_MAX_BYTES / 1_024} KiB, so they are not compared`
+    return { id, error: error ?? text, payloads: null, differences: [], costMicros, durationMs }
+  }
+  const differences = error === null ? comparePayloads(expected, payloads) : []
+  return { id, error, payloads, differences, costMicros, durationMs }
+}

@@ -1,0 +1,174 @@
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import type { CasePayload, EvaluationDetailOut, EvaluationIn } from '@workflow-service/contract'
+import {
+  claimCase,
+  findEvaluation,
+  listVersions,
+  newId,
+  saveCase,
+  startEvaluation,
+  stopEvaluation,
+  type WorkflowEdit,
+} from '@workflow-service/database'
+import { type ModelTurn, startStubModelServer, type StubModelServer, waitUntil } from '@workflow-service/testkit'
+import { MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
+
+const fixture = useRunnerFixture('one process')
+let acme: TestOrganization
+let edit: WorkflowEdit
+let servers: StubModelServer[] = []
+beforeEach(async () => {
+  acme = await fixture.createOrganization()
+  edit = editOf(acme)
+})
+afterEach(async () => {
+  await fixture.db.pool.query('TRUNCATE cases, evaluations CASCADE')
+  await Promise.all(servers.splice(0).map((server) => server.close()))
+})
+
+function editOf({ organizationId, workflowId }: TestOrganization): WorkflowEdit {
+  const principal = { organizationId, userId: newId(), role: 'owner' as const, name: 'Ada', address: null }
+  return { workflowId, principal, requestId: newId() }
+}
+
+/** Keeps the text with one payload that is right. */
+async function keep(context: string, message = context, of = edit): Promise<string> {
+  const source = await fixture.db.prisma.webhookSource.findFirstOrThrow({
+    where: { organizationId: of.principal.organizationId, name: 'Order intake' },
+  })
+  const expected: CasePayload[] = [{ source_id: source.id, source_name: source.name, payload: { message } }]
+  const id = newId()
+  await saveCase(fixture.db, of, id, { name: context, context, expected, version: null })
+  return id
+}
+
+async function start(change: Partial<EvaluationIn> = {}, of = edit): Promise<string> {
+  const id = newId()
+  const nothing = { model: null, version_id: null, description: null, rules: null }
+  await startEvaluation(fixture.db, of, { id, ...nothing, ...change })
+  return id
+}
+
+async function read(id: string, of = edit): Promise<EvaluationDetailOut> {
+  const viewer = { organizationId: of.principal.organizationId, memberId: null }
+  return (await findEvaluation(fixture.db, viewer, of.workflowId, id))!
+}
+
+const untilEnded = (id: string) =>
+  waitUntil(async () => {
+    const evaluation = await read(id)
+    return evaluation.finished_at ? evaluation : undefined
+  })
+
+const rules = (message: string) => `deliveries: [{ to: Order intake, payload: { message: '${message}' } }]`
+
+async function startModels(turns: Record<string, ModelTurn>): Promise<Record<string, string>> {
+  const models: Record<string, object> = {}
+  for (const [name, otherwise] of Object.entries(turns)) {
+    const server = await startStubModelServer({ otherwise })
+    servers.push(server)
+    models[name] = { model: `openai-compatible:${name}`, base_url: server.baseUrl, prices: { input: 1, output: 2 } }
+  }
+  const path = join(mkdtempSync(join(tmpdir(), 'models-')), 'models.json')
+  writeFileSync(path, JSON.stringify({ default: 'right', currency: 'EUR', models }))
+  return { AGENT_MODELS: path }
+}
+
+describe('an evaluation', () => {
+  test('says for each case whether the payloads are right, and in which fields they are not, and sends nothing', async () => {
+    await keep('Total: 5')
+    await keep('Total: 6', 'Total: 7')
+    await fixture.startRunner()
+    const found = await untilEnded(await start())
+    expect(found).toMatchObject({ total: 2, done: 2, same: 1, cost_micros: null, version_number: 1 })
+    const difference = { source_name: 'Order intake', field: 'message', expected: '"Total: 7"', actual: '"Total: 6"' }
+    expect(found.results.map(({ error, differences }) => [error, differences])).toEqual([
+      [null, []],
+      [null, [difference]],
+    ])
+    expect(acme.endpoint.requests).toEqual([])
+    const { organizationId } = acme
+    expect(await fixture.db.prisma.start.count({ where: { organizationId } })).toBe(0)
+    const audited = await fixture.db.prisma.auditEvent.findMany({ where: { organizationId, actorKind: 'person' } })
+    expect(audited.map(({ action }) => action)).toEqual(['case.saved', 'case.saved', 'evaluation.started'])
+  })
+
+  test('takes rules that are not saved, an older version with its files, and the error of a run that would fail', async () => {
+    await keep('Total: 5')
+    await fixture.startRunner()
+    const draft = await untilEnded(await start({ rules: rules('text(fields.total)') }))
+    expect(draft.results[0]!.differences[0]).toMatchObject({ expected: '"Total: 5"', actual: '"5"' })
+    await fixture.db.prisma.file.updateMany({
+      where: { workflowId: acme.workflowId },
+      data: { content: rules('text(fields.sum)') },
+    })
+    const failed = await untilEnded(await start())
+    expect(failed.results[0]!.error).toMatch(/^rule_failed: /)
+    expect(failed).toMatchObject({ same: 0, version_number: 2 })
+    const viewer = { organizationId: acme.organizationId, memberId: null }
+    const older = (await listVersions(fixture.db, viewer, acme.workflowId)).find(({ number }) => number === 1)!
+    expect(await untilEnded(await start({ version_id: older.id }))).toMatchObject({ same: 1, version_number: 1 })
+  })
+
+  test('continues after its runner was killed, and its cases wait for their turn among organizations', async () => {
+    for (const context of ['1', '2', '3', '4', '5', '6']) await keep(context)
+    const other = await fixture.createOrganization()
+    await keep('7', '7', editOf(other))
+    const id = await start()
+    await start({}, editOf(other))
+    // As runners that die: two of this organization, then the other one, whose evaluation is younger.
+    const claimed = []
+    for (let n = 0; n < 6; n += 1) claimed.push(await claimCase(fixture.db, 60_000))
+    expect(claimed.map((each) => each?.run.context)).toEqual(['1', '7', '2', '3', '4', undefined])
+    await fixture.db.pool.query('UPDATE evaluation_results SET lease_until = now()')
+    await fixture.startRunner()
+    expect(await untilEnded(id)).toMatchObject({ total: 6, done: 6, same: 6 })
+  })
+
+  test('ends when a person stops it: no further case begins', async () => {
+    await keep('Total: 5')
+    const id = await start()
+    await stopEvaluation(fixture.db, edit, id)
+    expect(await read(id)).toMatchObject({ done: 1, same: 0, finished_at: expect.any(String) })
+    expect(await claimCase(fixture.db, 60_000)).toBeUndefined()
+  })
+})
+
+describe('an evaluation with a model', () => {
+  const usage = { inputTokens: 1_000, outputTokens: 100 }
+  const answerWith =
+    (message: string): ModelTurn =>
+    ({ body }) => {
+      const isSent = JSON.stringify(body).includes('Accepted')
+      const end = { name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }
+      return { toolCalls: [isSent ? end : { name: 'send_to_order_intake', arguments: { message } }], usage }
+    }
+
+  test('compares models with their costs, which count in the budgets, and tries a task that is not saved', async () => {
+    const env = await startModels({ right: answerWith('Total: 5'), wrong: answerWith('5') })
+    await fixture.startRunner({ timing: MODEL_TIMING }, env)
+    await waitUntil(async () => (await fixture.db.prisma.model.count({ where: { name: 'wrong' } })) === 1)
+    await keep('Total: 5')
+    const right = await untilEnded(await start({ model: 'right' }))
+    // Two answers of 1,000 and 100 tokens.
+    expect(right).toMatchObject({ model: 'right', same: 1, cost_micros: 2_400 })
+    const wrong = await untilEnded(await start({ model: 'wrong', description: 'Post the number to Order intake.' }))
+    expect(wrong).toMatchObject({ model: 'wrong', same: 0, cost_micros: 2_400 })
+    expect(JSON.stringify(servers[1]!.requests[0]!.body)).toContain('Post the number to Order intake.')
+    const { organizationId, workflowId } = acme
+    const spent = await fixture.db.prisma.modelSpending.findMany({ where: { organizationId, workflowId } })
+    expect(spent.map((row) => Number(row.spent))).toEqual([4_800])
+    await fixture.db.prisma.workflow.update({ where: { id: workflowId }, data: { dayBudget: 4_800 } })
+    const refused = await untilEnded(await start({ model: 'right' }))
+    expect(refused.results[0]!.error).toMatch(/^budget_exceeded: /)
+    expect(servers[0]!.requests).toHaveLength(2)
+  })
+
+  test('is refused with a model that is not offered', async () => {
+    await keep('Total: 5')
+    await expect(start({ model: 'unknown' })).rejects.toMatchObject({ problem: 'model_not_offered' })
+  })
+})
