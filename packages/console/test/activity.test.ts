@@ -245,6 +245,13 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   service.endpoint.requests.length = 0
   expect(await page.getByRole('button', { name: 'Send all again' }).count()).toBe(0)
   await page.getByRole('combobox', { name: 'Status' }).selectOption('500')
+  // Those that are selected.
+  const boxes = page.getByRole('row', { name: /Rejected 500/ }).getByRole('checkbox')
+  for (const index of [0, 1]) await boxes.nth(index).check()
+  await page.getByRole('button', { name: 'Send selected again (2)' }).click()
+  await page.getByRole('dialog', { name: 'Send 2 payloads again' }).getByRole('button', { name: 'Cancel' }).click()
+  await page.getByRole('checkbox', { name: 'Select all' }).check()
+  await page.getByRole('button', { name: 'Send selected again (3)' }).waitFor()
   await page.getByRole('button', { name: 'Send all again' }).click()
   const dialog = page.getByRole('dialog', { name: 'Send 3 payloads again' })
   await dialog.getByText('Order intake: 3').waitFor()

@@ -28,6 +28,26 @@ interface TableProps<Row> {
   /** The first column is the heading of its row, and its link. */
   columns: readonly Column<Row>[]
   rowLink?: ((row: Row) => LinkProps | undefined) | undefined
+  /** The ids of the rows that a person has chosen, and what changes them. */
+  choice?: Choice | undefined
+}
+
+interface Choice {
+  readonly ids: readonly string[]
+  readonly set: (ids: readonly string[]) => void
+}
+
+/** Chooses rows, or gives them up. */
+function ChoiceBox({ label, of, choice }: { label: string; of: readonly string[]; choice: Choice }) {
+  const others = choice.ids.filter((id) => !of.includes(id))
+  return (
+    <input
+      type="checkbox"
+      aria-label={label}
+      checked={of.length > 0 && others.length + of.length === choice.ids.length}
+      onChange={({ target }) => choice.set(target.checked ? [...others, ...of] : others)}
+    />
+  )
 }
 
 /** Shorter texts need no more than two lines. */
@@ -35,13 +55,18 @@ const LONG = 60
 
 /** A table that becomes cards on a phone. */
 export function Table<Row extends { id: string }>(props: TableProps<Row> & { rows: readonly Row[] }) {
-  const { label, isLabelShown, rows, rowLink } = props
+  const { label, isLabelShown, rows, rowLink, choice } = props
   const columns = props.columns.filter(({ isOptional, cell }) => !isOptional || rows.some((row) => cell(row) !== null))
   return (
     <table className="data-list">
       <caption className={isLabelShown ? undefined : 'visually-hidden'}>{label}</caption>
       <thead>
         <tr>
+          {choice ? (
+            <th scope="col" className="choice">
+              <ChoiceBox label="Select all" of={rows.map(({ id }) => id)} choice={choice} />
+            </th>
+          ) : null}
           {columns.map((column) => (
             <th key={column.header} scope="col" className={cellClass(column)}>
               {column.header}
@@ -52,6 +77,11 @@ export function Table<Row extends { id: string }>(props: TableProps<Row> & { row
       <tbody>
         {rows.map((row) => (
           <tr key={row.id} data-row={row.id}>
+            {choice ? (
+              <td className="choice">
+                <ChoiceBox label="Select" of={[row.id]} choice={choice} />
+              </td>
+            ) : null}
             {columns.map((column, index) =>
               index === 0 ? (
                 <th key={column.header} scope="row" className={cellClass(column)}>
@@ -100,13 +130,15 @@ export function focusRow(id: string): void {
   document.querySelector<HTMLElement>(`[data-row="${CSS.escape(id)}"] .row-link`)?.focus()
 }
 
-interface DataListProps<Row> extends TableProps<Row> {
+interface DataListProps<Row> extends Omit<TableProps<Row>, 'choice'> {
   list: List<Row>
   /** Shown without rows and filters. */
   empty: EmptyStateProps
   /** The values of `useFilters`, and the fields that change them: `FilterSelect`, `FilterSearch`, `FilterPeriod`. */
   filters?: Record<string, string | undefined>
   controls?: ReactNode
+  /** Makes rows selectable: what can be done with those that are selected. */
+  actionsOf?: (ids: readonly string[]) => ReactNode
 }
 
 const isFiltered = <Row,>({ filters = {} }: DataListProps<Row>) => Object.values(filters).some(Boolean)
@@ -117,11 +149,14 @@ const isEmpty = <Row,>(props: DataListProps<Row>) =>
 
 /** A table of a list. j/k move between rows, Enter opens one, / goes to the search. */
 export function DataList<Row extends { id: string }>(props: DataListProps<Row>) {
-  const { label, list, empty, controls, filters = {} } = props
+  const { label, list, empty, controls, actionsOf, filters = {} } = props
   const { rows, error, retry, newCount = 0, loadOlder } = list
   const table = useRef<HTMLDivElement>(null)
   const navigate = useNavigate()
   const [clears, setClears] = useState(0)
+  const [chosen, setChosen] = useState<readonly string[]>([])
+  // A filter, or what happened since, may have removed a row.
+  const ids = chosen.filter((id) => rows.some((row) => row.id === id))
   async function clear() {
     const none = Object.fromEntries([...Object.keys(filters), 'last'].map((name) => [name, undefined]))
     await navigate({ to: '.', replace: true, search: (before: object) => ({ ...before, ...none }) })
@@ -151,12 +186,13 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
         // New after a "Clear": a search field keeps what was typed.
         <div key={clears} className="filters" role="search" aria-label={`Filter ${label}`}>
           {controls}
+          {ids.length > 0 ? actionsOf?.(ids) : null}
           {isFiltered(props) ? <Button label="Clear" icon="close" variant="ghost" onClick={clear} /> : null}
         </div>
       ) : null}
       {newCount > 0 ? <Button label={newText} className="new-rows" icon="up" onClick={list.showNew} /> : null}
       {rows.length > 0 ? (
-        <Table {...props} rows={rows} />
+        <Table {...props} rows={rows} choice={actionsOf && { ids, set: setChosen }} />
       ) : error ? null : list.isLoading ? (
         <Loading label={`Loading ${label}`} />
       ) : isEmpty(props) ? (

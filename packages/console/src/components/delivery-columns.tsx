@@ -18,7 +18,7 @@ export function PayloadStart({ kind, request_body: body }: AppDeliveryOut) {
   if (kind === 'verification') return <span className="muted">Verification</span>
   const text = tellingFields(body)
   return (
-    <span className="muted clamp" title={text}>
+    <span className="muted clamp one" title={text}>
       {text}
     </span>
   )

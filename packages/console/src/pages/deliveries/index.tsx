@@ -22,7 +22,7 @@ import { durationText, FullTime, StatusBadge, statusTexts, Time } from '../../co
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
 import { CopyBox, CopyId, AnswerText, JsonView, KeyValueList, shortId } from '../../components/values.tsx'
 import { OutcomeCell, PayloadStart } from '../../components/delivery-columns.tsx'
-import { ResendMatching, RunningResends } from './resend-many.tsx'
+import { ResendMatching, ResendSelected, RunningResends } from './resend-many.tsx'
 import { describeStatus, hintOfStatus } from '../sources/verification-cause.ts'
 
 /** What each outcome says of whether the request arrived. */
@@ -44,7 +44,7 @@ const KINDS = { payload: 'Payload', verification: 'Verification' }
 const COLUMNS = [
   { header: 'Time', cell: ({ created_at: at }: AppDeliveryOut) => <FullTime value={at} /> },
   { header: 'Outcome', cell: (delivery: AppDeliveryOut) => <OutcomeCell {...delivery} /> },
-  { header: 'Payload', cell: (delivery: AppDeliveryOut) => <PayloadStart {...delivery} /> },
+  { header: 'Payload', cell: (delivery: AppDeliveryOut) => <PayloadStart {...delivery} />, isOptional: true },
   {
     header: 'Took',
     cell: ({ duration_ms: ms }: AppDeliveryOut) => (ms === null ? '' : durationText(ms)),
@@ -101,6 +101,7 @@ export function DeliveriesPage() {
       ]}
       rowLink={({ id }) => ({ to: '.', search: (before: object) => ({ ...before, open: id }), resetScroll: false })}
       filters={filters}
+      actionsOf={(ids) => <ResendSelected ids={ids} />}
       controls={
         <>
           <FilterSearch name="search" label="Order number, word or id" />

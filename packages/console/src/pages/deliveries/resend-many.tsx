@@ -23,11 +23,17 @@ export function ResendMatching({ filters }: { filters: Filters }) {
   return <Button label="Send all again" icon="refresh" onClick={() => ask(filters)} />
 }
 
-/** Returns what asks, after a preview, and sends the deliveries with these filters again. */
+/** Sends the selected deliveries again. */
+export function ResendSelected({ ids }: { ids: readonly string[] }) {
+  const ask = useResend()
+  return <Button label={`Send selected again (${ids.length})`} icon="refresh" onClick={() => ask({}, ids)} />
+}
+
+/** Returns what asks, after a preview, and sends the deliveries with these filters, or only these ones, again. */
 export function useResend() {
   const navigate = useNavigate()
-  return async ({ status, ...others }: Filters) => {
-    const matching = { ...others, ...(status && { status: Number(status) }) }
+  return async ({ status, ...others }: Filters, ids?: readonly string[]) => {
+    const matching = { ...others, ...(status && { status: Number(status) }), ...(ids && { ids: [...ids] }) }
     const preview = await mutate('previewResends', { body: { ...matching, per_second: 1 } })
     const { total, sources, is_more: isMore } = preview
     const counts = (isSent: boolean) => (
