@@ -23,6 +23,9 @@ for line in sys.stdin:
     elif kind == "headers":
         made = {"delivery_id": question["id"], "body": question["body"], "now": now(question["now"])}
         answer = webhook.create_service_headers(question["secret"], **made)
+    elif kind == "event":
+        event = webhook.parse_event(question["body"])
+        answer = event and event["type"]
     else:
         parsed = webhook.parse_webhook(question["body"], question["example"])
         answer = [parsed.kind, [[each.field, each.code, each.message] for each in parsed.problems]]

@@ -15,6 +15,7 @@ import {
   checkServiceToken,
   createServiceHeaders,
   createServiceToken,
+  parseEvent,
   parseWebhook,
 } from '@workflow-service/webhook-token'
 import * as fc from 'fast-check'
@@ -148,6 +149,12 @@ if (python)
           expected.push([read.kind, problems])
           questions.push({ kind: 'body', example, body: sent })
         }
+      }
+      const data = { run_id: randomUUID() }
+      const known = ['run.failed', 'run.cancelled', 'approval.waiting'].map((type) => JSON.stringify({ type, data }))
+      for (const body of [...known, '{"type": "run.failed"}', '{"type": "notice.test", "data": {}}', '[]', '{']) {
+        expected.push(parseEvent(body)?.type ?? null)
+        questions.push({ kind: 'event', body })
       }
       const answers = await ask('checks.py', questions)
       const wrong = questions.map((question, index) => ({ question, is: answers[index], expected: expected[index] }))

@@ -6,8 +6,8 @@
 
 export { createDeliveryMemory } from './delivery-memory.js'
 export type { DeliveryMemory } from './delivery-memory.js'
-export { parseWebhook } from './parse-webhook.js'
-export type { PayloadOf, PayloadProblem, Webhook, WebhookVerification } from './parse-webhook.js'
+export { parseEvent, parseWebhook } from './parse-webhook.js'
+export type { PayloadOf, PayloadProblem, RunEvent, Webhook, WebhookVerification } from './parse-webhook.js'
 
 /** The name of the header, as the service sends it. */
 export declare const SERVICE_TOKEN_HEADER = 'X-Service-Token'

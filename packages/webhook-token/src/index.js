@@ -5,7 +5,7 @@
 /** @typedef {typeof import('./index.d.ts')} Api */
 
 export { createDeliveryMemory } from './delivery-memory.js'
-export { parseWebhook } from './parse-webhook.js'
+export { parseEvent, parseWebhook } from './parse-webhook.js'
 
 const DEFAULT_TOLERANCE_SECONDS = 300
 

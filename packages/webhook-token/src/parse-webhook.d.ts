@@ -28,6 +28,35 @@ export interface WebhookVerification {
   }
 }
 
+/**
+ * Reads the body of a request to the webhook of an organization: an event of a run. Check the request first. Never
+ * throws. Undefined: it is another notice, or of a type that this version does not know. Answer 2xx to it.
+ */
+export declare function parseEvent(body: unknown): RunEvent | undefined
+
+/** What happened to one run. The same event may come again: compare `id`, which is `X-Delivery-Id`. */
+export interface RunEvent {
+  id: string
+  type: 'run.failed' | 'run.cancelled' | 'approval.waiting'
+  organization_id: string
+  created_at: string
+  /** A sentence for people. */
+  text: string
+  data: {
+    /** When it happened. */
+    at: string
+    /** The `id` of the start: `GET /v1/runs/{run_id}` has the rest. */
+    run_id: string
+    workflow_id: string
+    session_id: string
+    /** Of `run.failed`. */
+    error_code: string | null
+    /** Of `approval.waiting`: the payload that waits, and the webhook source that it is for. */
+    delivery_id: string | null
+    source_id: string | null
+  }
+}
+
 /** One place at which a body does not follow the example. At most 20 are listed. */
 export interface PayloadProblem {
   /** Nested names and positions are joined with a dot, `lines.0.price`; `body` is the whole body. */

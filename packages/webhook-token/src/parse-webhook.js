@@ -2,6 +2,8 @@
 // example decides are those of the service (contract README, "Webhook sources"); a test compares both.
 
 const VERIFICATION_TYPE = 'service.webhook.verification'
+/** @type {unknown[]} */
+const EVENT_TYPES = ['run.failed', 'run.cancelled', 'approval.waiting']
 const MAX_PROBLEMS = 20
 const MAX_LISTED_NAMES = 20
 /** The service accepts no deeper example. What is deeper allows any value. */
@@ -32,6 +34,13 @@ export function parseWebhook(body, example) {
   const problems = []
   compare(shape, value, [], problems)
   return problems.length > 0 ? { kind: 'invalid', problems } : { kind: 'payload', payload: /** @type {any} */ (value) }
+}
+
+/** @type {Api['parseEvent']} */
+export function parseEvent(body) {
+  const value = readBody(body)
+  const isEvent = isObject(value) && EVENT_TYPES.includes(value['type']) && isObject(value['data'])
+  return isEvent ? /** @type {any} */ (value) : undefined
 }
 
 /** @param {unknown} body */

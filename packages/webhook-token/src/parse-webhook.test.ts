@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import { findPayloadMismatches } from '@workflow-service/contract'
 import * as fc from 'fast-check'
-import { type PayloadOf, parseWebhook, type Webhook } from './index.js'
+import { parseEvent, type PayloadOf, parseWebhook, type Webhook } from './index.js'
 
 const example = { order_id: 'X-0000', total: 0.5, lines: [{ sku: 'a', count: 1 }, { sku: 'b' }], note: null, meta: {} }
 const payload = { order_id: 'A-1', total: 3, lines: [{ sku: 'c' }], note: [1], meta: { any: 'thing' } }
@@ -28,6 +28,13 @@ describe('parseWebhook', () => {
     expect(parseWebhook(write(verification), example)).toEqual({ kind: 'verification', verification })
     expect(parseWebhook(write(payload), example)).toEqual({ kind: 'payload', payload })
     expect(parseWebhook(write({ ...payload, type: 'other' }), example)).toMatchObject({ kind: 'invalid' })
+  })
+
+  test('knows the events of runs from other notices', () => {
+    for (const type of ['run.failed', 'run.cancelled', 'approval.waiting'])
+      expect(parseEvent(JSON.stringify({ type, data: {} }))).toEqual({ type, data: {} })
+    for (const body of ['{"type": "run.failed"}', '{"type": "notice.test", "data": {}}', '[]', '{', undefined])
+      expect(parseEvent(body)).toBeUndefined()
   })
 
   test('lists what does not follow the example', () => {

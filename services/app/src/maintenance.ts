@@ -11,7 +11,7 @@ import {
 } from '@workflow-service/database'
 import type { MaintenanceTask } from '@workflow-service/service-kit'
 import type { AppServiceContext } from './app-service-context.ts'
-import { makeNotices, sendNotices } from './notices.ts'
+import { makeNotices, makeRunEvents, sendNotices } from './notices.ts'
 import { sendResendJobs } from './resend-jobs.ts'
 
 const BATCH_SIZE = 1_000
@@ -62,8 +62,14 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     run: makeNotices,
   },
   {
+    name: 'make events of runs',
+    intervalMs: 3_000,
+    statements: ['listEventOrganizations', 'recordRunEvents'],
+    run: makeRunEvents,
+  },
+  {
     name: 'send notices',
-    intervalMs: 5_000,
+    intervalMs: 3_000,
     statements: ['takeDueNotices', 'finishNotice'],
     run: sendNotices,
   },

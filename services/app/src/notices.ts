@@ -1,8 +1,11 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type DueNotice,
   finishNotice,
+  listEventOrganizations,
   listNoticeOrganizations,
   recordNotices,
+  recordRunEvents,
   takeDueNotices,
 } from '@workflow-service/database'
 import { ApiError, describeError, newRequestId, withTimeout } from '@workflow-service/service-kit'
@@ -11,7 +14,9 @@ import type { AppServiceContext } from './app-service-context.ts'
 
 type NoticeContext = Pick<AppServiceContext, 'config' | 'db' | 'dispatcher' | 'logger'>
 
-const AT_ONCE = 10
+const AT_ONCE = 40
+/** How often others are looked for while some are under way. */
+const LOOK_MS = 1_000
 /** Of each step of SMTP. */
 const STEP_TIMEOUT_MS = 15_000
 /** Less than the minute after which a notice is due again: another process would send it, too. */
@@ -28,13 +33,31 @@ export async function makeNotices({ config, db, logger }: NoticeContext, signal:
   }
 }
 
-/** Sends the notices that are due until there is none. */
-export async function sendNotices(ctx: NoticeContext, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    const due = await takeDueNotices(ctx.db, AT_ONCE, ctx.config.smtp !== undefined)
-    await Promise.all(due.map((notice) => sendNotice(ctx, notice)))
-    if (due.length < AT_ONCE) return
+/** Records the events of runs that are due. One organization that fails does not stop the others. */
+export async function makeRunEvents({ db, logger }: Pick<NoticeContext, 'db' | 'logger'>): Promise<void> {
+  for (const organizationId of await listEventOrganizations(db)) {
+    await recordRunEvents(db, organizationId).catch((error: unknown) => {
+      logger.warn({ organization_id: organizationId, error: describeError(error) }, 'notice.not_made')
+    })
   }
+}
+
+/** Sends the notices that are due until there is none. While some of an organization are under way, its others wait. */
+export async function sendNotices(ctx: NoticeContext, signal: AbortSignal): Promise<void> {
+  const underWay = new Map<Promise<unknown>, string>()
+  const { db, config } = ctx
+  while (!signal.aborted) {
+    const free = AT_ONCE - underWay.size
+    const busy = [...new Set(underWay.values())]
+    const due = free > 0 ? await takeDueNotices(db, free, config.smtp !== undefined, busy) : []
+    for (const notice of due) {
+      const sending = sendNotice(ctx, notice).finally(() => underWay.delete(sending))
+      underWay.set(sending, notice.organizationId)
+    }
+    if (underWay.size === 0) return
+    await Promise.race([...underWay.keys(), sleep(LOOK_MS, undefined, { ref: false })])
+  }
+  await Promise.all(underWay.keys())
 }
 
 /** Sends a notice, and records what became of it. Resolves to why it was not sent. */
@@ -51,12 +74,14 @@ export async function sendNotice(ctx: NoticeContext, notice: DueNotice): Promise
 }
 
 async function trySending({ config, db, dispatcher }: NoticeContext, notice: DueNotice): Promise<string | null> {
-  const { organizationId, userId, recipient, body } = notice
+  const { organizationId, userId, recipient, body, attempts } = notice
   const where = { id: organizationId, isSuspended: true }
   if ((await db.prisma.organization.count({ where })) > 0) return 'The organization is suspended.'
   if (userId === null) {
     const params = { organization_id: organizationId }
-    return (await dispatcher.call('sendNotice', { params, body, requestId: newRequestId() })).error
+    return (
+      await dispatcher.call('sendNotice', { params, query: { attempt: attempts }, body, requestId: newRequestId() })
+    ).error
   }
   const { smtp, appUrl } = config
   if (!smtp) return 'E-mail is not set up: SMTP_URL is not set.'

@@ -1,8 +1,16 @@
 import { once } from 'node:events'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { listNoticeOrganizations, newId, recordNotices, takeDueNotices } from '@workflow-service/database'
+import {
+  listEventOrganizations,
+  listNoticeOrganizations,
+  MAX_WAITING_EVENTS,
+  newId,
+  recordNotices,
+  recordRunEvents,
+  takeDueNotices,
+} from '@workflow-service/database'
 import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
-import { checkServiceToken } from '@workflow-service/webhook-token'
+import { checkServiceSignature, checkServiceToken, parseEvent } from '@workflow-service/webhook-token'
 import { SMTPServer } from 'smtp-server'
 import type { AppServiceContext } from '../src/app-service-context.ts'
 import { makeNotices } from '../src/notices.ts'
@@ -61,7 +69,7 @@ describe('Notices', () => {
       url,
       body: { url: data.endpoint.url, signing_secret: secret },
     })
-    expect(saved.body.webhook).toEqual({ url: data.endpoint.url, has_signing_secret: true })
+    expect(saved.body.webhook).toEqual({ url: data.endpoint.url, has_signing_secret: true, events: [] })
     expect(saved.text).not.toContain(secret)
     // The stored secret goes only where it was entered for.
     const moved = await data.call(admin, 'saveNoticeWebhook', { url, body: { url: 'http://127.0.0.1:9/' } })
@@ -159,6 +167,105 @@ describe('Notices', () => {
     await data.call(organization.admin, 'testMyNotices', { url })
     expect(addressees).toEqual(['"eve,bob"@example.com'])
   })
+
+  test('of runs are events for programs: one each, of the chosen types, with the same id until one is accepted', async () => {
+    const { db } = data.app
+    const { admin, id } = organization
+    const workflow = await data.createWorkflow('Orders', null, id)
+    const secret = 'the secret of the events, long enough'
+    const save = async (events: readonly string[]) => {
+      const body = { url: data.endpoint.url, signing_secret: secret, events }
+      expect((await data.call(admin, 'saveNoticeWebhook', { url, body })).body.webhook?.events).toEqual(events)
+    }
+    const early = await data.createRun(workflow, { status: 'failed', createdAt: new Date(Date.now() - 60_000) })
+    await save([])
+    expect(await listEventOrganizations(db)).not.toContain(id)
+    await save(['run.failed', 'approval.waiting'])
+    const failed = await data.createRun(workflow, { status: 'failed' })
+    const waiting = await data.createRun(workflow, { status: 'waiting' })
+    const approval = await data.createApproval(waiting)
+    await db.pool.query(
+      `UPDATE starts SET status = 'cancelled', finished_at = now(), cancelled_by_name = 'Ada' WHERE id = $1`,
+      [await data.createRun(workflow, { status: 'running' })],
+    )
+    data.endpoint.answerWith({ status: 500 })
+    expect(await listEventOrganizations(db)).toContain(id)
+    await Promise.all([recordRunEvents(db, id), recordRunEvents(db, id)])
+    await waitUntil(async () => (await recordRunEvents(db, id), (await list()).length >= 2) || undefined)
+    expect(await recordRunEvents(db, id)).toBe(0)
+    const ended = async (count: number) =>
+      await waitUntil(async () => data.endpoint.requests.length >= count || undefined, { timeoutMs: 20_000 })
+    await ended(2)
+    data.endpoint.answerWith({ status: 204 })
+    await db.pool.query('UPDATE notices SET next_at = now() WHERE organization_id = $1', [id])
+    await waitUntil(async () => (await list()).every(({ status }) => status === 'sent') || undefined, {
+      timeoutMs: 20_000,
+    })
+    // The application's timer may make a notice for people of the same payload.
+    const events = data.endpoint.requests.flatMap(({ json }) => parseEvent(json) ?? [])
+    const byType = Map.groupBy(events, ({ type }) => type)
+    expect([...byType.keys()].toSorted()).toEqual(['approval.waiting', 'run.failed'])
+    expect(byType.get('run.failed')![0]).toMatchObject({
+      organization_id: id,
+      text: 'A run of Orders failed: delivery_rejected',
+      data: { run_id: failed, workflow_id: workflow, error_code: 'delivery_rejected', delivery_id: null },
+    })
+    expect(byType.get('approval.waiting')![0]!.data).toMatchObject({ run_id: waiting, delivery_id: approval })
+    expect(JSON.stringify(events)).not.toContain(early)
+    for (const [type, [first]] of byType) {
+      const requests = data.endpoint.requests.filter(({ json }) => parseEvent(json)?.type === type)
+      const attempts = requests.map(({ headers }) => [headers['x-delivery-id'], headers['x-delivery-attempt']])
+      expect(attempts.map(([, attempt]) => attempt)).toEqual(attempts.map((_, index) => `${index + 1}`))
+      expect(new Set(attempts.map(([delivery]) => delivery))).toEqual(new Set([first!.id]))
+      const last = requests.at(-1)!
+      expect(await checkServiceSignature(last.headers, last.body, secret)).toMatchObject({ ok: true })
+    }
+  }, 60_000)
+
+  test('of runs are recorded as far as an endpoint takes them, and hold up no other organization', async () => {
+    const { db } = data.app
+    const other = await data.app.createOrganization()
+    data.endpoint.answerWith(({ path }) => (path === '/hang' ? 'hang' : { status: 204 }))
+    for (const [each, path] of [
+      [organization, 'hang'],
+      [other, 'fast'],
+    ] as const) {
+      const body = { url: `${new URL(data.endpoint.url).origin}/${path}`, events: ['run.failed'] }
+      expect((await data.call(each.admin, 'saveNoticeWebhook', { url, body })).status).toBe(200)
+    }
+    const first = await data.createRun(await data.createWorkflow('Storm', null, organization.id), { status: 'failed' })
+    await db.pool.query(
+      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error, finished_at)
+       SELECT gen_random_uuid(), organization_id, workflow_id, session_id, number + n, origin, context, request_id, status, error, finished_at
+       FROM starts CROSS JOIN generate_series(1, 2500) AS n WHERE id = $1`,
+      [first],
+    )
+    const count = (where: { status?: string }) =>
+      db.prisma.notice.count({ where: { organizationId: organization.id, ...where } })
+    // The timer of the application records, too.
+    await waitUntil(
+      async () => (await recordRunEvents(db, organization.id), (await count({})) === MAX_WAITING_EVENTS || undefined),
+    )
+    expect(await recordRunEvents(db, organization.id)).toBe(0)
+    const received = (path: string) => data.endpoint.requests.filter((request) => request.path === path).length
+    await waitUntil(() => received('/hang') > 0 || undefined, { timeoutMs: 20_000 })
+    await data.createRun(await data.createWorkflow('Small', null, other.id), { status: 'failed' })
+    await waitUntil(() => received('/fast') === 1 || undefined, { timeoutMs: 20_000 })
+    // Those of two attempts at most: each ends after 10 s.
+    expect(received('/hang')).toBeLessThanOrEqual(8)
+    await waitUntil(async () => {
+      await db.pool.query(`UPDATE notices SET status = 'sent' WHERE organization_id = $1`, [organization.id])
+      await recordRunEvents(db, organization.id)
+      return (await count({})) === 2_501 || undefined
+    })
+    expect(await recordRunEvents(db, organization.id)).toBe(0)
+    const { rows } = await db.pool.query<{ events: number; runs: number }>(
+      `SELECT count(*)::integer AS events, count(DISTINCT topic)::integer AS runs FROM notices
+       WHERE organization_id = $1`,
+      [organization.id],
+    )
+    expect(rows).toEqual([{ events: 2_501, runs: 2_501 }])
+  }, 60_000)
 
   test('that cannot be sent say why, are tried again for an hour, and a test says so at once', async () => {
     const { db } = data.app

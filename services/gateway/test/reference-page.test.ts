@@ -64,7 +64,7 @@ describe('the reference page', () => {
     expect(new URL(page.url()).pathname).toBe('/docs')
     const ids = await mapAll(page, 'article', 'id')
     const guides = ['first-start', 'sessions', 'idempotency', 'receiving', 'rotating-a-secret', 'going-live']
-    const webhooks = ['verificationWebhook', 'payloadWebhook']
+    const webhooks = ['verificationWebhook', 'payloadWebhook', 'eventWebhook']
     expect(ids).toEqual(['introduction', ...guides, ...Object.keys(OPERATIONS), ...webhooks, 'errors'])
     for (const code of PUBLIC_ERROR_CODES) expect(await page.locator(`#error-${code}`).count()).toBe(1)
     const targets = (await mapAll(page, 'a[href^="#"]', 'hash')).map((hash) => hash.slice(1))

@@ -1,7 +1,7 @@
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
 import { type Static, type TSchema, Type } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
-import { NoticeBody, NoticeSentOut, NoticeWebhookIn } from '../notices.ts'
+import { NoticeBody, NoticeQuery, NoticeSentOut, NoticeWebhookIn } from '../notices.ts'
 import { Closed, Parameters } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { LookupCallIn, LookupCallOut, LookupIn, LookupOut } from './lookups.ts'
@@ -274,6 +274,7 @@ export const INTERNAL_OPERATIONS = {
     summary: 'Send a notice to the webhook',
     description: 'Once, signed, within 10 seconds, with the checks of payloads. The caller repeats it.',
     params: OrganizationParams,
+    query: NoticeQuery,
     body: NoticeBody,
     successes: [{ status: 200, schema: NoticeSentOut, description: 'Whether it was accepted.' }],
   },

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../errors.ts'
+import type { RunEvent } from '../notices.ts'
 import type { Examples } from '../schema/build-openapi.ts'
 import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
 import type { OrganizationOut, WorkflowOut, WorkflowPage, WorkflowStartIn, WorkflowStartOut } from './resources.ts'
@@ -74,6 +75,23 @@ export const VERIFICATION_EXAMPLE = {
 }
 
 export const PAYLOAD_EXAMPLE: typeof BODY_EXAMPLE = { order_id: 'A-1001', customer: 'Ada Lovelace', total: 99.5 }
+
+export const EVENT_EXAMPLE: RunEvent = {
+  id: '01a1fd4e-f10c-7a3b-8d21-5b9e0f7a6c55',
+  type: 'run.failed',
+  organization_id: ORGANIZATION_EXAMPLE.id,
+  created_at: '2026-01-31T09:00:02.000Z',
+  text: 'A run of Forward orders failed: rule_failed',
+  data: {
+    at: '2026-01-31T09:00:00.125Z',
+    run_id: '01a1fd4e-f109-7162-9275-69e670388c60',
+    workflow_id: '01890a5d-ac96-774b-bcce-b302099a8057',
+    session_id: '01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44',
+    error_code: 'rule_failed',
+    delivery_id: null,
+    source_id: null,
+  },
+}
 
 /** Creates the examples of an error response with one body; `fields` are those that only some errors have. */
 export function errorExample(code: ErrorCode, summary: string, message: string, fields: object = {}): Examples {

@@ -1,9 +1,10 @@
 import { type Static, Type } from 'typebox'
 import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
+import { RunEvent } from '../notices.ts'
 import type { DescribedWebhook } from '../schema/build-openapi.ts'
 import { Closed, JsonObject, Nullable, Parameters } from '../schema/objects.ts'
 import { Str } from '../schema/values.ts'
-import { PAYLOAD_EXAMPLE, VERIFICATION_EXAMPLE } from './examples.ts'
+import { EVENT_EXAMPLE, PAYLOAD_EXAMPLE, VERIFICATION_EXAMPLE } from './examples.ts'
 
 /** The body of a verification request (contract README, "Verification request"). */
 export const WebhookVerification = Closed('WebhookVerification', 'The body of a verification request.', {
@@ -102,5 +103,14 @@ Check \`type\` before anything else, and do not process the request as workflow 
 The service never resends a payload by itself. After another status the agent learns that the payload was not accepted; it may correct it and send again.`,
     body: WebhookPayload,
     bodyExamples: { order: { summary: 'For an example with these three fields', value: PAYLOAD_EXAMPLE } },
+  }),
+  webhook('The event is accepted.', 'Any other status: the event is tried again until it is an hour old.', {
+    id: 'event',
+    summary: 'Event of a run',
+    description: `Sent to the webhook of the organization, which an admin sets on the page of the organization with the events to get. One for each run that failed or was cancelled, and for each payload that waits for approval. Answer within 10 seconds.
+
+An event may come more than once, with the same \`X-Delivery-Id\`, and events in any order. The webhook gets notices for people, too: ignore types that you do not know.`,
+    body: RunEvent,
+    bodyExamples: { failed: { summary: 'A run failed', value: EVENT_EXAMPLE } },
   }),
 ]

@@ -1,4 +1,4 @@
-import type { NoticeBody, NoticeKind, NoticeOut } from '@workflow-service/contract'
+import type { NoticeBody, NoticeKind, NoticeOut, RunEventType } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction, newId, queryRows } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent, type Viewer } from '../organizations/index.ts'
@@ -209,24 +209,40 @@ export interface DueNotice {
   readonly userId: string | null
   readonly recipient: string
   readonly body: NoticeBody
+  /** With this one. */
+  readonly attempts: number
 }
 
-const DUE = `id, organization_id AS "organizationId", user_id AS "userId", recipient, body`
+const DUE = `id, organization_id AS "organizationId", user_id AS "userId", recipient, body, attempts`
+
+/** Notices of one organization at once: one whose endpoint hangs leaves slots to the others. */
+const MAX_OF_ORGANIZATION = 4
 
 /**
  * Takes notices that are due, for a minute: one that is not finished by then is due again. Those by e-mail only if the
- * caller has a mail server. Those of suspended organizations wait.
+ * caller has a mail server. Those of suspended organizations wait, and those of `busy` ones.
  */
-export async function takeDueNotices(db: Db, limit: number, hasMail: boolean): Promise<DueNotice[]> {
+export async function takeDueNotices(
+  db: Db,
+  limit: number,
+  hasMail: boolean,
+  busy: readonly string[] = [],
+): Promise<DueNotice[]> {
   const { rows } = await db.pool.query<DueNotice>(
     `UPDATE notices SET attempts = attempts + 1, next_at = now() + interval '1 minute'
      WHERE id = ANY (ARRAY(
-       SELECT notice.id FROM notices AS notice
-       JOIN organizations AS organization ON organization.id = notice.organization_id AND NOT organization.is_suspended
-       WHERE notice.status = 'waiting' AND notice.next_at <= now() AND ($2 OR notice.user_id IS NULL)
-       ORDER BY notice.next_at LIMIT $1 FOR UPDATE OF notice SKIP LOCKED
+       SELECT due.id FROM (
+         SELECT DISTINCT organization_id AS id FROM notices
+         WHERE status = 'waiting' AND next_at <= now() AND organization_id <> ALL ($3::uuid[])
+       ) AS waiting
+       JOIN organizations AS organization ON organization.id = waiting.id AND NOT organization.is_suspended
+       CROSS JOIN LATERAL (
+         SELECT id, next_at FROM notices
+         WHERE organization_id = waiting.id AND status = 'waiting' AND next_at <= now() AND ($2 OR user_id IS NULL)
+         ORDER BY next_at LIMIT ${MAX_OF_ORGANIZATION} FOR UPDATE SKIP LOCKED
+       ) AS due ORDER BY due.next_at LIMIT $1
      )) RETURNING ${DUE}`,
-    [limit, hasMail],
+    [limit, hasMail, busy],
   )
   return rows
 }
@@ -310,30 +326,39 @@ export interface NoticeWebhook {
   readonly url: string
   /** Encrypted. */
   readonly signingSecret: Buffer | null
+  /** The events that it gets beside notices. */
+  readonly events: RunEventType[]
 }
 
 export async function findNoticeWebhook(db: Db, organizationId: string): Promise<NoticeWebhook | undefined> {
   const { rows } = await db.pool.query<NoticeWebhook>(
-    `SELECT url, signing_secret AS "signingSecret" FROM notice_webhooks WHERE organization_id = $1`,
+    `SELECT url, signing_secret AS "signingSecret", events FROM notice_webhooks WHERE organization_id = $1`,
     [organizationId],
   )
   return rows[0]
 }
 
-/** Saves it with its audit event. `signingSecret`: undefined keeps the stored one. */
+/**
+ * Saves it with its audit event. `signingSecret`, `events`: undefined keeps what is stored. The first events are of
+ * what happens from now on.
+ */
 export async function saveNoticeWebhook(
   db: Db,
   organizationId: string,
-  url: string,
-  signingSecret: Buffer | null | undefined,
+  {
+    url,
+    signingSecret,
+    events,
+  }: Pick<NoticeWebhook, 'url'> & { [Name in keyof NoticeWebhook]?: NoticeWebhook[Name] | undefined },
   by: AuditedBy | undefined,
 ): Promise<void> {
   await inTransaction(db, async (client) => {
     await client.query(
-      `INSERT INTO notice_webhooks (organization_id, url, signing_secret) VALUES ($1, $2, $3)
-       ON CONFLICT (organization_id) DO UPDATE SET url = $2,
+      `INSERT INTO notice_webhooks (organization_id, url, signing_secret, events) VALUES ($1, $2, $3, coalesce($5::text[], '{}'))
+       ON CONFLICT (organization_id) DO UPDATE SET url = $2, events = coalesce($5::text[], notice_webhooks.events),
+         events_after = CASE WHEN notice_webhooks.events = '{}' THEN now() ELSE notice_webhooks.events_after END,
          signing_secret = CASE WHEN $4 THEN notice_webhooks.signing_secret ELSE $3 END`,
-      [organizationId, url, signingSecret ?? null, signingSecret === undefined],
+      [organizationId, url, signingSecret ?? null, signingSecret === undefined, events ?? null],
     )
     if (by) await recordWebhookEvent(client, by, new URL(url).origin)
   })

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Literal, Optional, Tuple
+from typing import Any, Dict, List, Literal, Optional, Tuple, cast
+
+from ._types import RunEvent
 
 _VERIFICATION_TYPE = "service.webhook.verification"
+_EVENT_TYPES = ("run.failed", "run.cancelled", "approval.waiting")
 _MAX_PROBLEMS = 20
 _MAX_LISTED_NAMES = 20
 # The service accepts no deeper example. What is deeper allows any value.
@@ -40,6 +43,19 @@ class Webhook:
     body: Dict[str, Any] = field(default_factory=dict)
     #: At most 20.
     problems: List[PayloadProblem] = field(default_factory=list)
+
+
+def parse_event(body: Any) -> Optional[RunEvent]:
+    """
+    Reads the body of a request to the webhook of an organization: an event of a run. Check the request first. Never
+    raises. None: it is another notice, or of a type that this version does not know. Answer 2xx to it.
+    """
+    try:
+        value = _read(body)
+    except (ValueError, RecursionError):
+        return None
+    is_event = isinstance(value, dict) and value.get("type") in _EVENT_TYPES and isinstance(value.get("data"), dict)
+    return cast(RunEvent, value) if is_event else None
 
 
 def parse_webhook(body: Any, example: Dict[str, Any]) -> Webhook:

@@ -141,3 +141,28 @@ class FieldError(TypedDict):
     #: Stable; match on it.
     code: str
     message: str
+
+
+class RunEventData(TypedDict):
+    at: str
+    #: The `id` of the start: `get_run` has the rest.
+    run_id: str
+    workflow_id: str
+    session_id: str
+    #: Of `run.failed`.
+    error_code: Optional[str]
+    #: Of `approval.waiting`: the payload that waits, and the webhook source that it is for.
+    delivery_id: Optional[str]
+    source_id: Optional[str]
+
+
+class RunEvent(TypedDict):
+    """What happened to one run. The same event may come again: compare `id`, which is `X-Delivery-Id`."""
+
+    id: str
+    #: `run.failed`, `run.cancelled` or `approval.waiting`.
+    type: str
+    organization_id: str
+    created_at: str
+    text: str
+    data: RunEventData

@@ -17,7 +17,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from ._payload import PayloadProblem, Webhook, parse_webhook
+from ._payload import PayloadProblem, Webhook, parse_event, parse_webhook
+from ._types import RunEvent
 
 __all__ = [
     "DELIVERY_ATTEMPT_HEADER",
@@ -28,12 +29,14 @@ __all__ = [
     "Check",
     "DeliveryMemory",
     "PayloadProblem",
+    "RunEvent",
     "Webhook",
     "check_service_signature",
     "check_service_token",
     "create_service_headers",
     "create_service_signature",
     "create_service_token",
+    "parse_event",
     "parse_webhook",
 ]
 

@@ -13,7 +13,7 @@ const NOTICE_DEADLINE_MS = 10_000
 export function saveNotices(ctx: DispatcherContext): InternalHandlers['saveNoticeWebhook'] {
   return async (request) => {
     const { organization_id: organizationId } = request.params
-    const { url, signing_secret: secret } = request.body
+    const { url, signing_secret: secret, events } = request.body
     const check = checkUrl(url, ctx.config.allowedSubnets)
     if (!check.isAllowed) throw invalidFields([{ field: 'url', code: check.code, message: check.message }])
     const stored = secret === undefined ? await findNoticeWebhook(ctx.db, organizationId) : undefined
@@ -24,14 +24,15 @@ export function saveNotices(ctx: DispatcherContext): InternalHandlers['saveNotic
     }
     const sealed =
       typeof secret === 'string' ? ctx.secrets.encrypt({ organizationId, sourceId: organizationId }, secret) : secret
-    await saveNoticeWebhook(ctx.db, organizationId, url, sealed, readActor(organizationId, request))
+    const webhook = { url, signingSecret: sealed, events }
+    await saveNoticeWebhook(ctx.db, organizationId, webhook, readActor(organizationId, request))
     return { status: 204 }
   }
 }
 
 /** Sends one notice, with the limits and checks of payloads. The caller records what became of it. */
 export function sendNotice(ctx: DispatcherContext): InternalHandlers['sendNotice'] {
-  return async ({ params, body, requestId, trace }) => {
+  return async ({ params, query, body, requestId, trace }) => {
     const { organization_id: organizationId } = params
     const webhook = await findNoticeWebhook(ctx.db, organizationId)
     if (!webhook) throw notFound('Webhook of notices')
@@ -43,7 +44,7 @@ export function sendNotice(ctx: DispatcherContext): InternalHandlers['sendNotice
         url: webhook.url,
         body: JSON.stringify(body),
         signingSecret: webhook.signingSecret && ctx.secrets.decrypt(owner, webhook.signingSecret),
-        delivery: { id: body.id, attempt: 1 },
+        delivery: { id: body.id, attempt: query.attempt ?? 1 },
         requestId,
         trace,
         spanAttributes: { 'workflow_service.organization.id': organizationId },

@@ -3,7 +3,7 @@ import { mutate, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Table } from '../../components/data-list.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
-import { TextField } from '../../components/fields.tsx'
+import { Checkbox, entriesOf, TextField } from '../../components/fields.tsx'
 import { Loaded, Section } from '../../components/page.tsx'
 import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { toast } from '../../components/toast.ts'
@@ -14,6 +14,12 @@ const reportTest = ({ error }: AppAnswer<'testNoticeWebhook'>) =>
 
 const STATUSES = { waiting: 'waiting', sent: 'accepted', failed: 'failed' } as const
 const STATUS_TEXTS = { waiting: 'Waiting', sent: 'Sent', failed: 'Not sent' } as const
+
+const EVENTS = {
+  'run.failed': 'A run failed',
+  'run.cancelled': 'A run was cancelled',
+  'approval.waiting': 'A payload waits for approval',
+} as const
 
 /** The webhook that gets the notices of the organization, and the newest notices. */
 export function Notices() {
@@ -44,9 +50,15 @@ function Details({ webhook, data }: AppAnswer<'getNotices'>) {
       title: 'Webhook for notices',
       text: 'Its requests have a JSON body with type, text and data. With a secret, they are signed like payloads.',
       action: 'Save',
-      values: { url: webhook?.url ?? '', signing_secret: '' },
-      save: ({ url, signing_secret: secret }) =>
-        mutate('saveNoticeWebhook', { body: { url, ...(secret ? { signing_secret: secret } : {}) } }),
+      values: {
+        url: webhook?.url ?? '',
+        signing_secret: '',
+        ...Object.fromEntries(entriesOf(EVENTS).map(([type]) => [type, webhook?.events.includes(type) ?? false])),
+      } as { url: string; signing_secret: string } & Record<keyof typeof EVENTS, boolean>,
+      save: ({ url, signing_secret: secret, ...chosen }) => {
+        const events = entriesOf(EVENTS).flatMap(([type]) => (chosen[type] ? [type] : []))
+        return mutate('saveNoticeWebhook', { body: { url, events, ...(secret ? { signing_secret: secret } : {}) } })
+      },
       fields: ({ field }) => (
         <>
           <TextField type="url" {...field('url', 'URL')} />
@@ -54,6 +66,12 @@ function Details({ webhook, data }: AppAnswer<'getNotices'>) {
             hint={webhook?.has_signing_secret ? 'Empty: the stored one is kept.' : 'Optional.'}
             {...field('signing_secret', 'Signing secret')}
           />
+          <fieldset className="radios">
+            <legend>Events for programs, one for each run</legend>
+            {entriesOf(EVENTS).map(([type, label]) => (
+              <Checkbox key={type} {...field(type, label)} />
+            ))}
+          </fieldset>
         </>
       ),
     })

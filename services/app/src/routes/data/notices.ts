@@ -17,7 +17,9 @@ export function noticeHandlers(ctx: AppServiceContext) {
   const { db, config } = ctx
   const read = async (organizationId: string) => {
     const webhook = await findNoticeWebhook(db, organizationId)
-    const shown = webhook ? { url: webhook.url, has_signing_secret: webhook.signingSecret !== null } : null
+    const shown = webhook
+      ? { url: webhook.url, has_signing_secret: webhook.signingSecret !== null, events: webhook.events }
+      : null
     return { body: { webhook: shown, data: await listNotices(db, organizationId) } }
   }
   const readMine = async ({ organizationId, userId }: Principal) => ({
