@@ -109,6 +109,7 @@ schema "public"; it need not be a superuser. Requires PostgreSQL 15 or newer wit
       argument('<file...>', 'manifests in YAML or JSON, one organization each; - is standard input'),
       option('--dry-run', 'show what would be created and changed, and write nothing'),
       option('--organization <organization>', 'apply the one file to this organization, by id or name, or a new name'),
+      option('--allow-unknown', 'store scopes, trigger source slugs and subagent source types that are unknown'),
       option('--yes', 'overwrite what people changed in the application, without asking'),
     ],
     APPLY_HELP,

@@ -56,7 +56,7 @@ describe('wf apply', () => {
     ])
   })
 
-  test('refuses values that differ from a known one as a misspelling does, and names all of them', async () => {
+  test('refuses values that neither it knows nor the organization has, and names all of them', async () => {
     const trigger_source = { slug: 'API', name: 'API' }
     const file = await environment.writeFile('misspelled.json', {
       organization: { name: 'Acme' },
@@ -66,6 +66,7 @@ describe('wf apply', () => {
           scope: 'company-wide',
           triggers: [{ trigger_source, subagent_sources: [{ name: 'R', type: 'platform_intrenal' }] }],
         },
+        { name: 'Other', scope: 'team', triggers: [{ trigger_source: { slug: 'crm', name: 'CRM' } }] },
       ],
     })
     const { exitStatus, stderr } = await wf(environment.env, ['apply', file, '--dry-run'])
@@ -75,6 +76,11 @@ describe('wf apply', () => {
       'workflows[0].triggers[0].trigger_source.slug: is "API"; did you mean api?',
       'workflows[0].triggers[0].subagent_sources[0].type: is "platform_intrenal"; did you mean platform_internal?',
     ])
+    expect(stderr).toContain('workflows[1].scope: is "team", which is unknown; known: company_wide, only_me')
+    expect(stderr).toContain('workflows[1].triggers[0].trigger_source.slug: is "crm", which is unknown; known: api')
+    // As the application, or an earlier release, may have stored them.
+    expect(await wf(environment.env, ['apply', file, '--allow-unknown'])).toMatchObject({ exitStatus: 0 })
+    expect(await wf(environment.env, ['apply', file, '--dry-run'])).toMatchObject({ exitStatus: 0 })
   })
 
   test('creates an organization from YAML, and prints its ids and, only the first time, its new key', async () => {

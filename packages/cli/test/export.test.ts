@@ -234,7 +234,7 @@ workflows:
     for (const [name, ...args] of [['Second'], ['Third', '--json']] as const) {
       const { stdout } = await exportManifest('Acme', '--portable', ...args)
       const copy = await environment.writeFile(args.length > 0 ? 'copy.json' : 'copy.yaml', stdout)
-      const applied = await wf(environment.env, ['apply', copy, '--organization', name, '--json'])
+      const applied = await wf(environment.env, ['apply', copy, '--organization', name, '--json', '--allow-unknown'])
       expect(applied).toMatchObject({ exitStatus: 0 })
       const again = await exportManifest(name, '--portable')
       const withoutSecret = first.stdout.replace(/ +# A signing secret is set.*\n/, '')

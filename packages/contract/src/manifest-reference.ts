@@ -54,11 +54,11 @@ How entries are matched, and what is checked:
 
 - An id that is absent is derived from the names, so it is the same each time. The email address identifies a user, the name an API key, which
   is one line.
-- First every field of a wrong shape is reported with its path, then every misspelled value and error of \`rules.yaml\`, then every contradiction
-  to the database. \`--dry-run\` shows the plan. Everything that an apply creates or changes gets an audit event \`manifest.applied\`.
+- Every error is reported with its path in one list, before anything is written: of shapes, unknown values, \`rules.yaml\`, contradictions to the
+  database, and of webhook sources, which the dispatcher checks. \`--dry-run\` shows the plan. Everything that an apply creates or changes gets an audit event \`manifest.applied\`.
 - \`verify: true\` verifies a webhook source if it is new, changed or unverified; \`false\` stores it without a verification request.
-- An unknown field is an error that names the one it resembles. A \`scope\`, trigger source slug or subagent source type may be a value of its
-  own; one that differs from a known value only in case, in separators, or (8 characters or more) in two letters is an error that names it.
+- An unknown field is an error that names the one it resembles. A \`scope\`, trigger source slug or subagent source type
+  that is unknown is one, too, unless the organization has it already, or \`--allow-unknown\` is given.
 - A subagent source of type \`api\` without an id refers to the webhook source of its name; \`wf apply\` warns if there is none.
 - \`wf export\`, and the application, write a manifest whose application changes nothing. It has no API keys, signing secrets, sessions and
   roles; an apply keeps those.

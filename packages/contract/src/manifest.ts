@@ -230,25 +230,20 @@ function findSimilarField(typed: string, names: readonly string[]): string | und
   return others.length === 0 ? only : undefined
 }
 
-/** The known values of fields that may have others too. */
+/** The values that this release knows of fields that may have others later. */
 const KNOWN_VALUES = {
   scope: ['company_wide', 'only_me'],
   slug: ['api'],
   subagent_source: ['api', 'street', 'platform_internal'],
 } as const
+export type OpenField = keyof typeof KNOWN_VALUES
 
-/** Shorter values differ too little from each other to count as misspelled. */
-const MISSPELLED_MIN_LENGTH = 8
-
-/**
- * The known value that is meant by one that may be another: it differs in case, or in what is between the words, or a
- * long one in one or two letters. Undefined if the value is a known one, or is like none.
- */
-export function findKnownValue(field: keyof typeof KNOWN_VALUES, value: string): string | undefined {
+/** Says that a value is unknown, and which one it resembles. Undefined if it is known. */
+export function describeUnknownValue(field: OpenField, value: string): string | undefined {
   const known: readonly string[] = KNOWN_VALUES[field]
   if (known.includes(value)) return undefined
-  const same = known.find((each) => toLetters(each) === toLetters(value))
-  return same ?? (value.length < MISSPELLED_MIN_LENGTH ? undefined : findSimilar(value, known))
+  const meant = known.find((each) => toLetters(each) === toLetters(value)) ?? findSimilar(value, known)
+  return `is ${JSON.stringify(value)}${meant ? `; did you mean ${meant}?` : `, which is unknown; known: ${known.join(', ')}`}`
 }
 
 function toLetters(text: string): string {

@@ -52,6 +52,7 @@ interface Options {
   readonly dryRun?: boolean
   readonly yes?: boolean
   readonly organization?: string
+  readonly allowUnknown?: boolean
 }
 
 /** `wf apply FILE…` */
@@ -59,7 +60,7 @@ export async function apply(ctx: OperatorContext, names: string[], options: Opti
   const files = await readManifestFiles(names)
   if (options.organization !== undefined) await redirect(ctx, files, options.organization)
   const manifests = files.map(({ manifest }) => manifest)
-  const warnings = await findWarnings(ctx, files)
+  const warnings = await findWarnings(ctx, files, options.allowUnknown)
   const warningsOf = (index: number) => warnings.filter(({ file }) => file === files[index]?.name)
   const canAsk = !names.includes('-')
   const { documents, text, exitStatus } = options.dryRun
@@ -85,8 +86,12 @@ async function redirect(ctx: OperatorContext, files: readonly ManifestFile[], gi
 }
 
 /** @throws CliError with every error of all files: of shape, of rules, of what is stored, and of webhook sources. */
-async function findWarnings(ctx: OperatorContext, files: readonly ManifestFile[]): Promise<readonly ManifestWarning[]> {
-  const { warnings, errors: ofRules } = await checkManifests(ctx.database(), files)
+async function findWarnings(
+  ctx: OperatorContext,
+  files: readonly ManifestFile[],
+  allowsUnknown: boolean | undefined,
+): Promise<readonly ManifestWarning[]> {
+  const { warnings, errors: ofRules } = await checkManifests(ctx.database(), files, allowsUnknown)
   const ofShape = files.flatMap((file) => file.errors)
   // An entry with such an error was left out: what names it would be reported, too.
   const isLeftOut = (list: string) => ofShape.some(({ path }) => path.startsWith(`${list}[`))

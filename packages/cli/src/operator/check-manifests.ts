@@ -1,6 +1,6 @@
 import { findSimilar, isRulesFile, type Manifest } from '@workflow-service/contract'
-import { findKnownValue } from '@workflow-service/contract/manifest'
-import { type Database, deriveId, listSourceStates, normalizedName } from '@workflow-service/database'
+import { describeUnknownValue, type OpenField } from '@workflow-service/contract/manifest'
+import { type Database, deriveId, listOpenValues, listSourceStates, normalizedName } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowWarning } from '@workflow-service/rules/check-workflow'
 import type { FileError, ManifestFile } from './manifest-file.ts'
 
@@ -15,16 +15,19 @@ export interface ManifestWarning extends WorkflowWarning {
 
 /**
  * Checks the workflows of the manifests as the built-in agent will read them. Returns its warnings, and every error of
- * every `rules.yaml`, and every misspelled scope, trigger source slug and subagent source type.
+ * every `rules.yaml`, and, unless `allowsUnknown`, every scope, trigger source slug and subagent source type that
+ * neither this release knows nor the organization has.
  */
 export async function checkManifests(
   db: Pick<Database, 'pool'>,
   files: readonly ManifestFile[],
+  allowsUnknown = false,
 ): Promise<{ warnings: ManifestWarning[]; errors: FileError[] }> {
   const errors: FileError[] = []
   const warnings: ManifestWarning[] = []
   for (const file of files) {
     const workflows = file.manifest.workflows ?? []
+    let stored: Readonly<Record<OpenField, readonly string[]>> | undefined
     const sources = workflows.length > 0 ? await listSources(db, file.manifest, files) : []
     for (const [index, manifestWorkflow] of workflows.entries()) {
       const { name: workflow, description = '', files: parts = [], triggers = [] } = manifestWorkflow
@@ -32,8 +35,9 @@ export async function checkManifests(
         const path = file.pathOf(given)
         return { file: file.name, path, line: file.lineOf(path) }
       }
-      for (const [field, message] of findMisspelledValues(manifestWorkflow)) {
-        errors.push({ ...at(`workflows[${index}].${field}`), message })
+      for (const { path, field, value, message } of allowsUnknown ? [] : findUnknownValues(manifestWorkflow)) {
+        stored ??= await listOpenValues(db, idOf(file.manifest))
+        if (!stored[field].includes(value)) errors.push({ ...at(`workflows[${index}].${path}`), message })
       }
       for (const [position, { subagent_sources: given = [] }] of triggers.entries()) {
         for (const [number, unknown] of findUnknownSources(given, sources)) {
@@ -60,12 +64,16 @@ export async function checkManifests(
 type ManifestWorkflow = NonNullable<Manifest['workflows']>[number]
 type SubagentSource = NonNullable<NonNullable<ManifestWorkflow['triggers']>[number]['subagent_sources']>[number]
 
-/**
- * Values of open enumerations that differ from a known one as a misspelling does: the scope `company-wide`, the slug
- * `API`.
- */
-function findMisspelledValues({ scope, triggers = [] }: ManifestWorkflow): [path: string, message: string][] {
-  const values: [string, Parameters<typeof findKnownValue>[0], string | undefined][] = [['scope', 'scope', scope]]
+interface UnknownValue {
+  readonly path: string
+  readonly field: OpenField
+  readonly value: string
+  readonly message: string
+}
+
+/** The values of open enumerations that this release does not know. */
+function findUnknownValues({ scope, triggers = [] }: ManifestWorkflow): UnknownValue[] {
+  const values: [path: string, field: OpenField, value: string | undefined][] = [['scope', 'scope', scope]]
   for (const [position, { trigger_source: source, subagent_sources: given = [] }] of triggers.entries()) {
     const path = `triggers[${position}]`
     values.push([`${path}.trigger_source.slug`, 'slug', source.slug])
@@ -73,9 +81,9 @@ function findMisspelledValues({ scope, triggers = [] }: ManifestWorkflow): [path
       values.push([`${path}.subagent_sources[${number}].type`, 'subagent_source', type])
     }
   }
-  return values.flatMap(([path, field, value]): [string, string][] => {
-    const known = value === undefined ? undefined : findKnownValue(field, value)
-    return known === undefined ? [] : [[path, `is ${JSON.stringify(value)}; did you mean ${known}?`]]
+  return values.flatMap(([path, field, value]) => {
+    const message = value === undefined ? undefined : describeUnknownValue(field, value)
+    return value === undefined || message === undefined ? [] : { path, field, value, message }
   })
 }
 

@@ -76,7 +76,7 @@ export function useCliEnvironment(): CliEnvironment {
     },
     apply: async (manifest) => {
       const path = await environment.writeFile('manifest.json', manifest)
-      return (await wf(environment.env, ['apply', path, '--json'])).json()
+      return (await wf(environment.env, ['apply', path, '--json', '--allow-unknown'])).json()
     },
     clear: async () => {
       await testDatabase.db.pool.query('DELETE FROM organizations')

@@ -19,6 +19,23 @@ export async function listSourceStates(
   return rows
 }
 
+/** The values of open enumerations that the workflows of the organization have. */
+export async function listOpenValues(
+  db: Pick<Db, 'pool'>,
+  organizationId: string,
+): Promise<Record<'scope' | 'slug' | 'subagent_source', string[]>> {
+  const { rows } = await db.pool.query<Record<'scope' | 'slug' | 'subagent_source', string[]>>(
+    `SELECT coalesce(array_agg(DISTINCT scope), '{}') AS scope,
+       coalesce(array_agg(DISTINCT source_slug) FILTER (WHERE source_slug IS NOT NULL), '{}') AS slug,
+       coalesce(array_agg(DISTINCT type) FILTER (WHERE type IS NOT NULL), '{}') AS subagent_source
+     FROM workflows LEFT JOIN triggers ON triggers.workflow_id = workflows.id
+     LEFT JOIN subagent_sources ON subagent_sources.trigger_id = triggers.id
+     WHERE workflows.organization_id = $1 AND workflows.deleted_at IS NULL`,
+    [organizationId],
+  )
+  return rows[0]!
+}
+
 /** The newest request of a kind to a source, as far as a member may see it. 100 entries of the log are read at most. */
 const lastRequest = (kind: 'verification' | 'payload') => `(
   SELECT json_build_object('id', delivery.id, 'outcome', delivery.outcome, 'reason', delivery.reason,
