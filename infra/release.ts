@@ -9,10 +9,12 @@ import { parseArgs } from 'node:util'
 const ROOT = join(import.meta.dirname, '..')
 const FOLDER = join(ROOT, '.local/release')
 const NPM_PACKAGES = ['client', 'webhook-token']
+/** Packed by a program of its own, which leaves out what operators need. */
+const VERSIONED = [...NPM_PACKAGES, 'cli']
 
 /** Where the version of the packages is written, each with the text around it. */
 export const VERSIONS: readonly [file: string, pattern: RegExp][] = [
-  ...NPM_PACKAGES.map((name): [string, RegExp] => [`packages/${name}/package.json`, /(?<="version": ")[^"]*/]),
+  ...VERSIONED.map((name): [string, RegExp] => [`packages/${name}/package.json`, /(?<="version": ")[^"]*/]),
   ['packages/client/src/client.ts', /(?<=workflow-service-client\/)[\w.-]*/],
   ['packages/python/pyproject.toml', /(?<=^version = ")[^"]*/m],
   ['packages/python/src/workflow_service/__init__.py', /(?<=__version__ = ")[^"]*/],
@@ -50,6 +52,7 @@ function pack(): string[] {
     const folder = join(ROOT, 'packages', name)
     run('npm', ['pack', '--pack-destination', FOLDER, '--loglevel', 'error'], folder)
   }
+  run(process.execPath, ['packages/cli/pack.ts', FOLDER])
   for (const tarball of readdirSync(FOLDER)) {
     const found = run(process.execPath, ['packages/testkit/src/check-package.ts', join(FOLDER, tarball)])
     problems.push(...(JSON.parse(found) as string[]).map((problem) => `${tarball}: ${problem}`))

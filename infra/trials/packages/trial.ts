@@ -22,7 +22,7 @@ const RUNTIMES = {
   workerd: (version: string) => [`@cloudflare/workerd-linux-64@${version}`, '@cloudflare/workerd-linux-64/bin/workerd'],
 } as const
 
-const PARTS = ['typescript', 'node', 'bun', 'deno', 'workerd', 'edge', 'service-worker', 'python'] as const
+const PARTS = ['typescript', 'wf', 'node', 'bun', 'deno', 'workerd', 'edge', 'service-worker', 'python'] as const
 
 export const trial = defineTrial({
   name: 'packages',
@@ -102,6 +102,8 @@ function attemptsOf(ctx: Trying, part: (typeof PARTS)[number]): Attempts {
       return Object.fromEntries(
         ['5.0', '5.4', '5.9', '6', '7'].map((version) => [`TypeScript ${version}`, () => typeCheck(ctx, version)]),
       )
+    case 'wf':
+      return Object.fromEntries(['22', '24'].map((version) => [`wf, with node ${version}`, () => tryWf(ctx, version)]))
     case 'node':
       return {
         ...Object.assign({}, ...['20', '22', '24'].map((version) => both('node', version))),
@@ -171,6 +173,32 @@ async function typeCheck({ folder }: Trying, version: string): Promise<string> {
     },
   )
   return EXPECTED
+}
+
+/** In a project of its own, with an API key alone. */
+async function tryWf(ctx: Trying, version: string): Promise<string> {
+  const own = join(ctx.folder, `wf-${version}`)
+  mkdirSync(own)
+  await execute(process.execPath, [join(ROOT, 'packages/cli/pack.ts'), own])
+  await install(
+    own,
+    readdirSync(own)
+      .map((name) => `./${name}`)
+      .filter((name) => name.endsWith('.tgz')),
+  )
+  const node = await installRuntime(ctx, 'node', version)
+  const env = { PATH: '/usr/bin:/bin', HOME: own, WF_API_KEY: 'wfk_x', WF_API_URL: ctx.apiUrl, DATABASE_URL: 'ignored' }
+  const wf = async (...args: string[]) =>
+    await execute(node, [join(own, 'node_modules/.bin/wf'), ...args], { cwd: own, env, timeout: 60_000 }).then(
+      ({ stdout }) => stdout,
+      ({ stderr }: { stderr: string }) => stderr,
+    )
+  const id = '01890a5d-ac96-774b-bcce-b302099a8057'
+  const started = await wf('start', id, 'go', '--follow')
+  const refused = await wf('migrate')
+  const installed = readdirSync(join(own, 'node_modules')).toSorted().join()
+  const isRight = /succeeded/.test(started) && /command of operators/.test(refused) && !/prisma|pg,/.test(installed)
+  return isRight ? EXPECTED : [started, refused, installed].join('\n')
 }
 
 async function tryWorkerd(ctx: Trying): Promise<string> {
@@ -289,7 +317,8 @@ async function runIn({ folder }: Trying, program: string, args: readonly string[
 function answerAsApi({ url = '', method }: { url?: string; method?: string }, response: ServerResponse): void {
   const id = 'w'
   const isStart = url.endsWith('/start') && method === 'POST'
-  const run = { id, status: 'succeeded', finished_at: '2026-01-01T00:00:00Z' }
+  const at = '2026-01-01T00:00:00Z'
+  const run = { id, status: 'succeeded', error: null, created_at: at, finished_at: at, deliveries: [] }
   response.writeHead(method === 'OPTIONS' ? 204 : isStart ? 202 : 200, {
     'Content-Type': 'application/json',
     'Access-Control-Allow-Origin': '*',

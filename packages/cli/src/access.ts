@@ -17,8 +17,12 @@ export function chooseAccess(env: NodeJS.ProcessEnv): 'operator' | 'key' | undef
   return existsSync(credentialsFile(env)) ? 'key' : undefined
 }
 
+/** Whether there are commands of operators: the npm package has only those with an API key. */
+export const HAS_OPERATOR = existsSync(join(import.meta.dirname, 'operator'))
+
 /** Whether the settings of an operator are in the environment, or in the file of the local stack. */
 export function hasDatabase(env: NodeJS.ProcessEnv): boolean {
+  if (!HAS_OPERATOR) return false
   return Boolean(env['DATABASE_URL']?.trim()) || existsSync(localEnvFile(readLocalDir(env)))
 }
 

@@ -1,6 +1,7 @@
 import { Argument, type Command, Option } from 'commander'
 import type { OrganizationName } from '@workflow-service/database'
 import type { CliContext, KeyContext, OperatorContext } from './cli-context.ts'
+import { HAS_OPERATOR } from './access.ts'
 import { UsageError } from './cli-error.ts'
 import type { CommandResult } from './command-result.ts'
 
@@ -116,6 +117,11 @@ export function command(
 
 const ORGANIZATION = option('--organization <organization>', 'its id or name; not needed if there is only one')
 
+/** Whether the command can be executed where there are no commands of operators. */
+export function isOffered({ key, local: withNeither }: Handlers): boolean {
+  return HAS_OPERATOR || key !== undefined || withNeither !== undefined
+}
+
 /** Adds a command to its parent. `execute` gets its arguments, then its options. */
 export function addCommand(
   parent: Command,
@@ -123,7 +129,10 @@ export function addCommand(
   execute: (declaration: CommandDeclaration, parameters: never[]) => Promise<void>,
 ): void {
   const { name, summary, parts, help, isInOrganization = false } = declaration
-  const added = parent.command(name).description(summary).option('--json', 'print JSON')
+  const added = parent
+    .command(name, { hidden: !isOffered(declaration) })
+    .description(summary)
+    .option('--json', 'print JSON')
   for (const part of isInOrganization ? [...parts, ORGANIZATION] : parts) {
     if (part instanceof Argument) added.addArgument(part)
     else added.addOption(part)

@@ -30,7 +30,8 @@ export function addCompletionCommands(program: Command, ctx: CliContext): void {
  * The paths, because aliases are not expanded in functions, npm would take longer than wf, and both work in every
  * folder.
  */
-const COMMAND = [process.execPath, fileURLToPath(new URL('./main.ts', import.meta.url))].map(quote).join(' ')
+const MAIN = import.meta.url.endsWith('.ts') ? './main.ts' : './main.js'
+const COMMAND = [process.execPath, fileURLToPath(new URL(MAIN, import.meta.url))].map(quote).join(' ')
 
 const HELP = `
 The names of organizations, workflows, webhook sources, keys, users, and the newest runs and sessions come from the database.

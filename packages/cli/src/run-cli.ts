@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
-import { chooseAccess, hasDatabase } from './access.ts'
-import { addCommand, type CommandDeclaration, optionsOf } from './cli-command.ts'
+import { chooseAccess, HAS_OPERATOR, hasDatabase } from './access.ts'
+import { addCommand, type CommandDeclaration, isOffered, optionsOf } from './cli-command.ts'
 import { type CliContext, type CliOverrides, createCliContext, type KeyContext } from './cli-context.ts'
 import { CliError, UsageError } from './cli-error.ts'
 import type { CommandResult } from './command-result.ts'
@@ -50,7 +50,7 @@ function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 
     )
     .usage('COMMAND [options]')
     .version(readVersion(), '-V, --version', 'print the version')
-    .addHelpText('after', SETTINGS_HELP)
+    .addHelpText('after', `\n${[KEY_HELP, ...(HAS_OPERATOR ? [OPERATOR_HELP] : []), COMMON_HELP].join('\n\n')}`)
     .exitOverride()
     .showHelpAfterError('(run it with --help for usage)')
     .configureOutput({
@@ -77,7 +77,8 @@ function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 
     if ('parts' in declared) {
       addCommand(program, declared, run)
     } else {
-      const group = program.command(declared.name).description(declared.summary)
+      const isHidden = declared.commands.every((each) => !isOffered(each))
+      const group = program.command(declared.name, { hidden: isHidden }).description(declared.summary)
       for (const each of declared.commands) addCommand(group, each, run)
     }
   }
@@ -97,7 +98,9 @@ async function execute(
     return await key(await keyContext(ctx, parameters), ...parameters)
   if (key && chooseAccess(ctx.env) === undefined) {
     throw new CliError(
-      `${NOT_SET_UP} As an operator, set DATABASE_URL; beside a running npm start, wf finds its settings by itself.`,
+      HAS_OPERATOR
+        ? `${NOT_SET_UP} As an operator, set DATABASE_URL; beside a running npm start, wf finds its settings by itself.`
+        : NOT_SET_UP,
     )
   }
   if (!operator) throw new TypeError(`wf ${name} has no handler`)
@@ -128,20 +131,17 @@ function readVersion(): string {
   return (JSON.parse(text) as { version: string }).version
 }
 
-const SETTINGS_HELP = `
-With an API key (wf login, or WF_API_KEY and WF_API_URL): workflows, start, runs list, runs show, sessions show, logs,
-listen, whoami. WF_API_KEY goes before a database, a database before a saved key.
-
-Operators set what the services have, with the same names:
+const KEY_HELP = `With an API key (wf login, or WF_API_KEY and WF_API_URL): workflows, start, runs list, runs show, sessions show, logs,
+listen, whoami. WF_API_KEY goes before a database, a database before a saved key.`
+const OPERATOR_HELP = `Operators set what the services have, with the same names:
   DATABASE_URL                          every command but "queue", "completion", and "listen" without --source
   DISPATCHER_URL, INTERNAL_API_TOKEN    apply (with webhook sources), sources test, sources send
   SECRETS_KEY                           secrets rotate; apply compares secrets with it, if it is set
   APP_URL                               setup-link, users reset-link
   AMQP_URL, AMQP_QUEUE_TYPE             queue
 If DATABASE_URL is not set, wf reads the settings of npm start from .local/env, unless they are given. LOCAL_DIR names
-another folder than .local.
-
-Exit status: 0 success, 1 error, 2 wrong usage, 124 --timeout is over, 130 Ctrl-C. Every command prints JSON with --json. Times are UTC.`
+another folder than .local.`
+const COMMON_HELP = `Exit status: 0 success, 1 error, 2 wrong usage, 124 --timeout is over, 130 Ctrl-C. Every command prints JSON with --json. Times are UTC.`
 
 function printError(ctx: CliContext, error: unknown, isJson: boolean): void {
   const { terminal } = ctx

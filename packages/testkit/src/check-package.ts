@@ -7,9 +7,13 @@ import { formatMessage } from 'publint/utils'
 
 const tarball = new Uint8Array(readFileSync(process.argv[2] ?? ''))
 const { messages, pkg } = await publint({ strict: true, pack: { tarball: tarball.buffer } })
-const types = await checkPackage(createPackageFromTarballData(tarball))
+// A package of programs alone has no types.
+const hasTypes = pkg['exports'] !== undefined
+const types = hasTypes ? await checkPackage(createPackageFromTarballData(tarball)) : undefined
 const problems = [
   ...messages.map((message) => `publint: ${formatMessage(message, pkg, { color: false })}`),
-  ...(types.types ? types.problems : [{ kind: 'NoTypes' }]).map((problem) => `types: ${JSON.stringify(problem)}`),
+  ...(types ? (types.types ? types.problems : [{ kind: 'NoTypes' }]) : []).map(
+    (problem) => `types: ${JSON.stringify(problem)}`,
+  ),
 ]
 process.stdout.write(JSON.stringify(problems))
