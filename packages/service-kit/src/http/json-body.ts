@@ -47,7 +47,8 @@ export async function readJsonBody(
 ): Promise<JsonBody> {
   const { 'content-length': length, 'transfer-encoding': transferEncoding } = req.headers
   if (transferEncoding === undefined && (length === undefined || length === '0')) return NO_BODY
-  const bytes = await readBytes(req, length, limits.maxBytes)
+  // Leaves the rest of a larger body to the server: it drops a small one, and closes the connection of a large one.
+  const bytes = await getRawBody(req, { length: length ?? null, limit: limits.maxBytes })
   if (bytes.length === 0) return NO_BODY
   assertJsonInUtf8(req.headers)
   if (bytes.length > LARGE_BODY_BYTES) await waitForTurn()
@@ -55,16 +56,6 @@ export async function readJsonBody(
   const text = decode(bytes)
   if (bytes.length > LARGE_BODY_BYTES) await waitForTurn()
   return { value: parse(text), text }
-}
-
-async function readBytes(req: IncomingMessage, length: string | undefined, limit: number): Promise<Uint8Array> {
-  try {
-    return await getRawBody(req, { length: length ?? null, limit })
-  } catch (error) {
-    // Discards the rest of the body, so that the connection stays usable; the server closes that of a large one.
-    req.resume()
-    throw error
-  }
 }
 
 function assertJsonInUtf8(headers: IncomingHttpHeaders): void {
