@@ -30,6 +30,7 @@ export interface WorkflowCheck<Source> {
 export async function checkWorkflow<Source extends { readonly name: string }>(
   { description, rules }: { readonly description: string; readonly rules: string | null },
   sources: readonly Source[],
+  waitForTurn?: () => Promise<void>,
 ): Promise<WorkflowCheck<Source>> {
   if (rules === null) {
     return {
@@ -38,18 +39,19 @@ export async function checkWorkflow<Source extends { readonly name: string }>(
       warnings: checkDescription(description, sources),
     }
   }
-  const { checked, errors } = await checkRules(rules, sources)
+  const { checked, errors } = await checkRules(rules, sources, waitForTurn)
   const warnings = errors.map(({ message }) => ({ code: 'rules_invalid', message, excerpt: '' }))
   return { sources: checked, unknownNames: [], warnings }
 }
 
-/** Every error of the rules, and the sources that they name. */
+/** Every error of the rules, and the sources that they name. `waitForTurn` is that of `parseRules`. */
 export async function checkRules<Source extends { readonly name: string }>(
   rules: string,
   sources: readonly Source[],
+  waitForTurn?: () => Promise<void>,
 ): Promise<{ checked: Source[]; errors: readonly Pick<RuleError, 'line' | 'message'>[] }> {
   const { findSources, parseRules } = await import('./index.ts')
-  const parsed = await parseRules(rules)
+  const parsed = await parseRules(rules, waitForTurn)
   if ('errors' in parsed) return { checked: [], errors: parsed.errors }
   const { found, errors } = findSources(parsed.rules, sources)
   const checked = [...new Set(found.filter((source) => source !== undefined))]

@@ -8,6 +8,7 @@ import {
   type RulesFile,
 } from '@workflow-service/contract'
 import {
+  Composer,
   type Document,
   isAlias,
   isMap,
@@ -16,7 +17,7 @@ import {
   isSeq,
   Lexer,
   LineCounter,
-  parseAllDocuments,
+  Parser,
   visit,
 } from 'yaml'
 import { type Evaluation, withItem } from './evaluation.ts'
@@ -40,8 +41,8 @@ const DELIVERY_FIELDS = Object.keys(RuleDelivery.properties)
 /** Errors that are reported for a file. */
 const MAX_ERRORS = 20
 
-/** Time after which other work of the process gets its turn. */
-const TURN_MS = 5
+/** Time after which other work of the process gets its turn. A request to the application takes a few turns. */
+const TURN_MS = 2
 
 /** The deliveries of a `rules.yaml`, compiled. */
 export interface Rules {
@@ -65,11 +66,37 @@ export interface Rule {
 /** The rules, or every error of the file. */
 export type ParsedRules = { readonly rules: Rules } | { readonly errors: readonly RuleError[] }
 
-/** Parses and compiles a `rules.yaml` (docs/rules.md, "The file"). Lets other work of the process go on every 5 ms. */
-export async function parseRules(text: string): Promise<ParsedRules> {
-  const file = readYaml(text)
-  if ('errors' in file) return { errors: file.errors.slice(0, MAX_ERRORS) }
-  const compiler = new RulesCompiler(file.placeOf)
+/** Work in pieces of 2 ms or little more. */
+class Turns {
+  readonly #waitForTurn: () => Promise<void>
+  #beganMs = performance.now()
+
+  constructor(waitForTurn: () => Promise<void>) {
+    this.#waitForTurn = waitForTurn
+  }
+
+  get isOver(): boolean {
+    return performance.now() - this.#beganMs > TURN_MS
+  }
+
+  async next(): Promise<void> {
+    await this.#waitForTurn()
+    this.#beganMs = performance.now()
+  }
+}
+
+/**
+ * Parses and compiles a `rules.yaml` (docs/rules.md, "The file"). A file may take 40 ms.
+ * @param waitForTurn Awaited every 2 ms, so that other work of the process goes on.
+ */
+export async function parseRules(
+  text: string,
+  waitForTurn: () => Promise<void> = () => nextTurn(),
+): Promise<ParsedRules> {
+  const turns = new Turns(waitForTurn)
+  const file = await readYaml(text, turns)
+  if ('errors' in file) return { errors: file.errors }
+  const compiler = new RulesCompiler(file.placeOf, turns)
   const deliveries: Rule[] = []
   for (const [index, delivery] of file.value.deliveries.entries()) {
     deliveries.push(await compiler.compile(delivery, ['deliveries', index]))
@@ -80,44 +107,44 @@ export async function parseRules(text: string): Promise<ParsedRules> {
 
 type PlaceOf = (steps: readonly Step[]) => RulePlace
 
-function readYaml(text: string): { value: RulesFile; placeOf: PlaceOf } | { errors: RuleError[] } {
+async function readYaml(
+  text: string,
+  turns: Turns,
+): Promise<{ value: RulesFile; placeOf: PlaceOf } | { errors: RuleError[] }> {
   if (Buffer.byteLength(text) > RULES_MAX_BYTES) return refuse(`is larger than ${RULES_MAX_BYTES / 1024} KiB`)
-  const exceeded = findExceededLimit(text)
-  if (exceeded) return refuse(exceeded)
+  const lexemes = readLexemes(text)
+  if (typeof lexemes === 'string') return refuse(lexemes)
   const lines = new LineCounter()
-  const documents = parseAllDocuments(text, {
-    lineCounter: lines,
-    prettyErrors: false,
-    stringKeys: true,
-    resolveKnownTags: false,
-    intAsBigInt: true,
-    logLevel: 'silent',
-    // Compares each key with each other one: 3,000 keys take 0.4 s. findRepeatedKeys takes linear time.
-    uniqueKeys: false,
-  })
-  const [document, second] = [...documents]
+  const [document, second] = await parseDocuments(lexemes, lines, turns)
+  await turns.next()
   if (!document) return refuse('is empty; it begins with "deliveries:"')
   const lineAt = (position: number): number => lines.linePos(position).line
-  const syntaxErrors = [...document.errors, ...document.warnings].map(({ code, pos, message }) => {
+  const problems = [...document.errors, ...document.warnings].slice(0, MAX_ERRORS)
+  const syntaxErrors = problems.map(({ code, pos, message }) => {
     const reason = code === 'RESOURCE_EXHAUSTION' ? 'nested too deeply' : message
     return new RuleError({ steps: [], line: lineAt(pos[0]) }, `is no valid YAML: ${reason}`)
   })
   if (syntaxErrors.length > 0) return { errors: syntaxErrors }
   if (second) return refuse('has several documents (---)', lineAt(second.range[0]))
-  const repeated = findRepeatedKeys(document).map(({ key, position }) => {
-    return new RuleError(
-      { steps: [], line: lineAt(position) },
-      `has the key ${JSON.stringify(key)} twice in one object`,
-    )
-  })
+  const repeated = findRepeatedKeys(document)
+    .slice(0, MAX_ERRORS)
+    .map(({ key, position }) => {
+      return new RuleError(
+        { steps: [], line: lineAt(position) },
+        `has the key ${JSON.stringify(key)} twice in one object`,
+      )
+    })
   if (repeated.length > 0) return { errors: repeated }
   const placeOf: PlaceOf = (steps) => ({ steps, line: findLine(document, lines, steps) })
   try {
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES })
-    const errors = findRulesShapeErrors(value).map(({ path, code, message }) => {
-      const steps = path.match(/[^.[\]]+/g)?.map((step) => (/^\d+$/.test(step) ? Number(step) : step)) ?? []
-      return new RuleError(placeOf(steps), describeShapeError(code, steps) ?? message)
-    })
+    await turns.next()
+    const errors = findRulesShapeErrors(value)
+      .slice(0, MAX_ERRORS)
+      .map(({ path, code, message }) => {
+        const steps = path.match(/[^.[\]]+/g)?.map((step) => (/^\d+$/.test(step) ? Number(step) : step)) ?? []
+        return new RuleError(placeOf(steps), describeShapeError(code, steps) ?? message)
+      })
     return errors.length > 0 ? { errors } : { value: value as RulesFile, placeOf }
   } catch (error) {
     return refuse(error instanceof Error ? error.message : String(error))
@@ -142,18 +169,40 @@ function refuse(reason: string, line?: number): { errors: RuleError[] } {
   return { errors: [new RuleError({ steps: [], line }, reason)] }
 }
 
-/** Says which limit the text exceeds before it is parsed. */
-function findExceededLimit(text: string): string | undefined {
-  let tokens = 0
+/** The smallest parts of the text, or the limit that it exceeds, before it is parsed. */
+function readLexemes(text: string): string[] | string {
+  const lexemes: string[] = []
   let depth = 0
-  for (const token of new Lexer().lex(text)) {
-    tokens += 1
-    if (token === '[' || token === '{') depth += 1
-    else if (token === ']' || token === '}') depth -= 1
-    if (tokens > MAX_TOKENS) return `has more than ${MAX_TOKENS.toLocaleString('en')} words and signs of YAML`
+  for (const lexeme of new Lexer().lex(text)) {
+    lexemes.push(lexeme)
+    if (lexeme === '[' || lexeme === '{') depth += 1
+    else if (lexeme === ']' || lexeme === '}') depth -= 1
+    if (lexemes.length > MAX_TOKENS) return `has more than ${MAX_TOKENS.toLocaleString('en')} words and signs of YAML`
     if (depth > MAX_NESTING) return `has brackets more than ${MAX_NESTING} levels deep`
   }
-  return undefined
+  return lexemes
+}
+
+/** Does what `parseAllDocuments` does, in turns. Stops after the second document. */
+async function parseDocuments(lexemes: readonly string[], lines: LineCounter, turns: Turns) {
+  const parser = new Parser(lines.addNewLine)
+  lines.addNewLine(0)
+  const composer = new Composer({
+    stringKeys: true,
+    resolveKnownTags: false,
+    intAsBigInt: true,
+    logLevel: 'silent',
+    // Compares each key with each other one: 3,000 keys take 0.4 s. findRepeatedKeys takes linear time.
+    uniqueKeys: false,
+  })
+  const documents: Document.Parsed[] = []
+  for (const lexeme of lexemes) {
+    for (const token of parser.next(lexeme)) documents.push(...composer.next(token))
+    if (turns.isOver) await turns.next()
+    if (documents.length > 1) return documents
+  }
+  for (const token of parser.end()) documents.push(...composer.next(token))
+  return [...documents, ...composer.end()]
 }
 
 function findRepeatedKeys(document: Document.Parsed): { key: string; position: number }[] {
@@ -197,10 +246,11 @@ class RulesCompiler {
   #nodes = 0
   /** Whether the expressions are those of a delivery for each item of a list. */
   #hasItem = false
-  #turnBeganMs = performance.now()
+  readonly #turns: Turns
 
-  constructor(placeOf: PlaceOf) {
+  constructor(placeOf: PlaceOf, turns: Turns) {
     this.#placeOf = placeOf
+    this.#turns = turns
   }
 
   async compile(
@@ -275,10 +325,7 @@ class RulesCompiler {
     purpose: Purpose,
     steps: readonly Step[],
   ): Promise<Omit<Expression, 'nodes'> | undefined> {
-    if (performance.now() - this.#turnBeganMs > TURN_MS) {
-      await nextTurn()
-      this.#turnBeganMs = performance.now()
-    }
+    if (this.#turns.isOver) await this.#turns.next()
     if (this.#nodes > MAX_NODES) return undefined
     const withPlace = <Result>(work: () => Result): Result => {
       try {

@@ -89,11 +89,14 @@ export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Prin
   }
 }
 
-/** Returns a function that resolves in the order of its calls, for each key at most once per turn of the event loop. */
-export function createFairQueue(): (key: string) => Promise<void> {
+/**
+ * Returns a function that resolves in the order of its calls, for each key at most once in the time that `wait` takes:
+ * by default a turn of the event loop.
+ */
+export function createFairQueue(wait: () => Promise<void> = () => nextTurn()): (key: string) => Promise<void> {
   const lastTurns = new Map<string, Promise<void>>()
   return async (key) => {
-    const turn = (lastTurns.get(key) ?? Promise.resolve()).then(() => nextTurn())
+    const turn = (lastTurns.get(key) ?? Promise.resolve()).then(wait)
     lastTurns.set(key, turn)
     await turn
     if (lastTurns.get(key) === turn) lastTurns.delete(key)

@@ -1,15 +1,8 @@
-import {
-  compareVersion,
-  listSourceStates,
-  listVersions,
-  readWorkflowDetail,
-  restoreVersion,
-  viewerOf,
-} from '@workflow-service/database'
-import { checkRules } from '@workflow-service/rules/check-workflow'
+import { compareVersion, listVersions, readWorkflowDetail, restoreVersion, viewerOf } from '@workflow-service/database'
 import { orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
+import { checkUnsavedRules } from './check-workflow.ts'
 import { editHandler } from './edit-workflow.ts'
 
 /** Handlers for the versions of workflows, and for rules that are not saved. */
@@ -31,7 +24,7 @@ export function versionHandlers(ctx: AppServiceContext) {
     ),
     checkRules: async ({ params, principal, body }) => {
       orNotFound(await readWorkflowDetail(db, viewerOf(principal), params.workflow_id), 'Workflow')
-      const { errors } = await checkRules(body.content, await listSourceStates(db, principal.organizationId))
+      const errors = await checkUnsavedRules(ctx, principal.organizationId, body.content)
       return { body: { errors: errors.map(({ line = null, message }) => ({ line, message })) } }
     },
   } satisfies Partial<AppHandlers>
