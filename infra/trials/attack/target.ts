@@ -144,7 +144,7 @@ export interface VictimFigures {
 
 /**
  * An organization that is not attacked itself, with a light, steady load from a process that the attacks do not slow
- * down: 20 reads and 10 starts per second to the gateway, 10 reads and 2 saves to the application.
+ * down: 20 reads and 10 starts per second to the gateway, 10 reads and 10 saves to the application.
  */
 async function createVictim(system: System, { gateway, app, dispatcher }: Record<ServiceName, Service>) {
   const receiver = await startRemoteReceiver(system)
@@ -157,7 +157,7 @@ async function createVictim(system: System, { gateway, app, dispatcher }: Record
     reads: { url: `${gateway.url}/v1/organization`, headers, everyMs: 50 },
     starts: { url: `${gateway.url}/v1/workflows/${workflowId}/start`, headers, label: 'victim', everyMs: 100 },
     appReads: { url: `${app.url}/app/workflows`, headers: appHeaders, everyMs: 100 },
-    appSaves: { url: active, method: 'PUT', headers: appHeaders, body: '{"is_active":true}', everyMs: 500 },
+    appSaves: { url: active, method: 'PUT', headers: appHeaders, body: '{"is_active":true}', everyMs: 100 },
   }
   return {
     startLoad: async () => await receiver.start(LATENCY_KINDS.map((kind) => loads[kind])),

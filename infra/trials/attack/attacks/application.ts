@@ -30,7 +30,16 @@ interface Burst {
 const STRANGER = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
 const WIDE_BODY = JSON.stringify(Object.fromEntries(Array.from({ length: 220_000 }, (_, n) => [`f${n}`, 1])))
 const DEEP_BODY = `{"email":${'[['.repeat(400_000)}`
-const LARGE_FILTERS = Object.fromEntries(Array.from({ length: 60_000 }, (_, n) => [`filter_${n}`, n]))
+const LARGE_TRIGGER = JSON.stringify({
+  name: 'x',
+  is_active: true,
+  trigger_source: { slug: 'other', name: 'Other' },
+  events: [],
+  filters: Object.fromEntries(Array.from({ length: 60_000 }, (_, n) => [`filter_${n}`, n])),
+  input_message: '',
+  subagent_sources: [],
+  version: null,
+})
 /** 32 KiB of conditions that parse, compile and are true for no start. */
 const LONG_RULES = `deliveries:\n${Array.from({ length: 50 }, (_, n) => `  - to: Endpoint\n    when: ${Array.from({ length: 17 }, (_each, part) => `context.contains("a${n} ${part}")`).join(' && ')}\n`).join('')}`
 
@@ -70,20 +79,24 @@ const BURSTS: readonly Attack[] = (
       requestOf: (target) => saveFile(target, 'rules.yaml', LONG_RULES),
     },
     {
+      name: 'app-rules-reads',
+      what: 'workflows with a rules.yaml of 32 KiB',
+      atOnce: 60,
+      prepare: async (target: AttackTarget) => {
+        await target.saveSource('Endpoint', { text: 'x' })
+        await sendToApp(target, saveFile(target, 'rules.yaml', LONG_RULES))
+      },
+      requestOf: (target) => ({ path: `/app/workflows/${workflowOf(target)}` }),
+    },
+    {
       name: 'app-filters',
       what: 'triggers with filters of 1 MB',
       atOnce: 40,
-      requestOf: (target) =>
-        save(`/app/workflows/${workflowOf(target)}/triggers/${newId()}`, {
-          name: 'x',
-          is_active: true,
-          trigger_source: { slug: 'other', name: 'Other' },
-          events: [],
-          filters: LARGE_FILTERS,
-          input_message: '',
-          subagent_sources: [],
-          version: null,
-        }),
+      requestOf: (target) => ({
+        method: 'PUT',
+        path: `/app/workflows/${workflowOf(target)}/triggers/${newId()}`,
+        body: LARGE_TRIGGER,
+      }),
     },
     {
       name: 'app-large-edits',
