@@ -80,11 +80,15 @@ function LookupDetails(lookup: AppLookupOut) {
         ) : null
       }
     >
-      {isAdmin ? <LookupForm lookup={lookup} /> : <KeyValueList items={{ Kind: KINDS[kind], URL: url }} />}
-      <Section title="What the agent sees">
-        <JsonView label="tools" value={tools.map(({ path: _path, ...tool }) => tool)} />
-      </Section>
-      {isAdmin ? <Test lookup={lookup} /> : null}
+      <div className="two-columns">
+        {isAdmin ? <LookupForm lookup={lookup} /> : <KeyValueList items={{ Kind: KINDS[kind], URL: url }} />}
+        <div className="stack">
+          <Section title="What the agent sees">
+            <JsonView label="tools" value={tools.map(({ path: _path, ...tool }) => tool)} />
+          </Section>
+          {isAdmin ? <Test lookup={lookup} /> : null}
+        </div>
+      </div>
     </Page>
   )
 }
@@ -104,7 +108,7 @@ function Test({ lookup: { id, tools } }: { lookup: AppLookupOut }) {
     },
   })
   return (
-    <Section title="Try it" intro="Makes the request now, and shows what an agent would read." isNarrow>
+    <Section title="Try it" intro="Makes the request now, and shows what an agent would read.">
       <Form form={form} action="Look up">
         <SelectField options={names} {...form.field('tool', 'Tool')} />
         <TextAreaField isCode rows={3} {...form.field('arguments', 'Arguments as JSON')} />

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import type { AppWebhookSourceOut } from '@workflow-service/contract'
+import type { AppWebhookSourceOut, WebhookVerification } from '@workflow-service/contract'
 import { call, toList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { FilterSearch, ListPage, Table, useFilters } from '../../components/data-list.tsx'
@@ -77,11 +77,37 @@ export function NewSourcePage() {
       intro="An endpoint of yours that workflows send to."
     >
       {isAdmin ? (
-        <SourceForm />
+        <div className="two-columns">
+          <SourceForm />
+          <FirstRequests />
+        </div>
       ) : (
         <Notice>Only admins can add webhook sources. Ask an admin of your organization.</Notice>
       )}
     </Page>
+  )
+}
+
+const TEST_BODY: WebhookVerification = {
+  type: 'service.webhook.verification',
+  organization_id: '…',
+  source_id: '…',
+  data: { target_url: 'the URL', signing_secret: 'the secret, or null', body_example: { '…': 'the example body' } },
+}
+
+/** What an endpoint gets, for the person who writes it. */
+function FirstRequests() {
+  return (
+    <aside className="card stack">
+      <h2>What your endpoint receives</h2>
+      <p>First one test request, a POST with this body. Any status from 200 to 299 within 10 seconds confirms it:</p>
+      <JsonView label="test request" value={TEST_BODY} />
+      <p>
+        Then a POST with the fields of the example body whenever a workflow sends to it, each once. A status from 200 to
+        299 accepts it; with another one, what you answer is shown here.
+      </p>
+      <p className="muted">Its type tells a test request from the others: nothing is to be processed.</p>
+    </aside>
   )
 }
 

@@ -1,5 +1,5 @@
 import type { WorkflowDetailOut, WorkflowReadOut } from '@workflow-service/contract'
-import { useNavigate, useSearch } from '@tanstack/react-router'
+import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { readDescription } from '@workflow-service/contract/check-description'
 import { useDeferredValue, useEffect, useMemo, useState } from 'react'
 import { newId, useRead, mutate } from '../../api/index.ts'
@@ -10,6 +10,7 @@ import { Notice, Page } from '../../components/page.tsx'
 import { tryLink } from '../../components/thing-link.tsx'
 import { DescriptionField } from './description-field.tsx'
 import { beyondNames, findRules, ReadinessPanel, RulesNote, WriteRuleLink } from './readiness-panel.tsx'
+import { Insertable } from './rules-editor.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
 import { type Scope, SCOPES } from './workflows-page.tsx'
 
@@ -52,10 +53,40 @@ export function NewWorkflowPage() {
       back={['Workflows', { to: '/workflows' }]}
       intro="On the next page you switch it on and try it."
     >
-      <div className="narrow">
+      <div className="with-side">
         <WorkflowForm form={form} action="Create workflow" />
+        <NameableSources form={form} />
       </div>
     </Page>
+  )
+}
+
+const SHOWN_SOURCES = 20
+
+/** The sources that the task can name. A click writes a name at its end. */
+function NameableSources({ form }: { form: FormState<Values> }) {
+  const { description } = form.values
+  const sources = useRead('listWebhookSources').data?.data
+  if (!sources) return null
+  const write = (name: string) =>
+    form
+      .field('description', 'Task')
+      .onValue(description.trim() === '' ? `Send the text to ${name}.` : `${description} ${name}`)
+  return (
+    <aside className="card stack">
+      {sources.length > 0 ? (
+        <Insertable
+          title="Webhook sources to name in the task"
+          names={sources.slice(0, SHOWN_SOURCES).map(({ name }) => name)}
+          onInsert={write}
+        />
+      ) : (
+        <p className="muted">
+          A workflow sends to webhook sources. There is none yet: <Link to="/sources/new">make one first</Link>, or
+          start with the task.
+        </p>
+      )}
+    </aside>
   )
 }
 

@@ -85,7 +85,8 @@ function Fields({ runId, onInsert }: { runId: string; onInsert: (name: string) =
   return names.length > 0 ? <Insertable title="Fields of the last text" names={names} onInsert={onInsert} /> : null
 }
 
-function Insertable(props: { title: string; names: readonly string[]; onInsert: (name: string) => void }) {
+/** Names that a click writes into a text. */
+export function Insertable(props: { title: string; names: readonly string[]; onInsert: (name: string) => void }) {
   return (
     <section>
       <h3>{props.title}</h3>
