@@ -335,6 +335,7 @@ test('a description with a condition leads to a filled-in rule, after which noth
   expect(await drawer.getByRole('region', { name: 'payload to Order intake' }).textContent()).toContain('"X"')
   expect(await findAxeIssues(page)).toEqual([])
   await writeCode(text, '')
+  await drawer.getByRole('link', { name: 'Begin with the webhook sources that the task names' }).waitFor()
   await drawer.getByRole('button', { name: 'fields.total' }).click()
   expect(await codeIn(text)).toBe('fields.total')
   await writeCode(text, template)

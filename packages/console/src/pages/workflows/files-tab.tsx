@@ -12,7 +12,7 @@ import { Icon } from '../../components/icons.tsx'
 import { EmptyState, Loaded, Notice, Section } from '../../components/page.tsx'
 import { tryLink } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
-import { RulesEditor } from './rules-editor.tsx'
+import { NEW_RULES, RulesEditor } from './rules-editor.tsx'
 import { rulesTemplate } from './rules-template.ts'
 import { findRules } from './readiness-panel.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
@@ -20,7 +20,6 @@ import { useWorkflow } from './workflow-layout.tsx'
 type FileRow = WorkflowDetailOut['files'][number]
 
 const NEW = 'new'
-const NEW_RULES = 'new-rules'
 const sizeText = (bytes: number) => (bytes < 1_024 ? `${bytes} B` : `${(bytes / 1_024).toFixed(1)} KiB`)
 const foldersOf = (text: string) =>
   text
@@ -195,7 +194,6 @@ function FileDrawer(props: {
   const { workflow, file, rules, onClose, onSaved = async () => (file ? undefined : onClose()) } = props
   const [id] = useState(() => file?.id ?? newId())
   const params = { workflow_id: workflow.id, file_id: id }
-  const isRules = rules !== undefined || (file?.name === 'rules.yaml' && file.path.length === 0)
   const row = workflow.files.find((each) => each.id === id)
   const remove = (saved: FileRow) =>
     askToConfirm({
@@ -213,7 +211,7 @@ function FileDrawer(props: {
       {...editFormOptions(file, (saved) =>
         rules ? { name: 'rules.yaml', path: '', content: rules } : valuesOf(saved),
       )}
-      className={isRules ? 'drawer wide-drawer' : 'drawer'}
+      className="drawer"
       title={file?.name ?? 'New file'}
       action={file ? 'Save' : 'Create file'}
       canReset={file !== undefined}
@@ -225,13 +223,13 @@ function FileDrawer(props: {
       }}
       onClose={onClose}
       tools={row && <Button label="Delete" icon="trash" onClick={() => remove(row)} />}
-      fields={({ field }) => (
+      fields={({ field, values: { name, path } }) => (
         <>
           <div className="columns">
             <TextField required placeholder="prices.md" {...field('name', 'Name')} />
             <TextField placeholder="docs/shop" hint="Empty for the top folder." {...field('path', 'Folder')} />
           </div>
-          {isRules ? (
+          {name.trim() === 'rules.yaml' && path.trim() === '' ? (
             <RulesEditor workflowId={workflow.id} field={field('content', 'Text')} />
           ) : (
             <TextAreaField isCode rows={18} {...field('content', 'Text')} />

@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router'
 import { lazy, Suspense, useRef } from 'react'
 import { call, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -6,6 +7,9 @@ import { Loading } from '../../components/page.tsx'
 import type { CodeEditorHandle } from './code-editor.tsx'
 import { fieldsOf } from './rules-fields.ts'
 import { useTrial } from './trial.tsx'
+
+/** In the address in place of the id of a file: a new `rules.yaml`. */
+export const NEW_RULES = 'new-rules'
 
 const CodeEditor = lazy(async () => ({ default: (await import('./code-editor.tsx')).CodeEditor }))
 
@@ -42,6 +46,14 @@ export function RulesEditor({ workflowId, field }: { workflowId: string; field: 
   return (
     <div className="rules-editor">
       <div className="stack">
+        {value.trim() === '' ? (
+          <p className="muted">
+            <Link to="." search={{ file: NEW_RULES }}>
+              Begin with the webhook sources that the task names
+            </Link>
+            , or with “deliveries:”.
+          </p>
+        ) : null}
         <Suspense fallback={<Loading label="Loading the editor" />}>
           <CodeEditor
             label={label}
