@@ -28,11 +28,14 @@ interface SnippetCall {
   header: string
   secret: string
   nowSeconds: number
+  /** Of a signature: `header` is the one with it. */
+  signed?: { id: string; timestamp: string; body: string }
 }
 
 /**
  * How to run the snippet of a language. `program` adds a main part to the snippet: it reads a secret (hex), a time and
- * a header (hex) from each line of standard input, separated by tabs, and prints yes or no.
+ * a header (hex) from each line of standard input, separated by tabs, and prints yes or no. With three more columns
+ * (hex) of the delivery's id, the timestamp and the body it checks the signature.
  */
 interface Language {
   name: string
@@ -55,8 +58,13 @@ const languages: Language[] = [
     program: (snippet) => `${snippet}
 import sys
 for line in sys.stdin:
-    secret, now, header = line.rstrip("\\n").split("\\t")
-    ok = check_service_token(bytes.fromhex(header).decode(), bytes.fromhex(secret).decode(), int(now))
+    parts = line.rstrip("\\n").split("\\t")
+    now = int(parts.pop(1))
+    secret, header, *signed = map(bytes.fromhex, parts)
+    if signed:
+        ok = check_service_signature(signed[0].decode(), signed[1].decode(), header.decode(), signed[2], secret.decode(), now)
+    else:
+        ok = check_service_token(header.decode(), secret.decode(), now)
     print("yes" if ok else "no")
 `,
     run: (file) => [file],
@@ -77,7 +85,13 @@ for line in sys.stdin:
       String[] parts = line.split("\\t", -1);
       String secret = new String(HexFormat.of().parseHex(parts[0]), UTF_8);
       String header = new String(HexFormat.of().parseHex(parts[2]), UTF_8);
-      System.out.println(check(header, secret, Long.parseLong(parts[1])) ? "yes" : "no");
+      long now = Long.parseLong(parts[1]);
+      boolean ok = parts.length == 3
+          ? check(header, secret, now)
+          : checkSignature(
+              new String(HexFormat.of().parseHex(parts[3]), UTF_8), new String(HexFormat.of().parseHex(parts[4]), UTF_8),
+              header, HexFormat.of().parseHex(parts[5]), secret, now);
+      System.out.println(ok ? "yes" : "no");
     }
   }
 }
@@ -101,7 +115,16 @@ func main() {
 		secret, _ := hex.DecodeString(parts[0])
 		now, _ := strconv.ParseInt(parts[1], 10, 64)
 		header, _ := hex.DecodeString(parts[2])
-		if CheckServiceToken(string(header), string(secret), time.Unix(now, 0)) {
+		ok := false
+		if len(parts) == 3 {
+			ok = CheckServiceToken(string(header), string(secret), time.Unix(now, 0))
+		} else {
+			id, _ := hex.DecodeString(parts[3])
+			timestamp, _ := hex.DecodeString(parts[4])
+			body, _ := hex.DecodeString(parts[5])
+			ok = CheckServiceSignature(string(id), string(timestamp), string(header), body, string(secret), time.Unix(now, 0))
+		}
+		if ok {
 			fmt.Println("yes")
 		} else {
 			fmt.Println("no")
@@ -119,8 +142,11 @@ func main() {
     file: 'check.php',
     program: (snippet) => `${snippet}
 while (($line = fgets(STDIN)) !== false) {
-    [$secret, $now, $header] = explode("\\t", rtrim($line, "\\n"));
-    echo checkServiceToken(hex2bin($header), hex2bin($secret), (int) $now) ? "yes\\n" : "no\\n";
+    [$secret, $now, $header, $id, $timestamp, $body] = [...explode("\\t", rtrim($line, "\\n")), null, null, null];
+    $ok = $id === null
+        ? checkServiceToken(hex2bin($header), hex2bin($secret), (int) $now)
+        : checkServiceSignature(hex2bin($id), hex2bin($timestamp), hex2bin($header), hex2bin($body), hex2bin($secret), (int) $now);
+    echo $ok ? "yes\\n" : "no\\n";
 }
 `,
     run: (file) => [file],
@@ -133,8 +159,11 @@ while (($line = fgets(STDIN)) !== false) {
     file: 'check.rb',
     program: (snippet) => `${snippet}
 STDIN.each_line do |line|
-  secret, now, header = line.chomp.split("\\t", -1)
-  puts check_service_token([header].pack("H*"), [secret].pack("H*"), Time.at(now.to_i)) ? "yes" : "no"
+  parts = line.chomp.split("\\t", -1)
+  now = Time.at(parts.delete_at(1).to_i)
+  secret, header, id, timestamp, body = parts.map { |each| [each].pack("H*") }
+  ok = id ? check_service_signature(id, timestamp, header, body, secret, now) : check_service_token(header, secret, now)
+  puts ok ? "yes" : "no"
 end
 `,
     run: (file) => [file],
@@ -154,7 +183,12 @@ const missing = [...languages.filter((each) => !isInstalled(each)).map(({ name }
 function runSnippet(language: Language, calls: SnippetCall[]): boolean[] {
   const file = join(folder, language.file)
   writeFileSync(file, language.program(readSnippet(language.fence)))
-  const input = calls.map((each) => `${hex(each.secret)}\t${each.nowSeconds}\t${hex(each.header)}\n`).join('')
+  const input = calls
+    .map(({ secret: any, nowSeconds, header, signed }) => {
+      const more = signed ? [signed.id, signed.timestamp, signed.body].map(hex) : []
+      return `${[hex(any), nowSeconds, hex(header), ...more].join('\t')}\n`
+    })
+    .join('')
   const { stdout, stderr, status } = spawnSync(language.command, language.run(file), {
     input,
     encoding: 'utf8',
@@ -273,6 +307,40 @@ describe.each(installed)('the snippet in $name', (language) => {
     )
     const wrong = cases.filter(([, expected], index) => results[index] !== expected)
     expect(wrong).toEqual([])
+  })
+
+  test('accepts the signature of a body, and nothing else', async () => {
+    const [id, body, header] = [cell('id'), cell('body'), cell('header')]
+    const valid = { id, timestamp: String(timestamp), body }
+    const call = (change: Partial<SnippetCall>, signed: Partial<typeof valid> = {}): SnippetCall => ({
+      ...callWith(header),
+      ...change,
+      signed: { ...valid, ...signed },
+    })
+    const calls = [
+      ...['', 'v1,AAAA '].map((before) => call({ header: `${before}${header}` })),
+      ...[-301, -300, 300, 301].map((drift) => call({ nowSeconds: timestamp + drift })),
+      ...['', 'v1,', header.slice(3), header.replace('v1', 'v2'), `${header}=`, '\u00e4', signature].map((wrong) =>
+        call({ header: wrong }),
+      ),
+      call({ secret: 'another secret' }),
+      ...[{ body: `${body} ` }, { body: '' }, { id: `${id}0` }, { id: '' }].map((signed) => call({}, signed)),
+      ...['', `${timestamp + 1}`, `+${timestamp}`, `-${timestamp}`, `${timestamp}\n`, '9'.repeat(400)].map((wrong) =>
+        call({}, { timestamp: wrong }),
+      ),
+    ]
+    const expected = await Promise.all(
+      calls.map(async ({ signed = valid, header: sent, secret: any, nowSeconds }) => {
+        const headers = new Map([
+          ['X-Delivery-Id', signed.id],
+          ['X-Service-Timestamp', signed.timestamp],
+          ['X-Service-Signature', sent],
+        ])
+        return (await checkServiceSignature(headers, signed.body, any, { now: () => nowSeconds * 1000 })).ok
+      }),
+    )
+    expect(expected.filter(Boolean)).toHaveLength(4)
+    expect(runSnippet(language, calls)).toEqual(expected)
   })
 
   test('agrees with this package for any secret and time', async () => {
