@@ -76,6 +76,7 @@ function NameableSources({ form }: { form: FormState<Values> }) {
     <aside className="card stack">
       {sources.length > 0 ? (
         <Insertable
+          heading="h2"
           title="Webhook sources to name in the task"
           names={sources.slice(0, SHOWN_SOURCES).map(({ name }) => name)}
           onInsert={write}

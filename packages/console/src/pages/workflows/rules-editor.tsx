@@ -98,10 +98,16 @@ function Fields({ runId, onInsert }: { runId: string; onInsert: (name: string) =
 }
 
 /** Names that a click writes into a text. */
-export function Insertable(props: { title: string; names: readonly string[]; onInsert: (name: string) => void }) {
+export function Insertable(props: {
+  title: string
+  names: readonly string[]
+  onInsert: (name: string) => void
+  heading?: 'h2' | 'h3'
+}) {
+  const { title, heading: Heading = 'h3' } = props
   return (
     <section>
-      <h3>{props.title}</h3>
+      <Heading>{title}</Heading>
       <ul className="insertable">
         {props.names.map((name) => (
           <li key={name}>
