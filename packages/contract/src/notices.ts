@@ -3,7 +3,7 @@ import { SIGNING_SECRET_MAX_LENGTH, ENDPOINT_URL_MAX_LENGTH } from './limits.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from './schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from './schema/values.ts'
 
-/** The notices that people choose (contract README, "Notices"). */
+/** The notices that people choose (docs/application.md, "Notices"). */
 export const NOTICE_KINDS = ['failures', 'approvals', 'sources', 'keys'] as const
 export type NoticeKind = (typeof NOTICE_KINDS)[number]
 

@@ -9,7 +9,7 @@ const Counts = Type.Unsafe<Record<string, number>>({
   description: 'Counts by name; a name without any is absent.',
 })
 export const ATTENTION_KINDS = ['run_failed', 'delivery_not_accepted', 'source_not_verified'] as const
-/** What failed for one reason and is not done: contract README, "Attention". */
+/** What failed for one reason and is not done: docs/application.md, "Attention". */
 export const AttentionOut = Closed('AttentionOut', 'Failures of one webhook source or workflow with one reason.', {
   kind: StringEnum(ATTENTION_KINDS, 'What failed.'),
   id: Uuid('The webhook source; of failed runs the workflow.'),

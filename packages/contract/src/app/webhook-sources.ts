@@ -145,7 +145,7 @@ export const DELIVERY_FILTERS = {
   workflow_id: Type.Optional(Uuid('Only deliveries of this workflow.')),
   sent_again: Type.Optional(StringEnum(['yes', 'no'], 'Only deliveries that a person has, or has not, sent again.')),
   needs_attention: Type.Optional(
-    StringEnum(['yes', 'no'], 'Only payloads that need attention (contract README, "Attention"), or all others.'),
+    StringEnum(['yes', 'no'], 'Only payloads that need attention (docs/application.md, "Attention"), or all others.'),
   ),
   search: Type.Optional(
     Text(

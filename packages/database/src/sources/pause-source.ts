@@ -1,7 +1,7 @@
 import { type Db, inTransaction } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 
-/** How long a run waits for a paused source (contract README, "Paused sources"). */
+/** How long a run waits for a paused source (docs/application.md, "Paused sources"). */
 export const PAUSE_DAYS = 3
 
 /**
