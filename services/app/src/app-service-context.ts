@@ -34,7 +34,7 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
     sessionNotifier,
     dispatcher: createDispatcherClient({ url: config.dispatcherUrl, token: config.internalApiToken, tracing }),
     signInLimits,
-    /** Between pieces of 2 ms of the checks of an organization's rules: together they take half of the process's time. */
+    /** Between pieces of 2 ms of the checks of an organization's rules: together half of the process's time. */
     waitForTurn: createFairQueue(() => sleep(2)),
     /** What changed, for the pages that are open. */
     changeNotices,
