@@ -9,6 +9,9 @@ import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()
 
+/** One pixel. */
+const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=='
+
 const press = async (page: Page, name: string) => await page.getByRole('button', { name, exact: true }).click()
 
 test('an example is checked while it is typed, and says what the agent will see', async () => {
@@ -187,9 +190,19 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await show(page, `/workflows/${workflowId}/files`)
   await page.locator('input[type=file]').setInputFiles([
     { name: 'prices.csv', mimeType: 'text/csv', buffer: Buffer.from('a;b\n1;2\n') },
-    { name: 'photo.png', mimeType: 'image/png', buffer: Buffer.from([0xff, 0xfe, 0x80]) },
+    { name: 'data.bin', mimeType: 'image/png', buffer: Buffer.from([0xff, 0xfe, 0x80]) },
+    { name: 'broken.pdf', mimeType: 'application/pdf', buffer: Buffer.from('no PDF') },
+    { name: 'photo.png', mimeType: 'image/png', buffer: Buffer.from(PNG, 'base64') },
   ])
-  await page.getByText('photo.png is not a text file in UTF-8.').waitFor()
+  await page.getByText('data.bin is not a text file in UTF-8.').waitFor()
+  await page.getByText('broken.pdf is no PDF or image, as its name says.').waitFor()
+  await page.getByRole('link', { name: 'photo.png' }).click()
+  const image = page.getByRole('dialog').getByRole('img', { name: 'photo.png' })
+  await image.waitFor()
+  expect(await image.evaluate((element: { naturalWidth?: number }) => element.naturalWidth)).toBe(1)
+  await page.getByText('@photo.png', { exact: true }).waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  await press(page, 'Close')
   await page.getByRole('link', { name: 'prices.csv' }).click()
   await page.getByRole('dialog').getByLabel('Text').fill('a;b\n3;4\n')
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()

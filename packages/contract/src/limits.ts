@@ -92,6 +92,15 @@ export const FILE_PATH_MAX_DEPTH = 50
 /** Content of a file in a manifest, in UTF-8. */
 export const FILE_CONTENT_MAX_BYTES = 1024 * 1024
 
+/** Content of a PDF or an image, which is 3 MiB in base64. */
+export const FILE_MEDIA_CONTENT_MAX_LENGTH = 4 * 1024 * 1024
+/** PDFs and images that a start refers to. */
+export const ATTACHED_FILES_MAX = 10
+/** Their bytes in all. */
+export const ATTACHED_BYTES_MAX = 4 * 1024 * 1024
+/** Pages of their PDFs in all. */
+export const ATTACHED_PAGES_MAX = 100
+
 /** A `rules.yaml`, in UTF-8. */
 export const RULES_MAX_BYTES = 32 * 1024
 /** Deliveries in a `rules.yaml`. */

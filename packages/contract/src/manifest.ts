@@ -133,7 +133,12 @@ export const ManifestFile = Closed('ManifestFile', 'A file of a workflow.', {
       { maxItems: FILE_PATH_MAX_DEPTH, default: [] },
     ),
   ),
-  content: Type.Optional(Str('Text of at most 1 MiB in UTF-8.', { format: 'storable', default: '' })),
+  content: Type.Optional(
+    Str('Text of at most 1 MiB in UTF-8; of a PDF or an image (by its name), the file in base64, at most 3 MiB.', {
+      format: 'storable',
+      default: '',
+    }),
+  ),
 })
 
 export const ManifestWorkflow = Closed('ManifestWorkflow', 'A workflow with everything that belongs to it.', {

@@ -38,7 +38,8 @@ test('people who are not signed in send less than others, and only some operatio
   const ofStrangers = WITH_BODY.filter(isOpen).map(bodyLimitsOf)
   expect(ofStrangers).toEqual(ofStrangers.map(() => ({ maxBytes: 16 * 1024, maxMembers: 100, maxDepth: 64 })))
   const larger = WITH_BODY.filter(({ bodyLimits }) => bodyLimits).map(({ id }) => id)
-  expect(larger).toEqual(['saveWorkflowUsers', 'saveTrigger', 'saveFile', 'saveWebhookSource', 'approveDelivery'])
+  const taking = ['saveWorkflowUsers', 'saveTrigger', 'saveFile', 'saveCase', 'saveWebhookSource', 'approveDelivery']
+  expect(larger).toEqual(taking)
 })
 
 test('a large body of a person who is not signed in is refused before it arrives, and its connection is closed', async () => {

@@ -10,6 +10,7 @@ import {
 } from '@workflow-service/contract'
 import type {
   ClaimedRun,
+  CostRequest,
   CostReservation,
   EarlierRun,
   Instructions,
@@ -33,7 +34,7 @@ export interface InMemoryContent {
   /** The versions of the organization's instructions, from 1. */
   readonly instructions?: readonly Instructions[]
   /** Whether a request to a model may begin; it may by default. */
-  readonly reserveCost?: () => CostReservation
+  readonly reserveCost?: (request: CostRequest) => CostReservation
   /** The finished runs of the session, oldest first. */
   readonly history?: readonly Omit<EarlierRun, 'number'>[]
 }
@@ -56,7 +57,7 @@ export function createInMemoryStore(content: InMemoryContent) {
   const store: RunStore = {
     readSteps: async (_lease, runId) => [...stepsOf(runId)],
     appendSteps: async (_lease, runId, position, added) => write(runId, position, added),
-    reserveCost: async () => content.reserveCost?.() ?? { kind: 'reserved' },
+    reserveCost: async (_lease, request) => content.reserveCost?.(request) ?? { kind: 'reserved' },
     settleCost: async () => {},
     recordPrompt: async (_lease, _runId, position, prompt) => void prompts.push({ position, prompt }),
     countAttempt: async () => 1,

@@ -4,6 +4,7 @@ import {
   APP_BODY_MAX_DEPTH,
   APP_BODY_MAX_MEMBERS,
   CASE_MAX_BYTES,
+  FILE_MEDIA_CONTENT_MAX_LENGTH,
   PAYLOAD_MAX_VALUES,
   SEARCH_MAX_LENGTH,
   STRANGER_BODY_MAX_BYTES,
@@ -393,8 +394,8 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Save a file',
     body: workflows.SaveFileIn,
     trimmed: ['name'],
-    // 1 MiB in which every character takes two bytes as JSON.
-    bodyLimits: { maxBytes: 2.5 * 1024 * 1024 },
+    // 1 MiB in which every character takes two bytes as JSON, or a PDF or an image in base64.
+    bodyLimits: { maxBytes: FILE_MEDIA_CONTENT_MAX_LENGTH + APP_BODY_MAX_BYTES },
     success: WORKFLOW,
   },
   deleteFile: { summary: 'Delete a file', query: workflows.VersionQuery, success: WORKFLOW },

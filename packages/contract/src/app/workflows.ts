@@ -2,7 +2,7 @@ import { RUN_STATUSES } from '../enumerations.ts'
 import { type Static, Type } from 'typebox'
 import {
   CONTEXT_MAX_LENGTH,
-  FILE_CONTENT_MAX_BYTES,
+  FILE_MEDIA_CONTENT_MAX_LENGTH,
   FILE_NAME_MAX_LENGTH,
   FILE_PATH_MAX_DEPTH,
   NAME_MAX_LENGTH,
@@ -188,14 +188,17 @@ export type SaveTriggerIn = Static<typeof SaveTriggerIn>
 export const AppFileOut = Closed('AppFileOut', 'A file with its content.', {
   ...named('The file.'),
   path: List(Str('A folder.'), 'Folders from the top down.'),
-  content: Str('The text.'),
+  content: Str('The text; of a PDF or an image, the file in base64.'),
   version: Version,
 })
 export type AppFileOut = Static<typeof AppFileOut>
 export const SaveFileIn = Closed('SaveFileIn', 'A file.', {
   name: Name(FILE_NAME_MAX_LENGTH, 'Its name.'),
   path: List(Name(FILE_NAME_MAX_LENGTH, 'A folder.'), 'Folders from the top down.', { maxItems: FILE_PATH_MAX_DEPTH }),
-  content: Text(FILE_CONTENT_MAX_BYTES, 'The text; at most 1 MiB in UTF-8.'),
+  content: Text(
+    FILE_MEDIA_CONTENT_MAX_LENGTH,
+    'The text, at most 1 MiB in UTF-8; of a PDF or an image, by the extension of its name, the file in base64.',
+  ),
   version: NewOrEditedVersion,
 })
 export type SaveFileIn = Static<typeof SaveFileIn>

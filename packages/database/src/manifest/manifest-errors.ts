@@ -1,6 +1,6 @@
 import {
-  FILE_CONTENT_MAX_BYTES,
   findExampleErrors,
+  findFileContentError,
   findLookupErrors,
   findRulesNameError,
   isStorableText,
@@ -189,9 +189,8 @@ function checkTrigger(path: string, trigger: Loose, report: Report): void {
 function checkFiles(path: string, files: readonly Loose[], report: Report): void {
   const locations: Entry[] = []
   for (const [index, { name, path: folders = [], content }] of files.entries()) {
-    if (typeof content === 'string' && Buffer.byteLength(content) > FILE_CONTENT_MAX_BYTES) {
-      report(`${path}[${index}].content`, 'must have at most 1 MiB (1,048,576 bytes of UTF-8)')
-    }
+    const contentError = typeof content === 'string' && findFileContentError(String(name), content)
+    if (contentError) report(`${path}[${index}].content`, contentError)
     if (typeof name === 'string' && Array.isArray(folders)) {
       locations.push({ path: `${path}[${index}]`, key: [...(folders as unknown[]), name].join('/') })
       const nameError = findRulesNameError({ name, path: folders.map(String) })

@@ -1,4 +1,4 @@
-import type { WorkflowVersionOut } from '@workflow-service/contract'
+import { mediaTypeOf, type WorkflowVersionOut } from '@workflow-service/contract'
 import { type Connection, datesToIso, type Queryable, type RowOf } from '../connection/index.ts'
 import { type AuditChange, changedFields, isVisible, type Viewer } from '../organizations/index.ts'
 import type { TriggerValues } from './workflow-detail.ts'
@@ -213,7 +213,7 @@ function compareDocuments(old: VersionDocument | null, next: VersionDocument | n
     ...compareParts('trigger', old?.triggers, next?.triggers, ({ id: _id, created_at: _at, ...values }) => values),
     ...compareParts('file', old?.files, next?.files, ({ name, path, sha256 }) => ({
       name: [...path, name].join('/'),
-      text: { sha256 },
+      ...(mediaTypeOf(name) ? { content: `SHA-256 ${sha256}` } : { text: { sha256 } }),
     })),
   ]
 }

@@ -1,5 +1,5 @@
 import * as check from './check.ts'
-import { addText, checkMessages, newMessage } from './conversation.ts'
+import { addFile, addText, checkMessages, newMessage } from './conversation.ts'
 import * as turn from './turn.ts'
 
 /** Anthropic's Messages API. */
@@ -196,6 +196,19 @@ function readBlock(block: unknown, path: string, message: turn.ModelMessage): vo
   } else if (type === 'tool_result') {
     if (message.text !== '') check.reject(`${path}: tool_result blocks must come before all text of the message`)
     message.results.push(readToolResult(block, path))
+  } else if (type === 'image' || type === 'document') {
+    const names =
+      type === 'image' ? 'type source cache_control?' : 'type source title? context? citations? cache_control?'
+    const { source } = check.readFields(block, path, names)
+    const {
+      type: kind,
+      media_type: mediaType,
+      data,
+    } = check.readFields(source, `${path}.source`, 'type media_type data')
+    const isDocument = String(mediaType) === 'application/pdf'
+    if (kind !== 'base64' || isDocument !== (type === 'document'))
+      check.reject(`${path}.source: Input should be base64`)
+    addFile(message, String(mediaType), data, path)
   } else if (type === 'thinking' && message.role === 'assistant') {
     const { signature } = check.readFields(block, path, 'type thinking signature')
     check.readString(signature, `${path}.signature`, { pattern: /./ })

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
 import { ANTHROPIC_SCHEMA_RULES } from './anthropic-messages.ts'
 import * as check from './check.ts'
-import { addText, checkMessages, newMessage } from './conversation.ts'
+import { addFile, addText, checkMessages, newMessage } from './conversation.ts'
 import * as turn from './turn.ts'
 
 /** An event of a stream: one entry, from the event's type to its payload. */
@@ -196,9 +196,22 @@ function readMessages(value: unknown, isClaude: boolean): turn.ModelMessage[] {
 }
 
 function readBlock(block: unknown, path: string, message: turn.ModelMessage, isClaude: boolean): void {
-  const fields = check.readFields(block, path, 'text? toolUse? toolResult? reasoningContent? cachePoint?')
+  const fields = check.readFields(
+    block,
+    path,
+    'text? toolUse? toolResult? reasoningContent? cachePoint? image? document?',
+  )
   if (Object.keys(fields).length !== 1) check.reject(`${path}: exactly one member of the union must be set`)
-  const { text, toolUse, toolResult, cachePoint } = fields
+  const { text, toolUse, toolResult, cachePoint, image, document } = fields
+  if (image !== undefined) {
+    const { format, source } = check.readFields(image, `${path}.image`, 'format source')
+    addFile(message, `image/${String(format)}`, check.readFields(source, path, 'bytes')['bytes'], path)
+  }
+  if (document !== undefined) {
+    const { format, name, source } = check.readFields(document, `${path}.document`, 'format name source citations?')
+    check.readString(name, `${path}.document.name`, { pattern: /^[a-zA-Z0-9()[\] -]{1,200}$/ })
+    addFile(message, `application/${String(format)}`, check.readFields(source, path, 'bytes')['bytes'], path)
+  }
   if (text !== undefined) addText(message, checkText(text, path))
   if (cachePoint !== undefined) check.readFields(cachePoint, `${path}.cachePoint`, 'type ttl?')
   if (toolUse !== undefined) {

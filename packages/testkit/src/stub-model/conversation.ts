@@ -19,6 +19,29 @@ export function addText(message: ModelMessage, text: string): void {
   message.text = message.text === '' ? text : `${message.text}\n${text}`
 }
 
+/** How the bytes of the media types that the APIs take begin in base64. */
+const MEDIA: Readonly<Record<string, string>> = {
+  'application/pdf': 'JVBERi',
+  'image/png': 'iVBORw0KGgo',
+  'image/jpeg': '/9j/',
+  'image/gif': 'R0lGOD',
+  'image/webp': 'UklGR',
+}
+
+/** Adds a PDF or an image of the user. */
+export function addFile(message: ModelMessage, mediaType: string, base64: unknown, path: string): void {
+  const begin = MEDIA[mediaType]
+  if (begin === undefined || message.role !== 'user') reject(`${path}: the media type ${mediaType} is not supported`)
+  if (typeof base64 !== 'string' || !base64.startsWith(begin)) reject(`${path}: the data is no ${mediaType}`)
+  message.files = [...(message.files ?? []), `${mediaType};${base64}`]
+}
+
+/** Adds what a data URL has. */
+export function addDataUrl(message: ModelMessage, url: unknown, path: string): void {
+  const [, mediaType = '', base64] = /^data:([a-z/]+);base64,(.+)$/.exec(String(url)) ?? []
+  addFile(message, mediaType, base64, path)
+}
+
 /** Checks roles, and that the message after one with calls has exactly their results. */
 export function checkMessages(messages: ModelMessage[], rules: ConversationRules = {}): ModelMessage[] {
   const keyOf = (call: ModelMessage['calls'][number]) => call[rules.resultsBy ?? 'id']

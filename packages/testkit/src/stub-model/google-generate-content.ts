@@ -1,5 +1,5 @@
 import * as check from './check.ts'
-import { addText, checkMessages, newMessage } from './conversation.ts'
+import { addFile, addText, checkMessages, newMessage } from './conversation.ts'
 import * as turn from './turn.ts'
 
 /** The Gemini API's generateContent and streamGenerateContent. */
@@ -203,7 +203,12 @@ function readPart(
   message: turn.ModelMessage,
   { fallbackId, model }: { fallbackId: string; model: string },
 ): void {
-  const { functionCall, functionResponse, thoughtSignature } = part as check.Fields
+  const { functionCall, functionResponse, thoughtSignature, inlineData } = part as check.Fields
+  if (inlineData !== undefined) {
+    check.readFields(part, path, 'inlineData')
+    const { mimeType, data } = check.readFields(inlineData, `${path}.inline_data`, 'mimeType data')
+    return addFile(message, String(mimeType), data, path)
+  }
   if (functionCall !== undefined) {
     if (message.calls.length === 0 && isSigning(model) && !thoughtSignature) {
       check.reject(`Function call is missing a thought_signature in functionCall parts. (${path})`)

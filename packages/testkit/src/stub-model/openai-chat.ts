@@ -1,5 +1,5 @@
 import * as check from './check.ts'
-import { checkMessages } from './conversation.ts'
+import { addDataUrl, checkMessages } from './conversation.ts'
 import * as turn from './turn.ts'
 
 /** OpenAI's Chat Completions API, which compatible servers and Azure offer too. */
@@ -191,9 +191,11 @@ function readMessages(value: unknown) {
       if (last && last.results.length > 0) last.results.push(result)
       else messages.push({ role: 'user', text: '', calls: [], results: [result] })
     } else if (role === 'user' || role === 'system' || role === 'developer') {
-      const text = readText(check.readFields(item, path, 'role content name?')['content'], `${path}.content`)
-      if (role === 'user') messages.push({ role, text, calls: [], results: [] })
-      else instructions.push(text)
+      const { content } = check.readFields(item, path, 'role content name?')
+      const message: turn.ModelMessage = { role: 'user', text: '', calls: [], results: [] }
+      message.text = readText(content, `${path}.content`, role === 'user' ? message : undefined)
+      if (role === 'user') messages.push(message)
+      else instructions.push(message.text)
     } else {
       check.reject(`Invalid value: '${String(role)}'. Supported values are: 'system', 'assistant', 'user', 'tool'`)
     }
@@ -217,12 +219,24 @@ function readAssistant(item: unknown, path: string): turn.ModelMessage {
   return { role: 'assistant', text: content === null ? '' : readText(content, `${path}.content`), calls, results: [] }
 }
 
-function readText(value: unknown, path: string): string {
+/** Reads texts, and the files that a message of the user may have. */
+function readText(value: unknown, path: string, user?: turn.ModelMessage): string {
   if (typeof value === 'string') return value
-  const parts = check.readList(value, path).map((part, index) => {
+  const parts = check.readList(value, path).flatMap((part, index) => {
+    const at = `${path}[${index}]`
+    if (user && (part as check.Fields)['type'] === 'image_url') {
+      const { image_url: image } = check.readFields(part, at, 'type image_url')
+      addDataUrl(user, check.readFields(image, at, 'url detail?')['url'], at)
+      return []
+    }
+    if (user && (part as check.Fields)['type'] === 'file') {
+      const { file } = check.readFields(part, at, 'type file')
+      addDataUrl(user, check.readFields(file, at, 'filename file_data')['file_data'], at)
+      return []
+    }
     const { type, text } = check.readFields(part, `${path}[${index}]`, 'type text')
     if (type !== 'text') check.reject(`Invalid value: '${String(type)}'. Supported values are: 'text'`)
-    return check.readString(text, `${path}[${index}].text`)
+    return [check.readString(text, `${path}[${index}].text`)]
   })
   return parts.join('\n')
 }

@@ -1,5 +1,5 @@
 import * as check from './check.ts'
-import { addText, checkMessages, newMessage } from './conversation.ts'
+import { addDataUrl, addText, checkMessages, newMessage } from './conversation.ts'
 import { checkReasoningModel, openAiChat, readOpenAiCall, readOpenAiTools } from './openai-chat.ts'
 import * as turn from './turn.ts'
 
@@ -145,7 +145,8 @@ function readInput(value: unknown, isStored: boolean) {
     }
     if (type === 'message') {
       const { content } = check.readFields(item, path, 'type? id? role content status? phase?')
-      const text = readContent(content, `${path}.content`, String(role))
+      const user = role === 'user' ? messageOf(role) : undefined
+      const text = readContent(content, `${path}.content`, String(role), user)
       if (role === 'system' || role === 'developer') instructions.push(text)
       else if (role === 'user' || role === 'assistant') addText(messageOf(role), text)
       else
@@ -181,17 +182,23 @@ function checkReasoning(item: unknown, path: string, isStored: boolean): void {
   }
 }
 
-function readContent(value: unknown, path: string, role: string): string {
+function readContent(value: unknown, path: string, role: string, user?: turn.ModelMessage): string {
   if (typeof value === 'string') return value
   const supported = role === 'assistant' ? ['output_text', 'refusal'] : ['input_text']
-  const parts = check.readList(value, path).map((part, index) => {
+  const parts = check.readList(value, path).flatMap((part, index) => {
     const { type } = part as check.Fields
+    if (user && (type === 'input_image' || type === 'input_file')) {
+      const names = type === 'input_image' ? 'type image_url detail?' : 'type filename file_data'
+      const { image_url: image, file_data: data } = check.readFields(part, `${path}[${index}]`, names)
+      addDataUrl(user, image ?? data, `${path}[${index}]`)
+      return []
+    }
     if (!supported.includes(String(type))) {
       const names = supported.map((name) => `'${name}'`).join(' and ')
       check.reject(`Invalid value: '${String(type)}'. Supported values are: ${names}.`)
     }
     const { text, refusal } = check.readFields(part, `${path}[${index}]`, 'type text? refusal? annotations? logprobs?')
-    return check.readString(text ?? refusal, `${path}[${index}].text`)
+    return [check.readString(text ?? refusal, `${path}[${index}].text`)]
   })
   return parts.join('\n')
 }

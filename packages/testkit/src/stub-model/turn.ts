@@ -91,6 +91,8 @@ export interface ModelMessage {
   text: string
   calls: { id: string; name: string; arguments: Record<string, unknown> }[]
   results: { id: string; text: string }[]
+  /** PDFs and images, each as its media type, a semicolon and its base64. */
+  files?: string[]
 }
 
 export interface ModelToolDefinition {

@@ -1,3 +1,4 @@
+import type { MediaKind } from '@workflow-service/contract'
 import { type Static, type TObject, Type } from 'typebox'
 import { BUILTIN } from './builtin/builtin-agent.ts'
 import { type ModelOptions, parseModelOptions } from './model-options.ts'
@@ -199,6 +200,8 @@ export interface ModelConfig {
   readonly maxOutputTokens: number | null
   readonly historyTokens: number
   readonly isStreaming: boolean
+  /** What it reads besides text. */
+  readonly reads: readonly MediaKind[]
   /** Where its API processes data, for people; null if the settings do not say. */
   readonly dataRegion: string | null
   /** Null: its answers have no known cost. */
@@ -246,6 +249,7 @@ export function toAgentConfig(settings: AgentSettings): AgentConfig {
     aws: name.startsWith('bedrock:') ? toAwsConfig(settings) : null,
     options: settings.AGENT_MODEL_OPTIONS,
     ...toModelLimits(settings),
+    reads: [],
     dataRegion: null,
     prices: null,
     fallback: null,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { compile, toFieldErrors } from '@workflow-service/contract'
+import { compile, MEDIA_KINDS, toFieldErrors } from '@workflow-service/contract'
 import { SettingsError } from '@workflow-service/service-kit'
 import { type Static, Type } from 'typebox'
 import type * as Yaml from 'yaml'
@@ -32,6 +32,7 @@ const ModelEntry = Type.Object(
     base_url: Type.Optional(Type.String({ pattern: '^https?://\\S+$' })),
     aws_region: Type.Optional(Type.String({ pattern: '^[a-z]{2,4}(-[a-z0-9]+)+$' })),
     options: Type.Optional(Type.Object({}, { additionalProperties: true })),
+    reads: Type.Optional(Type.Array(Type.Enum([...MEDIA_KINDS]), { uniqueItems: true })),
     data_region: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
     prices: Type.Optional(
       Type.Object(
@@ -153,6 +154,7 @@ function toModels(
             entry.max_output_tokens ?? limits.maxOutputTokens ?? (entry.prices ? PRICED_OUTPUT_TOKENS : null),
           historyTokens: entry.history_tokens ?? limits.historyTokens,
           isStreaming: entry.streaming ?? limits.isStreaming,
+          reads: entry.reads ?? [],
           dataRegion: entry.data_region ?? null,
           prices: toPrices(entry, currency),
           fallback: entry.fallback ?? null,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { JournalStep, LookupCallIn, LookupCallOut, RunPrompt } from '@workflow-service/contract'
-import type { CostReservation, EarlierRun, Instructions, LookupForAgent } from '@workflow-service/database'
+import type { CostRequest, CostReservation, EarlierRun, Instructions, LookupForAgent } from '@workflow-service/database'
 import { NO_TRACING } from '@workflow-service/service-kit'
 import {
   createInMemoryDispatcher,
@@ -31,7 +31,7 @@ export interface InMemoryRunOptions {
   /** What the look-ups answer; the request's tool and arguments by default. */
   lookUp?: (request: LookupCallIn) => Partial<LookupCallOut>
   history?: readonly Omit<EarlierRun, 'number'>[]
-  reserveCost?: () => CostReservation
+  reserveCost?: (request: CostRequest) => CostReservation
   /** The endpoint behind every webhook source; 204 by default. */
   endpoint?: (request: SentPayload) => Partial<DeliveryResult>
 }

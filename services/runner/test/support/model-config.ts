@@ -18,6 +18,7 @@ export function modelConfig(changes: Partial<ModelConfig> = {}): ModelConfig {
     maxOutputTokens: null,
     historyTokens: 8_000,
     isStreaming: false,
+    reads: [],
     dataRegion: null,
     prices: null,
     fallback: null,

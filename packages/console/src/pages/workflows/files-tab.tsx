@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppAnswer, WorkflowDetailOut } from '@workflow-service/contract'
-import { FILE_CONTENT_MAX_BYTES } from '@workflow-service/contract/limits'
+import { FILE_CONTENT_MAX_BYTES, FILE_MEDIA_CONTENT_MAX_LENGTH } from '@workflow-service/contract/limits'
+import { mediaTypeOf, readMediaContent } from '@workflow-service/contract/media-file'
 import { type ChangeEvent, useRef, useState } from 'react'
 import { call, describeError, newId, refresh, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
@@ -47,11 +48,11 @@ export function WorkflowFilesPage() {
     if (count > 0) toast(count === 1 ? 'Uploaded.' : `${count} files uploaded.`)
   }
 
-  const inputs = { type: 'file', multiple: true, hidden: true, 'aria-label': 'Text files to upload' }
+  const inputs = { type: 'file', multiple: true, hidden: true, 'aria-label': 'Files to upload' }
   return (
     <Section
       title="Files"
-      intro="Texts that the agent reads: prices, templates. The built-in agent follows rules.yaml, if there is one, instead of the task."
+      intro="Texts that the agent reads: prices, templates. PDFs and images that a start, the input message or the task refers to, such as @invoice.pdf, for models that read them. The built-in agent follows rules.yaml, if there is one, instead of the task."
       actions={
         <>
           <input ref={picker} {...inputs} onChange={(event) => void upload(event)} />
@@ -98,15 +99,14 @@ export function WorkflowFilesPage() {
 
 /** Uploads a file to the top folder. Resolves to what went wrong. */
 async function uploadFile(workflow: WorkflowDetailOut, file: File): Promise<string | undefined> {
-  if (file.size > FILE_CONTENT_MAX_BYTES) return `${file.name} is larger than 1 MiB.`
+  const maxMiB = (mediaTypeOf(file.name) ? (FILE_MEDIA_CONTENT_MAX_LENGTH / 4) * 3 : FILE_CONTENT_MAX_BYTES) / 1_048_576
+  if (file.size > maxMiB * 1_048_576) return `${file.name} is larger than ${maxMiB} MiB.`
   if (workflow.files.some(({ name, path }) => path.length === 0 && name === file.name)) {
     return `${file.name} exists already. Open it to replace its text, or rename one of them.`
   }
-  let content: string
-  try {
-    content = new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer())
-  } catch {
-    return `${file.name} is not a text file in UTF-8.`
+  const content = await (mediaTypeOf(file.name) ? readBase64(file) : readText(file))
+  if (content === undefined) {
+    return `${file.name} is ${mediaTypeOf(file.name) ? 'no PDF or image, as its name says' : 'not a text file in UTF-8'}.`
   }
   try {
     const params = { workflow_id: workflow.id, file_id: newId() }
@@ -115,6 +115,25 @@ async function uploadFile(workflow: WorkflowDetailOut, file: File): Promise<stri
   } catch (error) {
     return `${file.name}: ${describeError(error)}`
   }
+}
+
+/** Undefined if it is no text. */
+async function readText(file: File): Promise<string | undefined> {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer())
+  } catch {
+    return undefined
+  }
+}
+
+/** Undefined if its bytes are not those of its name. */
+async function readBase64(file: File): Promise<string | undefined> {
+  const reader = new FileReader()
+  await new Promise((resolve) => {
+    reader.onloadend = resolve
+    reader.readAsDataURL(file)
+  })
+  return readMediaContent(file.name, String(reader.result).replace(/^[^,]*,/, ''))
 }
 
 function OpenFile({ id, ...props }: { workflow: WorkflowDetailOut; id: string; onClose: () => void }) {
@@ -229,7 +248,9 @@ function FileDrawer(props: {
             <TextField required placeholder="prices.md" {...field('name', 'Name')} />
             <TextField placeholder="docs/shop" hint="Empty for the top folder." {...field('path', 'Folder')} />
           </div>
-          {name.trim() === 'rules.yaml' && path.trim() === '' ? (
+          {file && mediaTypeOf(file.name) && readMediaContent(file.name, file.content) ? (
+            <Media file={file} />
+          ) : name.trim() === 'rules.yaml' && path.trim() === '' ? (
             <RulesEditor workflowId={workflow.id} field={field('content', 'Text')} />
           ) : (
             <TextAreaField isCode rows={18} {...field('content', 'Text')} />
@@ -237,5 +258,22 @@ function FileDrawer(props: {
         </>
       )}
     />
+  )
+}
+
+/** A PDF or an image, which is replaced by deleting it and uploading another one. */
+function Media({ file: { name, path, content } }: { file: AppAnswer<'getFile'> }) {
+  const { kind, mediaType } = mediaTypeOf(name)!
+  const url = `data:${mediaType};base64,${content}`
+  return (
+    <div className="stack">
+      <p>
+        A text refers to it as <code>@{[...path, name].join('/')}</code>, for a model that reads it.
+      </p>
+      {kind === 'image' ? <img className="media" src={url} alt={name} /> : null}
+      <a href={url} download={name}>
+        Download
+      </a>
+    </div>
   )
 }

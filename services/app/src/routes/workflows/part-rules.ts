@@ -1,6 +1,6 @@
 import {
-  FILE_CONTENT_MAX_BYTES,
   type FieldError,
+  findFileContentError,
   findJsonObjectErrors,
   findRulesNameError,
   findTimingErrors,
@@ -45,9 +45,10 @@ export function checkFile({ name = '', path = [], content = '' }: Partial<SaveFi
     .map(([field]) => error(field, 'must not contain a slash: each folder is an entry of path'))
   const nameError = findRulesNameError({ name, path })
   if (nameError) errors.push(nameError)
-  if (Buffer.byteLength(content) > FILE_CONTENT_MAX_BYTES) {
-    const message = 'must have at most 1 MiB (1,048,576 bytes of UTF-8)'
-    errors.push({ field: 'content', code: 'too_large', message })
+  const contentError = findFileContentError(name, content)
+  if (contentError) {
+    const code = contentError.startsWith('must have at most') ? 'too_large' : 'value_error'
+    errors.push({ field: 'content', code, message: contentError })
   }
   return errors
 }

@@ -1,20 +1,28 @@
 import { newId } from '@workflow-service/database'
-import { generateText, type LanguageModelMiddleware, type LanguageModelUsage, streamText, wrapLanguageModel } from 'ai'
+import {
+  generateText,
+  type LanguageModelMiddleware,
+  type LanguageModelUsage,
+  type ModelMessage,
+  streamText,
+  wrapLanguageModel,
+} from 'ai'
 import type { ModelConfig } from '../agent-settings.ts'
 import { ModelError, toModelError } from './model-error.ts'
 import { limitToolCalls, observeParts } from './model-limits.ts'
-import type { AskModel, ModelAnswer, ModelAnswerContent } from './model-question.ts'
+import type { AskModel, AttachedFile, ModelAnswer, ModelAnswerContent } from './model-question.ts'
 import { adaptRequests } from './provider-requests.ts'
 import { createProviderModel } from './providers.ts'
 
 /** Creates the function that asks the configured model. Its requests are sent by `send`. */
 export function createAskModel(config: ModelConfig, now: () => number = Date.now, send = fetch): AskModel {
   let providerModel: ReturnType<typeof createProviderModel> | undefined
-  return async (question, abort) => {
+  return async ({ files = [], messages, ...question }, abort) => {
     const deadline = AbortSignal.timeout(config.timeoutMs)
     const inputs: string[] = []
     const request = {
       ...question,
+      messages: attachToFirst(messages, files),
       model: wrapLanguageModel({
         model: await (providerModel ??= createProviderModel(config, send)),
         middleware: [adaptRequests(config), keepInputs(inputs), distinctCallIds, limitToolCalls],
@@ -35,6 +43,18 @@ export function createAskModel(config: ModelConfig, now: () => number = Date.now
       throw toModelError(error, config.apiKey, now)
     }
   }
+}
+
+/** Before the text, as the providers advise. Each has its path, which the text refers to. */
+function attachToFirst(messages: ModelMessage[], files: readonly AttachedFile[]): ModelMessage[] {
+  const [first, ...others] = messages
+  if (files.length === 0 || first?.role !== 'user' || typeof first.content !== 'string') return messages
+  const parts = files.flatMap(({ path, mediaType, base64 }, index) => {
+    const filename = `file-${index + 1}.${mediaType.split('/')[1]}`
+    const label = { type: 'text' as const, text: `The file ${JSON.stringify(path)}:` }
+    return [label, { type: 'file' as const, mediaType, data: base64, filename }]
+  })
+  return [{ role: 'user', content: [...parts, { type: 'text', text: first.content }] }, ...others]
 }
 
 /** Keeps the arguments of the tool calls as the model wrote them: the SDK parses them, and rounds numbers. */

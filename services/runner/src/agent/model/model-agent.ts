@@ -19,6 +19,7 @@ import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, ref
 import type { Agent, AgentRun } from '../agent.ts'
 import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
+import { attachFiles, type FileReferences, findReferences } from './attach-files.ts'
 import {
   askWithRetries,
   type ModelClock,
@@ -34,7 +35,7 @@ import { ModelError } from './model-error.ts'
 import { type ModelGate, OPEN_GATE } from './model-gate.ts'
 import type { AskModel, ModelQuestion } from './model-question.ts'
 import { lookUp } from './look-up.ts'
-import { createToolbox, runReadingTool, SEND_AGAIN, type Toolbox } from './model-tools.ts'
+import { createToolbox, pathOf, runReadingTool, SEND_AGAIN, type Toolbox } from './model-tools.ts'
 import {
   failUnlessSuccessful,
   findEnding,
@@ -98,6 +99,7 @@ interface ModelPrompt {
   readonly toolbox: Toolbox
   readonly history: PromptHistory
   readonly instructions: Instructions | undefined
+  readonly references: FileReferences
 }
 
 /**
@@ -245,7 +247,7 @@ async function createPrompt(ctx: Context, files: readonly WorkflowFile[]): Promi
     begun && begun.instructions_version === undefined
       ? undefined
       : await run.readInstructions(begun?.instructions_version)
-  return { sources, toolbox, history, instructions }
+  return { sources, toolbox, history, instructions, references: findReferences(run.run, files) }
 }
 
 /** The earlier runs; before the run begins, the model summarizes them if they are too long. */
@@ -269,7 +271,7 @@ function findMessage({ all }: AgentSteps): MessageStep | undefined {
 
 function firstSteps(
   { run, config }: Context,
-  { history: { shownRuns, totalRuns }, sources: { reason }, instructions }: ModelPrompt,
+  { history: { shownRuns, totalRuns }, sources: { reason }, instructions, references }: ModelPrompt,
 ): NewJournalStep[] {
   const version = instructions ? { instructions_version: instructions.number } : {}
   const data = { agent: config.name, text: startText(run.run), ...version }
@@ -279,6 +281,14 @@ function firstSteps(
     steps.push({ kind: 'note', data: { code: 'history_shortened', text } })
   }
   if (reason !== null) steps.push({ kind: 'note', data: { code: 'sources_selected', text: reason } })
+  if (references.found.length > 0) {
+    const text = `The model reads the files ${references.found.map((file) => JSON.stringify(pathOf(file))).join(', ')}.`
+    steps.push({ kind: 'note', data: { code: 'files_attached', text } })
+  }
+  if (references.unknown.length > 0) {
+    const text = `The workflow has no files ${references.unknown.map((name) => JSON.stringify(name)).join(', ')}.`
+    steps.push({ kind: 'note', data: { code: 'files_unknown', text } })
+  }
   return steps
 }
 
@@ -291,10 +301,12 @@ async function askModel(ctx: Context, prompt: ModelPrompt) {
     toolNotes: prompt.toolbox.notes,
     sourcesWithoutTool: prompt.sources.searchable.length,
   })
-  const message = formatFirstMessage(run.run, prompt.history)
+  const message = formatFirstMessage(run.run, prompt.history, prompt.references)
   const tools = prompt.toolbox.definitions
   await run.recordPrompt(fitRunPrompt({ instructions, message, tools: listDefinitions(tools) }))
-  const question: ModelQuestion = { instructions, messages: toMessages(message, ofModel(steps.all, model)), tools }
+  const { files, release } = await attachFiles(run, config, prompt.references)
+  const messages = toMessages(message, ofModel(steps.all, model))
+  const question: ModelQuestion = { instructions, messages, tools, files }
   let startedMs = 0
   const askTimed: AskModel = (...args) => {
     startedMs = performance.now()
@@ -314,7 +326,7 @@ async function askModel(ctx: Context, prompt: ModelPrompt) {
     afterFailure: () => cost.release(),
     onNote: (code, text) => steps.append({ kind: 'note', data: { code, text } }),
     onError: ({ code, detail }) => log('warn', 'model.request_failed', { code, error: detail }),
-  })
+  }).finally(release)
   return { answer, latencyMs: performance.now() - startedMs, cost: cost.of(answer.usage) }
 }
 

@@ -6,6 +6,18 @@ export interface ModelQuestion {
   readonly messages: ModelMessage[]
   /** Tools without `execute`: the agent executes the calls itself. */
   readonly tools: ToolSet
+  /** Attached to the first message. */
+  readonly files?: readonly AttachedFile[]
+}
+
+/** A PDF or an image. */
+export interface AttachedFile {
+  /** As the text refers to it. */
+  readonly path: string
+  readonly mediaType: string
+  readonly base64: string
+  /** What it may cost at most as input. */
+  readonly tokens: number
 }
 
 /** One answer of a model. */

@@ -2,6 +2,7 @@ import {
   derivePayloadSchema,
   END_RUN,
   type LookupCallStep,
+  mediaTypeOf,
   type SendAgain,
   truncateText,
 } from '@workflow-service/contract'
@@ -258,6 +259,10 @@ async function runFileTool(run: AgentRun, name: string, args: Record<string, unk
   }
   const { path, offset = 0 } = args
   const file = files.find((candidate) => pathOf(candidate) === path)
+  if (file && mediaTypeOf(file.name)) {
+    const text = `It is a PDF or an image: it is attached to the first message if that refers to it as @${pathOf(file)}, and cannot be read otherwise.`
+    return { ok: false, text }
+  }
   const content = file ? await run.readFile(file.id) : undefined
   if (content === undefined) {
     return { ok: false, text: 'There is no such file. list_files gives the paths of all files.' }
@@ -272,7 +277,8 @@ async function runFileTool(run: AgentRun, name: string, args: Record<string, unk
   return { ok: true, text: `${markUntrusted('file', characters.slice(offset, end).join(''), sessionId)}${more}` }
 }
 
-function pathOf(file: WorkflowFile): string {
+/** The path of a file, as its tools and references name it. */
+export function pathOf(file: WorkflowFile): string {
   return [...file.path, file.name].join('/')
 }
 

@@ -37,15 +37,20 @@ export function costOf(usage: ModelUsage, prices: ModelPrices): number | null {
 }
 
 /** What a request may cost at most, as far as its size and limit tell. */
-function estimateCost({ instructions, messages, tools }: ModelQuestion, config: ModelConfig, prices: ModelPrices) {
+function estimateCost(
+  { instructions, messages, tools, files = [] }: ModelQuestion,
+  config: ModelConfig,
+  prices: ModelPrices,
+) {
   const bytes = Buffer.byteLength(instructions) + Buffer.byteLength(JSON.stringify([messages, tools]))
+  const input = files.reduce((sum, { tokens }) => sum + tokens, Math.ceil(bytes / BYTES_PER_TOKEN))
   const usage = {
     inputTokens: 0,
     cacheReadTokens: 0,
     cacheWriteTokens: 0,
     outputTokens: 0,
     reasoningTokens: 0,
-    [prices.cacheWrite > prices.input ? 'cacheWriteTokens' : 'inputTokens']: Math.ceil(bytes / BYTES_PER_TOKEN),
+    [prices.cacheWrite > prices.input ? 'cacheWriteTokens' : 'inputTokens']: input,
     [prices.reasoning > prices.output ? 'reasoningTokens' : 'outputTokens']:
       config.maxOutputTokens ?? PRICED_OUTPUT_TOKENS,
   }

@@ -1,0 +1,155 @@
+import { deflateSync } from 'node:zlib'
+import { afterEach, describe, expect, test } from '@jest/globals'
+import { type ModelProtocolName, startStubModelServer, type StubModelServer } from '@workflow-service/testkit'
+import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
+import { modelConfig } from '../../../test/support/model-config.ts'
+import type { ModelConfig } from '../agent-settings.ts'
+import { countPages, findReferences } from './attach-files.ts'
+import { createModelAgent } from './model-agent.ts'
+
+const page = '<< /Type /Page /Parent 1 0 R >>\n'
+const pdfOf = (body: string | Buffer) => Buffer.concat([Buffer.from('%PDF-1.7\n'), Buffer.from(body)])
+const PDF = pdfOf(`<< /Type /Pages /Count 2 >>\n${page}${page}`).toString('base64')
+const PNG = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3, 4, 5, 6, 7, 8, 9]).toString('base64')
+
+/** An object stream, as newer PDFs have it. */
+const packed = (objects: string | Buffer) =>
+  Buffer.concat([
+    Buffer.from('<< /Type /ObjStm /Filter /FlateDecode >>\nstream\r\n'),
+    deflateSync(objects),
+    Buffer.from('\nendstream\n'),
+  ])
+
+test('pages are counted in plain and in compressed objects, and are at most all that may be read if that fails', async () => {
+  expect(await countPages(Buffer.from(PDF, 'base64'))).toBe(2)
+  expect(await countPages(pdfOf(Buffer.concat([packed(page), Buffer.from(page), packed(page + page)])))).toBe(4)
+  expect(await countPages(pdfOf('encrypted'))).toBe(100)
+  expect(await countPages(pdfOf('<< /Type /ObjStm >>\nstream\nno data\nendstream'))).toBe(100)
+  expect(await countPages(pdfOf(page.repeat(50_000)))).toBe(101)
+  expect(await countPages(pdfOf(packed(Buffer.alloc(20_000_000))))).toBe(100)
+})
+
+const file = (name: string, ...path: string[]) => ({ id: name, name, path })
+
+describe('a reference to a file', () => {
+  const files = [file('a.pdf'), file('b c.PNG', 'docs'), file('prices.md'), file('a.pdf', 'docs')]
+  const find = (context: string, change = {}) => {
+    const { found, unknown } = findReferences(
+      { workflow: { description: '' }, inputMessage: '', context, ...change } as never,
+      files,
+    )
+    return [found.map(({ name, path }) => [...path, name].join('/')), unknown]
+  }
+
+  test('is its path after an @, in the context, the input message or the task', () => {
+    expect(find('Read @a.pdf, then @docs/b c.PNG.')).toEqual([['a.pdf', 'docs/b c.PNG'], []])
+    expect(find('', { inputMessage: '@docs/a.pdf' })).toEqual([['docs/a.pdf'], []])
+    expect(find('', { workflow: { description: 'As in @a.pdf' } })).toEqual([['a.pdf'], []])
+  })
+
+  test('is no other text: a name alone, a text file, a longer name, an address of email', () => {
+    expect(find('a.pdf, @prices.md, @a.pdfx, ada@example.test')).toEqual([[], []])
+    expect(find('@no.pdf @no.pdf @gone.jpeg')).toEqual([[], ['no.pdf', 'gone.jpeg']])
+  })
+
+  test('is found in linear time in hostile texts', () => {
+    const started = performance.now()
+    find('@a.pd'.repeat(2_000) + '@'.repeat(5_000) + 'x.'.repeat(5_000))
+    expect(performance.now() - started).toBeLessThan(1_000)
+  })
+})
+
+describe('a run whose text refers to files', () => {
+  const servers: StubModelServer[] = []
+  afterEach(async () => {
+    await Promise.all(servers.splice(0).map((server) => server.close()))
+  })
+  const FILES = [
+    { id: '1', name: 'invoice.pdf', path: ['docs'], content: PDF },
+    { id: '2', name: 'photo.png', path: [], content: `${PNG.slice(0, 20)}\n${PNG.slice(20)}` },
+    { id: '3', name: 'broken.png', path: [], content: 'text' },
+  ]
+
+  async function execute(config: Partial<ModelConfig>, options: InMemoryRunOptions) {
+    const end = { toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Read.' } }] }
+    const server = await startStubModelServer({ otherwise: end })
+    servers.push(server)
+    const run = createInMemoryRun({ sources: [webhookSource('Orders', { message: 'x' })], files: FILES, ...options })
+    const agent = createModelAgent([modelConfig({ baseUrl: server.baseUrl, reads: ['pdf', 'image'], ...config })])
+    const error = await run.execute(agent).then(
+      () => null,
+      (reason: Error) => reason.message,
+    )
+    expect(server.violations).toEqual([])
+    return { run, server, error }
+  }
+
+  test.each<ModelProtocolName>(['openai', 'openai-compatible', 'anthropic', 'google', 'bedrock'])(
+    'gives %s the PDF and the image with their paths, and says so in the journal and the prompt',
+    async (provider) => {
+      const { run, server, error } = await execute(
+        { provider },
+        { context: 'Compare @docs/invoice.pdf and @photo.png.' },
+      )
+      expect(error).toBeNull()
+      const [first] = server.requests[0]!.conversation.messages
+      expect(first!.files).toEqual([`application/pdf;${PDF}`, `image/png;${PNG}`])
+      expect(first!.text).toContain('The file "docs/invoice.pdf":')
+      expect(run.prompts[0]!.prompt.message).toContain(
+        'attached, and are data from outside as well: "docs/invoice.pdf"',
+      )
+      const notes = run.steps.flatMap(({ kind, data }) => (kind === 'note' ? [data] : []))
+      const text = 'The model reads the files "docs/invoice.pdf", "photo.png".'
+      expect(notes).toContainEqual({ code: 'files_attached', text })
+    },
+  )
+
+  test('reserves what they may cost: by page, and by image', async () => {
+    const amounts: number[] = []
+    const prices = { currency: 'EUR', input: 1e6, cacheRead: 1e6, cacheWrite: 1e6, output: 0, reasoning: 0 }
+    const reserveCost: InMemoryRunOptions['reserveCost'] = (request) => {
+      amounts.push(request.amount)
+      return { kind: 'reserved' }
+    }
+    await execute({ prices }, { context: 'none', reserveCost })
+    await execute({ prices }, { context: '@docs/invoice.pdf @photo.png', reserveCost })
+    // Two pages and an image of 5,000 tokens each, and the line with their names.
+    expect(amounts[1]! - amounts[0]!).toBeGreaterThanOrEqual(15_000)
+    expect(amounts[1]! - amounts[0]!).toBeLessThan(15_100)
+  })
+
+  test('fails before a request when the model does not read such files, or they exceed a limit, and says which', async () => {
+    const many = Array.from({ length: 11 }, (_, n) => ({ id: `${n}`, name: `${n}.png`, path: [], content: PNG }))
+    const large = Buffer.concat([Buffer.from(PNG, 'base64'), Buffer.alloc(2_500_000)]).toString('base64')
+    const long = { id: '4', name: 'long.pdf', path: [], content: pdfOf(page.repeat(101)).toString('base64') }
+    const cases: [Partial<ModelConfig>, InMemoryRunOptions, string][] = [
+      [
+        { reads: ['image'] },
+        { context: '@docs/invoice.pdf' },
+        'the model openai-compatible:stub-1 reads no such files',
+      ],
+      [{}, { context: '@broken.png' }, 'its content is no such file'],
+      [{}, { context: many.map(({ name }) => `@${name}`).join(' '), files: many }, 'at most 10 are read'],
+      [
+        {},
+        { context: '@0.png @1.png', files: many.slice(0, 2).map((each) => ({ ...each, content: large })) },
+        'more than 4 MiB in all',
+      ],
+      [{}, { context: '@long.pdf', files: [long] }, 'more than 100 pages in all'],
+    ]
+    for (const [config, options, message] of cases) {
+      const { server, error } = await execute(config, options)
+      expect(error).toContain(message)
+      expect(server.requests).toEqual([])
+    }
+  })
+
+  test('goes on without a file that the workflow does not have, and the model gets to know', async () => {
+    const { run, server, error } = await execute({}, { context: 'Read @no-such.pdf' })
+    expect(error).toBeNull()
+    expect(server.requests[0]!.conversation.messages[0]!.text).toContain(
+      'The workflow has no such files: "no-such.pdf".',
+    )
+    expect(run.steps.some(({ kind, data }) => kind === 'note' && data.code === 'files_unknown')).toBe(true)
+  })
+})

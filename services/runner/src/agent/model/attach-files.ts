@@ -1,0 +1,147 @@
+import { promisify } from 'node:util'
+import { inflate } from 'node:zlib'
+import {
+  ATTACHED_BYTES_MAX,
+  ATTACHED_FILES_MAX,
+  ATTACHED_PAGES_MAX,
+  mediaTypeOf,
+  readMediaContent,
+} from '@workflow-service/contract'
+import type { WorkflowFile } from '@workflow-service/database'
+import { createInFlightLimiter } from '@workflow-service/service-kit'
+import { RunError, RunParkedError } from '../../run-errors.ts'
+import type { ModelConfig } from '../agent-settings.ts'
+import type { AgentRun } from '../agent.ts'
+import type { AttachedFile } from './model-question.ts'
+import { pathOf } from './model-tools.ts'
+
+/** What the providers count for a large image, and for the text and the image of a dense page, rounded up. */
+const TOKENS_PER_IMAGE = 5_000
+const TOKENS_PER_PAGE = 5_000
+/** A request keeps its files about three times: in base64, as JSON, and as bytes. */
+const REQUESTS_AT_ONCE = { total: 4, perKey: 2, maxWaiting: 1_000, maxWaitingPerKey: 500, waitMs: 30_000 }
+const BUSY_PARK_MS = 10_000
+const MENTION = /@([^\s@]{1,200}\.(?:pdf|png|jpe?g|gif|webp))(?![\p{L}\p{N}_])/giu
+const MAX_UNKNOWN = 5
+
+const slots = createInFlightLimiter(REQUESTS_AT_ONCE)
+
+/** The PDFs and images that the texts of a run refer to, such as `@docs/invoice.pdf`. */
+export interface FileReferences {
+  readonly found: readonly WorkflowFile[]
+  /** What looks like such a reference, and is no file of the workflow. */
+  readonly unknown: readonly string[]
+}
+
+/**
+ * Finds what the workflow's task, the trigger's input message and the context refer to. Takes time in proportion to the
+ * texts and to the number of files.
+ */
+export function findReferences(
+  { workflow, inputMessage, context }: AgentRun['run'],
+  files: readonly WorkflowFile[],
+): FileReferences {
+  const text = [workflow.description, inputMessage, context].join('\n')
+  const found = files.filter((file) => mediaTypeOf(file.name) && isReferredTo(text, `@${pathOf(file)}`))
+  const known = found.map(pathOf)
+  const mentioned = [...text.matchAll(MENTION)].map(([, name = '']) => name)
+  const unknown = mentioned.filter((name) => !known.some((path) => name.startsWith(path)))
+  return { found, unknown: [...new Set(unknown)].slice(0, MAX_UNKNOWN) }
+}
+
+function isReferredTo(text: string, reference: string): boolean {
+  for (let at = text.indexOf(reference); at !== -1; at = text.indexOf(reference, at + 1)) {
+    if (!/[\p{L}\p{N}_]/u.test(text.charAt(at + reference.length))) return true
+  }
+  return false
+}
+
+/**
+ * Reads the files for one answer of the model. Waits while other runs of this process have many files in memory;
+ * `release` ends that.
+ * @throws RunError `file_not_readable`; RunParkedError if too many runs wait.
+ */
+export async function attachFiles(
+  run: AgentRun,
+  { name, reads }: Pick<ModelConfig, 'name' | 'reads'>,
+  { found }: FileReferences,
+): Promise<{ readonly files: readonly AttachedFile[]; readonly release: () => void }> {
+  if (found.length === 0) return { files: [], release: () => {} }
+  for (const file of found) {
+    if (reads.includes(mediaTypeOf(file.name)!.kind)) continue
+    fail(file, `the model ${name} reads no such files; choose one that does, or leave @${pathOf(file)} out`)
+  }
+  if (found.length > ATTACHED_FILES_MAX) {
+    fail(found[ATTACHED_FILES_MAX]!, `the texts refer to ${found.length} files; at most ${ATTACHED_FILES_MAX} are read`)
+  }
+  const slot = await slots.acquire(run.run.organizationId)
+  if (typeof slot !== 'function') throw new RunParkedError('Other runs read many files', BUSY_PARK_MS)
+  try {
+    run.signal.throwIfAborted()
+    return { files: await readFiles(run, found), release: slot }
+  } catch (error) {
+    slot()
+    throw error
+  }
+}
+
+async function readFiles(run: AgentRun, found: readonly WorkflowFile[]): Promise<AttachedFile[]> {
+  const files: AttachedFile[] = []
+  let [bytes, pages] = [0, 0]
+  for (const file of found) {
+    const { kind, mediaType } = mediaTypeOf(file.name)!
+    const base64 = readMediaContent(file.name, (await run.readFile(file.id)) ?? '')
+    if (base64 === undefined) fail(file, 'its content is no such file')
+    bytes += (base64.length / 4) * 3
+    if (bytes > ATTACHED_BYTES_MAX) fail(file, `the files have more than ${ATTACHED_BYTES_MAX / 1_048_576} MiB in all`)
+    const filePages = kind === 'pdf' ? await countPages(Buffer.from(base64, 'base64')) : 0
+    pages += filePages
+    if (pages > ATTACHED_PAGES_MAX) fail(file, `the files have more than ${ATTACHED_PAGES_MAX} pages in all`)
+    const tokens = kind === 'pdf' ? filePages * TOKENS_PER_PAGE : TOKENS_PER_IMAGE
+    files.push({ path: pathOf(file), mediaType, base64, tokens })
+  }
+  return files
+}
+
+function fail(file: WorkflowFile, why: string): never {
+  throw new RunError('file_not_readable', `The file ${JSON.stringify(pathOf(file))} cannot be read: ${why}`)
+}
+
+const inflateAsync = promisify(inflate)
+/** What is inflated of a PDF to count its pages. */
+const MAX_INFLATED_BYTES = 8 * 1_048_576
+/** Bytes of the dictionary before a stream. */
+const MAX_DICTIONARY = 400
+const STREAM = 'stream'
+const END = 'endstream'
+
+/**
+ * Counts the pages of a PDF by their objects, also in compressed object streams. ATTACHED_PAGES_MAX if that is not
+ * possible, such as for an encrypted one: the most that it may cost.
+ */
+export async function countPages(pdf: Buffer): Promise<number> {
+  let pages = countPageObjects(pdf)
+  let left = MAX_INFLATED_BYTES
+  for (let at = pdf.indexOf(STREAM), end; at !== -1; at = pdf.indexOf(STREAM, end + END.length)) {
+    end = pdf.indexOf(END, at)
+    if (end === -1) end = pdf.length
+    if (!pdf.subarray(Math.max(0, at - MAX_DICTIONARY), at).includes('/ObjStm')) continue
+    const begin = at + STREAM.length + (pdf[at + STREAM.length] === CARRIAGE_RETURN ? 2 : 1)
+    const inflated = await inflateAsync(pdf.subarray(begin, end), { maxOutputLength: left }).catch(() => null)
+    left -= inflated?.length ?? left
+    if (!inflated || left <= 0) return ATTACHED_PAGES_MAX
+    pages += countPageObjects(inflated)
+  }
+  return pages === 0 ? ATTACHED_PAGES_MAX : pages
+}
+
+const CARRIAGE_RETURN = 13
+
+/** At most one more than may be read. */
+function countPageObjects(bytes: Buffer): number {
+  const pattern = /\/Type\s{0,10}\/Page(?![A-Za-z])/gu
+  const text = bytes.toString('latin1')
+  let count = 0
+  while (count <= ATTACHED_PAGES_MAX && pattern.test(text)) count += 1
+  return count
+}
