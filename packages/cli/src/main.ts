@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 import '@workflow-service/service-kit/compile-cache'
 
-// The reader of a pipe may close it early: `wf runs list | head`.
+// The reader of a pipe may close it early: `wf runs list | head`. A disk may be full.
 // oxlint-disable-next-line no-restricted-properties -- Writes nothing.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(0)
-  throw error
+process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+  // oxlint-disable-next-line no-restricted-properties -- No text of others.
+  if (code !== 'EPIPE') process.stderr.write(`Error: the output cannot be written: ${message}.\n`)
+  process.exit(code === 'EPIPE' ? 0 : 1)
 })
 
 // npm and pnpm run a script in the folder of its package: files are named from where it was called.

@@ -1,4 +1,9 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { describe, expect, test } from '@jest/globals'
 import { createDatabase } from '@workflow-service/database'
 import { startProcess } from '@workflow-service/testkit'
@@ -99,6 +104,45 @@ describe('wf', () => {
     expect(piped.stdout).toBe('Usage: wf COMMAND [options]\n0\n')
     expect(piped.stderr).toBe('')
   })
+
+  test('says that its output cannot be written', async () => {
+    const full = await startProcess({
+      command: 'bash',
+      args: ['-c', '"$0" "$1" -V > /dev/full', process.execPath, main],
+    })
+    expect(await full.exited).toMatchObject({ code: 1 })
+    expect(full.stderr).toMatch(/^Error: the output cannot be written: ENOSPC[^\n]*\n$/)
+  })
+
+  test('is packed alone, without the database, for those who have an API key', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'wf-'))
+    try {
+      const packed = await startProcess({ args: [fileURLToPath(new URL('../pack.ts', import.meta.url)), folder] })
+      expect(await packed.exited).toMatchObject({ code: 0 })
+      await promisify(execFile)('tar', ['-xf', join(folder, (await readdir(folder))[0] ?? ''), '-C', folder])
+      // What npm installs beside it.
+      await symlink(fileURLToPath(new URL('../node_modules', import.meta.url)), join(folder, 'node_modules'))
+      const lib = join(folder, 'package/lib')
+      const texts = await Promise.all((await readdir(lib)).map((name) => readFile(join(lib, name), 'utf8')))
+      const imported = texts.flatMap((text) =>
+        [...text.matchAll(/^import .*?from "([^".]+)";/gm)].map(([, name]) => name),
+      )
+      const installed = [...new Set(imported)].filter((name) => !name?.startsWith('node:'))
+      expect(installed.toSorted()).toEqual(['commander', 'string-width'])
+      // Of another program: it is not looked at.
+      const env = { DATABASE_URL: database.url, HOME: folder }
+      const run = async (...args: string[]) => {
+        const started = await startProcess({ args: [join(lib, 'main.js'), ...args], env })
+        return [(await started.exited).code, started.stdout + started.stderr]
+      }
+      expect(await run('-V')).toEqual([0, expect.stringMatching(/^\d+\.\d+\.\d+\n$/)])
+      expect(await run('complete', 'run')).toEqual([0, expect.stringMatching(/^runs\t[^\n]*\n$/)])
+      expect(await run('migrate')).toEqual([1, expect.stringContaining('This is a command of operators')])
+      expect(await run('workflows', 'list')).toEqual([1, expect.stringContaining('wf login URL')])
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  }, 30_000)
 })
 
 describe('wf after-restore', () => {

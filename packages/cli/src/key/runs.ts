@@ -80,11 +80,12 @@ function formatNews(terminal: Terminal, run: Run, before: Run | undefined): stri
     return `${paint(terminal, 'dim', showClock(new Date()))}  ${colour ? paint(terminal, colour, shown) : shown}\n`
   }
   const lines = before ? [] : [line(`run ${run.id} in session ${run.session_id}`)]
+  if (run.status === 'running' && before?.status !== 'running') lines.push(line(run.status))
   for (const { id, source_name: source, outcome, status } of run.deliveries) {
     if (before?.deliveries.find((each) => each.id === id)?.outcome === outcome) continue
     lines.push(line(`${source}: ${outcome}${status === null ? '' : ` with status ${status}`}`, colourOf(outcome)))
   }
-  if (run.status !== before?.status) {
+  if (run.status !== before?.status && run.status !== 'running') {
     lines.push(line(`${run.status}${run.error ? ` (${run.error.code}): ${run.error.message}` : ''}`, statusColour(run)))
     if (run.status === 'waiting') lines.push(line('A person decides in the application whether it is sent.'))
   }

@@ -45,7 +45,7 @@ const DESCRIPTION = `
 Read the workflows of your organization, and start them with a piece of text.
 
 **Keys.** Send \`Authorization: Bearer wfk_…\`. A key belongs to one organization and has one or both of two scopes:
-\`read\` for the three GET operations, \`start\` for the POST.
+\`read\` for the GET operations, \`start\` for the POST.
 
 **Starts** are answered at once with 202; the workflow runs a moment later. Starts of one session run one after the other,
 in the order in which they were accepted. Send an \`Idempotency-Key\` to make a start safe to repeat.
@@ -64,6 +64,8 @@ themselves.
 
 **Changes.** New values of \`scope\` and of a subagent source's \`type\` may appear at any time; do not reject unknown ones.
 `.trim()
+
+const ADDITION = ' An addition to the first four operations, which stay as they are.'
 
 const TAGS: Record<OperationId, string> = {
   getOrganization: 'Organization',
@@ -232,7 +234,7 @@ function toDescribed(operation: Operation): openApi.DescribedOperation {
     ...operation,
     errors: errorsOf(operation),
     tag: TAGS[id],
-    description: `${operation.description}\n\nNeeds the scope \`${operation.scope}\`.`,
+    description: `${operation.description}\n\nNeeds the scope \`${operation.scope}\`.${operation.isAddition ? ADDITION : ''}`,
     ...(operation.body ? { bodyExamples: BODY_EXAMPLES } : {}),
     successes: [{ ...operation.success, examples: SUCCESS_EXAMPLES[id] }],
   }
