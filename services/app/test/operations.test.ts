@@ -364,6 +364,8 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
  * missing thing.
  */
 const CHOSEN_IDS: readonly AppOperationId[] = ['saveWebhookSource', 'saveLookup']
+/** Operations on a workflow or on a run, which is seen by those who see its workflow. */
+const OF_WORKFLOW = /\{(?:workflow|run)_id\}/
 /** Operations whose body names the thing. */
 const NAMED_IN_BODY: readonly AppOperationId[] = ['switchOrganization', 'resendDelivery']
 
@@ -428,6 +430,21 @@ describe('Every operation', () => {
       const [organization, other] = [data.app.organization, await data.app.createOrganization()]
       const sample = await SAMPLES[id]({ organization, person: organization.owner })
       expect(await outcome(other.owner, id, sample)).toBe(CHOSEN_IDS.includes(id) ? '409 id_taken' : '404 not_found')
+    },
+    60_000,
+  )
+
+  test.each(forPeople.filter(({ access, path }) => access === 'member' && OF_WORKFLOW.test(path)).map(({ id }) => id))(
+    '%s does not find what belongs to a workflow that a member does not see',
+    async (id) => {
+      const { organization } = data.app
+      const sample = await SAMPLES[id]({ organization, person: organization.member })
+      await data.app.db.pool.query(
+        `WITH hidden AS (UPDATE workflows SET scope = 'only_me' WHERE organization_id = $1 RETURNING id)
+         DELETE FROM workflow_users USING hidden WHERE workflow_id = hidden.id`,
+        [organization.id],
+      )
+      expect(await outcome(organization.member, id, sample)).toBe('404 not_found')
     },
     60_000,
   )
