@@ -434,6 +434,50 @@ describe('Every operation', () => {
     60_000,
   )
 
+  test.each([
+    ['decideApprovals', { decided: 0 }],
+    ['previewResends', { total: 0, sources: [] }],
+    ['createResendJob', 'not_resendable'],
+    ['markAttentionDone', { done: 0 }],
+    ['cancelQueuedRuns', { cancelled: 0 }],
+  ] as const)('%s does nothing to what its body names of another organization', async (id, expected) => {
+    const [organization, other] = [await data.app.createOrganization(), await data.app.createOrganization()]
+    const sample = await SAMPLES[id]({ organization, person: organization.owner })
+    const { body, error } = await data.call(other.owner, id, sample)
+    if (typeof expected === 'string') expect(error.code).toBe(expected)
+    else expect(body).toMatchObject(expected)
+  })
+
+  test('A request about a workflow names no user, session, run, trial or version of another organization', async () => {
+    const [organization, other] = [await data.app.createOrganization(), await data.app.createOrganization()]
+    const theirs = { organization, person: organization.owner }
+    const { params, workflow } = await workflowOf({ organization: other, person: other.owner })
+    await data.call(other.owner, 'saveCase', { params: { ...params, case_id: newId() }, body: CASE })
+    const { body: trial } = await data.call(organization.owner, 'tryWorkflow', {
+      params: (await workflowOf(theirs)).params,
+      body: { id: newId(), context: 'Total: 5', session_id: null },
+    })
+    const [session_id, run_id, { params: version }] = [
+      await sessionOf(theirs),
+      await runOf(theirs),
+      await versionOf(theirs),
+    ]
+    const foreign: [AppOperationId, object, string][] = [
+      ['tryWorkflow', { id: newId(), context: 'Total: 5', session_id }, 'Session not found.'],
+      ['startWorkflow', { id: newId(), context: 'Total: 5', session_id }, 'session_id'],
+      ['saveWorkflowUsers', { user_ids: [organization.member.userId], version: workflow.users_version }, 'user_ids.0'],
+      ['startEvaluation', { ...evaluationIn(), version_id: version.version_id }, 'Version not found.'],
+      ['saveCase', { name: 'A case', of: { run_id }, version: null }, 'of.run_id'],
+      ['saveCase', { name: 'A case', of: { trial_id: trial.id }, version: null }, 'of.trial_id'],
+    ]
+    await data.call(other.owner, 'saveTrigger', { params, body: TRIGGER })
+    await data.call(other.owner, 'setWorkflowActive', { params, body: { is_active: true } })
+    for (const [id, body, refused] of foreign) {
+      const { status, error } = await data.call(other.owner, id, { params: { ...params, case_id: newId() }, body })
+      expect([id, status, error?.message]).toEqual([id, expect.any(Number), expect.stringContaining(refused)])
+    }
+  })
+
   test.each(forPeople.filter(({ access, path }) => access === 'member' && OF_WORKFLOW.test(path)).map(({ id }) => id))(
     '%s does not find what belongs to a workflow that a member does not see',
     async (id) => {
