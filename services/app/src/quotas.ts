@@ -55,6 +55,7 @@ export const QUOTAS: { readonly [Id in AppOperationId]?: readonly Quota[] } = {
   duplicateWorkflow: [WORKFLOWS, FILE_BYTES],
   saveTrigger: [{ kind: 'triggers', setting: 'MAX_TRIGGERS_PER_WORKFLOW', what: 'triggers in this workflow' }],
   saveFile: [FILES, FILE_BYTES],
+  restoreWorkflowVersion: [FILE_BYTES],
   createSession: [{ kind: 'empty_sessions', setting: 'MAX_EMPTY_SESSIONS', what: 'open sessions without a start' }],
   createApiKey: [{ kind: 'api_keys', setting: 'MAX_API_KEYS', what: 'API keys' }],
   createUser: [{ kind: 'users', setting: 'MAX_USERS', what: 'people' }],

@@ -71,7 +71,17 @@ describe('quotas', () => {
     const { version } = (saved.body as { files: { version: string }[] }).files[0]!
     const smaller = { params, body: { ...file('a', 'x'.repeat(800_000)), version } }
     expect((await app.call(owner, 'saveFile', smaller)).status).toBe(200)
-    expect((await app.call(owner, 'saveFile', second)).status).toBe(200)
+    const other = workflow()
+    await app.call(owner, 'createWorkflow', { body: other })
+    const elsewhere = { ...second, params: { ...second.params, workflow_id: other.id } }
+    expect((await app.call(owner, 'saveFile', elsewhere)).status).toBe(200)
+    // The version before has the larger file.
+    const [newest, before] = (await app.call(owner, 'listWorkflowVersions', { params })).body.data
+    const restored = { params: { ...params, version_id: before!.id }, body: { newest: newest!.number } }
+    expect((await app.call(owner, 'restoreWorkflowVersion', restored)).error.code).toBe('quota_exceeded')
+    const { version: stored } = (await app.call(owner, 'getFile', { params: elsewhere.params })).body
+    await app.call(owner, 'deleteFile', { params: elsewhere.params, query: { version: stored } })
+    expect((await app.call(owner, 'restoreWorkflowVersion', restored)).status).toBe(200)
   })
 
   test('refuse a session, an API key and a person too many', async () => {

@@ -110,12 +110,13 @@ describe('a new workflow', () => {
   })
 })
 
+const names = async (who: TestPerson, search?: string) =>
+  (await app.call(who, 'listWorkflows', { query: { search } })).body.data.map(({ name }) => name)
+
 describe('visibility', () => {
   test('a member lists and finds company-wide workflows and those that list the member', async () => {
     const hidden = await create(acme.owner, { name: 'Hidden', scope: 'only_me' })
     const own = await create(acme.member, { name: 'Own', scope: 'only_me' })
-    const names = async (who: TestPerson, search?: string) =>
-      (await app.call(who, 'listWorkflows', { query: { search } })).body.data.map(({ name }) => name)
     expect(await names(acme.member)).toEqual([workflow.name, own.name])
     expect(await names(acme.admin)).toEqual([workflow.name, hidden.name, own.name])
     expect(await names(acme.member, 'hidden')).toEqual([])
@@ -644,6 +645,25 @@ describe('a version', () => {
     )
     expect(contents.rows).toEqual([{ content: 'first' }, { content: 'second' }])
   })
+})
+
+test('the versions of many workflows of an organization are kept in less space for each', async () => {
+  const fileId = newId()
+  const saveText = async (n: number, { body }: { body?: WorkflowDetailOut } = {}) =>
+    await saveFile(acme.member, workflow.id, fileId, {
+      content: String(n).repeat(500_000),
+      version: body?.files[0]?.version ?? null,
+    })
+  let saved = await saveText(1)
+  for (const n of [2, 3]) saved = await saveText(n, saved)
+  expect((await versions()).map(({ number }) => number)).toEqual([4, 3, 2, 1])
+  await app.db.pool.query(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+     SELECT gen_random_uuid(), $1, 'one of many', '', 'company_wide', '', false FROM generate_series(1, 200)`,
+    [acme.id],
+  )
+  await saveText(4, saved)
+  expect((await versions()).map(({ number }) => number)).toEqual([5, 4])
 })
 
 describe('a deletion', () => {

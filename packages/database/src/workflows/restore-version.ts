@@ -1,6 +1,6 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { type Database, type Transaction, workflowSearchText } from '../connection/index.ts'
-import { viewerOf } from '../organizations/index.ts'
+import { assertQuotas, type QuotaCheck, viewerOf } from '../organizations/index.ts'
 import { EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
 import { UPSERT_FILE, writeTrigger } from './workflow-parts.ts'
 import { findVersion, readContents, type VersionDocument } from './workflow-versions.ts'
@@ -8,11 +8,11 @@ import { findVersion, readContents, type VersionDocument } from './workflow-vers
 /**
  * Gives a workflow the task, triggers and files of one of its versions, which becomes a new version.
  * @param newest The newest version that the person knows.
- * @throws EditRefused
+ * @throws EditRefused, QuotaExceededError
  */
 export async function restoreVersion(
   db: Pick<Database, 'prisma'>,
-  edit: WorkflowEdit,
+  { quotas = [], ...edit }: WorkflowEdit,
   { versionId, newest }: { readonly versionId: string; readonly newest: number },
 ): Promise<WorkflowDetailOut> {
   return await editWorkflow(db, edit, async (tx, before) => {
@@ -23,7 +23,7 @@ export async function restoreVersion(
       [before.id],
     )
     if (rows[0]?.number !== newest) throw new EditRefused('changed_meanwhile', { current: before })
-    await writeDocument(tx, before, found.document)
+    await writeDocument(tx, before, found.document, quotas)
     return { action: 'workflow.restored', changes: [{ field: 'version', old: newest, new: found.number }] }
   })
 }
@@ -40,6 +40,7 @@ async function writeDocument(
   tx: Transaction,
   before: WorkflowDetailOut,
   { name, description, triggers, files }: VersionDocument,
+  quotas: readonly QuotaCheck[],
 ): Promise<void> {
   const { id: workflowId } = before
   await tx.prisma.workflow.update({
@@ -66,6 +67,8 @@ async function writeDocument(
     workflowId,
     missing.map(({ sha256 }) => sha256),
   )
+  const bytes = missing.reduce((sum, { sha256 }) => sum + Buffer.byteLength(contents.get(sha256) ?? ''), 0)
+  await assertQuotas(tx, { quotas: quotas.map(({ thing, ...rest }) => ({ ...rest, thing: { ...thing, bytes } })) })
   for (const { id, name: fileName, path, sha256 } of missing) {
     const { rowCount } = await tx.query(UPSERT_FILE, [id, workflowId, fileName, path, contents.get(sha256)])
     if (!rowCount) throw new EditRefused('id_taken', { what: 'File' })

@@ -3,9 +3,15 @@ import { type Connection, datesToIso, type Queryable, type RowOf } from '../conn
 import { type AuditChange, changedFields, isVisible, type Viewer } from '../organizations/index.ts'
 import type { TriggerValues } from './workflow-detail.ts'
 
-/** The newest versions of a workflow that are kept, also if the contents of their files are large together. */
+/** The newest versions of a workflow that are kept. */
 const MAX_VERSIONS = 100
-const MAX_BYTES = 16 * 2 ** 20
+/**
+ * The contents that they may have together: 16 MiB, or its part of 256 MiB if the organization has many workflows.
+ * Otherwise its members could fill the disk: 1,000 workflows had 16 GB.
+ */
+const MAX_BYTES = `least(16, 256 / (
+  SELECT count(*) FROM workflows AS own JOIN workflows AS other USING (organization_id) WHERE own.id = version.workflow_id
+)::float8) * 1048576`
 /** Of a file in a comparison: the page does not show more. */
 const MAX_COMPARED_LENGTH = 100_000
 
@@ -86,7 +92,7 @@ const RECORD = `
 
 const TRIM = `
   DELETE FROM workflow_versions USING (
-    SELECT id, row_number() OVER newest AS position, sum(bytes) OVER newest AS bytes
+    SELECT id, workflow_id, row_number() OVER newest AS position, sum(bytes) OVER newest AS bytes
     FROM workflow_versions WHERE workflow_id = ANY ($1::uuid[])
     WINDOW newest AS (PARTITION BY workflow_id ORDER BY number DESC)
   ) AS version
