@@ -225,45 +225,63 @@ const unreadExports: Attack = {
 
 const CUT_BODIES = 5_000
 
-/** Bodies that never arrive in full: each connection is closed, by FIN or by RST, after one byte. */
-const cutBodies: Attack = {
-  name: 'app-cut-bodies',
-  isOnApplication: true,
-  async run({ services: { app } }) {
-    const head = toHead(
-      'POST /app/sign-in HTTP/1.1',
-      `Host: ${new URL(app.url).host}`,
-      'Sec-Fetch-Site: same-origin',
-      'Content-Type: application/json',
-      'Content-Length: 1000',
-    )
+/**
+ * Bodies that never arrive in full: each connection is closed, by FIN or by RST, after one byte. The control opens as
+ * many connections for a read.
+ */
+function cutBodies(name: string, service: 'app' | 'gateway', linesOf: (target: AttackTarget) => Lines): Attack {
+  const open = async (target: AttackTarget, lines: readonly string[], body: string): Promise<void> => {
+    const { url } = target.services[service]
+    const request = toHead(...lines, `Host: ${new URL(url).host}`) + body
     for (let opened = 0; opened < CUT_BODIES; opened += 250) {
-      const sockets = Array.from({ length: 250 }, () => openSocket(app.url, `${head}{`).socket)
+      const sockets = Array.from({ length: 250 }, () => openSocket(url, request).socket)
       await sleep(100)
       for (const socket of sockets.splice(0, 125)) socket.end()
       for (const socket of sockets) socket.resetAndDestroy()
     }
-    return `${CUT_BODIES} bodies that end after one byte`
-  },
-  async checkAfterwards(target, expect) {
-    const body = JSON.stringify({ email: 'nobody@acme.test', password: 'a wrong password' })
-    const status = await sendToApp(target, { method: 'POST', path: '/app/sign-in', body, headers: STRANGER })
-    expect(status === 401, `A sign-in after the attack was answered ${status}.`)
-    const areFree = async (): Promise<boolean> => {
-      const metrics = await (await fetch(`${target.services.app.metricsUrl}/metrics`)).text()
-      return /^http_request_slots_in_use\{stage="reading".*\} 0$/m.test(metrics)
-    }
-    // Longer than the time-out of a body: the last connections may end with it.
-    const freed = waitUntil(areFree, { timeoutMs: 20_000 }).then(
-      () => true,
-      () => false,
-    )
-    expect(await freed, 'Slots are in use after the attack.')
-  },
+  }
+  return {
+    name,
+    isOnApplication: service === 'app',
+    sendOrdinary: async (target) => await open(target, linesOf(target).read, ''),
+    async run(target) {
+      await open(target, [...linesOf(target).cut, 'Content-Type: application/json', 'Content-Length: 1000'], '{')
+      return `${CUT_BODIES} bodies that end after one byte`
+    },
+    async checkAfterwards(target, expect) {
+      const areFree = async (): Promise<boolean> => {
+        const metrics = await (await fetch(`${target.services[service].metricsUrl}/metrics`)).text()
+        return /^http_request_slots_in_use\{stage="reading".*\} 0$/m.test(metrics)
+      }
+      // Longer than the time-out of a body: the last connections may end with it.
+      const freed = waitUntil(areFree, { timeoutMs: 20_000 }).then(
+        () => true,
+        () => false,
+      )
+      expect(await freed, 'Slots are in use after the attack.')
+    },
+  }
 }
 
-/** Attacks on the application, by one organization or by strangers. */
-export const APPLICATION_ATTACKS: readonly Attack[] = [...BURSTS, unreadExports, cutBodies]
+interface Lines {
+  readonly cut: readonly string[]
+  readonly read: readonly string[]
+}
+
+/** By strangers, to the application, and with a key, to the API. */
+const CUT = [
+  cutBodies('app-cut-bodies', 'app', () => ({
+    cut: ['POST /app/sign-in HTTP/1.1', 'Sec-Fetch-Site: same-origin'],
+    read: ['GET /app/setup HTTP/1.1'],
+  })),
+  cutBodies('cut-bodies', 'gateway', ({ headers }) => ({
+    cut: ['POST /v1/workflows/x/start HTTP/1.1', `Authorization: ${headers['authorization']}`],
+    read: ['GET /v1/organization HTTP/1.1', `Authorization: ${headers['authorization']}`],
+  })),
+]
+
+/** Attacks on the application, by one organization or by strangers, and the cut bodies of the API. */
+export const APPLICATION_ATTACKS: readonly Attack[] = [...BURSTS, unreadExports, ...CUT]
 
 const workflowIds = new WeakMap<AttackTarget, string>()
 
