@@ -62,10 +62,14 @@ export function TextField(props: ControlProps<'input', string>) {
         return (
           <Input
             type="text"
+            dir="auto"
             autoComplete="off"
             {...control}
             className={`input ${className}`}
-            onChange={(event: ChangeEvent<HTMLInputElement>) => onValue(event.target.value)}
+            // A URL is often pasted with white space around it.
+            onChange={({ target: { value } }: ChangeEvent<HTMLInputElement>) =>
+              onValue(control.type === 'url' ? value.trim() : value)
+            }
           />
         )
       }}
@@ -110,6 +114,7 @@ export function TextAreaField(props: ControlProps<'textarea', string> & { isCode
           // A field that grows with its content ignores its rows.
           style={{ minHeight: `calc(${rows} * 1.5em + 12px)` }}
           spellCheck={!isCode}
+          dir={isCode ? 'ltr' : 'auto'}
           {...control}
           className={isCode ? 'input code' : 'input'}
           onChange={(event) => onValue(event.target.value)}

@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from 'react'
+import { invalid } from '../api/index.ts'
 import { announce } from './announce.ts'
 import { Button, type ButtonProps } from './button.tsx'
 
@@ -121,7 +122,11 @@ const TAG = /^<\/?data-[0-9a-f]{16}(?: of="[^"\n]{0,100}")?>\n?|\n<\/data-[0-9a-
 export function LongText({ text: marked }: { text: string }) {
   const text = marked.replaceAll(TAG, '')
   if (text === '') return <p className="muted">(no text)</p>
-  const block = <pre className="text">{text}</pre>
+  const block = (
+    <pre className="text" dir="auto">
+      {text}
+    </pre>
+  )
   if (text.length <= LONG) return block
   return (
     <details>
@@ -161,11 +166,12 @@ export function moneyText(micros: number, currency: string | null): string {
   return currency === null ? amount : `${amount} ${currency}`
 }
 
-/** An amount of the currency that a person typed as millionths; null: none. -1, which no API takes: not an amount. */
-export function toMicros(text: string): number | null {
+/** An amount of the currency that a person typed into a field, as millionths; null: none. */
+export function toMicros(field: string, text: string): number | null {
   const amount = text.trim().replace(',', '.')
   if (amount === '') return null
-  return /^\d+(\.\d{1,6})?$/.test(amount) ? Math.round(Number(amount) * 1_000_000) : -1
+  if (!/^\d+(\.\d{1,6})?$/.test(amount)) throw invalid(field, 'Write an amount such as 1.50, or nothing for no limit.')
+  return Math.round(Number(amount) * 1_000_000)
 }
 
 export const fromMicros = (micros: number | null) => (micros === null ? '' : String(micros / 1_000_000))

@@ -93,12 +93,17 @@ function ModelsForm({ organization, names }: { organization: Organization; names
       month_budget: fromMicros(of.month_budget),
       offered_models: of.offered_models.length > 0 ? of.offered_models : [...names],
     })),
-    save: (values, version) => {
+    save: async (values, version) => {
       const isAll = names.every((name) => values.offered_models.includes(name))
       const offered = isAll ? [] : values.offered_models
       const { name } = organization
-      const body = { name, month_budget: toMicros(values.month_budget), offered_models: offered, version }
-      return mutate('saveOrganization', { body })
+      const body = {
+        name,
+        month_budget: toMicros('month_budget', values.month_budget),
+        offered_models: offered,
+        version,
+      }
+      return await mutate('saveOrganization', { body })
     },
   })
   const { offered_models: offered } = form.values

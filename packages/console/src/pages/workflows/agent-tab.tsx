@@ -32,8 +32,8 @@ function AgentForm({ models }: { models: AppAnswer<'listModels'>['data'] }) {
     save: async ({ model, run_budget: ofRun, day_budget: ofDay, when_spent }, version) => {
       const body = {
         model: model || null,
-        run_budget: toMicros(ofRun),
-        day_budget: toMicros(ofDay),
+        run_budget: toMicros('run_budget', ofRun),
+        day_budget: toMicros('day_budget', ofDay),
         when_spent,
         version,
       }
