@@ -1,5 +1,5 @@
 // pnpm screenshots [FOLDER] [NAME...]: writes a picture of every page, or of those with these names, for people to look
-// at: desktop and phone, light and dark, empty, filled, and with long texts.
+// at: desktop, tablet and phone, light and dark, empty, filled, and with long texts.
 import { mkdir } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createDatabase, migrate } from '@workflow-service/database'
@@ -13,7 +13,11 @@ import { type SignedIn, startConsole } from './support/start-console.ts'
 
 const folder = resolve(process.argv[2] ?? join(import.meta.dirname, '../screenshots'))
 const names = process.argv.slice(3)
-const SIZES = { desktop: { width: 1280, height: 800 }, phone: { width: 375, height: 812 } }
+const SIZES = {
+  desktop: { width: 1280, height: 800 },
+  tablet: { width: 820, height: 1_180 },
+  phone: { width: 375, height: 812 },
+}
 
 await mkdir(folder, { recursive: true })
 await using stack = new AsyncDisposableStack()
