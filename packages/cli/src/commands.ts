@@ -436,6 +436,7 @@ const RUNS = group(
     command('list', 'List runs, newest first.', { ...inOrganization(runs, 'list'), ...withKey(runsOfKey, 'list') }, [
       option('--status <status>', 'only runs with this status').choices(RUN_STATUSES),
       option('--workflow <workflow>', 'only runs of this workflow, by id or name'),
+      option('--search <text>', 'only runs with these words or numbers in their text').conflicts('follow'),
       option('--session <id>', 'only runs of this session; required with an API key', parseIdPrefix),
       option(
         '-f, --follow',

@@ -6,8 +6,8 @@ import {
   findSession,
   findVisibleDelivery,
   findVisibleRun,
+  indexForSearch,
   listApiKeyPage,
-  listAllVisibleDeliveries,
   listRunsOfSession,
   listSessions,
   listSourcesWithLastRequests,
@@ -20,6 +20,7 @@ import {
   readUsage,
   rollUpUsage,
   searchEverything,
+  searchVisibleRuns,
 } from '../src/index.ts'
 import { excessiveReads } from './support/count-reads.ts'
 
@@ -29,6 +30,7 @@ const TABLES = [
   'api_keys',
   'deliveries',
   'run_steps',
+  'search_chunks',
   'sessions',
   'starts',
   'usage_hours',
@@ -79,12 +81,12 @@ const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unkn
     (on) => listVisibleRuns(on, member, { limit, workflowId: workflowIds[3] }),
   ],
   'a run': [100, (on) => findVisibleRun(on, member, id('starts', 20))],
-  'deliveries of all sources': [300, (on) => listAllVisibleDeliveries(on, admin, { limit })],
-  'failed deliveries of all sources': [
-    300,
-    (on) => listAllVisibleDeliveries(on, admin, { limit, outcome: 'rejected' }),
-  ],
-  'deliveries with a word': [25_000, (on) => listAllVisibleDeliveries(on, admin, { limit, search: 'nowhere' })],
+  'deliveries of all sources': [300, (on) => listVisibleDeliveries(on, admin, { limit })],
+  'failed deliveries of all sources': [300, (on) => listVisibleDeliveries(on, admin, { limit, outcome: 'rejected' })],
+  'deliveries with a rare word': [500, (on) => listVisibleDeliveries(on, admin, { limit, search: 'nowhere' })],
+  'deliveries with a frequent word': [800, (on) => listVisibleDeliveries(on, admin, { limit, search: 'amount' })],
+  'runs with a rare word': [500, (on) => searchVisibleRuns(on, admin, { limit, search: 'nowhere' })],
+  'runs with a frequent word': [800, (on) => searchVisibleRuns(on, admin, { limit, search: 'go' })],
   sessions: [100, (on) => listSessions(on, admin, { limit, after })],
   'closed sessions': [100, (on) => listSessions(on, admin, { limit, isOpen: false })],
   'sessions of a member': [1_700, (on) => listSessions(on, member, { limit, after })],
@@ -156,13 +158,14 @@ async function seed({ pool }: Pooled): Promise<void> {
     SELECT ${sqlId('starts')}, 0, 'note', '{}', 1 FROM generate_series(1, ${ROWS}) n`)
   await run(`INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at, finished_at)
     SELECT ${sqlId('deliveries')}, :organization, :source, CASE n % 2000 WHEN 0 THEN 'verification' ELSE 'payload' END,
-      CASE n % 300 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, '{}', ${sqlId('starts')}, now() - interval '2 hours' - n * interval '1 second', now()
+      CASE n % 300 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, '{"amount":1}', ${sqlId('starts')}, now() - interval '2 hours' - n * interval '1 second', now()
     FROM generate_series(1, ${ROWS}) n`)
   await run(`INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes, created_at)
     SELECT ${sqlId('api_keys')}, :organization, 'k' || n, 'wfk_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), '{start}',
       now() - interval '2 hours' - n * interval '1 second'
     FROM generate_series(1, ${ROWS}) n`)
   await rollUpUsage(database.db)
+  await indexForSearch(database.db)
 }
 
 let plannedEmpty: PoolClient

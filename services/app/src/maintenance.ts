@@ -3,9 +3,11 @@ import {
   deleteEndedSignIns,
   deleteOldTrials,
   deleteOldNotices,
+  deleteOldSearchChunks,
   deleteOrganizationRows,
   foldEmails,
   hasAccounts,
+  indexForSearch,
   purgeDeletedWorkflows,
   rollUpUsage,
 } from '@workflow-service/database'
@@ -54,6 +56,19 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
       const hours = await rollUpUsage(db, signal)
       if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage.rolled_up')
     },
+  },
+  {
+    name: 'index for the search',
+    intervalMs: 10_000,
+    statements: ['indexForSearch'],
+    run: ({ db }, signal) => indexForSearch(db, signal),
+  },
+  {
+    name: 'delete the search index of deleted rows',
+    intervalMs: 3_600_000,
+    statements: ['deleteOldSearchChunks'],
+    run: ({ db }, signal) =>
+      runBatches(signal, async () => (await deleteOldSearchChunks(db, BATCH_SIZE)) === BATCH_SIZE),
   },
   {
     name: 'make notices',

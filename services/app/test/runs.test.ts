@@ -284,7 +284,12 @@ describe('Entries by their ids', () => {
   test.each(LISTS)('are those that the person sees, regardless of the filters: %s', async (list) => {
     const ids = [seen[list], unseen[list], newId()].join(',')
     const found = async (person: Caller) => {
-      const filters = { limit: '1', status: 'queued', state: 'closed', kind: 'verification' }
+      const filters = {
+        limit: '1',
+        status: list === 'listDeliveries' ? '404' : 'queued',
+        state: 'closed',
+        kind: 'verification',
+      }
       const { body } = await read(person, list, { ids, ...filters })
       const { data: rows, pagination } = body as { data: { id: string }[]; pagination: object }
       expect(pagination).toEqual({ has_more: false, next_cursor: null })

@@ -11,6 +11,7 @@ import {
   readWorkflowTexts,
   type RunRow,
   type RunDetails,
+  searchVisibleRuns,
   showRun,
 } from '@workflow-service/database'
 import { checkWorkflow } from '@workflow-service/rules/check-workflow'
@@ -28,6 +29,7 @@ interface ListOptions {
   status?: RunStatus
   workflow?: string
   session?: string
+  search?: string
   follow?: boolean
   timeout?: number
   json?: boolean
@@ -125,11 +127,12 @@ export async function list(
   organization: OrganizationName,
   options: ListOptions,
 ): Promise<CommandResult | undefined> {
-  const { status, workflow, session, since, until, limit } = options
+  const { status, workflow, session, search, since, until, limit } = options
   const workflowId = await findWorkflowId(ctx, organization, workflow)
   const sessionId = session === undefined ? undefined : await findId(ctx, 'session', session)
   const filter = { status, workflowId, sessionId, since, until, limit }
-  const runs = await listRuns(ctx.database(), organization.id, filter)
+  const found = search && (await searchAllRuns(ctx, organization.id, { ...filter, search }))
+  const runs = await listRuns(ctx.database(), organization.id, found ? { ids: found, limit } : filter)
   if (options.follow) return await followRuns(ctx, organization.id, filter, runs, options)
   const ids = runs.map((row) => row.workflow_id)
   const names = await findWorkflowNames(ctx.database(), organization.id, ids)
@@ -138,6 +141,23 @@ export async function list(
     json: runs.map(toRunJson),
     text: (terminal) => `${renderTable(terminal, runColumns(names), runs, 'No runs match.')}${hints}`,
   }
+}
+
+/** Runs that match, the newest ones; a page may have fewer although others follow. */
+async function searchAllRuns(
+  ctx: OperatorContext,
+  organizationId: string,
+  query: Omit<Parameters<typeof searchVisibleRuns>[2], 'after'>,
+): Promise<string[]> {
+  const found: string[] = []
+  let after: Awaited<ReturnType<typeof searchVisibleRuns>>['next']
+  do {
+    const limit = query.limit - found.length
+    const page = await searchVisibleRuns(ctx.database(), { organizationId, memberId: null }, { ...query, limit, after })
+    found.push(...page.rows)
+    after = page.next
+  } while (after && found.length < query.limit)
+  return found
 }
 
 /** Says what the built-in agent cannot follow in the workflows of the runs, one line for each workflow. */

@@ -87,15 +87,17 @@ interface WorkflowPickerProps extends Omit<ComboboxProps, 'options' | 'value'> {
   value?: string | undefined
 }
 
+const useWorkflow = (id: string) =>
+  useQuery({ ...queryFor('getWorkflow', { params: { workflow_id: id } }), enabled: id !== '' }).data
+/** The name of a workflow, once it is read. */
+export const useWorkflowName = (id = ''): string => useWorkflow(id)?.name ?? 'one'
+
 /** A field that finds a workflow by its name. A chosen one can be replaced by none: an empty id. */
 export function WorkflowPicker({ value = '', onValue, ...field }: WorkflowPickerProps) {
   const [search, setSearch] = useState('')
   const query = { limit: 20, ...(search ? { search } : {}) }
   const found = useQuery({ ...queryFor('listWorkflows', { query }), placeholderData: keepPreviousData })
-  const chosen = useQuery({
-    ...queryFor('getWorkflow', { params: { workflow_id: value } }),
-    enabled: value !== '',
-  }).data
+  const chosen = useWorkflow(value)
   const none = { id: '', name: field.placeholder }
   const workflows = [
     ...(value ? [none] : []),

@@ -134,11 +134,23 @@ interface DataListProps<Row> extends Omit<TableProps<Row>, 'choice'> {
   list: List<Row>
   /** Shown without rows and filters. */
   empty: EmptyStateProps
-  /** The values of `useFilters`, and the fields that change them: `FilterSelect`, `FilterSearch`, `FilterPeriod`. */
+  /** The values of `useFilters`. */
   filters?: Record<string, string | undefined>
+  /** The label of the search, if the list has one. */
+  search?: string
+  /** How each filter is named, and its choices, if it has a few. */
+  fields?: Record<string, FilterField>
+  /** What changes the other filters, such as `FilterPeriod`. */
   controls?: ReactNode
   /** Makes rows selectable: what can be done with those that are selected. */
   actionsOf?: (ids: readonly string[]) => ReactNode
+}
+
+interface FilterField {
+  label: string
+  options?: Choices
+  /** The words for a value, without `options`. */
+  text?: (value: string) => string
 }
 
 const isFiltered = <Row,>({ filters = {} }: DataListProps<Row>) => Object.values(filters).some(Boolean)
@@ -149,7 +161,7 @@ const isEmpty = <Row,>(props: DataListProps<Row>) =>
 
 /** A table of a list. j/k move between rows, Enter opens one, / goes to the search. */
 export function DataList<Row extends { id: string }>(props: DataListProps<Row>) {
-  const { label, list, empty, controls, actionsOf, filters = {} } = props
+  const { label, list, empty, controls, actionsOf, search, filters = {}, fields = {} } = props
   const { rows, error, retry, newCount = 0, loadOlder } = list
   const table = useRef<HTMLDivElement>(null)
   const navigate = useNavigate()
@@ -157,11 +169,12 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   const [chosen, setChosen] = useState<readonly string[]>([])
   // A filter, or what happened since, may have removed a row.
   const ids = chosen.filter((id) => rows.some((row) => row.id === id))
-  async function clear() {
-    const none = Object.fromEntries([...Object.keys(filters), 'last'].map((name) => [name, undefined]))
+  async function clear(...names: string[]) {
+    const none = Object.fromEntries(names.map((name) => [name, undefined]))
     await navigate({ to: '.', replace: true, search: (before: object) => ({ ...before, ...none }) })
     setClears(clears + 1)
   }
+  const clearAll = () => clear(...Object.keys(filters), ...PERIOD)
   useEffect(() => {
     // The button is gone, and with it the focus.
     if (clears > 0) table.current?.querySelector<HTMLElement>('.filters :is(input, select)')?.focus()
@@ -185,9 +198,14 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
       {controls && !isEmpty(props) ? (
         // New after a "Clear": a search field keeps what was typed.
         <div key={clears} className="filters" role="search" aria-label={`Filter ${label}`}>
+          {search ? <FilterSearch name="search" label={search} /> : null}
+          {Object.entries(fields).map(([name, { label: of, options }]) =>
+            options ? <FilterSelect key={name} name={name} label={of} options={options} /> : null,
+          )}
           {controls}
           {ids.length > 0 ? actionsOf?.(ids) : null}
-          {isFiltered(props) ? <Button label="Clear" icon="close" variant="ghost" onClick={clear} /> : null}
+          {isFiltered(props) ? <FilterChips filters={filters} fields={fields} onRemove={clear} /> : null}
+          {isFiltered(props) ? <Button label="Clear" icon="close" variant="ghost" onClick={clearAll} /> : null}
         </div>
       ) : null}
       {newCount > 0 ? <Button label={newText} className="new-rows" icon="up" onClick={list.showNew} /> : null}
@@ -200,12 +218,47 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
       ) : (
         <div className="state">
           <p>{loadOlder ? 'Nothing matches so far. Look at older entries, too.' : 'Nothing matches these filters.'}</p>
-          <Button label="Clear the filters" onClick={clear} />
+          <Button label="Clear the filters" onClick={clearAll} />
         </div>
       )}
       {loadOlder ? <Button label="Older" className="older" onClick={loadOlder} /> : null}
       {error ? <ErrorState error={error} onRetry={retry} /> : null}
     </div>
+  )
+}
+
+const PERIOD = ['last', 'since', 'until']
+
+/** What the list is filtered by, each with a button that removes it. */
+function FilterChips(props: {
+  filters: Record<string, string | undefined>
+  fields: Record<string, FilterField>
+  onRemove: (...names: string[]) => void
+}) {
+  const { last = '' }: { last?: string } = useSearch({ strict: false })
+  const { filters, fields, onRemove } = props
+  const period = periodText(filters['since'], filters['until'])
+  const chips = [
+    ...Object.entries(fields).flatMap(([name, { label, options, text }]) => {
+      const value = filters[name]
+      return value ? [{ names: [name], label: `${label}: ${options?.[value] ?? text?.(value) ?? value}` }] : []
+    }),
+    ...(period ? [{ names: PERIOD, label: last in LAST ? LAST_TEXTS[last as keyof typeof LAST_TEXTS] : period }] : []),
+  ]
+  return (
+    <ul className="chips" aria-label="Filters">
+      {chips.map(({ names, label }) => (
+        <li key={label}>
+          <Button
+            label={label}
+            aria-label={`Remove the filter ${label}`}
+            icon="close"
+            className="chip"
+            onClick={() => onRemove(...names)}
+          />
+        </li>
+      ))}
+    </ul>
   )
 }
 

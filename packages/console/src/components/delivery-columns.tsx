@@ -16,13 +16,15 @@ export function tellingFields(body: Record<string, unknown> | null): string {
 /** The beginning of a payload on one line. */
 export function PayloadStart({ kind, request_body: body }: AppDeliveryOut) {
   if (kind === 'verification') return <span className="muted">Verification</span>
-  const text = tellingFields(body)
-  return (
-    <span className="muted clamp one" title={text}>
-      {text}
-    </span>
-  )
+  return <TextStart text={tellingFields(body)} />
 }
+
+/** The beginning of a text on one line. */
+export const TextStart = ({ text }: { text: string }) => (
+  <span className="muted clamp one" title={text}>
+    {text}
+  </span>
+)
 
 /** The outcome with the status of the answer: “Rejected 422”. */
 export const OutcomeCell = ({ outcome, status }: AppDeliveryOut) => (

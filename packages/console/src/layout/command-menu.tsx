@@ -11,14 +11,14 @@ import { linkTo, THINGS } from '../components/thing-link.tsx'
 import { useOptions } from '../components/use-options.tsx'
 import type { PageEntry } from './pages.ts'
 
-const DELIVERIES_SHOWN = 5
+const SHOWN_OF_LIST = 5
 
 /** The page shows an id by its end; what copies it, and its tooltip, have the whole. */
 function nothingFoundText(text: string): string {
   const isPartOfId = /^…?[0-9a-f-]{4,35}$/i.test(text)
   return isPartOfId
-    ? 'Nothing found. This looks like a part of an id: copy the whole id with a click on it, or from the address of its page.'
-    : 'Nothing found. Names and payloads are found by a part of them, ids and request ids as a whole.'
+    ? 'Nothing found. Ids are found as a whole, and those of runs and deliveries by their last 8 characters.'
+    : 'Nothing found. Names are found by a part of them; texts and payloads by their words and numbers.'
 }
 
 /** Finds pages by name, and everything else by name, id or request id. */
@@ -32,13 +32,11 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
     placeholderData: keepPreviousData,
     refetchInterval: false,
   })
-  // As the list of deliveries: order numbers and words of payloads.
-  const deliveries = useQuery({
-    ...queryFor('listAllDeliveries', { query: { search: wanted, limit: DELIVERIES_SHOWN } }),
-    enabled: wanted.length > 2,
-    placeholderData: keepPreviousData,
-    refetchInterval: false,
-  })
+  // As the lists of runs and deliveries: order numbers and words of texts and payloads.
+  const query = { search: wanted.replace(/^…/, ''), limit: SHOWN_OF_LIST }
+  const options = { enabled: wanted.length > 2, placeholderData: keepPreviousData, refetchInterval: false } as const
+  const deliveries = useQuery({ ...queryFor('listAllDeliveries', { query }), ...options })
+  const runs = useQuery({ ...queryFor('listRuns', { query }), ...options })
   const found = [
     ...[...pages, { to: '/account', label: 'Account', icon: 'account' } as const]
       .filter(({ label }) => label.toLowerCase().includes(text.trim().toLowerCase()))
@@ -56,8 +54,17 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
         detail: `Delivery to ${source ?? 'a deleted source'} · ${statusText(outcome)}`,
         link: linkTo('delivery', id),
       })),
+    ...(wanted.length > 2 ? (runs.data?.data ?? []) : [])
+      .filter(({ id }) => search.data?.data.every((each) => each.id !== id))
+      .map(({ id, first_line: firstLine, workflow, status }) => ({
+        key: id,
+        icon: 'run' as const,
+        title: firstLine || 'Run',
+        detail: `Run of ${workflow.name} · ${statusText(status)}`,
+        link: linkTo('run', id),
+      })),
   ]
-  const options = useOptions(found, ({ link }) => {
+  const choices = useOptions(found, ({ link }) => {
     onClose()
     void navigate(link)
   })
@@ -69,18 +76,18 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
         role="combobox"
         placeholder="Page, workflow, webhook source, id or request id"
         aria-expanded="true"
-        {...options.aria}
-        aria-controls={options.id}
+        {...choices.aria}
+        aria-controls={choices.id}
         maxLength={200}
         value={text}
         onValue={(typed) => {
           setText(typed)
-          options.restart()
+          choices.restart()
         }}
-        onKeyDown={(event) => void options.onKey(event)}
+        onKeyDown={(event) => void choices.onKey(event)}
       />
-      <ul id={options.id} role="listbox" aria-label="Found">
-        {options.items(
+      <ul id={choices.id} role="listbox" aria-label="Found">
+        {choices.items(
           ({ key }) => key,
           ({ icon, title, detail }) => (
             <>
@@ -93,7 +100,9 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
       </ul>
       {found.length === 0 ? (
         <p className="muted" role="status">
-          {search.isFetching || deliveries.isFetching ? 'Searching …' : nothingFoundText(text.trim())}
+          {search.isFetching || deliveries.isFetching || runs.isFetching
+            ? 'Searching …'
+            : nothingFoundText(text.trim())}
         </p>
       ) : null}
     </Dialog>

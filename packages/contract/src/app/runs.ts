@@ -3,10 +3,10 @@ import { type Static, Type } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH } from '../limits.ts'
+import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH, SEARCH_MAX_LENGTH } from '../limits.ts'
 import { PageOf, PersonOut, RUN_ORIGINS } from './common.ts'
 import { APPROVAL_DECISIONS } from '../internal/resources.ts'
-import { AppDeliveryOut, IDS_QUERY, PERIOD_QUERY } from './webhook-sources.ts'
+import { AppDeliveryOut, IDS_QUERY, PERIOD_QUERY, SEARCHED } from './webhook-sources.ts'
 
 /** A run in a list. */
 export const RunOut = Closed('RunOut', 'A run.', {
@@ -14,6 +14,7 @@ export const RunOut = Closed('RunOut', 'A run.', {
   workflow: Closed('RunWorkflowOut', 'The workflow.', {
     ...named('The workflow.'),
   }),
+  first_line: Str('The first line of its text, at most 200 characters; empty without a text.'),
   session_id: Uuid('The session.'),
   number: Int('Position in the session, from 1.'),
   status: StringEnum(RUN_STATUSES, 'Its status.'),
@@ -149,6 +150,7 @@ export const RunListQuery = Parameters('RunListQuery', 'Query parameters of the 
   status: Type.Optional(StringEnum(RUN_STATUSES, 'Only runs with this status.')),
   workflow_id: Type.Optional(Uuid('Only runs of this workflow.')),
   session_id: Type.Optional(Uuid('Only runs of this session.')),
+  search: Type.Optional(Text(SEARCH_MAX_LENGTH, `Only runs with ${SEARCHED} in the text of their start, or as an id.`)),
 })
 
 /** A session in a list. */

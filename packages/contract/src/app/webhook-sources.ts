@@ -136,6 +136,10 @@ export const IDS_QUERY = {
   ),
 }
 
+/** How searches compare (docs/application.md, "Search"). */
+export const SEARCHED =
+  'all of these words and numbers, such as `NEEDLE-7731`, ignoring case, or with these last 8 characters of an id,'
+
 /** Which deliveries of all sources are listed, or sent again. */
 export const DELIVERY_FILTERS = {
   ...PERIOD_QUERY,
@@ -150,7 +154,7 @@ export const DELIVERY_FILTERS = {
   search: Type.Optional(
     Text(
       SEARCH_MAX_LENGTH,
-      'Only deliveries with this text in their payload or in the text of their start, ignoring case, or with this beginning or end of an id.',
+      `Only deliveries with ${SEARCHED} in their payload, in the text of their start, or as an id.`,
     ),
   ),
 }
@@ -165,11 +169,11 @@ export const AllDeliveriesQuery = Parameters(
     kind: Type.Optional(StringEnum(DELIVERY_KINDS, 'Only deliveries of this kind.')),
   },
 )
+const { source_id: _, ...FILTERS_OF_SOURCE } = DELIVERY_FILTERS
 export const AppDeliveryQuery = Parameters('AppDeliveryQuery', 'Query parameters of the delivery log.', {
   ...PAGE_QUERY,
-  ...PERIOD_QUERY,
   ...IDS_QUERY,
-  outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only entries with this outcome.')),
+  ...FILTERS_OF_SOURCE,
   kind: Type.Optional(StringEnum(DELIVERY_KINDS, 'Only entries of this kind.')),
 })
 

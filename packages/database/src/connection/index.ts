@@ -1,6 +1,7 @@
 /**
  * The pool, transactions, errors and migrations, and what every area needs: ids, positions in lists, change notices.
  */
+export { withAdvisoryLock } from './advisory-lock.ts'
 export * from './check-server.ts'
 export * from './client.ts'
 export * from './database-unavailable.ts'
@@ -13,5 +14,6 @@ export * as paging from './paging.ts'
 export { inPrismaTransaction, type Transaction } from './prisma-transaction.ts'
 export * from './rows.ts'
 export * from './search-text.ts'
+export * from './search-words.ts'
 export * from './statement.ts'
 export * from './versions.ts'

@@ -1,7 +1,7 @@
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import { type Db, paging, queryRows } from '../connection/index.ts'
-import { isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
+import { addWords, type Db, matches, paging, parseSearch, queryRows, type WordSearch } from '../connection/index.ts'
+import { type Candidates, type Compared, isVisible, readFound, USER_NAME, type Viewer } from '../organizations/index.ts'
 import { type DeliveryQuery, NEEDS_APPROVAL } from './deliveries.ts'
 
 /** A larger body is left out of lists: a page has up to 100 entries. */
@@ -43,37 +43,9 @@ const HAS_SMALL_BODY = `octet_length(delivery.request_body::text) <= ${LISTED_BO
 /** Entries of the log that are read for a page of a member, who may not see all of them. */
 const MAX_ENTRIES_READ = 4_000
 
-/** The entries of a source's log that the viewer sees, newest first. */
-export async function listVisibleDeliveries(
-  db: Db,
-  { organizationId, memberId }: Viewer,
-  query: DeliveryQuery,
-): Promise<paging.ReadPage<AppDeliveryOut>> {
-  const { sourceId, outcome, kind, since, until, limit, after } = query
-  const read = async (position: paging.TimePosition | undefined, count: number) => {
-    // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them.
-    const { rows } = await db.pool.query<{ id: string; createdAt: Date; isVisible: boolean }>(
-      `SELECT delivery.id, delivery.created_at AS "createdAt", ${isDeliveryVisible('$2')} AS "isVisible"
-     FROM (
-       SELECT id, created_at, run_id, organization_id FROM deliveries
-       WHERE organization_id = $1 AND source_id = $3
-         AND created_at >= $4 AND (created_at, id) < ($5, $6)
-         ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''}
-         ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}
-       ORDER BY created_at DESC, id DESC LIMIT $7
-     ) AS delivery ${JOIN_WORKFLOW}
-     ORDER BY delivery.created_at DESC, delivery.id DESC`,
-      [organizationId, memberId, sourceId, since ?? '-infinity', ...paging.positionParams(position, until), count],
-    )
-    return rows
-  }
-  const { rows, next } = await paging.readVisible({ limit, after, maxRead: MAX_ENTRIES_READ }, read, (row) => row)
-  const ids = rows.map((row) => row.id)
-  return { rows: await findVisibleDeliveries(db, { organizationId, memberId }, sourceId, ids), next }
-}
-
-/** Which deliveries of all sources to list: those that match every given filter. */
-export interface AllDeliveriesQuery extends Omit<DeliveryQuery, 'sourceId' | 'after'> {
+/** Which deliveries to list: those that match every given filter. */
+export interface DeliveryListQuery extends Omit<DeliveryQuery, 'sourceId' | 'after'> {
+  /** Only the log of this source; it need not be saved. */
   readonly sourceId?: string | undefined
   /** The status of the answer. */
   readonly status?: number | undefined
@@ -82,94 +54,120 @@ export interface AllDeliveriesQuery extends Omit<DeliveryQuery, 'sourceId' | 'af
   readonly isSentAgain?: boolean | undefined
   /** Whether it is a payload that was not accepted, and that is not done. */
   readonly needsAttention?: boolean | undefined
-  /** A part of the payload or of the text of its start, ignoring case, or the beginning or end of an id. */
+  /** Words of the payload or of the text of its start, ignoring case, or the last 8 characters of an id. */
   readonly search?: string | undefined
   readonly after?: paging.TimePosition | undefined
 }
 
 /** Sources of an organization whose logs are read together. */
-const MAX_SOURCES = 1_000
-/** A search compares this many entries for a page; the next page goes on. */
-const MAX_SEARCHED = 20_000
-/** An id, its first or last characters. */
-const ID_PART = /^[0-9a-f-]{6,36}$/
+export const MAX_SOURCES = 1_000
+
+/** The text in which deliveries are searched, for their rows named `delivery` and `start`. */
+export const DELIVERY_TEXT = `concat_ws(' ', delivery.request_body::text, start.context, delivery.id,
+  right(delivery.id::text, 8), delivery.run_id, right(delivery.run_id::text, 8), delivery.request_id)`
 
 /**
- * The deliveries of all sources that the viewer sees, newest first: the newest entries of each source's log by its
- * index, in the order of time. What no index serves is compared in a bounded number of entries, so that a page may have
- * fewer than `limit`, or none, before the last one.
+ * The deliveries of a source, or of all, that the viewer sees, newest first: with a search or a workflow by the search
+ * index, else the newest entries of each source's log by its index. What no index serves is compared in a bounded
+ * number of entries, so that a page may have fewer than `limit`, or none, before the last one.
  */
-export async function listAllVisibleDeliveries(
+export async function listVisibleDeliveries(
   db: Db,
   viewer: Viewer,
-  query: AllDeliveriesQuery,
+  query: DeliveryListQuery,
 ): Promise<paging.ReadPage<AppDeliveryOut>> {
-  const { rows, next } = await listAllVisibleIds(db, viewer, query)
+  const { rows, next } = await listVisibleIds(db, viewer, query)
   return { rows: await findVisibleDeliveries(db, viewer, null, rows), next }
 }
 
+const EVERYTHING: WordSearch = { words: new Set(), parts: [], patterns: [] }
+
 /** The ids of the same deliveries. */
-export async function listAllVisibleIds(
+export async function listVisibleIds(
+  db: Db,
+  viewer: Viewer,
+  query: DeliveryListQuery,
+): Promise<paging.ReadPage<string>> {
+  const { sourceId, workflowId, limit, after, since } = query
+  const search = query.search?.trim() ? parseSearch(query.search) : EVERYTHING
+  if (!search) return { rows: [], next: undefined }
+  const read = (candidates: Candidates, position: paging.TimePosition | undefined) =>
+    compareDeliveries(db, viewer, { ...query, after: position }, search, candidates)
+  if (search.words.size > 0 || workflowId !== undefined) {
+    const words = new Set(search.words)
+    for (const id of [sourceId, workflowId]) if (id) addWords(id, words)
+    return await readFound(
+      db,
+      { organizationId: viewer.organizationId, kind: 'deliveries', words },
+      { limit, after, since },
+      read,
+    )
+  }
+  const page = { limit, after, maxRead: MAX_ENTRIES_READ }
+  const readNew = (position: paging.TimePosition | undefined, count: number) =>
+    read({ newerThan: undefined, count }, position)
+  const { rows, next } = await paging.readVisible(page, readNew, (row) => row)
+  return { rows: rows.map(({ id }) => id), next }
+}
+
+/** Compares entries with the filters. */
+async function compareDeliveries(
   db: Db,
   { organizationId, memberId }: Viewer,
-  query: AllDeliveriesQuery,
-): Promise<paging.ReadPage<string>> {
-  const { sourceId, outcome, kind, since, until, limit, after, status, workflowId, isSentAgain, needsAttention } = query
-  const search = query.search?.trim().toLowerCase() || null
-  const idPart = search !== null && ID_PART.test(search) ? search : null
-  const read = async (position: paging.TimePosition | undefined, count: number) => {
-    const { rows } = await db.pool.query<{ id: string; createdAt: Date; isVisible: boolean }>(
-      `SELECT delivery.id, delivery.created_at AS "createdAt", coalesce(${isDeliveryVisible('$2')}
-         AND ($8::integer IS NULL OR delivery.status = $8)
-         AND ($9::uuid IS NULL OR start.workflow_id = $9)
-         AND ($10::boolean IS NULL OR $10 = (
-           (SELECT true FROM deliveries AS again WHERE again.resend_of = delivery.id LIMIT 1) IS NOT NULL
-         ))
-         AND ($13::boolean IS NULL OR $13 = (
-           delivery.kind = 'payload' AND delivery.outcome NOT IN ('accepted', 'in_flight') AND delivery.handled_at IS NULL
-         ))
-         AND ($11::text IS NULL OR strpos(lower(delivery.request_body::text), $11) > 0
-           OR strpos(lower(coalesce(start.context, '')), $11) > 0
-           OR ($12::text IS NOT NULL AND (
-             starts_with(delivery.id::text, $12) OR right(delivery.id::text, length($12)) = $12
-             OR right(delivery.run_id::text, length($12)) = $12
-           ))), false) AS "isVisible"
-       FROM (
-         SELECT of_source.* FROM (
-           SELECT id FROM webhook_sources
-           WHERE organization_id = $1 AND ($3::uuid IS NULL OR id = $3) LIMIT ${MAX_SOURCES}
-         ) AS source
-         CROSS JOIN LATERAL (
-           SELECT * FROM deliveries
-           WHERE organization_id = $1 AND source_id = source.id
-             AND created_at >= $4 AND (created_at, id) < ($5, $6)
-             ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''}
-             ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}
-           ORDER BY created_at DESC, id DESC LIMIT $7
-         ) AS of_source
-         ORDER BY of_source.created_at DESC, of_source.id DESC LIMIT $7
-       ) AS delivery ${JOIN_WORKFLOW}
-       ORDER BY delivery.created_at DESC, delivery.id DESC`,
-      [
-        organizationId,
-        memberId,
-        sourceId ?? null,
-        since ?? '-infinity',
-        ...paging.positionParams(position, until),
-        count,
-        status ?? null,
-        workflowId ?? null,
-        isSentAgain ?? null,
-        search,
-        idPart,
-        needsAttention ?? null,
-      ],
-    )
-    return rows
-  }
-  const maxRead = search === null ? MAX_ENTRIES_READ : MAX_SEARCHED
-  const { rows, next } = await paging.readVisible({ limit, after, maxRead }, read, (row) => row)
-  return { rows: rows.map((row) => row.id), next }
+  query: DeliveryListQuery,
+  { parts, patterns }: WordSearch,
+  candidates: Candidates,
+): Promise<Compared[]> {
+  const { sourceId, outcome, kind, since, until, after, status, workflowId, isSentAgain, needsAttention } = query
+  // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them.
+  const filter = `organization_id = $1 AND created_at >= $4 AND (created_at, id) < ($5, $6)
+    ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''} ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}`
+  const newest = (from: string) => `SELECT * FROM deliveries WHERE ${from} AND ${filter}
+    ORDER BY created_at DESC, id DESC ${'count' in candidates ? `LIMIT ${candidates.count}` : ''}`
+  const rowsOf =
+    'ids' in candidates
+      ? newest(
+          `id = ANY (${escapeLiteral(`{${candidates.ids.join()}}`)}::uuid[]) AND ($3::uuid IS NULL OR source_id = $3)`,
+        )
+      : sourceId !== undefined
+        ? newest('source_id = $3')
+        : `SELECT of_source.* FROM (
+             SELECT id FROM webhook_sources WHERE organization_id = $1 AND $3::uuid IS NULL LIMIT ${MAX_SOURCES}
+           ) AS source
+           CROSS JOIN LATERAL (${newest('source_id = source.id')}) AS of_source
+           ORDER BY of_source.created_at DESC, of_source.id DESC LIMIT ${candidates.count}`
+  const newerThan = 'newerThan' in candidates ? candidates.newerThan : undefined
+  const { rows } = await db.pool.query<Compared>(
+    `SELECT delivery.id, delivery.created_at AS "createdAt", coalesce(${isDeliveryVisible('$2')}
+       AND ($7::integer IS NULL OR delivery.status = $7)
+       AND ($8::uuid IS NULL OR start.workflow_id = $8)
+       AND ($9::boolean IS NULL OR $9 = (
+         (SELECT true FROM deliveries AS again WHERE again.resend_of = delivery.id LIMIT 1) IS NOT NULL
+       ))
+       AND ($10::boolean IS NULL OR $10 = (
+         delivery.kind = 'payload' AND delivery.outcome NOT IN ('accepted', 'in_flight') AND delivery.handled_at IS NULL
+       ))
+       AND (cardinality($11::text[]) = 0 OR ${matches(DELIVERY_TEXT, '$11', '$14')}), false) AS "isVisible"
+     FROM (${rowsOf}) AS delivery ${JOIN_WORKFLOW}
+     WHERE $12::timestamptz IS NULL OR (delivery.created_at, delivery.id) > ($12, $13::uuid)
+     ORDER BY delivery.created_at DESC, delivery.id DESC`,
+    [
+      organizationId,
+      memberId,
+      sourceId ?? null,
+      since ?? '-infinity',
+      ...paging.positionParams(after, until),
+      status ?? null,
+      workflowId ?? null,
+      isSentAgain ?? null,
+      needsAttention ?? null,
+      parts,
+      newerThan?.createdAt ?? null,
+      newerThan?.id ?? null,
+      patterns,
+    ],
+  )
+  return rows
 }
 
 /** Those of the deliveries that the viewer sees. */

@@ -2,7 +2,7 @@ import type { ResendJobOut, ResendPreviewOut } from '@workflow-service/contract'
 import { type Database, type Db, inTransaction, newId, type paging, queryRows } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import { NEEDS_APPROVAL } from './deliveries.ts'
-import { type AllDeliveriesQuery, findVisibleIds, listAllVisibleIds } from './delivery-reads.ts'
+import { type DeliveryListQuery, findVisibleIds, listVisibleIds } from './delivery-reads.ts'
 
 /** The most payloads of one job. */
 export const MAX_RESENDS = 5_000
@@ -12,7 +12,7 @@ const MAX_JOBS_LISTED = 50
 const MAX_DEPTH = 100
 
 /** Which payloads to send again: these deliveries, or all that match. */
-export type ResendFilter = { readonly ids: readonly string[] } | Omit<AllDeliveriesQuery, 'limit' | 'after' | 'kind'>
+export type ResendFilter = { readonly ids: readonly string[] } | Omit<DeliveryListQuery, 'limit' | 'after' | 'kind'>
 
 /** One payload to send again. */
 interface Resendable {
@@ -70,7 +70,7 @@ async function findResendable(
   } else {
     let after: paging.TimePosition | undefined
     do {
-      const page = await listAllVisibleIds(db, viewer, { ...filter, kind: 'payload', limit: IDS_PER_READ, after })
+      const page = await listVisibleIds(db, viewer, { ...filter, kind: 'payload', limit: IDS_PER_READ, after })
       ids.push(...page.rows)
       after = page.next
     } while (after && ids.length < MAX_RESENDS)

@@ -208,6 +208,7 @@ const DELETED_ROWS = [
     where: 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $1))',
   },
   { table: 'resend_jobs', key: 'id', batch: 200, where: 'organization_id = $1' },
+  { table: 'search_chunks', key: 'ctid', batch: 1_000, where: 'organization_id = $1' },
   { table: 'notices', key: 'id', batch: 1_000, where: 'organization_id = $1' },
   { table: 'notice_webhooks', key: 'organization_id', batch: 1, where: 'organization_id = $1' },
   { table: 'sessions', key: 'id', batch: 1_000, where: 'organization_id = $1' },

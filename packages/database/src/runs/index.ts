@@ -23,7 +23,15 @@ export {
 } from './model-spending.ts'
 export * from './public-runs.ts'
 export * from './reports.ts'
-export { findVisibleRun, findVisibleRuns, listRunsOfSession, listVisibleRuns, type RunQuery } from './run-lists.ts'
+export {
+  findVisibleRun,
+  findVisibleRuns,
+  listRunsOfSession,
+  listVisibleRuns,
+  RUN_TEXT,
+  type RunQuery,
+  searchVisibleRuns,
+} from './run-lists.ts'
 export * from './run-prompts.ts'
 export * from './runner-lock.ts'
 export * from './runs.ts'

@@ -47,7 +47,7 @@ export async function listRuns(db: Db, organizationId: string, filter: RunFilter
        ${status ? `AND ${hasStatus(status)}` : ''}
        ${workflowId ? `AND workflow_id = ${escapeLiteral(workflowId)}` : ''}
        ${sessionId ? `AND session_id = ${escapeLiteral(sessionId)}` : ''}
-       ${ids ? `AND id IN (${ids.map(escapeLiteral).join()})` : ''}
+       ${ids ? `AND id = ANY (${escapeLiteral(`{${ids.join()}}`)}::uuid[])` : ''}
      ORDER BY created_at DESC, id DESC LIMIT $4`,
     [organizationId, since ?? '-infinity', until ?? 'infinity', limit],
   )

@@ -1,8 +1,16 @@
 import type { AppDeliveryOut, RunDetailOut, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import { type Db, paging, queryRows } from '../connection/index.ts'
+import { addWords, type Db, matches, paging, parseSearch, queryRows } from '../connection/index.ts'
 import { listDeliveriesOfRun } from '../deliveries/index.ts'
-import { hasStatus, isVisible, USER_NAME, type Viewer } from '../organizations/index.ts'
+import {
+  type Candidates,
+  type Compared,
+  hasStatus,
+  isVisible,
+  readFound,
+  USER_NAME,
+  type Viewer,
+} from '../organizations/index.ts'
 import { listApprovalsOfRun } from './approvals.ts'
 
 /** Which runs to list: those that match every given filter. */
@@ -14,6 +22,8 @@ export interface RunQuery {
   /** Accepted before this time. */
   readonly until?: Date | undefined
   readonly limit: number
+  /** Words of its text, ignoring case, or the last 8 characters of its id. */
+  readonly search?: string | undefined
   /** Continues after this run. */
   readonly after?: paging.TimePosition | undefined
 }
@@ -26,7 +36,8 @@ export interface RunNumber {
 /** The runs that one statement reads for a page; a member may not see all of them. */
 const NEAR_ROWS = 500
 
-const RUN_COLUMNS = `start.id, json_build_object('id', workflow.id, 'name', workflow.name) AS workflow, start.session_id,
+const RUN_COLUMNS = `start.id, json_build_object('id', workflow.id, 'name', workflow.name) AS workflow,
+  left(split_part(ltrim(start.context, E' \\r\\n\\t'), E'\\n', 1), 200) AS first_line, start.session_id,
   start.number::float8 AS number, start.status, start.error, start.attempts, start.origin, start.cancelled_by_name AS cancelled_by,
   CASE
     WHEN start.user_id IS NOT NULL THEN (
@@ -72,6 +83,56 @@ export async function listVisibleRuns(db: Db, viewer: Viewer, query: RunQuery): 
        SELECT workflow.id FROM workflows AS workflow WHERE workflow.organization_id = $1 AND ${isVisible('workflow', '$2')}
      ) AS visible CROSS JOIN LATERAL (${rowsOf('workflow_id = visible.id', '$6')}) AS newest`,
   )
+}
+
+/** The text in which runs are searched, for their row named `start`. */
+export const RUN_TEXT = `concat_ws(' ', start.context, start.id, right(start.id::text, 8), start.session_id,
+  right(start.session_id::text, 8), start.request_id)`
+
+/** Ids of the runs that match a search and that the viewer sees, newest first, by the search index. */
+export async function searchVisibleRuns(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  query: RunQuery & { readonly sessionId?: string | undefined; readonly search: string },
+): Promise<paging.ReadPage<string>> {
+  const { status, workflowId, sessionId, since, until, limit, after } = query
+  const search = parseSearch(query.search)
+  if (!search) return { rows: [], next: undefined }
+  const read = async (candidates: Candidates, position: paging.TimePosition | undefined) => {
+    const [from, newerThan] =
+      'ids' in candidates
+        ? [`id = ANY (${escapeLiteral(`{${candidates.ids.join()}}`)}::uuid[])`, undefined]
+        : ['true', candidates.newerThan]
+    const { rows } = await db.pool.query<Compared>(
+      `SELECT start.id, start.created_at AS "createdAt", ${isVisible('workflow', '$2')}
+         AND ($6::uuid IS NULL OR start.workflow_id = $6) AND ($7::uuid IS NULL OR start.session_id = $7)
+         AND ($8::text IS NULL OR start.status = $8) AND ${matches(RUN_TEXT, '$9', '$12')} AS "isVisible"
+       FROM (
+         SELECT * FROM starts WHERE ${from} AND organization_id = $1 AND created_at >= $3 AND (created_at, id) < ($4, $5)
+         ORDER BY created_at DESC, id DESC ${'count' in candidates ? `LIMIT ${candidates.count}` : ''}
+       ) AS start
+       JOIN workflows AS workflow ON workflow.id = start.workflow_id
+       WHERE $10::timestamptz IS NULL OR (start.created_at, start.id) > ($10, $11::uuid)
+       ORDER BY start.created_at DESC, start.id DESC`,
+      [
+        organizationId,
+        memberId,
+        since ?? '-infinity',
+        ...paging.positionParams(position, until),
+        workflowId ?? null,
+        sessionId ?? null,
+        status ?? null,
+        search.parts,
+        newerThan?.createdAt ?? null,
+        newerThan?.id ?? null,
+        search.patterns,
+      ],
+    )
+    return rows
+  }
+  const words = new Set(search.words)
+  for (const id of [sessionId, workflowId]) if (id) addWords(id, words)
+  return await readFound(db, { organizationId, kind: 'runs', words }, { limit, after, since }, read)
 }
 
 /** Runs of a session that are read for a page, some of which a filter leaves out or a member does not see. */
@@ -120,7 +181,7 @@ export async function listRunsOfSession(
   return { rows: await findVisibleRuns(db, { organizationId, memberId }, ids), next }
 }
 
-/** Those of the runs with these ids that the viewer sees, in the descending order of their numbers. */
+/** Those of the runs with these ids that the viewer sees, in the order of the ids. */
 export async function findVisibleRuns(
   db: Db,
   { organizationId, memberId }: Viewer,
@@ -131,7 +192,7 @@ export async function findVisibleRuns(
     // OFFSET 0 makes PostgreSQL begin with the runs, and not with all runs of a workflow.
     `SELECT ${RUN_COLUMNS} FROM (SELECT * FROM starts WHERE id = ANY ($3::uuid[]) OFFSET 0) AS start
      JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}
-     WHERE start.organization_id = $1 ORDER BY start.number DESC`,
+     WHERE start.organization_id = $1 ORDER BY array_position($3::uuid[], start.id)`,
     [organizationId, memberId, ids],
   )
 }

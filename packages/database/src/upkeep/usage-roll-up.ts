@@ -1,4 +1,4 @@
-import { type Db, ignore, inTransaction, NIL_UUID } from '../connection/index.ts'
+import { type Db, inTransaction, NIL_UUID, withAdvisoryLock } from '../connection/index.ts'
 import { countPeriod, HOUR_MS, type Period, type UsageRow } from './usage-count.ts'
 
 /** An arbitrary number: the advisory lock of the process that rolls up. */
@@ -32,32 +32,15 @@ export const HOURS_COUNTED_AGAIN = `(
  * Resolves to the hours.
  */
 export async function rollUpUsage(db: Db, signal?: AbortSignal): Promise<readonly Date[]> {
-  const client = await db.pool.connect()
-  client.on('error', ignore)
-  let failure: Error | undefined
-  try {
-    const lock = await client.query<{ is_locked: boolean }>('SELECT pg_try_advisory_lock($1) AS is_locked', [
-      ROLL_UP_LOCK,
-    ])
-    if (!lock.rows[0]?.is_locked) return []
-    const done: Date[] = []
-    try {
-      for (;;) {
-        const hour = signal?.aborted ? undefined : await findHourToRollUp(db)
-        if (!hour || !(await rollUpHour(db, hour, signal))) return done
-        done.push(hour)
-      }
-    } finally {
-      await client.query('SELECT pg_advisory_unlock($1)', [ROLL_UP_LOCK])
+  const done: Date[] = []
+  await withAdvisoryLock(db, ROLL_UP_LOCK, async () => {
+    for (;;) {
+      const hour = signal?.aborted ? undefined : await findHourToRollUp(db)
+      if (!hour || !(await rollUpHour(db, hour, signal))) return
+      done.push(hour)
     }
-  } catch (error) {
-    failure = error as Error
-    throw error
-  } finally {
-    client.off('error', ignore)
-    // After an error the connection is closed, which releases the lock.
-    client.release(failure)
-  }
+  })
+  return done
 }
 
 async function findHourToRollUp(db: Db): Promise<Date | undefined> {

@@ -3,18 +3,9 @@ import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contra
 import { useEffect, useRef } from 'react'
 import { newId, useList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button, IconButton } from '../../components/button.tsx'
-import { WorkflowPicker } from '../../components/combobox.tsx'
+import { useWorkflowName, WorkflowPicker } from '../../components/combobox.tsx'
 import { curlHeader, curlText } from '../../components/curl.ts'
-import {
-  FilterPeriod,
-  FilterSearch,
-  FilterSelect,
-  focusRow,
-  ListPage,
-  Table,
-  useFilter,
-  useFilters,
-} from '../../components/data-list.tsx'
+import { FilterPeriod, focusRow, ListPage, Table, useFilter, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
 import { Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
@@ -59,10 +50,17 @@ const COLUMNS = [
   },
 ]
 
+const SEARCH = 'Order number, word or id'
 /** The statuses that people look for. Any other can be written into the address. */
 const STATUS_CODES = Object.fromEntries(
   [200, 400, 401, 403, 404, 409, 422, 429, 500, 502, 503, 504].map((status) => [`${status}`, `${status}`]),
 )
+/** The filters of every list of deliveries. */
+const FIELDS = {
+  search: { label: 'Search' },
+  outcome: { label: 'Outcome', options: OUTCOMES },
+  status: { label: 'Status', options: STATUS_CODES },
+}
 const ATTENTION = { yes: 'Needs attention', no: 'Accepted, or done' }
 const SENT_AGAIN = { no: 'Not sent again', yes: 'Sent again' }
 
@@ -83,6 +81,7 @@ export function DeliveriesPage() {
   )
   const [, setWorkflow] = useFilter('workflow_id')
   const sources = useRead('listWebhookSources').data?.data ?? []
+  const workflow = useWorkflowName(filters.workflow_id)
   const [time, outcome, payload, took, kind] = COLUMNS as [Column, Column, Column, Column, Column]
   const list = useList('listAllDeliveries', { query: filters as never })
   return (
@@ -102,18 +101,16 @@ export function DeliveriesPage() {
       rowLink={({ id }) => ({ to: '.', search: (before: object) => ({ ...before, open: id }), resetScroll: false })}
       filters={filters}
       actionsOf={(ids) => <ResendSelected ids={ids} />}
+      search={SEARCH}
+      fields={{
+        source_id: { label: 'Source', options: Object.fromEntries(sources.map(({ id, name }) => [id, name])) },
+        ...FIELDS,
+        sent_again: { label: 'Resends', options: SENT_AGAIN },
+        needs_attention: { label: 'Attention', options: ATTENTION },
+        workflow_id: { label: 'Workflow', text: () => workflow },
+      }}
       controls={
         <>
-          <FilterSearch name="search" label="Order number, word or id" />
-          <FilterSelect
-            name="source_id"
-            label="Source"
-            options={Object.fromEntries(sources.map(({ id, name }) => [id, name]))}
-          />
-          <FilterSelect name="outcome" label="Outcome" options={OUTCOMES} />
-          <FilterSelect name="status" label="Status" options={STATUS_CODES} />
-          <FilterSelect name="sent_again" label="Resends" options={SENT_AGAIN} />
-          <FilterSelect name="needs_attention" label="Attention" options={ATTENTION} />
           <WorkflowPicker
             label="Workflow"
             isLabelHidden
@@ -141,7 +138,7 @@ type Column = (typeof COLUMNS)[number]
 export function SourceLogPage() {
   const { source_id: sourceId } = useParams({ from: '/app/sources/$source_id/logs' })
   const source = useRead('getWebhookSource', { params: { source_id: sourceId } }).data
-  const filters = useFilters('outcome', 'kind', 'since', 'until')
+  const filters = useFilters('search', 'outcome', 'status', 'kind', 'since', 'until')
   return (
     <ListPage
       title={source ? `Logs of ${source.name}` : 'Logs'}
@@ -152,13 +149,9 @@ export function SourceLogPage() {
       columns={COLUMNS}
       rowLink={({ id }) => ({ ...logLink(sourceId, id), search: true, resetScroll: false })}
       filters={filters}
-      controls={
-        <>
-          <FilterSelect name="outcome" label="Outcome" options={OUTCOMES} />
-          <FilterSelect name="kind" label="Kind" options={KINDS} />
-          <FilterPeriod />
-        </>
-      }
+      search={SEARCH}
+      fields={{ ...FIELDS, kind: { label: 'Kind', options: KINDS } }}
+      controls={<FilterPeriod />}
       empty={{
         icon: 'audit',
         title: 'Nothing was sent yet',

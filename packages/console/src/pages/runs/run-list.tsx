@@ -1,12 +1,13 @@
 import type { RunOut } from '@workflow-service/contract'
 import { mutate, useList } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { FilterPeriod, FilterSelect, useFilter, useFilters } from '../../components/data-list.tsx'
+import { FilterPeriod, useFilter, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
+import { TextStart } from '../../components/delivery-columns.tsx'
 import { durationText, FullTime, StatusBadge, statusTexts } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { shortId } from '../../components/values.tsx'
-import { WorkflowPicker } from '../../components/combobox.tsx'
+import { useWorkflowName, WorkflowPicker } from '../../components/combobox.tsx'
 
 const STATUSES = statusTexts('queued', 'running', 'waiting', 'succeeded', 'failed', 'cancelled')
 
@@ -35,6 +36,7 @@ export const errorText = (error: string) => inWords(error.replace(/^\w+: /, ''))
 export const RUN_COLUMNS = [
   { header: 'Accepted', cell: ({ created_at: at }: RunOut) => <FullTime value={at} /> },
   { header: 'Status', cell: ({ status }: RunOut) => <StatusBadge status={status} /> },
+  { header: 'Text', cell: ({ first_line: text }: RunOut) => <TextStart text={text} /> },
   {
     header: 'Error',
     cell: ({ error }: RunOut) => (error ? <span className="muted clamp">{errorText(error)}</span> : null),
@@ -68,9 +70,9 @@ export function StopQueued({ runs, ...queue }: { runs: readonly RunOut[]; kind: 
 
 /** The runs of the organization, or of one workflow, with their filters: what a list shows except when it is empty. */
 export function useRunList(workflowId?: string) {
-  const filters = useFilters('status', 'workflow', 'session', 'since', 'until')
+  const filters = useFilters('search', 'status', 'workflow', 'session', 'since', 'until')
   const [, setWorkflow] = useFilter('workflow')
-  const [, setSession] = useFilter('session')
+  const workflowName = useWorkflowName(filters.workflow)
   const { workflow, session, ...others } = filters
   const query = { ...others, workflow_id: workflowId ?? workflow, session_id: session }
   const list = useList('listRuns', { query: query as never })
@@ -81,10 +83,16 @@ export function useRunList(workflowId?: string) {
     columns: workflowId ? RUN_COLUMNS : [workflowColumn, ...RUN_COLUMNS],
     rowLink: runLink,
     filters,
+    search: 'Order number, word or id',
+    fields: {
+      search: { label: 'Search' },
+      status: { label: 'Status', options: STATUSES },
+      workflow: { label: 'Workflow', text: () => workflowName },
+      session: { label: 'Session', text: shortId },
+    },
     controls: (
       <>
         {workflowId ? <StopQueued runs={list.rows} kind="workflow" id={workflowId} /> : null}
-        <FilterSelect name="status" label="Status" options={STATUSES} />
         {workflowId ? null : (
           <WorkflowPicker
             label="Workflow"
@@ -95,9 +103,6 @@ export function useRunList(workflowId?: string) {
           />
         )}
         <FilterPeriod />
-        {session ? (
-          <Button label={`Only session ${shortId(session)}`} icon="close" onClick={() => setSession('')} />
-        ) : null}
       </>
     ),
   }

@@ -8,7 +8,6 @@ import {
   findVisibleDelivery,
   findVisibleRun,
   hasWebhookSourceLog,
-  listAllVisibleDeliveries,
   listVisibleDeliveries,
   listWaitingApprovals,
   type Viewer,
@@ -18,7 +17,7 @@ import { ApiError, orNotFound, notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { actorHeaders } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { answerIds, answerPage, byTime, toDate } from '../paging.ts'
+import { answerIds, answerPage, byTime } from '../paging.ts'
 import { toDeliveryFilter } from './delivery-filter.ts'
 
 const DELIVERIES = byTime('deliveries')
@@ -28,12 +27,11 @@ const ALL_DELIVERIES = byTime('all deliveries')
 export function deliveryHandlers(ctx: AppServiceContext) {
   return {
     listDeliveries: async ({ principal, params, query }) => {
-      const { outcome, kind } = query
       const { source_id: sourceId } = params
       const viewer = viewerOf(principal)
       const named = await answerIds(query, (ids) => findVisibleDeliveries(ctx.db, viewer, sourceId, ids))
       if (named) return named
-      const filter = { sourceId, outcome, kind, since: toDate(query.since), until: toDate(query.until) }
+      const filter = { ...toDeliveryFilter(query), kind: query.kind, sourceId }
       const answer = await answerPage(query, DELIVERIES, (page) =>
         listVisibleDeliveries(ctx.db, viewer, { ...filter, ...page }),
       )
@@ -49,7 +47,7 @@ export function deliveryHandlers(ctx: AppServiceContext) {
       return (
         (await answerIds(query, (ids) => findVisibleDeliveries(ctx.db, viewer, null, ids))) ??
         (await answerPage(query, ALL_DELIVERIES, (page) =>
-          listAllVisibleDeliveries(ctx.db, viewer, { ...filter, ...page }),
+          listVisibleDeliveries(ctx.db, viewer, { ...filter, ...page }),
         ))
       )
     },

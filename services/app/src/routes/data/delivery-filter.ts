@@ -1,11 +1,11 @@
 import type { ResendJobIn } from '@workflow-service/contract'
-import type { AllDeliveriesQuery } from '@workflow-service/database'
+import type { DeliveryListQuery } from '@workflow-service/database'
 import { toDate } from '../paging.ts'
 
 /** What a request asks for of the deliveries of all sources. */
 export function toDeliveryFilter(
   asked: Omit<ResendJobIn, 'per_second' | 'ids'>,
-): Omit<AllDeliveriesQuery, 'limit' | 'after' | 'kind'> {
+): Omit<DeliveryListQuery, 'limit' | 'after' | 'kind'> {
   const { source_id: sourceId, workflow_id: workflowId, outcome, status, search } = asked
   return {
     sourceId,

@@ -12,6 +12,7 @@ import {
   listRunsOfSession,
   listSessions,
   listVisibleRuns,
+  searchVisibleRuns,
   viewerOf,
 } from '@workflow-service/database'
 import { ApiError, notFound, orNotFound } from '@workflow-service/service-kit'
@@ -35,8 +36,15 @@ export function runHandlers(ctx: AppServiceContext) {
       const { status, since, until, workflow_id: workflowId, session_id: sessionId } = query
       const viewer = viewerOf(principal)
       const filter = { status, workflowId, since: toDate(since), until: toDate(until) }
+      const search = query.search?.trim()
       const named = await answerIds(query, (ids) => findVisibleRuns(db, viewer, ids))
       if (named) return named
+      if (search) {
+        return await answerPage(query, RUNS, async (page) => {
+          const { rows, next } = await searchVisibleRuns(db, viewer, { ...filter, ...page, sessionId, search })
+          return { rows: await findVisibleRuns(db, viewer, rows), next }
+        })
+      }
       return sessionId === undefined
         ? await answerRows(query, RUNS, timeOf, (page) => listVisibleRuns(db, viewer, { ...filter, ...page }))
         : await answerPage(query, BY_NUMBER, (page) => listRunsOfSession(db, viewer, sessionId, { ...filter, ...page }))

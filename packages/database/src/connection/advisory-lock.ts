@@ -1,0 +1,29 @@
+import type { Db } from './client.ts'
+import { ignore } from './in-transaction.ts'
+
+/** Runs `task` unless another process holds this lock; it is released when the process dies. */
+export async function withAdvisoryLock<Result>(
+  db: Db,
+  lock: number,
+  task: () => Promise<Result>,
+): Promise<Result | undefined> {
+  const client = await db.pool.connect()
+  client.on('error', ignore)
+  let failure: Error | undefined
+  try {
+    const { rows } = await client.query<{ isLocked: boolean }>('SELECT pg_try_advisory_lock($1) AS "isLocked"', [lock])
+    if (!rows[0]?.isLocked) return undefined
+    try {
+      return await task()
+    } finally {
+      await client.query('SELECT pg_advisory_unlock($1)', [lock])
+    }
+  } catch (error) {
+    failure = error as Error
+    throw error
+  } finally {
+    client.off('error', ignore)
+    // After an error the connection is closed, which releases the lock.
+    client.release(failure)
+  }
+}

@@ -1,0 +1,92 @@
+import { escapeLiteral } from 'pg'
+import { type Db, mayHaveWords, NIL_UUID, paging } from '../connection/index.ts'
+
+/** What is indexed for the search. */
+export type SearchKind = 'deliveries' | 'runs'
+
+/** Which rows to compare: those that are newer than the index, or these. */
+export type Candidates =
+  | { readonly newerThan: paging.TimePosition | undefined; readonly count: number }
+  | { readonly ids: readonly string[] }
+
+/** A row that was compared. */
+export interface Compared extends paging.TimePosition {
+  /** Whether it matches, and the viewer sees it. */
+  readonly isVisible: boolean
+}
+
+/** Rows that are compared for a page, and chunks whose filters are read; the next page goes on. */
+const MAX_COMPARED = 20_000
+const MAX_FILTERS = 40_000
+const MAX_CHUNKS_AT_ONCE = 16
+
+const isNewer = (a: paging.TimePosition, b: paging.TimePosition) =>
+  a.createdAt.getTime() === b.createdAt.getTime() ? a.id > b.id : a.createdAt > b.createdAt
+
+/**
+ * Reads a page of rows by the search index, newest first: rows that are not in the index yet, and then those of the
+ * chunks that may have all words. `read` compares candidates after a position; it returns them newest first.
+ */
+export async function readFound(
+  db: Db,
+  { organizationId, kind, words }: { organizationId: string; kind: SearchKind; words: Iterable<string> },
+  { limit, after, since }: { limit: number; after: paging.TimePosition | undefined; since: Date | undefined },
+  read: (candidates: Candidates, after: paging.TimePosition | undefined) => Promise<readonly Compared[]>,
+): Promise<paging.ReadPage<string>> {
+  const { last, floor } = await findEnds(db, { organizationId, kind, after })
+  const found: Compared[] = []
+  if (!last || !after || isNewer(after, last)) {
+    const page = { limit, after, maxRead: MAX_COMPARED }
+    const readNew = async (position: paging.TimePosition | undefined, count: number) =>
+      await read({ newerThan: last, count }, position)
+    const { rows, next } = await paging.readVisible(page, readNew, (row) => row)
+    if (next || !last) return { rows: rows.map(({ id }) => id), next }
+    found.push(...rows)
+  }
+  const condition = mayHaveWords(words)
+  let position = after
+  for (let [compared, count] = [0, 1]; compared < MAX_COMPARED; count = Math.min(2 * count, MAX_CHUNKS_AT_ONCE)) {
+    const { rows: chunks } = await db.pool.query<paging.TimePosition & { ids: string[] }>(
+      `SELECT first_at AS "createdAt", first_id AS id, ids FROM search_chunks
+       WHERE organization_id = $1 AND kind = $2 AND (first_at, first_id) < ($3, $4) AND (first_at, first_id) >= ($5, $6)
+         AND last_at >= $7 AND ${condition}
+       ORDER BY first_at DESC, first_id DESC LIMIT ${count}`,
+      [
+        organizationId,
+        kind,
+        ...paging.positionParams(position),
+        floor?.createdAt ?? '-infinity',
+        floor?.id ?? NIL_UUID,
+        since ?? '-infinity',
+      ],
+    )
+    const ids = chunks.flatMap((chunk) => chunk.ids)
+    if (ids.length > 0) found.push(...(await read({ ids }, after)).filter(({ isVisible }) => isVisible))
+    if (found.length > limit) {
+      const rows = found.slice(0, limit)
+      return { rows: rows.map(({ id }) => id), next: rows.at(-1) }
+    }
+    if (chunks.length < count) return { rows: found.map(({ id }) => id), next: floor }
+    compared += ids.length
+    position = chunks.at(-1)
+  }
+  return { rows: found.map(({ id }) => id), next: position }
+}
+
+/** The newest row in the index, and the oldest row of the last chunk that is read for a page, if more follow. */
+async function findEnds(
+  db: Db,
+  { organizationId, kind, after }: { organizationId: string; kind: SearchKind; after: paging.TimePosition | undefined },
+): Promise<{ last: paging.TimePosition | undefined; floor: paging.TimePosition | undefined }> {
+  const of = `organization_id = $1 AND kind = ${escapeLiteral(kind)}`
+  const newest = 'ORDER BY first_at DESC, first_id DESC'
+  const { rows } = await db.pool.query<paging.TimePosition & { isLast: boolean }>(
+    `(SELECT true AS "isLast", last_at AS "createdAt", last_id AS id FROM search_chunks WHERE ${of} ${newest} LIMIT 1)
+     UNION ALL (
+       SELECT false, first_at, first_id FROM search_chunks
+       WHERE ${of} AND (first_at, first_id) < ($2, $3) ${newest} OFFSET ${MAX_FILTERS} LIMIT 1
+     )`,
+    [organizationId, ...paging.positionParams(after)],
+  )
+  return { last: rows.find(({ isLast }) => isLast), floor: rows.find(({ isLast }) => !isLast) }
+}

@@ -1,0 +1,160 @@
+import { setImmediate } from 'node:timers/promises'
+import {
+  addWords,
+  type Db,
+  makeFilter,
+  MAX_FILTER_WORDS,
+  NIL_UUID,
+  type paging,
+  withAdvisoryLock,
+} from '../connection/index.ts'
+import { DELIVERY_TEXT, MAX_SOURCES } from '../deliveries/index.ts'
+import type { SearchKind } from '../organizations/index.ts'
+import { RUN_TEXT } from '../runs/index.ts'
+
+/** An arbitrary number: the advisory lock of the process that indexes. */
+const INDEX_LOCK = 1_970_324_837
+
+/** Rows of a chunk, unless their words fill its filter before. A search compares all rows of a chunk that it reads. */
+const CHUNK_ROWS = 128
+const ROWS_PER_READ = 2 * CHUNK_ROWS
+/** Organizations that are looked at in one statement. */
+const ORGANIZATIONS = 500
+
+/**
+ * Only older rows are indexed: a row gets its time when its transaction begins, which takes at most 10 s (see
+ * `createDatabase`), so that no earlier one is committed afterwards.
+ */
+const SETTLED = `now() - interval '30 seconds'`
+
+interface Unindexed extends paging.TimePosition {
+  readonly organizationId: string
+  readonly kind: SearchKind
+}
+
+/** SQL for the rows of an organization, `$1`, that are newer than a position and settled, oldest first. */
+function rowsAfter(kind: SearchKind, organizationId: string, position: string, limit: number): string {
+  const rows = (from: string, where: string) => `SELECT ${from}.* FROM ${from} WHERE ${where}
+    AND (created_at, id) > ${position} AND created_at < ${SETTLED} ORDER BY created_at, id LIMIT ${limit}`
+  if (kind === 'runs') return rows('starts', `organization_id = ${organizationId}`)
+  return `SELECT of_source.* FROM (
+      SELECT id FROM webhook_sources WHERE organization_id = ${organizationId} LIMIT ${MAX_SOURCES}
+    ) AS source
+    CROSS JOIN LATERAL (${rows('deliveries', 'source_id = source.id')}) AS of_source
+    ORDER BY of_source.created_at, of_source.id LIMIT ${limit}`
+}
+
+/** Adds the new rows of all organizations to the search index, in whole chunks. Only one process does it at a time. */
+export async function indexForSearch(db: Db, signal?: AbortSignal): Promise<void> {
+  await withAdvisoryLock(db, INDEX_LOCK, async () => {
+    for (let [after, isLast] = [NIL_UUID, false]; !isLast;) {
+      const { rows } = await db.pool.query<{ id: string }>(
+        'SELECT id FROM organizations WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2',
+        [after, ORGANIZATIONS],
+      )
+      const ids = rows.map(({ id }) => id)
+      for (const kind of ['runs', 'deliveries'] as const) {
+        for (const position of await listUnindexed(db, kind, ids)) {
+          for (let next: Unindexed | undefined = position; next; next = await indexRows(db, next)) {
+            if (signal?.aborted) return
+          }
+        }
+      }
+      after = ids.at(-1) ?? after
+      isLast = ids.length < ORGANIZATIONS
+    }
+  })
+}
+
+/** Those of the organizations that have enough new rows, and where the index of each ends. */
+async function listUnindexed(db: Db, kind: SearchKind, ids: readonly string[]): Promise<Unindexed[]> {
+  const { rows } = await db.pool.query<Unindexed>(
+    `SELECT organization.id AS "organizationId", $2 AS kind, indexed.at AS "createdAt", indexed.id
+     FROM unnest($1::uuid[]) AS organization (id)
+     CROSS JOIN LATERAL (
+       SELECT coalesce(max(last_at), '-infinity') AS at, coalesce(max(last_id::text), '${NIL_UUID}')::uuid AS id FROM (
+         SELECT last_at, last_id FROM search_chunks WHERE organization_id = organization.id AND kind = $2
+         ORDER BY first_at DESC, first_id DESC LIMIT 1
+       ) AS newest
+     ) AS indexed
+     WHERE (
+       SELECT true FROM (${rowsAfter(kind, 'organization.id', '(indexed.at, indexed.id)', CHUNK_ROWS)}) AS unindexed
+       OFFSET ${CHUNK_ROWS - 1} LIMIT 1
+     )`,
+    [ids, kind],
+  )
+  return rows
+}
+
+/** Indexes the next rows of an organization. Resolves to where the next ones begin; undefined if too few are left. */
+async function indexRows(db: Db, { organizationId, kind, createdAt, id }: Unindexed): Promise<Unindexed | undefined> {
+  const text =
+    kind === 'runs'
+      ? `SELECT start.id, start.created_at AS "createdAt", concat_ws(' ', start.workflow_id, ${RUN_TEXT}) AS text
+         FROM unindexed AS start`
+      : `SELECT delivery.id, delivery.created_at AS "createdAt",
+           concat_ws(' ', delivery.source_id, start.workflow_id, ${DELIVERY_TEXT}) AS text
+         FROM unindexed AS delivery LEFT JOIN starts AS start ON start.id = delivery.run_id`
+  const { rows } = await db.pool.query<paging.TimePosition & { text: string }>(
+    `WITH unindexed AS (${rowsAfter(kind, '$1', '($2, $3)', ROWS_PER_READ)}) ${text} ORDER BY "createdAt", id`,
+    [organizationId, createdAt, id],
+  )
+  let last: paging.TimePosition | undefined
+  let words = new Set<string>()
+  let chunk: paging.TimePosition[] = []
+  for (const row of rows) {
+    addWords(row.text, words)
+    chunk.push(row)
+    if (chunk.length === CHUNK_ROWS || words.size >= MAX_FILTER_WORDS) {
+      await writeChunk(db, { organizationId, kind, rows: chunk, words })
+      ;[last, chunk, words] = [row, [], new Set()]
+    }
+    // Texts may be long: other requests of the process have their turn.
+    await setImmediate()
+  }
+  return last && rows.length === ROWS_PER_READ ? { organizationId, kind, ...last } : undefined
+}
+
+interface Chunk {
+  readonly organizationId: string
+  readonly kind: SearchKind
+  readonly rows: readonly paging.TimePosition[]
+  readonly words: ReadonlySet<string>
+}
+
+async function writeChunk(db: Db, { organizationId, kind, rows, words }: Chunk): Promise<void> {
+  const [first, last] = [rows[0]!, rows.at(-1)!]
+  const ids = rows.map(({ id }) => id)
+  const values = [organizationId, kind, first.createdAt, first.id, last.createdAt, last.id, ids, makeFilter(words)]
+  // The organization may be deleted meanwhile.
+  await db.pool.query(
+    `INSERT INTO search_chunks (organization_id, kind, first_at, first_id, last_at, last_id, ids, words)
+     SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM organizations WHERE id = $1 ON CONFLICT DO NOTHING`,
+    values,
+  )
+}
+
+/** Removes chunks whose rows are all deleted: those older than the oldest row. Resolves to how many. */
+export async function deleteOldSearchChunks(db: Db, limit: number): Promise<number> {
+  const { rowCount } = await db.pool.query(
+    `DELETE FROM search_chunks WHERE (organization_id, kind, first_at, first_id) IN (
+       SELECT chunk.organization_id, chunk.kind, chunk.first_at, chunk.first_id
+       FROM organizations AS organization
+       CROSS JOIN LATERAL (
+         SELECT 'runs' AS kind, (
+           SELECT created_at FROM starts WHERE organization_id = organization.id ORDER BY created_at, id LIMIT 1
+         ) AS at
+         UNION ALL SELECT 'deliveries', (
+           SELECT min(of_source.created_at) FROM webhook_sources AS source CROSS JOIN LATERAL (
+             SELECT created_at FROM deliveries WHERE source_id = source.id ORDER BY created_at, id LIMIT 1
+           ) AS of_source WHERE source.organization_id = organization.id
+         )
+       ) AS oldest
+       JOIN search_chunks AS chunk ON chunk.organization_id = organization.id AND chunk.kind = oldest.kind
+         AND chunk.first_at < coalesce(oldest.at, 'infinity') AND chunk.last_at < coalesce(oldest.at, 'infinity')
+       LIMIT $1
+     )`,
+    [limit],
+  )
+  return rowCount ?? 0
+}

@@ -1,0 +1,147 @@
+import { beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import {
+  deleteOldSearchChunks,
+  findVisibleRuns,
+  indexForSearch,
+  listVisibleDeliveries,
+  newId,
+  searchVisibleRuns,
+} from '../src/index.ts'
+
+const database = useTestDatabase()
+const [organizationId, other, workflowId, sourceId] = [newId(), newId(), newId(), newId()]
+const admin = { organizationId, memberId: null }
+/** More than two chunks of each kind, of which the last is not full. */
+const ROWS = 300
+const TEXTS: Readonly<Record<number, string>> = {
+  7: 'Order NEEDLE-7731\nfor Straße 5',
+  8: 'NEEDLE-77310, C:\\new\\file',
+  250: '注文番号です ABC注文 ÉCOLE',
+  299: 'the newest rare',
+}
+
+beforeAll(async () => {
+  const { pool } = database.db
+  for (const id of [organizationId, other])
+    await pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'A')`, [id])
+  await pool.query(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+     VALUES ($1, $2, 'w', '', 'company_wide', 'w', true)`,
+    [workflowId, organizationId],
+  )
+  await pool.query(
+    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+     VALUES ($1, $2, 's', 's', '', 'https://x', '{}')`,
+    [sourceId, organizationId],
+  )
+  const session = newId()
+  await pool.query('INSERT INTO sessions (id, organization_id, last_start_number) VALUES ($1, $2, 1000)', [
+    session,
+    organizationId,
+  ])
+  const ids = Array.from({ length: ROWS }, newId)
+  const texts = ids.map((_, n) => TEXTS[n] ?? `ordinary text ${n}`)
+  await pool.query(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, created_at)
+     SELECT id, $1, $2, $3, n, 'api', context, 'r', now() - interval '1 hour' + n * interval '1 second'
+     FROM unnest($4::uuid[], $5::text[]) WITH ORDINALITY AS row (id, context, n)`,
+    [organizationId, workflowId, session, ids, texts],
+  )
+  await pool.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at)
+     SELECT gen_random_uuid(), $1, $2, 'payload', 'accepted', 200, body, id, now() - interval '1 hour' + n * interval '1 second'
+     FROM unnest($3::uuid[], $4::json[]) WITH ORDINALITY AS row (id, body, n)`,
+    [organizationId, sourceId, ids, texts.map((text) => JSON.stringify({ text: `>${text}<` }))],
+  )
+  await indexForSearch(database.db)
+})
+
+/** The texts of the runs that are found, and of the deliveries. */
+async function found(search: string, more: object = {}) {
+  const runs = await searchVisibleRuns(database.db, admin, { limit: 100, search, ...more })
+  const deliveries = await listVisibleDeliveries(database.db, admin, { limit: 100, search, ...more })
+  const lines = (await findVisibleRuns(database.db, admin, runs.rows)).map((run) => run.first_line)
+  return { lines, bodies: deliveries.rows.map((row) => String(row.request_body?.['text']).slice(1).split(/[\n<]/)[0]) }
+}
+
+const countChunks = async () => (await database.db.pool.query('SELECT FROM search_chunks')).rowCount
+
+describe('The search index', () => {
+  test('has whole chunks, and the same search without it finds the same', async () => {
+    expect(await countChunks()).toBe(4)
+    const searches = ['needle-7731', 'ordinary 200', 'rare', '299', 'nowhere', 'text']
+    const indexed = await Promise.all(searches.map((search) => found(search)))
+    await database.db.pool.query('CREATE TABLE kept AS SELECT * FROM search_chunks')
+    await database.db.pool.query('DELETE FROM search_chunks')
+    expect(await Promise.all(searches.map((search) => found(search)))).toEqual(indexed)
+    await database.db.pool.query('INSERT INTO search_chunks SELECT * FROM kept')
+    expect(indexed.map(({ lines }) => lines.length)).toEqual([1, 1, 1, 0, 0, 100])
+  })
+
+  test.each([
+    ['NEEDLE-7731', ['Order NEEDLE-7731']],
+    ['#needle-7731,', ['Order NEEDLE-7731']],
+    ['7731', ['Order NEEDLE-7731']],
+    ['needle', ['NEEDLE-77310, C:\\new\\file', 'Order NEEDLE-7731']],
+    ['for straße', ['Order NEEDLE-7731']],
+    ['5 order', ['Order NEEDLE-7731']],
+    ['needle-77', []],
+    ['new', ['NEEDLE-77310, C:\\new\\file']],
+    ['注文', ['注文番号です ABC注文 ÉCOLE']],
+    ['abc', ['注文番号です ABC注文 ÉCOLE']],
+    ['école', ['注文番号です ABC注文 ÉCOLE']],
+    ['.*', []],
+    ['needle-.*', ['NEEDLE-77310, C:\\new\\file', 'Order NEEDLE-7731']],
+    ['needle(7', []],
+  ])('finds whole words and numbers, in any order and case: %s', async (search, expected) => {
+    expect(await found(search)).toEqual({ lines: expected, bodies: expected })
+  })
+
+  test('finds a run and a delivery by the last 8 characters of its id', async () => {
+    const { rows } = await listVisibleDeliveries(database.db, admin, { limit: 1, search: 'needle-7731' })
+    const { id, run_id: runId } = rows[0]!
+    for (const part of [id, id.slice(-8)]) {
+      const again = await listVisibleDeliveries(database.db, admin, { limit: 9, search: part })
+      expect(again.rows.map((row) => row.id)).toEqual([id])
+    }
+    expect((await searchVisibleRuns(database.db, admin, { limit: 9, search: runId!.slice(-8) })).rows).toEqual([runId])
+  })
+
+  test('pages through rows that are in the index and newer ones, each once, newest first', async () => {
+    const ids: string[] = []
+    for (let after: { createdAt: Date; id: string } | undefined; ;) {
+      const page = await listVisibleDeliveries(database.db, admin, {
+        limit: 7,
+        search: 'text',
+        after,
+        sourceId,
+        workflowId,
+      })
+      ids.push(...page.rows.map((row) => row.id))
+      if (!page.next) break
+      after = page.next
+    }
+    expect(ids).toHaveLength(ROWS)
+    const all = await listVisibleDeliveries(database.db, admin, { limit: ROWS + 1 })
+    expect(ids).toEqual(all.rows.map((row) => row.id))
+  })
+
+  test('finds nothing of another organization, nor outside of the filters', async () => {
+    const elsewhere = { organizationId: other, memberId: null }
+    expect((await searchVisibleRuns(database.db, elsewhere, { limit: 9, search: 'needle' })).rows).toEqual([])
+    expect(
+      (await listVisibleDeliveries(database.db, elsewhere, { limit: 9, search: 'needle', sourceId })).rows,
+    ).toEqual([])
+    const filters = [{ workflowId: newId() }, { since: new Date() }, { until: new Date(0) }]
+    for (const filter of filters) expect(await found('needle', filter)).toEqual({ lines: [], bodies: [] })
+    expect((await found('needle', { workflowId })).lines).toHaveLength(2)
+  })
+
+  test('loses the chunks of deleted rows, and keeps the others', async () => {
+    await database.db.pool.query(`DELETE FROM starts WHERE number < 150`)
+    expect(await deleteOldSearchChunks(database.db, 100)).toBe(1)
+    expect(await countChunks()).toBe(3)
+    expect((await found('text')).lines).toHaveLength(100)
+  })
+})
