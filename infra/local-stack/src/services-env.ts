@@ -39,7 +39,13 @@ export function servicesEnv(config: LocalConfig, { DATABASE_URL, INTERNAL_API_TO
       SECRETS_KEY,
       WEBHOOK_ALLOWED_SUBNETS: [ALLOWED_SUBNETS, given['WEBHOOK_ALLOWED_SUBNETS'] ?? ''].join(','),
     },
-    runner: (dispatcherUrl: string) => ({ ...shared, PORT: '0', INTERNAL_API_TOKEN, DISPATCHER_URL: dispatcherUrl }),
+    runner: (dispatcherUrl: string) => ({
+      ...shared,
+      PORT: '0',
+      INTERNAL_API_TOKEN,
+      SECRETS_KEY,
+      DISPATCHER_URL: dispatcherUrl,
+    }),
     gateway: { ...shared, PORT: String(config.port), METRICS_PORT: '0' },
     app: ({ dispatcherUrl, gatewayUrl, appPort }: Addresses) => ({
       APP_URL: `http://${LOCAL_HOST}:${appPort}`,

@@ -528,14 +528,14 @@ const QUEUE = group('queue', 'Show the RabbitMQ queue from which runners learn w
   ),
 ])
 
-const SECRETS = group('secrets', 'Rotate the key that encrypts the signing secrets.', [
+const SECRETS = group('secrets', 'Rotate the key that encrypts secrets.', [
   command(
     'rotate',
-    'Encrypt every stored signing secret with the first key of SECRETS_KEY.',
+    'Encrypt every stored secret with the first key of SECRETS_KEY.',
     global(() => import('./operator/secrets.ts'), 'rotate'),
     [],
     `
-To replace the key (generate one with openssl rand -base64 32):
+To replace the key (generate one with openssl rand -base64 32), also on runners that have SECRETS_KEY:
   1. Restart all dispatchers with SECRETS_KEY=OLD,NEW, so that each of them can read the new key.
   2. Restart all dispatchers with SECRETS_KEY=NEW,OLD. They now encrypt with the new key.
   3. Run wf secrets rotate with SECRETS_KEY=NEW,OLD.

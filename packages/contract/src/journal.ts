@@ -86,6 +86,9 @@ export type ModelAnswerPart = Static<typeof ModelAnswerPart>
 const ANSWER_FIELDS = {
   model: Str('The model, as PROVIDER:NAME.'),
   model_name: Type.Optional(Str('Its name in AGENT_MODELS; absent for that of AGENT_MODEL.')),
+  key_of: Type.Optional(
+    Type.Literal('organization', { description: "Present if it was asked with the organization's own key." }),
+  ),
   input_tokens: Nullable(Int('Input tokens; null if the model did not report them.')),
   cache_read_tokens: Type.Optional(Nullable(Int("Those of them that were read from the provider's cache."))),
   cache_write_tokens: Type.Optional(Nullable(Int("Those of them that were written to the provider's cache."))),

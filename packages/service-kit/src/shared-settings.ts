@@ -40,7 +40,7 @@ export const SharedSettings = {
     format: 'base64-32-list',
     writeOnly: true,
     description:
-      'Keys for signing secrets at rest, base64 of 32 bytes each, separated by commas: the first encrypts, all decrypt.',
+      'Keys for secrets at rest, base64 of 32 bytes each, separated by commas: the first encrypts, all decrypt. Runners need it only if organizations have own keys of models.',
     examples: ['$(openssl rand -base64 32)'],
   }),
   TRUST_PROXY: Type.String({

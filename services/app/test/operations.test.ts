@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { AppOperation, AppOperationId, Role, RunStatus, WorkflowDetailOut } from '@workflow-service/contract'
 import { APP_OPERATIONS, isOpen } from '@workflow-service/contract/app'
 import { ROLES } from '@workflow-service/contract'
-import { AUDIT_ACTIONS, createSetupLink, hashToken, newId } from '@workflow-service/database'
+import { AUDIT_ACTIONS, createSetupLink, hashToken, newId, recordModels } from '@workflow-service/database'
 import { triggerBody } from '@workflow-service/testkit'
 import { lookupIn, sourceIn, useDataApp } from './support/data-fixtures.ts'
 import type { AppCall, TestOrganization, TestPerson } from './support/test-app.ts'
@@ -90,6 +90,27 @@ async function savedLookup({ organization }: World) {
   const body = { ...lookupIn(data.endpoint.url), version: null }
   await data.call(organization.admin, 'saveLookup', { params, body })
   return { params }
+}
+
+const MODEL_KEY = 'sk-a-key-of-an-organization'
+const offerModel = () =>
+  recordModels(data.app.db, [
+    {
+      name: 'fast',
+      model: 'openai:gpt',
+      is_default: true,
+      data_region: null,
+      currency: null,
+      fallback: null,
+      organization_ids: [],
+    },
+  ])
+
+async function savedModelKey({ organization }: World) {
+  await offerModel()
+  const body = { model: 'fast', key: MODEL_KEY }
+  const saved = await data.call(organization.admin, 'saveModelKey', { body })
+  return { params: { model_key_id: saved.body.data[0]!.id } }
 }
 
 async function verificationOf(world: World): Promise<string> {
@@ -264,6 +285,13 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
     const { version } = (await data.call(organization.owner, 'getInstructions')).body
     return { body: { text: `Be brief. ${newId()}`, version } }
   },
+  listModelKeys: nothing,
+  saveModelKey: async () => {
+    await offerModel()
+    return { body: { model: 'fast', key: MODEL_KEY } }
+  },
+  deleteModelKey: savedModelKey,
+  testModelKey: savedModelKey,
   listLookups: nothing,
   getLookup: savedLookup,
   saveLookup: async (world) => ({
@@ -552,7 +580,7 @@ describe('Every operation', () => {
   // After the tests above, in which every operation has succeeded.
   test('leaves no password, token, key or signing secret in the audit log or the logs', async () => {
     const { app } = data
-    const secrets = [...app.secrets, PASSWORD, String(sourceIn()['signing_secret'])]
+    const secrets = [...app.secrets, PASSWORD, MODEL_KEY, String(sourceIn()['signing_secret'])]
     const sql = 'SELECT row_to_json(e)::text AS event FROM audit_events e'
     const { rows } = await app.db.pool.query<{ event: string }>(sql)
     const actions = new Set(rows.map(({ event }) => (JSON.parse(event) as { action: string }).action))
@@ -577,5 +605,17 @@ describe('Every operation', () => {
 })
 
 /** Parameters for requests that are refused before they are read. */
-const THINGS = ['sign_in', 'workflow', 'trigger', 'file', 'source', 'delivery', 'run', 'session', 'api_key', 'user']
+const THINGS = [
+  'sign_in',
+  'workflow',
+  'trigger',
+  'file',
+  'source',
+  'delivery',
+  'run',
+  'session',
+  'api_key',
+  'user',
+  'model_key',
+]
 const PARAMS: AppCall = { params: Object.fromEntries(THINGS.map((name) => [`${name}_id`, newId()])) }

@@ -18,6 +18,7 @@ import { cancelOneRun, cancelQueue } from './routes/cancel-runs.ts'
 import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'
 import { checkSource, saveSource } from './routes/save-webhook-source.ts'
 import { callOneLookup, saveOneLookup, validateLookup } from './routes/lookups.ts'
+import { saveKey } from './routes/model-keys.ts'
 import { saveNotices, sendNotice } from './routes/notices.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
 import { deleteSource, getSource, listSources, pauseSource, testSource } from './routes/webhook-sources.ts'
@@ -63,6 +64,7 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
         callLookup: callOneLookup(ctx),
         listDeliveries: listSourceDeliveries(ctx),
         sendPayload: sendPayload(ctx),
+        saveModelKey: saveKey(ctx),
         saveNoticeWebhook: saveNotices(ctx),
         sendNotice: sendNotice(ctx),
         cancelRun: cancelOneRun(ctx),

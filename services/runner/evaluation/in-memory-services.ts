@@ -19,7 +19,7 @@ import type {
   WorkflowFile,
 } from '@workflow-service/database'
 import { toDeliveryStep } from '@workflow-service/contract/delivery-step'
-import type { DeliveryResult } from '../src/agent/agent.ts'
+import type { DeliveryResult, OwnModelKey } from '../src/agent/agent.ts'
 import type { DispatcherClient } from '../src/runs/dispatcher-client.ts'
 import type { RunStore } from '../src/runs/run-store.ts'
 
@@ -33,6 +33,7 @@ export interface InMemoryContent {
   readonly lookups?: readonly LookupForAgent[]
   /** The versions of the organization's instructions, from 1. */
   readonly instructions?: readonly Instructions[]
+  readonly modelKeys?: readonly OwnModelKey[]
   /** Whether a request to a model may begin; it may by default. */
   readonly reserveCost?: (request: CostRequest) => CostReservation
   /** The finished runs of the session, oldest first. */
@@ -77,6 +78,7 @@ export function createInMemoryStore(content: InMemoryContent) {
     listLookups: async () => content.lookups ?? [],
     readInstructions: async (_lease, _organizationId, number = content.instructions?.length ?? 0) =>
       content.instructions?.find((each) => each.number === number && each.text !== ''),
+    readModelKeys: async () => content.modelKeys ?? [],
     listFiles: async () => content.files ?? [],
     readFile: async (_lease, _organizationId, _workflowId, fileId) =>
       content.files?.find(({ id }) => id === fileId)?.content,

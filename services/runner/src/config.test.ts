@@ -23,6 +23,7 @@ describe('readRunnerConfig', () => {
       host: '0.0.0.0',
       port: 8082,
       logLevel: 'info',
+      secretsKeys: [],
       concurrency: 100,
       perOrganization: 75,
       tracing: { endpoint: null, headers: {}, sampleRatio: 1 },

@@ -1,4 +1,4 @@
-import { readSettings, SharedSettings, toClientConfig, toServiceConfig } from '@workflow-service/service-kit'
+import { readSettings, SharedSettings, splitList, toClientConfig, toServiceConfig } from '@workflow-service/service-kit'
 import { Type } from 'typebox'
 import { agentSettings, agentSettingsParsers, agentSettingsRules } from './agent/agent-settings.ts'
 import { readAgentConfig } from './agent/models-file.ts'
@@ -17,6 +17,7 @@ export const RunnerSettings = Type.Object(
       default: 8082,
       description: 'The port of /healthz, /readyz and /metrics; 0 selects a free one.',
     }),
+    SECRETS_KEY: Type.Optional(SharedSettings.SECRETS_KEY),
     LOG_LEVEL: SharedSettings.LOG_LEVEL,
     RUNNER_CONCURRENCY: Type.Integer({
       minimum: 1,
@@ -52,6 +53,8 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env) {
     concurrency,
     /** Maximum sessions of one organization at once. */
     perOrganization: Math.max(1, Math.floor((concurrency * settings.RUNNER_ORGANIZATION_SHARE) / 100)),
+    /** Decrypt keys of organizations; empty: none is used. */
+    secretsKeys: splitList(settings.SECRETS_KEY ?? ''),
     agent: readAgentConfig(settings, env),
   }
 }

@@ -3,6 +3,8 @@ import { hostname } from 'node:os'
 import {
   createDatabase,
   createChangeNotifier,
+  createSecretBox,
+  type SecretBox,
   type Database,
   type ChangeNotifier,
   isGaugeReporter,
@@ -43,6 +45,8 @@ export interface RunnerContext extends RunContext {
   readonly activeSessions: ActiveSessions
   readonly sessionStore: SessionStore
   readonly metrics: Registry
+  /** Decrypts keys of organizations; null without SECRETS_KEY. */
+  readonly secrets: SecretBox | null
   close(): Promise<void>
 }
 
@@ -140,6 +144,7 @@ export async function createRunnerContext(
     queueDepth: () => sessionQueue.depth(),
   })
   const { leaseMs } = timing
+  const secrets = config.secretsKeys.length > 0 ? createSecretBox(config.secretsKeys) : null
   return {
     config,
     timing,
@@ -156,10 +161,14 @@ export async function createRunnerContext(
       perOrganization: config.perOrganization,
       activeSessions,
     }),
-    runStore: createRunStore(db, owner, (organizationId, { scope, budget, spent }) => {
-      logger.warn({ organization_id: organizationId, scope, budget, spent }, 'budget.nearly_spent')
-      changeNotices.add(organizationId, 'organization')
+    runStore: createRunStore(db, owner, {
+      secrets,
+      onNearlySpent(organizationId, { scope, budget, spent }) {
+        logger.warn({ organization_id: organizationId, scope, budget, spent }, 'budget.nearly_spent')
+        changeNotices.add(organizationId, 'organization')
+      },
     }),
+    secrets,
     dispatcher,
     agent:
       overrides.agent ??

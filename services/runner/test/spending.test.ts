@@ -1,10 +1,11 @@
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import type { ModelAnswerStep } from '@workflow-service/contract'
-import { readUsage, type RunDetails } from '@workflow-service/database'
+import { createSecretBox, listModelKeys, readUsage, rotateSecrets, type RunDetails } from '@workflow-service/database'
 import {
   type ModelAnswer,
   type ModelRequest,
@@ -162,4 +163,45 @@ describe('what runs spend on models', () => {
     },
     TEST_MS,
   )
+})
+
+describe('a key of an organization’s own', () => {
+  test('is tried, used, counted apart and rotated, and is nowhere in the clear', async () => {
+    const key = 'sk-own-key-of-acme-0123456789'
+    const env = await startModels((request) =>
+      request.headers.authorization === `Bearer ${key}` ? answer(request) : { failure: 'status', status: 401 },
+    )
+    const secrets = { SECRETS_KEY: fixture.secretsKey }
+    const { stop } = await fixture.startRunner({ timing: MODEL_TIMING }, { ...env, ...secrets })
+    await waitUntil(async () => (await fixture.db.prisma.model.count()) > 0)
+    const acme = await fixture.createOrganization()
+    const { organizationId } = acme
+    const tested = async () => {
+      const [saved] = await listModelKeys(fixture.db, organizationId)
+      return saved && saved.test !== 'waiting' && saved.test !== 'none' ? saved : undefined
+    }
+    await fixture.saveModelKey(acme, { model: 'main', key: 'sk-wrong-0123456789' })
+    const refused = "The model's API answered 401 to the organization's own key for main"
+    expect(await waitUntil(tested)).toMatchObject({ test: 'failed', test_error: expect.stringContaining(refused) })
+    await fixture.saveModelKey(acme, { model: 'main', key })
+    expect(await waitUntil(tested)).toMatchObject({ test: 'passed', last_characters: '6789', test_error: null })
+    const [run] = await fixture.waitForRuns([await fixture.start(acme, { context: 'order 1' })])
+    expect(run).toMatchObject({ status: 'succeeded' })
+    const { groups } = await readUsage(fixture.db, { organizationId, memberId: null }, { by: 'model' })
+    expect(groups).toMatchObject([{ name: 'main, own key', cost_micros: 2 * COST }])
+
+    const next = randomBytes(32).toString('base64')
+    const rotated = await rotateSecrets(fixture.db, createSecretBox([next, fixture.secretsKey]))
+    expect(rotated).toMatchObject({ rotated: 1, failed: [] })
+    await stop()
+    await fixture.startRunner({ timing: MODEL_TIMING }, { ...env, SECRETS_KEY: next })
+    const [after] = await fixture.waitForRuns([await fixture.start(acme, { context: 'order 2' })])
+    expect(after).toMatchObject({ status: 'succeeded' })
+
+    for (const table of ['model_keys', 'run_steps', 'run_prompts', 'starts', 'audit_events', 'model_limits']) {
+      const { rows } = await fixture.db.pool.query<{ text: string }>(`SELECT ${table}::text AS text FROM ${table}`)
+      expect(rows.filter(({ text }) => text.includes(key))).toEqual([])
+    }
+    expect(JSON.stringify(fixture.logLines)).not.toContain(key)
+  })
 })

@@ -19,6 +19,7 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   getOverview: ['runs', 'deliveries', 'webhook_sources', 'workflows', 'api_keys'],
   getOrganization: ['organization'],
   getInstructions: ['organization'],
+  listModelKeys: ['organization'],
   listUsers: ['users', 'workflows'],
   listWorkflows: ['workflows', 'runs'],
   getWorkflow: ['workflows', 'webhook_sources'],

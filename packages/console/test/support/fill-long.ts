@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { waitUntil } from '@workflow-service/testkit'
-import { type Filled, insertEndedResends } from './fill.ts'
+import { type Filled, insertEndedResends, saveModelKey } from './fill.ts'
 import type { Console, SignedIn } from './start-console.ts'
 
 /** A text without a place to break it. */
@@ -66,6 +66,7 @@ export async function fillLong(
     version: null,
   }
   await call('saveLookup', { params: { lookup_id: ids.lookupId }, body: lookup })
+  await saveModelKey({ db }, owner, long('m'))
   await call('saveInstructions', { body: { text: long('i'), version: '0' } })
   await createWorkflow(ids.workflowId, long('W'), `Send the text to "${long('S')}".`)
   const params = { workflow_id: ids.workflowId }

@@ -41,6 +41,7 @@ export async function fill({ endpoint, db }: Pick<Console, 'endpoint' | 'db'>, o
   for (const [version, text] of ['Be brief.', 'Be brief. Write in English.'].entries()) {
     await call('saveInstructions', { body: { text, version: String(version) } })
   }
+  await saveModelKey({ db }, owner, 'fast')
   await call('createUser', {
     body: { id: randomUUID(), email: 'grace@acme.test', first_name: 'Grace', last_name: 'Hopper', role: 'member' },
   })
@@ -79,6 +80,15 @@ export async function fill({ endpoint, db }: Pick<Console, 'endpoint' | 'db'>, o
   endpoint.answerWith({ body: 'Order accepted.' })
   const deliveryId = run.deliveries[0]?.id ?? ''
   return { ...ids, runId, sessionId, deliveryId, resendJobId: await insertEndedResends(db, ids.sourceId) }
+}
+
+/** Saves a key of the organization's own for a model that no runner has, so that its test waits. */
+export async function saveModelKey({ db }: Pick<Console, 'db'>, { call }: SignedIn, model: string): Promise<void> {
+  await db.pool.query(
+    `INSERT INTO models (name, model, is_default) VALUES ($1, 'openai:gpt', false) ON CONFLICT DO NOTHING`,
+    [model],
+  )
+  await call('saveModelKey', { body: { model, key: 'sk-0123456789abcdef' } })
 }
 
 /** Inserts a job that has ended, without a further delivery. */

@@ -35,7 +35,7 @@ const TAGS: Record<string, { description: string; segments: readonly string[] }>
     segments: ['webhook-sources'],
   },
   'Look-ups': { description: 'What agents with a model may read.', segments: ['lookups'] },
-  Instructions: { description: 'What agents with a model follow.', segments: ['instructions'] },
+  Instructions: { description: 'What agents with a model follow.', segments: ['instructions', 'model-keys'] },
   Deliveries: {
     description: 'What was sent, sending it again, and approvals.',
     segments: ['deliveries', 'resends', 'approvals'],

@@ -20,6 +20,7 @@ import { APP_ROUTES } from './routes.ts'
 import * as instructions from './instructions.ts'
 import * as evaluations from './evaluations.ts'
 import * as lookups from './lookups.ts'
+import * as modelKeys from './model-keys.ts'
 import * as overview from './overview.ts'
 import * as people from './people.ts'
 import * as resends from './resends.ts'
@@ -551,6 +552,26 @@ export const APP_OPERATIONS = defineOperations({
     body: instructions.SaveInstructionsIn,
     trimmed: ['text'],
     success: ok(instructions.InstructionsOut, 'The instructions.'),
+  },
+  listModelKeys: {
+    access: 'admin',
+    summary: "List the organization's own keys of models",
+    success: ok(modelKeys.ModelKeyList, 'The keys, without the keys themselves.'),
+  },
+  saveModelKey: {
+    access: 'admin',
+    summary: "Save a key of the organization's own for a model",
+    description:
+      'In place of an earlier one. Runs use it instead of the key of the service, and a runner tries it at once: `test` says what came of it.',
+    body: modelKeys.ModelKeyIn,
+    trimmed: ['key'],
+    success: ok(modelKeys.ModelKeyList, 'The keys.'),
+  },
+  deleteModelKey: { access: 'admin', summary: 'Delete a key: runs use that of the service again' },
+  testModelKey: {
+    access: 'admin',
+    summary: 'Have a runner try a key',
+    success: ok(modelKeys.ModelKeyList, 'The keys.'),
   },
   deleteLookup: { access: 'admin', summary: 'Delete a look-up' },
   testLookup: {

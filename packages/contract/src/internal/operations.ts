@@ -4,6 +4,7 @@ import { PAGE_QUERY } from '../public/resources.ts'
 import { NoticeBody, NoticeQuery, NoticeSentOut, NoticeWebhookIn } from '../notices.ts'
 import { Closed, Parameters } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
+import { ModelKeyIn } from './model-keys.ts'
 import { LookupCallIn, LookupCallOut, LookupIn, LookupOut } from './lookups.ts'
 import {
   CancelQueuedIn,
@@ -254,6 +255,17 @@ export const INTERNAL_OPERATIONS = {
     headers: ActorHeaders,
     body: DeliveryIn,
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],
+  },
+  saveModelKey: {
+    id: 'saveModelKey',
+    method: 'put',
+    path: '/internal/organizations/{organization_id}/model-keys',
+    summary: "Save a key of an organization's own for a model",
+    description: 'Encrypts it like the secret of a webhook source. No request is made: a runner tries it.',
+    params: OrganizationParams,
+    headers: ActorHeaders,
+    body: ModelKeyIn,
+    successes: [{ status: 204, description: 'It is saved.' }],
   },
   saveNoticeWebhook: {
     id: 'saveNoticeWebhook',

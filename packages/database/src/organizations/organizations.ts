@@ -216,6 +216,7 @@ const DELETED_ROWS = [
   { table: 'webhook_sources', key: 'id', batch: 200, where: 'organization_id = $1' },
   { table: 'lookups', key: 'id', batch: 200, where: 'organization_id = $1' },
   { table: 'instructions', key: 'ctid', batch: 200, where: 'organization_id = $1' },
+  { table: 'model_keys', key: 'id', batch: 200, where: 'organization_id = $1' },
   { table: 'usage_hours', key: 'ctid', batch: 1_000, where: 'organization_id = $1' },
   { table: 'model_reservations', key: 'run_id', batch: 1_000, where: 'organization_id = $1' },
   { table: 'model_spending', key: 'ctid', batch: 1_000, where: 'organization_id = $1' },

@@ -1,5 +1,6 @@
-/** Webhook sources, look-ups, and the encryption of their secrets. */
+/** Webhook sources, look-ups, keys of models, and the encryption of their secrets. */
 export * from './lookups.ts'
+export * from './model-keys.ts'
 export * from './pause-source.ts'
 export * from './secrets.ts'
 export * from './source-edits.ts'

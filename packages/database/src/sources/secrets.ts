@@ -100,6 +100,7 @@ export interface SecretRotation {
 const STORED_SECRETS = [
   { table: 'webhook_sources', id: 'id', column: 'signing_secret' },
   { table: 'lookups', id: 'id', column: 'header_value' },
+  { table: 'model_keys', id: 'id', column: 'key' },
   // The webhook of an organization's notices is encrypted for its organization.
   { table: 'notice_webhooks', id: 'organization_id', column: 'signing_secret' },
 ] as const

@@ -187,6 +187,8 @@ export interface ModelConfig {
   readonly modelName: string
   readonly baseUrl: string | null
   readonly apiKey: string | null
+  /** Whether the key is one of the organization's own. */
+  readonly isOwnKey?: boolean
   /** Credentials of Amazon Bedrock; null for every other provider. */
   readonly aws: AwsConfig | null
   readonly options: ModelOptions

@@ -71,6 +71,8 @@ export interface AgentRun {
    * longer that version.
    */
   readInstructions(number?: number): Promise<Instructions | undefined>
+  /** The organization's own keys of models. */
+  readModelKeys(): Promise<readonly OwnModelKey[]>
   /** The workflow's files, sorted by folder, then by name. */
   listFiles(): Promise<readonly WorkflowFile[]>
   /** A file's content; undefined when the workflow has no such file. */
@@ -109,6 +111,16 @@ export type RunCostRequest = Pick<CostRequest, 'turn' | 'amount' | 'runSpent' | 
 /** Nothing was sent: the payload needs the approval of a person. */
 export interface ApprovalRequired {
   readonly outcome: 'approval_required'
+}
+
+/** A key of an organization's own for a model. */
+export interface OwnModelKey {
+  /** New for each key. */
+  readonly id: string
+  /** The name of the model. */
+  readonly model: string
+  /** Null: this runner cannot decrypt it. */
+  readonly key: string | null
 }
 
 /** A call of a tool of a look-up. */

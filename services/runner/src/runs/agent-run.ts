@@ -64,6 +64,7 @@ export function createAgentRun(
       return dispatcher.lookUp(lease, { organizationId, lookupId, body, requestId, trace: run.trace })
     },
     readInstructions: (version) => store.readInstructions(lease, organizationId, version),
+    readModelKeys: () => store.readModelKeys(lease, organizationId),
     listFiles: () => store.listFiles(lease, organizationId, workflow.id),
     readFile: (fileId) => store.readFile(lease, organizationId, workflow.id, fileId),
     recordPrompt: (prompt) => store.recordPrompt(lease, id, journal.nextPosition, prompt),

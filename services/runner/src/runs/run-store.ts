@@ -22,12 +22,16 @@ import {
   type PausedDelivery,
   readApproval,
   readInstructions,
+  readModelKeys,
   readSources,
   readSteps,
   readWorkflowFile,
   reserveCost,
   recordRunPrompt,
   searchSources,
+  SecretError,
+  type SecretBox,
+  type SecretOwner,
   serializeStep,
   settleCost,
   type SourceForAgent,
@@ -36,12 +40,55 @@ import {
   type WorkflowFile,
 } from '@workflow-service/database'
 import { batchCalls } from '@workflow-service/service-kit'
+import type { OwnModelKey } from '../agent/agent.ts'
 import { LeaseLostError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
 import { isItemError, retryWhileUnavailable } from './retry-while-unavailable.ts'
 
 const MAX_BATCH = 100
 const MAX_BATCH_BYTES = 1_048_576
+
+/** Repeats a statement while the database is unavailable. */
+type Retry = <Result>(lease: ActiveLease, operation: (timeouts: number) => Promise<Result>) => Promise<Result>
+
+/** What a run reads alone. */
+function createReads(db: Database, retry: Retry, secrets: SecretBox | null) {
+  return {
+    listSourceNames: (lease: ActiveLease, organizationId: string): Promise<readonly SourceName[]> =>
+      retry(lease, () => listSourceNames(db, organizationId)),
+    readSources: (lease: ActiveLease, organizationId: string, ids: readonly string[]) =>
+      retry<readonly SourceForAgent[]>(lease, () => readSources(db, organizationId, ids)),
+    /** The sources whose names or descriptions have one of the words in lower case, the best match first. */
+    searchSources: (lease: ActiveLease, organizationId: string, words: readonly string[], limit: number) =>
+      retry<readonly FoundSource[]>(lease, () => searchSources(db, organizationId, words, limit)),
+    listLookups: (lease: ActiveLease, organizationId: string) =>
+      retry<readonly LookupForAgent[]>(lease, () => listLookupsForAgent(db, organizationId)),
+    readInstructions: (lease: ActiveLease, organizationId: string, number?: number) =>
+      retry<Instructions | undefined>(lease, () => readInstructions(db, organizationId, number)),
+    /** The organization's own keys, decrypted. */
+    readModelKeys: async (lease: ActiveLease, organizationId: string): Promise<readonly OwnModelKey[]> =>
+      (await retry(lease, () => readModelKeys(db, organizationId))).map(({ id, model, key }) => ({
+        id,
+        model,
+        key: decryptOrNull(secrets, { organizationId, sourceId: id }, key),
+      })),
+    listFiles: (lease: ActiveLease, organizationId: string, workflowId: string) =>
+      retry<readonly WorkflowFile[]>(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
+    readFile: (lease: ActiveLease, organizationId: string, workflowId: string, fileId: string) =>
+      retry<string | undefined>(lease, () => readWorkflowFile(db, organizationId, workflowId, fileId)),
+    readApproval: (lease: ActiveLease, organizationId: string, deliveryId: string) =>
+      retry<ApprovalState | undefined>(lease, () => readApproval(db, organizationId, deliveryId)),
+  }
+}
+
+function decryptOrNull(secrets: SecretBox | null, owner: SecretOwner, sealed: Buffer): string | null {
+  try {
+    return secrets?.decrypt(owner, sealed) ?? null
+  } catch (error) {
+    if (error instanceof SecretError) return null
+    throw error
+  }
+}
 
 /** What a run reads and writes. */
 export type RunStore = ReturnType<typeof createRunStore>
@@ -54,7 +101,11 @@ type OnNearlySpent = (organizationId: string, budget: NearlySpent) => void
  * repeats while the database is unavailable, until the lease's `abort`.
  * @throws SlowStatementError when only this call's statement times out.
  */
-export function createRunStore(db: Database, owner: string, onNearlySpent: OnNearlySpent = () => {}) {
+export function createRunStore(
+  db: Database,
+  owner: string,
+  { onNearlySpent = () => {}, secrets = null }: { onNearlySpent?: OnNearlySpent; secrets?: SecretBox | null } = {},
+) {
   const appendBatched = batchCalls((appends: StepsToAppend[]) => appendSteps(db, owner, appends), {
     maxSize: MAX_BATCH,
     maxBytes: MAX_BATCH_BYTES,
@@ -70,8 +121,7 @@ export function createRunStore(db: Database, owner: string, onNearlySpent: OnNea
     },
     { maxSize: MAX_BATCH, concurrency: 2, isItemError: isItemError(db) },
   )
-  const retry = <Result>({ abort }: ActiveLease, operation: (timeouts: number) => Promise<Result>): Promise<Result> =>
-    retryWhileUnavailable({ db, signal: abort }, operation)
+  const retry: Retry = ({ abort }, operation) => retryWhileUnavailable({ db, signal: abort }, operation)
 
   return {
     readSteps: (lease: ActiveLease, runId: string): Promise<readonly JournalStep[]> =>
@@ -113,23 +163,7 @@ export function createRunStore(db: Database, owner: string, onNearlySpent: OnNea
     /** All webhook sources of the organization; null when they are many or large, so that they are read in parts. */
     listSmallSources: (lease: ActiveLease, organizationId: string): Promise<readonly SourceForAgent[] | null> =>
       retry(lease, () => listSourcesBatched(organizationId)),
-    listSourceNames: (lease: ActiveLease, organizationId: string): Promise<readonly SourceName[]> =>
-      retry(lease, () => listSourceNames(db, organizationId)),
-    readSources: (lease: ActiveLease, organizationId: string, ids: readonly string[]) =>
-      retry<readonly SourceForAgent[]>(lease, () => readSources(db, organizationId, ids)),
-    /** The sources whose names or descriptions have one of the words in lower case, the best match first. */
-    searchSources: (lease: ActiveLease, organizationId: string, words: readonly string[], limit: number) =>
-      retry<readonly FoundSource[]>(lease, () => searchSources(db, organizationId, words, limit)),
-    listLookups: (lease: ActiveLease, organizationId: string) =>
-      retry<readonly LookupForAgent[]>(lease, () => listLookupsForAgent(db, organizationId)),
-    readInstructions: (lease: ActiveLease, organizationId: string, number?: number) =>
-      retry<Instructions | undefined>(lease, () => readInstructions(db, organizationId, number)),
-    listFiles: (lease: ActiveLease, organizationId: string, workflowId: string) =>
-      retry<readonly WorkflowFile[]>(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
-    readFile: (lease: ActiveLease, organizationId: string, workflowId: string, fileId: string) =>
-      retry<string | undefined>(lease, () => readWorkflowFile(db, organizationId, workflowId, fileId)),
-    readApproval: (lease: ActiveLease, organizationId: string, deliveryId: string) =>
-      retry<ApprovalState | undefined>(lease, () => readApproval(db, organizationId, deliveryId)),
+    ...createReads(db, retry, secrets),
     /**
      * Releases the session until the source is resumed, unless it is already, or the run has waited too long.
      * @throws LeaseLostError when nothing was written because the lease is lost.

@@ -9,7 +9,7 @@ import {
   type SentPayload,
   toClaimedRun,
 } from '../../evaluation/in-memory-services.ts'
-import type { Agent, AgentWebhookSource, DeliveryResult } from '../../src/agent/agent.ts'
+import type { Agent, AgentWebhookSource, DeliveryResult, OwnModelKey } from '../../src/agent/agent.ts'
 import { RunError, RunInterruptedError } from '../../src/run-errors.ts'
 import type { ActiveLease } from '../../src/runs/active-lease.ts'
 import { createAgentRun, toAgentSource } from '../../src/runs/agent-run.ts'
@@ -31,6 +31,7 @@ export interface InMemoryRunOptions {
   /** What the look-ups answer; the request's tool and arguments by default. */
   lookUp?: (request: LookupCallIn) => Partial<LookupCallOut>
   history?: readonly Omit<EarlierRun, 'number'>[]
+  modelKeys?: readonly OwnModelKey[]
   reserveCost?: (request: CostRequest) => CostReservation
   /** The endpoint behind every webhook source; 204 by default. */
   endpoint?: (request: SentPayload) => Partial<DeliveryResult>

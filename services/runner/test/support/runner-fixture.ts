@@ -60,6 +60,10 @@ export const SHAPES = ['two processes', 'one process'] as const
 /** A real database and dispatcher, and runners on them. The session queue is in-process by default. */
 export interface RunnerFixture {
   readonly db: Database
+  /** That of the dispatcher. */
+  readonly secretsKey: string
+  /** Saves a key of the organization's own by the dispatcher. */
+  saveModelKey(organization: TestOrganization, body: { model: string; key: string }): Promise<void>
   readonly queue: SessionQueue
   /** The log lines of the runners in this process. */
   readonly logLines: Record<string, unknown>[]
@@ -140,11 +144,11 @@ async function createOrganization(
   return { organizationId, workflowId, apiKeyId: key.id, endpoint }
 }
 
-function startTestDispatcher(databaseUrl: string, token: string): Promise<RunningDispatcher> {
+function startTestDispatcher(databaseUrl: string, token: string, secretsKey: string): Promise<RunningDispatcher> {
   const config = readDispatcherConfig({
     DATABASE_URL: databaseUrl,
     INTERNAL_API_TOKEN: token,
-    SECRETS_KEY: randomBytes(32).toString('base64'),
+    SECRETS_KEY: secretsKey,
     WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
     MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: '1000',
     HOST: '127.0.0.1',
@@ -156,6 +160,7 @@ function startTestDispatcher(databaseUrl: string, token: string): Promise<Runnin
 /** Sets the fixture up for a test file. */
 export function useRunnerFixture(shape: (typeof SHAPES)[number] = 'two processes'): RunnerFixture {
   const token = randomBytes(24).toString('hex')
+  const secretsKey = randomBytes(32).toString('base64')
   const queue = createInProcessQueue()
   const { logger, lines: logLines } = createCapturedLogger({ service: 'runner' })
   const endpoints: CustomerEndpoint[] = []
@@ -179,7 +184,7 @@ export function useRunnerFixture(shape: (typeof SHAPES)[number] = 'two processes
   })
   const database = useTestDatabase({ maxConnections: 8 })
   beforeAll(async () => {
-    runningDispatcher = await startTestDispatcher(database.url, token)
+    runningDispatcher = await startTestDispatcher(database.url, token, secretsKey)
   })
 
   const runnerEnv = (env: Record<string, string>): Record<string, string> => ({
@@ -198,6 +203,13 @@ export function useRunnerFixture(shape: (typeof SHAPES)[number] = 'two processes
   }
 
   return {
+    secretsKey,
+    async saveModelKey({ organizationId }, body) {
+      const url = `${dispatcher().url}/internal/organizations/${organizationId}/model-keys`
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      const saved = await fetch(url, { method: 'PUT', headers, body: JSON.stringify(body) })
+      if (saved.status !== 204) throw new Error(await saved.text())
+    },
     get db() {
       return database.db
     },

@@ -19,6 +19,7 @@ const KINDS = {
   'webhook_source.': 'Webhook sources',
   'instructions.': 'Instructions',
   'lookup.': 'Look-ups',
+  'model_key.': 'Own keys of models',
   'delivery.': 'Deliveries',
   'session.': 'Sessions',
   'api_key.': 'API keys',

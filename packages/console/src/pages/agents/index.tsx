@@ -9,11 +9,13 @@ import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { Loaded, Page, Section } from '../../components/page.tsx'
 import { FullTime } from '../../components/status-and-time.tsx'
 import { CopyBox, LongText, Versions } from '../../components/values.tsx'
+import { OwnKeys } from './own-keys.tsx'
 
 type Instructions = AppAnswer<'getInstructions'>
 type Version = Instructions['versions'][number]
 
 export function AgentsPage() {
+  const isAdmin = useMe().role !== 'member'
   return (
     <Page title="Agents" intro="What every agent with a model follows, in all workflows of the organization.">
       <Loaded query={useRead('getInstructions')}>
@@ -26,6 +28,7 @@ export function AgentsPage() {
             >
               <CopyBox label="System text" text={instructions.system_text} />
             </Section>
+            {isAdmin ? <OwnKeys /> : null}
           </>
         )}
       </Loaded>

@@ -12,7 +12,9 @@ WITH batch AS MATERIALIZED (
 ),
 answers AS MATERIALIZED (
   SELECT batch.id, answer.* FROM batch CROSS JOIN LATERAL (
-    SELECT coalesce(data->>'model_name', data->>'model', 'unknown') AS model, count(*) AS count,
+    SELECT coalesce(data->>'model_name', data->>'model', 'unknown')
+        || CASE WHEN data->>'key_of' = 'organization' THEN ', own key' ELSE '' END AS model,
+      count(*) AS count,
       sum(coalesce((data->>'input_tokens')::bigint, 0) + coalesce((data->>'output_tokens')::bigint, 0)) AS tokens,
       sum(coalesce((data->>'cost_micros')::bigint, 0)) AS cost
     FROM run_steps WHERE run_id = batch.id AND kind IN ('model_answer', 'session_summary') GROUP BY 1

@@ -6,6 +6,7 @@ import { toDate } from '../paging.ts'
 import { apiKeyHandlers, checkExpiry } from './api-keys.ts'
 import { deliveryHandlers } from './deliveries.ts'
 import { lookupHandlers } from './lookups.ts'
+import { modelKeyHandlers } from './model-keys.ts'
 import { noticeHandlers } from './notices.ts'
 import { resendJobHandlers } from './resend-jobs.ts'
 import { runHandlers } from './runs.ts'
@@ -19,6 +20,7 @@ export function dataHandlers(ctx: AppServiceContext) {
   return {
     ...webhookSourceHandlers(ctx),
     ...lookupHandlers(ctx),
+    ...modelKeyHandlers(ctx),
     ...deliveryHandlers(ctx),
     ...resendJobHandlers(ctx),
     ...runHandlers(ctx),

@@ -40,7 +40,7 @@ export function createAskModel(config: ModelConfig, now: () => number = Date.now
         const message = `The model did not answer within ${config.timeoutMs / 1_000} s`
         throw new ModelError('model_unavailable', 'unavailable', { message })
       }
-      throw toModelError(error, config.apiKey, now)
+      throw toModelError(error, config, now)
     }
   }
 }

@@ -16,7 +16,7 @@ import type { Instructions, WorkflowFile } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, refuseCall } from '../agent-steps.ts'
-import type { Agent, AgentRun } from '../agent.ts'
+import type { Agent, AgentRun, OwnModelKey } from '../agent.ts'
 import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
 import { attachFiles, type FileReferences, findReferences } from './attach-files.ts'
@@ -31,7 +31,7 @@ import {
 } from './ask-with-retries.ts'
 import { formatFirstMessage, toMessages } from './conversation.ts'
 import { toAnswerStep } from './model-answer.ts'
-import { ModelError } from './model-error.ts'
+import { ModelError, unreadableKey } from './model-error.ts'
 import { type ModelGate, OPEN_GATE } from './model-gate.ts'
 import type { AskModel, ModelQuestion } from './model-question.ts'
 import { lookUp } from './look-up.ts'
@@ -75,8 +75,10 @@ export interface AgentHooks {
 /** A model that a run may use. */
 interface UsableModel {
   readonly config: ModelConfig
-  /** PROVIDER:NAME, whose pace all runners share. */
+  /** PROVIDER:NAME. */
   readonly model: string
+  /** What the pace of the requests is kept by, which all runners share: the model, or a key of an organization. */
+  readonly pace: string
   readonly ask: AskModel
   readonly outage: ModelOutage
   readonly fallback: UsableModel | undefined
@@ -117,15 +119,28 @@ export function createModelAgent(
   hooks: AgentHooks = {},
   clock: ModelClock = systemClock,
 ): Agent {
-  const first = models.reduceRight<UsableModel | undefined>((fallback, config) => {
+  const toUsable = (config: ModelConfig, fallback: UsableModel | undefined, ownKey?: string): UsableModel => {
     const ask = traceRequests(createAskModel(config, clock.now, hooks.fetch), config, hooks.tracing ?? NO_TRACING)
-    return { config, model: `${config.provider}:${config.modelName}`, ask, outage: new ModelOutage(), fallback }
-  }, undefined)
-  if (!first) throw new TypeError('A model is needed')
+    const model = `${config.provider}:${config.modelName}`
+    const pace = ownKey === undefined ? model : `${model} ${ownKey}`
+    return { config, model, pace, ask, outage: new ModelOutage(), fallback }
+  }
+  const shared = models.reduceRight<UsableModel | undefined>((after, config) => toUsable(config, after), undefined)
+  if (!shared) throw new TypeError('A model is needed')
+  /** The models with the organization's own keys, where it has some. */
+  const withOwnKeys = (usable: UsableModel, keys: readonly OwnModelKey[]): UsableModel => {
+    const fallback = usable.fallback && withOwnKeys(usable.fallback, keys)
+    const own = keys.find(({ model }) => model === usable.config.name)
+    if (!own) return { ...usable, fallback }
+    const config = { ...usable.config, apiKey: own.key, isOwnKey: true }
+    const withKey = toUsable(config, fallback, own.id)
+    return own.key === null ? { ...withKey, ask: () => Promise.reject(unreadableKey(config)) } : withKey
+  }
   return async (run) => {
     run.signal.throwIfAborted()
     const { id: run_id, organizationId: organization_id } = run.run
     const opened = openAgentSteps(run)
+    const first = withOwnKeys(shared, await run.readModelKeys())
     let ctx: Context = {
       ...findModel(first, opened),
       run,
@@ -174,6 +189,7 @@ export function createModelAgent(
         turn: answers.length + 1,
         model: ctx.model,
         name: ctx.config.name,
+        isOwnKey: ctx.config.isOwnKey,
         toolbox: prompt.toolbox,
         earlierAnswers: answers,
         latencyMs,
@@ -252,15 +268,15 @@ async function createPrompt(ctx: Context, files: readonly WorkflowFile[]): Promi
 
 /** The earlier runs; before the run begins, the model summarizes them if they are too long. */
 async function readHistory(ctx: Context): Promise<EarlierRuns> {
-  const { run, steps, config, model, ask, gate } = ctx
+  const { run, steps, config, model, pace, ask, gate } = ctx
   const readRuns = () => readEarlierRuns(run, findSummary(steps.all))
   const earlier = await readRuns()
   const isDecided = findMessage(steps) ?? findSummary(steps.all) ?? hasNote(steps, SUMMARY_FAILED)
   if (isDecided || config.historyTokens === 0) return earlier
   const cost = createCost(ctx, 0)
-  const { name, historyTokens: budgetTokens } = config
+  const { name, isOwnKey, historyTokens: budgetTokens } = config
   const { onModelAnswer: onSummary } = ctx
-  await summarizeSession({ run, steps, ask, gate, model, name, budgetTokens, cost, onSummary }, earlier)
+  await summarizeSession({ run, steps, ask, gate, model, pace, name, isOwnKey, budgetTokens, cost, onSummary }, earlier)
   return findSummary(steps.all) ? await readRuns() : earlier
 }
 
@@ -294,7 +310,7 @@ function firstSteps(
 
 /** Asks for the next answer; `latencyMs` is the time of the request that was answered. */
 async function askModel(ctx: Context, prompt: ModelPrompt) {
-  const { run, steps, config, model, ask, fallback, outage, gate, clock, log } = ctx
+  const { run, steps, config, model, pace, ask, fallback, outage, gate, clock, log } = ctx
   const instructions = formatSystemText({
     ...run.run.workflow,
     instructions: prompt.instructions?.text ?? '',
@@ -314,7 +330,7 @@ async function askModel(ctx: Context, prompt: ModelPrompt) {
   }
   const cost = createCost(ctx, listAnswers(steps).length + 1)
   const answer = await askWithRetries(askTimed, question, {
-    model,
+    model: pace,
     maxWaitMs: config.maxWaitMs,
     gate,
     clock,

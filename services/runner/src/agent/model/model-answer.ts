@@ -56,6 +56,7 @@ export interface AnswerOrigin {
   /** PROVIDER:NAME. */
   readonly model: string
   readonly name: string
+  readonly isOwnKey?: boolean | undefined
   readonly latencyMs: number
   /** Null: it has no known cost. */
   readonly cost: { readonly micros: number; readonly currency: string } | null
@@ -64,11 +65,12 @@ export interface AnswerOrigin {
 /** What a step of the journal has of an answer, beside its content. */
 export function toAnswerFields(
   { usage, responseId }: Pick<ModelAnswer, 'usage' | 'responseId'>,
-  { model, name, latencyMs, cost }: AnswerOrigin,
+  { model, name, isOwnKey, latencyMs, cost }: AnswerOrigin,
 ): Omit<SessionSummaryStep, 'turn' | 'through' | 'text'> {
   return {
     model,
     ...(name === model ? {} : { model_name: name }),
+    ...(isOwnKey ? { key_of: 'organization' as const } : {}),
     input_tokens: toTokenCount(usage.inputTokens),
     cache_read_tokens: toTokenCount(usage.cacheReadTokens),
     cache_write_tokens: toTokenCount(usage.cacheWriteTokens),

@@ -1,6 +1,7 @@
 import { truncateText } from '@workflow-service/contract'
 import { APICallError } from 'ai'
 import { NOT_AVAILABLE } from '../../run-errors.ts'
+import type { ModelConfig } from '../agent-settings.ts'
 import { ModelAnswerLimitError } from './model-limits.ts'
 
 export type ModelErrorCode =
@@ -11,6 +12,8 @@ export type ModelErrorCode =
   | 'model_answer_invalid'
   | 'model_quota_exceeded'
   | 'model_refused'
+  | 'own_key_refused'
+  | 'own_key_unreadable'
 
 /**
  * What can be done about an error of the model:
@@ -68,7 +71,11 @@ const CONTEXT_TOO_LONG =
  * carry the request with the key and must not reach a log. What the API says reaches the organization only where its
  * own text is the cause.
  */
-export function toModelError(error: unknown, apiKey: string | null, now: () => number = Date.now): ModelError {
+export function toModelError(
+  error: unknown,
+  { apiKey, isOwnKey = false, name }: Pick<ModelConfig, 'apiKey' | 'isOwnKey' | 'name'>,
+  now: () => number = Date.now,
+): ModelError {
   const causes = listCauses(error)
   const exceeded = causes.find((cause) => cause instanceof ModelAnswerLimitError)
   if (exceeded) return new ModelError('model_answer_invalid', 'permanent', { message: exceeded.message })
@@ -89,7 +96,13 @@ export function toModelError(error: unknown, apiKey: string | null, now: () => n
   if (status === undefined || (status < 300 && brokenBy !== undefined)) return unreachable(brokenBy ?? said)
   const text = `${error.message} ${error.responseBody ?? ''}`.slice(0, 10_000)
   const answered = `The model's API answered ${status}`
-  if (status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text)) {
+  const isOutOfQuota = status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text)
+  if (isOwnKey && (isOutOfQuota || status === 401 || status === 403 || status === 404)) {
+    const why = isOutOfQuota ? 'its account has no quota left' : 'an admin enters another one, or removes it'
+    const message = `${answered} to the organization's own key for ${name}: ${why} (page Agents)`
+    return new ModelError('own_key_refused', 'permanent', { message, detail: `${answered} to an own key: ${said}` })
+  }
+  if (isOutOfQuota) {
     const detail = `The quota of the model's API is used up (${status}); check the account of AGENT_API_KEY: ${said}`
     return new ModelError('model_quota_exceeded', 'permanent', { message: NOT_AVAILABLE, detail })
   }
@@ -120,6 +133,13 @@ export function toModelError(error: unknown, apiKey: string | null, now: () => n
   return isTooLong
     ? new ModelError('model_request_refused', 'too_long', { message: `The prompt is too long for the model: ${said}` })
     : new ModelError('model_request_refused', 'permanent', { message: NOT_AVAILABLE, detail: `${answered}: ${said}` })
+}
+
+/** This runner cannot decrypt the organization's own key. The service's key does not take its place silently. */
+export function unreadableKey({ name }: Pick<ModelConfig, 'name'>): ModelError {
+  const message = `The service cannot read the organization's own key for ${name}: an admin enters it again, or removes it (page Agents)`
+  const detail = 'SECRETS_KEY of this runner does not have the key of the own key of an organization'
+  return new ModelError('own_key_unreadable', 'permanent', { message, detail })
 }
 
 const UNREADABLE = "The model's answer cannot be read"

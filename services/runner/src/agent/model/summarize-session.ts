@@ -23,6 +23,8 @@ interface Context {
   readonly gate: ModelGate
   readonly model: string
   readonly name: string
+  readonly pace: string
+  readonly isOwnKey: boolean | undefined
   readonly budgetTokens: number
   readonly cost: AnswerCost
   readonly onSummary: (summary: SessionSummaryStep) => void
@@ -49,7 +51,7 @@ export async function summarizeSession(ctx: Context, earlier: EarlierRuns): Prom
     return
   }
   const { answer, text, latencyMs } = answered
-  const origin = { model: ctx.model, name: ctx.name, latencyMs, cost: cost.of(answer.usage) }
+  const origin = { model: ctx.model, name: ctx.name, isOwnKey: ctx.isOwnKey, latencyMs, cost: cost.of(answer.usage) }
   const data: SessionSummaryStep = {
     turn: 0,
     through: unsummarized.through,
@@ -63,8 +65,8 @@ export async function summarizeSession(ctx: Context, earlier: EarlierRuns): Prom
 }
 
 /** Resolves to the answer, or to why there is none. */
-async function askOnce({ run, ask, gate, model, cost }: Context, question: ModelQuestion) {
-  const turn = await gate.reserve(model, { maxDelayMs: 0, isRepeated: false }, run.abort)
+async function askOnce({ run, ask, gate, pace, cost }: Context, question: ModelQuestion) {
+  const turn = await gate.reserve(pace, { maxDelayMs: 0, isRepeated: false }, run.abort)
   if (!turn.isReserved) return "the model's API limits requests"
   const reservation = await cost.tryReserve(question)
   if (reservation.kind !== 'reserved') return 'the budget does not allow it'
@@ -77,7 +79,7 @@ async function askOnce({ run, ask, gate, model, cost }: Context, question: Model
   } catch (error) {
     if (!(error instanceof ModelError)) throw error
     await cost.release()
-    if (error.kind === 'limited') await gate.recordLimit(model, error.retryAfterMs ?? 0, run.abort)
+    if (error.kind === 'limited') await gate.recordLimit(pace, error.retryAfterMs ?? 0, run.abort)
     run.signal.throwIfAborted()
     return error.message
   }

@@ -1,0 +1,21 @@
+import type { Static } from 'typebox'
+import { ModelKeyIn } from '../internal/model-keys.ts'
+import { Closed, List, Nullable } from '../schema/objects.ts'
+import { DateTime, Str, StringEnum, Uuid } from '../schema/values.ts'
+
+export const ModelKeyOut = Closed('ModelKeyOut', "A key of the organization's own for a model.", {
+  id: Uuid('The key; new with each save.'),
+  model: ModelKeyIn.properties.model,
+  last_characters: Str('The last 4 characters of the key.'),
+  saved_by: Str('The name of the person.'),
+  saved_at: DateTime('When it was saved.'),
+  test: StringEnum(['none', 'waiting', 'passed', 'failed'], 'Whether a runner could use it.'),
+  tested_at: Nullable(DateTime('When a runner tried it.')),
+  test_error: Nullable(Str('Why it could not; null if it could.')),
+})
+export type ModelKeyOut = Static<typeof ModelKeyOut>
+
+export const ModelKeyList = Closed('ModelKeyList', "The organization's own keys, by model.", {
+  data: List(ModelKeyOut, 'The keys.'),
+})
+export { ModelKeyIn }

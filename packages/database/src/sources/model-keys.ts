@@ -1,0 +1,107 @@
+import type { ModelKeyOut } from '@workflow-service/contract'
+import { type Db, inTransaction, queryRows } from '../connection/index.ts'
+import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
+
+/** A key of an organization's own for a model. */
+export interface ModelKey {
+  readonly id: string
+  readonly organizationId: string
+  /** The name of the model. */
+  readonly model: string
+  /** Encrypted for the organization and the id. */
+  readonly key: Buffer
+}
+
+const COLUMNS = `id, organization_id AS "organizationId", model, key`
+
+/** The encrypted keys of the organization. */
+export async function readModelKeys(db: Pick<Db, 'pool'>, organizationId: string): Promise<readonly ModelKey[]> {
+  const { rows } = await db.pool.query<ModelKey>(`SELECT ${COLUMNS} FROM model_keys WHERE organization_id = $1`, [
+    organizationId,
+  ])
+  return rows
+}
+
+/** The keys of the organization as its admins see them, by model. */
+export async function listModelKeys(db: Pick<Db, 'pool'>, organizationId: string): Promise<ModelKeyOut[]> {
+  return await queryRows<ModelKeyOut>(
+    db,
+    `SELECT id, model, last_characters, saved_by_name AS saved_by, saved_at,
+       CASE WHEN test_requested_at IS NOT NULL THEN 'waiting' WHEN tested_at IS NULL THEN 'none'
+         WHEN test_error IS NULL THEN 'passed' ELSE 'failed' END AS test,
+       tested_at, test_error
+     FROM model_keys WHERE organization_id = $1 ORDER BY model COLLATE "C"`,
+    [organizationId],
+  )
+}
+
+/**
+ * Saves the key in place of an earlier one for the model, and has a runner try it. False if no runner offers the model
+ * to the organization.
+ */
+export async function saveModelKey(
+  db: Db,
+  { id, organizationId, model, key, lastCharacters }: ModelKey & { readonly lastCharacters: string },
+  by: AuditedBy,
+): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    const { rowCount } = await client.query(
+      `INSERT INTO model_keys (id, organization_id, model, key, last_characters, saved_by, saved_by_name, test_requested_at)
+       SELECT $1, $2, name, $4, $5, $6, $7, now() FROM models
+       WHERE name = $3 AND models.model <> 'builtin' AND (organization_ids = '{}' OR $2 = ANY (organization_ids))
+       ON CONFLICT (organization_id, model) DO UPDATE SET id = excluded.id, key = excluded.key,
+         last_characters = excluded.last_characters, saved_at = now(), saved_by = excluded.saved_by,
+         saved_by_name = excluded.saved_by_name, test_requested_at = now(), tested_at = NULL, test_error = NULL`,
+      [id, organizationId, model, key, lastCharacters, by.principal.userId, by.principal.name],
+    )
+    if (rowCount !== 1) return false
+    await recordAuditEvent(client, { ...by, action: 'model_key.saved', target: { kind: 'model_key', id, name: model } })
+    return true
+  })
+}
+
+/** Deletes a key. False if there is none. */
+export async function deleteModelKey(db: Db, organizationId: string, id: string, by: AuditedBy): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ model: string }>(
+      'DELETE FROM model_keys WHERE organization_id = $1 AND id = $2 RETURNING model',
+      [organizationId, id],
+    )
+    const [deleted] = rows
+    if (!deleted) return false
+    const target = { kind: 'model_key', id, name: deleted.model }
+    await recordAuditEvent(client, { ...by, action: 'model_key.deleted', target })
+    return true
+  })
+}
+
+/** Has a runner try a key. False if there is none. */
+export async function requestModelKeyTest(db: Db, organizationId: string, id: string, by: AuditedBy): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ model: string }>(
+      'UPDATE model_keys SET test_requested_at = now() WHERE organization_id = $1 AND id = $2 RETURNING model',
+      [organizationId, id],
+    )
+    const [requested] = rows
+    if (!requested) return false
+    const target = { kind: 'model_key', id, name: requested.model }
+    await recordAuditEvent(client, { ...by, action: 'model_key.tested', target })
+    return true
+  })
+}
+
+/** Takes a key that is to be tried; no other runner gets it. Undefined if there is none. */
+export async function claimModelKeyTest(db: Pick<Db, 'pool'>): Promise<ModelKey | undefined> {
+  const { rows } = await db.pool.query<ModelKey>(
+    `UPDATE model_keys SET test_requested_at = NULL WHERE id = (
+       SELECT id FROM model_keys WHERE test_requested_at IS NOT NULL
+       ORDER BY test_requested_at LIMIT 1 FOR UPDATE SKIP LOCKED
+     ) RETURNING ${COLUMNS}`,
+  )
+  return rows[0]
+}
+
+/** Records what became of a test, unless the key was replaced meanwhile. */
+export async function recordModelKeyTest(db: Pick<Db, 'pool'>, id: string, error: string | null): Promise<void> {
+  await db.pool.query('UPDATE model_keys SET tested_at = now(), test_error = $2 WHERE id = $1', [id, error])
+}

@@ -1,0 +1,98 @@
+import { afterEach, describe, expect, test } from '@jest/globals'
+import {
+  createCapturedLogger,
+  type ModelProtocolName,
+  type ModelTurn,
+  startStubModelServer,
+  type StubModelServer,
+} from '@workflow-service/testkit'
+import type { OwnModelKey } from '../agent.ts'
+import { createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
+import { modelConfig } from '../../../test/support/model-config.ts'
+import type { ModelConfig } from '../agent-settings.ts'
+import { createModelAgent } from './model-agent.ts'
+
+const sources = [webhookSource('Order intake', { message: 'x' })]
+const OWN = 'sk-own-key-0123456789'
+const SHARED = 'sk-test-0123456789'
+const ownKey = (key: string | null = OWN): OwnModelKey => ({ id: crypto.randomUUID(), model: 'fast', key })
+const end: ModelTurn = { toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Done.' } }] }
+
+let servers: StubModelServer[] = []
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.close()))
+})
+
+async function startModel(turn: ModelTurn, changes: Partial<ModelConfig> = {}) {
+  const server = await startStubModelServer({ otherwise: turn })
+  servers.push(server)
+  return { server, config: modelConfig({ name: 'fast', baseUrl: server.baseUrl, apiKey: SHARED, ...changes }) }
+}
+
+describe('a key of an organization’s own', () => {
+  test.each<ModelProtocolName>(['openai', 'openai-compatible', 'anthropic', 'google', 'bedrock'])(
+    'is sent in place of that of the service, only for its organization, and the journal says so: %s',
+    async (provider) => {
+      const { server, config } = await startModel(end, { provider, aws: { region: 'eu-central-1' } })
+      const agent = createModelAgent([config])
+      const own = createInMemoryRun({ sources, modelKeys: [{ ...ownKey(), model: 'other' }, ownKey()] })
+      await own.execute(agent)
+      const other = createInMemoryRun({ sources })
+      await other.execute(agent)
+      const sent = server.requests.map(({ headers }) => JSON.stringify(headers))
+      expect(sent.map((headers) => [headers.includes(OWN), headers.includes(SHARED)])).toEqual([
+        [true, false],
+        [false, true],
+      ])
+      const keys = [own, other].map(({ steps }) => steps.find(({ kind }) => kind === 'model_answer')?.data)
+      expect(keys[0]).toMatchObject({ key_of: 'organization' })
+      expect(keys[1]).not.toHaveProperty('key_of')
+      expect(JSON.stringify([own.steps, own.prompts])).not.toContain(OWN)
+    },
+  )
+
+  test.each([
+    [401, 'invalid', 'an admin enters another one, or removes it'],
+    [403, 'invalid', 'an admin enters another one, or removes it'],
+    [404, 'no such model', 'an admin enters another one, or removes it'],
+    [429, 'insufficient_quota', 'its account has no quota left'],
+  ])(
+    'that is refused (%i %s) fails the run with what a person can do, without a fallback',
+    async (status, said, why) => {
+      const message = `${said}: ${OWN}`
+      const { config } = await startModel({ failure: 'status', status, message }, { fallback: 'spare' })
+      const spare = await startModel(end, { name: 'spare' })
+      const { logger, lines } = createCapturedLogger()
+      const run = createInMemoryRun({ sources, modelKeys: [ownKey()] })
+      const failed = run.execute(createModelAgent([config, spare.config], { logger }))
+      await expect(failed).rejects.toMatchObject({
+        code: 'own_key_refused',
+        message: `The model's API answered ${status} to the organization's own key for fast: ${why} (page Agents)`,
+      })
+      expect(spare.server.requests).toEqual([])
+      expect(JSON.stringify([run.steps, lines])).not.toContain(OWN)
+    },
+  )
+
+  test('that this runner cannot decrypt fails the run, and the key of the service is not used silently', async () => {
+    const { server, config } = await startModel(end)
+    const run = createInMemoryRun({ sources, modelKeys: [ownKey(null)] })
+    await expect(run.execute(createModelAgent([config]))).rejects.toMatchObject({ code: 'own_key_unreadable' })
+    expect(server.requests).toEqual([])
+  })
+
+  test('has a pace of its own', async () => {
+    const { config } = await startModel(end)
+    const paces: string[] = []
+    const modelGate = {
+      reserve: (pace: string) => Promise.resolve({ delayMs: 0, isReserved: Boolean(paces.push(pace)) }),
+      isBlocked: () => false,
+      recordLimit: () => Promise.resolve(),
+    }
+    const agent = createModelAgent([config], { modelGate })
+    const key = ownKey()
+    await createInMemoryRun({ sources, modelKeys: [key] }).execute(agent)
+    await createInMemoryRun({ sources }).execute(agent)
+    expect(paces).toEqual([`openai-compatible:stub-1 ${key.id}`, 'openai-compatible:stub-1'])
+  })
+})
