@@ -280,15 +280,19 @@ describe('a look-up with an MCP server', () => {
 
   test('shows no secret that the server repeats when it is saved', async () => {
     const header = { header_name: 'Authorization', header_value: SECRET }
-    const repeating = { ...tools[0]!, description: `Searches with ${SECRET}.` }
+    const q = { type: 'string', description: `Not ${SECRET}`, enum: [SECRET] }
+    const schema = { type: 'object', properties: { q, [SECRET]: q } }
+    const repeating = { ...tools[0]!, description: `Searches with ${SECRET}.`, inputSchema: schema }
     const server = await serve(mcpHandler(() => [repeating, { name: SECRET, inputSchema }], found))
     const good = await save(newId(), { ...mcp(server.url), ...header })
-    expect(good.body.tools).toMatchObject([{ name: 'search', description: 'Searches with [hidden].' }])
+    const hidden = { type: 'string', description: 'Not [hidden]', enum: ['[hidden]'] }
+    const parameters = { type: 'object', properties: { q: hidden, '[hidden]': hidden } }
+    expect(good.body.tools).toEqual([{ name: 'search', description: 'Searches with [hidden].', parameters }])
     const unknown = await save(newId(), { ...mcp(server.url, 'other'), ...header, name: 'Unknown' })
     const failing = await serve((_request, response) => void response.writeHead(400).end(`No: ${SECRET}`))
     const failed = await save(newId(), { ...mcp(failing.url), ...header, name: 'Failing' })
     expect([unknown.status, failed.status]).toEqual([422, 422])
-    expect(JSON.stringify([unknown, failed])).not.toContain('only-the-server')
+    expect(JSON.stringify([good, unknown, failed])).not.toContain('only-the-server')
   })
 
   test.each([

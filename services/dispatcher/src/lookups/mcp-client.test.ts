@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { untilResponse } from './mcp-client.ts'
+import type { SendLookup } from './lookup-answer.ts'
+import { listMcpTools, untilResponse } from './mcp-client.ts'
 
 const HEADERS = { 'content-type': 'text/event-stream' }
 
@@ -13,4 +14,27 @@ test.each(['\n\n', '\r\n\r\n'])('a stream ends at the response, however it is di
       if (isComplete(Buffer.from(stream.slice(at, at + size)), HEADERS)) found.push(Math.min(at + size, stream.length))
     expect(found).toEqual([stream.length])
   }
+})
+
+test.each([3, 5])('a connection makes at most %i requests, which is the limit here, and says so', async (limit) => {
+  let requests = 0
+  const send: SendLookup = ({ method, body }) => {
+    requests += 1
+    const { id, method: called } = JSON.parse(body ?? '{}') as { id?: number; method?: string }
+    const begun = {
+      protocolVersion: '2025-06-18',
+      capabilities: { tools: {} },
+      serverInfo: { name: 's', version: '1' },
+    }
+    // Each page names a further one.
+    const result = called === 'initialize' ? begun : { tools: [], nextCursor: String(requests) }
+    const bytes = Buffer.from(JSON.stringify({ jsonrpc: '2.0', id, result }))
+    const read = { bytes, isCutOff: false, headers: { 'content-type': 'application/json' } }
+    const status = method !== 'POST' || id === undefined ? 202 : 200
+    return Promise.resolve({ kind: 'answered', status, body: read } as Awaited<ReturnType<SendLookup>>)
+  }
+  await expect(listMcpTools(send, 'http://127.0.0.1/mcp', limit)).rejects.toThrow(
+    `The server needs more than ${limit} requests.`,
+  )
+  expect(requests).toBe(limit)
 })

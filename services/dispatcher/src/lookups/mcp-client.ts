@@ -19,12 +19,16 @@ export class McpError extends Error {
 }
 
 /** Lists the tools of a server. @throws McpError */
-export async function listMcpTools(send: SendLookup, url: string): Promise<ListToolsResult['tools']> {
+export async function listMcpTools(
+  send: SendLookup,
+  url: string,
+  maxRequests = MAX_REQUESTS,
+): Promise<ListToolsResult['tools']> {
   const options = { timeout: LOOKUP_DEADLINE_MS, cacheMode: 'bypass' } as const
   return await withClient(
     send,
     url,
-    CONNECTION_MAX_BYTES,
+    { maxBytes: CONNECTION_MAX_BYTES, maxRequests },
     async (client) => (await client.listTools({}, options)).tools,
   )
 }
@@ -33,16 +37,21 @@ export async function listMcpTools(send: SendLookup, url: string): Promise<ListT
 export async function callMcpTool(send: SendLookup, { lookup, tool, args }: LookupCall): Promise<LookupAnswer> {
   const call = { name: tool.name, arguments: args }
   try {
-    return await withClient(send, lookup.url, MESSAGE_MAX_BYTES, async (client) => {
-      const { content, structuredContent, isError } = await client.callTool(call, { timeout: LOOKUP_DEADLINE_MS })
-      const texts = content.map((part) => (part.type === 'text' ? part.text : `[${part.type}, which is no text]`))
-      const isEmpty = texts.length === 0 && structuredContent !== undefined
-      const bytes = Buffer.from(isEmpty ? JSON.stringify(structuredContent) : texts.join('\n'))
-      const text = readLines(bytes, LOOKUP_ANSWER_MAX_BYTES) ?? ''
-      const isCutOff = bytes.length > LOOKUP_ANSWER_MAX_BYTES
-      const read = Math.min(bytes.length, LOOKUP_ANSWER_MAX_BYTES)
-      return { ok: isError !== true, status: 200, content: text, bytes: read, isCutOff }
-    })
+    return await withClient(
+      send,
+      lookup.url,
+      { maxBytes: MESSAGE_MAX_BYTES, maxRequests: MAX_REQUESTS },
+      async (client) => {
+        const { content, structuredContent, isError } = await client.callTool(call, { timeout: LOOKUP_DEADLINE_MS })
+        const texts = content.map((part) => (part.type === 'text' ? part.text : `[${part.type}, which is no text]`))
+        const isEmpty = texts.length === 0 && structuredContent !== undefined
+        const bytes = Buffer.from(isEmpty ? JSON.stringify(structuredContent) : texts.join('\n'))
+        const text = readLines(bytes, LOOKUP_ANSWER_MAX_BYTES) ?? ''
+        const isCutOff = bytes.length > LOOKUP_ANSWER_MAX_BYTES
+        const read = Math.min(bytes.length, LOOKUP_ANSWER_MAX_BYTES)
+        return { ok: isError !== true, status: 200, content: text, bytes: read, isCutOff }
+      },
+    )
   } catch (error) {
     if (!(error instanceof McpError)) throw error
     return notAnswered(error.message)
@@ -56,12 +65,18 @@ export async function callMcpTool(send: SendLookup, { lookup, tool, args }: Look
 async function withClient<Result>(
   send: SendLookup,
   url: string,
-  maxBytes: number,
+  { maxBytes, maxRequests }: Pick<Connection, 'maxBytes' | 'maxRequests'>,
   use: (client: Client) => Promise<Result>,
 ): Promise<Result> {
   const sdk = await import('@modelcontextprotocol/client')
   let failure: unknown
-  const connection: Connection = { url, maxBytes, requestsLeft: MAX_REQUESTS, bytesLeft: CONNECTION_MAX_BYTES }
+  const connection: Connection = {
+    url,
+    maxBytes,
+    maxRequests,
+    requestsLeft: maxRequests,
+    bytesLeft: CONNECTION_MAX_BYTES,
+  }
   let hasEnded = false
   const fetch: FetchLike = async (target, init) => {
     if (hasEnded || init?.signal?.aborted) throw new McpError('The connection has ended.')
@@ -113,6 +128,7 @@ const ACCEPT_ALL: NonNullable<ClientOptions['jsonSchemaValidator']> = {
 interface Connection {
   readonly url: string
   readonly maxBytes: number
+  readonly maxRequests: number
   requestsLeft: number
   bytesLeft: number
 }
@@ -132,7 +148,8 @@ async function request(
   const message = (body === undefined ? {} : JSON.parse(body)) as { id?: unknown; method?: unknown }
   // The SDK responds to requests of the server, which may make thousands in one answer: they get no response.
   if (method === 'POST' && message.method === undefined) return new Response(null, { status: 202 })
-  if (connection.requestsLeft === 0) throw new McpError(`The server needs more than ${MAX_REQUESTS} requests.`)
+  if (connection.requestsLeft === 0)
+    throw new McpError(`The server needs more than ${connection.maxRequests} requests.`)
   connection.requestsLeft -= 1
   const maxBytes = Math.min(connection.maxBytes, connection.bytesLeft)
   const result = await send({

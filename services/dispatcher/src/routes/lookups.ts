@@ -171,8 +171,16 @@ function describeTools(tools: ServerTools, wanted: readonly LookupTool[], redact
     }
     const given = truncateText((tool.description ?? '').toWellFormed().replaceAll('\0', ''), DESCRIPTION_MAX_LENGTH)
     const description = truncateText(redact(given), DESCRIPTION_MAX_LENGTH)
-    return { name, description, parameters }
+    return { name, description, parameters: mapTexts(parameters, redact) as Record<string, unknown> }
   })
+}
+
+/** Maps the texts in a value of JSON, also the names of fields. */
+function mapTexts(value: unknown, map: (text: string) => string): unknown {
+  if (typeof value === 'string') return map(value)
+  if (Array.isArray(value)) return value.map((item) => mapTexts(item, map))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, of]) => [map(name), mapTexts(of, map)]))
 }
 
 function readHeaderValue(ctx: DispatcherContext, stored: Lookup | undefined): string | null {
