@@ -15,6 +15,7 @@ import {
   deleteOldJournals,
   deleteOldRuns,
   deleteOldSessions,
+  deleteOldSpending,
   findDeliveryState,
   findPrincipals,
   findWorkflows,
@@ -191,6 +192,7 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
   deleteOldJournals: (on) => deleteOldJournals(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
   deleteOldSessions: (on) => deleteOldSessions(on, { organizationId, olderThanDays: 1, batchSize: BATCH }),
   deleteOldAuditEvents: (on) => deleteOldAuditEvents(on, { olderThanDays: 30, batchSize: BATCH }),
+  deleteOldSpending: (on) => deleteOldSpending(on, BATCH),
   deleteOldIdempotencyKeys: (on) => deleteOldIdempotencyKeys(on, BATCH),
   startDueAutoRuns: (on) => startDueAutoRuns(on, { limit: BATCH, newRequestId: () => 'r' }),
 }

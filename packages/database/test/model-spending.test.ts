@@ -1,7 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { type CostRequest, listModels, newId, recordModels, reserveCost, settleCost } from '../src/index.ts'
+import {
+  type CostRequest,
+  listModels,
+  newId,
+  recordModels,
+  reserveCost,
+  settleCost,
+  deleteOldSpending,
+  wakeSpentSessions,
+} from '../src/index.ts'
 
 const database = useTestDatabase({ maxConnections: 20 })
 let organizationId: string
@@ -111,6 +120,47 @@ describe('the budgets of models', () => {
     await reserveCost(database.db, { ...run, turn: 2, amount: 5_000, expiresInMs: -1 })
     expect(await reserveCost(database.db, request())).toEqual({ kind: 'reserved' })
     expect(await readSpent()).toEqual({ [MONTH]: 300, day: 300 })
+  })
+
+  test('wake the runs that wait for them, and no others, when they are saved', async () => {
+    const { prisma } = database.db
+    await createWorkflow((workflowId = newId()))
+    const later = new Date(Date.now() + 600_000)
+    const park = async (code: string, change: object = {}) => {
+      const [sessionId, id] = [newId(), newId()]
+      const waiting = { lastStartNumber: 1, waitingSince: later, ...change }
+      await prisma.session.create({ data: { id: sessionId, organizationId, ...waiting } })
+      const run = { organizationId, workflowId, sessionId, number: 1, origin: 'api', context: 'x', requestId: 'r' }
+      await prisma.start.create({ data: { id, status: 'queued', ...run } })
+      const note = { kind: 'note', data: { code, text: '' }, epoch: 1, position: 0 }
+      await prisma.runStep.create({ data: { runId: id, ...note } })
+      return sessionId
+    }
+    const sessions = [
+      await park('budget_spent'),
+      await park('run_parked'),
+      await park('budget_spent', { lastFinishedNumber: 1 }),
+    ]
+    const areWoken = async () => {
+      const rows = await prisma.session.findMany({ where: { id: { in: sessions } } })
+      return sessions.map((id) => rows.find((row) => row.id === id)!.waitingSince! < later)
+    }
+    await wakeSpentSessions(database.db, organizationId, newId())
+    expect(await areWoken()).toEqual([false, false, false])
+    await wakeSpentSessions(database.db, organizationId, workflowId)
+    expect(await areWoken()).toEqual([true, false, false])
+    await prisma.start.deleteMany({ where: { workflowId } })
+    await prisma.session.deleteMany({ where: { id: { in: sessions } } })
+  })
+
+  test('of long ago are deleted, those of the last 400 days are not', async () => {
+    await createWorkflow((workflowId = newId()))
+    const periods = [401, 399].map((days) => new Date(Date.now() - days * 86_400_000))
+    const data = periods.map((period) => ({ organizationId, workflowId, period, spent: 1n }))
+    await database.db.prisma.modelSpending.createMany({ data })
+    expect(await deleteOldSpending(database.db, 10)).toBe(1)
+    expect(await database.db.prisma.modelSpending.count({ where: { workflowId } })).toBe(1)
+    await database.db.prisma.modelSpending.deleteMany({ where: { workflowId } })
   })
 
   test('let a run wait for the next day or month if its workflow says so, but not for the budget of a run', async () => {

@@ -490,6 +490,25 @@ describe('model and budgets', () => {
     expect(applied!.workflows[0]!.outcome).toBe('unchanged')
   })
 
+  test('wake the runs that wait for them when they are saved', async () => {
+    for (const saveBudget of [
+      () => saveAgent(acme.owner, { day_budget: 9_000_000 }),
+      () => offer([], { month_budget: 7_000_000 }),
+    ]) {
+      const [id, sessionId, organizationId] = [newId(), newId(), acme.id]
+      const { prisma } = app.db
+      const later = new Date(Date.now() + 600_000)
+      await prisma.session.create({ data: { id: sessionId, organizationId, lastStartNumber: 1, waitingSince: later } })
+      const run = { id, organizationId, workflowId: workflow.id, sessionId, number: 1, status: 'queued' }
+      await prisma.start.create({ data: { ...run, origin: 'auto_run', context: '', requestId: 'r' } })
+      const data = { code: 'budget_spent', text: '' }
+      await prisma.runStep.create({ data: { runId: id, position: 0, epoch: 1, kind: 'note', data } })
+      expect((await saveBudget()).status).toBe(200)
+      const { waitingSince } = await prisma.session.findUniqueOrThrow({ where: { id: sessionId } })
+      expect(waitingSince!.getTime()).toBeLessThan(later.getTime())
+    }
+  })
+
   test('of the organization are its budget for a month; what is nearly spent is on the overview of admins', async () => {
     expect((await offer([], { month_budget: 1_000_000 })).body).toMatchObject({
       month_budget: 1_000_000,

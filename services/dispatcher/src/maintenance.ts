@@ -29,6 +29,7 @@ export const MAINTENANCE: readonly MaintenanceTask<DispatcherContext>[] = [
       'deleteOldSessions',
       'deleteOldCases',
       'deleteOldAuditEvents',
+      'deleteOldSpending',
     ],
     run: (ctx, signal) => applyRetention(ctx, signal),
   },

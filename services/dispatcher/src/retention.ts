@@ -6,6 +6,7 @@ import {
   deleteOldJournals,
   deleteOldRuns,
   deleteOldSessions,
+  deleteOldSpending,
   listOrganizationIds,
   type RetentionBatch,
   type RetentionResult,
@@ -83,6 +84,11 @@ export async function applyRetention(ctx: RetentionContext, signal: AbortSignal)
       return { deleted, isMore: deleted === BATCH_SIZE }
     })
   }
+  await repeatBatch(signal, async () => {
+    const deleted = await deleteOldSpending(db, BATCH_SIZE)
+    deliveryMetrics.countRetired('model_spending', deleted)
+    return { deleted, isMore: deleted === BATCH_SIZE }
+  })
   if (Object.values(counts).some((count) => count > 0)) {
     const { journalSteps: journal_steps, auditEvents: audit_events, ...others } = counts
     logger.info({ ...others, journal_steps, audit_events }, 'retention.applied')

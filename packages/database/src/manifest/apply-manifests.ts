@@ -2,6 +2,7 @@ import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
 import { type Db, deriveId, foldCase, inTransaction } from '../connection/index.ts'
 import { operatorOf, readNewest, writeInstructions } from '../organizations/index.ts'
 import { EMAIL_KEY, emailKeyOf } from '../people/index.ts'
+import { wakeSpentSessions } from '../runs/index.ts'
 import type { SecretBox } from '../sources/index.ts'
 import type { AppliedManifest } from './applied-manifest.ts'
 import {
@@ -94,6 +95,8 @@ async function applyManifest(
   const things = plans.flatMap((plan) => plan.things)
   const edits = await findPersonEdits(ctx, [...things, ...savedThings])
   for (const plan of plans) await plan.write()
+  // Budgets may have been raised.
+  if (things.some(isChanged)) await wakeSpentSessions({ pool: ctx.client }, ctx.organizationId)
   const isEdited = ({ id }: PlannedThing) => edits.has(id)
   // The dispatcher saves the sources and look-ups that change; their events are recorded after that.
   const settled = [

@@ -1,5 +1,5 @@
 import type { PoolClient } from 'pg'
-import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
+import { type Connection, type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
 import { recordAuditEvent } from '../organizations/index.ts'
 
 /** A request to a model, for which money is reserved. All amounts are millionths of the currency. */
@@ -162,6 +162,37 @@ async function spend(
     })
   }
   return nearly
+}
+
+/** The note of a run that waits because a budget is spent. */
+export const BUDGET_SPENT_NOTE = 'budget_spent'
+
+/** Sessions of one statement. */
+const MAX_WOKEN = 1_000
+
+/**
+ * Makes sessions acquirable whose next run waits for a budget, of the organization or of one workflow, at most 1,000:
+ * those budgets may have been raised. The others ask again within 10 minutes. Safe to repeat.
+ */
+export async function wakeSpentSessions(
+  { pool }: Connection,
+  organizationId: string,
+  workflowId: string | null = null,
+): Promise<void> {
+  await pool.query(
+    `UPDATE sessions SET waiting_since = now() WHERE id = ANY (ARRAY(
+       SELECT session.id FROM sessions AS session
+       JOIN starts AS run ON run.session_id = session.id AND run.number = session.last_finished_number + 1
+       WHERE session.organization_id = $1 AND session.last_finished_number < session.last_start_number
+         AND session.waiting_since > now() AND session.lease_owner IS NULL AND session.paused_source_id IS NULL
+         AND run.status = 'queued' AND ($2::uuid IS NULL OR run.workflow_id = $2)
+         AND EXISTS (
+           SELECT FROM run_steps WHERE run_id = run.id AND kind = 'note' AND data ->> 'code' = '${BUDGET_SPENT_NOTE}'
+         )
+       LIMIT ${MAX_WOKEN} FOR NO KEY UPDATE OF session SKIP LOCKED
+     ))`,
+    [organizationId, workflowId],
+  )
 }
 
 const RESERVATION = `run_id AS "runId", organization_id AS "organizationId", workflow_id AS "workflowId", turn, day::text`

@@ -130,6 +130,20 @@ export async function deleteOldAuditEvents(
   return rowCount ?? 0
 }
 
+/** What models have cost is kept for a year and a month: budgets need the running month only. */
+const SPENDING_DAYS = 400
+
+/** Deletes at most `batchSize` rows of what models have cost that are older than 400 days. Resolves to how many. */
+export async function deleteOldSpending(db: Db, batchSize: number): Promise<number> {
+  const { rowCount } = await db.pool.query(
+    `DELETE FROM model_spending WHERE ctid = ANY (ARRAY(
+       SELECT ctid FROM model_spending WHERE period < (now() AT TIME ZONE 'UTC')::date - ${SPENDING_DAYS}
+       LIMIT $1 FOR UPDATE SKIP LOCKED))`,
+    [batchSize],
+  )
+  return rowCount ?? 0
+}
+
 /** The next 500 organizations after this id, in the order of their ids. */
 export async function listOrganizationIds(db: Db, after: string = NIL_UUID): Promise<string[]> {
   const { rows } = await db.pool.query<{ id: string }>(

@@ -5,6 +5,7 @@ import {
   readOrganization,
   saveInstructions,
   saveOrganization,
+  wakeSpentSessions,
 } from '@workflow-service/database'
 import { orNotFound, invalidFields } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
@@ -34,6 +35,7 @@ export function organizationHandlers(ctx: AppServiceContext) {
       const result = await saveOrganization(ctx.db, request.body, request)
       const organization = await read(organizationId)
       if (result === 'changed_meanwhile') throw changedMeanwhile(organization)
+      await wakeSpentSessions(ctx.db, organizationId)
       ctx.changeNotices.add(organizationId, 'organization')
       return { body: organization }
     },

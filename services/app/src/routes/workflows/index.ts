@@ -19,6 +19,7 @@ import {
   saveWorkflowUsers,
   setWorkflowActive,
   viewerOf,
+  wakeSpentSessions,
 } from '@workflow-service/database'
 import { orNotFound, invalidFields } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
@@ -71,9 +72,11 @@ export function workflowsHandlers(ctx: AppServiceContext) {
       setWorkflowActive(db, edit, body.is_active),
     ),
     saveAutoRun: editHandler(ctx, (edit, { body }: AppRequestOf<'saveAutoRun'>) => saveAutoRun(db, edit, body)),
-    saveWorkflowAgent: editHandler(ctx, (edit, { body }: AppRequestOf<'saveWorkflowAgent'>) =>
-      saveWorkflowAgent(db, edit, body),
-    ),
+    saveWorkflowAgent: editHandler(ctx, async (edit, { params, body }: AppRequestOf<'saveWorkflowAgent'>) => {
+      const saved = await saveWorkflowAgent(db, edit, body)
+      await wakeSpentSessions(db, edit.principal.organizationId, params.workflow_id)
+      return saved
+    }),
     listModels: async ({ principal }) => ({ body: { data: await listModels(db, principal.organizationId) } }),
     startScheduled: startScheduled(ctx),
     saveWorkflowUsers: editHandler(ctx, (edit, { body }: AppRequestOf<'saveWorkflowUsers'>) =>

@@ -1,5 +1,8 @@
 import { expect, test } from '@jest/globals'
-import { costOf } from './spending.ts'
+import { modelConfig } from '../../../test/support/model-config.ts'
+import type { AgentRun } from '../agent.ts'
+import { systemClock } from './ask-with-retries.ts'
+import { costOf, costOfNextAnswer } from './spending.ts'
 
 // 0.25, 0.025, 0.3125, 2 and 3 for a million tokens.
 const prices = {
@@ -26,4 +29,25 @@ test.each([
 
 test('an answer without tokens has no known cost', () => {
   expect(costOf({ ...usage, inputTokens: null, outputTokens: null }, prices)).toBeNull()
+})
+
+test.each([
+  [1_500.2, 1_501],
+  [86_400_000, 600_000],
+])('a run that waits for the next day or month continues when it begins: %d ms from now', async (waitMs, delayMs) => {
+  const exceeded = { kind: 'exceeded', scope: 'day', budget: 1, spent: 1, waitMs } as const
+  const notes: string[] = []
+  const cost = costOfNextAnswer({
+    run: { reserveCost: () => Promise.resolve(exceeded) } as unknown as AgentRun,
+    config: modelConfig({ prices }),
+    clock: systemClock,
+    turn: 1,
+    runSpent: 0,
+    hasNote: () => notes.length > 0,
+    addNote: (code) => Promise.resolve(void notes.push(code)),
+    onExceeded: () => {},
+  })
+  const question = { instructions: '', messages: [], tools: {} }
+  for (let time = 0; time < 2; time += 1) await expect(cost.reserve(question)).rejects.toMatchObject({ delayMs })
+  expect(notes).toEqual(['budget_spent'])
 })

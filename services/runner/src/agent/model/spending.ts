@@ -1,4 +1,4 @@
-import type { BudgetScope, CostReservation } from '@workflow-service/database'
+import { BUDGET_SPENT_NOTE, type BudgetScope, type CostReservation } from '@workflow-service/database'
 import { RunError, RunParkedError } from '../../run-errors.ts'
 import { type ModelConfig, type ModelPrices, PRICED_OUTPUT_TOKENS } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
@@ -10,11 +10,8 @@ import { BYTES_PER_TOKEN } from './session-history.ts'
 const EXPIRY_MARGIN_MS = 60_000
 const BUSY_DELAY_MS = 250
 const BUSY_PARK_MS = 10_000
-/** A run that waits for the next day or month asks again this often: the budget may be raised. */
+/** A run that waits for the next day or month asks again this often, and when a budget is saved. */
 const SPENT_PARK_MS = 600_000
-
-/** The note of a run that waits because a budget is spent. */
-const BUDGET_SPENT = 'budget_spent'
 
 /**
  * What an answer costs, in millionths of the currency, rounded up. Cached tokens are a part of the input, reasoning of
@@ -103,7 +100,8 @@ export function costOfNextAnswer(ctx: Context): AnswerCost {
     const text = describeExceeded(exceeded, prices.currency)
     onExceeded(exceeded.scope)
     if (exceeded.waitMs === null) throw new RunError('budget_exceeded', text)
-    if (!hasNote(BUDGET_SPENT)) await addNote(BUDGET_SPENT, `${text}. The run waits for the next ${exceeded.scope}.`)
+    if (!hasNote(BUDGET_SPENT_NOTE))
+      await addNote(BUDGET_SPENT_NOTE, `${text}. The run waits for the next ${exceeded.scope}.`)
     throw new RunParkedError(text, Math.ceil(Math.min(exceeded.waitMs, SPENT_PARK_MS)))
   }
   const tryReserve: AnswerCost['tryReserve'] = (question) => {
