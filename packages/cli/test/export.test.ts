@@ -102,7 +102,16 @@ const webhookSource = fc.record({
   verify: fc.constant(false),
 })
 const manifests = fc.record({
-  organization: fc.record({ name: nameText(200), suspended: fc.boolean(), instructions: text(1_000) }),
+  organization: fc.record(
+    {
+      name: nameText(200),
+      suspended: fc.boolean(),
+      instructions: text(1_000),
+      month_budget: fc.constantFrom(null, 0, 0.000001, 12.34, 1_000_000_000),
+      offered_models: fc.constantFrom([], ['builtin'], ['fast', 'builtin']),
+    },
+    { requiredKeys: ['name', 'suspended', 'instructions'] },
+  ),
   users: fc.tuple(
     ...emails.map((email) =>
       fc.record({ email: fc.constant(email), first_name: nameText(200, 0), last_name: nameText(200, 0) }),

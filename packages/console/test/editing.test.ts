@@ -72,6 +72,10 @@ test('a description completes the names of webhook sources, and the panel names 
   await page.getByText('Sends to:').waitFor()
   await description.press('Control+s')
   await page.getByText('“Stock” is not a webhook source.').waitFor()
+  await description.fill('')
+  await description.pressSequentially('Find it in cus')
+  await page.getByRole('option', { name: 'Customers' }).click()
+  expect(await description.inputValue()).toBe('Find it in Customers')
 }, 60_000)
 
 test('a new source says everything that it lacks at once', async () => {

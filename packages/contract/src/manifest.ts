@@ -28,6 +28,9 @@ const Time = (description: string) => Type.Optional(DateTime(description))
 const OptionalList = <Item extends TSchema>(item: Item, description: string) =>
   Type.Optional(List(item, description, { default: [] }))
 
+const Budget = (description: string) =>
+  Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: 1_000_000_000, description })))
+
 /** The organization that the manifest describes (contract README, "Manifest"). */
 export const ManifestOrganization = Closed('ManifestOrganization', 'The organization.', {
   id: Id('Derived from the name when absent.'),
@@ -37,6 +40,16 @@ export const ManifestOrganization = Closed('ManifestOrganization', 'The organiza
     Text(
       INSTRUCTIONS_MAX_LENGTH,
       'What agents with a model follow in all workflows; empty: nothing. When absent, the stored ones stay.',
+    ),
+  ),
+  month_budget: Budget(
+    "What models may cost in a month (UTC), in the currency of the models' prices; null: no limit. When absent, the stored one stays.",
+  ),
+  offered_models: Type.Optional(
+    List(
+      Text(200, 'The name of a model, or `builtin`.', 1),
+      'The models that members may choose; empty: all. When absent, the stored ones stay.',
+      { maxItems: 100, uniqueItems: true },
     ),
   ),
 })
@@ -80,9 +93,6 @@ export const ManifestAutoRun = Closed('ManifestAutoRun', 'The schedule; absent o
   frequency: Type.Optional(Nullable(StringEnum(AUTO_RUN_FREQUENCIES, 'How often; required when enabled.'))),
   timing: Type.Optional(Nullable(ScheduleTiming)),
 })
-
-const Budget = (description: string) =>
-  Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: 1_000_000_000, description })))
 
 export const ManifestTriggerSource = Closed('ManifestTriggerSource', "The origin of a trigger's events.", {
   slug: Text(SLUG_MAX_LENGTH, 'Machine-readable name, such as `api`.', 1),

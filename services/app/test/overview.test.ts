@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { type Database, newId, rollUpUsage } from '@workflow-service/database'
-import { useDataApp } from './support/data-fixtures.ts'
+import { useDataApp, lookupIn } from './support/data-fixtures.ts'
 import type { Caller } from './support/test-app.ts'
 
 const data = useDataApp()
@@ -286,9 +286,13 @@ describe('The search', () => {
     const sourceId = await data.saveSource({ name: 'Zebra source' })
     const key = { id: newId(), name: 'Zebra key', scopes: ['read'], expires_at: null }
     await data.call(admin, 'createApiKey', { body: key })
-    const all = [`workflow ${workflow}`, `workflow ${hidden}`, `webhook_source ${sourceId}`, `api_key ${key.id}`]
+    const [lookupId, body] = [newId(), { ...lookupIn(data.endpoint.url), name: 'Zebra look-up', version: null }]
+    await data.call(admin, 'saveLookup', { params: { lookup_id: lookupId }, body })
+    const seen = [`workflow ${workflow}`, `webhook_source ${sourceId}`, `lookup ${lookupId}`]
+    const all = [...seen, `workflow ${hidden}`, `api_key ${key.id}`]
     expect((await found(admin, ' zEBRA')).toSorted()).toEqual(all.toSorted())
-    expect(await found(member, 'zebra')).toEqual([`workflow ${workflow}`, `webhook_source ${sourceId}`])
+    expect(await found(member, 'zebra')).toEqual(seen)
+    expect(await found(member, lookupId)).toEqual([`lookup ${lookupId}`])
     expect(await found(member, 'the owner')).toEqual([`user ${owner.userId}`])
     const other = await data.app.createOrganization()
     expect(await found(other.owner, 'zebra')).toEqual([])

@@ -9,6 +9,7 @@ export type Kind = AppAnswer<'search'>['data'][number]['kind']
 export const THINGS: Record<Kind, readonly [IconName, string, (id: string) => LinkProps]> = {
   workflow: ['workflow', 'Workflow', (id) => ({ to: '/workflows/$workflow_id', params: { workflow_id: id } })],
   webhook_source: ['source', 'Webhook source', (id) => ({ to: '/sources/$source_id', params: { source_id: id } })],
+  lookup: ['search', 'Look-up', (id) => ({ to: '/lookups/$lookup_id', params: { lookup_id: id } })],
   run: ['run', 'Run', (id) => ({ to: '/runs/$run_id', params: { run_id: id } })],
   session: ['session', 'Session', (id) => ({ to: '/sessions/$session_id', params: { session_id: id } })],
   delivery: ['send', 'Delivery', (id) => ({ to: '/deliveries/$delivery_id', params: { delivery_id: id } })],

@@ -66,7 +66,16 @@ export const OverviewOut = Closed('OverviewOut', 'The state of the organization 
 })
 export type OverviewOut = Static<typeof OverviewOut>
 
-export const FOUND_KINDS = ['workflow', 'webhook_source', 'run', 'session', 'delivery', 'user', 'api_key'] as const
+export const FOUND_KINDS = [
+  'workflow',
+  'webhook_source',
+  'lookup',
+  'run',
+  'session',
+  'delivery',
+  'user',
+  'api_key',
+] as const
 export const SearchOut = Closed('SearchOut', 'What was found.', {
   data: List(
     Closed('FoundOut', 'A thing of the organization.', {

@@ -22,7 +22,7 @@ import { findPersonEdits, ManifestOverwriteError, recordApplied } from './person
 import { planApiKeys } from './plan-api-keys.ts'
 import { planLookups } from './plan-lookups.ts'
 import { planWebhookSources } from './plan-webhook-sources.ts'
-import { planWorkflows } from './plan-workflows.ts'
+import { planWorkflows, toMicros, toMoney } from './plan-workflows.ts'
 import { insertRows, updateRows } from './write-rows.ts'
 
 export interface ApplyOptions {
@@ -120,11 +120,26 @@ function isChanged({ outcome }: PlannedThing): boolean {
   return outcome !== 'unchanged'
 }
 
+interface StoredOrganization {
+  readonly name: string
+  readonly is_suspended: boolean
+  readonly month_budget: string | null
+  readonly offered_models: string[]
+  readonly isDeleted: boolean
+  readonly isPurged: boolean
+}
+
 async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest['organization']>> {
   const { client, organizationId: id, now } = ctx
-  const { name, suspended = false, instructions } = ctx.manifest.organization
-  const found = await client.query<{ name: string; is_suspended: boolean; isDeleted: boolean; isPurged: boolean }>(
-    `SELECT name, is_suspended, deleted_at IS NOT NULL AS "isDeleted", purged_at IS NOT NULL AS "isPurged"
+  const {
+    name,
+    suspended = false,
+    instructions,
+    month_budget: budget,
+    offered_models: offered,
+  } = ctx.manifest.organization
+  const found = await client.query<StoredOrganization>(
+    `SELECT name, is_suspended, month_budget, offered_models, deleted_at IS NOT NULL AS "isDeleted", purged_at IS NOT NULL AS "isPurged"
      FROM organizations WHERE id = $1 FOR UPDATE`,
     [id],
   )
@@ -135,8 +150,17 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
   // The row of a deleted organization stays, and is used again.
   const isStored = row !== undefined && !row.isDeleted
   const before = instructions === undefined ? undefined : ((await readNewest(client, id))?.text ?? '')
-  const stored = isStored ? { name: row.name, suspended: row.is_suspended, instructions: before } : undefined
-  const wanted = { name, suspended, instructions: instructions?.trim() }
+  const stored = isStored
+    ? {
+        name: row.name,
+        suspended: row.is_suspended,
+        instructions: before,
+        month_budget: budget === undefined ? undefined : toMoney(row.month_budget),
+        offered_models: offered && row.offered_models,
+      }
+    : undefined
+  const text = instructions?.trim()
+  const wanted = { name, suspended, instructions: text, month_budget: budget, offered_models: offered }
   const outcome = outcomeOf(stored, wanted)
   const changes = changesBetween(stored, wanted)
   return {
@@ -145,11 +169,13 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
     write: async () => {
       if (outcome === 'unchanged') return
       await client.query(
-        `INSERT INTO organizations (id, name, is_suspended, created_at, updated_at) VALUES ($1, $2, $3, $4, $4)
-         ON CONFLICT (id) DO UPDATE SET name = $2, is_suspended = $3, updated_at = $4, deleted_at = NULL, purged_at = NULL`,
-        [id, name, suspended, now],
+        `INSERT INTO organizations (id, name, is_suspended, month_budget, offered_models, created_at, updated_at)
+         VALUES ($1, $2, $3, $6, coalesce($7::text[], '{}'), $4, $4)
+         ON CONFLICT (id) DO UPDATE SET name = $2, is_suspended = $3, updated_at = $4, deleted_at = NULL, purged_at = NULL,
+           month_budget = CASE WHEN $5::boolean THEN $6 ELSE organizations.month_budget END,
+           offered_models = coalesce($7::text[], organizations.offered_models)`,
+        [id, name, suspended, now, budget !== undefined, toMicros(budget), offered],
       )
-      const { instructions: text } = wanted
       if (text !== undefined && text !== before) await writeInstructions(client, text, operatorOf(id).principal)
     },
   }

@@ -140,7 +140,9 @@ const SELECT_ORGANIZATION = `
   SELECT id, name, CASE WHEN is_suspended THEN true END AS suspended,
     CASE WHEN $2::uuid IS NULL THEN (
       SELECT nullif(text, '') FROM instructions WHERE organization_id = $1 ORDER BY number DESC LIMIT 1
-    ) END AS instructions
+    ) END AS instructions,
+    CASE WHEN $2::uuid IS NULL THEN month_budget / 1e6 END::float8 AS month_budget,
+    CASE WHEN $2::uuid IS NULL THEN nullif(offered_models, '{}') END AS offered_models
   FROM organizations
   WHERE id = $1 AND deleted_at IS NULL AND ($2::uuid IS NULL OR EXISTS (
     SELECT FROM workflows WHERE organization_id = $1 AND workflows.id = $2 AND deleted_at IS NULL

@@ -234,7 +234,7 @@ function workflowValues(row: WorkflowRow): Record<string, unknown> {
   }
 }
 
-function toMicros(money: number | null | undefined): string | null {
+export function toMicros(money: number | null | undefined): string | null {
   return money === null || money === undefined ? null : String(Math.round(money * 1_000_000))
 }
 

@@ -38,6 +38,10 @@ const FIND_BY_NAME = `
     WHERE organization_id = $1 AND deleted_at IS NULL AND strpos(name_key, $5) > 0 ORDER BY name_key LIMIT ${MAX_BY_NAME}
   )
   UNION ALL (
+    SELECT 'lookup', id, name, url FROM lookups
+    WHERE organization_id = $1 AND strpos(lower(name), lower($4)) > 0 ORDER BY name LIMIT ${MAX_BY_NAME}
+  )
+  UNION ALL (
     SELECT 'user', users.id, ${USER_NAME}, users.email FROM users
     WHERE users.organization_id = $1
       AND strpos(lower(concat_ws(' ', users.first_name, users.last_name, users.email)), lower($4)) > 0
@@ -76,6 +80,7 @@ const FIND_BY_ID = `
   WHERE organization_id = $1 AND id = $3 AND ${isVisible('workflow', '$2')}
   UNION ALL SELECT 'webhook_source', id, name, endpoint_url FROM webhook_sources
   WHERE organization_id = $1 AND id = $3 AND deleted_at IS NULL
+  UNION ALL SELECT 'lookup', id, name, url FROM lookups WHERE organization_id = $1 AND id = $3
   UNION ALL SELECT ${RUN_FOUND} FROM starts AS start JOIN workflows AS workflow ON workflow.id = start.workflow_id
   WHERE start.organization_id = $1 AND start.id = $3 AND ${isVisible('workflow', '$2')}
   UNION ALL SELECT 'session', id, id::text, CASE WHEN is_open THEN 'Open' ELSE 'Closed' END FROM sessions

@@ -22,16 +22,20 @@ function suggest(before: string, all: readonly string[]): { name: string; typed:
 
 interface DescriptionFieldProps extends Bound<string> {
   sources: readonly { id: string; name: string }[]
-  /** Those that the text names. */
+  lookups: readonly { name: string }[]
+  /** The sources that the text names. */
   named: DescriptionFieldProps['sources']
 }
 
-/** The agent's task. Completes the names of webhook sources at the caret, and links those that it names. */
-export function DescriptionField({ sources, named, ...props }: DescriptionFieldProps) {
+/**
+ * The agent's task. Completes the names of webhook sources and look-ups at the caret, and links the
+ * sources that it names.
+ */
+export function DescriptionField({ sources, lookups, named, ...props }: DescriptionFieldProps) {
   const area = useRef<HTMLTextAreaElement>(null)
   const popup = useRef<HTMLUListElement>(null)
   const [before, setBefore] = useState('')
-  const allNames = sources.map(({ name }) => name)
+  const allNames = [...sources, ...lookups].map(({ name }) => name)
   const found = suggest(before, allNames).slice(0, MAX_SUGGESTIONS)
   const options = useOptions(
     found,
@@ -88,7 +92,14 @@ export function DescriptionField({ sources, named, ...props }: DescriptionFieldP
           track()
         }}
       />
-      <ul ref={popup} id={options.id} popover="manual" role="listbox" aria-label="Webhook sources" className="menu">
+      <ul
+        ref={popup}
+        id={options.id}
+        popover="manual"
+        role="listbox"
+        aria-label="Webhook sources and look-ups"
+        className="menu"
+      >
         {options.items(
           ({ name }) => name,
           ({ name }) => name,

@@ -109,6 +109,7 @@ function WorkflowForm(props: { form: FormState<Values>; action: string; workflow
   const rules = workflow && findRules(workflow)
   const { data } = useRead('listWebhookSources')
   const sources = useMemo(() => data?.data ?? [], [data])
+  const lookups = useRead('listLookups').data?.data ?? []
   const typed = useDeferredValue(form.values.description)
   const isChecked = !rules && typed.length <= CHECKED_MAX_LENGTH
   const { named, rulesNeeded } = useMemo(
@@ -125,6 +126,7 @@ function WorkflowForm(props: { form: FormState<Values>; action: string; workflow
       <TextField required placeholder="Forward shop orders" {...form.field('name', 'Name')} />
       <DescriptionField
         sources={sources}
+        lookups={lookups}
         named={named}
         hint={rules ? <RulesNote workflowId={workflow.id} rules={rules} /> : HINT}
         {...form.field('description', 'Task')}

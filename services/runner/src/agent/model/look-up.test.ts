@@ -14,7 +14,7 @@ import {
   type InMemoryRunOptions,
   webhookSource,
 } from '../../../test/support/in-memory-run.ts'
-import { HELD_BACK, type Injection, INJECTIONS } from '../../../test/support/injections.ts'
+import { HELD_BACK, HELD_BACK_LATER, type Injection, INJECTIONS } from '../../../test/support/injections.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { Agent } from '../agent.ts'
 import { createModelAgent } from './model-agent.ts'
@@ -173,7 +173,10 @@ describe('an answer of a look-up that gives instructions', () => {
   test.each(INJECTIONS)('sends nothing to a source that the workflow does not name: $text', async (injection) => {
     expect(await runObeying(injection)).toEqual(nothing)
   })
-  test.each(HELD_BACK)('sends nothing there in these cases either: $text', async (injection) => {
-    expect(await runObeying(injection)).toEqual(nothing)
-  })
+  test.each([...HELD_BACK, ...HELD_BACK_LATER])(
+    'sends nothing there in these cases either: $text',
+    async (injection) => {
+      expect(await runObeying(injection)).toEqual(nothing)
+    },
+  )
 })
