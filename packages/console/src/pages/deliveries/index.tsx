@@ -31,6 +31,12 @@ const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
 const OUTCOMES = statusTexts(...(Object.keys(ARRIVED) as AppDeliveryOut['outcome'][]))
 const KINDS = { payload: 'Payload', verification: 'Verification' }
 
+const oneLine = (text: string) => (
+  <span className="one-line" title={text}>
+    {text}
+  </span>
+)
+
 /** The columns of every list of deliveries. */
 const COLUMNS = [
   { header: 'Time', cell: ({ created_at: at }: AppDeliveryOut) => <FullTime value={at} /> },
@@ -41,7 +47,7 @@ const COLUMNS = [
     cell: ({ duration_ms: ms }: AppDeliveryOut) => (ms === null ? '' : durationText(ms)),
     isNumber: true,
   },
-  { header: 'Kind', cell: kindText },
+  { header: 'Kind', cell: (delivery: AppDeliveryOut) => oneLine(kindText(delivery)), isSecondary: true },
   {
     header: 'Answer or reason',
     cell: ({ reason, answer }: AppDeliveryOut) =>
@@ -93,7 +99,7 @@ export function DeliveriesPage() {
       columns={[
         time,
         outcome,
-        { header: 'Source', cell: ({ source_name: name }) => name ?? 'Deleted source' },
+        { header: 'Source', cell: ({ source_name: name }) => oneLine(name ?? 'Deleted source') },
         payload,
         took,
         kind,
