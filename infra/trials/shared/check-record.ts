@@ -183,7 +183,11 @@ function checkOrder(
 async function checkJournals(pool: Pool, { organizationId, paths }: RecordToCheck): Promise<string[]> {
   const { rows: steps } = await pool.query<{ runId: string; kind: string; count: number }>(
     `SELECT run_id AS "runId", kind, count(*)::int AS count
-     FROM run_steps JOIN starts ON starts.id = run_id
+     FROM (
+       SELECT run_id, kind FROM run_steps
+       UNION ALL
+       SELECT run_id, earlier ->> 'kind' FROM run_steps, json_array_elements(earlier_steps) AS earlier
+     ) AS step JOIN starts ON starts.id = run_id
      WHERE organization_id = $1 AND kind IN ('message', 'tool_call', 'tool_result')
      GROUP BY run_id, kind HAVING count(*) > CASE kind WHEN 'message' THEN 1 ELSE $2::int END`,
     [organizationId, paths.length],

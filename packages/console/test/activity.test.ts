@@ -312,10 +312,9 @@ test('the page of a run shows admins what its model was asked, and everybody why
   const { runId, deliveryId } = await fill(service, owner)
   const reason = 'Repeated orders are ignored.'
   await service.db.pool.query(
-    `UPDATE run_steps SET data = CASE kind
-       WHEN 'message' THEN '{"agent":"anthropic:m","text":"Order"}'::json
-       ELSE jsonb_set(data::jsonb, '{delivery,send_again}', $2)::json END
-     WHERE run_id = $1 AND kind IN ('message', 'tool_call')`,
+    `UPDATE run_steps SET data = jsonb_set(data::jsonb, '{delivery,send_again}', $2)::json,
+       earlier_steps = jsonb_set(earlier_steps::jsonb, '{0,data}', '{"agent":"anthropic:m","text":"Order"}')::json
+     WHERE run_id = $1 AND kind = 'tool_call'`,
     [runId, JSON.stringify({ delivery_id: deliveryId, reason })],
   )
   const tools = [{ name: 'send_to_order_intake', description: 'Sends.', schema: { type: 'object' } }]

@@ -130,8 +130,8 @@ async function seed({ pool }: Pooled): Promise<void> {
   await run('INSERT INTO workflow_users VALUES (:organization, $1, $2)', [workflowIds[1], memberId])
   await run(`INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
     VALUES (:source, :organization, 's', 's', '', 'https://x', '{}')`)
-  await run(`INSERT INTO sessions (id, organization_id, last_start_number, is_open, closed_at, created_at)
-    SELECT ${sqlId('sessions')}, :organization, 1, n % 1000 <> 0, CASE n % 1000 WHEN 0 THEN now() END, now() - interval '2 hours' - n * interval '1 second'
+  await run(`INSERT INTO sessions (id, organization_id, last_start_number, last_finished_number, is_open, closed_at, created_at)
+    SELECT ${sqlId('sessions')}, :organization, 1, 1, n % 1000 <> 0, CASE n % 1000 WHEN 0 THEN now() END, now() - interval '2 hours' - n * interval '1 second'
     FROM generate_series(1, ${ROWS}) n`)
   await run(
     `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error,

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { QueryResult } from 'pg'
 import type { Connection } from './client.ts'
+import { violatedConstraint } from './database-unavailable.ts'
 
 /** A column of the rows of a statement: its type in PostgreSQL, and that of the value that pg makes of it. */
 export class Column<Value> {
@@ -94,4 +95,21 @@ export function runStatement<Row extends object>(
   values: unknown[],
 ): Promise<QueryResult<Row>> {
   return db.pool.query<Row>({ name, text: of, values })
+}
+
+/** Far more than one: each further attempt needs another transaction that inserts one of the rows at this moment. */
+const MAX_ATTEMPTS = 5
+
+/**
+ * Runs a statement, or a transaction, that inserts the rows that it does not find: again when another one inserted one
+ * of them at the same time, which is found then. ON CONFLICT writes 48 bytes more of write-ahead log for each row.
+ */
+export async function insertMissing<Result>(insert: () => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await insert()
+    } catch (error) {
+      if (attempt === MAX_ATTEMPTS || violatedConstraint(error) === undefined) throw error
+    }
+  }
 }

@@ -1,10 +1,11 @@
 import type { DeliveryKind, DeliveryOutcome, FieldError } from '@workflow-service/contract'
-import { escapeLiteral } from 'pg'
+import { escapeLiteral, type PoolClient } from 'pg'
 import {
   column,
   type Connection,
   type Db,
   inTransaction,
+  insertMissing,
   paging,
   type RowOfColumns,
   runStatement,
@@ -12,6 +13,7 @@ import {
   statement,
 } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
+import { toStepRows } from './step-rows.ts'
 
 const DELIVERY_COLUMNS = {
   id: column.uuid,
@@ -158,8 +160,21 @@ export async function claimDeliveries(
   db: Connection,
   requests: readonly DeliveryClaimRequest[],
 ): Promise<readonly DeliveryClaim[]> {
+  const firsts = new Set(new Map(requests.toReversed().map((request) => [request.id, request])).values())
+  const claims = await insertMissing(() => claimOnce(db, [...firsts]))
+  return requests.map((request): DeliveryClaim => {
+    const claim = claims.get(request.id)!
+    return claim.kind === 'claimed' && !firsts.has(request) ? { kind: 'known' } : claim
+  })
+}
+
+/** Resolves to the claims by their ids, each of which is requested once. */
+async function claimOnce(
+  db: Connection,
+  requests: readonly DeliveryClaimRequest[],
+): Promise<ReadonlyMap<string, DeliveryClaim>> {
   const steps = requests.flatMap(({ id, journal }) =>
-    journal ? journal.steps.map((step, index) => ({ id, ...step, position: journal.position + index })) : [],
+    journal ? toStepRows(journal.position, journal.steps).map((step) => ({ id, ...step })) : [],
   )
   const { rows } = await runStatement(db, CLAIM_DELIVERIES, [
     requests.map(({ id }) => id),
@@ -177,15 +192,11 @@ export async function claimDeliveries(
     steps.map(({ position }) => position),
     steps.map(({ kind }) => kind),
     steps.map(({ data }) => data),
+    steps.map(({ earlierSteps }) => earlierSteps),
   ])
-  const seen = new Set<string>()
-  return rows.map(({ id, kind, createdAt, ...target }): DeliveryClaim => {
-    // One row was inserted for an id that the batch contains twice; the first request gets it.
-    const isRepeated = seen.has(id)
-    seen.add(id)
-    if (kind !== 'claimed') return { kind }
-    return isRepeated ? { kind: 'known' } : { kind, createdAt, target }
-  })
+  return new Map(
+    rows.map(({ id, kind, createdAt, ...target }) => [id, kind === 'claimed' ? { kind, createdAt, target } : { kind }]),
+  )
 }
 
 /**
@@ -197,8 +208,8 @@ export async function claimResend(
   request: DeliveryClaimRequest & { resend: Resend & { by: AuditedBy } },
 ): Promise<DeliveryClaim> {
   const { id, organizationId, sourceId, resend } = request
-  return await inTransaction(db, async (client) => {
-    const [claim] = await claimDeliveries({ pool: client }, [request])
+  const claimInTransaction = async (client: PoolClient): Promise<DeliveryClaim> => {
+    const claim = (await claimOnce({ pool: client }, [request])).get(id)
     if (!claim) throw new Error('The payload was not claimed')
     if (claim.kind !== 'claimed') return claim
     const { rows } = await client.query<{ name: string | null; isRecorded: boolean }>(
@@ -217,7 +228,8 @@ export async function claimResend(
       })
     }
     return claim
-  })
+  }
+  return await insertMissing(() => inTransaction(db, claimInTransaction))
 }
 
 /**
@@ -364,7 +376,7 @@ export async function recordRunOutcomes(
   records: readonly RunOutcomeRecord[],
 ): Promise<readonly (RecordedRunOutcome | undefined)[]> {
   return await forFirsts(records, async (distinct) => {
-    const { rows } = await runStatement(db, RECORD_RUN_OUTCOMES, [
+    const values = [
       ...outcomeColumns(distinct),
       distinct.map(({ journal }) => journal.lease.sessionId),
       distinct.map(({ journal }) => journal.lease.epoch),
@@ -372,7 +384,8 @@ export async function recordRunOutcomes(
       distinct.map(({ journal }) => journal.position + journal.steps.length),
       distinct.map(({ journal }) => journal.result),
       distinct.map(({ journal, result }) => (result.outcome === 'accepted' ? journal.lastOfRun : null)),
-    ])
+    ]
+    const { rows } = await insertMissing(() => runStatement(db, RECORD_RUN_OUTCOMES, values))
     const recorded = new Map(rows.map(({ id, ...row }) => [id, row]))
     const refused = distinct.filter(({ id }) => recorded.get(id)?.isWritten === false)
     if (refused.length > 0) {

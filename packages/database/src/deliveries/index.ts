@@ -2,3 +2,4 @@
 export * from './deliveries.ts'
 export * from './delivery-reads.ts'
 export * from './resend-jobs.ts'
+export { stepsOfRow, toStepRows } from './step-rows.ts'

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction } from '../connection/index.ts'
-import { type AuditedBy, isVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
+import { type AuditedBy, isVisible, recordAuditEvent, UNFINISHED_STARTS, type Viewer } from '../organizations/index.ts'
 
 export type CancelOutcome =
   /** `sessionId`: a session whose next start may run now. */
@@ -41,9 +41,9 @@ export async function cancelRun(
   })
 }
 
-/** The runs of one transaction of `cancelQueuedRuns`, which locks their sessions, and the transactions of one call. */
+/** The runs of one transaction of `cancelQueuedRuns`, which locks their sessions, and those of one call. */
 const BATCH_SIZE = 500
-const MAX_BATCHES = 20
+const MAX_RUNS = 10_000
 
 /** Whose queued runs are cancelled. */
 export interface Queue {
@@ -65,34 +65,30 @@ export async function cancelQueuedRuns(
   { kind, id }: Queue,
   by: AuditedBy,
 ): Promise<CancelledQueue> {
-  const column = kind === 'workflow' ? 'workflow_id' : 'session_id'
-  const cancelBatch = async (client: PoolClient): Promise<number> => {
-    const { rows } = await client.query<{ id: string; sessionId: string; workflowName: string }>(
-      `SELECT start.id, start.session_id AS "sessionId", workflow.name AS "workflowName" FROM starts AS start
-       JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$3')}
-       WHERE start.${column} = $1 AND start.organization_id = $2 AND start.status = 'queued'
-         AND coalesce(start.finished_at, 'infinity') = 'infinity'
-       ORDER BY start.created_at DESC, start.id DESC LIMIT ${BATCH_SIZE}`,
-      [id, organizationId, memberId],
-    )
-    const cancelled = rows.length === 0 ? 0 : await cancelStarts(client, rows, "status = 'queued'", by)
-    if (cancelled > 0) {
-      await recordAuditEvent(client, {
-        ...by,
-        action: 'queue.cancelled',
-        target: { kind, id, name: kind === 'workflow' ? (rows[0]?.workflowName ?? null) : null },
-        changes: [{ field: 'runs', old: null, new: cancelled }],
-      })
-    }
-    return cancelled
-  }
+  const { rows } = await db.pool.query<{ id: string; sessionId: string; workflowName: string }>(
+    `SELECT starts.id, starts.session_id AS "sessionId", workflow.name AS "workflowName" FROM ${UNFINISHED_STARTS}
+     JOIN workflows AS workflow ON workflow.id = starts.workflow_id AND ${isVisible('workflow', '$3')}
+     WHERE starts.${kind === 'workflow' ? 'workflow_id' : 'session_id'} = $2 AND starts.status = 'queued'
+     ORDER BY starts.created_at DESC, starts.id DESC LIMIT ${MAX_RUNS + 1}`,
+    [organizationId, id, memberId],
+  )
   let total = 0
-  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-    const cancelled = await inTransaction(db, cancelBatch)
-    total += cancelled
-    if (cancelled < BATCH_SIZE) return { cancelled: total, isMore: false }
+  for (let first = 0; first < Math.min(rows.length, MAX_RUNS); first += BATCH_SIZE) {
+    total += await inTransaction(db, async (client) => {
+      const batch = rows.slice(first, Math.min(first + BATCH_SIZE, MAX_RUNS))
+      const cancelled = await cancelStarts(client, batch, "status = 'queued'", by)
+      if (cancelled > 0) {
+        await recordAuditEvent(client, {
+          ...by,
+          action: 'queue.cancelled',
+          target: { kind, id, name: kind === 'workflow' ? (rows[0]?.workflowName ?? null) : null },
+          changes: [{ field: 'runs', old: null, new: cancelled }],
+        })
+      }
+      return cancelled
+    })
   }
-  return { cancelled: total, isMore: true }
+  return { cancelled: total, isMore: rows.length > MAX_RUNS }
 }
 
 /** How long a payload may be in flight (services/dispatcher/README.md). */

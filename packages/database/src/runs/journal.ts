@@ -1,5 +1,6 @@
 import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
-import { column, type Db, runStatement, statement } from '../connection/index.ts'
+import { column, type Db, insertMissing, runStatement, statement } from '../connection/index.ts'
+import { stepsOfRow, toStepRows } from '../deliveries/index.ts'
 import type { Lease } from './lease.ts'
 
 /** Steps to append to the journal of a run, from `position` on. */
@@ -37,17 +38,19 @@ export async function appendSteps(
   appends: readonly StepsToAppend[],
 ): Promise<readonly boolean[]> {
   const rows = appends.flatMap(({ lease, runId, position, steps }) =>
-    steps.map((step, index) => ({ lease, runId, position: position + index, step })),
+    toStepRows(position, steps).map((step) => ({ lease, runId, step })),
   )
-  const leased = await runStatement(db, APPEND_STEPS, [
+  const values = [
     owner,
     rows.map(({ lease }) => lease.sessionId),
     rows.map(({ lease }) => lease.epoch),
     rows.map(({ runId }) => runId),
-    rows.map(({ position }) => position),
+    rows.map(({ step }) => step.position),
     rows.map(({ step }) => step.kind),
     rows.map(({ step }) => step.data),
-  ])
+    rows.map(({ step }) => step.earlierSteps),
+  ]
+  const leased = await insertMissing(() => runStatement(db, APPEND_STEPS, values))
   const epochs = new Map(leased.rows.map(({ sessionId, epoch }) => [sessionId, epoch]))
   return appends.map(({ lease }) => epochs.get(lease.sessionId) === lease.epoch)
 }
@@ -57,6 +60,7 @@ const READ_STEPS = statement('runs/read-steps', {
   position: column.integer,
   kind: column.text<JournalStep['kind']>(),
   data: column.json<JournalStep['data']>(),
+  earlierSteps: column.json<NewJournalStep[]>().orNull,
   createdAt: column.timestamptz,
 })
 
@@ -74,10 +78,10 @@ export async function readStepsOfRuns(
   const journals = new Map<string, JournalStep[]>()
   for (const { runId, ...row } of rows) {
     // The kind says which data it is.
-    const step = row as JournalStep
+    const steps = stepsOfRow(row) as JournalStep[]
     const journal = journals.get(runId)
-    if (journal) journal.push(step)
-    else journals.set(runId, [step])
+    if (journal) journal.push(...steps)
+    else journals.set(runId, steps)
   }
   return journals
 }

@@ -1,13 +1,14 @@
-import type { AppDeliveryOut, RunDetailOut, RunOut } from '@workflow-service/contract'
+import type { AppDeliveryOut, NewJournalStep, RunDetailOut, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import { addWords, type Db, matches, paging, parseSearch, queryRows } from '../connection/index.ts'
-import { listDeliveriesOfRun } from '../deliveries/index.ts'
+import { listDeliveriesOfRun, stepsOfRow } from '../deliveries/index.ts'
 import {
   type Candidates,
   type Compared,
   hasStatus,
   isVisible,
   readFound,
+  startsWith,
   USER_NAME,
   type Viewer,
 } from '../organizations/index.ts'
@@ -70,14 +71,16 @@ export async function listVisibleRuns(db: Db, viewer: Viewer, query: RunQuery): 
       values,
     )
   }
+  const starts = startsWith(status)
   // Of a workflow, the organization is compared afterwards: with both, PostgreSQL may read all runs of the
   // organization.
   const rowsOf = (condition: string, rows: string) =>
-    `SELECT * FROM starts WHERE ${condition} AND ${filter} ORDER BY created_at DESC, id DESC LIMIT ${rows}`
+    `SELECT * FROM ${starts} WHERE ${condition} AND ${filter} ORDER BY created_at DESC, id DESC LIMIT ${rows}`
   if (workflowId !== undefined) return await read(rowsOf(`workflow_id = ${escapeLiteral(workflowId)}`, '$6'))
   if (memberId === null) return await read(rowsOf('organization_id = $1', '$6'))
-  const near = await read(rowsOf('organization_id = $1', String(Math.max(NEAR_ROWS, limit))))
-  if (near.length === limit) return near
+  const areAllRead = starts !== 'starts'
+  const near = await read(rowsOf('organization_id = $1', areAllRead ? 'ALL' : String(Math.max(NEAR_ROWS, limit))))
+  if (near.length === limit || areAllRead) return near
   return await read(
     `SELECT newest.* FROM (
        SELECT workflow.id FROM workflows AS workflow WHERE workflow.organization_id = $1 AND ${isVisible('workflow', '$2')}
@@ -204,21 +207,23 @@ const MAX_STEP_BYTES = 2 * 1_048_576
 
 /** The first steps of a run's journal; large ones beyond MAX_STEP_BYTES are `{ omitted_bytes }`. */
 export async function readBoundedSteps(db: Db, runId: string): Promise<RunDetailOut['steps']> {
-  return await queryRows(
+  const rows = await queryRows<RunDetailOut['steps'][number] & { earlierSteps: NewJournalStep[] | null }>(
     db,
-    `SELECT position, kind, created_at, CASE
-         WHEN bytes <= ${SMALL_STEP_BYTES} OR bytes_so_far <= ${MAX_STEP_BYTES} THEN data
-         ELSE json_build_object('omitted_bytes', bytes)
-       END AS data
+    `SELECT position, kind, created_at,
+       CASE WHEN is_shown THEN data ELSE json_build_object('omitted_bytes', bytes) END AS data,
+       CASE WHEN is_shown THEN earlier_steps END AS "earlierSteps"
      FROM (
-       SELECT *, sum(bytes) FILTER (WHERE bytes > ${SMALL_STEP_BYTES}) OVER (ORDER BY position) AS bytes_so_far
+       SELECT *, bytes <= ${SMALL_STEP_BYTES}
+         OR sum(bytes) FILTER (WHERE bytes > ${SMALL_STEP_BYTES}) OVER (ORDER BY position) <= ${MAX_STEP_BYTES} AS is_shown
        FROM (
-         SELECT position, kind, created_at, data, octet_length(data::text) AS bytes
+         SELECT position, kind, created_at, data, earlier_steps,
+           octet_length(data::text) + coalesce(octet_length(earlier_steps::text), 0) AS bytes
          FROM run_steps WHERE run_id = $1 ORDER BY position LIMIT ${MAX_STEPS}
        ) AS step
      ) AS measured ORDER BY position`,
     [runId],
   )
+  return rows.flatMap((row) => stepsOfRow(row))
 }
 
 /** A run that the viewer sees, with its journal and deliveries, bounded. */

@@ -27,6 +27,7 @@ import {
   type LimitedByQuotas,
   recordAuditEvent,
   viewerOf,
+  UNFINISHED_STARTS,
 } from '../organizations/index.ts'
 import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 import { agentVersion, readWorkflowDetail, scheduleVersion, usersVersion } from './workflow-detail.ts'
@@ -444,10 +445,7 @@ export async function saveWorkflowUsers(
   })
 }
 
-// In the order of the index starts_unfinished: PostgreSQL might read all runs of the workflow instead.
-const FIND_UNFINISHED_RUN = `
-  SELECT FROM starts WHERE organization_id = $1 AND coalesce(finished_at, 'infinity') = 'infinity' AND workflow_id = $2
-  ORDER BY created_at DESC, id DESC LIMIT 1`
+const FIND_UNFINISHED_RUN = `SELECT FROM ${UNFINISHED_STARTS} WHERE workflow_id = $2 LIMIT 1`
 
 /**
  * Hides a workflow and switches it off; `purgeDeletedWorkflows` deletes it. A start that is recorded at the same moment

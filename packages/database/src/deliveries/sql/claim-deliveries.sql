@@ -9,7 +9,7 @@
 --   after this statement's snapshot is the only other reason why a row was not inserted.
 -- Parameters, each a list: $1 ids, $2 organizations, $3 sources, $4 bodies, $5 sessions, $6 epochs, $7 runs, $8
 --   request ids, $9 what is sent again, $10 by whom, $11 whether it has a journal; for each step of a journal: $12
---   the request, $13 position, $14 kind, $15 data. Rows: one for each request, in their order.
+--   the request, $13 position, $14 kind, $15 data, $16 earlier steps. Rows: one for each request, in their order.
 WITH request AS MATERIALIZED (
   SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[],
     $9::uuid[], $10::uuid[], $11::boolean[])
@@ -55,17 +55,19 @@ claimed AS (
     resend_of, sent_by, request_url)
   SELECT id, organization_id, source_id, 'payload', 'in_flight', body::json, session_id, run_id, request_id, resend_of,
     sent_by, endpoint_url
-  FROM checked WHERE has_source AND has_lease AND NOT is_suspended AND is_approved AND NOT is_paused
+  FROM checked
+  WHERE has_source AND has_lease AND NOT is_suspended AND is_approved AND NOT is_paused
+    AND (SELECT true FROM deliveries WHERE deliveries.id = checked.id) IS NULL
   ORDER BY id
-  ON CONFLICT (id) DO NOTHING
   RETURNING id, created_at
 ),
 planned AS (
-  INSERT INTO run_steps (run_id, position, kind, data, epoch)
-  SELECT request.run_id, step.position, step.kind, step.data::json, request.epoch
-  FROM unnest($12::uuid[], $13::integer[], $14::text[], $15::text[]) AS step (id, position, kind, data)
+  INSERT INTO run_steps (run_id, position, kind, data, earlier_steps, epoch)
+  SELECT request.run_id, step.position, step.kind, step.data::json, step.earlier_steps::json, request.epoch
+  FROM unnest($12::uuid[], $13::integer[], $14::text[], $15::text[], $16::text[])
+    AS step (id, position, kind, data, earlier_steps)
   JOIN claimed ON claimed.id = step.id JOIN request ON request.id = step.id
-  ON CONFLICT (run_id, position) DO NOTHING
+  WHERE (SELECT true FROM run_steps WHERE run_id = request.run_id AND position = step.position) IS NULL
 )
 SELECT checked.id,
   CASE

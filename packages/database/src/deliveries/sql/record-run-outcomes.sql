@@ -26,7 +26,7 @@ written AS (
   SELECT result.run_id, result.position, 'tool_result', result.data::json, result.epoch
   FROM result JOIN recorded ON recorded.id = result.id
   JOIN locked ON locked.id = result.session_id AND locked.lease_epoch = result.epoch
-  ON CONFLICT (run_id, position) DO NOTHING
+  WHERE (SELECT true FROM run_steps WHERE run_id = result.run_id AND position = result.position) IS NULL
   RETURNING run_id, position
 ),
 finished AS (
