@@ -4,7 +4,7 @@ import { DispatcherSettings } from '@workflow-service/dispatcher'
 import { GatewaySettings } from '@workflow-service/gateway'
 import { RunnerSettings } from '@workflow-service/runner'
 import { readSettings, SharedSettings } from '@workflow-service/service-kit'
-import { Type } from 'typebox'
+import { Type } from '@workflow-service/contract/type'
 
 /** All servers of the local stack listen on loopback only. */
 export const LOCAL_HOST = '127.0.0.1'

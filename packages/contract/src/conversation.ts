@@ -1,4 +1,4 @@
-import { type JournalStep, type ModelAnswerPart, type ModelAnswerStep, type NewJournalStep } from './journal.ts'
+import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep } from './journal.ts'
 import { truncateText } from './schema/text.ts'
 
 /** The tool that ends a run with a model. */

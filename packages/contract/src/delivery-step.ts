@@ -1,4 +1,4 @@
-import { type DeliveryOutcome } from './enumerations.ts'
+import type { DeliveryOutcome } from './enumerations.ts'
 import type { ToolCallStep, ToolResultStep } from './journal.ts'
 import { ANSWER_MAX_LENGTH, PAYLOAD_DEADLINE_MS } from './limits.ts'
 import { truncateText } from './schema/text.ts'

@@ -1,6 +1,7 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { Closed } from './schema/objects.ts'
 import { OpenEnum, Str } from './schema/values.ts'
+import { Type } from './schema/type.ts'
 
 /** The only statuses of an error answer of the public and the internal API (contract README, "Errors"). */
 export const ERROR_STATUSES = [400, 401, 403, 404, 409, 422, 429, 500, 503] as const

@@ -1,8 +1,9 @@
 import { DELIVERY_OUTCOMES } from './enumerations.ts'
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { APPROVAL_DECISIONS } from './internal/resources.ts'
 import { CLOSED, Closed, JsonObject, List, Nullable } from './schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Uuid } from './schema/values.ts'
+import { Type } from './schema/type.ts'
 
 /**
  * The kinds of steps in the journal of a run (contract README, "The journal"). The schemas below define

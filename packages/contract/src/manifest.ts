@@ -1,6 +1,6 @@
 import { SCOPES } from './enumerations.ts'
 import type { ErrorObject } from 'ajv'
-import { type Static, type TSchema, Type } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import type { FieldError } from './errors.ts'
 import { findSimilar } from './find-similar.ts'
 import { LookupIn } from './internal/lookups.ts'
@@ -21,6 +21,7 @@ import { toFieldErrors } from './schema/field-errors.ts'
 import { ScheduleTiming } from './schedule-timing.ts'
 import { Closed, JsonObject, List, Nullable } from './schema/objects.ts'
 import { Bool, DateTime, Name, Str, StringEnum, Text, Uuid } from './schema/values.ts'
+import { Type } from './schema/type.ts'
 
 const Flag = (description: string, options: { default?: boolean } = {}) => Type.Optional(Bool(description, options))
 const Id = (description: string) => Type.Optional(Uuid(description))

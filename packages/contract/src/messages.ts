@@ -1,4 +1,4 @@
-import { type Static } from 'typebox'
+import type { Static } from 'typebox'
 import { Closed, List } from './schema/objects.ts'
 import { Uuid } from './schema/values.ts'
 

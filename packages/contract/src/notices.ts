@@ -1,7 +1,8 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { SIGNING_SECRET_MAX_LENGTH, ENDPOINT_URL_MAX_LENGTH } from './limits.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from './schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from './schema/values.ts'
+import { Type } from './schema/type.ts'
 
 /** The notices that people choose (docs/application.md, "Notices"). */
 export const NOTICE_KINDS = ['failures', 'approvals', 'sources', 'keys'] as const

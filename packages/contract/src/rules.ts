@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import type { FieldError } from './errors.ts'
 import { RULE_EXPRESSION_MAX_LENGTH, RULES_MAX_DELIVERIES, WEBHOOK_SOURCE_NAME_MAX_LENGTH } from './limits.ts'
 import { type ManifestFieldError, toManifestFieldError } from './manifest.ts'
@@ -6,6 +6,7 @@ import { compile } from './schema/ajv.ts'
 import { toFieldErrors } from './schema/field-errors.ts'
 import { Closed, JsonObject, List } from './schema/objects.ts'
 import { Str } from './schema/values.ts'
+import { Type } from './schema/type.ts'
 
 /**
  * The name of the workflow file that the built-in agent follows instead of the description (contract README, "Rules").

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
-import { Type } from 'typebox'
 import { readSettings, SettingsError } from './settings.ts'
 import { splitList } from './split-list.ts'
+import { Type } from '@workflow-service/contract/type'
 
 const Settings = Type.Object({
   DATABASE_URL: Type.String({

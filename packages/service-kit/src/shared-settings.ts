@@ -1,7 +1,7 @@
-import { Type } from 'typebox'
 import { splitList } from './split-list.ts'
 import { parseOtlpHeaders, type TracingOptions } from './tracing.ts'
 import { parseTrustProxy } from './trust-proxy.ts'
+import { Type } from '@workflow-service/contract/type'
 
 /** The schemas of settings that several programs read, each under the same name and with the same meaning. */
 export const SharedSettings = {

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { readSettings, SharedSettings, toClientConfig, toServiceConfig } from '@workflow-service/service-kit'
-import { Type } from 'typebox'
 import { quotaSettings, toQuotas } from './quotas.ts'
+import { Type } from '@workflow-service/contract/type'
 
 function optionalUrl(description: string, example: string) {
   return Type.Optional(Type.String({ format: 'http-url', description, examples: [example] }))

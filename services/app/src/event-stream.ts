@@ -1,4 +1,4 @@
-import { type EventTopic } from '@workflow-service/contract'
+import type { EventTopic } from '@workflow-service/contract'
 import { EVENT_TOPICS } from '@workflow-service/contract/app'
 import {
   type Database,

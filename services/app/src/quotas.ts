@@ -1,8 +1,8 @@
 import type { AppOperationId } from '@workflow-service/contract'
 import type { QuotaCheck, QuotaExceededError, QuotaKind, SavedThing } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
-import { Type } from 'typebox'
 import type { Principal, Visitor } from './auth/principal.ts'
+import { Type } from '@workflow-service/contract/type'
 
 const MIB = 2 ** 20
 

@@ -1,7 +1,7 @@
 import { type DispatcherConfig, readDispatcherConfig } from '@workflow-service/dispatcher'
 import { readRunnerConfig, type RunnerConfig } from '@workflow-service/runner'
 import { readSettings, SettingsError, SharedSettings } from '@workflow-service/service-kit'
-import { Type } from 'typebox'
+import { Type } from '@workflow-service/contract/type'
 
 /** The setting beside those of the dispatcher, whose PORT it uses, and of the runner. */
 export const CompactSettings = Type.Object({

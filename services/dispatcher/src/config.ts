@@ -1,7 +1,7 @@
 import { readSettings, SharedSettings, splitList, toServiceConfig } from '@workflow-service/service-kit'
-import { Type } from 'typebox'
 import { parseEgressProxy } from './outbound/egress-proxy.ts'
 import { parseSubnets } from './outbound/parse-subnets.ts'
+import { Type } from '@workflow-service/contract/type'
 
 /** A mistake in a setting must not remove the traces of it. */
 const MIN_AUDIT_DAYS = 30

@@ -1,5 +1,5 @@
 import { readSettings, SharedSettings, splitList, toServiceConfig } from '@workflow-service/service-kit'
-import { Type } from 'typebox'
+import { Type } from '@workflow-service/contract/type'
 
 /**
  * The gateway's settings. The settings table, `.env.example` and docker-compose.yml are made from or checked against

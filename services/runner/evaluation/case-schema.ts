@@ -1,4 +1,5 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '@workflow-service/contract/type'
 
 const CLOSED = { additionalProperties: false } as const
 

@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readSettings, SettingsError } from '@workflow-service/service-kit'
-import { Type } from 'typebox'
 import {
   type AgentConfig,
   agentSettings,
@@ -17,6 +16,7 @@ import { evaluate } from './evaluate.ts'
 import { CaseError, readCases } from './read-cases.ts'
 import { AnswerRecorder } from './record-answers.ts'
 import { formatReport, isAcceptable, type ModelPrice, toJsonReport } from './report.ts'
+import { Type } from '@workflow-service/contract/type'
 
 const USAGE = `Usage: pnpm evaluate [options]
 

@@ -1,7 +1,7 @@
 import { readSettings, SharedSettings, splitList, toClientConfig, toServiceConfig } from '@workflow-service/service-kit'
-import { Type } from 'typebox'
 import { agentSettings, agentSettingsParsers, agentSettingsRules } from './agent/agent-settings.ts'
 import { readAgentConfig } from './agent/models-file.ts'
+import { Type } from '@workflow-service/contract/type'
 
 /** Every setting of the runner. The settings table and `.env.example` are generated from it. */
 export const RunnerSettings = Type.Object(

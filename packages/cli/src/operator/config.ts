@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { readSettings, SettingsError, SharedSettings, splitList } from '@workflow-service/service-kit'
-import { type TObject, Type } from 'typebox'
+import type { TObject } from 'typebox'
 import { localEnvFile, readLocalDir } from '../local-folder.ts'
+import { Type } from '@workflow-service/contract/type'
 
 /** The settings of `wf` are those of the services. Each command reads only the group that it needs. */
 const DatabaseSettings = Type.Object({ DATABASE_URL: SharedSettings.DATABASE_URL })

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { text as readAll } from 'node:stream/consumers'
-import { type ManifestFieldError } from '@workflow-service/contract'
+import type { ManifestFieldError } from '@workflow-service/contract'
 import { manifestErrors, toManifest } from '@workflow-service/database/manifest'
 import type { Manifest } from '@workflow-service/contract'
 import { type Document, isNode, LineCounter, parseAllDocuments, type YAMLError } from 'yaml'

@@ -1,4 +1,4 @@
-import { type TSchema } from 'typebox'
+import type { TSchema } from 'typebox'
 import { PageInfo } from '../public/resources.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Str, Uuid } from '../schema/values.ts'

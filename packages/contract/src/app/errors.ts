@@ -1,7 +1,8 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { APP_ERROR_CODES, ErrorCodeOf } from '../errors.ts'
 import { InternalErrorBody } from '../internal/resources.ts'
 import { Closed } from '../schema/objects.ts'
+import { Type } from '../schema/type.ts'
 
 /**
  * The error body of the application's API: also that of a failed verification, and the current object after a conflict.

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import {
   CASE_PAYLOADS_MAX,
   CASES_MAX,
@@ -11,6 +11,7 @@ import {
 import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
 import { DateTime, Int, Name, Str, Text, Uuid } from '../schema/values.ts'
 import { NewOrEditedVersion, Version } from './common.ts'
+import { Type } from '../schema/type.ts'
 
 const CasePayload = Closed('CasePayload', 'A payload of a case.', {
   source_id: Uuid('The webhook source.'),

@@ -1,4 +1,4 @@
-import { type Static } from 'typebox'
+import type { Static } from 'typebox'
 import { LookupCallIn, LookupIn, LookupOut } from '../internal/lookups.ts'
 import { Closed, List } from '../schema/objects.ts'
 import { NewOrEditedVersion, Version } from './common.ts'

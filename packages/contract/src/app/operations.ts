@@ -1,4 +1,4 @@
-import { type Static, type TObject, type TSchema, type TString, Type } from 'typebox'
+import type { Static, TObject, TSchema, TString } from 'typebox'
 import {
   APP_BODY_MAX_BYTES,
   APP_BODY_MAX_DEPTH,
@@ -30,6 +30,7 @@ import * as sources from './webhook-sources.ts'
 import * as trials from './trials.ts'
 import * as versions from './workflow-versions.ts'
 import * as workflows from './workflows.ts'
+import { Type } from '../schema/type.ts'
 
 /**
  * Who may call an operation. `link`: the holder of a one-time token, which the body contains. `signed_in`: any person

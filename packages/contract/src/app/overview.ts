@@ -1,7 +1,8 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { PageOf } from './common.ts'
+import { Type } from '../schema/type.ts'
 
 const Counts = Type.Unsafe<Record<string, number>>({
   type: 'object',

@@ -1,11 +1,12 @@
 import { ROLES } from '../enumerations.ts'
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { NAME_MAX_LENGTH } from '../limits.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, PageOf, Version } from './common.ts'
 import { Email, EmailAddress } from './sign-in.ts'
 import { Micros } from './workflows.ts'
+import { Type } from '../schema/type.ts'
 
 export const AppOrganizationOut = Closed('AppOrganizationOut', 'The organization.', {
   ...named('The organization.'),

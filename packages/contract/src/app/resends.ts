@@ -1,4 +1,5 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../schema/type.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, named, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { DELIVERY_FILTERS } from './webhook-sources.ts'

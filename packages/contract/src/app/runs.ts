@@ -1,5 +1,5 @@
 import { SCOPES, RUN_STATUSES } from '../enumerations.ts'
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
@@ -7,6 +7,7 @@ import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH, SEARCH_MAX_LENGTH } from '
 import { PageOf, PersonOut, RUN_ORIGINS } from './common.ts'
 import { APPROVAL_DECISIONS } from '../internal/resources.ts'
 import { AppDeliveryOut, IDS_QUERY, PERIOD_QUERY, SEARCHED } from './webhook-sources.ts'
+import { Type } from '../schema/type.ts'
 
 /** A run in a list. */
 export const RunOut = Closed('RunOut', 'A run.', {

@@ -1,8 +1,9 @@
 import { ROLES } from '../enumerations.ts'
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { EMAIL_MAX_LENGTH, NAME_MAX_LENGTH, PASSWORD_MAX_LENGTH, PASSWORD_MIN_LENGTH } from '../limits.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { Type } from '../schema/type.ts'
 
 const Password = Text(PASSWORD_MAX_LENGTH, 'A password.', 1)
 const NewPassword = Text(PASSWORD_MAX_LENGTH, 'A password to set.', PASSWORD_MIN_LENGTH)

@@ -1,8 +1,9 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { CONTEXT_MAX_LENGTH, RULES_MAX_BYTES } from '../limits.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { DateTime, Str, Text, Uuid } from '../schema/values.ts'
 import { RunStepOut } from './runs.ts'
+import { Type } from '../schema/type.ts'
 
 export const TrialIn = Closed('TrialIn', 'A text to try a workflow with.', {
   id: Uuid('The id of the trial, chosen by the caller, so that a repeated request tries nothing twice.'),

@@ -1,11 +1,12 @@
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { APPROVAL_MODES, DeliveryOut, WebhookSourceIn, WebhookSourceOut } from '../internal/resources.ts'
 import { LIST_MAX_LIMIT, SEARCH_MAX_LENGTH } from '../limits.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, PersonOut, Version } from './common.ts'
+import { Type } from '../schema/type.ts'
 
 /** A request to an endpoint, in a few words. */
 const LastRequestOut = Closed('LastRequestOut', 'A request to the endpoint.', {

@@ -1,7 +1,8 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { Closed, List, Nullable, Parameters } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { AuditChangeOut } from './overview.ts'
+import { Type } from '../schema/type.ts'
 
 /** The parts of a workflow that its versions have. */
 export const VERSION_PARTS = ['name', 'description', 'triggers', 'files'] as const

@@ -1,5 +1,5 @@
 import { RUN_STATUSES } from '../enumerations.ts'
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import {
   CONTEXT_MAX_LENGTH,
   FILE_MEDIA_CONTENT_MAX_LENGTH,
@@ -16,6 +16,7 @@ import { ScheduleTiming } from '../schedule-timing.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, Version, VERSION_DESCRIPTION } from './common.ts'
+import { Type } from '../schema/type.ts'
 
 const RunSummaryOut = Closed('RunSummaryOut', 'A run in a few words.', {
   id: Uuid('The run.'),

@@ -1,4 +1,4 @@
-import { type Static } from 'typebox'
+import type { Static } from 'typebox'
 import { EMAIL_MAX_LENGTH } from '../limits.ts'
 import { compile } from '../schema/ajv.ts'
 import { Closed, Nullable } from '../schema/objects.ts'

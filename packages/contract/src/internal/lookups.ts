@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import type { FieldError } from '../errors.ts'
 import {
   ENDPOINT_URL_MAX_LENGTH,
@@ -9,6 +9,7 @@ import {
 import { findJsonObjectErrors } from '../schema/check-json-value.ts'
 import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { Type } from '../schema/type.ts'
 
 /** What a look-up connects to (contract README, "Look-ups"). */
 export const LOOKUP_KINDS = ['http', 'mcp'] as const

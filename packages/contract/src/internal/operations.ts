@@ -1,5 +1,5 @@
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
-import { type Static, type TSchema, Type } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { NoticeBody, NoticeQuery, NoticeSentOut, NoticeWebhookIn } from '../notices.ts'
 import { Closed, Parameters } from '../schema/objects.ts'
@@ -16,6 +16,7 @@ import {
   WebhookSourceList,
   WebhookSourceOut,
 } from './resources.ts'
+import { Type } from '../schema/type.ts'
 
 /** One operation of the internal API: the dispatcher mounts it, the OpenAPI document describes it. */
 export interface InternalOperation {

@@ -1,4 +1,4 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
 import { ErrorBody, ErrorCodeOf, FieldError, INTERNAL_ERROR_CODES } from '../errors.ts'
 import {
@@ -11,6 +11,7 @@ import {
 import { PageInfo } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { Type } from '../schema/type.ts'
 
 /** When a payload of a run waits for an approval (contract README, "Approvals"). */
 export const APPROVAL_MODES = ['none', 'first', 'always'] as const

@@ -1,4 +1,4 @@
-import { type Static, type TSchema, Type } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import { ERROR_CODES, type ErrorCode, PUBLIC_ERROR_CODES } from '../errors.ts'
 import type { Scope } from '../enumerations.ts'
 import { IDEMPOTENCY_KEY_MAX_LENGTH, SEARCH_MAX_LENGTH } from '../limits.ts'
@@ -13,6 +13,7 @@ import {
 import { PublicRunOut, PublicSessionOut, RunParams, RunQuery, SessionParams } from './runs.ts'
 import { Closed, Parameters } from '../schema/objects.ts'
 import { Str, Text, Uuid } from '../schema/values.ts'
+import { Type } from '../schema/type.ts'
 
 /** One operation of the public API: the gateway mounts it, the OpenAPI document describes it. */
 export interface Operation {

@@ -1,7 +1,8 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { CONTEXT_MAX_LENGTH, CURSOR_MAX_LENGTH, LIST_DEFAULT_LIMIT, LIST_MAX_LIMIT } from '../limits.ts'
 import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { Type } from '../schema/type.ts'
 
 export const OrganizationOut = Closed('OrganizationOut', 'The organization that the API key belongs to.', {
   id: Uuid('Organization identifier.'),

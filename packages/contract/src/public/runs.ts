@@ -1,6 +1,7 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { Closed, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Str, Uuid } from '../schema/values.ts'
+import { Type } from '../schema/type.ts'
 
 const EXAMPLE_ID = '01a1fd4e-f109-7162-9275-69e670388c60'
 

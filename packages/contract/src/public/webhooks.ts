@@ -1,10 +1,11 @@
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
 import { RunEvent } from '../notices.ts'
 import type { DescribedWebhook } from '../schema/build-openapi.ts'
 import { Closed, JsonObject, Nullable, Parameters } from '../schema/objects.ts'
 import { Str } from '../schema/values.ts'
 import { EVENT_EXAMPLE, PAYLOAD_EXAMPLE, VERIFICATION_EXAMPLE } from './examples.ts'
+import { Type } from '../schema/type.ts'
 
 /** The body of a verification request (contract README, "Verification request"). */
 export const WebhookVerification = Closed('WebhookVerification', 'The body of a verification request.', {

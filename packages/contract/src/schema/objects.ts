@@ -1,4 +1,5 @@
-import { type Static, type TArrayOptions, type TSchema, type TUnsafe, Type } from 'typebox'
+import type { Static, TArrayOptions, TSchema, TUnsafe } from 'typebox'
+import { Type } from './type.ts'
 
 /** Options of an object without further fields, as every object of the contract is. */
 export const CLOSED = { additionalProperties: false } as const

@@ -1,4 +1,5 @@
-import { type TNumberOptions, type TStringOptions, type TUnsafe, Type } from 'typebox'
+import type { TNumberOptions, TStringOptions, TUnsafe } from 'typebox'
+import { Type } from './type.ts'
 
 export function Str(description: string, options: TStringOptions = {}) {
   return Type.String({ ...options, description })

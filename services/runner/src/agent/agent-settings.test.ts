@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { readSettings } from '@workflow-service/service-kit'
-import { Type } from 'typebox'
 import { modelConfig } from '../../test/support/model-config.ts'
 import { agentSettings, agentSettingsParsers, agentSettingsRules, toAgentConfig } from './agent-settings.ts'
+import { Type } from '@workflow-service/contract/type'
 
 const schema = Type.Object(agentSettings, agentSettingsRules)
 

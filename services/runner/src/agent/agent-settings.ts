@@ -1,7 +1,8 @@
 import type { MediaKind } from '@workflow-service/contract'
-import { type Static, type TObject, Type } from 'typebox'
+import type { Static, TObject } from 'typebox'
 import { BUILTIN } from './builtin/builtin-agent.ts'
 import { type ModelOptions, parseModelOptions } from './model-options.ts'
+import { Type } from '@workflow-service/contract/type'
 
 export const PROVIDERS = ['openai', 'anthropic', 'google', 'bedrock', 'openai-compatible'] as const
 export type ModelProvider = (typeof PROVIDERS)[number]

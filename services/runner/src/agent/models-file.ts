@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { compile, MEDIA_KINDS, toFieldErrors } from '@workflow-service/contract'
+import { compile, MEDIA_KINDS, type MediaKind, toFieldErrors } from '@workflow-service/contract'
 import { SettingsError } from '@workflow-service/service-kit'
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import type * as Yaml from 'yaml'
 import {
   type AgentConfig,
@@ -18,6 +18,7 @@ import {
 } from './agent-settings.ts'
 import { BUILTIN } from './builtin/builtin-agent.ts'
 import { type ModelOptions, toModelOptions } from './model-options.ts'
+import { Type } from '@workflow-service/contract/type'
 
 const CLOSED = { additionalProperties: false }
 const Price = Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 }))
@@ -32,7 +33,7 @@ const ModelEntry = Type.Object(
     base_url: Type.Optional(Type.String({ pattern: '^https?://\\S+$' })),
     aws_region: Type.Optional(Type.String({ pattern: '^[a-z]{2,4}(-[a-z0-9]+)+$' })),
     options: Type.Optional(Type.Object({}, { additionalProperties: true })),
-    reads: Type.Optional(Type.Array(Type.Enum([...MEDIA_KINDS]), { uniqueItems: true })),
+    reads: Type.Optional(Type.Array(Type.Unsafe<MediaKind>({ enum: [...MEDIA_KINDS] }), { uniqueItems: true })),
     data_region: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
     prices: Type.Optional(
       Type.Object(
