@@ -10,8 +10,8 @@ import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Principal, Visitor } from './auth/principal.ts'
 
 /**
- * Operations that read or check much for one request: exports, usage, searches, the audit log, and files with their
- * rules.
+ * Operations that read or check much for one request: exports, usage, searches, the audit log, journals (4 MiB, 60 ms),
+ * payloads that wait (1.6 MiB), and files with their rules.
  */
 const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'exportManifest',
@@ -21,6 +21,9 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'markAttentionDone',
   'search',
   'listAllDeliveries',
+  'listApprovals',
+  'getRun',
+  'getRunPrompts',
   'tryWorkflow',
   'saveCase',
   'startEvaluation',

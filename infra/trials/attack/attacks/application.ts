@@ -89,6 +89,13 @@ const BURSTS: readonly Attack[] = (
       requestOf: (target) => ({ path: `/app/workflows/${workflowOf(target)}` }),
     },
     {
+      name: 'app-journals',
+      what: 'runs with 4 MiB of journal, and 100 payloads that wait',
+      atOnce: 40,
+      prepare: seedJournal,
+      requestOf: (target, n) => ({ path: n % 2 === 0 ? `/app/runs/${runIds.get(target)}` : '/app/approvals' }),
+    },
+    {
       name: 'app-filters',
       what: 'triggers with filters of 1 MB',
       atOnce: 40,
@@ -287,6 +294,29 @@ const workflowIds = new WeakMap<AttackTarget, string>()
 
 function workflowOf(target: AttackTarget): string {
   return workflowIds.get(target) ?? ''
+}
+
+const runIds = new WeakMap<AttackTarget, string>()
+
+/** A run with as much of a journal as a page shows, and payloads of it that wait. */
+async function seedJournal(target: AttackTarget): Promise<void> {
+  const { system, attacker } = target
+  await seedRuns(system, { ...attacker, workflowId: workflowOf(target) }, 10)
+  const text = `(SELECT string_agg(md5(random()::text), '') FROM generate_series(1, length))`
+  const { rows } = await system.pool.query<{ id: string }>(
+    `WITH run AS (SELECT id FROM starts WHERE organization_id = $1 ORDER BY created_at DESC LIMIT 1),
+     unfinished AS (UPDATE starts SET status = 'waiting', finished_at = NULL WHERE id IN (SELECT id FROM run)),
+     steps AS (
+       INSERT INTO run_steps (run_id, position, kind, epoch, data)
+       SELECT id, n, 'model_answer', 1, json_build_object('text', ${text})
+       FROM run, generate_series(0, 499) AS n, LATERAL (SELECT CASE WHEN n < 32 THEN 2000 ELSE 120 END AS length) AS size
+     )
+     INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, expires_at)
+     SELECT gen_random_uuid(), $1, id, gen_random_uuid(), 'Endpoint', json_build_object('text', ${text}), now() + interval '1 hour'
+     FROM run, generate_series(1, 100) AS n, LATERAL (SELECT n * 0 + 500 AS length) AS size RETURNING run_id AS id`,
+    [attacker.organizationId],
+  )
+  runIds.set(target, rows[0]!.id)
 }
 
 async function seedMuch(target: AttackTarget): Promise<void> {
