@@ -3,6 +3,7 @@ import {
   type ClaimedRun,
   type ClaimedTrial,
   claimTrial,
+  countTrial,
   finishTrial,
   isDatabaseUnavailable,
   MAX_TRIAL_ATTEMPTS,
@@ -89,7 +90,25 @@ export async function planRun(
   } catch (thrown) {
     if (planned.stopping.aborted || isDatabaseUnavailable(thrown)) return undefined
     return { steps, error: toErrorText(ctx, planned.run.id, thrown), thrown }
+  } finally {
+    await countAnswers(ctx, planned.run, steps)
   }
+}
+
+/** Counts what models used, also if the trial was interrupted: they are paid for. */
+async function countAnswers(
+  { db, logger }: Pick<TrialContext, 'db' | 'logger'>,
+  { id, organizationId, workflow }: ClaimedRun,
+  steps: readonly NewJournalStep[],
+): Promise<void> {
+  const answers = steps.flatMap(({ kind, data }) => {
+    if (kind !== 'model_answer' && kind !== 'session_summary') return []
+    const { model, model_name: name = model, input_tokens: read, output_tokens: written, cost_micros: cost = 0 } = data
+    return [{ model: name, tokens: (read ?? 0) + (written ?? 0), cost }]
+  })
+  await countTrial(db, { organizationId, workflowId: workflow.id, answers }).catch((error: unknown) =>
+    logger.warn({ trial_id: id, error: describeError(error) }, 'trial.failed'),
+  )
 }
 
 /** Calls the agent, whose steps are added to `steps`. @throws what a run would end with. */

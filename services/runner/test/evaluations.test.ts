@@ -8,7 +8,9 @@ import {
   findEvaluation,
   listVersions,
   newId,
+  readUsage,
   saveCase,
+  saveFile,
   startEvaluation,
   stopEvaluation,
   type WorkflowEdit,
@@ -101,10 +103,9 @@ describe('an evaluation', () => {
     await fixture.startRunner()
     const draft = await untilEnded(await start({ rules: rules('text(fields.total)') }))
     expect(draft.results[0]!.differences[0]).toMatchObject({ expected: '"Total: 5"', actual: '"5"' })
-    await fixture.db.prisma.file.updateMany({
-      where: { workflowId: acme.workflowId },
-      data: { content: rules('text(fields.sum)') },
-    })
+    const { id, version } = await fixture.db.prisma.file.findFirstOrThrow({ where: { workflowId: acme.workflowId } })
+    const content = rules('text(fields.sum)')
+    await saveFile(fixture.db, edit, id, { name: 'rules.yaml', path: [], content, version })
     const failed = await untilEnded(await start())
     expect(failed.results[0]!.error).toMatch(/^rule_failed: /)
     expect(failed).toMatchObject({ same: 0, version_number: 2 })
@@ -161,6 +162,15 @@ describe('an evaluation with a model', () => {
     const { organizationId, workflowId } = acme
     const spent = await fixture.db.prisma.modelSpending.findMany({ where: { organizationId, workflowId } })
     expect(spent.map((row) => Number(row.spent))).toEqual([4_800])
+    for (const by of ['workflow', 'api_key', 'model'] as const) {
+      const { groups } = await readUsage(fixture.db, { organizationId, memberId: null }, { by })
+      const [cost, tokens] = [groups.map((each) => each.cost_micros), groups.map((each) => each.tokens)]
+      expect([by, cost, tokens]).toEqual([
+        by,
+        by === 'model' ? [2_400, 2_400] : [4_800],
+        by === 'model' ? [2_200, 2_200] : [4_400],
+      ])
+    }
     await fixture.db.prisma.workflow.update({ where: { id: workflowId }, data: { dayBudget: 4_800 } })
     const refused = await untilEnded(await start({ model: 'right' }))
     expect(refused.results[0]!.error).toMatch(/^budget_exceeded: /)

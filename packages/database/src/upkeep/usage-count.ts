@@ -18,7 +18,8 @@ export interface Period {
 
 export type UsageKind = 'organization' | (typeof USAGE_GROUPS)[number]
 
-export type Measure = 'starts' | 'deliveries' | 'run_ms' | 'answers'
+/** `trials`: the answers of models in trials and evaluations, which are counted when they end, and have no run. */
+export type Measure = 'starts' | 'deliveries' | 'run_ms' | 'answers' | 'trials'
 
 /** One row of `usage_hours`. The label of `run_ms` is the middle of a class of durations in milliseconds. */
 export interface UsageRow {

@@ -83,7 +83,7 @@ async function readRows(
          sum(sum_ms)::float8 AS sum_ms, sum(tokens)::float8 AS tokens,
          sum(cost_micros)::float8 AS cost_micros
        FROM usage_hours
-       WHERE organization_id = $1 AND kind = $5 AND hour >= $2 AND hour < $3
+       WHERE organization_id = $1 AND kind = $5 AND hour >= $2 AND hour < $7 AND (hour < $3 OR measure = 'trials')
        GROUP BY 1, 2, 3, 4, 5
      ) AS used WHERE $4::uuid IS NULL OR thing_id = '${NIL_UUID}' OR ${isSeen('used.thing_id')}`,
     [
@@ -93,6 +93,7 @@ async function readRows(
       isOfMember ? memberId : null,
       isOfMember ? 'workflow' : kind,
       unit,
+      until,
     ],
   )
   if (liveSince >= until) return rows
@@ -209,7 +210,7 @@ function toGroups(
       }
       const counts = row.measure === 'deliveries' ? deliveries : starts
       const label = row.measure === 'answers' ? 'answers' : row.label
-      counts[label] = (counts[label] ?? 0) + row.count
+      if (row.measure !== 'trials') counts[label] = (counts[label] ?? 0) + row.count
       tokens += row.tokens
       cost += row.cost_micros
       total += row.count

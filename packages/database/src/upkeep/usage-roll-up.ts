@@ -125,7 +125,7 @@ async function writeHour(db: Db, organizationId: string, hour: Date, rows: reado
   await inTransaction(db, async (client) => {
     await client.query(
       `DELETE FROM usage_hours WHERE organization_id = $1 AND hour = $2
-         AND kind IN ('organization', 'workflow', 'webhook_source', 'api_key', 'model')`,
+         AND kind IN ('organization', 'workflow', 'webhook_source', 'api_key', 'model') AND measure <> 'trials'`,
       [organizationId, hour],
     )
     // The organization may be deleted meanwhile.
@@ -142,4 +142,28 @@ async function writeHour(db: Db, organizationId: string, hour: Date, rows: reado
       [organizationId, hour, JSON.stringify(rows)],
     )
   })
+}
+
+/** The answers of models in a trial, or in a case of an evaluation. */
+interface TrialUsage {
+  readonly organizationId: string
+  readonly workflowId: string
+  readonly answers: readonly { readonly model: string; readonly tokens: number; readonly cost: number }[]
+}
+
+/** Adds what a trial used to the hour in which it ended. */
+export async function countTrial(db: Db, { organizationId, workflowId, answers }: TrialUsage): Promise<void> {
+  if (answers.length === 0) return
+  await db.pool.query(
+    `INSERT INTO usage_hours (organization_id, kind, hour, thing_id, measure, label, count, sum_ms, tokens, cost_micros)
+     SELECT $1, kind, date_trunc('hour', now()), thing_id, 'trials', label, count(*), 0, sum(tokens), sum(cost)
+     FROM json_to_recordset($3::json) AS answer (model text, tokens bigint, cost bigint)
+     CROSS JOIN LATERAL (VALUES ('organization', '${NIL_UUID}'::uuid, ''), ('workflow', $2, ''),
+       ('api_key', '${NIL_UUID}', ''), ('model', '${NIL_UUID}', answer.model)) AS counted (kind, thing_id, label)
+     GROUP BY kind, thing_id, label
+     ON CONFLICT (organization_id, kind, hour, thing_id, measure, label) DO UPDATE
+       SET (count, tokens, cost_micros) = (usage_hours.count + excluded.count, usage_hours.tokens + excluded.tokens,
+         usage_hours.cost_micros + excluded.cost_micros)`,
+    [organizationId, workflowId, JSON.stringify(answers)],
+  )
 }
