@@ -110,8 +110,10 @@ export const agentSettings = {
   }),
   AGENT_MAX_OUTPUT_TOKENS: Type.Optional(
     Type.Integer({
-      minimum: 1,
-      description: "Maximum tokens of one answer; unset uses the limit of the model's API.",
+      // OpenAI's Responses API refuses less.
+      minimum: 16,
+      description:
+        "Maximum tokens of one answer, with those of its reasoning; unset uses the limit of the model's API.",
       examples: [4_096],
     }),
   ),

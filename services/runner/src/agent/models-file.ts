@@ -53,7 +53,8 @@ const ModelEntry = Type.Object(
     rate_limit_seconds: Count(0, 604_800),
     run_tokens: Count(1),
     max_deliveries: Count(1, 1_000),
-    max_output_tokens: Count(1),
+    // OpenAI's Responses API refuses less.
+    max_output_tokens: Count(16),
     history_tokens: Count(0, 1_000_000),
     streaming: Type.Optional(Type.Boolean()),
   },

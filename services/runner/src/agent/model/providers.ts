@@ -69,7 +69,8 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
   bedrock: {
     tracingName: 'aws.bedrock',
     optionsKey: 'bedrock',
-    // It refuses cache points for other models.
+    // It refuses cache points of most other models; Amazon Nova takes them in the system text and messages, but refuses
+    // them in tools.
     cacheMark: (modelName) => (modelName.includes('anthropic.') ? { cachePoint: { type: 'default' } } : undefined),
     baseUrl: ({ aws }) =>
       `https://bedrock-runtime.${aws?.region}.amazonaws.com${aws?.region.startsWith('cn-') ? '.cn' : ''}`,
