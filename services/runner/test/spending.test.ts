@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from '@jest/globals'
-import type { ModelAnswerStep } from '@workflow-service/contract'
+import type { ModelAnswerStep, SessionSummaryStep } from '@workflow-service/contract'
 import { createSecretBox, listModelKeys, readUsage, rotateSecrets, type RunDetails } from '@workflow-service/database'
 import {
   type ModelAnswer,
@@ -14,7 +14,13 @@ import {
   type StubModelServer,
   waitUntil,
 } from '@workflow-service/testkit'
-import { MODEL_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
+import {
+  type AcceptedStart,
+  MODEL_TIMING,
+  NEVER_MS,
+  type TestOrganization,
+  useRunnerFixture,
+} from './support/runner-fixture.ts'
 
 /** By hand: `BUDGET_RUNS=10000 npm run jest -- services/runner/test/spending` (about a quarter of an hour). */
 const RUNS = Number(process.env['BUDGET_RUNS'] ?? 40)
@@ -33,20 +39,28 @@ const usage = { inputTokens: 1_500, outputTokens: 100, cacheReadTokens: 500, rea
 const COST = 1_330
 const PRICES = { input: 1, cache_read: 0.1, output: 2, reasoning: 4 }
 
-/** Sends the number of the run's order, then ends the run. */
-function answer({ body }: ModelRequest): ModelAnswer {
-  const text = JSON.stringify(body)
-  const [, message = ''] = /order (\d+)/u.exec(text) ?? []
+/** Sends the number of the run's order, then ends the run; or summarizes the session. */
+function answer({ conversation }: ModelRequest): ModelAnswer {
+  const { messages, tools } = conversation
+  // Less than what is reserved for so short a prompt.
+  if (tools.length === 0) return { text: 'Orders were sent.', usage: { inputTokens: 200, outputTokens: 100 } }
+  const [, message = ''] = /of="context">\norder (\d+)/u.exec(messages[0]!.text) ?? []
   const end = { name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }
   const send = { name: 'send_to_order_intake', arguments: { message } }
-  return { toolCalls: [text.includes('Accepted') ? end : send], usage }
+  return { toolCalls: [JSON.stringify(messages.at(-1)?.results).includes('Accepted') ? end : send], usage }
 }
 
 /** Starts a model with a fallback, and gives the settings of its runners. */
 async function startModels(main: ModelTurn): Promise<Record<string, string>> {
   const [first, second] = await Promise.all([main, answer].map((otherwise) => startStubModelServer({ otherwise })))
   servers.push(first!, second!)
-  const model = { model: 'openai-compatible:big', base_url: first!.baseUrl, prices: PRICES, max_output_tokens: 200 }
+  const model = {
+    model: 'openai-compatible:big',
+    base_url: first!.baseUrl,
+    prices: PRICES,
+    max_output_tokens: 200,
+    history_tokens: 120,
+  }
   const models = {
     main: { ...model, fallback: 'spare' },
     spare: { ...model, model: 'openai-compatible:small', base_url: second!.baseUrl },
@@ -56,10 +70,13 @@ async function startModels(main: ModelTurn): Promise<Record<string, string>> {
   return { AGENT_MODELS: path, AGENT_FALLBACK_SECONDS: '1' }
 }
 
-/** Starts the runs, and waits until each has ended. */
+/** Starts the runs, four in each session, and waits until each has ended. */
 async function runAll(acme: TestOrganization, runners: () => Promise<unknown>): Promise<RunDetails[]> {
-  const starts = []
-  for (let n = 0; n < RUNS; n += 1) starts.push(await fixture.start(acme, { context: `order ${n}` }))
+  const starts: AcceptedStart[] = []
+  for (let n = 0; n < RUNS; n += 1) {
+    const session = n % 4 === 0 ? {} : { sessionId: starts.at(-1)!.sessionId }
+    starts.push(await fixture.start(acme, { context: `order ${n}`, ...session }))
+  }
   await runners()
   await waitUntil(
     async () => (await fixture.db.prisma.start.count({ where: { status: { in: ['queued', 'running'] } } })) === 0,
@@ -68,8 +85,11 @@ async function runAll(acme: TestOrganization, runners: () => Promise<unknown>): 
   return await Promise.all(starts.map(({ startId }) => fixture.run(startId)))
 }
 
-function listAnswers(runs: readonly RunDetails[]): ModelAnswerStep[] {
-  return runs.flatMap(({ steps }) => steps.flatMap(({ kind, data }) => (kind === 'model_answer' ? [data] : [])))
+/** The answers and the summaries of sessions. */
+function listAnswers(runs: readonly RunDetails[]): (ModelAnswerStep | SessionSummaryStep)[] {
+  return runs.flatMap(({ steps }) =>
+    steps.flatMap(({ kind, data }) => (kind === 'model_answer' || kind === 'session_summary' ? [data] : [])),
+  )
 }
 
 /** Expects that journal, budgets and usage have the same sum, and returns it. */
@@ -113,6 +133,7 @@ describe('what runs spend on models', () => {
       })
       expectClearEnds(acme, runs)
       expect(runs.filter(({ status }) => status === 'failed').length).toBeGreaterThan(0)
+      expect(listAnswers(runs).some(({ turn }) => turn === 0)).toBe(true)
       const spent = await expectSameSums(acme, runs)
       expect(spent).toBeGreaterThanOrEqual(budget)
       expect(spent).toBeLessThan(budget + COST)
