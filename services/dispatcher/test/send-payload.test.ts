@@ -38,6 +38,18 @@ const rejectedAnswers = async (id: string): Promise<string[]> => [
   ...(await readRejectedAnswers(dispatcher.db, dispatcher.organizationId, [id])).values(),
 ]
 
+/** What the log keeps of the headers of an answer. */
+const answerHeaders = async (headers: Record<string, string>, answer: { status: number; body?: string }) => {
+  dispatcher.endpoint.answerWith({ ...answer, headers })
+  const sent = await send(newId())
+  expect(JSON.stringify(sent)).not.toContain('edge-7')
+  const { rows } = await dispatcher.db.pool.query<{ headers: Record<string, string> | null }>(
+    'SELECT answer_headers AS headers FROM deliveries WHERE id = $1',
+    [sent.body.id],
+  )
+  return rows[0]?.headers
+}
+
 describe('200', () => {
   test('sends the payload unchanged with a new token, and answers what the endpoint answered', async () => {
     dispatcher.endpoint.answerWith({ status: 201, body: 'Order 17 booked.' })
@@ -111,6 +123,27 @@ describe('200', () => {
     const accepted = newId()
     await send(accepted)
     expect(await rejectedAnswers(accepted)).toEqual([])
+  })
+
+  test('headers of an answer with a text are kept for people, bounded, without cookies and secrets', async () => {
+    const long = {
+      'x-long': 'y'.repeat(300),
+      ...Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`x-${n}`, 'z'.repeat(190)])),
+    }
+    const given = {
+      'retry-after': '7',
+      'x-served-by': 'edge-7',
+      'set-cookie': 'a=b',
+      'x-auth': 'c',
+      'x-echo': `for ${SECRET}`,
+    }
+    const kept = { 'retry-after': '7', 'x-served-by': 'edge-7', 'x-echo': 'for [hidden]' }
+    expect(await answerHeaders(given, { status: 503 })).toEqual(kept)
+    expect(await answerHeaders(given, { status: 200, body: 'Booked.' })).toMatchObject(kept)
+    expect(await answerHeaders(given, { status: 204 })).toBeNull()
+    const bounded = await answerHeaders(long, { status: 500 })
+    expect(bounded?.['x-long']).toHaveLength(200)
+    expect(JSON.stringify(bounded).length).toBeLessThan(2_200)
   })
 
   test('secret and token in the body of a rejection are replaced', async () => {

@@ -98,6 +98,12 @@ export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound reque
       'With `rejected`: at most the first 4 KiB of what the endpoint answered, without the secret; null when it was empty, compressed or not recorded. The agent does not receive it.',
     ),
   ),
+  answer_headers: Nullable(
+    Type.Record(Type.String(), Type.String(), {
+      description:
+        'Headers of the answer by which people tell what answered, without secrets; null without an answer, or for an accepted one without a text.',
+    }),
+  ),
   agent_answer: Nullable(Str('What the agent received as the outcome; null without a run.')),
   send_again: Nullable(
     Closed('SentAgainOut', 'Why the agent sent a payload that may have arrived once more.', {

@@ -100,6 +100,8 @@ export interface DeliveryResult {
    * made.
    */
   rejectedAnswer?: string | null
+  /** What people may see of the headers of the answer. */
+  answerHeaders?: Record<string, string> | null
 }
 
 /** What a claim and an outcome write into the journal of a run. */
@@ -320,6 +322,7 @@ function outcomeColumns(records: readonly DeliveryOutcomeRecord[]): unknown[][] 
     records.map(({ result }) => result.durationMs),
     records.map(({ result }) => result.answer),
     records.map(({ result }) => result.rejectedAnswer ?? null),
+    records.map(({ result }) => (result.answerHeaders ? JSON.stringify(result.answerHeaders) : null)),
   ]
 }
 

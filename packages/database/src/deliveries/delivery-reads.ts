@@ -267,7 +267,8 @@ export async function findVisibleDelivery(
        ) AS send_again,
        ${neighbour('>', 'ASC')} AS newer_id, ${neighbour('<', 'DESC')} AS older_id
      FROM (
-       SELECT ${deliveryColumns('true')}, ${REQUEST_URL} AS request_url, delivery.rejected_answer
+       SELECT ${deliveryColumns('true')}, ${REQUEST_URL} AS request_url, delivery.rejected_answer,
+         delivery.answer_headers
        FROM deliveries AS delivery ${JOIN_WORKFLOW}
        WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${isDeliveryVisible('$2')}
      ) AS found

@@ -16,6 +16,8 @@ export function toDeliveryResult(result: SentResult, redact: Redact): DeliveryRe
         reason: isAccepted ? null : describeRejection(result.status, result.location, redact),
         answer: result.text === null ? null : redact(result.text),
         rejectedAnswer: result.rejection === undefined ? null : redact(result.rejection),
+        // An accepted request without a text, as most are, need not wait for the search for secrets.
+        answerHeaders: isAccepted && result.text === null ? null : redactHeaders(result.headers, redact),
         mismatches: null,
         durationMs,
       }
@@ -30,6 +32,15 @@ export function toDeliveryResult(result: SentResult, redact: Redact): DeliveryRe
     default:
       return result satisfies never
   }
+}
+
+/** In one text, because to prepare the search for a secret takes longer than to search. */
+function redactHeaders(headers: Record<string, string> = {}, redact: Redact): Record<string, string> | null {
+  const names = Object.keys(headers)
+  const values = redact(Object.values(headers).join('\n')).split('\n')
+  // A text that repeats a secret in another spelling is replaced as a whole.
+  if (names.length === 0 || values.length !== names.length) return null
+  return Object.fromEntries(names.map((name, index) => [name, values[index]!]))
 }
 
 const REUSED_CONNECTION_ENDED =

@@ -72,7 +72,7 @@ export function createOutcomeRecorder(options: {
     record: async (delivery, reported, journal) => {
       const { id, organizationId } = delivery
       const result = toStorable(reported)
-      const { rejectedAnswer: _forPeople, ...outcome } = result
+      const { rejectedAnswer: _forPeople, answerHeaders: _forPeopleToo, ...outcome } = result
       const finished = { ...delivery, ...outcome, finishedAt: new Date() }
       try {
         if (journal) {

@@ -23,6 +23,8 @@ export type OutboundOutcome =
       text: string | null
       /** The beginning of the body of an answer that is not 2xx, for people; absent if there is none. */
       rejection?: string
+      /** What people may see of the headers. */
+      headers?: Record<string, string>
       /** Present if the request asks for it. */
       body?: AnsweredBody
     }

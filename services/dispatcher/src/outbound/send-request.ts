@@ -2,6 +2,7 @@ import { type IncomingHttpHeaders, type IncomingMessage, request as httpRequest 
 import type { Socket } from 'node:net'
 import { createSecureContext, getCACertificates } from 'node:tls'
 import { ANSWER_MAX_BYTES, mayContainText, isCompressed, readAnswerText, readLines } from './answer-text.ts'
+import { shownHeaders } from './shown-headers.ts'
 import { checkUrl } from './check-url.ts'
 import type { EgressProxy } from './egress-proxy.ts'
 import { findAddresses } from './find-addresses.ts'
@@ -283,6 +284,7 @@ function toAnswered(answer: IncomingMessage): OutboundOutcome & { kind: 'answere
     status,
     location: location === undefined ? null : toDisplayText(location),
     text: null,
+    ...shownHeaders(answer.headers),
   }
 }
 

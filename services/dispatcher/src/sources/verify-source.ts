@@ -94,9 +94,11 @@ export async function verifySource(ctx: DispatcherContext, request: Verification
     })
     const outcome = toDeliveryResult(result, redact)
     // The request carried the secret, and the endpoint may repeat it: one too short to be recognized would be shown.
-    const rejectedAnswer = isRedactable(signingSecret) ? (outcome.rejectedAnswer ?? null) : null
+    const isShown = isRedactable(signingSecret)
+    const rejectedAnswer = isShown ? (outcome.rejectedAnswer ?? null) : null
+    const answerHeaders = isShown ? outcome.answerHeaders : null
     // Only answers to payloads are read by the agent.
-    const delivery = await ctx.outcomes.record(recorded, { ...outcome, answer: null, rejectedAnswer })
+    const delivery = await ctx.outcomes.record(recorded, { ...outcome, answer: null, rejectedAnswer, answerHeaders })
     reportDelivery(ctx, delivery)
     return { delivery, failure: toVerificationFailure(result, redact, rejectedAnswer) }
   } finally {

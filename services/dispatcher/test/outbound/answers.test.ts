@@ -66,7 +66,11 @@ describe('the status', () => {
     '%i is an answer, and nothing is sent again despite Retry-After',
     async (status) => {
       const answer = `HTTP/1.1 ${status} No\r\nRetry-After: 0\r\nContent-Length: 2\r\n\r\nno`
-      expect(await resultOf(says(answer))).toEqual({ ...answered(status), rejection: 'no' })
+      expect(await resultOf(says(answer))).toEqual({
+        ...answered(status),
+        rejection: 'no',
+        headers: { 'retry-after': '0' },
+      })
     },
   )
 

@@ -259,7 +259,13 @@ function Delivery(delivery: DeliveryDetailOut) {
 /** Everything about one request: what was sent, what came back, and what it belongs to. */
 export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetailOut; isPart?: boolean }) {
   const { kind, outcome, status, reason, answer, headers, workflow, mismatches, resent_as: resentAs } = delivery
-  const { agent_answer: agentAnswer, rejected_answer: rejected, request_url: url, duration_ms: ms } = delivery
+  const {
+    agent_answer: agentAnswer,
+    rejected_answer: rejected,
+    answer_headers: answerHeaders,
+    request_url: url,
+    duration_ms: ms,
+  } = delivery
   const hint = kind === 'verification' && outcome === 'rejected' ? hintOfStatus(status ?? 0) : undefined
   const link = (id: string) => (
     <Link key={id} {...logLink(delivery.source_id, id)} title={id}>
@@ -338,6 +344,15 @@ export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetail
           </Section>
         ),
       )}
+      {answerHeaders ? (
+        <Section title="Headers of the answer">
+          <pre className="text">
+            {Object.entries(answerHeaders)
+              .map(([name, value]) => `${name}: ${value}`)
+              .join('\n')}
+          </pre>
+        </Section>
+      ) : null}
     </>
   )
 }
