@@ -17,6 +17,7 @@ const ROWS = 300
 const TEXTS: Readonly<Record<number, string>> = {
   7: 'Order NEEDLE-7731\nfor Straße 5',
   8: 'NEEDLE-77310, C:\\new\\file',
+  9: 'curl \\\n--header x',
   250: '注文番号です ABC注文 ÉCOLE',
   299: 'the newest rare',
 }
@@ -87,6 +88,7 @@ describe('The search index', () => {
     ['for straße', ['Order NEEDLE-7731']],
     ['5 order', ['Order NEEDLE-7731']],
     ['needle-77', []],
+    ['--header', ['curl \\']],
     ['new', ['NEEDLE-77310, C:\\new\\file']],
     ['注文', ['注文番号です ABC注文 ÉCOLE']],
     ['abc', ['注文番号です ABC注文 ÉCOLE']],

@@ -5,12 +5,12 @@ const SPACELESS = String.raw`\u0e00-\u0eff\u2e80-\u9fff\uf900-\ufaff`
 const WORD = new RegExp(String.raw`[${SPACELESS}]|[[\p{L}\p{N}\p{M}]--[${SPACELESS}]]+`, 'gv')
 const EDGES = /^[^\p{L}\p{N}\p{M}]+|[^\p{L}\p{N}\p{M}]+$/gu
 /** Of JSON. Raw texts may have backslashes, too, so that words are taken with and without them. */
-const ESCAPE = /\\(?:u[0-9a-f]{4}|.)/gi
+const ESCAPE = /\\(?:u[0-9a-f]{4}|.)/gis
 
 /** Adds the words of a text to `words`: runs of letters and digits, with folded case. */
 export function addWords(text: string, words: Set<string>): void {
-  for (const [word] of foldCase(text).matchAll(WORD)) words.add(word)
-  if (text.includes('\\')) addWords(text.replace(ESCAPE, ' '), words)
+  const texts = text.includes('\\') ? [text, text.replaceAll(ESCAPE, ' ')] : [text]
+  for (const each of texts) for (const [word] of foldCase(each).matchAll(WORD)) words.add(word)
 }
 
 /** What a search compares: texts match if they have every part, each not within a longer word. */

@@ -17,7 +17,8 @@ const INDEX_LOCK = 1_970_324_837
 
 /** Rows of a chunk, unless their words fill its filter before. A search compares all rows of a chunk that it reads. */
 const CHUNK_ROWS = 128
-const ROWS_PER_READ = 2 * CHUNK_ROWS
+/** A row has up to 600 KB of text. */
+const ROWS_PER_READ = 16
 /** Organizations that are looked at in one statement. */
 const ORGANIZATIONS = 500
 
@@ -44,8 +45,12 @@ function rowsAfter(kind: SearchKind, organizationId: string, position: string, l
     ORDER BY of_source.created_at, of_source.id LIMIT ${limit}`
 }
 
-/** Adds the new rows of all organizations to the search index, in whole chunks. Only one process does it at a time. */
+/**
+ * Adds the new rows of all organizations to the search index, in whole chunks. Only one process does it at a time. An
+ * error of one organization is thrown when the others are done.
+ */
 export async function indexForSearch(db: Db, signal?: AbortSignal): Promise<void> {
+  const errors: unknown[] = []
   await withAdvisoryLock(db, INDEX_LOCK, async () => {
     for (let [after, isLast] = [NIL_UUID, false]; !isLast;) {
       const { rows } = await db.pool.query<{ id: string }>(
@@ -55,15 +60,15 @@ export async function indexForSearch(db: Db, signal?: AbortSignal): Promise<void
       const ids = rows.map(({ id }) => id)
       for (const kind of ['runs', 'deliveries'] as const) {
         for (const position of await listUnindexed(db, kind, ids)) {
-          for (let next: Unindexed | undefined = position; next; next = await indexRows(db, next)) {
-            if (signal?.aborted) return
-          }
+          if (signal?.aborted) return
+          await indexRows(db, position, signal).catch((error: unknown) => errors.push(error))
         }
       }
       after = ids.at(-1) ?? after
       isLast = ids.length < ORGANIZATIONS
     }
   })
+  if (errors.length > 0) throw errors[0]
 }
 
 /** Those of the organizations that have enough new rows, and where the index of each ends. */
@@ -86,8 +91,12 @@ async function listUnindexed(db: Db, kind: SearchKind, ids: readonly string[]): 
   return rows
 }
 
-/** Indexes the next rows of an organization. Resolves to where the next ones begin; undefined if too few are left. */
-async function indexRows(db: Db, { organizationId, kind, createdAt, id }: Unindexed): Promise<Unindexed | undefined> {
+/** Indexes the next rows of an organization, as many as fill chunks. */
+async function indexRows(
+  db: Db,
+  { organizationId, kind, createdAt, id }: Unindexed,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const text =
     kind === 'runs'
       ? `SELECT start.id, start.created_at AS "createdAt", concat_ws(' ', start.workflow_id, ${RUN_TEXT}) AS text
@@ -95,24 +104,27 @@ async function indexRows(db: Db, { organizationId, kind, createdAt, id }: Uninde
       : `SELECT delivery.id, delivery.created_at AS "createdAt",
            concat_ws(' ', delivery.source_id, start.workflow_id, ${DELIVERY_TEXT}) AS text
          FROM unindexed AS delivery LEFT JOIN starts AS start ON start.id = delivery.run_id`
-  const { rows } = await db.pool.query<paging.TimePosition & { text: string }>(
-    `WITH unindexed AS (${rowsAfter(kind, '$1', '($2, $3)', ROWS_PER_READ)}) ${text} ORDER BY "createdAt", id`,
-    [organizationId, createdAt, id],
-  )
-  let last: paging.TimePosition | undefined
+  let last: paging.TimePosition = { createdAt, id }
   let words = new Set<string>()
   let chunk: paging.TimePosition[] = []
-  for (const row of rows) {
-    addWords(row.text, words)
-    chunk.push(row)
-    if (chunk.length === CHUNK_ROWS || words.size >= MAX_FILTER_WORDS) {
-      await writeChunk(db, { organizationId, kind, rows: chunk, words })
-      ;[last, chunk, words] = [row, [], new Set()]
+  for (let isLast = false; !isLast;) {
+    const { rows } = await db.pool.query<paging.TimePosition & { text: string }>(
+      `WITH unindexed AS (${rowsAfter(kind, '$1', '($2, $3)', ROWS_PER_READ)}) ${text} ORDER BY "createdAt", id`,
+      [organizationId, last.createdAt, last.id],
+    )
+    for (const { text: searched, ...row } of rows) {
+      addWords(searched, words)
+      chunk.push(row)
+      if (chunk.length === CHUNK_ROWS || words.size >= MAX_FILTER_WORDS) {
+        await writeChunk(db, { organizationId, kind, rows: chunk, words })
+        ;[chunk, words] = [[], new Set()]
+      }
+      last = row
+      // Texts may be long: other requests of the process have their turn.
+      await setImmediate()
     }
-    // Texts may be long: other requests of the process have their turn.
-    await setImmediate()
+    isLast = rows.length < ROWS_PER_READ || signal?.aborted === true
   }
-  return last && rows.length === ROWS_PER_READ ? { organizationId, kind, ...last } : undefined
 }
 
 interface Chunk {
