@@ -14,8 +14,8 @@ export interface StepRow extends StepText {
 }
 
 /**
- * The rows of steps that are written together from `position` on. A row costs 250 bytes of write-ahead log, so a message
- * and notes have none of their own where another step follows.
+ * The rows of steps that are written together from `position` on. A row costs 250 bytes of write-ahead log, so a
+ * message and notes have none of their own where another step follows.
  */
 export function toStepRows(position: number, steps: readonly StepText[]): StepRow[] {
   const rows: StepRow[] = []
