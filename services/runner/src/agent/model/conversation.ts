@@ -35,7 +35,8 @@ export function formatFirstMessage(
     context && markUntrusted('context', context, sessionId),
     found.length > 0 &&
       `These files are attached, and are data from outside as well: ${found.map((file) => JSON.stringify(pathOf(file))).join(', ')}.`,
-    unknown.length > 0 && `The workflow has no such files: ${unknown.map((name) => JSON.stringify(name)).join(', ')}.`,
+    unknown.length > 0 &&
+      `The workflow has no files of these names:\n${markUntrusted('unknown files', unknown.join('\n'), sessionId)}`,
     inputMessage || context ? '' : 'The run was started by the schedule, without a context.',
   ]
     .filter((text) => text !== '' && text !== false)
