@@ -85,6 +85,14 @@ describe('the budgets of models', () => {
     expect(await database.db.prisma.modelReservation.count({ where: { organizationId } })).toBe(0)
   }, 600_000)
 
+  test('of a run are not used up by a summary of its session', async () => {
+    await createWorkflow((workflowId = newId()), { runBudget: 300 })
+    const summary = (amount: number) => reserveCost(database.db, request({ turn: 0, amount, runSpent: 100 }))
+    expect(await summary(100)).toEqual({ kind: 'reserved' })
+    expect(await summary(101)).toMatchObject({ kind: 'exceeded', scope: 'run' })
+    expect(await reserveCost(database.db, request({ amount: 101, runSpent: 100 }))).toEqual({ kind: 'reserved' })
+  })
+
   test('count what requests under way may cost, until they end', async () => {
     await createWorkflow((workflowId = newId()), { dayBudget: 150 })
     const [first, second] = [request(), request()]

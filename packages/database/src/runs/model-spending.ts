@@ -7,7 +7,7 @@ export interface CostRequest {
   readonly organizationId: string
   readonly workflowId: string
   readonly runId: string
-  /** The number of the answer in the run. */
+  /** The number of the answer in the run; 0: a summary of the session, which the run can do without. */
   readonly turn: number
   /** What the request may cost at most. */
   readonly amount: number
@@ -44,11 +44,12 @@ const NOTICE_SHARE = 0.8
 
 /**
  * Reserves the cost of a request. A request begins as long as what is spent and reserved is below each budget, so that
- * a budget is exceeded by the cost of one answer at most. Requests of one organization are decided one after another.
+ * a budget is exceeded by the cost of one answer at most. A summary begins only if half of the budget of the run that is
+ * left is enough for it: the run needs the rest for its answers. Requests of one organization are decided one after another.
  * A reservation of the same run, whose runner has ended, is replaced.
  */
 export async function reserveCost(db: Db, request: CostRequest): Promise<CostReservation> {
-  const { organizationId, workflowId, runId, turn, amount, runSpent, expiresInMs } = request
+  const { organizationId, workflowId, runId, turn, amount, expiresInMs } = request
   return await inTransaction(db, async (client) => {
     await client.query(LOCK_ORGANIZATION, [organizationId])
     // A snapshot that is taken under the lock: the next statements see what the holder before wrote.
@@ -57,7 +58,7 @@ export async function reserveCost(db: Db, request: CostRequest): Promise<CostRes
     const { rows } = await client.query<State>(READ_STATE, [organizationId, workflowId])
     const state = rows[0]
     if (!state) return { kind: 'reserved' }
-    const decision = decide(state, runSpent)
+    const decision = decide(state, request)
     if (decision.kind === 'reserved') {
       await client.query(INSERT_RESERVATION, [runId, organizationId, workflowId, turn, amount, expiresInMs])
     }
@@ -86,9 +87,10 @@ interface State {
   readonly monthEndsInMs: number
 }
 
-function decide(state: State, runSpent: number): CostReservation {
+function decide(state: State, { turn, amount, runSpent }: CostRequest): CostReservation {
   const { runBudget, dayBudget, monthBudget } = state
-  if (runBudget !== null && runSpent >= runBudget) {
+  const isTooMuch = runBudget !== null && turn === 0 && amount > (runBudget - runSpent) / 2
+  if (runBudget !== null && (runSpent >= runBudget || isTooMuch)) {
     return { kind: 'exceeded', scope: 'run', budget: runBudget, spent: runSpent, waitMs: null }
   }
   const periods = [

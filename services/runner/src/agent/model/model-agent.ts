@@ -274,9 +274,8 @@ async function readHistory(ctx: Context): Promise<EarlierRuns> {
   const isDecided = findMessage(steps) ?? findSummary(steps.all) ?? hasNote(steps, SUMMARY_FAILED)
   if (isDecided || config.historyTokens === 0) return earlier
   const cost = createCost(ctx, 0)
-  const { name, isOwnKey, historyTokens: budgetTokens } = config
   const { onModelAnswer: onSummary } = ctx
-  await summarizeSession({ run, steps, ask, gate, model, pace, name, isOwnKey, budgetTokens, cost, onSummary }, earlier)
+  await summarizeSession({ run, steps, config, ask, gate, model, pace, cost, onSummary }, earlier)
   return findSummary(steps.all) ? await readRuns() : earlier
 }
 
@@ -460,7 +459,8 @@ function failIfSpent({ config: { runTokens }, steps, log }: Context): void {
   if (listAnswers(steps).length >= MAX_TURNS) {
     throw new RunError('too_many_turns', `The model was not done after ${MAX_TURNS} answers`)
   }
-  const used = listPaid(steps).reduce(
+  // Without those of a summary, which `runTokens` bounds by itself.
+  const used = listAnswers(steps).reduce(
     (sum, answer) => sum + (answer.input_tokens ?? 0) + (answer.output_tokens ?? 0),
     0,
   )

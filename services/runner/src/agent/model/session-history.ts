@@ -75,17 +75,21 @@ export interface Unsummarized {
 
 /**
  * The earlier summary with all runs but the newest ones, which fit into half of the budget. Undefined if everything
- * fits.
+ * fits. At most `maxTokens` are read.
  */
-export function findUnsummarized({ summary, runs }: EarlierRuns, budgetTokens: number): Unsummarized | undefined {
+export function findUnsummarized(
+  { summary, runs }: EarlierRuns,
+  { budgetTokens, maxTokens }: { readonly budgetTokens: number; readonly maxTokens: number },
+): Unsummarized | undefined {
   const texts = runs.map(formatRun)
   const before = summary ? [formatSummary(summary)] : []
   if (countTokens([...before, ...texts]) <= budgetTokens) return undefined
   const older = texts.length - takeNewest(texts, budgetTokens / 2).length
   const through = runs[older - 1]?.number
   if (through === undefined) return undefined
-  const read = texts.slice(0, older).map((text) => fitTokens(text, budgetTokens))
-  return { text: [...before, ...takeNewest(read, SUMMARIZED_SHARES * budgetTokens)].join('\n\n'), through }
+  const readTokens = Math.max(0, Math.min(SUMMARIZED_SHARES * budgetTokens, maxTokens - countTokens(before)))
+  const read = texts.slice(0, older).map((text) => fitTokens(text, Math.min(budgetTokens, readTokens)))
+  return { text: [...before, ...takeNewest(read, readTokens)].join('\n\n'), through }
 }
 
 /** The beginning of the text that takes these tokens. */

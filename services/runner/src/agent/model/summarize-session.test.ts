@@ -152,6 +152,16 @@ describe('earlier runs that exceed their share of the prompt', () => {
     expect(promptOf()).toContain('2 older runs')
   })
 
+  test('are summarized from half of the tokens of a run at most, and leave it all of them', async () => {
+    const agent = await prepare({ text: SUMMARY, usage: { ...usage, inputTokens: 5_000 } }, { runTokens: 500 })
+    const run = sessionRun()
+    await run.execute(agent)
+    expect(summaries(run)).toMatchObject([{ through: 4, text: SUMMARY }])
+    const asked = summaryRequests()[0]!.conversation.messages[0]!.text
+    expect(asked).toMatch(/A-3 .*A-4 /s)
+    expect(asked).not.toContain('A-2 ')
+  })
+
   test('are not summarized if they fit, or if no run is to be read', async () => {
     const agent = await prepare({ text: SUMMARY, usage })
     await sessionRun({ history: HISTORY.slice(0, 2) }).execute(agent)

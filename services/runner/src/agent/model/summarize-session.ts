@@ -6,6 +6,7 @@ import { ModelError } from './model-error.ts'
 import type { AskModel, ModelQuestion } from './model-question.ts'
 import type { ModelGate } from './model-gate.ts'
 import { type EarlierRuns, findUnsummarized, fitTokens } from './session-history.ts'
+import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
 import type { AgentSteps } from '../agent-steps.ts'
 import type { AnswerCost } from './spending.ts'
@@ -21,11 +22,9 @@ interface Context {
   readonly steps: AgentSteps
   readonly ask: AskModel
   readonly gate: ModelGate
+  readonly config: Pick<ModelConfig, 'name' | 'isOwnKey' | 'historyTokens' | 'runTokens'>
   readonly model: string
-  readonly name: string
   readonly pace: string
-  readonly isOwnKey: boolean | undefined
-  readonly budgetTokens: number
   readonly cost: AnswerCost
   readonly onSummary: (summary: SessionSummaryStep) => void
 }
@@ -36,8 +35,9 @@ interface Context {
  * the oldest runs are left out.
  */
 export async function summarizeSession(ctx: Context, earlier: EarlierRuns): Promise<void> {
-  const { run, steps, budgetTokens, cost } = ctx
-  const unsummarized = findUnsummarized(earlier, budgetTokens)
+  const { run, steps, cost } = ctx
+  const { name, isOwnKey, historyTokens: budgetTokens, runTokens } = ctx.config
+  const unsummarized = findUnsummarized(earlier, { budgetTokens, maxTokens: Math.floor(runTokens / 2) })
   if (!unsummarized) return
   const question: ModelQuestion = {
     instructions: INSTRUCTIONS,
@@ -51,7 +51,7 @@ export async function summarizeSession(ctx: Context, earlier: EarlierRuns): Prom
     return
   }
   const { answer, text, latencyMs } = answered
-  const origin = { model: ctx.model, name: ctx.name, isOwnKey: ctx.isOwnKey, latencyMs, cost: cost.of(answer.usage) }
+  const origin = { model: ctx.model, name, isOwnKey, latencyMs, cost: cost.of(answer.usage) }
   const data: SessionSummaryStep = {
     turn: 0,
     through: unsummarized.through,
