@@ -46,7 +46,14 @@ import {
 } from './run-ending.ts'
 import { type SelectedSources, selectSources } from './select-sources.ts'
 import { deliver, listUncertain, sendAgain } from './send-payload.ts'
-import { type EarlierRuns, findSummary, formatHistory, type PromptHistory, readEarlierRuns } from './session-history.ts'
+import {
+  type EarlierRuns,
+  findSummary,
+  findUnsummarized,
+  formatHistory,
+  type PromptHistory,
+  readEarlierRuns,
+} from './session-history.ts'
 import { type AnswerCost, costOfNextAnswer } from './spending.ts'
 import { SUMMARY_FAILED, summarizeSession } from './summarize-session.ts'
 import { traceRequests } from './trace-requests.ts'
@@ -155,7 +162,10 @@ export function createModelAgent(
     await settleLastAnswer(ctx)
     const files = await run.listFiles()
     let prompt = await createPrompt(ctx, files)
-    if (!findMessage(steps)) await steps.append(...firstSteps(ctx, prompt))
+    if (steps.all.every(isPreparation)) {
+      const added = firstSteps(ctx, prompt)
+      if (added.length > 0) await steps.append(...added)
+    }
 
     for (;;) {
       const answers = listAnswers(steps)
@@ -257,25 +267,29 @@ async function createPrompt(ctx: Context, files: readonly WorkflowFile[]): Promi
     lookups: sources.lookups,
   })
   const isHalved = hasNote(steps, HISTORY_HALVED)
-  const history = formatHistory(await readHistory(ctx), { budgetTokens: config.historyTokens, isHalved })
   const begun = findMessage(steps)
   const instructions =
     begun && begun.instructions_version === undefined
       ? undefined
       : await run.readInstructions(begun?.instructions_version)
+  const earlier = await readHistory(ctx, instructions)
+  const history = formatHistory(earlier, { budgetTokens: config.historyTokens, isHalved })
   return { sources, toolbox, history, instructions, references: findReferences(run.run, files) }
 }
 
-/** The earlier runs; before the run begins, the model summarizes them if they are too long. */
-async function readHistory(ctx: Context): Promise<EarlierRuns> {
+/** The earlier runs; before its first answer, the model summarizes them if they are too long. */
+async function readHistory(ctx: Context, instructions: Instructions | undefined): Promise<EarlierRuns> {
   const { run, steps, config, model, pace, ask, gate } = ctx
   const readRuns = () => readEarlierRuns(run, findSummary(steps.all))
   const earlier = await readRuns()
-  const isDecided = findMessage(steps) ?? findSummary(steps.all) ?? hasNote(steps, SUMMARY_FAILED)
-  if (isDecided || config.historyTokens === 0) return earlier
+  const isDecided = listAnswers(steps).length > 0 || findSummary(steps.all) || hasNote(steps, SUMMARY_FAILED)
+  const unsummarized = isDecided ? undefined : findUnsummarized(earlier, config)
+  if (!unsummarized) return earlier
+  // The first step of every run: by it, another agent or release knows that a model began the run.
+  if (!findMessage(steps)) await steps.append(toMessage(ctx, instructions))
   const cost = createCost(ctx, 0)
   const { onModelAnswer: onSummary } = ctx
-  await summarizeSession({ run, steps, config, ask, gate, model, pace, cost, onSummary }, earlier)
+  await summarizeSession({ run, steps, config, ask, gate, model, pace, cost, onSummary }, unsummarized)
   return findSummary(steps.all) ? await readRuns() : earlier
 }
 
@@ -284,15 +298,23 @@ function findMessage({ all }: AgentSteps): MessageStep | undefined {
   return all.flatMap((step) => (step.kind === 'message' ? [step.data] : []))[0]
 }
 
+function isPreparation(step: AgentSteps['all'][number]): boolean {
+  return step.kind === 'note' ? step.data.code === SUMMARY_FAILED : ['message', 'session_summary'].includes(step.kind)
+}
+
+function toMessage({ run, config }: Context, instructions: Instructions | undefined): NewJournalStep {
+  const version = instructions ? { instructions_version: instructions.number } : {}
+  return { kind: 'message', data: { agent: config.name, text: startText(run.run), ...version } }
+}
+
+/** What the journal begins with, apart from the message and the summary if it has them already. */
 function firstSteps(
-  { run, config }: Context,
+  ctx: Context,
   { history: { shownRuns, totalRuns }, sources: { reason }, instructions, references }: ModelPrompt,
 ): NewJournalStep[] {
-  const version = instructions ? { instructions_version: instructions.number } : {}
-  const data = { agent: config.name, text: startText(run.run), ...version }
-  const steps: NewJournalStep[] = [{ kind: 'message', data }]
+  const steps: NewJournalStep[] = findMessage(ctx.steps) ? [] : [toMessage(ctx, instructions)]
   if (shownRuns < totalRuns) {
-    const text = `The session has ${totalRuns} earlier runs; the model sees the newest ${shownRuns}, since more would exceed ${config.historyTokens} tokens.`
+    const text = `The session has ${totalRuns} earlier runs; the model sees the newest ${shownRuns}, since more would exceed ${ctx.config.historyTokens} tokens.`
     steps.push({ kind: 'note', data: { code: 'history_shortened', text } })
   }
   if (reason !== null) steps.push({ kind: 'note', data: { code: 'sources_selected', text: reason } })

@@ -1,5 +1,6 @@
 import { END_RUN, type JournalStep, type NewJournalStep, type SessionSummaryStep } from '@workflow-service/contract'
 import type { EarlierRun } from '@workflow-service/database'
+import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
 import { indexToolResults } from '../agent-steps.ts'
 import { isDeliveryCall } from '../deliveries.ts'
@@ -75,19 +76,21 @@ export interface Unsummarized {
 
 /**
  * The earlier summary with all runs but the newest ones, which fit into half of the budget. Undefined if everything
- * fits. At most `maxTokens` are read.
+ * fits. At most half of the tokens that a run may use are read.
  */
 export function findUnsummarized(
   { summary, runs }: EarlierRuns,
-  { budgetTokens, maxTokens }: { readonly budgetTokens: number; readonly maxTokens: number },
+  { historyTokens: budgetTokens, runTokens }: Pick<ModelConfig, 'historyTokens' | 'runTokens'>,
 ): Unsummarized | undefined {
+  if (budgetTokens === 0) return undefined
   const texts = runs.map(formatRun)
   const before = summary ? [formatSummary(summary)] : []
   if (countTokens([...before, ...texts]) <= budgetTokens) return undefined
   const older = texts.length - takeNewest(texts, budgetTokens / 2).length
   const through = runs[older - 1]?.number
   if (through === undefined) return undefined
-  const readTokens = Math.max(0, Math.min(SUMMARIZED_SHARES * budgetTokens, maxTokens - countTokens(before)))
+  const maxTokens = Math.min(SUMMARIZED_SHARES * budgetTokens, Math.floor(runTokens / 2))
+  const readTokens = Math.max(0, maxTokens - countTokens(before))
   const read = texts.slice(0, older).map((text) => fitTokens(text, Math.min(budgetTokens, readTokens)))
   return { text: [...before, ...takeNewest(read, readTokens)].join('\n\n'), through }
 }

@@ -9,6 +9,7 @@ import {
   type StubModelServer,
 } from '@workflow-service/testkit'
 import {
+  Crash,
   createInMemoryRun,
   executeWithCrashes,
   type InMemoryRun,
@@ -17,6 +18,8 @@ import {
 } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
+import { BUILTIN } from '../builtin/builtin-agent.ts'
+import { createAgent } from '../create-agent.ts'
 import { createModelAgent } from './model-agent.ts'
 
 const orders = webhookSource('Order intake', { message: 'x' })
@@ -77,7 +80,7 @@ describe('earlier runs that exceed their share of the prompt', () => {
       expect(asked!.conversation.messages[0]!.text).toMatch(/^<(data-\w+) of="earlier runs">\n.*A-1 .*A-4 .*<\/\1>$/s)
       const origin = { input_tokens: 100, output_tokens: 10 }
       expect(summaries(run)).toMatchObject([{ turn: 0, through: 4, text: SUMMARY, cost_micros: 110, ...origin }])
-      expect(run.steps[0]?.kind).toBe('session_summary')
+      expect(run.steps.slice(0, 2).map(({ kind }) => kind)).toEqual(['message', 'session_summary'])
       expect(promptOf()).toMatch(/<(data-\w+) of="session so far">\nA summary of the runs 1 to 4:\n.*A-5 .*\n<\/\1>/s)
       expect(promptOf()).not.toContain('A-4 ')
       expect(promptOf()).not.toContain('older runs')
@@ -107,6 +110,20 @@ describe('earlier runs that exceed their share of the prompt', () => {
     }
   })
 
+  test('are summarized after the beginning of the run, which the built-in agent does not continue', async () => {
+    const agent = await prepare({ text: SUMMARY, usage }, { prices })
+    for (let operation = 1; operation <= 3; operation += 1) {
+      const run = sessionRun()
+      run.crashAt({ operation, when: 'after' })
+      await expect(run.execute(agent)).rejects.toThrow(Crash)
+      run.crashAt(null)
+      const builtin = createAgent({ models: new Map(), defaultModel: BUILTIN })
+      await expect(run.execute(builtin)).rejects.toMatchObject({ code: 'agent_changed' })
+      await run.execute(agent)
+      expect(run.steps.filter(({ kind }) => kind === 'message')).toHaveLength(1)
+    }
+  })
+
   test.each<[string, ModelTurn, RegExp]>([
     [
       'fails',
@@ -121,7 +138,7 @@ describe('earlier runs that exceed their share of the prompt', () => {
     const run = sessionRun()
     await run.execute(agent)
     expect(summaryRequests()).toHaveLength(1)
-    expect(run.steps[0]).toMatchObject({ data: { code: 'summary_failed', text: expect.stringMatching(note) } })
+    expect(run.steps[1]).toMatchObject({ data: { code: 'summary_failed', text: expect.stringMatching(note) } })
     expect(promptOf()).toContain('2 older runs of the session are not shown.')
     expect(promptOf()).toMatch(/A-4 .*A-5 /s)
   })
@@ -148,7 +165,7 @@ describe('earlier runs that exceed their share of the prompt', () => {
     const run = sessionRun({ reserveCost: () => (++reservations === 1 ? refusal : { kind: 'reserved' }) })
     await run.execute(agent)
     expect(summaryRequests()).toEqual([])
-    expect(run.steps[0]).toMatchObject({ data: { code: 'summary_failed' } })
+    expect(run.steps[1]).toMatchObject({ data: { code: 'summary_failed' } })
     expect(promptOf()).toContain('2 older runs')
   })
 

@@ -5,7 +5,7 @@ import { toAnswerFields } from './model-answer.ts'
 import { ModelError } from './model-error.ts'
 import type { AskModel, ModelQuestion } from './model-question.ts'
 import type { ModelGate } from './model-gate.ts'
-import { type EarlierRuns, findUnsummarized, fitTokens } from './session-history.ts'
+import { fitTokens, type Unsummarized } from './session-history.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
 import type { AgentSteps } from '../agent-steps.ts'
@@ -22,7 +22,7 @@ interface Context {
   readonly steps: AgentSteps
   readonly ask: AskModel
   readonly gate: ModelGate
-  readonly config: Pick<ModelConfig, 'name' | 'isOwnKey' | 'historyTokens' | 'runTokens'>
+  readonly config: Pick<ModelConfig, 'name' | 'isOwnKey' | 'historyTokens'>
   readonly model: string
   readonly pace: string
   readonly cost: AnswerCost
@@ -34,11 +34,9 @@ interface Context {
  * There is none if the budgets do not allow it, the API limits requests, or the model fails, which a note says: then
  * the oldest runs are left out.
  */
-export async function summarizeSession(ctx: Context, earlier: EarlierRuns): Promise<void> {
+export async function summarizeSession(ctx: Context, unsummarized: Unsummarized): Promise<void> {
   const { run, steps, cost } = ctx
-  const { name, isOwnKey, historyTokens: budgetTokens, runTokens } = ctx.config
-  const unsummarized = findUnsummarized(earlier, { budgetTokens, maxTokens: Math.floor(runTokens / 2) })
-  if (!unsummarized) return
+  const { name, isOwnKey, historyTokens } = ctx.config
   const question: ModelQuestion = {
     instructions: INSTRUCTIONS,
     messages: [{ role: 'user', content: markUntrusted('earlier runs', unsummarized.text, run.run.sessionId) }],
@@ -55,7 +53,7 @@ export async function summarizeSession(ctx: Context, earlier: EarlierRuns): Prom
   const data: SessionSummaryStep = {
     turn: 0,
     through: unsummarized.through,
-    text: fitTokens(toStorableText(text), budgetTokens / 2),
+    text: fitTokens(toStorableText(text), historyTokens / 2),
     ...toAnswerFields(answer, origin),
   }
   // One that is of no use is paid for, too.
