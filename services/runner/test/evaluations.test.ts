@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { CasePayload, EvaluationDetailOut, EvaluationIn } from '@workflow-service/contract'
+import type { CaseIn, CaseOut, CasePayload, EvaluationDetailOut, EvaluationIn } from '@workflow-service/contract'
 import {
   claimCase,
   findEvaluation,
@@ -135,6 +135,66 @@ describe('an evaluation', () => {
     await stopEvaluation(fixture.db, edit, id)
     expect(await read(id)).toMatchObject({ done: 1, same: 0, finished_at: expect.any(String) })
     expect(await claimCase(fixture.db, 60_000)).toBeUndefined()
+  })
+})
+
+async function keepOf(of: CaseIn['of']): Promise<CaseOut> {
+  return await saveCase(fixture.db, edit, newId(), { name: 'Kept', of, version: null })
+}
+
+/** Resolves to the run, after which no runner is left. */
+async function execute(context: string): Promise<string> {
+  const runner = await fixture.startRunner()
+  const started = await fixture.start(acme, { context })
+  await fixture.waitForRuns([started])
+  await runner.stop()
+  return started.startId
+}
+
+describe('a run that is kept as a case', () => {
+  test('has the payloads that were accepted, and is refused once deliveries or the journal are deleted', async () => {
+    const run_id = await execute('Total: 5')
+    expect((await keepOf({ run_id })).expected).toMatchObject([{ payload: { message: 'Total: 5' } }])
+    const journal = await fixture.db.prisma.runStep.findMany({ where: { runId: run_id } })
+    await fixture.db.prisma.runStep.deleteMany({ where: { runId: run_id } })
+    await expect(keepOf({ run_id })).rejects.toMatchObject({ message: expect.stringContaining('are all kept') })
+    await fixture.db.prisma.runStep.createMany({ data: journal as never })
+    await keepOf({ run_id })
+    await fixture.db.prisma.delivery.deleteMany({ where: { runId: run_id } })
+    await expect(keepOf({ run_id })).rejects.toMatchObject({ message: expect.stringContaining('are all kept') })
+  })
+
+  test('is not kept while an operator deletes the run', async () => {
+    const run_id = await execute('Total: 5')
+    const { pool } = fixture.db
+    const deleting = await pool.connect()
+    try {
+      await deleting.query('BEGIN')
+      await deleting.query('SELECT FROM starts WHERE id = $1 FOR UPDATE', [run_id])
+      const kept = keepOf({ run_id }).then(
+        () => 'kept',
+        (error: Error) => error.message,
+      )
+      await waitUntil(async () => {
+        const waiting = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR KEY SHARE%'`
+        return (await pool.query(waiting)).rowCount === 1
+      })
+      await deleting.query('DELETE FROM starts WHERE id = $1', [run_id])
+      await deleting.query('COMMIT')
+      expect(await kept).toBe('must be a run that has succeeded')
+    } finally {
+      deleting.release()
+    }
+  })
+
+  test('is refused as a trial some of whose steps were too large to keep', async () => {
+    const { organizationId, workflowId } = acme
+    const steps = [{ kind: 'tool_call', data: { omitted_bytes: 3_000_000 } }]
+    const trial = { id: newId(), organizationId, workflowId, userId: edit.principal.userId!, context: 'go', steps }
+    await fixture.db.prisma.trial.create({ data: { ...trial, finishedAt: new Date() } })
+    await expect(keepOf({ trial_id: trial.id })).rejects.toMatchObject({
+      message: expect.stringContaining('too large'),
+    })
   })
 })
 

@@ -65,6 +65,7 @@ export async function saveCase(
 ): Promise<CaseOut> {
   const viewer = viewerOf(edit.principal)
   await editBesideWorkflow(db, edit, async (tx) => {
+    await tx.query(LOCK_RUN, [edit.principal.organizationId, wanted.of?.run_id ?? null, id])
     const stored = await findCase({ pool: tx }, viewer, edit.workflowId, id)
     const { context, expected, runId } = await readValues(tx, edit, stored, wanted)
     const values = { name: wanted.name, context, expected }
@@ -102,6 +103,10 @@ export async function saveCase(
   return saved
 }
 
+// `deleteRun` deletes the cases of a run: it either waits for one that is being saved, or is done before it is read.
+const LOCK_RUN = `
+  SELECT FROM starts WHERE organization_id = $1 AND id IN ($2, (SELECT run_id FROM cases WHERE id = $3)) FOR KEY SHARE`
+
 // The lock of the workflow makes the count exact.
 const UPSERT_CASE = `
   INSERT INTO cases (id, organization_id, workflow_id, run_id, name, context, expected, saved_by, saved_by_name)
@@ -131,9 +136,12 @@ async function readValues(
   }
   const { run_id: runId = null, trial_id: trialId, result_id: resultId } = of
   if (runId !== null) {
-    const { rows } = await tx.query<Omit<CaseValues, 'runId'>>(FIND_RUN, [principal.organizationId, workflowId, runId])
-    if (rows[0]) return { ...rows[0], runId }
-    throw new EditRefused('invalid_value', { what: 'of.run_id', message: 'must be a run that has succeeded' })
+    const { rows } = await tx.query<FoundRun>(FIND_RUN, [principal.organizationId, workflowId, runId])
+    if (!rows[0])
+      throw new EditRefused('invalid_value', { what: 'of.run_id', message: 'must be a run that has succeeded' })
+    const { context: text, expected: sent, accepted, hasJournal } = rows[0]
+    if (hasJournal && sent.length >= accepted) return { context: text, expected: sent, runId }
+    throw new EditRefused('invalid_value', { what: 'of.run_id', message: `must be a run ${INCOMPLETE}` })
   }
   if (trialId !== undefined) {
     const { rows } = await tx.query<{ context: string; steps: JournalStep[] }>(
@@ -141,6 +149,10 @@ async function readValues(
        WHERE id = $1 AND workflow_id = $2 AND user_id = $3 AND finished_at IS NOT NULL AND error IS NULL`,
       [trialId, workflowId, principal.userId],
     )
+    if (rows[0]?.steps.some(({ data }) => 'omitted_bytes' in data)) {
+      const message = 'must be a trial whose steps are all kept: those of this one were too large'
+      throw new EditRefused('invalid_value', { what: 'of.trial_id', message })
+    }
     if (rows[0]) return { context: rows[0].context, expected: listAcceptedPayloads(rows[0].steps), runId: null }
     throw new EditRefused('invalid_value', { what: 'of.trial_id', message: 'must be a trial without an error' })
   }
@@ -152,6 +164,17 @@ async function readValues(
   throw new EditRefused('invalid_value', { what: 'of', message: 'must be a run, a trial, or a result of the case' })
 }
 
+const INCOMPLETE =
+  'whose journal and deliveries are all kept: this one is so old that they were deleted. Write the case instead'
+
+interface FoundRun extends Omit<CaseValues, 'runId'> {
+  /** The payloads that were accepted as the journal has them. */
+  readonly accepted: number
+  /** The journal of a run that has succeeded is never empty. */
+  readonly hasJournal: boolean
+}
+
+// The retention deletes deliveries and journals before runs.
 const FIND_RUN = `
   SELECT context, (
     SELECT coalesce(json_agg(json_build_object(
@@ -160,7 +183,10 @@ const FIND_RUN = `
     FROM deliveries JOIN webhook_sources AS source ON source.id = source_id
     WHERE deliveries.organization_id = $1 AND run_id = $3 AND deliveries.kind = 'payload' AND outcome = 'accepted'
       AND resend_of IS NULL
-  ) AS expected
+  ) AS expected, (
+    SELECT count(*)::integer FROM run_steps
+    WHERE run_id = starts.id AND run_steps.kind = 'tool_result' AND data #>> '{delivery,outcome}' = 'accepted'
+  ) AS accepted, EXISTS (SELECT FROM run_steps WHERE run_id = starts.id) AS "hasJournal"
   FROM starts WHERE organization_id = $1 AND workflow_id = $2 AND id = $3 AND status = 'succeeded'`
 
 /** Deletes a case with its results. @throws EditRefused */
