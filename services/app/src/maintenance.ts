@@ -97,7 +97,7 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
   {
     name: 'send payloads again',
     intervalMs: 1_000,
-    statements: ['leaseResendJob', 'recordResends', 'releaseResendJob'],
+    statements: ['leaseResendJob', 'recordResends', 'deferPausedResends', 'releaseResendJob'],
     run: sendResendJobs,
   },
   {

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type LeasedResends, leaseResendJob, recordResends, releaseResendJob } from '@workflow-service/database'
+import {
+  deferPausedResends,
+  type LeasedResends,
+  leaseResendJob,
+  recordResends,
+  releaseResendJob,
+} from '@workflow-service/database'
 import { ApiError, newRequestId } from '@workflow-service/service-kit'
 import type { AppServiceContext } from './app-service-context.ts'
 
@@ -9,9 +15,8 @@ const JOBS_AT_ONCE = 4
 const SECOND_MS = 1_000
 /** Well below the lease of 15 s. */
 const RENEW_MS = 5_000
-/** After which a job is tried again whose source is paused. */
+/** After which a job is tried again of which all sources are paused. */
 const PAUSED_SECONDS = 15
-const PAUSED = Symbol('source_paused')
 
 type JobContext = Pick<AppServiceContext, 'db' | 'dispatcher' | 'changeNotices'>
 
@@ -40,7 +45,7 @@ export async function sendResendJobs(ctx: JobContext, signal: AbortSignal): Prom
 
 async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, stopping: AbortSignal): Promise<void> {
   const { id, organizationId } = leased
-  // A job whose source is paused, or that a person stops while the dispatcher is unavailable.
+  // A job that a person stops while the dispatcher is unavailable.
   const ended = new AbortController()
   const renewing = setInterval(() => {
     recordResends(ctx.db, owner, { id, sent: 0, notSent: 0 }).then(
@@ -49,49 +54,50 @@ async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, st
     )
   }, RENEW_MS)
   const signal = AbortSignal.any([stopping, ended.signal])
+  let job: LeasedResends | undefined = leased
   try {
-    let job: LeasedResends | undefined = leased
-    while (job) {
+    while (job && job.next.length > 0) {
       const { next }: LeasedResends = job
       const second = pause(SECOND_MS, signal)
-      const sent = await Promise.all(next.map((each) => resend(ctx, leased, each, { signal, ended })))
-      // What was not answered is asked for again by whoever goes on.
+      const results = await Promise.all(next.map((each) => resend(ctx, leased, each, signal)))
+      // What was not answered is asked for again by the process that continues.
       if (signal.aborted) break
-      const notSent = sent.filter((isSent) => !isSent).length
-      job = await recordResends(ctx.db, owner, { id, sent: sent.length - notSent, notSent })
+      const paused = results.indexOf('paused')
+      // The dispatcher sends those after a paused one at most once, also when it is asked for them again.
+      const answered = paused === -1 ? results : results.slice(0, paused)
+      const notSent = answered.filter((result) => result === 'not_sent').length
+      job = await recordResends(ctx.db, owner, { id, sent: answered.length - notSent, notSent })
+      if (job && paused !== -1) job = await deferPausedResends(ctx.db, owner, id)
       ctx.changeNotices.add(organizationId, 'deliveries')
       await second
     }
   } finally {
     clearInterval(renewing)
-    // A job of a paused source would keep its slot from the jobs of other organizations.
-    await releaseResendJob(ctx.db, owner, id, ended.signal.reason === PAUSED ? PAUSED_SECONDS : 0)
+    // A job that waits for paused sources would keep its slot from the jobs of other organizations.
+    await releaseResendJob(ctx.db, owner, id, job?.next.length === 0 ? PAUSED_SECONDS : 0)
   }
 }
 
-/**
- * Whether the payload was sent, with any outcome; false when it cannot be. Waits while the dispatcher is unavailable,
- * and ends the work on the job when the source is paused.
- */
+/** Whether the payload was sent, with any outcome. Waits while the dispatcher is unavailable. */
 async function resend(
   { dispatcher }: JobContext,
   { organizationId, createdBy }: LeasedResends,
   { deliveryId, resendId }: LeasedResends['next'][number],
-  { signal, ended }: { signal: AbortSignal; ended: AbortController },
-): Promise<boolean> {
+  signal: AbortSignal,
+): Promise<'sent' | 'not_sent' | 'paused'> {
   const body = { organization_id: organizationId, resend_of: deliveryId, sent_by: createdBy }
   while (!signal.aborted) {
     try {
       await dispatcher.call('sendPayload', { params: { delivery_id: resendId }, body, requestId: newRequestId() })
-      return true
+      return 'sent'
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      if (error.status < 500) return false
-      if (error.code === 'source_paused') ended.abort(PAUSED)
+      if (error.status < 500) return 'not_sent'
+      if (error.code === 'source_paused') return 'paused'
       await pause(SECOND_MS, signal)
     }
   }
-  return true
+  return 'sent'
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

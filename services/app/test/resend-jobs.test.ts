@@ -115,27 +115,42 @@ describe('Payloads that are sent again together', () => {
   }, 60_000)
 
   test('wait while their source is paused, without holding up others, and can be stopped then', async () => {
-    await addFailed('P')
     const other = await data.saveSource()
-    await addFailed('Q', other)
+    const stop = (id: string) => data.call('admin', 'stopResendJob', { params: { resend_job_id: id } })
+    const ids: string[] = []
+    for (const order of ['P1', 'P2', 'P3']) ids.push(await addFailed(order))
     await data.call('admin', 'pauseWebhookSource', { params: { source_id: sourceId } })
     // As many as a process sends at once, before the one of another source.
-    const { body } = await create({ source_id: sourceId })
-    const stopped = [await create({ source_id: sourceId }), await create({ source_id: sourceId })]
-    stopped.push(await create({ source_id: sourceId }))
-    const free = await create({ source_id: other })
+    const jobs = []
+    for (let n = 0; n < 4; n += 1) jobs.push((await create({ source_id: sourceId })).body.id)
+    for (const order of ['Q1', 'Q2']) ids.push(await addFailed(order, other))
+    const mixed = await create({ ids, per_second: 2 })
     await startSender()
-    expect(await untilEnded(free.body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
-    for (const each of stopped) {
-      await data.call('admin', 'stopResendJob', { params: { resend_job_id: each.body.id } })
-    }
-    expect(await read(body.id)).toMatchObject({ status: 'running', done: 0 })
-    expect(received()).toEqual(['Q'])
+    // The payloads of the other source are the newest ones of the job.
+    const waiting = await waitUntil(
+      async () => {
+        const job = await read(mixed.body.id)
+        return job.done === 2 ? job : undefined
+      },
+      { timeoutMs: 40_000 },
+    )
+    expect(waiting).toMatchObject({ status: 'running', total: 5, not_sent: 0, outcomes: { accepted: 2 } })
+    expect(received()).toEqual(['Q1', 'Q2'])
+    // Given back, so that nothing is asked for before the lease is over.
+    const { pool } = data.app.db
+    const leases = async () =>
+      (await pool.query(`SELECT FROM resend_jobs WHERE lease_owner IS NULL AND lease_until > clock_timestamp()`))
+        .rowCount
+    await waitUntil(async () => (await leases()) === 5 || undefined, { timeoutMs: 20_000 })
+    for (const id of jobs) expect((await stop(id)).body).toMatchObject({ status: 'stopped', done: 0 })
+    const { rows } = await pool.query(`SELECT changes FROM audit_events WHERE action = 'resend_job.stopped'`)
+    expect(rows).toEqual(jobs.map(() => ({ changes: [{ field: 'payloads', old: 3, new: 0 }] })))
     const answer = await data.call('admin', 'resumeWebhookSource', { params: { source_id: sourceId } })
     expect(answer.body).toMatchObject({ paused_at: null, paused_by: null })
-    await data.app.db.pool.query('UPDATE resend_jobs SET lease_until = now()')
-    expect(await untilEnded(body.id)).toMatchObject({ status: 'done', outcomes: { accepted: 1 } })
-    expect(received()).toEqual(['P', 'Q'])
+    await pool.query('UPDATE resend_jobs SET lease_until = now()')
+    expect(await untilEnded(mixed.body.id)).toMatchObject({ status: 'done', done: 5, outcomes: { accepted: 5 } })
+    expect(received()).toEqual(['P1', 'P2', 'P3', 'Q1', 'Q2'])
+    for (const id of jobs) expect(await read(id)).toMatchObject({ status: 'stopped', done: 0, outcomes: {} })
   }, 60_000)
 
   test('stop when a person says so, and those that cannot be sent are counted', async () => {

@@ -183,7 +183,7 @@ export async function stopResendJob(
   })
 }
 
-/** The next payloads of a job, for the process that has leased it. */
+/** The next payloads of a job, for the process that has leased it. None: those left are of paused sources. */
 export interface LeasedResends {
   readonly id: string
   readonly organizationId: string
@@ -195,13 +195,16 @@ export interface LeasedResends {
 }
 
 const LEASE = `lease_owner = $1, lease_until = clock_timestamp() + interval '15 s'`
-const LEASED = `id, organization_id AS "organizationId", created_by AS "createdBy", per_second AS "perSecond", done,
+const leasedColumns = (
+  limit: string,
+): string => `id, organization_id AS "organizationId", created_by AS "createdBy", per_second AS "perSecond", done,
   cardinality(delivery_ids) AS total,
   (
     SELECT coalesce(json_agg(json_build_object('deliveryId', delivery_id, 'resendId', resend_id) ORDER BY position), '[]')
     FROM unnest(delivery_ids, resend_ids) WITH ORDINALITY AS item (delivery_id, resend_id, position)
-    WHERE position > done AND position <= done + per_second
+    WHERE position > done AND position <= done + ${limit}
   ) AS next`
+const LEASED = leasedColumns('per_second')
 
 /** Leases a running job that no process sends, with as many payloads as it sends in a second. */
 export async function leaseResendJob(db: Db, owner: string): Promise<LeasedResends | undefined> {
@@ -235,6 +238,33 @@ export async function recordResends(
   )
   const [job] = rows as (LeasedResends & { isRunning: boolean })[]
   return job?.isRunning ? job : undefined
+}
+
+/**
+ * Puts the payloads that are left and whose sources are paused after the others: those of each source stay in order.
+ * Resolves as `recordResends`.
+ */
+export async function deferPausedResends(db: Db, owner: string, id: string): Promise<LeasedResends | undefined> {
+  const { rows } = await db.pool.query<LeasedResends>(
+    `UPDATE resend_jobs SET delivery_ids = sorted_ids, resend_ids = sorted_resend_ids
+     FROM (
+       SELECT array_agg(delivery_id ORDER BY is_paused, position) AS sorted_ids,
+         array_agg(resend_id ORDER BY is_paused, position) AS sorted_resend_ids,
+         count(*) FILTER (WHERE position > done AND NOT is_paused) AS ready
+       FROM resend_jobs AS job, unnest(delivery_ids, resend_ids) WITH ORDINALITY AS item (delivery_id, resend_id, position)
+       CROSS JOIN LATERAL (
+         SELECT position > done AND EXISTS (
+           SELECT FROM deliveries JOIN webhook_sources AS source ON source.id = deliveries.source_id
+           WHERE deliveries.id = delivery_id AND source.paused_at IS NOT NULL
+         ) AS is_paused
+       ) AS state
+       WHERE job.id = $2
+     ) AS sorted
+     WHERE resend_jobs.id = $2 AND lease_owner = $1 AND status = 'running'
+     RETURNING ${leasedColumns('least(per_second, ready)')}`,
+    [owner, id],
+  )
+  return rows[0]
 }
 
 /** Gives the lease back, so that a process goes on after these seconds. */
