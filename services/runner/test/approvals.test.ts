@@ -6,7 +6,6 @@ import {
   listWebhookSources,
   newId,
   operatorOf,
-  readSourceState,
   type RunDetails,
   saveWebhookSource,
   setSourcePaused,
@@ -121,8 +120,9 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
       await pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [one.sessionId])
       const [run] = await fixture.waitForRuns([one])
       expect(run).toMatchObject({ status: 'failed', error: 'source_paused: Order intake was paused for 3 days' })
-      const { pausedSourceId } = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: one.sessionId } })
-      expect(await readSourceState(fixture.db, acme.organizationId, pausedSourceId!)).toMatchObject({ waiting_runs: 0 })
+      // Otherwise a resume would end a later wait of the session.
+      const session = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: one.sessionId } })
+      expect(session.pausedSourceId).toBeNull()
       expect(payloads()).toEqual([])
     }, 60_000)
   })

@@ -54,7 +54,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
       await fixture.startRunner()
       const [one, two, three] = await startThree()
       await acme.endpoint.waitForRequests(1)
-      // Left by a wait for a paused source that took 3 days.
+      // Left by a wait for a paused source, by a runner of an earlier release.
       await fixture.db.pool.query('UPDATE sessions SET paused_source_id = gen_random_uuid()')
       expect(await cancel(one)).toEqual({ kind: 'cancelled', sessionId: one.sessionId })
       const session = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: one.sessionId } })

@@ -1,7 +1,8 @@
 -- Leases sessions of the CTE `candidate` and claims their first runs. A fragment of the two acquisitions.
 -- `ranked` gives the slots to organizations in turn, the one with the fewest sessions at this runner first, and
 --   `chosen` has as many as there are slots. `claimed` starts the next run of each, or fails it when it has no
---   attempt left (`exhausted`), and `acquired` moves the session past a failed one.
+--   attempt left (`exhausted`), and `acquired` moves the session past a failed one. It ends the wait for a paused source:
+--   a later resume must not end another wait of the session.
 -- The commit does not wait for the disk (`commit`), unless a run failed: what follows from a lease waits, and its
 --   commit brings the lease to the disk. A lease that PostgreSQL loses when it crashes is acquired anew; the time in
 --   its epoch, in microseconds, tells the two apart (docs/decisions/2).
@@ -37,7 +38,8 @@ acquired AS MATERIALIZED (
     last_finished_number = CASE WHEN id = ANY ((SELECT session_ids FROM exhausted)::uuid[])
       THEN last_finished_number + 1 ELSE last_finished_number END,
     waiting_since = CASE WHEN id = ANY ((SELECT session_ids FROM exhausted)::uuid[])
-      THEN CASE WHEN last_start_number > last_finished_number + 1 THEN now() END ELSE waiting_since END
+      THEN CASE WHEN last_start_number > last_finished_number + 1 THEN now() END ELSE waiting_since END,
+    paused_source_id = NULL
   WHERE id = ANY (ARRAY(SELECT id FROM chosen))
   RETURNING id, organization_id, lease_epoch
 ),
