@@ -129,6 +129,24 @@ describe('an evaluation', () => {
     expect(await untilEnded(id)).toMatchObject({ total: 6, done: 6, same: 6 })
   })
 
+  test('makes its payloads the right ones only for the text that it has tried', async () => {
+    const ids = [await keep('Total: 6', 'Total: 7'), await keep('Total: 8', 'Total: 9')]
+    await fixture.startRunner()
+    const { results } = await untilEnded(await start())
+    const [same, edited] = results.map(({ id, case_version: version }) => ({
+      name: 'Right',
+      of: { result_id: id },
+      version,
+    }))
+    const saved = await saveCase(fixture.db, edit, ids[0]!, same!)
+    expect(saved.expected).toMatchObject([{ payload: { message: 'Total: 6' } }])
+    expect(await saveCase(fixture.db, edit, ids[0]!, same!)).toEqual(saved)
+    const { version } = await saveCase(fixture.db, edit, ids[1]!, { ...edited!, of: undefined, context: 'Total: 10' })
+    for (const each of [edited!, { ...edited!, version }]) {
+      await expect(saveCase(fixture.db, edit, ids[1]!, each)).rejects.toMatchObject({ problem: 'changed_meanwhile' })
+    }
+  })
+
   test('ends when a person stops it: no further case begins', async () => {
     await keep('Total: 5')
     const id = await start()
@@ -162,6 +180,17 @@ describe('a run that is kept as a case', () => {
     await keepOf({ run_id })
     await fixture.db.prisma.delivery.deleteMany({ where: { runId: run_id } })
     await expect(keepOf({ run_id })).rejects.toMatchObject({ message: expect.stringContaining('are all kept') })
+  })
+
+  test('is tried at the time at which the run was accepted, also after it was edited', async () => {
+    const run_id = await execute('Total: 5')
+    const createdAt = new Date('2026-01-31T08:59:58.123Z')
+    await fixture.db.prisma.start.update({ where: { id: run_id }, data: { createdAt } })
+    const { id, version } = await keepOf({ run_id })
+    await saveCase(fixture.db, edit, id, { name: 'Kept', context: 'Due today', version })
+    await start()
+    const claimed = await claimCase(fixture.db, 60_000)
+    expect([claimed?.run.context, new Date(claimed!.run.acceptedAt)]).toEqual(['Due today', createdAt])
   })
 
   test('is not kept while an operator deletes the run', async () => {

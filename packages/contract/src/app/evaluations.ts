@@ -107,7 +107,7 @@ export const EvaluationDetailOut = Closed('EvaluationDetailOut', 'An evaluation 
       id: Uuid('The result.'),
       case_id: Uuid('The case.'),
       case_name: Str('Its name.'),
-      case_version: Version,
+      case_version: Uuid('The version of the case that was tried; before it is tried, the one that is stored.'),
       finished_at: Nullable(DateTime('When it was known; null before.')),
       error: Nullable(Str('Why the run would fail: a code, a colon and a sentence.')),
       payload_count: Nullable(Int('The payloads that it would send; null if they are too large to keep.')),

@@ -67,11 +67,12 @@ export async function saveCase(
   await editBesideWorkflow(db, edit, async (tx) => {
     await tx.query(LOCK_RUN, [edit.principal.organizationId, wanted.of?.run_id ?? null, id])
     const stored = await findCase({ pool: tx }, viewer, edit.workflowId, id)
-    const { context, expected, runId } = await readValues(tx, edit, stored, wanted)
+    const { context, expected, runId, acceptedAt, ofVersion } = await readValues(tx, edit, stored, wanted)
     const values = { name: wanted.name, context, expected }
     const old = stored && { name: stored.name, context: stored.context, expected: stored.expected }
     if (JSON.stringify(old) === JSON.stringify(values)) return undefined
     assertUnchangedSince(version, stored?.version ?? null, stored ?? null)
+    if (ofVersion !== undefined) assertUnchangedSince(ofVersion, stored?.version ?? null, stored ?? null)
     if (expected.length > CASE_PAYLOADS_MAX || Buffer.byteLength(JSON.stringify(expected)) > CASE_MAX_BYTES) {
       const message = `must be at most ${CASE_PAYLOADS_MAX} payloads, and ${CASE_MAX_BYTES / 1_024} KiB in all`
       throw new EditRefused('invalid_value', { what: 'expected', message })
@@ -86,6 +87,7 @@ export async function saveCase(
       JSON.stringify(expected),
       edit.principal.userId,
       edit.principal.name,
+      acceptedAt,
     ])
     if (!rowCount) {
       const message = `A workflow has at most ${CASES_MAX} cases. Delete some that are not needed.`
@@ -109,17 +111,22 @@ const LOCK_RUN = `
 
 // The lock of the workflow makes the count exact.
 const UPSERT_CASE = `
-  INSERT INTO cases (id, organization_id, workflow_id, run_id, name, context, expected, saved_by, saved_by_name)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
+  INSERT INTO cases (id, organization_id, workflow_id, run_id, name, context, expected, saved_by, saved_by_name,
+    accepted_at)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, coalesce($10, now())
   WHERE (SELECT count(*) FROM cases WHERE workflow_id = $3 AND id <> $1) < ${CASES_MAX}
   ON CONFLICT (id) DO UPDATE SET run_id = $4, name = $5, context = $6, expected = $7, saved_by = $8, saved_by_name = $9,
-    version = gen_random_uuid(), used_at = now()
+    version = gen_random_uuid(), used_at = now(), accepted_at = coalesce($10, cases.accepted_at)
   WHERE cases.workflow_id = $3`
 
 interface CaseValues {
   readonly context: string
   readonly expected: readonly CasePayload[]
   readonly runId: string | null
+  /** When the text was accepted, which dates such as "today" refer to; null: as it is stored, or now. */
+  readonly acceptedAt: Date | null
+  /** The version of the case that has the text which these payloads were made from. */
+  readonly ofVersion?: string | null
 }
 
 async function readValues(
@@ -130,7 +137,8 @@ async function readValues(
 ): Promise<CaseValues> {
   if (!of) {
     const [text, payloads] = [context ?? stored?.context, expected ?? stored?.expected]
-    if (text !== undefined && payloads) return { context: text, expected: payloads, runId: stored?.run_id ?? null }
+    if (text !== undefined && payloads)
+      return { context: text, expected: payloads, runId: stored?.run_id ?? null, acceptedAt: null }
     const [what, message] = text === undefined ? ['context', 'is missing'] : ['expected', 'is missing']
     throw new EditRefused('invalid_value', { what, message })
   }
@@ -139,13 +147,13 @@ async function readValues(
     const { rows } = await tx.query<FoundRun>(FIND_RUN, [principal.organizationId, workflowId, runId])
     if (!rows[0])
       throw new EditRefused('invalid_value', { what: 'of.run_id', message: 'must be a run that has succeeded' })
-    const { context: text, expected: sent, accepted, hasJournal } = rows[0]
-    if (hasJournal && sent.length >= accepted) return { context: text, expected: sent, runId }
+    const { accepted, hasJournal, ...found } = rows[0]
+    if (hasJournal && found.expected.length >= accepted) return { ...found, runId }
     throw new EditRefused('invalid_value', { what: 'of.run_id', message: `must be a run ${INCOMPLETE}` })
   }
   if (trialId !== undefined) {
-    const { rows } = await tx.query<{ context: string; steps: JournalStep[] }>(
-      `SELECT context, steps FROM trials
+    const { rows } = await tx.query<{ context: string; steps: JournalStep[]; acceptedAt: Date }>(
+      `SELECT context, steps, created_at AS "acceptedAt" FROM trials
        WHERE id = $1 AND workflow_id = $2 AND user_id = $3 AND finished_at IS NOT NULL AND error IS NULL`,
       [trialId, workflowId, principal.userId],
     )
@@ -153,14 +161,18 @@ async function readValues(
       const message = 'must be a trial whose steps are all kept: those of this one were too large'
       throw new EditRefused('invalid_value', { what: 'of.trial_id', message })
     }
-    if (rows[0]) return { context: rows[0].context, expected: listAcceptedPayloads(rows[0].steps), runId: null }
+    if (rows[0]) {
+      const { steps, ...trial } = rows[0]
+      return { ...trial, expected: listAcceptedPayloads(steps), runId: null }
+    }
     throw new EditRefused('invalid_value', { what: 'of.trial_id', message: 'must be a trial without an error' })
   }
-  const { rows } = await tx.query<{ payloads: CasePayload[] }>(
-    'SELECT payloads FROM evaluation_results WHERE id = $1 AND case_id = $2 AND error IS NULL AND payloads IS NOT NULL',
+  const { rows } = await tx.query<{ expected: CasePayload[]; ofVersion: string | null }>(
+    `SELECT payloads AS expected, case_version AS "ofVersion" FROM evaluation_results
+     WHERE id = $1 AND case_id = $2 AND error IS NULL AND payloads IS NOT NULL`,
     [resultId, stored?.id],
   )
-  if (rows[0] && stored) return { context: stored.context, expected: rows[0].payloads, runId: stored.run_id }
+  if (rows[0] && stored) return { ...rows[0], context: stored.context, runId: stored.run_id, acceptedAt: null }
   throw new EditRefused('invalid_value', { what: 'of', message: 'must be a run, a trial, or a result of the case' })
 }
 
@@ -176,7 +188,7 @@ interface FoundRun extends Omit<CaseValues, 'runId'> {
 
 // The retention deletes deliveries and journals before runs.
 const FIND_RUN = `
-  SELECT context, (
+  SELECT context, created_at AS "acceptedAt", (
     SELECT coalesce(json_agg(json_build_object(
       'source_id', source_id, 'source_name', source.name, 'payload', request_body
     ) ORDER BY deliveries.created_at, deliveries.id), '[]')

@@ -134,7 +134,7 @@ export async function findEvaluation(
   if (!found) return undefined
   const results = await queryRows<EvaluationDetailOut['results'][number]>(
     db,
-    `SELECT result.id, result.case_id, cases.name AS case_name, cases.version AS case_version, result.finished_at,
+    `SELECT result.id, result.case_id, cases.name AS case_name, coalesce(result.case_version, cases.version) AS case_version, result.finished_at,
        result.error, json_array_length(result.payloads) AS payload_count, coalesce(result.differences, '[]') AS differences,
        result.cost_micros::float8 AS cost_micros, result.duration_ms
      FROM evaluation_results AS result JOIN cases ON cases.id = result.case_id
@@ -173,7 +173,8 @@ interface CaseRow extends Pick<ClaimedCase, 'expected' | 'rules'> {
 export async function claimCase(db: Db, leaseMs: number): Promise<ClaimedCase | undefined> {
   const { rows } = await db.pool.query<CaseRow>(
     `WITH leased AS (
-       UPDATE evaluation_results SET attempts = attempts + 1, lease_until = clock_timestamp() + $1 * interval '1 ms'
+       UPDATE evaluation_results SET attempts = attempts + 1, lease_until = clock_timestamp() + $1 * interval '1 ms',
+         case_version = (SELECT version FROM cases WHERE id = case_id)
        WHERE id = (
          SELECT id FROM evaluation_results AS result CROSS JOIN LATERAL (
            SELECT count(*) AS count FROM evaluation_results AS other
@@ -187,7 +188,7 @@ export async function claimCase(db: Db, leaseMs: number): Promise<ClaimedCase | 
      )
      SELECT leased.id, leased.organization_id AS "organizationId", evaluation.workflow_id AS "workflowId",
        evaluation.model, evaluation.description, evaluation.rules, cases.context, cases.expected,
-       to_json(evaluation.created_at) #>> '{}' AS "acceptedAt", leased.attempts, version.document
+       to_json(coalesce(cases.accepted_at, cases.created_at)) #>> '{}' AS "acceptedAt", leased.attempts, version.document
      FROM leased JOIN evaluations AS evaluation ON evaluation.id = leased.evaluation_id
      JOIN cases ON cases.id = leased.case_id
      LEFT JOIN workflow_versions AS version
