@@ -412,6 +412,9 @@ describe('wf people erase', () => {
       code: 1,
       stderr: expect.stringContaining('is the last owner of Acme'),
     })
+    await database.db.prisma.session.updateMany({ data: { leaseOwner: 'a runner' } })
+    expect((await wf('people', 'erase', 'bob@acme.test', '--yes')).stderr).toContain('is under way. Repeat this')
+    await database.db.prisma.session.updateMany({ data: { leaseOwner: null } })
     // Interrupted, it changes nothing, and can be repeated.
     await database.db.pool.query('ALTER TABLE run_steps RENAME TO gone')
     expect(await wf('people', 'erase', 'bob@acme.test', '--yes')).toMatchObject({ code: 1 })
@@ -495,6 +498,10 @@ describe('single runs and deliveries', () => {
     await prisma.runPrompt.create({
       data: { runId: later.id, position: 1, askedPosition: 1, prompt: { message: 'Ada' } },
     })
+    const session = { where: { id: run.sessionId } }
+    await prisma.session.update({ ...session, data: { leaseOwner: 'a runner' } })
+    expect((await wf('runs', 'delete', runId, '--yes')).stderr).toContain('is under way. Repeat this')
+    await prisma.session.update({ ...session, data: { leaseOwner: null } })
     expect(await json('runs', 'delete', runId, '--yes')).toEqual({ deleted: runId })
     const left = [await prisma.start.count(), await prisma.runPrompt.count(), await prisma.delivery.count()]
     expect(left).toEqual([1, 0, 0])

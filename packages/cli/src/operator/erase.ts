@@ -20,7 +20,11 @@ export async function erasePerson(ctx: OperatorContext, given: string, options: 
   const names = users.map(({ email, organizationName }) => `${email} of ${organizationName}`).join(', ')
   await confirm(ctx, options, `This deletes ${names}, and the name in the audit log. It cannot be undone.`)
   for (const user of users) {
-    if ((await eraseUser(ctx.database(), user)) === 'last_owner') {
+    const outcome = await eraseUser(ctx.database(), user)
+    if (outcome === 'session_busy') {
+      throw new CliError(`A run that may have read a decision of ${user.email} is under way. Repeat this in a minute.`)
+    }
+    if (outcome === 'last_owner') {
       const { organizationId, organizationName: name } = user
       throw new CliError(
         `${user.email} is the last owner of ${name}. Make another one first (wf setup-link ${organizationId}), or delete ${name}; then repeat this.`,
@@ -42,6 +46,11 @@ export async function deleteRun(ctx: OperatorContext, prefix: string, options: O
   const outcome = await deleteRunRows(ctx.database(), id)
   if (outcome === 'not_found') throw new CliError(`There is no run ${id}.`)
   if (outcome === 'not_ended') throw new CliError(`Run ${id} has not ended. End it first: wf runs cancel ${id}.`)
+  if (outcome === 'session_busy') {
+    throw new CliError(
+      `A later run of the session, which may have read run ${id}, is under way. Repeat this in a minute.`,
+    )
+  }
   return { json: { deleted: id }, text: () => `Run ${id} is deleted, with its journal and deliveries.\n` }
 }
 

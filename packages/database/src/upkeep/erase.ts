@@ -36,14 +36,43 @@ export async function findUsersOfPerson(db: Db, given: { id: string } | { email:
  * Deletes a user, with the account if no other organization has it, and what names the person: the audit log keeps who
  * (as an id), what and when, without names, addresses and the values of changes of the person. What customers sent,
  * such as contexts and payloads, stays: see `deleteRun`. In one transaction: names are found by the user's row.
+ * `session_busy`: a run may have read the name from a run before it.
  */
-export async function eraseUser(db: Database, user: PersonUser): Promise<'erased' | 'last_owner'> {
-  const erase = async (tx: Queryable) => await eraseNames(tx, user)
-  const outcome = await deleteUser(db, user.id, () => {}, operatorOf(user.organizationId), erase)
-  if (outcome === 'last_owner') return 'last_owner'
-  // Removed meanwhile by another person.
-  if (outcome === undefined) await inTransaction(db, erase)
-  return 'erased'
+export async function eraseUser(db: Database, user: PersonUser): Promise<'erased' | 'last_owner' | 'session_busy'> {
+  const erase = async (tx: Queryable) => {
+    const declined = `SELECT session_id FROM approvals JOIN starts ON starts.id = run_id
+      WHERE decided_by = $1 AND approvals.status = 'declined'`
+    if (await isAnyLeased(tx, declined, user.id)) throw new SessionBusyError()
+    await eraseNames(tx, user)
+  }
+  try {
+    const outcome = await deleteUser(db, user.id, () => {}, operatorOf(user.organizationId), erase)
+    if (outcome === 'last_owner') return 'last_owner'
+    // Removed meanwhile by another person.
+    if (outcome === undefined) await inTransaction(db, erase)
+    return 'erased'
+  } catch (error) {
+    if (error instanceof SessionBusyError) return 'session_busy'
+    throw error
+  }
+}
+
+/** Rolls back a transaction. */
+class SessionBusyError extends Error {
+  override name = 'SessionBusyError'
+}
+
+/**
+ * Whether a runner works on one of the sessions, whose ids the query gives. Until the transaction ends, no runner
+ * acquires them.
+ */
+async function isAnyLeased(client: Queryable, sessionIds: string, value: string): Promise<boolean> {
+  const { rows } = await client.query<{ isLeased: boolean }>(
+    `SELECT lease_owner IS NOT NULL AS "isLeased" FROM sessions WHERE id IN (${sessionIds})
+     ORDER BY id FOR NO KEY UPDATE`,
+    [value],
+  )
+  return rows.some(({ isLeased }) => isLeased)
 }
 
 async function eraseNames(client: Queryable, user: PersonUser): Promise<void> {
@@ -192,10 +221,12 @@ async function listNameColumns(client: Queryable): Promise<NameColumn[]> {
 
 /**
  * Deletes a run that has ended with its journal, prompts, approvals, deliveries and cases, and what later runs of the
- * session were asked with it: their prompts, and summaries. The audit log keeps its id.
+ * session were asked with it: their prompts, and summaries. The audit log keeps its id. `session_busy`: a later run
+ * may have read it.
  */
-export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_found' | 'not_ended'> {
+export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_found' | 'not_ended' | 'session_busy'> {
   return await inTransaction(db, async (client) => {
+    const isBusy = await isAnyLeased(client, 'SELECT session_id FROM starts WHERE id = $1', id)
     const { rows } = await client.query<{
       organizationId: string
       sessionId: string
@@ -210,6 +241,7 @@ export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_fo
     const [run] = rows
     if (!run) return 'not_found'
     if (!run.hasEnded) return 'not_ended'
+    if (isBusy) return 'session_busy'
     await client.query('DELETE FROM deliveries WHERE organization_id = $1 AND run_id = $2', [run.organizationId, id])
     const { organizationId, sessionId, number } = run
     await clearSummaries(client, 'run.session_id = $2 AND run.number > $3 AND through >= $3', [
