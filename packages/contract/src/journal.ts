@@ -124,6 +124,7 @@ export type ModelAnswerStep = Static<typeof ModelAnswerStep>
 /** What a model made of earlier runs of the session, recorded before it is used: once, for the runs that follow too. */
 export const SessionSummaryStep = Closed('SessionSummaryStep', 'A summary of earlier runs of the session.', {
   turn: Type.Literal(0, { description: 'It is asked for before the first answer.' }),
+  from: Type.Optional(Int('The number in the session of the first run that it contains; absent: 1.', { minimum: 1 })),
   through: Int('The number in the session of the last run that it contains.', { minimum: 1 }),
   text: Str('The summary.'),
   ...ANSWER_FIELDS,

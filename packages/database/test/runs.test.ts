@@ -4,6 +4,7 @@ import {
   serializeStep,
   finishRuns,
   listEarlierRuns,
+  readSessionSummary,
   listRuns,
   listWorkflowFiles,
   newId,
@@ -111,6 +112,14 @@ describe('listEarlierRuns', () => {
       { status: 'succeeded', error: null, steps: [{ data: { text: 'run 3' } }], workflowName: 'Forward orders' },
     ])
     expect(await listEarlierRuns(acme.db, acme.organizationId, { sessionId, number: 1, limit: 2 })).toEqual([])
+
+    const runs = await acme.db.prisma.start.findMany({ where: { sessionId }, orderBy: { number: 'asc' } })
+    for (const [index, text] of ['Old.', 'New.', ''].entries()) {
+      const step = { runId: runs[index]!.id, position: 9, epoch: 1, kind: 'session_summary' }
+      await acme.db.prisma.runStep.create({ data: { ...step, data: { turn: 0, through: 1, text } } })
+    }
+    const read = (number: number) => readSessionSummary(acme.db, acme.organizationId, { sessionId, number })
+    expect([await read(4), await read(2), await read(1)]).toMatchObject([{ text: 'New.' }, { text: 'Old.' }, undefined])
   })
 })
 

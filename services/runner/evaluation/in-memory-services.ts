@@ -67,6 +67,11 @@ export function createInMemoryStore(content: InMemoryContent) {
         .map((run, index) => ({ ...run, number: index + 1 }))
         .slice(0, number - 1)
         .slice(-limit),
+    readSessionSummary: async (_lease, _organizationId, number) =>
+      (content.history ?? [])
+        .slice(0, number - 1)
+        .flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'session_summary' ? [step.data] : [])))
+        .findLast(({ text }) => text !== ''),
     listSmallSources: async () => listSources(),
     listSourceNames: async () => listSources(),
     readSources: async (_lease, _organizationId, ids) =>

@@ -1,5 +1,5 @@
-import type { JournalStep } from '@workflow-service/contract'
-import { column, type Db, runStatement, statement } from '../connection/index.ts'
+import type { JournalStep, SessionSummaryStep } from '@workflow-service/contract'
+import { column, type Db, queryRows, runStatement, statement } from '../connection/index.ts'
 import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
 import { readStepsOfRuns } from './journal.ts'
 import type { Lease } from './lease.ts'
@@ -133,4 +133,24 @@ export async function listEarlierRuns(
     rows.map(({ runId }) => runId),
   )
   return rows.toReversed().map((run) => ({ ...run, steps: steps.get(run.runId) ?? [] }))
+}
+
+/** Runs before a run that are searched for a summary. */
+const SUMMARY_SEARCH_RUNS = 1_000
+
+/** The newest summary in the journals of the session's finished runs before run `number`, unless it was emptied. */
+export async function readSessionSummary(
+  db: Pick<Db, 'pool'>,
+  organizationId: string,
+  { sessionId, number }: { readonly sessionId: string; readonly number: number },
+): Promise<SessionSummaryStep | undefined> {
+  const rows = await queryRows<{ data: SessionSummaryStep }>(
+    db,
+    `SELECT step.data FROM starts AS run JOIN run_steps AS step ON step.run_id = run.id
+     WHERE run.organization_id = $1 AND run.session_id = $2 AND run.number BETWEEN $3 AND $4
+       AND run.finished_at IS NOT NULL AND step.kind = 'session_summary' AND step.data ->> 'text' <> ''
+     ORDER BY run.number DESC LIMIT 1`,
+    [organizationId, sessionId, number - SUMMARY_SEARCH_RUNS, number - 1],
+  )
+  return rows[0]?.data
 }

@@ -4,6 +4,7 @@ import type {
   LookupCallOut,
   NewJournalStep,
   RunPrompt,
+  SessionSummaryStep,
   ToolCallStep,
 } from '@workflow-service/contract'
 import type {
@@ -53,6 +54,8 @@ export interface AgentRun {
    * The newest `limit` finished runs of the session before this one, oldest first, and the total number of such runs.
    */
   history(limit: number): Promise<SessionHistory>
+  /** The newest summary in the journals of those runs. */
+  readSummary(): Promise<SessionSummaryStep | undefined>
   /** All webhook sources of the organization, sorted by name, as they were when this attempt began or later. */
   listSources(): Promise<readonly SourceName[]>
   /** Those of the sources that were not deleted, in the order of `sourceIds`. At most SOURCES_PER_READ of them. */

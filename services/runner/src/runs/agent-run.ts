@@ -45,6 +45,7 @@ export function createAgentRun(
       runs: await store.listEarlierRuns(lease, organizationId, { number, limit }),
       total: number - 1,
     }),
+    readSummary: () => store.readSessionSummary(lease, organizationId, number),
     listSources: async () => {
       smallSources =
         prefetchedSources === undefined ? await store.listSmallSources(lease, organizationId) : prefetchedSources

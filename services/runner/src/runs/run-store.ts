@@ -23,6 +23,7 @@ import {
   readApproval,
   readInstructions,
   readModelKeys,
+  readSessionSummary,
   readSources,
   readSteps,
   readWorkflowFile,
@@ -160,6 +161,9 @@ export function createRunStore(
       range: { readonly number: number; readonly limit: number },
     ): Promise<readonly EarlierRun[]> =>
       retry(lease, () => listEarlierRuns(db, organizationId, { sessionId: lease.sessionId, ...range })),
+    /** The newest summary of the session in the journals of the runs before run `number`. */
+    readSessionSummary: (lease: ActiveLease, organizationId: string, number: number) =>
+      retry(lease, () => readSessionSummary(db, organizationId, { sessionId: lease.sessionId, number })),
     /** All webhook sources of the organization; null when they are many or large, so that they are read in parts. */
     listSmallSources: (lease: ActiveLease, organizationId: string): Promise<readonly SourceForAgent[] | null> =>
       retry(lease, () => listSourcesBatched(organizationId)),

@@ -42,12 +42,13 @@ export function findSummary(steps: readonly (JournalStep | NewJournalStep)[]): S
 
 /** Reads the session's earlier runs, and the newest summary of them. `own`: the summary in the journal of the run. */
 export async function readEarlierRuns(
-  run: Pick<AgentRun, 'history'>,
+  run: Pick<AgentRun, 'history' | 'readSummary'>,
   own: SessionSummaryStep | undefined,
 ): Promise<EarlierRuns> {
   const { runs, total } = await run.history(MAX_EARLIER_RUNS)
-  const newest = runs.flatMap(({ steps }) => findSummary(steps) ?? []).findLast(({ text }) => text !== '')
-  const summary = own && own.text !== '' ? own : newest
+  const isWhole = runs.length < MAX_EARLIER_RUNS
+  const read = runs.flatMap(({ steps }) => findSummary(steps) ?? []).findLast(({ text }) => text !== '')
+  const summary = own && own.text !== '' ? own : (read ?? (isWhole ? undefined : await run.readSummary()))
   return { summary, runs: runs.filter(({ number }) => number > (summary?.through ?? 0)), total }
 }
 
@@ -63,13 +64,15 @@ export function formatHistory(
   const fitting = takeNewest(texts, budgetTokens)
   const shown = isHalved ? takeNewest(fitting, Math.floor(countTokens(fitting) / 2)) : fitting
   const isSummaryShown = summary !== undefined && shown.length === texts.length
-  const shownRuns = isSummaryShown ? summary.through + runs.length : shown.length
+  const shownRuns = isSummaryShown ? 1 + summary.through - (summary.from ?? 1) + runs.length : shown.length
   return { text: shown.join('\n\n'), shownRuns, totalRuns: total }
 }
 
 /** What a summary is to be made of, because the earlier runs exceed the token budget. */
 export interface Unsummarized {
   readonly text: string
+  /** The number of the first run in it. */
+  readonly from: number
   /** The number of the last run in it. */
   readonly through: number
 }
@@ -91,8 +94,11 @@ export function findUnsummarized(
   if (through === undefined) return undefined
   const maxTokens = Math.min(SUMMARIZED_SHARES * budgetTokens, Math.floor(runTokens / 2))
   const readTokens = Math.max(0, maxTokens - countTokens(before))
-  const read = texts.slice(0, older).map((text) => fitTokens(text, Math.min(budgetTokens, readTokens)))
-  return { text: [...before, ...takeNewest(read, readTokens)].join('\n\n'), through }
+  const cut = texts.slice(0, older).map((text) => fitTokens(text, Math.min(budgetTokens, readTokens)))
+  const read = takeNewest(cut, readTokens)
+  const first = runs[older - read.length]?.number ?? through
+  const from = summary && first === summary.through + 1 ? (summary.from ?? 1) : first
+  return { text: [...before, ...read].join('\n\n'), from, through }
 }
 
 /** The beginning of the text that takes these tokens. */
@@ -104,8 +110,8 @@ export function fitTokens(text: string, tokens: number): string {
     .replace(/\uFFFD$/u, '')
 }
 
-function formatSummary({ through, text }: SessionSummaryStep): string {
-  return `A summary of the runs 1 to ${through}:\n${text}`
+function formatSummary({ from = 1, through, text }: SessionSummaryStep): string {
+  return `A summary of the runs ${from} to ${through}:\n${text}`
 }
 
 /** The last of the texts that together fit into the budget. */

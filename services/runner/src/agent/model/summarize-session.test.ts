@@ -179,6 +179,36 @@ describe('earlier runs that exceed their share of the prompt', () => {
     expect(asked).not.toContain('A-2 ')
   })
 
+  test('are in the summary for as long as no newer one replaces it, which names the first run that it contains', async () => {
+    const agent = await prepare({ text: SUMMARY, usage }, { historyTokens: 6_000 })
+    const many = Array.from({ length: 80 }, (_, index) => earlier(index + 1))
+    const first = sessionRun({ history: many })
+    await first.execute(agent)
+    expect(summaryRequests()).toEqual([])
+    const data = {
+      turn: 0,
+      from: 11,
+      through: 20,
+      text: SUMMARY,
+      model: 'm',
+      input_tokens: 1,
+      output_tokens: 1,
+    } as const
+    const step = { kind: 'session_summary', data, position: 1, createdAt: new Date() } as const
+    const later = sessionRun({ history: many.with(20, earlier(21, [step])) })
+    await later.execute(agent)
+    expect(promptOf()).toMatch(/A summary of the runs 11 to 20:\n.*A-31 .*A-80 /s)
+    expect(promptOf()).toContain('20 older runs of the session are not shown.')
+    await server.close()
+    const smaller = await prepare({ text: SUMMARY, usage })
+    const next = sessionRun({ history: many.with(20, earlier(21, [step])) })
+    await next.execute(smaller)
+    expect(summaries(next)).toMatchObject([{ from: 56, through: 79 }])
+    const asked = summaryRequests()[0]!.conversation.messages[0]!.text
+    expect(asked).toMatch(/A summary of the runs 11 to 20:.*A-56 .*A-79 /s)
+    expect(asked).not.toContain('A-55 ')
+  })
+
   test('are not summarized if they fit, or if no run is to be read', async () => {
     const agent = await prepare({ text: SUMMARY, usage })
     await sessionRun({ history: HISTORY.slice(0, 2) }).execute(agent)

@@ -52,6 +52,7 @@ export async function summarizeSession(ctx: Context, unsummarized: Unsummarized)
   const origin = { model: ctx.model, name, isOwnKey, latencyMs, cost: cost.of(answer.usage) }
   const data: SessionSummaryStep = {
     turn: 0,
+    from: unsummarized.from,
     through: unsummarized.through,
     text: fitTokens(toStorableText(text), historyTokens / 2),
     ...toAnswerFields(answer, origin),
