@@ -37,7 +37,7 @@ export function startEvaluations(ctx: TrialContext, intervalMs: number): Pick<Re
 }
 
 async function tryCase(ctx: TrialContext, claimed: ClaimedCase, stopping: AbortSignal): Promise<void> {
-  const { id, organizationId, workflow, attempts } = claimed.run
+  const { organizationId, workflow, attempts } = claimed.run
   const startedMs = performance.now()
   const files = new Map(claimed.files?.map((file) => [file.id, file]))
   const planned = await planRun(ctx, {
@@ -56,16 +56,16 @@ async function tryCase(ctx: TrialContext, claimed: ClaimedCase, stopping: AbortS
     },
     stopping,
   })
-  if (planned === undefined) return await releaseCase(ctx.db, id, 0, false)
+  if (planned === undefined) return await releaseCase(ctx.db, claimed.run, 0, false)
   if (planned.thrown instanceof RunParkedError && attempts < MAX_CASE_ATTEMPTS) {
-    return await releaseCase(ctx.db, id, PARKED_MS, true)
+    return await releaseCase(ctx.db, claimed.run, PARKED_MS, true)
   }
   await finishCase(ctx.db, toResult(claimed, planned, Math.round(performance.now() - startedMs)))
   ctx.changeNotices.add(organizationId, 'runs')
 }
 
 function toResult(
-  { run: { id }, expected }: ClaimedCase,
+  { run: { id, attempts }, expected }: ClaimedCase,
   { steps, error }: NonNullable<Awaited<ReturnType<typeof planRun>>>,
   durationMs: number,
 ): CaseResult {
@@ -75,8 +75,8 @@ function toResult(
   const payloads = listAcceptedPayloads(steps)
   if (Buffer.byteLength(JSON.stringify(payloads)) > CASE_MAX_BYTES) {
     const text = `payloads_too_large: The payloads have more than ${CASE_MAX_BYTES / 1_024} KiB, so they are not compared`
-    return { id, error: error ?? text, payloads: null, differences: [], costMicros, durationMs }
+    return { id, attempts, error: error ?? text, payloads: null, differences: [], costMicros, durationMs }
   }
   const differences = error === null ? comparePayloads(expected, payloads) : []
-  return { id, error, payloads, differences, costMicros, durationMs }
+  return { id, attempts, error, payloads, differences, costMicros, durationMs }
 }

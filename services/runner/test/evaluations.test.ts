@@ -5,10 +5,12 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { CaseIn, CaseOut, CasePayload, EvaluationDetailOut, EvaluationIn } from '@workflow-service/contract'
 import {
   claimCase,
+  finishCase,
   findEvaluation,
   listVersions,
   newId,
   readUsage,
+  releaseCase,
   saveCase,
   saveFile,
   startEvaluation,
@@ -145,6 +147,22 @@ describe('an evaluation', () => {
     for (const each of [edited!, { ...edited!, version }]) {
       await expect(saveCase(fixture.db, edit, ids[1]!, each)).rejects.toMatchObject({ problem: 'changed_meanwhile' })
     }
+  })
+
+  test('takes nothing from a runner whose lease of a case has expired, or is another one by now', async () => {
+    await keep('Total: 5')
+    const id = await start()
+    const { run: first } = (await claimCase(fixture.db, 60_000))!
+    const late = { payloads: null, differences: [], costMicros: null, durationMs: 1, error: 'timed_out: It was late' }
+    await fixture.db.pool.query('UPDATE evaluation_results SET lease_until = now()')
+    await finishCase(fixture.db, { ...first, ...late })
+    const { run: second } = (await claimCase(fixture.db, 60_000))!
+    await finishCase(fixture.db, { ...first, ...late })
+    await releaseCase(fixture.db, first, 0, false)
+    expect([second.attempts, await claimCase(fixture.db, 60_000)]).toEqual([2, undefined])
+    expect(await read(id)).toMatchObject({ done: 0 })
+    await finishCase(fixture.db, { ...second, ...late, error: null })
+    expect(await read(id)).toMatchObject({ done: 1, same: 1 })
   })
 
   test('ends when a person stops it: no further case begins', async () => {

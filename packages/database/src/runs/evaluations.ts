@@ -234,9 +234,12 @@ function toClaimedCase({ document, ...row }: CaseRow): ClaimedCase {
   }
 }
 
+/** One attempt at a case: its runner changes nothing once its lease has expired, or another runner has claimed it. */
+type ClaimedAttempt = Pick<ClaimedRun, 'id' | 'attempts'>
+const IS_LEASED = 'id = $1 AND attempts = $2 AND finished_at IS NULL AND lease_until > clock_timestamp()'
+
 /** What a case would send, or why it failed. */
-export interface CaseResult {
-  readonly id: string
+export interface CaseResult extends ClaimedAttempt {
   readonly error: string | null
   readonly payloads: readonly CasePayload[] | null
   readonly differences: readonly CaseDifference[]
@@ -244,22 +247,30 @@ export interface CaseResult {
   readonly durationMs: number
 }
 
-/** Records the result, unless the case is deleted, or the evaluation was stopped. */
+/** Records the result, unless the lease is lost, the case is deleted, or the evaluation was stopped. */
 export async function finishCase(db: Db, result: CaseResult): Promise<void> {
-  const { id, error, payloads, differences, costMicros, durationMs } = result
+  const { id, attempts, error, payloads, differences, costMicros, durationMs } = result
   await db.pool.query(
-    `UPDATE evaluation_results SET finished_at = now(), lease_until = NULL, error = $2, payloads = $3, differences = $4,
-       cost_micros = $5, duration_ms = $6
-     WHERE id = $1 AND finished_at IS NULL`,
-    [id, error, payloads && JSON.stringify(payloads), JSON.stringify(differences), costMicros, durationMs],
+    `UPDATE evaluation_results SET finished_at = now(), lease_until = NULL, error = $3, payloads = $4, differences = $5,
+       cost_micros = $6, duration_ms = $7
+     WHERE ${IS_LEASED}`,
+    [id, attempts, error, payloads && JSON.stringify(payloads), JSON.stringify(differences), costMicros, durationMs],
   )
 }
 
-/** Gives a case back, so that a process tries it after `delayMs`. `isCounted`: as one of its attempts. */
-export async function releaseCase(db: Db, id: string, delayMs: number, isCounted: boolean): Promise<void> {
+/**
+ * Gives a case back, so that a process tries it after `delayMs`, unless the lease is lost. `isCounted`: as one of its
+ * attempts.
+ */
+export async function releaseCase(
+  db: Db,
+  { id, attempts }: ClaimedAttempt,
+  delayMs: number,
+  isCounted: boolean,
+): Promise<void> {
   await db.pool.query(
-    `UPDATE evaluation_results SET lease_until = clock_timestamp() + $2 * interval '1 ms', attempts = attempts - $3
-     WHERE id = $1`,
-    [id, delayMs, isCounted ? 0 : 1],
+    `UPDATE evaluation_results SET lease_until = clock_timestamp() + $3 * interval '1 ms', attempts = attempts - $4
+     WHERE ${IS_LEASED}`,
+    [id, attempts, delayMs, isCounted ? 0 : 1],
   )
 }
