@@ -16,6 +16,13 @@ async function rulesOf(text: string): Promise<Rules> {
 
 const withPayload = (payload: string) => `deliveries:\n  - to: Desk\n    payload: ${payload}\n`
 
+/** Whether the text was parsed already, so that the call needed no turn. */
+async function parseInTurns(text: string) {
+  let turns = 0
+  const parsed = await parseRules(text, async () => void (turns += 1))
+  return { parsed, isKnown: turns === 0 }
+}
+
 describe('parseRules', () => {
   test.each([
     ['', 'rules.yaml: is empty; it begins with "deliveries:"'],
@@ -92,6 +99,25 @@ describe('parseRules', () => {
     // Two of them between the steps that parse the YAML.
     expect(turns).toBeGreaterThan(2)
   })
+})
+
+describe('a text', () => {
+  test.each([
+    ['refused', 'deliveries:\n  - to: Desk\n    when: 1 +'],
+    ['taken', 'deliveries:\n  - to: A desk'],
+  ])(
+    'that was %s is not parsed again, until as much as six of the largest files was used since',
+    async (_what, text) => {
+      const first = await parseInTurns(text)
+      expect(first.isKnown).toBe(false)
+      const others = Array.from({ length: 6 }, (_, n) => `${text} #${'x'.repeat(31_000)}${n}`)
+      for (const other of others) await parseInTurns(other)
+      expect(await parseInTurns(text)).toEqual({ parsed: first.parsed, isKnown: true })
+      for (const other of others.map((content) => `${content}y`)) await parseInTurns(other)
+      expect((await parseInTurns(others.at(-1)!)).isKnown).toBe(false)
+      expect((await parseInTurns(text)).isKnown).toBe(false)
+    },
+  )
 })
 
 describe('findSources', () => {

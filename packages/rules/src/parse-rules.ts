@@ -44,6 +44,10 @@ const MAX_ERRORS = 20
 /** Time after which other work of the process gets its turn. A request to the application takes a few turns. */
 const TURN_MS = 2
 
+/** Weight of the texts whose results are kept: a few of the largest, or a hundred ordinary ones. */
+const MAX_KNOWN_WEIGHT = 192 * 1024
+const weightOf = (text: string): number => 1_024 + text.length
+
 /** The deliveries of a `rules.yaml`, compiled. */
 export interface Rules {
   readonly deliveries: readonly Rule[]
@@ -85,15 +89,32 @@ class Turns {
   }
 }
 
+/** What `parseRules` found in the latest texts, the least recently used first. */
+const known = new Map<string, ParsedRules>()
+let knownWeight = 0
+
 /**
- * Parses and compiles a `rules.yaml` (docs/rules.md, "The file"). A file may take 40 ms.
+ * Parses and compiles a `rules.yaml` (docs/rules.md, "The file"). A file may take 40 ms, one of the
+ * latest none.
  * @param waitForTurn Awaited every 2 ms, so that other work of the process goes on.
  */
 export async function parseRules(
   text: string,
   waitForTurn: () => Promise<void> = () => nextTurn(),
 ): Promise<ParsedRules> {
-  const turns = new Turns(waitForTurn)
+  if (Buffer.byteLength(text) > RULES_MAX_BYTES) return refuse(`is larger than ${RULES_MAX_BYTES / 1024} KiB`)
+  const parsed = known.get(text) ?? (await parseText(text, new Turns(waitForTurn)))
+  if (!known.delete(text)) knownWeight += weightOf(text)
+  known.set(text, parsed)
+  for (const oldest of known.keys()) {
+    if (knownWeight <= MAX_KNOWN_WEIGHT) break
+    known.delete(oldest)
+    knownWeight -= weightOf(oldest)
+  }
+  return parsed
+}
+
+async function parseText(text: string, turns: Turns): Promise<ParsedRules> {
   const file = await readYaml(text, turns)
   if ('errors' in file) return { errors: file.errors }
   const compiler = new RulesCompiler(file.placeOf, turns)
@@ -111,7 +132,6 @@ async function readYaml(
   text: string,
   turns: Turns,
 ): Promise<{ value: RulesFile; placeOf: PlaceOf } | { errors: RuleError[] }> {
-  if (Buffer.byteLength(text) > RULES_MAX_BYTES) return refuse(`is larger than ${RULES_MAX_BYTES / 1024} KiB`)
   const lexemes = readLexemes(text)
   if (typeof lexemes === 'string') return refuse(lexemes)
   const lines = new LineCounter()

@@ -3,12 +3,6 @@ import type { Rules } from '@workflow-service/rules'
 import type { AgentRun } from '../agent.ts'
 import { PlanError } from '../builtin/plan-error.ts'
 
-/** Files whose rules stay compiled. Compiling takes a few milliseconds, more than the rest of a run. */
-const MAX_COMPILED = 50
-
-/** Compiled rules by their text, the least recently used first. */
-const compiled = new Map<string, Rules>()
-
 /**
  * Reads and compiles the workflow's rules; undefined if it has none.
  * @throws PlanError `rule_failed` if they cannot be used.
@@ -22,15 +16,6 @@ export async function readRules({ run, readFile }: Pick<AgentRun, 'run' | 'readF
   }
   const text = rulesFileId === null ? undefined : await readFile(rulesFileId)
   if (text === undefined) return undefined
-  const rules = compiled.get(text) ?? (await compileRules(text))
-  compiled.delete(text)
-  compiled.set(text, rules)
-  const [oldest] = compiled.keys()
-  if (compiled.size > MAX_COMPILED && oldest !== undefined) compiled.delete(oldest)
-  return rules
-}
-
-async function compileRules(text: string): Promise<Rules> {
   // CEL takes 60 ms to load, and most organizations have no rules.
   const { parseRules } = await import('@workflow-service/rules')
   const parsed = await parseRules(text)
