@@ -636,10 +636,10 @@ describe('a version', () => {
     const fileId = newId()
     await saveFile(acme.member, workflow.id, fileId, { content: 'ours' })
     await app.db.pool.query(`UPDATE files SET content = 'theirs', version = gen_random_uuid() WHERE id = $1`, [fileId])
-    await saveAutoRun('daily')
-    const [newest] = await versions()
-    expect(newest).toMatchObject({ parts: ['files'], by: null })
-    const at = { params: { ...params, version_id: newest!.id }, query: { with: 'previous' } }
+    await saveTrigger(acme.owner, workflow.id, newId())
+    const [, theirs] = await versions()
+    expect(theirs).toMatchObject({ parts: ['files'], by: null })
+    const at = { params: { ...params, version_id: theirs!.id }, query: { with: 'previous' } }
     const { body } = await app.call(acme.owner, 'getWorkflowVersion', at)
     expect(body.changes).toEqual([{ field: 'file prices.md: text', old: 'ours', new: 'theirs' }])
   })

@@ -7,11 +7,15 @@ import type { TriggerValues } from './workflow-detail.ts'
 const MAX_VERSIONS = 100
 /**
  * The contents that they may have together: 16 MiB, or its part of 256 MiB if the organization has many workflows.
- * Otherwise its members could fill the disk: 1,000 workflows had 16 GB.
+ * Otherwise its members could fill the disk: 1,000 workflows had 16 GB. The workflows of a call are of one
+ * organization, and are counted once, if a version is beyond `MIN_BYTES`.
  */
 const MAX_BYTES = `least(16, 256 / (
-  SELECT count(*) FROM workflows AS own JOIN workflows AS other USING (organization_id) WHERE own.id = version.workflow_id
+  SELECT count(*) FROM workflows WHERE organization_id = (
+    SELECT organization_id FROM workflows WHERE id = ANY ($1::uuid[]) LIMIT 1
+  )
 )::float8) * 1048576`
+const MIN_BYTES = 65_536
 /** Of a file in a comparison: the page does not show more. */
 const MAX_COMPARED_LENGTH = 100_000
 
@@ -97,7 +101,8 @@ const TRIM = `
     WINDOW newest AS (PARTITION BY workflow_id ORDER BY number DESC)
   ) AS version
   WHERE workflow_versions.id = version.id
-    AND version.position > 1 AND (version.position > ${MAX_VERSIONS} OR version.bytes > ${MAX_BYTES})`
+    AND version.position > 1
+    AND (version.position > ${MAX_VERSIONS} OR version.bytes > ${MIN_BYTES} AND version.bytes > ${MAX_BYTES})`
 
 const TRIM_CONTENTS = `
   DELETE FROM workflow_version_files AS content WHERE workflow_id = ANY ($1::uuid[]) AND NOT EXISTS (
