@@ -29,6 +29,14 @@ test('pages are counted in plain and in compressed objects, and are at most all 
   expect(await countPages(pdfOf(packed(Buffer.alloc(20_000_000))))).toBe(100)
 })
 
+test('a PDF of very many streams counts as all that may be read, and lets the process do other work meanwhile', async () => {
+  let turns = 0
+  setImmediate(() => (turns += 1))
+  expect(await countPages(pdfOf(page + 'stream endstream\n'.repeat(5_000)))).toBe(1)
+  expect(turns).toBe(1)
+  expect(await countPages(pdfOf(page + 'stream endstream\n'.repeat(20_000)))).toBe(100)
+})
+
 const file = (name: string, ...path: string[]) => ({ id: name, name, path })
 
 describe('a reference to a file', () => {
