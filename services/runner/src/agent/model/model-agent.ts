@@ -53,9 +53,10 @@ import {
   formatHistory,
   type PromptHistory,
   readEarlierRuns,
+  SUMMARY_FAILED,
 } from './session-history.ts'
 import { type AnswerCost, costOfNextAnswer } from './spending.ts'
-import { SUMMARY_FAILED, summarizeSession } from './summarize-session.ts'
+import { summarizeSession } from './summarize-session.ts'
 import { traceRequests } from './trace-requests.ts'
 
 /** Model answers per run at most. */

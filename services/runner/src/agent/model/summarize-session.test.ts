@@ -152,8 +152,21 @@ describe('earlier runs that exceed their share of the prompt', () => {
     await run.execute(agent)
     expect(summaries(run)).toMatchObject([{ text: '', cost_micros: 110 }])
     expect(promptOf()).toContain('2 older runs of the session are not shown.')
-    await sessionRun({ history: [...HISTORY, earlier(6, run.steps)] }).execute(agent)
-    expect(summaryRequests()).toHaveLength(2)
+    // Paid for again ten runs later, or if it was deleted.
+    const history = [...HISTORY, earlier(6, run.steps)]
+    while (history.length < 15) {
+      const next = sessionRun({ history })
+      await next.execute(agent)
+      history.push(earlier(history.length + 1, next.steps))
+      expect(next.steps[1]).toMatchObject({
+        data: { text: expect.stringContaining('the summary that run 6 paid for') },
+      })
+    }
+    expect(summaryRequests()).toHaveLength(1)
+    await sessionRun({ history }).execute(agent)
+    const emptied = run.steps.filter(({ kind }) => kind !== 'note')
+    await sessionRun({ history: [...HISTORY, earlier(6, emptied)] }).execute(agent)
+    expect(summaryRequests()).toHaveLength(3)
   })
 
   test.each<CostReservation>([
