@@ -243,6 +243,11 @@ describe('wf runs cancel', () => {
     expect((await cancel(...queue, '--json')).json()).toMatchObject({ is_more: false })
     const ended = await wf(environment.env, ['runs', 'show', other!, '--json'])
     expect(ended.json()).toMatchObject({ status: 'cancelled' })
+    await addRun(1, 0, 'queued', '2026-01-31T17:00:00Z')
+    const all = ['--organization', organizationId, '--workflow', workflowIds[1], '--json']
+    expect((await cancel(...all)).json()).toMatchObject({ cancelled: expect.any(Number), is_more: false })
+    const last = await wf(environment.env, ['runs', 'show', runIds.at(-1)!, '--json'])
+    expect(last.json()).toMatchObject({ status: 'cancelled' })
     expect(await cancel()).toMatchObject({ exitStatus: 2, stderr: expect.stringContaining('--workflow or --session') })
     expect(await cancel(one!, ...queue)).toMatchObject({ exitStatus: 2 })
   })

@@ -101,6 +101,23 @@ test('a member sees what a webhook source sends', async () => {
   await show(ownPage, `/sources/${sourceId}`)
   await ownPage.getByRole('img', { name: /^deliveries of the last 24 hours: 1 accepted, 1 not accepted/ }).waitFor()
   await ownPage.getByText('50 % of deliveries were not accepted in the last 24 hours.').waitFor()
+  // After 50 failures in 10 minutes it offers a pause.
+  await service.db.pool.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
+     SELECT gen_random_uuid(), $1, $2, 'payload', 'rejected', 500, '{}', now() + n * interval '15 seconds', now()
+     FROM generate_series(1, 50) AS n`,
+    [organizationId, sourceId],
+  )
+  await show(ownPage, `/sources/${sourceId}`)
+  await ownPage.getByRole('button', { name: 'Pause it' }).click()
+  await ownPage.getByRole('dialog').getByRole('button', { name: 'Pause', exact: true }).click()
+  await ownPage.getByText(/^Paused by /).waitFor()
+  await ownPage.getByRole('button', { name: 'Resume' }).click()
+  await ownPage.getByRole('button', { name: 'Pause it' }).waitFor()
+  // A person says that what failed is done.
+  await show(ownPage, '/')
+  await ownPage.getByRole('button', { name: 'Mark as done: Order intake answered 500' }).click()
+  await ownPage.getByRole('button', { name: 'Mark as done: Order intake answered 500' }).waitFor({ state: 'detached' })
 })
 
 test('runs are filtered by their workflow in the URL, and start again with the same text', async () => {

@@ -7,13 +7,14 @@ import {
   newId,
   recordNotices,
   recordRunEvents,
+  recordTestNotice,
   takeDueNotices,
 } from '@workflow-service/database'
 import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken, parseEvent } from '@workflow-service/webhook-token'
 import { SMTPServer } from 'smtp-server'
 import type { AppServiceContext } from '../src/app-service-context.ts'
-import { makeNotices } from '../src/notices.ts'
+import { makeNotices, sendNotice } from '../src/notices.ts'
 import { useDataApp } from './support/data-fixtures.ts'
 import type { TestOrganization } from './support/test-app.ts'
 
@@ -114,6 +115,13 @@ describe('Notices', () => {
     await data.createApproval(await data.createRun(workflow, { status: 'waiting' }))
     const sourceId = await data.saveSource({ name: 'Billing' }, organization)
     await data.call(admin, 'pauseWebhookSource', { params: { source_id: sourceId } })
+    const failing = await data.saveSource({ name: 'Stock' }, organization)
+    await data.app.db.pool.query(
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
+       SELECT gen_random_uuid(), $1, $2, 'payload', 'rejected', 500, '{}', now() - n * interval '15 seconds', now()
+       FROM generate_series(1, 50) AS n`,
+      [id, failing],
+    )
     const soon = new Date(Date.now() + 86_400_000).toISOString()
     const key = { id: newId(), name: 'CI', scopes: ['read'], expires_at: soon }
     await data.call(admin, 'createApiKey', { body: key })
@@ -121,7 +129,9 @@ describe('Notices', () => {
     await recordNotices(data.app.db, id, true)
     expect((await list()).map(({ text }) => text).toSorted()).toEqual([
       '1 payload waits for approval, the first to Order intake',
+      '50 × Stock: rejected',
       expect.stringMatching(/^Billing was paused by /),
+      expect.stringMatching(/^Stock is failing: 50 payloads in a row were not accepted since /),
       expect.stringMatching(/^The API key CI expires on /),
     ])
   })
@@ -129,6 +139,8 @@ describe('Notices', () => {
   test('of a suspended organization are neither made nor sent, and a test says so', async () => {
     const { db } = data.app
     const { admin, id } = organization
+    // Off until there is a webhook, or a person chooses.
+    expect(await listNoticeOrganizations(db, true)).not.toContain(id)
     await data.call(admin, 'saveNoticeWebhook', { url, body: { url: data.endpoint.url } })
     expect(await listNoticeOrganizations(db, true)).toContain(id)
     await db.prisma.organization.update({ where: { id }, data: { isSuspended: true } })
@@ -162,6 +174,11 @@ describe('Notices', () => {
     await makeNotices(ctx, new AbortController().signal)
     await db.pool.query('ALTER TABLE notices DROP CONSTRAINT broken')
     expect(lines).toMatchObject([{ msg: 'notice.not_made', organization_id: organization.id }])
+    const unsent = await recordTestNotice(db, organization.id, organization.admin.userId)
+    const error = await sendNotice({ ...ctx, config: { ...config, smtp: undefined } }, unsent!)
+    expect(error).toContain('SMTP_URL is not set')
+    expect(lines.slice(1)).toMatchObject([{ msg: 'notice.not_sent', notice_id: unsent!.id, error }])
+    await db.pool.query('DELETE FROM notices WHERE id = $1', [unsent!.id])
     expect((await data.call(other.admin, 'getNotices', { url })).body.data).toHaveLength(1)
     await db.pool.query(`UPDATE users SET email = 'eve,bob@example.com' WHERE id = $1`, [organization.admin.userId])
     await data.call(organization.admin, 'testMyNotices', { url })

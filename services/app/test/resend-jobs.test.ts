@@ -117,7 +117,7 @@ describe('Payloads that are sent again together', () => {
   test('wait while their source is paused, without holding up others, and can be stopped then', async () => {
     const other = await data.saveSource()
     const stop = (id: string) => data.call('admin', 'stopResendJob', { params: { resend_job_id: id } })
-    const ids: string[] = []
+    const ids = [await addFailed('Q0', other)]
     for (const order of ['P1', 'P2', 'P3']) ids.push(await addFailed(order))
     await data.call('admin', 'pauseWebhookSource', { params: { source_id: sourceId } })
     // As many as a process sends at once, before the one of another source.
@@ -130,12 +130,12 @@ describe('Payloads that are sent again together', () => {
     const waiting = await waitUntil(
       async () => {
         const job = await read(mixed.body.id)
-        return job.done === 2 ? job : undefined
+        return job.done === 3 ? job : undefined
       },
       { timeoutMs: 40_000 },
     )
-    expect(waiting).toMatchObject({ status: 'running', total: 5, not_sent: 0, outcomes: { accepted: 2 } })
-    expect(received()).toEqual(['Q1', 'Q2'])
+    expect(waiting).toMatchObject({ status: 'running', total: 6, not_sent: 0, outcomes: { accepted: 3 } })
+    expect(received()).toEqual(['Q0', 'Q1', 'Q2'])
     // Given back, so that nothing is asked for before the lease is over.
     const { pool } = data.app.db
     const leases = async () =>
@@ -148,8 +148,16 @@ describe('Payloads that are sent again together', () => {
     const answer = await data.call('admin', 'resumeWebhookSource', { params: { source_id: sourceId } })
     expect(answer.body).toMatchObject({ paused_at: null, paused_by: null })
     await pool.query('UPDATE resend_jobs SET lease_until = now()')
-    expect(await untilEnded(mixed.body.id)).toMatchObject({ status: 'done', done: 5, outcomes: { accepted: 5 } })
-    expect(received()).toEqual(['P1', 'P2', 'P3', 'Q1', 'Q2'])
+    expect(await untilEnded(mixed.body.id)).toMatchObject({ status: 'done', done: 6, outcomes: { accepted: 6 } })
+    expect(received()).toEqual(['P1', 'P2', 'P3', 'Q0', 'Q1', 'Q2'])
+    // Two in a second: the third one later.
+    const sentAt = await pool.query<{ order: string; ms: number }>(
+      `SELECT request_body->>'order_id' AS "order", extract(epoch FROM created_at)::float8 * 1000 AS ms FROM deliveries
+       WHERE source_id = $1 AND resend_of IS NOT NULL ORDER BY created_at`,
+      [sourceId],
+    )
+    expect(sentAt.rows[2]).toMatchObject({ order: 'P3' })
+    expect(sentAt.rows[2]!.ms - sentAt.rows[0]!.ms).toBeGreaterThan(300)
     for (const id of jobs) expect(await read(id)).toMatchObject({ status: 'stopped', done: 0, outcomes: {} })
   }, 60_000)
 
