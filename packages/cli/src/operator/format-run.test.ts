@@ -112,6 +112,8 @@ describe('formatRun', () => {
     const note = { position: 7, createdAt: at(980), kind: 'note' as const, data: { code: 'run_parked', text } }
     const parked = { ...run, status: 'queued' as const, finished_at: null, steps: [...run.steps, note] }
     expect(formatRun(terminal, parked)).toContain(`  waits         ${text}\n\n`)
+    const pause = { ...note, data: { code: 'source_paused', text } }
+    expect(formatRun(terminal, { ...parked, steps: [...run.steps, pause] })).toContain(`  waits         ${text}\n\n`)
     expect(formatRun(terminal, { ...parked, status: 'running' })).not.toContain('  waits ')
     expect(formatRun(terminal, { ...parked, steps: run.steps })).not.toContain('  waits ')
   })

@@ -1,6 +1,6 @@
 import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
 import { canDraftRules } from '@workflow-service/contract'
-import type { RunDelivery, RunDetails } from '@workflow-service/database'
+import { type RunDelivery, type RunDetails, SOURCE_PAUSED_NOTE } from '@workflow-service/database'
 import { STATUS_COLOURS } from '../run-columns.ts'
 import {
   type Column,
@@ -73,10 +73,13 @@ function formatHead(terminal: Terminal, run: RunDetails): string {
   ].join('')
 }
 
+/** The notes of a run that waits for a rate limit or budget, or for a paused source. */
+const PARKED: ReadonlySet<string> = new Set(['run_parked', SOURCE_PAUSED_NOTE])
+
 /** Why a parked run waits: its status is the same as that of a run that has not begun. */
 function listWaiting({ status, steps }: RunDetails): [string, string][] {
   const last = steps.at(-1)
-  const isParked = status === 'queued' && last?.kind === 'note' && last.data.code === 'run_parked'
+  const isParked = status === 'queued' && last?.kind === 'note' && PARKED.has(last.data.code)
   return isParked ? [['waits', last.data.text]] : []
 }
 
