@@ -133,12 +133,26 @@ describe('wf runs show', () => {
   })
 
   test('prints the journal as JSON', async () => {
+    const headers = { 'retry-after': '7' }
+    await environment.db.prisma.delivery.create({
+      data: {
+        id: newId(),
+        organizationId,
+        sourceId: newId(),
+        runId: runIds[0]!,
+        kind: 'payload',
+        outcome: 'rejected',
+        status: 429,
+        requestBody: {},
+        answerHeaders: headers,
+      },
+    })
     const { json } = await wf(environment.env, ['runs', 'show', runIds[0] ?? '', '--json'])
     expect(json()).toMatchObject({
       id: runIds[0],
       workflow_name: 'Forward',
       steps: [{ position: 0, kind: 'message', data: { text: 'hello' }, created_at: expect.any(String) }],
-      deliveries: [],
+      deliveries: [{ status: 429, answer_headers: headers }],
     })
   })
 

@@ -83,6 +83,7 @@ const run: RunDetails = {
       status: 422,
       reason: 'The endpoint answered 422.',
       duration_ms: 380,
+      answer_headers: null,
       answer: null,
       created_at: at(515),
       finished_at: at(895),

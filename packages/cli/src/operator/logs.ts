@@ -45,8 +45,13 @@ export async function logs(
   }
   const ids = newest.filter((delivery) => delivery.outcome === 'rejected').map(({ id }) => id)
   const answers = await readRejectedAnswers(ctx.database(), organization.id, ids)
+  const headers = await readAnswerHeaders(ctx, organization.id, newest)
   return {
-    json: newest.map((delivery) => ({ ...toJson(delivery), rejected_answer: answers.get(delivery.id) ?? null })),
+    json: newest.map((delivery) => ({
+      ...toJson(delivery),
+      rejected_answer: answers.get(delivery.id) ?? null,
+      answer_headers: headers.get(delivery.id) ?? null,
+    })),
     text: (terminal) =>
       [
         renderTable(
@@ -58,6 +63,15 @@ export async function logs(
         ...(options.answers ? newest.map((delivery) => formatAnswer(terminal, delivery, answers)) : []),
       ].join(''),
   }
+}
+
+/** The headers of answers, as the application shows them, by the id of their delivery. */
+async function readAnswerHeaders(ctx: OperatorContext, organizationId: string, deliveries: readonly Delivery[]) {
+  const rows = await ctx.database().prisma.delivery.findMany({
+    where: { organizationId, id: { in: deliveries.map(({ id }) => id) } },
+    select: { id: true, answerHeaders: true },
+  })
+  return new Map(rows.map(({ id, answerHeaders }) => [id, answerHeaders]))
 }
 
 /** The text of a rejection below a headline, each line indented; empty if there is none. */

@@ -82,6 +82,8 @@ export interface RunDelivery {
   readonly answer: string | null
   readonly created_at: Date
   readonly finished_at: Date | null
+  /** For people, as the application shows them. */
+  readonly answer_headers: Record<string, string> | null
 }
 
 /** Any run with its journal and its deliveries; null when there is none with this id. */
@@ -101,7 +103,7 @@ export async function showRun(db: Db, runId: string): Promise<RunDetails | null>
   const deliveries = await db.pool.query<RunDelivery>(
     `SELECT deliveries.id, deliveries.source_id, webhook_sources.name AS source_name, deliveries.outcome,
        deliveries.status, deliveries.reason, deliveries.duration_ms, deliveries.answer, deliveries.created_at,
-       deliveries.finished_at
+       deliveries.finished_at, deliveries.answer_headers
      FROM deliveries
      LEFT JOIN webhook_sources ON webhook_sources.organization_id = deliveries.organization_id
        AND webhook_sources.id = deliveries.source_id
