@@ -275,11 +275,14 @@ test('a run is kept as a case, and an evaluation shows where other rules would s
 
 test('a workflow gets a model and budgets, of which what is nearly spent is on the overview', async () => {
   const { page, workflowId } = await openFilled()
-  const model = { data_region: 'eu', currency: 'EUR', fallback: 'builtin', organization_ids: [] }
+  const model = { data_region: 'eu', currency: 'EUR', fallback: 'builtin', organization_ids: [], reads: [] }
   const builtin = { ...model, name: 'builtin', model: 'builtin', is_default: true, fallback: null }
-  await recordModels(service.db, [builtin, { ...model, name: 'fast', model: 'openai:fast', is_default: false }])
+  await recordModels(service.db, [
+    builtin,
+    { ...model, name: 'fast', model: 'openai:fast', is_default: false, reads: ['pdf', 'image'] },
+  ])
   await show(page, `/workflows/${workflowId}/agent`)
-  await page.getByLabel('Model').selectOption({ label: 'fast, data in eu, fallback builtin' })
+  await page.getByLabel('Model').selectOption({ label: 'fast, reads PDFs and images, data in eu, fallback builtin' })
   await page.getByLabel('Budget of a run (EUR)').fill('0.5')
   await page.getByLabel('Budget of a day (EUR)').fill('two')
   await press(page, 'Save')

@@ -199,7 +199,14 @@ describe('the budgets of models', () => {
 })
 
 test('the models that runners offer are those of the last one, to the organizations that may use them', async () => {
-  const model = { is_default: false, data_region: null, currency: null, fallback: null, organization_ids: [] }
+  const model = {
+    is_default: false,
+    data_region: null,
+    currency: null,
+    fallback: null,
+    organization_ids: [],
+    reads: [],
+  }
   await recordModels(database.db, [{ ...model, name: 'old', model: 'openai:old' }])
   const offered = ['fast', 'others', 'slow'].map((name) => ({ ...model, name, model: `openai:${name}` }))
   offered[1] = { ...offered[1]!, organization_ids: [newId()] as never }

@@ -103,6 +103,7 @@ const offerModel = () =>
       currency: null,
       fallback: null,
       organization_ids: [],
+      reads: [],
     },
   ])
 

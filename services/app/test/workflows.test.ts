@@ -437,7 +437,7 @@ const offer = async (offered: string[], change: object = {}) => {
 }
 
 describe('model and budgets', () => {
-  const NONE = { data_region: null, currency: 'EUR', fallback: null, organization_ids: [] }
+  const NONE = { data_region: null, currency: 'EUR', fallback: null, organization_ids: [], reads: [] }
   beforeEach(() =>
     recordModels(app.db, [
       { ...NONE, name: 'builtin', model: 'builtin', is_default: true },

@@ -99,7 +99,7 @@ function offerModels({ config, db, logger }: RunnerContext): { stop: () => Promi
 }
 
 function listModels({ defaultModel, models }: AgentConfig): OfferedModel[] {
-  const builtin = { data_region: null, currency: null, fallback: null, organization_ids: [] }
+  const builtin = { data_region: null, currency: null, fallback: null, organization_ids: [], reads: [] }
   return [
     { name: BUILTIN, model: BUILTIN, is_default: defaultModel === BUILTIN, ...builtin },
     ...[...models.values()].map((config) => ({
@@ -110,6 +110,7 @@ function listModels({ defaultModel, models }: AgentConfig): OfferedModel[] {
       currency: config.prices?.currency ?? null,
       fallback: config.fallback,
       organization_ids: config.organizationIds,
+      reads: config.reads,
     })),
   ]
 }

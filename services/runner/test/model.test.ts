@@ -178,7 +178,13 @@ describe('runs with a model', () => {
   test('have the model that their workflow chooses, of those that the runner offers to people', async () => {
     server = await startStubModelServer({ otherwise: () => end('nothing_to_do') })
     const path = join(mkdtempSync(join(tmpdir(), 'models-')), 'models.json')
-    const model = { model: 'openai-compatible:large', base_url: server.baseUrl, data_region: 'eu', fallback: 'small' }
+    const model = {
+      model: 'openai-compatible:large',
+      base_url: server.baseUrl,
+      data_region: 'eu',
+      reads: ['pdf'],
+      fallback: 'small',
+    }
     const models = { large: model, small: { ...model, model: 'openai-compatible:small', fallback: undefined } }
     writeFileSync(path, JSON.stringify({ default: 'large', models }))
     await fixture.startRunner({ timing: MODEL_TIMING }, { AGENT_MODELS: path })
@@ -191,7 +197,14 @@ describe('runs with a model', () => {
     })
     expect(offered).toMatchObject([
       { name: 'builtin', model: 'builtin', isDefault: false },
-      { name: 'large', model: 'openai-compatible:large', isDefault: true, dataRegion: 'eu', fallback: 'small' },
+      {
+        name: 'large',
+        model: 'openai-compatible:large',
+        isDefault: true,
+        dataRegion: 'eu',
+        fallback: 'small',
+        reads: ['pdf'],
+      },
       { name: 'small', model: 'openai-compatible:small', isDefault: false, organizationIds: [] },
     ])
   }, 60_000)

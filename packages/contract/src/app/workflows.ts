@@ -11,6 +11,7 @@ import {
   WORKFLOW_NAME_MAX_LENGTH,
   WORKFLOW_TEXT_MAX_LENGTH,
 } from '../limits.ts'
+import { MEDIA_KINDS } from '../media-file.ts'
 import { AUTO_RUN_FREQUENCIES, TriggerOut } from '../public/resources.ts'
 import { ScheduleTiming } from '../schedule-timing.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
@@ -153,6 +154,7 @@ export const ModelList = Closed('ModelList', 'What can execute runs.', {
       data_region: Nullable(Str('Where its API processes data; null: not known.')),
       currency: Nullable(Str('The currency of its prices, as an ISO 4217 code; null: without prices.')),
       fallback: Nullable(Str('The model that takes over while its API is unavailable.')),
+      reads: List(StringEnum(MEDIA_KINDS, 'A kind of files.'), 'What it reads besides text.'),
     }),
     'By name.',
   ),

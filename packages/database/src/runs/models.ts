@@ -1,3 +1,4 @@
+import type { MediaKind } from '@workflow-service/contract'
 import { type Db, inTransaction } from '../connection/index.ts'
 
 /** An agent that the runners offer, as `models` has it. */
@@ -13,6 +14,8 @@ export interface OfferedModel {
   readonly fallback: string | null
   /** Those that may use it; empty: all. */
   readonly organization_ids: readonly string[]
+  /** What it reads besides text. */
+  readonly reads: readonly MediaKind[]
 }
 
 /** Replaces what the runners offer by the settings of this one. */
@@ -22,10 +25,10 @@ export async function recordModels(db: Db, models: readonly OfferedModel[]): Pro
     await client.query('LOCK TABLE models IN SHARE ROW EXCLUSIVE MODE')
     await client.query('DELETE FROM models')
     await client.query(
-      `INSERT INTO models (name, model, is_default, data_region, currency, fallback, organization_ids)
-       SELECT name, model, is_default, data_region, currency, fallback, organization_ids
+      `INSERT INTO models (name, model, is_default, data_region, currency, fallback, organization_ids, reads)
+       SELECT name, model, is_default, data_region, currency, fallback, organization_ids, reads
        FROM json_to_recordset($1::json) AS row (name text, model text, is_default boolean, data_region text,
-         currency text, fallback text, organization_ids uuid[])`,
+         currency text, fallback text, organization_ids uuid[], reads text[])`,
       [JSON.stringify(models)],
     )
   })

@@ -428,7 +428,7 @@ export async function listModels(db: Connection, organizationId: string): Promis
   const { rows } = await db.pool.query<ModelList['data'][number]>(
     `SELECT model.name, model.model, model.is_default,
        organization.offered_models = '{}' OR model.name = ANY (organization.offered_models) AS is_offered,
-       model.data_region, model.currency, model.fallback
+       model.data_region, model.currency, model.fallback, model.reads
      FROM models AS model JOIN organizations AS organization ON organization.id = $1
      WHERE model.organization_ids = '{}' OR $1 = ANY (model.organization_ids) ORDER BY model.name`,
     [organizationId],

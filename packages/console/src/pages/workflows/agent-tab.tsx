@@ -24,6 +24,8 @@ export function WorkflowAgentPage() {
   )
 }
 
+const MEDIA = { pdf: 'PDFs', image: 'images' }
+
 function AgentForm({ models }: { models: AppAnswer<'listModels'>['data'] }) {
   const { id, agent } = useWorkflow()
   const isAdmin = useMe().role !== 'member'
@@ -41,9 +43,11 @@ function AgentForm({ models }: { models: AppAnswer<'listModels'>['data'] }) {
     },
   })
   const offered = models.filter(({ name, is_offered: isOffered }) => isAdmin || isOffered || name === agent.model)
-  const names = offered.map(({ name, data_region: region, fallback }) => {
+  const names = offered.map(({ name, data_region: region, fallback, reads }) => {
     const text = name === 'builtin' ? 'The built-in agent (no model)' : name
-    return [name, [text, region && `data in ${region}`, fallback && `fallback ${fallback}`].filter(Boolean).join(', ')]
+    const read = reads.length > 0 && `reads ${reads.map((kind) => MEDIA[kind]).join(' and ')}`
+    const parts = [text, read, region && `data in ${region}`, fallback && `fallback ${fallback}`]
+    return [name, parts.filter(Boolean).join(', ')]
   })
   const known = names.some(([name]) => name === agent.model)
   const options = Object.fromEntries(agent.model === null || known ? names : [...names, [agent.model, agent.model]])
