@@ -9,9 +9,9 @@ const stranger = (address: string): Visitor => ({ address, userAgent: null, cook
 function startRequests() {
   const shares = createOperationShares({ databasePoolSize: 10 })
   const begun: { readonly name: string; readonly end: () => void }[] = []
-  const send = async (name: string, operationId: string, caller: Visitor | Principal): Promise<void> => {
+  const send = async (name: string, operationId: string, caller: Visitor | Principal, target = '/'): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>()
-    await shares.run(operationId, caller, () => {
+    await shares.run(operationId, caller, target, () => {
       begun.push({ name, end: resolve })
       return promise
     })
@@ -49,6 +49,18 @@ describe('the shares of operations', () => {
     await Promise.all(requests)
   })
 
+  test('count a list as heavy when it is searched', async () => {
+    const { begun, send, names } = startRequests()
+    const owner = person('a', '1')
+    const requests = ['listRuns', 'listDeliveries'].map((id) => send(id, id, owner, '/?limit=9&search=needle'))
+    requests.push(send('not searched', 'listRuns', owner, '/?search='))
+    expect((await names()).toSorted()).toEqual(['listRuns', 'not searched'])
+    begun[0]?.end()
+    while ((await names()).length < 3) await new Promise((resolve) => setTimeout(resolve, 1))
+    for (const request of begun) request.end()
+    await Promise.all(requests)
+  })
+
   test('keep no turn of reads while an endpoint or a hash is waited for', async () => {
     const { begun, send, names } = startRequests()
     const requests = Array.from({ length: 60 }, () => send('save', 'saveWebhookSource', person('a', '1')))
@@ -61,13 +73,13 @@ describe('the shares of operations', () => {
 
   test('let heavy requests of an organization wait before their bodies are read, and refuse them when many wait', async () => {
     const shares = createOperationShares({ databasePoolSize: 10 })
-    expect(shares.admit('listRuns', person('a', '1'))).toBeUndefined()
-    const admitted = Array.from({ length: 43 }, () => shares.admit('saveFile', person('a', '1')))
-    await expect(shares.admit('saveFile', person('a', '2'))).rejects.toMatchObject({
+    expect(shares.admit('listRuns', person('a', '1'), '/')).toBeUndefined()
+    const admitted = Array.from({ length: 43 }, () => shares.admit('saveFile', person('a', '1'), '/'))
+    await expect(shares.admit('saveFile', person('a', '2'), '/')).rejects.toMatchObject({
       status: 503,
       code: 'service_unavailable',
     })
-    await shares.admit('saveFile', person('b', '3'))
+    await shares.admit('saveFile', person('b', '3'), '/')
     for (const each of admitted) (await each)!()
   })
 })

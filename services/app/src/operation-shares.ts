@@ -44,6 +44,12 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
   'deleteOrganization',
 ])
 
+/** Lists that compare up to 20,000 rows for a page when they are searched. */
+const HEAVY_WITH_SEARCH: ReadonlySet<string> = new Set<AppOperationId>(['listRuns', 'listDeliveries'])
+
+const isHeavy = (id: string, target: string) =>
+  HEAVY.has(id) || (HEAVY_WITH_SEARCH.has(id) && Boolean(new URLSearchParams(target.split('?')[1]).get('search')))
+
 /**
  * Operations that wait for an endpoint, for a password to be hashed, or for as long as a page is open: their statements
  * are short.
@@ -100,10 +106,14 @@ export function createOperationShares({
   const heavy = limiterOf({ total: heavyAtOnce, perKey: 1 })
   const waiting = limiterOf(WAITING_AT_ONCE)
 
-  const limitersOf = (id: string, caller: Visitor | Principal): [InFlightLimiter, key: string][] => {
+  const limitersOf = (
+    id: string,
+    caller: Visitor | Principal,
+    isHeavyNow: boolean,
+  ): [InFlightLimiter, key: string][] => {
     const key = keyOf(caller)
     if (WAITING.has(id)) return [[waiting, key]]
-    if (HEAVY.has(id)) return [[heavy, key]]
+    if (isHeavyNow) return [[heavy, key]]
     return 'userId' in caller
       ? [
           [people, caller.userId],
@@ -113,14 +123,15 @@ export function createOperationShares({
   }
 
   return {
-    admit: (id, caller) => (HEAVY.has(id) ? acquire(heavyAdmitted, keyOf(caller)) : undefined),
-    run: async (id, caller, answer) => {
+    admit: (id, caller, target) => (isHeavy(id, target) ? acquire(heavyAdmitted, keyOf(caller)) : undefined),
+    run: async (id, caller, target, answer) => {
+      const isHeavyNow = isHeavy(id, target)
       const releases: (() => void)[] = []
       try {
-        for (const [each, key] of limitersOf(id, caller)) {
+        for (const [each, key] of limitersOf(id, caller, isHeavyNow)) {
           releases.push(await acquire(each, key))
         }
-        await (HEAVY.has(id) ? answerAndPause(answer, releases) : answer())
+        await (isHeavyNow ? answerAndPause(answer, releases) : answer())
       } finally {
         for (const release of releases.toReversed()) release()
       }

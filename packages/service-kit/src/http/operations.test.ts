@@ -257,7 +257,10 @@ describe('serveOperations', () => {
         events.push('admitted')
         return () => events.push('released')
       },
-      run: async (_id, _caller, answer) => await answer(),
+      run: async (_id, _caller, target, answer) => {
+        events.push(target)
+        await answer()
+      },
     }
     const app = express().use((req, res, next) => {
       req.once('resume', () => events.push('read'))
@@ -266,8 +269,8 @@ describe('serveOperations', () => {
     })
     app.use(serve({ shares }))
     expect((await call('put', `/things/${id}`, { app, body: '{"name":"x"}' })).status).toBe(202)
-    while (events.length < 4) await nextTurn()
-    expect(events).toEqual(['admitted', 'read', 'answered', 'released'])
+    while (events.length < 5) await nextTurn()
+    expect(events).toEqual(['admitted', 'read', `/things/${id}`, 'answered', 'released'])
   })
 
   describe('with slots', () => {

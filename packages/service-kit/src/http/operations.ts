@@ -87,16 +87,16 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
 /** Shares of what the handlers take, such as database connections. */
 export interface OperationShares<Principal> {
   /**
-   * Waits before the body is read, where the operation's bodies are large; the body stays in the connection meanwhile.
+   * `target` is that of the request (path and query). Waits before the body is read, where the operation's bodies are large; the body stays in the connection meanwhile.
    * The slot is free once the answer has been sent or its connection was closed.
    * @throws ApiError 503 at once if too many wait, or when that takes too long
    */
-  admit(operationId: string, caller: Principal): Promise<ReleaseSlot> | undefined
+  admit(operationId: string, caller: Principal, target: string): Promise<ReleaseSlot> | undefined
   /**
    * Answers a request when it is its caller's turn.
    * @throws ApiError 503 when that takes too long
    */
-  run(operationId: string, caller: Principal, answer: () => void | Promise<void>): Promise<void>
+  run(operationId: string, caller: Principal, target: string, answer: () => void | Promise<void>): Promise<void>
 }
 
 interface Route<Operation, Principal> {
@@ -172,7 +172,7 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
       const answerInShare = (body: JsonBody): void | Promise<void> => {
         if (!shares) return answerInTurn(body, hasArrived)
         // A person may have lost access while the request waited.
-        return shares.run(String(id), principal, () =>
+        return shares.run(String(id), principal, req.url, () =>
           answerInTurn(body, hasArrived && performance.now() - arrivedAt < MAX_UNAUTHORIZED_MS),
         )
       }
@@ -180,7 +180,7 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
       const readAndAnswer = (): void | Promise<void> =>
         operation.body ? slots.whileReading(res, principal, readBody).then(answerInShare) : answerInShare(NO_BODY)
       return (
-        shares?.admit(String(id), principal)?.then((release) => {
+        shares?.admit(String(id), principal, req.url)?.then((release) => {
           onceClosed(res, release)
           return readAndAnswer()
         }) ?? readAndAnswer()
