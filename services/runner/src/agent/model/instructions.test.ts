@@ -84,6 +84,21 @@ describe('the instructions of an organization', () => {
     expect(systemText(2)).toContain('Be long.')
   })
 
+  test('are the newest ones, with a note, when the run continues after its version was deleted', async () => {
+    const agent = await prepare('openai-compatible', [calls('send_to_order_intake')])
+    const instructions = [{ number: 1, text: 'Be brief.' }]
+    const run = createInMemoryRun({ sources: [orders], instructions })
+    run.crashAt({ operation: 2, when: 'after' })
+    await expect(run.execute(agent)).rejects.toThrow(Crash)
+    run.crashAt(null)
+    instructions.splice(0, 1, { number: 1, text: '' }, { number: 2, text: 'Be long.' })
+    await run.execute(agent)
+    expect(systemText(1)).toContain('Be long.')
+    const text = `Version 1 of the organization's instructions is no longer kept. The run continues with version 2.`
+    const notes = run.steps.filter((step) => step.kind === 'note' && step.data.code === 'instructions_replaced')
+    expect(notes).toMatchObject([{ data: { text } }])
+  })
+
   test('leave no trace where there are none', async () => {
     const agent = await prepare('openai-compatible', [calls('send_to_order_intake')])
     const run = createInMemoryRun({ sources: [orders], instructions: [{ number: 3, text: '' }] })

@@ -64,6 +64,8 @@ export const MAX_TURNS = 20
 
 /** The note of a run whose prompt was too long. */
 const HISTORY_HALVED = 'history_halved'
+/** The note of a run that has waited longer than its version of the instructions was kept. */
+const INSTRUCTIONS_REPLACED = 'instructions_replaced'
 /** The note of a run that continues with the fallback of its model. */
 const FALLBACK = 'model_fallback'
 
@@ -268,14 +270,26 @@ async function createPrompt(ctx: Context, files: readonly WorkflowFile[]): Promi
     lookups: sources.lookups,
   })
   const isHalved = hasNote(steps, HISTORY_HALVED)
-  const begun = findMessage(steps)
-  const instructions =
-    begun && begun.instructions_version === undefined
-      ? undefined
-      : await run.readInstructions(begun?.instructions_version)
+  const instructions = await readInstructions(ctx)
   const earlier = await readHistory(ctx, instructions)
   const history = formatHistory(earlier, { budgetTokens: config.historyTokens, isHalved })
   return { sources, toolbox, history, instructions, references: findReferences(run.run, files) }
+}
+
+/** Those that the run follows: the newest ones, noted, in place of a version that is no longer kept. */
+async function readInstructions({ run, steps }: Context): Promise<Instructions | undefined> {
+  const begun = findMessage(steps)
+  if (!begun) return await run.readInstructions()
+  const version = begun.instructions_version
+  if (version === undefined) return undefined
+  const kept = await run.readInstructions(version)
+  if (kept) return kept
+  const newest = await run.readInstructions()
+  const text = `Version ${version} of the organization's instructions is no longer kept. The run continues with ${newest ? `version ${newest.number}` : 'none: they were removed'}.`
+  if (!hasNote(steps, INSTRUCTIONS_REPLACED)) {
+    await steps.append({ kind: 'note', data: { code: INSTRUCTIONS_REPLACED, text } })
+  }
+  return newest
 }
 
 /** The earlier runs; before its first answer, the model summarizes them if they are too long. */
