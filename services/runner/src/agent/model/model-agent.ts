@@ -13,6 +13,7 @@ import {
 import { formatSystemText } from '@workflow-service/contract/system-text'
 import { type LogEvent, type Logger, NO_TRACING, type Tracing } from '@workflow-service/service-kit'
 import type { Instructions, WorkflowFile } from '@workflow-service/database'
+import { LRUCache } from 'lru-cache'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, refuseCall } from '../agent-steps.ts'
@@ -61,6 +62,9 @@ import { traceRequests } from './trace-requests.ts'
 
 /** Model answers per run at most. */
 export const MAX_TURNS = 20
+
+/** Organizations' own keys in memory, those used last. */
+const MAX_OWN_KEYS = 1_000
 
 /** The note of a run whose prompt was too long. */
 const HISTORY_HALVED = 'history_halved'
@@ -137,14 +141,20 @@ export function createModelAgent(
   }
   const shared = models.reduceRight<UsableModel | undefined>((after, config) => toUsable(config, after), undefined)
   if (!shared) throw new TypeError('A model is needed')
+  /** By the id of the key: its runs share what is known of an outage. */
+  const ownModels = new LRUCache<string, UsableModel>({ max: MAX_OWN_KEYS })
   /** The models with the organization's own keys, where it has some. */
   const withOwnKeys = (usable: UsableModel, keys: readonly OwnModelKey[]): UsableModel => {
     const fallback = usable.fallback && withOwnKeys(usable.fallback, keys)
     const own = keys.find(({ model }) => model === usable.config.name)
     if (!own) return { ...usable, fallback }
     const config = { ...usable.config, apiKey: own.key, isOwnKey: true }
-    const withKey = toUsable(config, fallback, own.id)
-    return own.key === null ? { ...withKey, ask: () => Promise.reject(unreadableKey(config)) } : withKey
+    if (own.key === null) {
+      return { ...toUsable(config, fallback, own.id), ask: () => Promise.reject(unreadableKey(config)) }
+    }
+    const withKey = ownModels.get(own.id) ?? toUsable(config, undefined, own.id)
+    ownModels.set(own.id, withKey)
+    return { ...withKey, fallback }
   }
   return async (run) => {
     run.signal.throwIfAborted()
