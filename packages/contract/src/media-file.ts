@@ -37,14 +37,23 @@ export function readMediaContent(name: string, content: string): string | undefi
   return isMedia && /^[A-Za-z0-9+/]*={0,2}$/u.test(base64) ? base64 : undefined
 }
 
-/** Says what is wrong with the content of a file of this name; undefined if nothing is. */
-export function findFileContentError(name: string, content: string): string | undefined {
-  if (!mediaTypeOf(name)) {
-    if (content.length * 3 <= FILE_CONTENT_MAX_BYTES) return undefined
-    const bytes = new TextEncoder().encode(content).length
-    return bytes > FILE_CONTENT_MAX_BYTES ? 'must have at most 1 MiB (1,048,576 bytes of UTF-8)' : undefined
+/** Says that the content of a file of this name is too large; undefined if it is not. */
+export function findFileSizeError(name: string, content: string): string | undefined {
+  if (mediaTypeOf(name)) {
+    return content.length > FILE_MEDIA_CONTENT_MAX_LENGTH
+      ? 'must have at most 3 MiB, which are 4 MiB in base64'
+      : undefined
   }
-  if (content.length > FILE_MEDIA_CONTENT_MAX_LENGTH) return 'must have at most 3 MiB, which are 4 MiB in base64'
-  if (readMediaContent(name, content) !== undefined) return undefined
+  if (content.length * 3 <= FILE_CONTENT_MAX_BYTES) return undefined
+  const bytes = new TextEncoder().encode(content).length
+  return bytes > FILE_CONTENT_MAX_BYTES ? 'must have at most 1 MiB (1,048,576 bytes of UTF-8)' : undefined
+}
+
+/**
+ * Says that the content of a file with the name of a PDF or an image is something else; undefined if it is not. Only
+ * for a new name or content: earlier releases stored texts under such names, and those stay valid.
+ */
+export function findMediaError(name: string, content: string): string | undefined {
+  if (!mediaTypeOf(name) || readMediaContent(name, content) !== undefined) return undefined
   return 'must be the file in base64, because its name is that of a PDF or an image'
 }

@@ -297,6 +297,20 @@ describe('applyManifests', () => {
     expect(await db.prisma.file.findMany()).toMatchObject([{ name: 'b.md', content: 'changed' }])
   })
 
+  test('refuses a text with the name of a PDF, except one that is stored like that', async () => {
+    const errors = [
+      'workflows[0].files[0].content: must be the file in base64, because its name is that of a PDF or an image',
+    ]
+    const id = newId()
+    const withFile = (name: string, content: string) => withWorkflow({ files: [{ id, name, content }] })
+    expect(await violationsOf(withFile('a.pdf', 'text'))).toEqual(errors)
+    await apply(withFile('a.txt', 'text'))
+    await db.pool.query("UPDATE files SET name = 'a.pdf'")
+    expect(await violationsOf(withFile('a.pdf', 'text'))).toEqual([])
+    expect(await violationsOf(withFile('a.pdf', 'more'))).toEqual(errors)
+    expect(await violationsOf(withFile('b.pdf', 'text'))).toEqual(errors)
+  })
+
   test('does not change what the manifest does not name', async () => {
     await apply(manifest)
     const before = await snapshot()

@@ -392,6 +392,23 @@ describe('rules', () => {
 })
 
 describe('a file', () => {
+  test('with the name of a PDF is one, but a text that was stored under such a name can be moved, and renamed as a text', async () => {
+    const fileId = newId()
+    const saveAgain = (change: object) => saveFile(acme.member, workflow.id, fileId, change)
+    const details = [{ field: 'content', message: expect.stringContaining('in base64') }]
+    expect(await saveAgain({ name: 'notes.pdf' })).toMatchObject({ status: 422, error: { details } })
+    await saveAgain({})
+    await app.db.pool.query("UPDATE files SET name = 'notes.pdf' WHERE id = $1", [fileId])
+    for (const change of [{ content: 'b' }, { name: 'more.pdf' }]) {
+      const refused = await saveAgain({ name: 'notes.pdf', ...change, version: null })
+      expect(refused).toMatchObject({ status: 422, error: { details } })
+    }
+    for (const change of [{ name: 'notes.pdf', path: [] }, { name: 'notes.md' }]) {
+      const { version } = (await read(acme.member, workflow.id)).body.files[0]!
+      expect(await saveAgain({ ...change, version })).toMatchObject({ status: 200 })
+    }
+  })
+
   test('is saved, read and deleted; a conflict has the file with its content', async () => {
     const fileId = newId()
     const call = { params: { ...params, file_id: fileId } }

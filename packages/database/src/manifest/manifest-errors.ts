@@ -1,6 +1,6 @@
 import {
   findExampleErrors,
-  findFileContentError,
+  findFileSizeError,
   findLookupErrors,
   findRulesNameError,
   isStorableText,
@@ -189,8 +189,8 @@ function checkTrigger(path: string, trigger: Loose, report: Report): void {
 function checkFiles(path: string, files: readonly Loose[], report: Report): void {
   const locations: Entry[] = []
   for (const [index, { name, path: folders = [], content }] of files.entries()) {
-    const contentError = typeof content === 'string' && findFileContentError(String(name), content)
-    if (contentError) report(`${path}[${index}].content`, contentError)
+    const sizeError = typeof content === 'string' && findFileSizeError(String(name), content)
+    if (sizeError) report(`${path}[${index}].content`, sizeError)
     if (typeof name === 'string' && Array.isArray(folders)) {
       locations.push({ path: `${path}[${index}]`, key: [...(folders as unknown[]), name].join('/') })
       const nameError = findRulesNameError({ name, path: folders.map(String) })

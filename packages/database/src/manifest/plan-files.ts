@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { findMediaError } from '@workflow-service/contract'
 import { deriveId } from '../connection/index.ts'
 import { type ApplyContext, lowerCaseId, omit } from './apply-context.ts'
 import { type Child, type Difference, differenceOf, reportForeignIds, type Wanted } from './workflow-difference.ts'
@@ -21,10 +22,13 @@ export function fileValues({ name, path, sha256 }: FileRow): Record<string, unkn
 export async function diffFiles(ctx: ApplyContext, wanted: readonly Wanted[]): Promise<Difference<FileRow>> {
   const workflowIds = new Set(wanted.map(({ id }) => id))
   const pathOf = new Map<string, string>()
+  const mediaErrors = new Map<string, string>()
   const rows = wanted.flatMap(({ id: workflowId, path: workflowPath, entry }) =>
     (entry.files ?? []).map(({ id: givenId, name, path = [], content = '' }, index): FileRow => {
       const id = lowerCaseId(givenId) ?? deriveId('file', workflowId, ...path, name)
       pathOf.set(id, `${workflowPath}.files[${index}]`)
+      const mediaError = findMediaError(name, content)
+      if (mediaError) mediaErrors.set(id, mediaError)
       return { id, workflow_id: workflowId, name, path, sha256: sha256Of(content) }
     }),
   )
@@ -36,7 +40,15 @@ export async function diffFiles(ctx: ApplyContext, wanted: readonly Wanted[]): P
   const stored = found.rows
     .filter((row) => workflowIds.has(row.workflow_id))
     .map((row): FileRow => omit(row, 'organization_id'))
-  return differenceOf(stored, rows, (row) => row.id)
+  const difference = differenceOf(stored, rows, (row) => row.id)
+  const storedById = new Map(stored.map((row) => [row.id, row]))
+  for (const { id, name, sha256 } of difference.added) {
+    const mediaError = mediaErrors.get(id)
+    const before = storedById.get(id)
+    if (!mediaError || (before?.name === name && before.sha256 === sha256)) continue
+    ctx.report(`${pathOf.get(id)}.content`, mediaError)
+  }
+  return difference
 }
 
 const SELECT_FILES = `

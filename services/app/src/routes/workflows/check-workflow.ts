@@ -1,7 +1,8 @@
-import { type FieldError, isRulesFile, type SaveFileIn } from '@workflow-service/contract'
-import { listSourceStates, readWorkflowTexts } from '@workflow-service/database'
+import { type FieldError, findMediaError, isRulesFile, type SaveFileIn } from '@workflow-service/contract'
+import { listSourceStates, readAppFile, readWorkflowTexts, viewerOf } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowCheck } from '@workflow-service/rules/check-workflow'
 import type { AppServiceContext } from '../../app-service-context.ts'
+import type { AppRequestOf } from '../app-handlers.ts'
 
 type CheckContext = Pick<AppServiceContext, 'db' | 'waitForTurn'>
 type SourceState = Awaited<ReturnType<typeof listSourceStates>>[number]
@@ -33,4 +34,16 @@ export async function checkRulesFile(
   if (!isRulesFile(file)) return []
   const errors = await checkUnsavedRules(ctx, organizationId, file.content)
   return errors.map(({ message }) => ({ field: 'content', code: 'value_error', message }))
+}
+
+/** Checks the content of a file that is about to be saved, if its name is that of a PDF or an image. */
+export async function checkMediaFile(
+  { db }: CheckContext,
+  { params, principal, body: { name, content } }: AppRequestOf<'saveFile'>,
+): Promise<FieldError[]> {
+  const message = findMediaError(name, content)
+  if (message === undefined) return []
+  const stored = await readAppFile(db, viewerOf(principal), params.workflow_id, params.file_id)
+  if (stored?.name === name && stored.content === content) return []
+  return [{ field: 'content', code: 'value_error', message }]
 }

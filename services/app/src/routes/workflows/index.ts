@@ -25,7 +25,7 @@ import { orNotFound, invalidFields } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers, AppRequestOf, AppRules } from '../app-handlers.ts'
 import { answerIds, answerPage, byTime } from '../paging.ts'
-import { checkRulesFile, checkStoredWorkflow } from './check-workflow.ts'
+import { checkMediaFile, checkRulesFile, checkStoredWorkflow } from './check-workflow.ts'
 import { editHandler, withEditErrors, editContextOf } from './edit-workflow.ts'
 import { exportOrganization, exportWorkflow } from './export-workflow.ts'
 import { evaluationHandlers } from './evaluations.ts'
@@ -91,8 +91,10 @@ export function workflowsHandlers(ctx: AppServiceContext) {
     getFile: async ({ params, principal }) => ({
       body: orNotFound(await readAppFile(db, viewerOf(principal), params.workflow_id, params.file_id), 'File'),
     }),
-    saveFile: editHandler(ctx, async (edit, { params, body, principal }: AppRequestOf<'saveFile'>) => {
+    saveFile: editHandler(ctx, async (edit, request: AppRequestOf<'saveFile'>) => {
+      const { params, body, principal } = request
       const errors = await checkRulesFile(ctx, principal.organizationId, body)
+      errors.push(...(await checkMediaFile(ctx, request)))
       if (errors.length > 0) throw invalidFields(errors)
       return await saveFile(db, edit, params.file_id, body)
     }),

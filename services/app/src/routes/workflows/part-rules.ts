@@ -1,6 +1,6 @@
 import {
   type FieldError,
-  findFileContentError,
+  findFileSizeError,
   findJsonObjectErrors,
   findRulesNameError,
   findTimingErrors,
@@ -45,11 +45,8 @@ export function checkFile({ name = '', path = [], content = '' }: Partial<SaveFi
     .map(([field]) => error(field, 'must not contain a slash: each folder is an entry of path'))
   const nameError = findRulesNameError({ name, path })
   if (nameError) errors.push(nameError)
-  const contentError = findFileContentError(name, content)
-  if (contentError) {
-    const code = contentError.startsWith('must have at most') ? 'too_large' : 'value_error'
-    errors.push({ field: 'content', code, message: contentError })
-  }
+  const sizeError = findFileSizeError(name, content)
+  if (sizeError) errors.push({ field: 'content', code: 'too_large', message: sizeError })
   return errors
 }
 
