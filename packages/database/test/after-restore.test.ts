@@ -9,7 +9,7 @@ import {
   newId,
   showRun,
 } from '../src/index.ts'
-import { ACQUIRE_ALL, createSource, createStartable, start } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createSource, createStartable, listWrongEnds, start } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 beforeEach(async () => {
@@ -50,6 +50,7 @@ test('ends what was under way at the restored moment, so that no runner does it 
       error: expect.stringMatching(/^interrupted_by_restore: /),
     })
   }
+  expect(await listWrongEnds(db)).toEqual([])
   const { rows } = await db.pool.query(
     `SELECT (SELECT outcome FROM deliveries) AS delivery, (SELECT status FROM approvals) AS approval`,
   )

@@ -128,6 +128,14 @@ async function keysInDatabase(): Promise<Record<string, string[]>> {
   return Object.fromEntries(Object.entries(keys).map(([table, list]) => [table, list.toSorted()]))
 }
 
+test('no index of starts has a column that the beginning or the end of each run changes, also not in its condition', async () => {
+  const { rows } = await database.db.pool.query(
+    `SELECT indexname FROM pg_indexes
+     WHERE tablename = 'starts' AND indexdef ~ '\\m(status|attempts|started_at|finished_at)\\M'`,
+  )
+  expect(rows).toEqual([])
+})
+
 describe('the Prisma schema', () => {
   test('has the tables and columns of the migrated database, with types, nulls and defaults, and no others', async () => {
     const expected = models.map(({ table, fields }): [string, Record<string, string>] => [

@@ -12,7 +12,7 @@ import {
   showRun,
   acquireSessions,
 } from '../src/index.ts'
-import { ACQUIRE_ALL, createStartable, start, useStartable } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createStartable, listWrongEnds, start, useStartable } from './support/start-fixtures.ts'
 
 const acme = useStartable()
 
@@ -63,6 +63,7 @@ describe('listRuns', () => {
       two.startId,
     )
     expect(await ids({ until: new Date(0) })).toEqual([])
+    expect(await listWrongEnds(acme.db)).toEqual([])
   })
 
   test("shows nothing of another organization's", async () => {

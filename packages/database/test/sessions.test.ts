@@ -23,7 +23,7 @@ import {
   acquireSessions,
   acquireWaitingSessions,
 } from '../src/index.ts'
-import { ACQUIRE_ALL, createStartable, start, type Startable } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createStartable, listWrongEnds, start, type Startable } from './support/start-fixtures.ts'
 
 const database = useTestDatabase({ maxConnections: 12 })
 let db: Database
@@ -227,6 +227,7 @@ describe('a run without an attempt left', () => {
       error: 'too_many_attempts: The run was started 5 times, and its runner died each time',
       finished_at: expect.any(Date),
     })
+    expect(await listWrongEnds(db)).toEqual([])
     expect(await showSession(db, sessionId)).toMatchObject({ finished: 1, lease: { owner: 'b' } })
     expect(await claimNextRun(db, 'b', sessions[0]!.lease)).toMatchObject({
       kind: 'run',

@@ -202,7 +202,7 @@ describe('Notices', () => {
     const waiting = await data.createRun(workflow, { status: 'waiting' })
     const approval = await data.createApproval(waiting)
     await db.pool.query(
-      `UPDATE starts SET status = 'cancelled', finished_at = now(), cancelled_by_name = 'Ada' WHERE id = $1`,
+      `UPDATE starts SET status = 'cancelled', finished_at = now(), not_succeeded_at = now(), cancelled_by_name = 'Ada' WHERE id = $1`,
       [await data.createRun(workflow, { status: 'running' })],
     )
     data.endpoint.answerWith({ status: 500 })
@@ -251,8 +251,10 @@ describe('Notices', () => {
     }
     const first = await data.createRun(await data.createWorkflow('Storm', null, organization.id), { status: 'failed' })
     await db.pool.query(
-      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error, finished_at)
-       SELECT gen_random_uuid(), organization_id, workflow_id, session_id, number + n, origin, context, request_id, status, error, finished_at
+      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error,
+         finished_at, not_succeeded_at)
+       SELECT gen_random_uuid(), organization_id, workflow_id, session_id, number + n, origin, context, request_id, status, error,
+         finished_at, not_succeeded_at
        FROM starts CROSS JOIN generate_series(1, 2500) AS n WHERE id = $1`,
       [first],
     )

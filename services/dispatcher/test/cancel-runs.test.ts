@@ -33,6 +33,7 @@ test('the internal API cancels a run and a queue, each once, as the person of X-
   expect(body).toEqual({ cancelled: 2, is_more: false })
   const runs = await dispatcher.db.prisma.start.findMany({ where: { id: { in: runIds } } })
   expect(runs.map(({ status, cancelledByName: by }) => `${status} by ${by}`)).toEqual(Array(3).fill('cancelled by Ada'))
+  expect(runs.map(({ notSucceededAt }) => notSucceededAt)).toEqual(runs.map(({ finishedAt }) => finishedAt))
 })
 
 test('the internal API cancels nothing of another organization', async () => {

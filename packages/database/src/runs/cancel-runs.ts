@@ -105,7 +105,8 @@ async function cancelStarts(
   // First, as in every statement that writes runs: to claim or finish one takes this lock, too.
   await client.query('SELECT FROM sessions WHERE id = ANY ($1::uuid[]) ORDER BY id FOR NO KEY UPDATE', [sessionIds])
   const { rows: cancelled } = await client.query<{ id: string }>(
-    `UPDATE starts SET status = 'cancelled', error = NULL, finished_at = now(), cancelled_by = $2, cancelled_by_name = $3
+    `UPDATE starts SET status = 'cancelled', error = NULL, finished_at = now(), not_succeeded_at = now(),
+       cancelled_by = $2, cancelled_by_name = $3
      WHERE id = ANY ($1::uuid[]) AND ${condition} RETURNING id`,
     [runs.map(({ id }) => id), userId, name],
   )

@@ -60,7 +60,7 @@ async function endRuns(db: Db): Promise<number | undefined> {
     if (sessions.length === 0) return undefined
     const ids = sessions.map(({ id }) => id)
     const { rowCount, rows } = await client.query<{ id: string }>(
-      `UPDATE starts SET status = 'failed', error = $2, finished_at = now()
+      `UPDATE starts SET status = 'failed', error = $2, finished_at = now(), not_succeeded_at = now()
        WHERE session_id = ANY ($1) AND status IN ('queued', 'running', 'waiting') RETURNING id`,
       [ids, INTERRUPTED_BY_RESTORE],
     )

@@ -7,8 +7,7 @@ const PAGE_SIZE = 500
 /** Longer than a transaction that ends a run, or requests an approval: it may commit after a later one. */
 const OVERLAP = `interval '2 minutes'`
 
-const ENDED = `start.organization_id = webhook.organization_id
-  AND (start.error IS NOT NULL OR start.cancelled_by_name IS NOT NULL) AND start.finished_at > webhook.events_after`
+const ENDED = `start.organization_id = webhook.organization_id AND start.not_succeeded_at > webhook.events_after`
 const WAITING = `approval.organization_id = webhook.organization_id AND approval.status = 'waiting'
   AND approval.requested_at > webhook.events_after`
 
@@ -36,14 +35,14 @@ interface EventRow extends Omit<RunEvent['data'], 'at'> {
 const EVENTS = `
   SELECT found.*, workflow.name AS "workflowName" FROM notice_webhooks AS webhook
   CROSS JOIN LATERAL (
-    (SELECT type, type || ' ' || start.id AS topic, start.finished_at AS at, start.id AS run_id, start.workflow_id,
+    (SELECT type, type || ' ' || start.id AS topic, start.not_succeeded_at AS at, start.id AS run_id, start.workflow_id,
        start.session_id, split_part(start.error, ': ', 1) AS error_code, NULL::uuid AS delivery_id,
        NULL::uuid AS source_id, NULL AS source_name
      FROM starts AS start
      CROSS JOIN LATERAL (SELECT CASE WHEN start.error IS NULL THEN 'run.cancelled' ELSE 'run.failed' END AS type) AS kind
      WHERE ${ENDED} AND type = ANY (webhook.events) AND NOT EXISTS (
        SELECT FROM notices WHERE organization_id = $1 AND topic = type || ' ' || start.id)
-     ORDER BY start.finished_at, start.id LIMIT $2)
+     ORDER BY start.not_succeeded_at, start.id LIMIT $2)
     UNION ALL
     (SELECT 'approval.waiting', 'approval.waiting ' || approval.delivery_id, approval.requested_at, start.id,
        start.workflow_id, start.session_id, NULL, approval.delivery_id, approval.source_id, approval.source_name

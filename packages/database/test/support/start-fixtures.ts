@@ -130,3 +130,12 @@ export async function createSource(db: Database, { organizationId }: Startable):
   await db.prisma.webhookSource.create({ data: { id, organizationId, ...names, ...endpoint } })
   return id
 }
+
+/** Which runs have `not_succeeded_at`, the end of runs that failed or were cancelled, wrongly: none. */
+export async function listWrongEnds(db: Database): Promise<object[]> {
+  const { rows } = await db.pool.query<object>(
+    `SELECT status, finished_at, not_succeeded_at FROM starts WHERE not_succeeded_at IS DISTINCT FROM
+       CASE WHEN status IN ('failed', 'cancelled') THEN finished_at END`,
+  )
+  return rows
+}

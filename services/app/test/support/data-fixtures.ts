@@ -167,8 +167,8 @@ export function useDataApp({ hasMaintenance = true } = {}): DataApp {
         )
         await pool.query(
           `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status,
-             attempts, error, created_at, started_at, finished_at, user_id)
-           SELECT $1, organization_id, id, $3, $4, $5, 'Order 17', $6, $7, 1, $8, $9, $10, $11, $12
+             attempts, error, created_at, started_at, finished_at, not_succeeded_at, user_id)
+           SELECT $1, organization_id, id, $3, $4, $5, 'Order 17', $6, $7, 1, $8, $9, $10, $11, CASE WHEN $7 = 'failed' THEN $11::timestamptz END, $12
            FROM workflows WHERE id = $2`,
           [
             id,

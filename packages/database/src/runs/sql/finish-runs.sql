@@ -23,7 +23,7 @@ leased AS MATERIALIZED (
 ),
 finished AS (
   UPDATE starts SET status = leased.status, error = leased.error, finished_at = now(),
-    attempts = least(attempts, $8)
+    not_succeeded_at = CASE WHEN leased.status <> 'succeeded' THEN now() END, attempts = least(attempts, $8)
   FROM leased WHERE starts.session_id = leased.session_id AND starts.number = leased.number
   RETURNING leased.*
 ),

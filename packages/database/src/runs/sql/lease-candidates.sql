@@ -22,7 +22,8 @@ claimed AS (
     error = CASE WHEN attempts >= :MAX_RUN_ATTEMPTS THEN :TOO_MANY_ATTEMPTS END,
     attempts = least(attempts + 1, :MAX_RUN_ATTEMPTS),
     started_at = coalesce(started_at, now()),
-    finished_at = CASE WHEN attempts >= :MAX_RUN_ATTEMPTS THEN now() END
+    finished_at = CASE WHEN attempts >= :MAX_RUN_ATTEMPTS THEN now() END,
+    not_succeeded_at = CASE WHEN attempts >= :MAX_RUN_ATTEMPTS THEN now() END
   FROM chosen
   WHERE starts.session_id = chosen.id AND starts.number = chosen.number AND starts.finished_at IS NULL
   RETURNING starts.*
