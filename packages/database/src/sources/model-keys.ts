@@ -90,18 +90,26 @@ export async function requestModelKeyTest(db: Db, organizationId: string, id: st
   })
 }
 
-/** Takes a key that is to be tried; no other runner gets it. Undefined if there is none. */
+/**
+ * Takes a key that is to be tried; no other runner gets it for 5 minutes, so that a test whose runner dies is repeated.
+ * Undefined if there is none.
+ */
 export async function claimModelKeyTest(db: Pick<Db, 'pool'>): Promise<ModelKey | undefined> {
   const { rows } = await db.pool.query<ModelKey>(
-    `UPDATE model_keys SET test_requested_at = NULL WHERE id = (
-       SELECT id FROM model_keys WHERE test_requested_at IS NOT NULL
+    `UPDATE model_keys SET test_requested_at = now() + interval '5 minutes' WHERE id = (
+       SELECT id FROM model_keys WHERE test_requested_at <= now()
        ORDER BY test_requested_at LIMIT 1 FOR UPDATE SKIP LOCKED
      ) RETURNING ${COLUMNS}`,
   )
   return rows[0]
 }
 
-/** Records what became of a test, unless the key was replaced meanwhile. */
+/** Records what became of a test, unless the key was replaced meanwhile. One that was requested meanwhile follows. */
 export async function recordModelKeyTest(db: Pick<Db, 'pool'>, id: string, error: string | null): Promise<void> {
-  await db.pool.query('UPDATE model_keys SET tested_at = now(), test_error = $2 WHERE id = $1', [id, error])
+  await db.pool.query(
+    `UPDATE model_keys SET tested_at = now(), test_error = $2,
+       test_requested_at = CASE WHEN test_requested_at <= now() THEN test_requested_at END
+     WHERE id = $1`,
+    [id, error],
+  )
 }
