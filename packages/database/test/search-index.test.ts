@@ -8,6 +8,7 @@ import {
   newId,
   searchVisibleRuns,
 } from '../src/index.ts'
+import { readFound } from '../src/organizations/index.ts'
 
 const database = useTestDatabase()
 const [organizationId, other, workflowId, sourceId] = [newId(), newId(), newId(), newId()]
@@ -127,6 +128,27 @@ describe('The search index', () => {
     expect(ids).toHaveLength(ROWS)
     const all = await listVisibleDeliveries(database.db, admin, { limit: ROWS + 1 })
     expect(ids).toEqual(all.rows.map((row) => row.id))
+  })
+
+  test('reads no row twice when its chunk is written meanwhile', async () => {
+    const row = { createdAt: new Date(), id: newId(), isVisible: true }
+    const query = { organizationId, kind: 'runs', words: ['text'] } as const
+    const page = await readFound(
+      database.db,
+      query,
+      { limit: 9, after: undefined, since: undefined },
+      async (candidates) => {
+        if ('ids' in candidates) return candidates.ids.includes(row.id) ? [row] : []
+        await database.db.pool.query(
+          `INSERT INTO search_chunks (organization_id, kind, first_at, first_id, last_at, last_id, ids, words)
+           VALUES ($1, 'runs', $2, $3, $2, $3, ARRAY[$3::uuid], '\\xff')`,
+          [organizationId, row.createdAt, row.id],
+        )
+        return [row]
+      },
+    )
+    expect(page.rows).toEqual([row.id])
+    await database.db.pool.query('DELETE FROM search_chunks WHERE first_id = $1', [row.id])
   })
 
   test('finds nothing of another organization, nor outside of the filters', async () => {

@@ -44,11 +44,13 @@ export async function readFound(
     found.push(...rows)
   }
   const condition = mayHaveWords(words)
-  let position = after
+  // Not a chunk that was written since: its rows were compared as new ones.
+  let [position, operator] = after && !isNewer(after, last) ? [after, '<'] : [last, '<=']
   for (let [compared, count] = [0, 1]; compared < MAX_COMPARED; count = Math.min(2 * count, MAX_CHUNKS_AT_ONCE)) {
     const { rows: chunks } = await db.pool.query<paging.TimePosition & { ids: string[] }>(
       `SELECT first_at AS "createdAt", first_id AS id, ids FROM search_chunks
-       WHERE organization_id = $1 AND kind = $2 AND (first_at, first_id) < ($3, $4) AND (first_at, first_id) >= ($5, $6)
+       WHERE organization_id = $1 AND kind = $2 AND (first_at, first_id) ${operator} ($3, $4)
+         AND (first_at, first_id) >= ($5, $6)
          AND last_at >= $7 AND ${condition}
        ORDER BY first_at DESC, first_id DESC LIMIT ${count}`,
       [
@@ -68,7 +70,7 @@ export async function readFound(
     }
     if (chunks.length < count) return { rows: found.map(({ id }) => id), next: floor }
     compared += ids.length
-    position = chunks.at(-1)
+    ;[position, operator] = [chunks.at(-1)!, '<']
   }
   return { rows: found.map(({ id }) => id), next: position }
 }
