@@ -44,9 +44,9 @@ const NOTICE_SHARE = 0.8
 
 /**
  * Reserves the cost of a request. A request begins as long as what is spent and reserved is below each budget, so that
- * a budget is exceeded by the cost of one answer at most. A summary begins only if half of the budget of the run that is
- * left is enough for it: the run needs the rest for its answers. Requests of one organization are decided one after another.
- * A reservation of the same run, whose runner has ended, is replaced.
+ * a budget is exceeded by the cost of one answer at most. A summary begins only if half of the budget of the run that
+ * is left is enough for it: the run needs the rest for its answers. Requests of one organization are decided one after
+ * another. A reservation of the same run, whose runner has ended, is replaced.
  */
 export async function reserveCost(db: Db, request: CostRequest): Promise<CostReservation> {
   const { organizationId, workflowId, runId, turn, amount, expiresInMs } = request

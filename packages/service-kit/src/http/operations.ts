@@ -87,7 +87,8 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
 /** Shares of what the handlers take, such as database connections. */
 export interface OperationShares<Principal> {
   /**
-   * `target` is that of the request (path and query). Waits before the body is read, where the operation's bodies are large; the body stays in the connection meanwhile.
+   * `target` is that of the request (path and query). Waits before the body is read, where the operation's bodies are
+   * large; the body stays in the connection meanwhile.
    * The slot is free once the answer has been sent or its connection was closed.
    * @throws ApiError 503 at once if too many wait, or when that takes too long
    */

@@ -1,8 +1,8 @@
 -- Leases sessions of the CTE `candidate` and claims their first runs. A fragment of the two acquisitions.
 -- `ranked` gives the slots to organizations in turn, the one with the fewest sessions at this runner first, and
 --   `chosen` has as many as there are slots. `claimed` starts the next run of each, or fails it when it has no
---   attempt left (`exhausted`), and `acquired` moves the session past a failed one. It ends the wait for a paused source:
---   a later resume must not end another wait of the session.
+--   attempt left (`exhausted`), and `acquired` moves the session past a failed one. It ends the wait for a paused
+--   source: a later resume must not end another wait of the session.
 -- The commit does not wait for the disk (`commit`), unless a run failed: what follows from a lease waits, and its
 --   commit brings the lease to the disk. A lease that PostgreSQL loses when it crashes is acquired anew; the time in
 --   its epoch, in microseconds, tells the two apart (docs/decisions/2).
