@@ -238,6 +238,21 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('button', { name: 'Remove Grace Hopper' }).waitFor()
 }, 90_000)
 
+test('versions of the instructions are compared line by line', async () => {
+  const { page } = await open('/agents')
+  const text = page.getByLabel('Instructions', { exact: true })
+  for (const instructions of ['Be brief.\nSend no names.', 'Be brief.\nSend no prices.']) {
+    await text.fill(instructions)
+    await press(page, 'Save instructions')
+    await waitUntil(async () => (await service.db.prisma.instructions.count({ where: { text: instructions } })) === 1)
+  }
+  await press(page, 'Compare version 2')
+  const changed = page.getByRole('dialog').getByRole('figure')
+  await changed.waitFor()
+  expect(await changed.locator('del, ins').allTextContents()).toEqual(['Send no names.', 'Send no prices.'])
+  expect(await findAxeIssues(page)).toEqual([])
+})
+
 test('a run is kept as a case, and an evaluation shows where other rules would send something else', async () => {
   const { page, workflowId, runId } = await openFilled(({ runId: id }) => `/runs/${id}`)
   await service.db.prisma.start.update({ where: { id: runId }, data: { status: 'succeeded' } })

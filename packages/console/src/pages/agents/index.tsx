@@ -2,13 +2,14 @@ import type { AppAnswer } from '@workflow-service/contract'
 import { INSTRUCTIONS_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { mutate, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
+import { ChangedText } from '../../components/changed-text.tsx'
 import { Table } from '../../components/data-list.tsx'
 import { openDialog, Dialog } from '../../components/dialog.tsx'
 import { TextAreaField } from '../../components/fields.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { Loaded, Page, Section } from '../../components/page.tsx'
 import { FullTime } from '../../components/status-and-time.tsx'
-import { CopyBox, LongText, Versions } from '../../components/values.tsx'
+import { CopyBox, LongText } from '../../components/values.tsx'
 import { OwnKeys } from './own-keys.tsx'
 
 type Instructions = AppAnswer<'getInstructions'>
@@ -81,15 +82,9 @@ function VersionTable({ instructions, isAdmin }: { instructions: Instructions; i
           onClose={close}
           actions={isAdmin && !isNewest ? <Button label={`Restore version ${row.number}`} onClick={restore} /> : null}
         >
-          <Versions
-            names={['Before', `Version ${row.number}`]}
-            changes={[{ field: 'Compared with the version before', values: [before?.text ?? '', row.text] }]}
-          />
+          <ChangedText field="Compared with the version before" old={before?.text ?? ''} next={row.text} />
           {isNewest ? null : (
-            <Versions
-              names={[`Version ${row.number}`, 'Now']}
-              changes={[{ field: 'Compared with the newest version', values: [row.text, instructions.text] }]}
-            />
+            <ChangedText field="Compared with the newest version" old={row.text} next={instructions.text} />
           )}
         </Dialog>
       )

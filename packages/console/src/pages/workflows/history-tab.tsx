@@ -1,15 +1,15 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
-import { useMemo, useState } from 'react'
+import { useState } from 'react'
 import { mutate, toList, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
+import { ChangedText } from '../../components/changed-text.tsx'
 import { DataList } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Loaded, Section } from '../../components/page.tsx'
 import { FullTime, Time } from '../../components/status-and-time.tsx'
 import { KeyValueList } from '../../components/values.tsx'
-import { changedLines } from './changed-lines.ts'
 import { useWorkflow } from './workflow-layout.tsx'
 
 type Version = AppAnswer<'listWorkflowVersions'>['data'][number]
@@ -115,23 +115,3 @@ function VersionDrawer(props: { workflowId: string; versionId: string; newest: n
 
 const textOf = (value: unknown) =>
   value === null || value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value, null, 2)
-
-const ELEMENTS = { same: 'span', old: 'del', new: 'ins', left_out: 'i' } as const
-
-/** A field of two versions with its changed lines marked: the removed ones before the added ones. */
-function ChangedText({ field, old, next }: { field: string; old: string; next: string }) {
-  const parts = useMemo(() => changedLines(old, next), [old, next])
-  return (
-    <figure className="changed">
-      <figcaption>{field}</figcaption>
-      <pre>
-        {parts.map(({ kind, text }, index) => {
-          const { [kind]: Element } = ELEMENTS
-          // The parts have no other identity than their order.
-          // oxlint-disable-next-line react/no-array-index-key
-          return <Element key={index}>{text}</Element>
-        })}
-      </pre>
-    </figure>
-  )
-}
