@@ -231,8 +231,9 @@ test('the test of a key whose runner died is repeated by another one', async () 
   const claim = async () => (await claimModelKeyTest(database.db))?.id
   const list = async () => (await listModelKeys(database.db, organizationId))[0]
   expect([await claim(), await claim()]).toEqual([id, undefined])
-  expect(await list()).toMatchObject({ test: 'waiting' })
-  await database.db.pool.query(`UPDATE model_keys SET test_requested_at = test_requested_at - interval '5 minutes'`)
+  expect(await list()).toMatchObject({ test: 'waiting', test_error: null })
+  await database.db.pool.query(`UPDATE model_keys SET test_requested_at = test_requested_at - interval '7 minutes'`)
+  expect(await list()).toMatchObject({ test: 'waiting', test_error: expect.stringContaining('SECRETS_KEY') })
   expect([await claim(), await claim()]).toEqual([id, undefined])
   await recordModelKeyTest(database.db, id, null)
   expect(await list()).toMatchObject({ test: 'passed' })

@@ -29,7 +29,9 @@ export async function listModelKeys(db: Pick<Db, 'pool'>, organizationId: string
     `SELECT id, model, last_characters, saved_by_name AS saved_by, saved_at,
        CASE WHEN test_requested_at IS NOT NULL THEN 'waiting' WHEN tested_at IS NULL THEN 'none'
          WHEN test_error IS NULL THEN 'passed' ELSE 'failed' END AS test,
-       tested_at, test_error
+       tested_at, CASE WHEN test_requested_at < now() - interval '1 minute'
+         THEN 'No runner has tried it for a minute. The operator checks that the runners have SECRETS_KEY.'
+         ELSE test_error END AS test_error
      FROM model_keys WHERE organization_id = $1 ORDER BY model COLLATE "C"`,
     [organizationId],
   )
