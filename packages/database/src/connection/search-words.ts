@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { foldCase } from './fold-case.ts'
 
 /** Characters of Thai, Lao, Chinese and Japanese: without spaces between words, each counts as a word. */
@@ -7,10 +8,28 @@ const EDGES = /^[^\p{L}\p{N}\p{M}]+|[^\p{L}\p{N}\p{M}]+$/gu
 /** Of JSON. Raw texts may have backslashes, too, so that words are taken with and without them. */
 const ESCAPE = /\\(?:u[0-9a-f]{4}|.)/gis
 
+function* wordsOf(text: string): Generator<string> {
+  const texts = text.includes('\\') ? [text, text.replaceAll(ESCAPE, ' ')] : [text]
+  for (const each of texts) for (const [word] of foldCase(each).matchAll(WORD)) yield word
+}
+
 /** Adds the words of a text to `words`: runs of letters and digits, with folded case. */
 export function addWords(text: string, words: Set<string>): void {
-  const texts = text.includes('\\') ? [text, text.replaceAll(ESCAPE, ' ')] : [text]
-  for (const each of texts) for (const [word] of foldCase(each).matchAll(WORD)) words.add(word)
+  for (const word of wordsOf(text)) words.add(word)
+}
+
+/** Words of a text between which other work of the process has its turn. */
+const WORDS_AT_ONCE = 2_000
+
+/** Adds the words of a text of any length, until they are more than a filter takes. */
+export async function collectWords(text: string, words: Set<string>): Promise<void> {
+  let count = 0
+  for (const word of wordsOf(text)) {
+    words.add(word)
+    if (words.size > MAX_WORDS_IN_FILTER) return
+    count += 1
+    if (count % WORDS_AT_ONCE === 0) await setImmediate()
+  }
 }
 
 /** What a search compares: texts match if they have every part, each not within a longer word. */
@@ -59,6 +78,10 @@ const BITS_PER_WORD = 20
 const MAX_FILTER_BYTES = 7_168
 /** The words that fill a filter. */
 export const MAX_FILTER_WORDS = Math.floor((MAX_FILTER_BYTES * 8) / BITS_PER_WORD)
+/** With more, most bits were set. */
+const MAX_WORDS_IN_FILTER = 4 * MAX_FILTER_WORDS
+/** A filter that may have every word: its rows are compared by every search. */
+const FULL_FILTER = Buffer.of(0xff)
 
 /** Numbers of 31 bits, whose remainders by the bits of a filter are the bits of the word. */
 function hashesOf(word: string): number[] {
@@ -74,6 +97,7 @@ function hashesOf(word: string): number[] {
 
 /** Makes the Bloom filter of these words. */
 export function makeFilter(words: ReadonlySet<string>): Buffer {
+  if (words.size > MAX_WORDS_IN_FILTER) return FULL_FILTER
   const filter = Buffer.alloc(Math.min(Math.ceil((words.size * BITS_PER_WORD) / 8), MAX_FILTER_BYTES))
   for (const word of words) {
     for (const hash of hashesOf(word)) {

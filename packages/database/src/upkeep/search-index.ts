@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import {
-  addWords,
+  collectWords,
   type Db,
   makeFilter,
   MAX_FILTER_WORDS,
@@ -113,7 +113,7 @@ async function indexRows(
       [organizationId, last.createdAt, last.id],
     )
     for (const { text: searched, ...row } of rows) {
-      addWords(searched, words)
+      await collectWords(searched, words)
       chunk.push(row)
       if (chunk.length === CHUNK_ROWS || words.size >= MAX_FILTER_WORDS) {
         await writeChunk(db, { organizationId, kind, rows: chunk, words })
