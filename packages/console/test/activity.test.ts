@@ -250,7 +250,7 @@ test('a delivery is found among those of all sources by its order number, and by
 }, 60_000)
 
 test('what a list of deliveries shows is sent again together, after a preview, and is no failure any more', async () => {
-  const { owner, page, workflowId } = await openFilled(() => '/deliveries')
+  const { owner, page, workflowId, sourceId } = await openFilled(() => '/deliveries')
   service.endpoint.answerWith({ status: 500 })
   const orders = ['R-1', 'R-2', 'R-3']
   for (const order of orders) await owner.start(workflowId, `order_id: ${order}\ncustomer: Grace\ntotal: 3`)
@@ -276,12 +276,24 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   await page.getByRole('heading', { name: '3 payloads sent again' }).waitFor()
   await page.getByRole('status').getByText('3 of 3').waitFor()
   await page.getByText('Done', { exact: true }).waitFor()
+  await page.reload()
+  await page.getByRole('status').getByText('3 of 3').waitFor()
   expect(service.endpoint.requests.map(({ json }) => (json as { order_id: string }).order_id).toSorted()).toEqual(
     orders,
   )
   await page.goBack()
   await page.getByRole('button', { name: 'Send all again' }).click()
   await page.getByRole('dialog', { name: 'Nothing to send again' }).waitFor()
+  // One that waits for its source is stopped on its page.
+  await owner.call('pauseWebhookSource', { params: { source_id: sourceId } })
+  const job = await owner.call('createResendJob', { body: { source_id: sourceId, outcome: 'accepted', per_second: 1 } })
+  await show(page, `/resends/${job.id}`)
+  await page.getByRole('button', { name: 'Stop', exact: true }).click()
+  await page.getByRole('status').getByText('until it was stopped').waitFor()
+  expect(await owner.call('getResendJob', { params: { resend_job_id: job.id } })).toMatchObject({
+    status: 'stopped',
+    done: 0,
+  })
 })
 
 test('a payload that waits is found from the overview, shown, approved, and sent; another one is declined', async () => {

@@ -106,6 +106,22 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
       expect(payloads()).toEqual([])
     })
 
+    test('while it waits for a paused source lets its session go on', async () => {
+      const setPaused = (pausedAt: Date | null) =>
+        fixture.db.prisma.webhookSource.updateMany({ where: { name: 'Order intake' }, data: { pausedAt } })
+      await setPaused(new Date())
+      await fixture.startRunner()
+      const one = await fixture.start(acme, { context: 'one' })
+      const isParked = { id: one.sessionId, pausedSourceId: { not: null } }
+      await waitUntil(async () => (await fixture.db.prisma.session.count({ where: isParked })) > 0)
+      const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
+      // No resume wakes the session.
+      await setPaused(null)
+      expect(await cancel(one)).toMatchObject({ kind: 'cancelled' })
+      expect(await fixture.waitForRuns([one, two])).toMatchObject([{ status: 'cancelled' }, { status: 'succeeded' }])
+      expect(payloads()).toEqual(['/orders two', '/audit two'])
+    })
+
     test('is that of the organization, and of a workflow that the viewer sees', async () => {
       const one = await fixture.start(acme)
       const stranger = { organizationId: newId(), memberId: null }
