@@ -183,6 +183,15 @@ describe('old runs', () => {
       )
     }
     expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([1, 1, 1])
+    await db.pool.query('ALTER TABLE run_steps ALTER earlier_steps SET STORAGE EXTERNAL')
+    for (const { startId } of [await endedRun(31), await endedRun(31)]) {
+      await db.pool.query(
+        `INSERT INTO run_steps (run_id, position, kind, data, earlier_steps, epoch)
+         SELECT $1, 100, 'note', '{}', json_build_array(repeat('x', 22000000)), 1`,
+        [startId],
+      )
+    }
+    expect(await deleteAll(upkeep.deleteOldRuns, 30)).toEqual([1, 1])
   })
 
   test('wait until the usage has counted them, and are counted as before afterwards', async () => {
