@@ -135,9 +135,14 @@ describe('200', () => {
       'x-served-by': 'edge-7',
       'set-cookie': 'a=b',
       'x-auth': 'c',
+      ...Object.fromEntries(['jwt-assertion', 'otp', 'csrf', 'sid', 'pass', 'pwd'].map((name) => [`x-${name}`, 'd'])),
+      // Cut off first, its beginning would stay.
+      'x-cut': `${'y'.repeat(190)}${SECRET}`,
       'x-echo': `for ${SECRET}`,
+      'x-longest': SECRET.repeat(50),
     }
-    const kept = { 'retry-after': '7', 'x-served-by': 'edge-7', 'x-echo': 'for [hidden]' }
+    const cut = `${'y'.repeat(190)}[hidden]`
+    const kept = { 'retry-after': '7', 'x-served-by': 'edge-7', 'x-cut': cut, 'x-echo': 'for [hidden]' }
     expect(await answerHeaders(given, { status: 503 })).toEqual(kept)
     expect(await answerHeaders(given, { status: 200, body: 'Booked.' })).toMatchObject(kept)
     expect(await answerHeaders(given, { status: 204 })).toBeNull()

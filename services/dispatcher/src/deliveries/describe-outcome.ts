@@ -34,13 +34,15 @@ export function toDeliveryResult(result: SentResult, redact: Redact): DeliveryRe
   }
 }
 
+const MAX_HEADER_LENGTH = 200
+
 /** In one text, because to prepare the search for a secret takes longer than to search. */
 function redactHeaders(headers: Record<string, string> = {}, redact: Redact): Record<string, string> | null {
   const names = Object.keys(headers)
   const values = redact(Object.values(headers).join('\n')).split('\n')
   // A text that repeats a secret in another spelling is replaced as a whole.
   if (names.length === 0 || values.length !== names.length) return null
-  return Object.fromEntries(names.map((name, index) => [name, values[index]!]))
+  return Object.fromEntries(names.map((name, index) => [name, values[index]!.slice(0, MAX_HEADER_LENGTH)]))
 }
 
 const REUSED_CONNECTION_ENDED =
