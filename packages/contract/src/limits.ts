@@ -131,6 +131,8 @@ export const STRANGER_BODY_MAX_MEMBERS = 100
  * Levels of objects and lists in any body that the application takes; an example in it has a lower limit of its own.
  */
 export const APP_BODY_MAX_DEPTH = 64
+/** Deliveries that a person selects to send them again. */
+export const RESEND_IDS_MAX = 1_000
 
 /** Days after which a payload without a decision counts as declined. */
 export const APPROVAL_DAYS = 7

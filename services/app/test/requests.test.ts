@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import type { AppOperation, AppOperationId } from '@workflow-service/contract'
+import { type AppOperation, type AppOperationId, RESEND_IDS_MAX } from '@workflow-service/contract'
 import { APP_OPERATIONS, bodyLimitsOf, describeAppApi, isOpen } from '@workflow-service/contract/app'
 import { newId } from '@workflow-service/database'
 import { openConnection, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
@@ -39,7 +39,12 @@ test('people who are not signed in send less than others, and only some operatio
   expect(ofStrangers).toEqual(ofStrangers.map(() => ({ maxBytes: 16 * 1024, maxMembers: 100, maxDepth: 64 })))
   const larger = WITH_BODY.filter(({ bodyLimits }) => bodyLimits).map(({ id }) => id)
   const taking = ['saveWorkflowUsers', 'saveTrigger', 'saveFile', 'saveCase', 'saveWebhookSource', 'approveDelivery']
-  expect(larger).toEqual(taking)
+  expect(new Set(larger)).toEqual(new Set([...taking, 'previewResends', 'createResendJob']))
+})
+
+test('as many deliveries as may be selected can be sent again', async () => {
+  const body = { ids: Array.from({ length: RESEND_IDS_MAX }, newId), per_second: 1 }
+  expect(await app.call(app.organization.owner, 'previewResends', { body })).toMatchObject({ status: 200 })
 })
 
 test('a large body of a person who is not signed in is refused before it arrives, and its connection is closed', async () => {

@@ -1,3 +1,4 @@
+import { RESEND_IDS_MAX } from '@workflow-service/contract'
 import { Link, type LinkProps, useNavigate, useSearch } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { List } from '../api/index.ts'
@@ -44,8 +45,9 @@ function ChoiceBox({ label, of, choice }: { label: string; of: readonly string[]
     <input
       type="checkbox"
       aria-label={label}
+      title={label}
       checked={of.length > 0 && others.length + of.length === choice.ids.length}
-      onChange={({ target }) => choice.set(target.checked ? [...others, ...of] : others)}
+      onChange={({ target }) => choice.set(target.checked ? [...others, ...of].slice(0, RESEND_IDS_MAX) : others)}
     />
   )
 }
@@ -64,7 +66,15 @@ export function Table<Row extends { id: string }>(props: TableProps<Row> & { row
         <tr>
           {choice ? (
             <th scope="col" className="choice">
-              <ChoiceBox label="Select all" of={rows.map(({ id }) => id)} choice={choice} />
+              <ChoiceBox
+                label={
+                  rows.length > RESEND_IDS_MAX
+                    ? `Select the first ${RESEND_IDS_MAX.toLocaleString('en')}`
+                    : 'Select all'
+                }
+                of={rows.slice(0, RESEND_IDS_MAX).map(({ id }) => id)}
+                choice={choice}
+              />
             </th>
           ) : null}
           {columns.map((column) => (

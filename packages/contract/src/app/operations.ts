@@ -6,6 +6,7 @@ import {
   CASE_MAX_BYTES,
   FILE_MEDIA_CONTENT_MAX_LENGTH,
   PAYLOAD_MAX_VALUES,
+  RESEND_IDS_MAX,
   SEARCH_MAX_LENGTH,
   STRANGER_BODY_MAX_BYTES,
   STRANGER_BODY_MAX_MEMBERS,
@@ -606,6 +607,7 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Preview sending payloads again',
     description: 'Counts the payloads that a job with this filter would send again. Sends nothing.',
     body: resends.ResendJobIn,
+    bodyLimits: { maxMembers: APP_BODY_MAX_MEMBERS + RESEND_IDS_MAX },
     trimmed: ['search'],
     success: ok(resends.ResendPreviewOut, 'What would be sent.'),
   },
@@ -614,6 +616,7 @@ export const APP_OPERATIONS = defineOperations({
     description:
       'Each payload that matches once, oldest first, as new deliveries. Goes on without the page, also after a restart. Payloads of webhook sources that ask for approval are left out. 409 `not_resendable` if nothing is left.',
     body: resends.ResendJobIn,
+    bodyLimits: { maxMembers: APP_BODY_MAX_MEMBERS + RESEND_IDS_MAX },
     trimmed: ['search'],
     success: created(resends.ResendJobOut, 'The job.'),
   },

@@ -1,4 +1,5 @@
 import type { Static } from 'typebox'
+import { RESEND_IDS_MAX } from '../limits.ts'
 import { Type } from '../schema/type.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, named, Str, StringEnum, Uuid } from '../schema/values.ts'
@@ -10,7 +11,7 @@ export const ResendJobIn = Closed('ResendJobIn', 'Payloads to send again, and ho
   ids: Type.Optional(
     List(Uuid('A delivery.'), 'Only these deliveries. The other filters do not apply.', {
       minItems: 1,
-      maxItems: 1_000,
+      maxItems: RESEND_IDS_MAX,
     }),
   ),
   per_second: Int('Payloads for each second.', { minimum: 1, maximum: 100 }),
