@@ -1,4 +1,4 @@
-import { RESEND_IDS_MAX } from '@workflow-service/contract'
+import { RESEND_IDS_MAX } from '@workflow-service/contract/limits'
 import { Link, type LinkProps, useNavigate, useSearch } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import type { List } from '../api/index.ts'
