@@ -5,6 +5,7 @@ import {
   acquireSessions,
   acquireWaitingSessions,
   appendSteps,
+  cancelQueuedRuns,
   serializeStep,
   claimDeliveries,
   claimNextRun,
@@ -22,6 +23,7 @@ import {
   findWorkflowVersions,
   finishRuns,
   listEarlierRuns,
+  listRuns,
   listSmallSources,
   listSourceNames,
   listWebhookSources,
@@ -29,6 +31,7 @@ import {
   listWorkflows,
   markAbandonedDeliveries,
   newId,
+  operatorOf,
   readSources,
   readSteps,
   readWorkflowFile,
@@ -194,6 +197,15 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
   deleteOldAuditEvents: (on) => deleteOldAuditEvents(on, { olderThanDays: 30, batchSize: BATCH }),
   deleteOldSpending: (on) => deleteOldSpending(on, BATCH),
   deleteOldIdempotencyKeys: (on) => deleteOldIdempotencyKeys(on, BATCH),
+  'listRuns, queued, of a session': (on) =>
+    listRuns(on, organizationId, { status: 'queued', sessionId: waiting[0]!, limit: 25 }),
+  'cancelQueuedRuns of a session': (on) =>
+    cancelQueuedRuns(
+      on,
+      { organizationId, memberId: null },
+      { kind: 'session', id: waiting[0]! },
+      operatorOf(organizationId),
+    ),
   startDueAutoRuns: (on) => startDueAutoRuns(on, { limit: BATCH, newRequestId: () => 'r' }),
 }
 

@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction } from '../connection/index.ts'
-import { type AuditedBy, isVisible, recordAuditEvent, UNFINISHED_STARTS, type Viewer } from '../organizations/index.ts'
+import { type AuditedBy, isVisible, recordAuditEvent, unfinishedStarts, type Viewer } from '../organizations/index.ts'
 
 export type CancelOutcome =
   /** `sessionId`: a session whose next start may run now. */
@@ -58,7 +58,10 @@ export interface CancelledQueue {
   readonly isMore: boolean
 }
 
-/** Cancels the queued runs of a workflow or session that the viewer sees, the newest first, at most 10,000. */
+/**
+ * Cancels queued runs of a workflow or session that the viewer sees, at most 10,000, in no order: to sort them,
+ * PostgreSQL would read all.
+ */
 export async function cancelQueuedRuns(
   db: Db,
   { organizationId, memberId }: Viewer,
@@ -66,10 +69,9 @@ export async function cancelQueuedRuns(
   by: AuditedBy,
 ): Promise<CancelledQueue> {
   const { rows } = await db.pool.query<{ id: string; sessionId: string; workflowName: string }>(
-    `SELECT starts.id, starts.session_id AS "sessionId", workflow.name AS "workflowName" FROM ${UNFINISHED_STARTS}
+    `SELECT starts.id, starts.session_id AS "sessionId", workflow.name AS "workflowName" FROM ${unfinishedStarts(kind === 'session' ? 'sessions.id = $2' : undefined)}
      JOIN workflows AS workflow ON workflow.id = starts.workflow_id AND ${isVisible('workflow', '$3')}
-     WHERE starts.${kind === 'workflow' ? 'workflow_id' : 'session_id'} = $2 AND starts.status = 'queued'
-     ORDER BY starts.created_at DESC, starts.id DESC LIMIT ${MAX_RUNS + 1}`,
+     WHERE starts.${kind === 'workflow' ? 'workflow_id' : 'session_id'} = $2 AND starts.status = 'queued' LIMIT ${MAX_RUNS + 1}`,
     [organizationId, id, memberId],
   )
   let total = 0

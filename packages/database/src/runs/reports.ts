@@ -42,7 +42,7 @@ export async function listRuns(db: Db, organizationId: string, filter: RunFilter
   // Optional filters are part of the text, so that PostgreSQL plans each combination with the index that serves it.
   const { rows } = await db.pool.query<RunRow>(
     `SELECT id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at
-     FROM ${startsWith(status)}
+     FROM ${startsWith(status, sessionId && `sessions.id = ${escapeLiteral(sessionId)}`)}
      WHERE organization_id = $1 AND created_at >= $2 AND created_at < $3
        ${status ? `AND ${hasStatus(status)}` : ''}
        ${workflowId ? `AND workflow_id = ${escapeLiteral(workflowId)}` : ''}

@@ -27,7 +27,7 @@ import {
   type LimitedByQuotas,
   recordAuditEvent,
   viewerOf,
-  UNFINISHED_STARTS,
+  unfinishedStarts,
 } from '../organizations/index.ts'
 import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
 import {
@@ -462,7 +462,7 @@ export async function saveWorkflowUsers(
   })
 }
 
-const FIND_UNFINISHED_RUN = `SELECT FROM ${UNFINISHED_STARTS} WHERE workflow_id = $2 LIMIT 1`
+const FIND_UNFINISHED_RUN = `SELECT FROM ${unfinishedStarts()} WHERE workflow_id = $2 LIMIT 1`
 
 /**
  * Hides a workflow and switches it off; `purgeDeletedWorkflows` deletes it. A start that is recorded at the same moment
