@@ -168,4 +168,35 @@ describe('The search index', () => {
     expect(await countChunks()).toBe(3)
     expect((await found('text')).lines).toHaveLength(100)
   })
+
+  test('takes the rows of many sources in their order, and lets each organization have its turn', async () => {
+    const { pool } = database.db
+    const sources = [newId(), newId(), newId()]
+    await pool.query(
+      `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+       SELECT id, CASE n WHEN 3 THEN $2::uuid ELSE $1 END, n, n, '', 'https://x', '{}'
+       FROM unnest($3::uuid[]) WITH ORDINALITY AS row (id, n)`,
+      [organizationId, other, sources],
+    )
+    await pool.query(
+      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at)
+       SELECT gen_random_uuid(), CASE WHEN n > 5632 THEN $2::uuid ELSE $1 END,
+         ($3::uuid[])[CASE WHEN n > 5632 THEN 3 WHEN n % 5 = 0 THEN 2 ELSE 1 END], 'payload', 'accepted', 200, '{}',
+         now() - interval '30 minutes' + n * interval '0.1 second'
+       FROM generate_series(1, 5760) n`,
+      [organizationId, other, sources],
+    )
+    await indexForSearch(database.db)
+    const { rows } = await pool.query<{ organization: string; ids: string[] }>(
+      `SELECT organization_id AS organization, ids FROM search_chunks WHERE kind = 'deliveries' ORDER BY xmin::text::bigint`,
+    )
+    const own = rows.filter(({ organization }) => organization === organizationId).flatMap(({ ids }) => ids)
+    const sorted = await pool.query<{ id: string }>(
+      'SELECT id FROM deliveries WHERE organization_id = $1 ORDER BY created_at, id LIMIT $2',
+      [organizationId, own.length],
+    )
+    expect(own.length).toBeGreaterThan(5_632)
+    expect(own).toEqual(sorted.rows.map(({ id }) => id))
+    expect(rows.findIndex(({ organization }) => organization === other)).toBeLessThan(rows.length - 1)
+  })
 })
