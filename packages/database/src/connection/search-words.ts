@@ -81,7 +81,7 @@ export const MAX_FILTER_WORDS = Math.floor((MAX_FILTER_BYTES * 8) / BITS_PER_WOR
 /** With more, most bits were set. */
 const MAX_WORDS_IN_FILTER = 4 * MAX_FILTER_WORDS
 /** A filter that may have every word: its rows are compared by every search. */
-const FULL_FILTER = Buffer.of(0xff)
+export const FULL_FILTER = Buffer.of(0xff)
 
 /** Numbers of 31 bits, whose remainders by the bits of a filter are the bits of the word. */
 function hashesOf(word: string): number[] {

@@ -1,5 +1,5 @@
 import { escapeLiteral } from 'pg'
-import { type Db, mayHaveWords, NIL_UUID, paging } from '../connection/index.ts'
+import { type Db, FULL_FILTER, mayHaveWords, NIL_UUID, paging, type Queryable } from '../connection/index.ts'
 
 /** What is indexed for the search. */
 export type SearchKind = 'deliveries' | 'runs'
@@ -91,4 +91,28 @@ async function findEnds(
     [organizationId, ...paging.positionParams(after)],
   )
   return { last: rows.find(({ isLast }) => isLast), floor: rows.find(({ isLast }) => !isLast) }
+}
+
+/**
+ * Removes deleted rows from the search index, with the words of their chunks: the others of a chunk are compared by
+ * every search from then on.
+ */
+export async function deleteFromSearch(
+  client: Queryable,
+  { organizationId, kind }: { organizationId: string; kind: SearchKind },
+  rows: readonly paging.TimePosition[],
+): Promise<void> {
+  const ids = rows.map(({ id }) => id)
+  await client.query(
+    `UPDATE search_chunks SET words = $5, ids = ARRAY(SELECT id FROM unnest(ids) AS row (id) WHERE id <> ALL ($3::uuid[]))
+     WHERE organization_id = $1 AND kind = $2 AND ids && $3 AND (first_at, first_id) IN (
+       SELECT chunk.first_at, chunk.first_id FROM unnest($3, $4::timestamptz[]) AS deleted (id, at)
+       CROSS JOIN LATERAL (
+         SELECT first_at, first_id FROM search_chunks
+         WHERE organization_id = $1 AND kind = $2 AND (first_at, first_id) <= (deleted.at, deleted.id)
+         ORDER BY first_at DESC, first_id DESC LIMIT 1
+       ) AS chunk
+     )`,
+    [organizationId, kind, ids, rows.map(({ createdAt }) => createdAt), FULL_FILTER],
+  )
 }

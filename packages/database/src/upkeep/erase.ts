@@ -1,5 +1,5 @@
-import { type Database, type Db, foldCase, inTransaction, type Queryable } from '../connection/index.ts'
-import { operatorOf, recordAuditEvent } from '../organizations/index.ts'
+import { type Database, type Db, foldCase, inTransaction, type paging, type Queryable } from '../connection/index.ts'
+import { deleteFromSearch, operatorOf, recordAuditEvent } from '../organizations/index.ts'
 import { deleteUser, EMAIL_KEY } from '../people/index.ts'
 
 /** A user that is one person, by its id or an email address. */
@@ -231,9 +231,10 @@ export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_fo
       organizationId: string
       sessionId: string
       number: string
+      createdAt: Date
       hasEnded: boolean
     }>(
-      `SELECT organization_id AS "organizationId", session_id AS "sessionId", number,
+      `SELECT organization_id AS "organizationId", session_id AS "sessionId", number, created_at AS "createdAt",
          finished_at IS NOT NULL AS "hasEnded"
        FROM starts WHERE id = $1 FOR UPDATE`,
       [id],
@@ -242,8 +243,12 @@ export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_fo
     if (!run) return 'not_found'
     if (!run.hasEnded) return 'not_ended'
     if (isBusy) return 'session_busy'
-    await client.query('DELETE FROM deliveries WHERE organization_id = $1 AND run_id = $2', [run.organizationId, id])
-    const { organizationId, sessionId, number } = run
+    const { organizationId, sessionId, number, createdAt } = run
+    const deliveries = await client.query<paging.TimePosition>(
+      'DELETE FROM deliveries WHERE organization_id = $1 AND run_id = $2 RETURNING id, created_at AS "createdAt"',
+      [organizationId, id],
+    )
+    await deleteFromSearch(client, { organizationId, kind: 'deliveries' }, deliveries.rows)
     await clearSummaries(client, 'run.session_id = $2 AND run.number > $3 AND through >= $3', [
       organizationId,
       sessionId,
@@ -255,6 +260,7 @@ export async function deleteRun(db: Db, id: string): Promise<'deleted' | 'not_fo
     )
     await client.query('DELETE FROM cases WHERE run_id = $1', [id])
     await client.query('DELETE FROM starts WHERE id = $1', [id])
+    await deleteFromSearch(client, { organizationId, kind: 'runs' }, [{ id, createdAt }])
     const target = { kind: 'run' as const, id, name: null }
     await recordAuditEvent(client, { ...operatorOf(run.organizationId), action: 'run.deleted', target })
     return 'deleted'
@@ -267,17 +273,23 @@ export async function deleteDelivery(
   id: string,
 ): Promise<{ kind: 'deleted' | 'not_found' | 'in_flight' } | { kind: 'of_run'; runId: string }> {
   return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ organizationId: string; outcome: string; runId: string | null }>(
-      `SELECT organization_id AS "organizationId", outcome,
+    const { rows } = await client.query<{
+      organizationId: string
+      outcome: string
+      createdAt: Date
+      runId: string | null
+    }>(
+      `SELECT organization_id AS "organizationId", outcome, created_at AS "createdAt",
          (SELECT id FROM starts WHERE id = run_id) AS "runId" FROM deliveries WHERE id = $1 FOR UPDATE`,
       [id],
     )
     const [delivery] = rows
     if (!delivery) return { kind: 'not_found' }
-    const { organizationId, outcome, runId } = delivery
+    const { organizationId, outcome, createdAt, runId } = delivery
     if (outcome === 'in_flight') return { kind: 'in_flight' }
     if (runId !== null) return { kind: 'of_run', runId }
     await client.query('DELETE FROM deliveries WHERE id = $1', [id])
+    await deleteFromSearch(client, { organizationId, kind: 'deliveries' }, [{ id, createdAt }])
     const target = { kind: 'delivery' as const, id, name: null }
     await recordAuditEvent(client, { ...operatorOf(organizationId), action: 'delivery.deleted', target })
     return { kind: 'deleted' }

@@ -138,7 +138,8 @@ async function indexRows(
   const { rows: found } = await db.pool.query<{ id: string }>(positionsAfter(kind), [organizationId, createdAt, id])
   let words = new Set<string>()
   let chunk: paging.TimePosition[] = []
-  for (let at = 0; at < found.length && !signal?.aborted; at += ROWS_PER_READ) {
+  for (let at = 0; at < found.length; at += ROWS_PER_READ) {
+    if (signal?.aborted) return false
     const { rows } = await db.pool.query<paging.TimePosition & { text: string }>(READ_TEXTS[kind], [
       found.slice(at, at + ROWS_PER_READ).map((row) => row.id),
     ])
@@ -146,7 +147,7 @@ async function indexRows(
       await collectWords(text, words)
       chunk.push(row)
       if (chunk.length === CHUNK_ROWS || words.size >= MAX_FILTER_WORDS) {
-        await writeChunk(db, { organizationId, kind, rows: chunk, words })
+        if (!(await writeChunk(db, { organizationId, kind, rows: chunk, words }))) return false
         ;[chunk, words] = [[], new Set()]
       }
       // Texts may be long: other requests of the process have their turn.
@@ -172,16 +173,19 @@ interface Chunk {
   readonly words: ReadonlySet<string>
 }
 
-async function writeChunk(db: Db, { organizationId, kind, rows, words }: Chunk): Promise<void> {
+/** Resolves to false if a row, or the organization, was deleted meanwhile: the next round reads them again. */
+async function writeChunk(db: Db, { organizationId, kind, rows, words }: Chunk): Promise<boolean> {
   const [first, last] = [rows[0]!, rows.at(-1)!]
   const ids = rows.map(({ id }) => id)
   const values = [organizationId, kind, first.createdAt, first.id, last.createdAt, last.id, ids, makeFilter(words)]
-  // The organization may be deleted meanwhile.
-  await db.pool.query(
+  const { rowCount } = await db.pool.query(
     `INSERT INTO search_chunks (organization_id, kind, first_at, first_id, last_at, last_id, ids, words)
-     SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM organizations WHERE id = $1 ON CONFLICT DO NOTHING`,
+     SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM organizations
+     WHERE id = $1 AND (SELECT count(*) FROM ${kind === 'runs' ? 'starts' : 'deliveries'} WHERE id = ANY ($7)) = cardinality($7)
+     ON CONFLICT DO NOTHING`,
     values,
   )
+  return rowCount === 1
 }
 
 /** Removes chunks whose rows are all deleted: those older than the oldest row. Resolves to how many. */
