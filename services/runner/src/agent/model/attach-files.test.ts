@@ -4,7 +4,7 @@ import { type ModelProtocolName, startStubModelServer, type StubModelServer } fr
 import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import { countPages, findReferences } from './attach-files.ts'
+import { attachFiles, countPages, findReferences } from './attach-files.ts'
 import { createModelAgent } from './model-agent.ts'
 
 const page = '<< /Type /Page /Parent 1 0 R >>\n'
@@ -38,6 +38,25 @@ test('a PDF of very many streams counts as all that may be read, and lets the pr
 })
 
 const file = (name: string, ...path: string[]) => ({ id: name, name, path })
+
+const attach = (base64: string, signal: AbortSignal) =>
+  attachFiles(
+    { run: { organizationId: 'a' }, readFile: () => Promise.resolve(base64), signal } as never,
+    { name: 'm', reads: ['pdf'] },
+    { found: [file('a.pdf')], unknown: [] },
+  )
+
+test('runs with small files do not wait for the answers of other models, and those with large ones do', async () => {
+  const { signal } = new AbortController()
+  for (let count = 0; count < 5; count += 1) await attach(PDF, signal)
+  const large = pdfOf(Buffer.alloc(1_048_576)).toString('base64')
+  const holding = [await attach(large, signal), await attach(large, signal)]
+  const third = attach(large, AbortSignal.abort())
+  const first = Promise.race([third.catch(() => 'third'), new Promise((resolve) => setImmediate(resolve, 'waits'))])
+  expect(await first).toBe('waits')
+  for (const { release } of holding) release()
+  await expect(third).rejects.toThrow('aborted')
+})
 
 describe('a reference to a file', () => {
   const files = [file('a.pdf'), file('b c.PNG', 'docs'), file('prices.md'), file('a.pdf', 'docs')]

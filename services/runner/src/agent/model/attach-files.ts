@@ -21,6 +21,8 @@ const TOKENS_PER_IMAGE = 5_000
 const TOKENS_PER_PAGE = 5_000
 /** A request keeps its files about three times: in base64, as JSON, and as bytes. */
 const REQUESTS_AT_ONCE = { total: 4, perKey: 2, maxWaiting: 1_000, maxWaitingPerKey: 500, waitMs: 30_000 }
+/** Files that are smaller in base64 in all keep no slot: a hundred runs may have them for as long as models take. */
+const SMALL_LENGTH = 262_144
 const BUSY_PARK_MS = 10_000
 const MENTION = /@([^\s@]{1,200}\.(?:pdf|png|jpe?g|gif|webp))(?![\p{L}\p{N}_])/giu
 const MAX_UNKNOWN = 5
@@ -58,8 +60,8 @@ function isReferredTo(text: string, reference: string): boolean {
 }
 
 /**
- * Reads the files for one answer of the model. Waits while other runs of this process have many files in memory;
- * `release` ends that.
+ * Reads the files for one answer of the model. Waits while other runs of this process have many large files in
+ * memory; `release` ends that.
  * @throws RunError `file_not_readable`; RunParkedError if too many runs wait.
  */
 export async function attachFiles(
@@ -79,7 +81,11 @@ export async function attachFiles(
   if (typeof slot !== 'function') throw new RunParkedError('Other runs read many files', BUSY_PARK_MS)
   try {
     run.signal.throwIfAborted()
-    return { files: await readFiles(run, found), release: slot }
+    const files = await readFiles(run, found)
+    const length = files.reduce((sum, { base64 }) => sum + base64.length, 0)
+    if (length > SMALL_LENGTH) return { files, release: slot }
+    slot()
+    return { files, release: () => {} }
   } catch (error) {
     slot()
     throw error
