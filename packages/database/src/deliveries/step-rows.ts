@@ -15,8 +15,8 @@ export interface StepRow extends StepText {
 
 /**
  * The rows of steps that are written together from `position` on. A row costs 250 bytes of write-ahead log, so a
- * message and notes have none of their own where another step follows. With a row for the message, a run of two
- * payloads writes 4,540 bytes in place of 4,400.
+ * message and notes have none of their own where another step follows. With a row for the message, a run of one
+ * payload writes 4,540 bytes in place of 4,400.
  */
 export function toStepRows(position: number, steps: readonly StepText[]): StepRow[] {
   const rows: StepRow[] = []
