@@ -97,6 +97,7 @@ describe('The signing secret of a source', () => {
     await press(page, 'Verify and save')
     await page.getByText('Verified and saved.').first().waitFor()
     expect(await page.getByRole('dialog').count()).toBe(0)
+    await page.getByRole('radio', { name: 'Keep the stored one', checked: true }).waitFor()
     await page.getByLabel('Replace it').check()
     await press(page, 'New secret')
     const secret = await page.getByRole('textbox', { name: 'Secret' }).inputValue()

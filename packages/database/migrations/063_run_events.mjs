@@ -14,7 +14,7 @@ export const up = (pgm) => {
     ADD COLUMN IF NOT EXISTS events_after timestamptz(3) NOT NULL DEFAULT now();`)
   // When a run failed or was cancelled. Not finished_at: an index with a column that each end of a run changes keeps
   // PostgreSQL from writing the end into the same page alone (HOT).
-  pgm.sql('ALTER TABLE starts ADD COLUMN IF NOT EXISTS not_succeeded_at timestamptz(3)')
+  pgm.sql('ALTER TABLE starts ADD COLUMN IF NOT EXISTS not_succeeded_at timestamptz(3);')
   // The wait for statements under way blocks nobody, however long it takes.
   pgm.sql('SET lock_timeout = 0')
   // Runs that succeed write nothing into it.
