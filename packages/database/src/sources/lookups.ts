@@ -1,4 +1,4 @@
-import type { LookupKind, LookupTool } from '@workflow-service/contract'
+import type { LookupKind, LookupOut, LookupTool } from '@workflow-service/contract'
 import { type Database, type Db, inTransaction, violatedConstraint } from '../connection/index.ts'
 import { assertQuotas, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
 import { normalizedName } from './source-edits.ts'
@@ -17,6 +17,23 @@ export interface Lookup {
   version: number
   createdAt: Date
   updatedAt: Date
+}
+
+/** Returns the look-up as the APIs answer it, without the value of its header. */
+export function toLookupOut(lookup: Lookup): LookupOut {
+  return {
+    id: lookup.id,
+    organization_id: lookup.organizationId,
+    name: lookup.name,
+    kind: lookup.kind,
+    url: lookup.url,
+    header_name: lookup.headerName,
+    has_header_value: lookup.headerValue !== null,
+    tools: lookup.tools,
+    created_at: lookup.createdAt.toISOString(),
+    updated_at: lookup.updatedAt.toISOString(),
+    version: lookup.version,
+  }
 }
 
 /** What an agent may know of a look-up. */

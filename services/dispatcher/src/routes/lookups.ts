@@ -5,11 +5,17 @@ import {
   type LookupIn,
   LOOKUP_ARGUMENTS_MAX_BYTES,
   LOOKUPS_MAX,
-  type LookupOut,
   type LookupTool,
   truncateText,
 } from '@workflow-service/contract'
-import { listLookups, type Lookup, QuotaExceededError, recordAuditEvent, saveLookup } from '@workflow-service/database'
+import {
+  listLookups,
+  type Lookup,
+  QuotaExceededError,
+  recordAuditEvent,
+  saveLookup,
+  toLookupOut,
+} from '@workflow-service/database'
 import {
   ApiError,
   invalidFields,
@@ -228,20 +234,4 @@ function toApiError(error: unknown): never {
     )
   }
   throw error
-}
-
-function toLookupOut(lookup: Lookup): LookupOut {
-  return {
-    id: lookup.id,
-    organization_id: lookup.organizationId,
-    name: lookup.name,
-    kind: lookup.kind,
-    url: lookup.url,
-    header_name: lookup.headerName,
-    has_header_value: lookup.headerValue !== null,
-    tools: lookup.tools,
-    created_at: lookup.createdAt.toISOString(),
-    updated_at: lookup.updatedAt.toISOString(),
-    version: lookup.version,
-  }
 }

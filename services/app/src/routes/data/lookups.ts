@@ -1,11 +1,13 @@
 import type { AppLookupOut } from '@workflow-service/contract'
-import { deleteLookup, listLookups, type Lookup } from '@workflow-service/database'
+import { deleteLookup, listLookups, type Lookup, toLookupOut } from '@workflow-service/database'
 import { ApiError, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { actorHeaders, type Principal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 import { toInternalVersion } from './webhook-sources.ts'
+
+const toAppLookupOut = (lookup: Lookup): AppLookupOut => ({ ...toLookupOut(lookup), version: String(lookup.version) })
 
 /** Handlers of the look-ups. The dispatcher saves and calls them: it has the key of their secrets. */
 export function lookupHandlers(ctx: AppServiceContext) {
@@ -45,21 +47,5 @@ function toInternal(principal: Principal, { lookup_id: lookupId }: { readonly lo
   return {
     params: { organization_id: principal.organizationId, lookup_id: lookupId },
     headers: actorHeaders(principal),
-  }
-}
-
-function toAppLookupOut(lookup: Lookup): AppLookupOut {
-  return {
-    id: lookup.id,
-    organization_id: lookup.organizationId,
-    name: lookup.name,
-    kind: lookup.kind,
-    url: lookup.url,
-    header_name: lookup.headerName,
-    has_header_value: lookup.headerValue !== null,
-    tools: lookup.tools,
-    created_at: lookup.createdAt.toISOString(),
-    updated_at: lookup.updatedAt.toISOString(),
-    version: String(lookup.version),
   }
 }
