@@ -9,31 +9,20 @@ import {
   readContents,
   releaseCase,
 } from '@workflow-service/database'
-import { type RepeatedTask, repeat } from '@workflow-service/service-kit'
+import type { RepeatedTask } from '@workflow-service/service-kit'
 import { RunError, RunParkedError } from './run-errors.ts'
-import { planRun, TRIAL_MS, type TrialContext } from './trials.ts'
+import { planRun, startPlanning, TRIAL_LEASE_MS, type TrialContext } from './trials.ts'
 
-const CASES_AT_ONCE = 2
 /** After a case whose model limits requests, or whose budget other runs use up. */
 const PARKED_MS = 30_000
 
-/** Tries the cases of evaluations, now and every `intervalMs`: two at once, without the slots of runs. */
+/** Tries the cases of evaluations, now and every `intervalMs`. */
 export function startEvaluations(ctx: TrialContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
-  const tasks = Array.from({ length: CASES_AT_ONCE }, () =>
-    repeat({
-      name: 'try cases',
-      intervalMs,
-      logger: ctx.logger,
-      async run(signal) {
-        while (!signal.aborted) {
-          const claimed = await claimCase(ctx.db, TRIAL_MS + 30_000)
-          if (!claimed) return
-          await tryCase(ctx, claimed, signal)
-        }
-      },
-    }),
-  )
-  return { stop: async () => void (await Promise.all(tasks.map((task) => task.stop()))) }
+  return startPlanning({ name: 'try cases', intervalMs, logger: ctx.logger }, async (signal) => {
+    const claimed = await claimCase(ctx.db, TRIAL_LEASE_MS)
+    if (claimed) await tryCase(ctx, claimed, signal)
+    return claimed !== undefined
+  })
 }
 
 async function tryCase(ctx: TrialContext, claimed: ClaimedCase, stopping: AbortSignal): Promise<void> {

@@ -22,29 +22,35 @@ import { openJournal } from './runs/journal.ts'
 import type { RunStore } from './runs/run-store.ts'
 
 /** A model may answer several times. */
-export const TRIAL_MS = 120_000
-const TRIALS_AT_ONCE = 2
+const TRIAL_MS = 120_000
+export const TRIAL_LEASE_MS = TRIAL_MS + 30_000
+const PLANNED_AT_ONCE = 2
 const MAX_STEPS_BYTES = 2 * 1_048_576
 
 export type TrialContext = Pick<RunnerContext, 'agent' | 'dispatcher' | 'db' | 'changeNotices' | 'logger' | 'runStore'>
 
-/** Executes what people try, now and every `intervalMs`: two at once, without the slots of runs. */
+/** Executes what people try, now and every `intervalMs`. */
 export function startTrials(ctx: TrialContext, intervalMs: number): Pick<RepeatedTask, 'stop'> {
-  const tasks = Array.from({ length: TRIALS_AT_ONCE }, () =>
-    repeat({
-      name: 'execute trials',
-      intervalMs,
-      logger: ctx.logger,
-      async run(signal) {
-        while (!signal.aborted) {
-          const trial = await claimTrial(ctx.db, TRIAL_MS + 30_000)
-          if (!trial) return
-          await executeTrial(ctx, trial, signal)
-        }
-      },
-    }),
-  )
-  return { stop: async () => void (await Promise.all(tasks.map((task) => task.stop()))) }
+  return startPlanning({ name: 'execute trials', intervalMs, logger: ctx.logger }, async (signal) => {
+    const trial = await claimTrial(ctx.db, TRIAL_LEASE_MS)
+    if (trial) await executeTrial(ctx, trial, signal)
+    return trial !== undefined
+  })
+}
+
+/**
+ * Plans one thing after another, now and every `intervalMs`: two at once, without the slots of runs. `planNext`
+ * resolves to false when there is none.
+ */
+export function startPlanning(
+  task: Pick<Parameters<typeof repeat>[0], 'name' | 'intervalMs' | 'logger'>,
+  planNext: (signal: AbortSignal) => Promise<boolean>,
+): Pick<RepeatedTask, 'stop'> {
+  const run = async (signal: AbortSignal): Promise<void> => {
+    for (let isMore = true; isMore && !signal.aborted;) isMore = await planNext(signal)
+  }
+  const tasks = Array.from({ length: PLANNED_AT_ONCE }, () => repeat({ ...task, run }))
+  return { stop: async () => void (await Promise.all(tasks.map((each) => each.stop()))) }
 }
 
 /** Executes a trial, and records what a run would do. */
@@ -57,8 +63,13 @@ async function executeTrial(ctx: TrialContext, { run, rules }: ClaimedTrial, sto
     },
     stopping,
   })
-  if (!planned) return await releaseTrial(ctx.db, run.id)
-  await finishTrial(ctx.db, { id: run.id, error: planned.error, steps: boundSteps(planned.steps) })
+  if (!planned) return await releaseTrial(ctx.db, run)
+  await finishTrial(ctx.db, {
+    id: run.id,
+    attempts: run.attempts,
+    error: planned.error,
+    steps: boundSteps(planned.steps),
+  })
   ctx.changeNotices.add(run.organizationId, 'runs')
 }
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { ToolCallStep, TrialOut } from '@workflow-service/contract'
-import { claimTrial, findTrial, newId, recordTrial } from '@workflow-service/database'
+import { claimTrial, findTrial, finishTrial, newId, recordTrial, releaseTrial } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
@@ -60,5 +60,18 @@ describe('a trial', () => {
     expect(await findTrial(fixture.db, viewer(), { ...trial, id: first })).toBeUndefined()
     const claimed = await Promise.all([claimTrial(fixture.db, 60_000), claimTrial(fixture.db, 60_000)])
     expect(claimed.flatMap((each) => each?.run.context ?? [])).toEqual(['two'])
+  })
+
+  test('takes nothing from a process that lost it, as one that was paused did', async () => {
+    const trial = { id: newId(), workflowId: acme.workflowId, userId: newId() }
+    await recordTrial(fixture.db, viewer(), { ...trial, sessionId: null, context: 'x', rules: null })
+    const paused = (await claimTrial(fixture.db, 0))!.run
+    const other = (await claimTrial(fixture.db, 60_000))!.run
+    await releaseTrial(fixture.db, paused)
+    await finishTrial(fixture.db, { ...paused, error: 'timed_out: late', steps: [] })
+    expect(await findTrial(fixture.db, viewer(), trial)).toMatchObject({ finished_at: null })
+    expect(await claimTrial(fixture.db, 60_000)).toBeUndefined()
+    await finishTrial(fixture.db, { ...other, error: null, steps: [] })
+    expect(await findTrial(fixture.db, viewer(), trial)).toMatchObject({ error: null, finished_at: expect.any(String) })
   })
 })

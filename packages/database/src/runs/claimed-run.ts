@@ -40,3 +40,11 @@ export interface ClaimedRun {
 
 /** SQL for a ClaimedRun, from `starts` as `claimed` and `workflows`. */
 export const CLAIMED_RUN = sql('runs/claimed-run', { RULES_FILE_NAME })
+
+/**
+ * One attempt at a trial or a case: its runner changes nothing once its lease has expired, or another runner has
+ * claimed it.
+ */
+export type ClaimedAttempt = Pick<ClaimedRun, 'id' | 'attempts'>
+/** For the attempt's `id`, `$1`, and `attempts`, `$2`. */
+export const IS_LEASED = 'id = $1 AND attempts = $2 AND finished_at IS NULL AND lease_until > clock_timestamp()'

@@ -18,7 +18,7 @@ import {
   type VersionDocument,
   type WorkflowEdit,
 } from '../workflows/index.ts'
-import type { ClaimedRun } from './claimed-run.ts'
+import { type ClaimedAttempt, type ClaimedRun, IS_LEASED } from './claimed-run.ts'
 
 /** Executions of a case: a runner that dies with it, or a model that limits requests, does not keep it from ending. */
 export const MAX_CASE_ATTEMPTS = 5
@@ -233,10 +233,6 @@ function toClaimedCase({ document, ...row }: CaseRow): ClaimedCase {
     rules,
   }
 }
-
-/** One attempt at a case: its runner changes nothing once its lease has expired, or another runner has claimed it. */
-type ClaimedAttempt = Pick<ClaimedRun, 'id' | 'attempts'>
-const IS_LEASED = 'id = $1 AND attempts = $2 AND finished_at IS NULL AND lease_until > clock_timestamp()'
 
 /** What a case would send, or why it failed. */
 export interface CaseResult extends ClaimedAttempt {

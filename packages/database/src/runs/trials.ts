@@ -1,7 +1,7 @@
 import type { JournalStep, TrialOut } from '@workflow-service/contract'
 import { type Db, queryRows } from '../connection/index.ts'
 import { isSessionVisible, isVisible, type Viewer } from '../organizations/index.ts'
-import { CLAIMED_RUN, type ClaimedRun } from './claimed-run.ts'
+import { type ClaimedAttempt, CLAIMED_RUN, type ClaimedRun, IS_LEASED } from './claimed-run.ts'
 import { JOIN_API_TRIGGER } from './starts.ts'
 
 /** A text that a person tries a workflow with. */
@@ -106,22 +106,26 @@ export async function claimTrial(db: Db, leaseMs: number): Promise<ClaimedTrial 
   return rows[0]
 }
 
-/** Records what the trial's run would do, unless a later trial has replaced it. */
-export async function finishTrial(
-  db: Db,
-  { id, error, steps }: { id: string; error: string | null; steps: readonly Pick<JournalStep, 'kind' | 'data'>[] },
-): Promise<void> {
+interface TrialResult extends ClaimedAttempt {
+  readonly error: string | null
+  readonly steps: readonly Pick<JournalStep, 'kind' | 'data'>[]
+}
+
+/** Records what the trial's run would do, unless the lease is lost, or a later trial has replaced it. */
+export async function finishTrial(db: Db, { id, attempts, error, steps }: TrialResult): Promise<void> {
   const rows = steps.map(({ kind, data }, position) => ({ position, kind, data, created_at: new Date() }))
   await db.pool.query(
-    `UPDATE trials SET finished_at = now(), lease_until = NULL, error = $2, steps = $3
-     WHERE id = $1 AND finished_at IS NULL`,
-    [id, error, JSON.stringify(rows)],
+    `UPDATE trials SET finished_at = now(), lease_until = NULL, error = $3, steps = $4 WHERE ${IS_LEASED}`,
+    [id, attempts, error, JSON.stringify(rows)],
   )
 }
 
-/** Gives a trial back, so that another process executes it at once. */
-export async function releaseTrial(db: Db, id: string): Promise<void> {
-  await db.pool.query('UPDATE trials SET lease_until = NULL, attempts = attempts - 1 WHERE id = $1', [id])
+/** Gives a trial back, so that another process executes it at once, unless the lease is lost. */
+export async function releaseTrial(db: Db, { id, attempts }: ClaimedAttempt): Promise<void> {
+  await db.pool.query(`UPDATE trials SET lease_until = NULL, attempts = attempts - 1 WHERE ${IS_LEASED}`, [
+    id,
+    attempts,
+  ])
 }
 
 /** Deletes trials that are older than an hour. */
