@@ -6,7 +6,7 @@ import { truncateText } from './schema/text.ts'
 const MAX_VALUE_LENGTH = 300
 
 /**
- * Lists where payloads differ from those that are right, whatever their order and that of their fields; at most 20
+ * Lists where payloads differ from those that are right, in any order of them and of their fields; at most 20
  * entries. Takes time in proportion to the payloads: those of a source that are equal are paired first, then the others
  * in order.
  */

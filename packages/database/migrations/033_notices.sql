@@ -1,6 +1,6 @@
 -- Up Migration
 
--- What a person is told of by e-mail: of `failures`, `approvals`, `sources`, `keys`.
+-- What a person gets notices of by e-mail: of `failures`, `approvals`, `sources`, `keys`.
 ALTER TABLE users ADD COLUMN notice_kinds text[] NOT NULL DEFAULT '{}';
 
 -- Where the notices of an organization are sent, signed like payloads.

@@ -9,7 +9,7 @@ import { readAttention } from './attention.ts'
 /** Something that recipients get a notice of. */
 interface Fact {
   readonly kind: NoticeKind
-  /** Of facts with one topic, a recipient is told at most once an hour, and only of one that is newer. */
+  /** Of facts with one topic, a recipient gets at most one notice an hour, and only of one that is newer. */
   readonly topic: string
   readonly type: NoticeBody['type']
   readonly text: string

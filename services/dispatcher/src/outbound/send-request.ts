@@ -56,7 +56,7 @@ export interface OutboundRequest {
   headers: Record<string, string>
   /** The time for everything, from the DNS look-up to the end of the answer's text. */
   deadlineMs: number
-  /** Reads the answer's body, whatever its status, instead of a text of one line. */
+  /** Reads the answer's body, with any status, instead of a text of one line. */
   read?: ReadBody
   /** Requests with the same key and origin may use one connection after the other. Default: a new connection. */
   reuseKey?: string | undefined

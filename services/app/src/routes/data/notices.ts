@@ -12,7 +12,7 @@ import { actorHeaders, type Principal } from '../../auth/principal.ts'
 import { sendNotice } from '../../notices.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
-/** Handlers of notices: where an organization gets them, and of what a person is told. */
+/** Handlers of notices: where an organization gets them, and of what a person gets them. */
 export function noticeHandlers(ctx: AppServiceContext) {
   const { db, config } = ctx
   const read = async (organizationId: string) => {

@@ -98,7 +98,7 @@ describe('earlier runs that exceed their share of the prompt', () => {
     },
   )
 
-  test('are summarized in the journal before the summary is used, whatever crashes', async () => {
+  test('are summarized in the journal before the summary is used, also after a crash at any operation', async () => {
     for (const when of ['before', 'after'] as const) {
       const agent = await prepare({ text: SUMMARY, usage }, { prices })
       const run = sessionRun()
