@@ -330,13 +330,14 @@ function renderTryIt({ credential }: Reference, operation: Operation): Html {
         >
         ${parameters.map(({ name, in: kind, required, schema }) => {
           const isId = kind === 'path'
+          const [example] = schema.examples ?? []
           return html`<label
             ><span><code>${name}</code>${required && html` <em>required</em>`}</span
             ><input
               type="text"
               data-parameter="${kind}"
               name="${name}"
-              ${isId && html` list="seen-ids" data-example="${String(schema.examples?.[0] ?? '')}"`}
+              ${isId && html` list="seen-ids" data-example="${typeof example === 'string' ? example : ''}"`}
               autocomplete="off"
               spellcheck="false"
             />${name === 'Idempotency-Key' && html`<small>A new one for each start. Send the same again to see that nothing starts twice.</small>`}</label

@@ -237,7 +237,7 @@ describe('a run that is kept as a case', () => {
   test('is refused as a trial some of whose steps were too large to keep', async () => {
     const { organizationId, workflowId } = acme
     const steps = [{ kind: 'tool_call', data: { omitted_bytes: 3_000_000 } }]
-    const trial = { id: newId(), organizationId, workflowId, userId: edit.principal.userId!, context: 'go', steps }
+    const trial = { id: newId(), organizationId, workflowId, userId: edit.principal.userId, context: 'go', steps }
     await fixture.db.prisma.trial.create({ data: { ...trial, finishedAt: new Date() } })
     await expect(keepOf({ trial_id: trial.id })).rejects.toMatchObject({
       message: expect.stringContaining('too large'),

@@ -193,7 +193,7 @@ describe('a key of an organization’s own', () => {
       request.headers.authorization === `Bearer ${key}` ? answer(request) : { failure: 'status', status: 401 },
     )
     const secrets = { SECRETS_KEY: fixture.secretsKey }
-    const { stop } = await fixture.startRunner({ timing: MODEL_TIMING }, { ...env, ...secrets })
+    const runner = await fixture.startRunner({ timing: MODEL_TIMING }, { ...env, ...secrets })
     await waitUntil(async () => (await fixture.db.prisma.model.count()) > 0)
     const acme = await fixture.createOrganization()
     const { organizationId } = acme
@@ -214,7 +214,7 @@ describe('a key of an organization’s own', () => {
     const next = randomBytes(32).toString('base64')
     const rotated = await rotateSecrets(fixture.db, createSecretBox([next, fixture.secretsKey]))
     expect(rotated).toMatchObject({ rotated: 1, failed: [] })
-    await stop()
+    await runner.stop()
     await fixture.startRunner({ timing: MODEL_TIMING }, { ...env, SECRETS_KEY: next })
     const [after] = await fixture.waitForRuns([await fixture.start(acme, { context: 'order 2' })])
     expect(after).toMatchObject({ status: 'succeeded' })

@@ -214,7 +214,9 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
           )}
           {controls}
           {ids.length > 0 ? actionsOf?.(ids) : null}
-          {isFiltered(props) ? <FilterChips filters={filters} fields={fields} onRemove={clear} /> : null}
+          {isFiltered(props) ? (
+            <FilterChips filters={filters} fields={fields} onRemove={(...names) => void clear(...names)} />
+          ) : null}
           {isFiltered(props) ? <Button label="Clear" icon="close" variant="ghost" onClick={clearAll} /> : null}
         </div>
       ) : null}

@@ -158,14 +158,15 @@ export function CodeEditor({ label, value, onValue, check, onReady }: CodeEditor
     let pause = 0
     const checkAfterPause = () => {
       window.clearTimeout(pause)
-      pause = window.setTimeout(async () => {
-        const { doc } = editor.state
-        const found = await latest.current.check(doc.toString())
-        // Typed meanwhile: another check follows.
-        if (editor.state.doc !== doc || view.current !== editor) return
-        editor.dispatch({ effects: markErrors.of(found) })
-        setErrors(found)
-      }, CHECK_AFTER_MS)
+      pause = window.setTimeout(() => void checkTyped(), CHECK_AFTER_MS)
+    }
+    const checkTyped = async () => {
+      const { doc } = editor.state
+      const found = await latest.current.check(doc.toString())
+      // Typed meanwhile: another check follows.
+      if (editor.state.doc !== doc || view.current !== editor) return
+      editor.dispatch({ effects: markErrors.of(found) })
+      setErrors(found)
     }
     const editor = new EditorView({
       root,

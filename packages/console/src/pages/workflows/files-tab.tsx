@@ -133,7 +133,7 @@ async function readBase64(file: File): Promise<string | undefined> {
     reader.onloadend = resolve
     reader.readAsDataURL(file)
   })
-  return readMediaContent(file.name, String(reader.result).replace(/^[^,]*,/, ''))
+  return readMediaContent(file.name, typeof reader.result === 'string' ? reader.result.replace(/^[^,]*,/, '') : '')
 }
 
 function OpenFile({ id, ...props }: { workflow: WorkflowDetailOut; id: string; onClose: () => void }) {

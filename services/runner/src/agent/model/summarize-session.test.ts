@@ -44,10 +44,7 @@ const isSummary = ({ conversation }: ModelRequest) => conversation.tools.length 
 const summaryRequests = () => server.requests.filter(isSummary)
 const promptOf = (index = -1) => server.requests.at(index)!.conversation.messages[0]!.text
 
-async function prepare(
-  summary: ModelTurn,
-  { provider = 'openai-compatible' as ModelProtocolName, ...config }: Partial<ModelConfig> = {},
-) {
+async function prepare(summary: ModelTurn, { provider = 'openai-compatible', ...config }: Partial<ModelConfig> = {}) {
   const answer: ModelTurn = async (request, index) => {
     const turn = isSummary(request) ? summary : end
     return typeof turn === 'function' ? await turn(request, index) : turn
