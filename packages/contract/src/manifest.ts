@@ -114,7 +114,11 @@ export const ManifestSubagentSource = Closed('ManifestSubagentSource', 'A source
     ),
   ),
   name: Name(NAME_MAX_LENGTH, 'Source name.'),
-  type: Text(SLUG_MAX_LENGTH, '`api`, `street`, `platform_internal`, …', 1),
+  type: Text(
+    SLUG_MAX_LENGTH,
+    '`api` (a webhook source), `street` (not one of this service: stored and returned, nothing is called) or `platform_internal` (built in).',
+    1,
+  ),
 })
 
 export const ManifestTrigger = Closed('ManifestTrigger', 'A trigger of a workflow.', {
@@ -123,7 +127,9 @@ export const ManifestTrigger = Closed('ManifestTrigger', 'A trigger of a workflo
   is_active: Flag('False pauses the trigger.', { default: true }),
   trigger_source: ManifestTriggerSource,
   events: OptionalList(ManifestTriggerEvent, 'Events that fire the trigger.'),
-  filters: Type.Optional(Nullable(JsonObject('Extra conditions, kept exactly as written.'))),
+  filters: Type.Optional(
+    Nullable(JsonObject('Extra conditions, kept exactly as written: this service does not evaluate them.')),
+  ),
   input_message: Type.Optional(
     Text(WORKFLOW_TEXT_MAX_LENGTH, 'Text added to the session message.', 0, { default: '' }),
   ),
