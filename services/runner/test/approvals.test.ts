@@ -78,9 +78,12 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
   }
   const untilParked = ({ startId, sessionId }: AcceptedStart): Promise<RunDetails> =>
     waitUntil(async () => {
-      const run = await fixture.run(startId)
+      // Read after it: before, the run may have been read under way.
       const isReleased = (await showSession(fixture.db, sessionId))?.lease === null
-      return isReleased && run.steps.some(({ data }) => 'code' in data && data.code === 'source_paused')
+      const run = await fixture.run(startId)
+      return isReleased &&
+        run.status !== 'running' &&
+        run.steps.some(({ data }) => 'code' in data && data.code === 'source_paused')
         ? run
         : undefined
     })

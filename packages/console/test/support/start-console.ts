@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readAppConfig, startApp } from '@workflow-service/app'
+import { type AppOverrides, readAppConfig, startApp } from '@workflow-service/app'
 import type { AppAnswer, AppOperationId, AppRequest, Role } from '@workflow-service/contract'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { type Database, newId } from '@workflow-service/database'
@@ -55,13 +55,13 @@ export interface SignedIn {
 type Call = <Id extends AppOperationId>(id: Id, request?: Partial<AppRequest<Id>>) => Promise<AppAnswer<Id>>
 
 /** Builds the page if its sources have changed, and starts the service on a migrated database. */
-export async function startConsole(db: Database, databaseUrl: string): Promise<Console> {
+export async function startConsole(db: Database, databaseUrl: string, overrides: AppOverrides = {}): Promise<Console> {
   const stack = new AsyncDisposableStack()
   try {
     await buildConsole()
     const endpoint = await startCustomerEndpoint()
     stack.defer(endpoint.close)
-    const url = await startServices(databaseUrl, stack)
+    const url = await startServices(databaseUrl, overrides, stack)
     return {
       url,
       db,
@@ -100,7 +100,11 @@ function requestsOf(call: Call): Pick<SignedIn, 'saveSource' | 'saveTrigger' | '
   }
 }
 
-async function startServices(databaseUrl: string, stack: AsyncDisposableStack): Promise<string> {
+async function startServices(
+  databaseUrl: string,
+  overrides: AppOverrides,
+  stack: AsyncDisposableStack,
+): Promise<string> {
   const { logger } = createCapturedLogger()
   const sessionQueue = createInProcessQueue()
   stack.defer(async () => await sessionQueue.close())
@@ -119,7 +123,7 @@ async function startServices(databaseUrl: string, stack: AsyncDisposableStack): 
   const env = { ...shared, DISPATCHER_URL: dispatcher.url, API_URL: 'https://api.acme.test', APP_URL }
   const runner = await startRunner(readRunnerConfig(env), { sessionQueue, logger })
   stack.defer(async () => await runner.stop())
-  const app = await startApp(readAppConfig(env), { sessionQueue, logger })
+  const app = await startApp(readAppConfig(env), { sessionQueue, logger, ...overrides })
   stack.defer(async () => await app.stop())
   return app.url
 }

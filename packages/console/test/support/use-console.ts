@@ -1,4 +1,5 @@
 import { afterAll, beforeAll } from '@jest/globals'
+import type { AppOverrides } from '@workflow-service/app'
 import {
   type BrowserContextOptions,
   type Page,
@@ -30,12 +31,12 @@ export interface UsedConsole {
 }
 
 /** Starts the service and a browser for the test file that calls it. Using them outside of hooks and tests throws. */
-export function useConsole(): UsedConsole {
+export function useConsole(overrides?: AppOverrides): UsedConsole {
   const database = useTestDatabase()
   const browser = useBrowser()
   let started: Console | undefined
   beforeAll(async () => {
-    started = await startConsole(database.db, database.url)
+    started = await startConsole(database.db, database.url, overrides)
   }, 180_000)
   afterAll(async () => await started?.stop())
   const used = (): Console => {

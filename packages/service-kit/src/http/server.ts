@@ -19,7 +19,7 @@ export interface HttpServerOptions {
   /** 0 for any free port. */
   port: number
   /** How long a request's headers, and the whole request, may take to arrive. Defaults: 10,000 and 15,000. */
-  headersTimeoutMs?: number
+  headersTimeoutMs?: number | undefined
   requestTimeoutMs?: number
   /** How long an idle connection is kept open. Default: 5,000. */
   keepAliveTimeoutMs?: number
