@@ -16,11 +16,7 @@ export interface ReceivedWebhook {
 }
 
 /** An HTTP endpoint such as a customer runs: it checks the token and accepts orders. */
-export interface DemoEndpoint {
-  readonly url: string
-  readonly port: number
-  close(): Promise<void>
-}
+export type DemoEndpoint = Awaited<ReturnType<typeof startDemoEndpoint>>
 
 /** The id of the demo's webhook source in demo.yaml is part of the path, so that no other endpoint has the same URL. */
 const PATH = '/orders/c5d0b8a2-61f4-4c0b-8a55-2a8f0f1d7e21'
@@ -33,7 +29,7 @@ export async function startDemoEndpoint(options: {
   port: number
   secret: string
   onWebhook: (webhook: ReceivedWebhook) => void
-}): Promise<DemoEndpoint> {
+}) {
   const server = createServer((request, response) => {
     handle(request, response, options).catch(() => response.destroy())
   })

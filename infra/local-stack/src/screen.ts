@@ -12,26 +12,7 @@ import type { ReceivedWebhook } from './demo-endpoint.ts'
 import type { DemoStart } from './demo.ts'
 
 /** What the local stack prints while it starts and runs. */
-export interface Screen {
-  title(): void
-  /** Prints a label when the work has ended, with its duration and the note that the work may give. */
-  step<Result>(label: string, work: (setNote: (note: string) => void) => Promise<Result>): Promise<Result>
-  demoStarted(workflowName: string, start: DemoStart): void
-  /** `startedAt`: when the demo sent its start; only for the webhook of that start. */
-  webhookReceived(sourceName: string, webhook: ReceivedWebhook, startedAt?: Date): void
-  /**
-   * Prints one line: a stranger decides how many such requests there are, and what is in them. `others`: those not
-   * shown before.
-   */
-  webhookRejected(sourceName: string, webhook: ReceivedWebhook, others: number): void
-  /** Prints what did not work, and below it what to do. The local stack keeps running. */
-  warning(message: string, hint?: string): void
-  unusedSettings(names: readonly string[]): void
-  ready(facts: ReadyFacts): void
-  stopping(): void
-  line(text?: string): void
-  error(message: string): void
-}
+export type Screen = ReturnType<typeof createScreen>
 
 export interface ReadyFacts {
   readonly isFirstStart: boolean
@@ -75,7 +56,7 @@ function createPrinter(terminal: Terminal) {
 }
 
 /** On a terminal, a step shows from its beginning; elsewhere, each step prints one line when it has ended. */
-export function createScreen(terminal: Terminal): Screen {
+export function createScreen(terminal: Terminal) {
   const isLive = terminal.columns !== undefined
   const printer = createPrinter(terminal)
   const { line, colour, heading, indented } = printer
@@ -95,7 +76,8 @@ export function createScreen(terminal: Terminal): Screen {
       )
       line()
     },
-    step: async (label, work) => {
+    /** Prints a label when the work has ended, with its duration and the note that the work may give. */
+    step: async <Result>(label: string, work: (setNote: (note: string) => void) => Promise<Result>) => {
       const startedMs = performance.now()
       let note = ''
       if (isLive) terminal.write(`  ${colour('dim', `… ${label}`)}`)
@@ -110,7 +92,7 @@ export function createScreen(terminal: Terminal): Screen {
         throw error
       }
     },
-    demoStarted: (workflowName, { url, body, status, response }) => {
+    demoStarted: (workflowName: string, { url, body, status, response }: DemoStart) => {
       heading('The demo')
       line(`${colour('cyan', '1')}  A call of the public API starts the workflow "${workflowName}":`)
       line()
@@ -119,7 +101,8 @@ export function createScreen(terminal: Terminal): Screen {
       indented(colour('green', `${status} ${STATUS_CODES[status]}`))
       indented(JSON.stringify(response, null, 2))
     },
-    webhookReceived: (sourceName, webhook, startedAt) => {
+    /** `startedAt`: when the demo sent its start; only for the webhook of that start. */
+    webhookReceived: (sourceName: string, webhook: ReceivedWebhook, startedAt?: Date) => {
       line()
       if (startedAt) {
         const took = showDuration(webhook.receivedAt.getTime() - startedAt.getTime())
@@ -142,7 +125,11 @@ export function createScreen(terminal: Terminal): Screen {
         `${colour('cyan', startedAt ? '3' : '→')}  It checked the token: authentic. It answered ${status} "${withoutControls(response.text)}"`,
       )
     },
-    webhookRejected: (sourceName, { receivedAt, response }, others) => {
+    /**
+     * Prints one line: a stranger decides how many such requests there are, and what is in them. `others`: those not
+     * shown before.
+     */
+    webhookRejected: (sourceName: string, { receivedAt, response }: ReceivedWebhook, others: number) => {
       const more = others === 0 ? '' : ` There were ${others} others like it.`
       line(
         `${colour('cyan', showClock(receivedAt))}  The endpoint of "${withoutControls(sourceName)}" answered ${colour('red', String(response.status))}: ${response.text}${more}`,
@@ -153,16 +140,17 @@ export function createScreen(terminal: Terminal): Screen {
       line()
       line('Stopping: runs and requests in progress finish first …')
     },
-    warning: (message, hint) => {
+    /** Prints what did not work, and below it what to do. The local stack keeps running. */
+    warning: (message: string, hint?: string) => {
       line()
       line(colour('yellow', withoutControls(message)))
       if (hint) line(hint)
     },
-    unusedSettings: (names) => {
+    unusedSettings: (names: readonly string[]) => {
       line(colour('yellow', `Not used, because npm start sets its own: ${names.join(', ')}`))
     },
-    ready: (facts) => showReady(printer, facts),
-    error: (message) => {
+    ready: (facts: ReadyFacts) => showReady(printer, facts),
+    error: (message: string) => {
       const [first = '', ...rest] = message.split('\n')
       terminal.writeError(`\n  ${colour('red', '✗')} ${first}\n${rest.map((more) => `    ${more}\n`).join('')}\n`)
     },

@@ -5,17 +5,11 @@ import type { Screen } from './screen.ts'
  * Collects the webhooks that the demo's endpoint receives until `showAll` is called, then shows each on the screen. Of
  * those with a wrong token, which anybody on this machine can send, it shows one line in 10 s.
  */
-export interface WebhookInbox {
-  add(webhook: ReceivedWebhook): void
-  /** Resolves with the webhook that carries this request id, however late; `showAll` does not show it. */
-  waitFor(requestId: string): Promise<ReceivedWebhook>
-  /** Shows the webhooks collected so far and all later ones. */
-  showAll(sourceName: string): void
-}
+export type WebhookInbox = ReturnType<typeof createWebhookInbox>
 
 const REJECTED_INTERVAL_MS = 10_000
 
-export function createWebhookInbox(screen: Pick<Screen, 'webhookReceived' | 'webhookRejected'>): WebhookInbox {
+export function createWebhookInbox(screen: Pick<Screen, 'webhookReceived' | 'webhookRejected'>) {
   const collected: ReceivedWebhook[] = []
   let rejected = { shownAtMs: -Infinity, since: 0 }
   let awaited: { requestId: string; resolve: (webhook: ReceivedWebhook) => void } | undefined
@@ -30,7 +24,7 @@ export function createWebhookInbox(screen: Pick<Screen, 'webhookReceived' | 'web
     }
   }
   return {
-    add: (webhook) => {
+    add: (webhook: ReceivedWebhook) => {
       if (!webhook.token.ok) reject(webhook)
       else if (awaited && hasRequestId(webhook, awaited.requestId)) {
         awaited.resolve(webhook)
@@ -38,7 +32,8 @@ export function createWebhookInbox(screen: Pick<Screen, 'webhookReceived' | 'web
         awaited = undefined
       } else handle(webhook)
     },
-    waitFor: async (requestId) => {
+    /** Resolves with the webhook that carries this request id, however late; `showAll` does not show it. */
+    waitFor: async (requestId: string) => {
       const index = collected.findIndex((webhook) => hasRequestId(webhook, requestId))
       const [webhook] = index === -1 ? [] : collected.splice(index, 1)
       if (webhook) return webhook
@@ -46,7 +41,8 @@ export function createWebhookInbox(screen: Pick<Screen, 'webhookReceived' | 'web
       awaited = { requestId, resolve }
       return await promise
     },
-    showAll: (name) => {
+    /** Shows the webhooks collected so far and all later ones. */
+    showAll: (name: string) => {
       sourceName = name
       handle = (webhook) => screen.webhookReceived(sourceName, webhook)
       for (const webhook of collected.splice(0)) handle(webhook)

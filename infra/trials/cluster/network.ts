@@ -6,13 +6,7 @@ import { findProgram, installOnDebian } from '@workflow-service/dev-servers'
 const execute = promisify(execFile)
 
 /** Nodes with an address and a network stack each, on a bridge of this machine. */
-export interface Network {
-  readonly nodes: readonly NetworkNode[]
-  /** Drops every packet between this node and the others; this machine still reaches all of them. */
-  isolate(node: NetworkNode): Promise<void>
-  heal(node: NetworkNode): Promise<void>
-  close(): Promise<void>
-}
+export type Network = Awaited<ReturnType<typeof createNetwork>>
 
 /** One network namespace. */
 export interface NetworkNode {
@@ -21,7 +15,7 @@ export interface NetworkNode {
 }
 
 /** Creates network namespaces. Needs root and iproute2, which root on Debian gets installed. */
-export async function createNetwork(count: number): Promise<Network> {
+export async function createNetwork(count: number) {
   if (process.getuid?.() !== 0) throw new Error('Network namespaces need root: run this command as root.')
   if (!(await findProgram('ip'))) {
     const failure = await installOnDebian('iproute2')
@@ -67,8 +61,9 @@ export async function createNetwork(count: number): Promise<Network> {
   }
   return {
     nodes,
-    isolate: async (node) => await forOthers(node, 'add'),
-    heal: async (node) => await forOthers(node, 'del'),
+    /** Drops every packet between this node and the others; this machine still reaches all of them. */
+    isolate: async (node: NetworkNode) => await forOthers(node, 'add'),
+    heal: async (node: NetworkNode) => await forOthers(node, 'del'),
     close,
   }
 }

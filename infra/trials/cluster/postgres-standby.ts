@@ -5,21 +5,13 @@ import { type EmbeddedPostgres, freePort, makeRunFolder, startEmbeddedPostgres }
 import { type PrivatePostgres, waitUntil } from '@workflow-service/testkit'
 import { Client } from 'pg'
 
-/** A synchronous standby of a primary. */
-export interface Standby {
-  /** The application's database on both servers. */
-  readonly url: string
-  promote(): Promise<void>
-  stop(): Promise<void>
-}
-
 /** What the primary needs at its start, beside the defaults. */
 export const PRIMARY_SETTINGS = { wal_keep_size: '512MB' }
 
 const NAME = 'standby'
 
 /** Starts a standby and makes every commit of the primary wait for it. */
-export async function startStandby(primary: PrivatePostgres): Promise<Standby> {
+export async function startStandby(primary: PrivatePostgres) {
   const folder = await makeRunFolder()
   const dataDir = join(folder, 'data')
   const { username, password, port } = new URL(primary.adminUrl)
@@ -51,6 +43,7 @@ export async function startStandby(primary: PrivatePostgres): Promise<Standby> {
   }
   const { adminUrl, stop } = standby
   return {
+    /** The application's database on both servers. */
     url: primary.url.replace(`:${port}/`, `:${port},127.0.0.1:${standby.port}/`),
     async promote() {
       const client = new Client({ connectionString: adminUrl })

@@ -12,21 +12,7 @@ import { waitUntil } from '@workflow-service/testkit'
 import type { Network, NetworkNode } from './network.ts'
 
 /** A RabbitMQ cluster with a node in each namespace of a network. */
-export interface RabbitMqCluster {
-  /** Names all nodes. */
-  readonly url: string
-  /** Of the first node. */
-  readonly managementUrl: string
-  /** The leader of the session queue and its members that are up, as any reachable node but `except` reports them. */
-  findLeader(except?: NetworkNode): Promise<{ leader: NetworkNode; online: number }>
-  /** The only node with the dead-letter queue, which is classic. */
-  findDeadLetterNode(): Promise<NetworkNode>
-  /** Closes every client's connection, as a node that is not `except` reports them. */
-  closeConnections(except: NetworkNode): Promise<void>
-  kill(node: NetworkNode): Promise<void>
-  restart(node: NetworkNode): Promise<void>
-  stop(): Promise<void>
-}
+export type RabbitMqCluster = Awaited<ReturnType<typeof startRabbitMqCluster>>
 
 const START_TIMEOUT_MS = 240_000
 /** Production's default is 60 s: how long a node takes to notice that another is unreachable. */
@@ -35,7 +21,7 @@ const NET_TICK_SECONDS = 8
 /**
  * Starts the nodes and waits until they are one cluster. `pause_minority` stops a node that the majority cannot reach.
  */
-export async function startRabbitMqCluster(network: Network): Promise<RabbitMqCluster> {
+export async function startRabbitMqCluster(network: Network) {
   const { server, epmd } = await findRabbitMq()
   const folder = await makeRunFolder()
   const running = new Map<NetworkNode, GuardedProcess>()
@@ -91,9 +77,12 @@ export async function startRabbitMqCluster(network: Network): Promise<RabbitMqCl
     throw error
   }
   return {
+    /** Names all nodes. */
     url: `amqp://guest:guest@${network.nodes.map(({ address }) => address).join(',')}`,
+    /** Of the first node. */
     managementUrl: managementUrlOf(network.nodes[0]!),
-    async findLeader(except) {
+    /** The leader of the session queue and its members that are up, as any reachable node but `except` reports them. */
+    async findLeader(except?: NetworkNode) {
       const queue = await askAny<{ leader: string; online: string[] }>(
         network.nodes.filter((node) => node !== except),
         '/api/queues/%2F/workflow.sessions',
@@ -102,20 +91,22 @@ export async function startRabbitMqCluster(network: Network): Promise<RabbitMqCl
       if (!leader || leader === except) throw new Error('The queue has no leader')
       return { leader, online: queue.online.length }
     },
+    /** The only node with the dead-letter queue, which is classic. */
     async findDeadLetterNode() {
       const { node: name } = await askAny<{ node: string }>(network.nodes, '/api/queues/%2F/workflow.sessions.dead')
       const home = network.nodes.find((node) => nameOf(node) === name)
       if (!home) throw new Error(`There is no node ${name}`)
       return home
     },
-    async closeConnections(except) {
+    /** Closes every client's connection, as a node that is not `except` reports them. */
+    async closeConnections(except: NetworkNode) {
       const others = network.nodes.filter((node) => node !== except)
       for (const { name } of await askAny<{ name: string }[]>(others, '/api/connections')) {
         await callManagementApi(managementUrlOf(others[0]!), 'DELETE', `/api/connections/${encodeURIComponent(name)}`)
       }
     },
     kill,
-    async restart(node) {
+    async restart(node: NetworkNode) {
       await start(node)
       await untilRunning(network.nodes.length)
     },

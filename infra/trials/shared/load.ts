@@ -32,17 +32,10 @@ export interface LoadOptions<Result> {
 }
 
 /** A load under way. */
-export interface Load {
-  /** The calls that have ended. */
-  readonly calls: readonly Call[]
-  /** Resolves when the load has ended and all its calls have. */
-  readonly done: Promise<void>
-  /** Begins no further call, and resolves like `done`. */
-  stop(): Promise<void>
-}
+export type Load = ReturnType<typeof startLoad>
 
 /** Starts a load. */
-export function startLoad<Result>(options: LoadOptions<Result>): Load {
+export function startLoad<Result>(options: LoadOptions<Result>) {
   const { callers = 1, pauseMs, spacingMs = 0, everyMs, seconds = Infinity, count = Infinity, call } = options
   const calls: Call[] = []
   const stopping = new AbortController()
@@ -87,8 +80,11 @@ export function startLoad<Result>(options: LoadOptions<Result>): Load {
   }
   const done = end()
   return {
+    /** The calls that have ended. */
     calls,
+    /** Resolves when the load has ended and all its calls have. */
     done,
+    /** Begins no further call, and resolves like `done`. */
     async stop() {
       stopping.abort()
       await done

@@ -8,23 +8,7 @@ import type { CliConfig } from './operator/config.ts'
 import { createTerminal, guardTerminal, type Terminal } from './terminal.ts'
 
 /** What every command works with. */
-export interface CliContext {
-  readonly terminal: Terminal
-  readonly env: NodeJS.ProcessEnv
-  /** Reads standard input to its end. */
-  readInput(): Promise<string>
-  /** Returns a signal that aborts on Ctrl-C and after the time. Until a command calls this, Ctrl-C ends the process. */
-  interrupted(timeoutMs?: number): AbortSignal
-  /** What aborted the signal of `interrupted`. */
-  endedBy(): 'interrupt' | 'timeout' | undefined
-  /** Opens what operators' commands work with. */
-  operator(): Promise<OperatorContext>
-  /** Opens what commands with an API key work with. @throws CliError if there is no key. */
-  key(): Promise<KeyContext>
-  /** Converts an error into one with advice; undefined if it is an unexpected error. */
-  explain(error: unknown): CliError | undefined
-  dispose(): Promise<void>
-}
+export type CliContext = ReturnType<typeof createCliContext>
 
 /**
  * What operators' commands work with. A database or dispatcher that a command does not use needs no settings and is not
@@ -60,7 +44,7 @@ export interface CliOverrides {
   input?: string
 }
 
-export function createCliContext(overrides: CliOverrides = {}): CliContext {
+export function createCliContext(overrides: CliOverrides = {}) {
   let interrupt: AbortSignal | undefined
   let timeout: AbortSignal | undefined
   const opened: Opened<CliContext>[] = []
@@ -68,19 +52,25 @@ export function createCliContext(overrides: CliOverrides = {}): CliContext {
     opened.push(each)
     return each.context
   }
-  const ctx: CliContext = {
+  const ctx = {
     terminal: overrides.terminal ? guardTerminal(overrides.terminal) : createTerminal(),
     env: overrides.env ?? process.env,
+    /** Reads standard input to its end. */
     readInput: async () => overrides.input ?? (await readAll(process.stdin)),
-    interrupted: (timeoutMs) => {
+    /** Returns a signal that aborts on Ctrl-C and after the time. Until a command calls this, Ctrl-C ends the process. */
+    interrupted: (timeoutMs?: number) => {
       interrupt ??= overrides.interrupted ?? interruptOfProcess()
       timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)
       return timeout ? AbortSignal.any([interrupt, timeout]) : interrupt
     },
+    /** What aborted the signal of `interrupted`. */
     endedBy: () => (interrupt?.aborted ? 'interrupt' : timeout?.aborted ? 'timeout' : undefined),
+    /** Opens what operators' commands work with. */
     operator: async () => open((await import('./operator/operator-context.ts')).openOperatorContext(ctx)),
+    /** Opens what commands with an API key work with. @throws CliError if there is no key. */
     key: async () => open((await import('./key/key-context.ts')).openKeyContext(ctx)),
-    explain: (error) => {
+    /** Converts an error into one with advice; undefined if it is an unexpected error. */
+    explain: (error: unknown) => {
       if (error instanceof CliError) return error
       for (const { explain } of opened) {
         const explained = explain(error)

@@ -40,10 +40,7 @@ type ConnectionRole = 'publisher' | 'consumer'
 type SetUp = (model: ChannelModel, reconnect: (reason: string) => void) => Promise<void>
 
 /** A connection that reconnects until it is closed. */
-export interface RecoveringConnection {
-  /** Resolves within `TIMEOUT_MS.close`, even if the broker does not answer. */
-  close(): Promise<void>
-}
+export type RecoveringConnection = ReturnType<typeof openConnection>
 
 /**
  * Two missed heartbeats end a connection, so a frozen broker is noticed within 15 s. amqplib reads it from the URL
@@ -58,11 +55,7 @@ const RECONNECT_DELAY_MS = { first: 200, most: 5_000 } as const
  * Connects in the background and reconnects without end. Adds to amqplib's recovery what it leaves to its user: errors
  * and time-outs of the set-up, and closing while the broker does not answer.
  */
-export function openConnection(
-  role: ConnectionRole,
-  options: RabbitMqOptions,
-  setUpChannels: SetUp,
-): RecoveringConnection {
+export function openConnection(role: ConnectionRole, options: RabbitMqOptions, setUpChannels: SetUp) {
   const { url, queueType, connectionName, logger } = options
   const sockets = new AbortController()
   let isDown = false
@@ -122,6 +115,7 @@ export function openConnection(
     return recovering
   })
   return {
+    /** Resolves within `TIMEOUT_MS.close`, even if the broker does not answer. */
     async close() {
       const recovering = await opening
       await withTimeout(recovering.close(), TIMEOUT_MS.close).catch(() => {})

@@ -17,21 +17,14 @@ export class ExpressionError extends Error {
 }
 
 /** A compiled CEL expression. */
-export interface Expression {
-  /** The number of its operations, after macros are expanded. */
-  readonly nodes: number
-  /** @throws ExpressionError */
-  evaluate(evaluation: Evaluation): JsonValue
-  /** The items of an expression that is a list, for `withItem` and as JSON. @throws ExpressionError */
-  evaluateItems(evaluation: Evaluation): { readonly value: CelValue; readonly json: JsonValue }[]
-}
+export type Expression = ReturnType<typeof compileExpression>
 
 /**
  * Compiles an expression: checks its size, its syntax, the names of variables and functions, and the types as far as
  * they are known. Takes a few milliseconds for the largest.
  * @throws ExpressionError
  */
-export function compileExpression(source: string, purpose: Purpose, { hasItem = false } = {}): Expression {
+export function compileExpression(source: string, purpose: Purpose, { hasItem = false } = {}) {
   checkSize(source)
   const { expr, sourceInfo } = parseSource(source)
   const positionOf = (id: bigint | undefined): number | undefined => sourceInfo?.positions[String(id)]
@@ -48,9 +41,12 @@ export function compileExpression(source: string, purpose: Purpose, { hasItem = 
       throw new ExpressionError(at(explain(result.message), source, positionOf(result.exprId)))
     })
   return {
+    /** The number of its operations, after macros are expanded. */
     nodes,
-    evaluate: (evaluation) => run(evaluation, (value) => readJson(value, evaluation)),
-    evaluateItems: (evaluation) =>
+    /** @throws ExpressionError */
+    evaluate: (evaluation: Evaluation) => run(evaluation, (value) => readJson(value, evaluation)),
+    /** The items of an expression that is a list, for `withItem` and as JSON. @throws ExpressionError */
+    evaluateItems: (evaluation: Evaluation) =>
       run(evaluation, (list) => {
         if (!isCelList(list)) throw new ExpressionError('must be a list')
         return Array.from(list, (value) => ({ value, json: readJson(value, evaluation) }))

@@ -6,20 +6,16 @@ const FAILURES = ['refuse', 'status', 'lose', 'cut', 'replace', 'hang'] as const
 type Failure = (typeof FAILURES)[number]
 
 /** A proxy before a public API that fails at random. */
-export interface FailingProxy {
-  readonly url: string
-  /** How often it has failed, and in which ways it has not yet. */
-  readonly failures: { readonly count: number; readonly unseen: readonly string[] }
-  close(): Promise<void>
-}
+export type FailingProxy = Awaited<ReturnType<typeof startFailingProxy>>
 
 /** Starts a proxy that passes requests on to the target, and fails in 31 of 100 cases. */
-export async function startFailingProxy(target: string): Promise<FailingProxy> {
+export async function startFailingProxy(target: string) {
   const failures = new Map<Failure, number>()
   const server = createServer((incoming, answer) => failAtRandom(incoming, answer, target, failures))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** How often it has failed, and in which ways it has not yet. */
     get failures() {
       const count = [...failures.values()].reduce((sum, each) => sum + each, 0)
       return { count, unseen: FAILURES.filter((failure) => !failures.has(failure)) }

@@ -11,16 +11,6 @@ export interface RawEndpointOptions {
   tls?: { key: string; cert: string }
 }
 
-/** A TCP server for answers that no HTTP server would give. */
-export interface RawEndpoint {
-  /** Without a trailing slash. */
-  url: string
-  port: number
-  /** The bytes received so far, one buffer for each connection. */
-  received: Buffer[]
-  close: () => Promise<void>
-}
-
 /**
  * Starts a TCP or TLS server on 127.0.0.1 whose handler writes the bytes itself. `close` closes the sockets that the
  * handler leaves open.
@@ -28,7 +18,7 @@ export interface RawEndpoint {
 export async function startRawEndpoint(
   handler: (socket: Socket, requestBytes: Buffer) => void | Promise<void>,
   { when = 'request', tls }: RawEndpointOptions = {},
-): Promise<RawEndpoint> {
+) {
   const received: Buffer[] = []
   const sockets = new Set<Socket>()
   const accept = (socket: Socket) => {
@@ -56,8 +46,10 @@ export async function startRawEndpoint(
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   return {
+    /** Without a trailing slash. */
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
     port,
+    /** The bytes received so far, one buffer for each connection. */
     received,
     async close() {
       if (!server.listening) return

@@ -14,23 +14,14 @@ export { findAxeIssues } from './find-axe-issues.ts'
 export type { BrowserContextOptions, Locator, Page } from './launch-chromium.ts'
 
 /** The browser of a test file. Using it outside of hooks and tests throws. */
-export interface UsedBrowser {
-  /**
-   * Opens an empty page in a new context (no cookies, no cache), which is closed after the test. A page error, a
-   * console error, a report of the Content Security Policy or a request to another host than loopback then fails the
-   * test.
-   */
-  newPage: (options?: BrowserContextOptions) => Promise<Page>
-  /** Accepts problems of the current test that match, such as the console errors of a page whose server is stopped. */
-  expectProblem: (pattern: RegExp) => void
-}
+export type UsedBrowser = ReturnType<typeof useBrowser>
 
 /**
  * Starts a Chromium for the test file, or for the `describe` block that calls it: before its first test, ended after
  * its last one. Imported as `@workflow-service/testkit/use-browser`, because `@jest/globals` cannot be loaded outside
  * of Jest.
  */
-export function useBrowser(): UsedBrowser {
+export function useBrowser() {
   let browser: Browser | undefined
   let opened: { context: BrowserContext; problems: readonly string[] }[] = []
   let expected: RegExp[] = []
@@ -51,7 +42,12 @@ export function useBrowser(): UsedBrowser {
   afterAll(async () => await browser?.close())
 
   return {
-    async newPage(options) {
+    /**
+     * Opens an empty page in a new context (no cookies, no cache), which is closed after the test. A page error, a
+     * console error, a report of the Content Security Policy or a request to another host than loopback then fails the
+     * test.
+     */
+    async newPage(options?: BrowserContextOptions) {
       if (!browser) throw new Error('The browser exists only inside of hooks and tests')
       const context = await browser.newContext(options)
       // Shorter than a test's time limit, so that the error names what the page did not show.
@@ -59,7 +55,8 @@ export function useBrowser(): UsedBrowser {
       opened.push({ context, problems: collectProblems(context) })
       return await context.newPage()
     },
-    expectProblem: (pattern) => void expected.push(pattern),
+    /** Accepts problems of the current test that match, such as the console errors of a page whose server is stopped. */
+    expectProblem: (pattern: RegExp) => void expected.push(pattern),
   }
 }
 

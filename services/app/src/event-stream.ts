@@ -15,15 +15,7 @@ import type { Principal } from './auth/principal.ts'
 export type StreamOwner = Pick<Principal, 'signInId' | 'userId' | 'organizationId'>
 
 /** The open pages of this process, which hear what changed in their organization. */
-export interface EventStreams {
-  /** Begins a stream. It ends when the sign-in ends or the person loses the role, within a minute. */
-  open(res: Response, person: StreamOwner): void
-  /** How many streams of the person are open. */
-  countOf(person: Pick<StreamOwner, 'organizationId' | 'userId'>): number
-  /** Sends a notice to the streams of its organization. */
-  publish(notice: ChangeNotice): void
-  close(): Promise<void>
-}
+export type EventStreams = ReturnType<typeof createEventStreams>
 
 interface Stream {
   readonly res: Response
@@ -52,7 +44,7 @@ export function createEventStreams(options: {
   logger: Logger
   heartbeatMs?: number
   recheckMs?: number
-}): EventStreams {
+}) {
   const { db, databaseUrl, logger, heartbeatMs = HEARTBEAT_MS, recheckMs = RECHECK_MS } = options
   const streams = new Set<Stream>()
   let flush: NodeJS.Timeout | undefined
@@ -114,7 +106,8 @@ export function createEventStreams(options: {
     },
   })
   return {
-    open: (res, person) => {
+    /** Begins a stream. It ends when the sign-in ends or the person loses the role, within a minute. */
+    open: (res: Response, person: StreamOwner) => {
       const stream: Stream = { res, person, pending: new Set(), blockedSince: undefined }
       streams.add(stream)
       res.on('drain', () => {
@@ -130,8 +123,10 @@ export function createEventStreams(options: {
       })
       res.write('retry: 3000\n\n')
     },
-    countOf: ({ organizationId, userId }) =>
+    /** How many streams of the person are open. */
+    countOf: ({ organizationId, userId }: Pick<StreamOwner, 'organizationId' | 'userId'>) =>
       [...streams].filter(({ person }) => person.organizationId === organizationId && person.userId === userId).length,
+    /** Sends a notice to the streams of its organization. */
     publish,
     close: async () => {
       clearInterval(heartbeat)

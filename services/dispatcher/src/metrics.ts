@@ -1,23 +1,11 @@
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES, type DeliveryKind, type DeliveryOutcome } from '@workflow-service/contract'
 import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/service-kit'
 
-/** The dispatcher's own metrics. No label has a value of a customer, so their number is limited. */
-export interface DeliveryMetrics {
-  /** Counts an outcome. `durationMs` is null if no request was made. */
-  count(kind: DeliveryKind, outcome: DeliveryOutcome, durationMs: number | null): void
-  /** Counts log entries that were deleted because of their age. */
-  countDeleted(entries: number): void
-  /** Counts other rows that were deleted because of their age: `runs`, `journal_steps`, `sessions`, `audit_events`. */
-  countRetired(rows: string, count: number): void
-  /** Counts deliveries of dead dispatchers that became `unknown`. */
-  countAbandoned(deliveries: number): void
-}
-
 /** Registers the metrics. Each gauge function is called when the metrics are read. */
 export function createDeliveryMetrics(
   registry: Registry,
   gauges: { inFlight: () => number; waiting: () => number; unrecorded: () => number },
-): DeliveryMetrics {
+) {
   const registers = [registry]
   const deliveries = new Counter({
     name: 'webhook_deliveries_total',
@@ -61,12 +49,16 @@ export function createDeliveryMetrics(
   )
   addGauge('webhook_outcomes_unrecorded', 'Outcomes in memory that are not yet in the database.', gauges.unrecorded)
   return {
-    count: (kind, outcome, durationMs) => {
+    /** Counts an outcome. `durationMs` is null if no request was made. */
+    count: (kind: DeliveryKind, outcome: DeliveryOutcome, durationMs: number | null) => {
       deliveries.inc({ kind, outcome })
       if (durationMs !== null) durations.observe({ kind, outcome }, durationMs / 1_000)
     },
-    countDeleted: (entries) => deleted.inc(entries),
-    countRetired: (rows, count) => retired.inc({ rows }, count),
-    countAbandoned: (count) => abandoned.inc(count),
+    /** Counts log entries that were deleted because of their age. */
+    countDeleted: (entries: number) => deleted.inc(entries),
+    /** Counts other rows that were deleted because of their age: `runs`, `journal_steps`, `sessions`, `audit_events`. */
+    countRetired: (rows: string, count: number) => retired.inc({ rows }, count),
+    /** Counts deliveries of dead dispatchers that became `unknown`. */
+    countAbandoned: (count: number) => abandoned.inc(count),
   }
 }

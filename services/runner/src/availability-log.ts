@@ -1,9 +1,6 @@
 import type { LogEvent, Logger } from '@workflow-service/service-kit'
 
-export interface AvailabilityLog {
-  reportUnavailable(details: object): void
-  reportAvailable(): void
-}
+export type AvailabilityLog = ReturnType<typeof createAvailabilityLog>
 
 /**
  * Logs one line when a dependency becomes unavailable and one when it is available again, however many calls notice it.
@@ -11,10 +8,10 @@ export interface AvailabilityLog {
 export function createAvailabilityLog(
   logger: Logger,
   events: { readonly unavailable: LogEvent; readonly available: LogEvent },
-): AvailabilityLog {
+) {
   let isUnavailable = false
   return {
-    reportUnavailable(details) {
+    reportUnavailable(details: object) {
       if (!isUnavailable) logger.warn(details, events.unavailable)
       isUnavailable = true
     },

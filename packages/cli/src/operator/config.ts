@@ -25,18 +25,7 @@ const QueueSettings = Type.Object({
 })
 
 /** The settings of `wf`. Each function throws a SettingsError that names every missing or invalid setting. */
-export interface CliConfig {
-  readonly databaseUrl: () => string
-  readonly dispatcher: () => { url: string; token: string }
-  readonly appUrl: () => string
-  readonly secretsKeys: () => string[]
-  readonly hasSecretsKey: boolean
-  /** Whether the dispatcher can be called. */
-  readonly hasDispatcher: boolean
-  readonly queue: () => { url: string; queueType: 'quorum' | 'classic' }
-  /** Whether the settings come from the local stack's file. */
-  readonly isLocal: boolean
-}
+export type CliConfig = ReturnType<typeof readCliConfig>
 
 /** They belong to one installation: a command must not combine the database of one with the dispatcher of another. */
 const INSTALLATION = ['DISPATCHER_URL', 'INTERNAL_API_TOKEN', 'SECRETS_KEY'] as const
@@ -46,7 +35,7 @@ const INSTALLATION = ['DISPATCHER_URL', 'INTERNAL_API_TOKEN', 'SECRETS_KEY'] as 
  * variables that are given in the environment in place of the file's. Without DATABASE_URL, one of `INSTALLATION` that
  * differs from the file's is an error of every setting.
  */
-export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliConfig {
+export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env) {
   const file = localEnvFile(readLocalDir(processEnv))
   const isLocal = !processEnv['DATABASE_URL']?.trim() && existsSync(file)
   const saved = isLocal ? parseEnv(readFileSync(file, 'utf8')) : {}
@@ -64,6 +53,7 @@ export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliC
     return readSettings(schema, env)
   }
   return {
+    /** Whether the settings come from the local stack's file. */
     isLocal,
     databaseUrl: () => read(DatabaseSettings).DATABASE_URL,
     dispatcher: () => {
@@ -74,6 +64,7 @@ export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env): CliC
     appUrl: () => read(AppUrlSettings).APP_URL,
     secretsKeys: () => splitList(read(SecretsSettings).SECRETS_KEY),
     hasSecretsKey: Boolean(env['SECRETS_KEY']?.trim()),
+    /** Whether the dispatcher can be called. */
     hasDispatcher: Boolean(env['DISPATCHER_URL']?.trim() && env['INTERNAL_API_TOKEN']?.trim()),
     queue: () => {
       if (isLocal && !env['AMQP_URL']?.trim()) {

@@ -12,17 +12,10 @@ export const VERIFICATION_TYPE = 'service.webhook.verification'
 const PATH_MAX_LENGTH = 500
 
 /** The field errors of one body: at most MISMATCHES_MAX_COUNT, after which the check ends. */
-export interface ErrorCollector {
-  readonly errors: FieldError[]
-  readonly isFull: boolean
-  /** `path` is the list of names from the body to the field; empty for the body itself. */
-  add(path: readonly string[], code: FieldCode, message: string): void
-  /** Counts a value of the body. The error beyond PAYLOAD_MAX_VALUES ends the check. */
-  countValue(): void
-}
+export type ErrorCollector = ReturnType<typeof collectErrors>
 
 /** Creates an empty list of field errors. */
-export function collectErrors(): ErrorCollector {
+export function collectErrors() {
   const errors: FieldError[] = []
   let values = 0
   return {
@@ -30,9 +23,11 @@ export function collectErrors(): ErrorCollector {
     get isFull() {
       return errors.length >= MISMATCHES_MAX_COUNT || values > PAYLOAD_MAX_VALUES
     },
-    add(path, code, message) {
+    /** `path` is the list of names from the body to the field; empty for the body itself. */
+    add(path: readonly string[], code: FieldCode, message: string) {
       if (!this.isFull) errors.push({ field: formatPath(path), code, message })
     },
+    /** Counts a value of the body. The error beyond PAYLOAD_MAX_VALUES ends the check. */
     countValue() {
       values += 1
       if (values !== PAYLOAD_MAX_VALUES + 1 || errors.length >= MISMATCHES_MAX_COUNT) return

@@ -15,12 +15,7 @@ export interface ChangeNotice {
 }
 
 /** Collects notices and sends them beside the statements of the process. A lost notice does no harm. */
-export interface ChangeNotifier {
-  /** Returns at once; the notice is sent within 250 ms. */
-  add(organizationId: string, ...topics: EventTopic[]): void
-  /** Sends what was added. Never rejects. */
-  close(): Promise<void>
-}
+export type ChangeNotifier = ReturnType<typeof createChangeNotifier>
 
 const CHANNEL = 'app_events'
 const SEND_INTERVAL_MS = 250
@@ -36,7 +31,7 @@ export function createChangeNotifier(options: {
   db: Db
   /** Called for the first failure after a success. */
   onError: (error: unknown) => void
-}): ChangeNotifier {
+}) {
   const { db, onError } = options
   let pending = new Map<string, Set<EventTopic>>()
   let timer: NodeJS.Timeout | undefined
@@ -61,12 +56,14 @@ export function createChangeNotifier(options: {
     }
   }
   return {
-    add: (organizationId, ...topics) => {
+    /** Returns at once; the notice is sent within 250 ms. */
+    add: (organizationId: string, ...topics: EventTopic[]) => {
       let known = pending.get(organizationId)
       if (!known) pending.set(organizationId, (known = new Set()))
       for (const topic of topics) known.add(topic)
       timer ??= setTimeout(() => void send(), SEND_INTERVAL_MS).unref()
     },
+    /** Sends what was added. Never rejects. */
     close: send,
   }
 }

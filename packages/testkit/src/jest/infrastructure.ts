@@ -7,16 +7,13 @@ import { startDatabaseServer } from './database-server.ts'
 import type { JestRun } from './jest-run.ts'
 
 /** The servers of one Jest run. */
-export interface Infrastructure {
-  url: string
-  stop: () => Promise<void>
-}
+export type Infrastructure = Awaited<ReturnType<typeof startInfrastructure>>
 
 /**
  * Starts the control server, from which test files request PostgreSQL (`/database`) and RabbitMQ (`/broker`). Each
  * starts at its first request, so a run of unit tests starts neither.
  */
-export async function startInfrastructure(log: (line: string) => void): Promise<Infrastructure> {
+export async function startInfrastructure(log: (line: string) => void) {
   const stops: (() => Promise<void>)[] = []
   const run: JestRun = { id: randomInt(1, 2 ** 31), log, atEnd: (stop) => void stops.push(stop) }
   const servers = new Map<string | undefined, ReturnType<typeof lazily>>([

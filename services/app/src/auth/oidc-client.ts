@@ -18,19 +18,11 @@ export interface OidcIdentity {
   readonly email: string | null
 }
 
-/** Sign-in at an OpenID Connect provider: authorization code with PKCE, state and nonce. */
-export interface OidcClient {
-  /** Begins an attempt. Rejects if the provider does not answer. */
-  begin(): Promise<{ url: URL; attempt: OidcAttempt }>
-  /** Ends the attempt that the provider's answer belongs to. Rejects if the answer is not valid. */
-  finish(answer: Readonly<Record<string, string | undefined>>, attempt: OidcAttempt): Promise<OidcIdentity>
-}
-
 const SCOPE = 'openid email profile'
 const TIMEOUT_SECONDS = 10
 
 /** Creates a client. The provider's metadata is read when the first person signs in. */
-export function createOidcClient({ issuer, clientId, clientSecret }: OidcConfig, appUrl: string): OidcClient {
+export function createOidcClient({ issuer, clientId, clientSecret }: OidcConfig, appUrl: string) {
   const redirectUri = `${appUrl}/app/oidc/callback`
   let discovered: Promise<readonly [typeof openid, openid.Configuration]> | undefined
   const discover = async () => {
@@ -52,6 +44,7 @@ export function createOidcClient({ issuer, clientId, clientSecret }: OidcConfig,
     }
   }
   return {
+    /** Begins an attempt. Rejects if the provider does not answer. */
     begin: async () => {
       const [client, configuration] = await connect()
       const attempt = {
@@ -69,7 +62,8 @@ export function createOidcClient({ issuer, clientId, clientSecret }: OidcConfig,
       })
       return { url, attempt }
     },
-    finish: async (answer, { state, nonce, verifier }) => {
+    /** Ends the attempt that the provider's answer belongs to. Rejects if the answer is not valid. */
+    finish: async (answer: Readonly<Record<string, string | undefined>>, { state, nonce, verifier }: OidcAttempt) => {
       const [client, configuration] = await connect()
       const url = new URL(redirectUri)
       for (const [name, value] of Object.entries(answer)) if (value !== undefined) url.searchParams.set(name, value)

@@ -11,22 +11,6 @@ import {
 } from '@workflow-service/service-kit/rate-limit'
 import type { Visitor } from './principal.ts'
 
-/** Limits the guesses of passwords. */
-export interface SignInLimits {
-  /**
-   * Runs a check of a password, which resolves to undefined if it fails. Failures are counted by network, which is
-   * refused after 20, and by email address, where each one delays the next: an account is never locked, so a stranger
-   * cannot lock a person out.
-   * @throws ApiError 429
-   */
-  attempt<Result>(
-    visitor: Visitor,
-    email: string,
-    check: () => Promise<Result | undefined>,
-  ): Promise<Result | undefined>
-  close(): void
-}
-
 const NETWORK_QUOTA: Quota = { limit: 20, windowSeconds: 300 }
 /** Only counts: its limit is never a reason to refuse. */
 const ACCOUNT_QUOTA: Quota = { limit: 1_000, windowSeconds: 900 }
@@ -35,7 +19,7 @@ const FIRST_DELAY_MS = 250
 const MAX_DELAY_MS = 8_000
 
 /** Counts in the store of `url`; without one, each process counts alone. */
-export function createSignInLimits({ url, logger }: { url: string | undefined; logger: Logger }): SignInLimits {
+export function createSignInLimits({ url, logger }: { url: string | undefined; logger: Logger }) {
   const create = (quota: Quota): Limiter =>
     url === undefined
       ? createLocalLimiter(quota)
@@ -43,7 +27,13 @@ export function createSignInLimits({ url, logger }: { url: string | undefined; l
   const networks = create(NETWORK_QUOTA)
   const accounts = create(ACCOUNT_QUOTA)
   return {
-    attempt: async (visitor, email, check) => {
+    /**
+     * Runs a check of a password, which resolves to undefined if it fails. Failures are counted by network, which is
+     * refused after 20, and by email address, where each one delays the next: an account is never locked, so a stranger
+     * cannot lock a person out.
+     * @throws ApiError 429
+     */
+    attempt: async <Result>(visitor: Visitor, email: string, check: () => Promise<Result | undefined>) => {
       const network = `sign-in-network:${networkOf(visitor.address)}`
       const byNetwork = await networks.consume(network)
       if (!byNetwork.isAllowed) throw tooMany(byNetwork.resetMs)

@@ -2,11 +2,9 @@ import {
   claimDeliveries,
   claimResend,
   type Database,
-  type DeliveryClaim,
   type DeliveryClaimRequest,
   type DeliveryOutcomeRecord,
   isStatementError,
-  type RecordedRunOutcome,
   recordOutcomes,
   recordRunOutcomes,
   type RunOutcomeRecord,
@@ -17,17 +15,7 @@ import { batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
  * The writes of every delivery. Concurrent writes share one statement and one commit, except a claim with an audit
  * event.
  */
-export interface DeliveryStore {
-  /**
-   * Records the payload as `in_flight`. Only the one caller that gets `claimed` may send it.
-   * @throws ApiError 503 if the claim waited too long for earlier ones; it was not written then.
-   */
-  claim(request: DeliveryClaimRequest): Promise<DeliveryClaim>
-  /** Records an outcome. Resolves to the time, or to undefined if the delivery already had one. */
-  recordOutcome(record: DeliveryOutcomeRecord): Promise<Date | undefined>
-  /** The same, with the journal of the run. */
-  recordRunOutcome(record: RunOutcomeRecord): Promise<RecordedRunOutcome | undefined>
-}
+export type DeliveryStore = ReturnType<typeof createDeliveryStore>
 
 const MAX_BATCH_SIZE = 100
 /** Keeps a statement with large payloads well within its time-out. */
@@ -40,7 +28,7 @@ const MAX_BATCH_BYTES = 1_048_576
 const CLAIM_QUEUE_TIMEOUT_MS = 2_500
 
 /** Creates the store on the database's connection pool. */
-export function createDeliveryStore(db: Pick<Database, 'pool'>): DeliveryStore {
+export function createDeliveryStore(db: Pick<Database, 'pool'>) {
   const options = { maxSize: MAX_BATCH_SIZE, isItemError: isStatementError }
   const claim = batchCalls((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
     ...options,
@@ -50,11 +38,17 @@ export function createDeliveryStore(db: Pick<Database, 'pool'>): DeliveryStore {
     queueTimeout: { ms: CLAIM_QUEUE_TIMEOUT_MS, error: databaseTooSlow },
   })
   return {
-    claim: (request) => {
+    /**
+     * Records the payload as `in_flight`. Only the one caller that gets `claimed` may send it.
+     * @throws ApiError 503 if the claim waited too long for earlier ones; it was not written then.
+     */
+    claim: (request: DeliveryClaimRequest) => {
       const { resend } = request
       return resend?.by ? claimResend(db, { ...request, resend: { ...resend, by: resend.by } }) : claim(request)
     },
+    /** Records an outcome. Resolves to the time, or to undefined if the delivery already had one. */
     recordOutcome: batchCalls((records: DeliveryOutcomeRecord[]) => recordOutcomes(db, records), options),
+    /** The same, with the journal of the run. */
     recordRunOutcome: batchCalls((records: RunOutcomeRecord[]) => recordRunOutcomes(db, records), options),
   }
 }

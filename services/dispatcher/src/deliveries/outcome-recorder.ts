@@ -20,23 +20,6 @@ export interface RecordedDelivery extends Delivery {
   readonly journalState?: RunJournalState | undefined
 }
 
-/** Records outcomes, and keeps those in memory that could not be recorded because the database was unavailable. */
-export interface OutcomeRecorder {
-  /**
-   * Records the result and returns the delivery with it. Never rejects: a failed write is retried in the background,
-   * without the journal, which the runner writes then.
-   */
-  record(delivery: Delivery, result: DeliveryResult, journal?: RunJournal | null): Promise<RecordedDelivery>
-  /** Returns a delivery whose outcome is in memory and not yet in the database. */
-  find(deliveryId: string): Delivery | undefined
-  /** How many outcomes are not yet in the database. */
-  readonly size: number
-  /** Waits until all outcomes are recorded, at most for this time. */
-  drain(timeoutMs: number): Promise<void>
-  /** Stops retrying. The outcomes in memory are lost; their deliveries become `unknown`. */
-  stop(): void
-}
-
 /** After this time the outcome is given up. Its delivery has been `unknown` for long. */
 const GIVE_UP_AFTER_MS = 600_000
 
@@ -44,7 +27,7 @@ const GIVE_UP_AFTER_MS = 600_000
 export function createOutcomeRecorder(options: {
   store: Pick<DeliveryStore, 'recordOutcome' | 'recordRunOutcome'>
   logger: Logger
-}): OutcomeRecorder {
+}) {
   const { store, logger } = options
   const unrecorded = new Map<string, { delivery: Delivery; recorded: Promise<void> }>()
   const stopping = new AbortController()
@@ -69,7 +52,15 @@ export function createOutcomeRecorder(options: {
   }
 
   return {
-    record: async (delivery, reported, journal) => {
+    /**
+     * Records the result and returns the delivery with it. Never rejects: a failed write is retried in the background,
+     * without the journal, which the runner writes then.
+     */
+    record: async (
+      delivery: Delivery,
+      reported: DeliveryResult,
+      journal?: RunJournal | null,
+    ): Promise<RecordedDelivery> => {
       const { id, organizationId } = delivery
       const result = toStorable(reported)
       const { rejectedAnswer: _forPeople, answerHeaders: _forPeopleToo, ...outcome } = result
@@ -96,14 +87,18 @@ export function createOutcomeRecorder(options: {
         return finished
       }
     },
-    find: (deliveryId) => unrecorded.get(deliveryId)?.delivery,
+    /** Returns a delivery whose outcome is in memory and not yet in the database. */
+    find: (deliveryId: string) => unrecorded.get(deliveryId)?.delivery,
+    /** How many outcomes are not yet in the database. */
     get size() {
       return unrecorded.size
     },
-    drain: async (timeoutMs) => {
+    /** Waits until all outcomes are recorded, at most for this time. */
+    drain: async (timeoutMs: number) => {
       const all = Promise.all([...unrecorded.values()].map(({ recorded }) => recorded))
       await withTimeout(all, timeoutMs).catch(() => {})
     },
+    /** Stops retrying. The outcomes in memory are lost; their deliveries become `unknown`. */
     stop: () => stopping.abort(),
   }
 }

@@ -19,13 +19,7 @@ export interface ApiKeyCacheOptions {
 }
 
 /** In-memory cache of API keys and their principals. */
-export interface ApiKeyCache {
-  /**
-   * Returns the principal of a key; null when the key is malformed, unknown, revoked or expired; a look-up if it is not
-   * cached.
-   */
-  find(key: string): Principal | null | ApiKeyLookUp
-}
+export type ApiKeyCache = ReturnType<typeof createApiKeyCache>
 
 /** A key that only the database knows. */
 export interface ApiKeyLookUp {
@@ -54,7 +48,7 @@ const MAX_KEYS_PER_STATEMENT = 200
  * Caches keys by their public prefix. The secret part is compared on every request, as a hash and in constant time.
  * Concurrent look-ups of one key are shared, those of different keys go to the database in one statement.
  */
-export function createApiKeyCache(options: ApiKeyCacheOptions): ApiKeyCache {
+export function createApiKeyCache(options: ApiKeyCacheOptions) {
   const { db, now = () => performance.now(), onLookUp = () => {} } = options
   // With `max`, the cache reserves 1 MiB at once.
   const cache = new LRUCache<string, CachedPrincipal>({ maxSize: MAX_CACHED_KEYS, sizeCalculation: () => 1 })
@@ -89,7 +83,11 @@ export function createApiKeyCache(options: ApiKeyCacheOptions): ApiKeyCache {
   }
 
   return {
-    find: (key) => {
+    /**
+     * Returns the principal of a key; null when the key is malformed, unknown, revoked or expired; a look-up if it is not
+     * cached.
+     */
+    find: (key: string) => {
       const parsed = parseApiKey(key)
       if (!parsed) return null
       const { prefix } = parsed

@@ -21,15 +21,6 @@ export interface RateDecision {
   readonly state: LimitState
 }
 
-/** The rate limits of the contract README, "Limits". */
-export interface RateLimits {
-  /** Counts one request of an API key's id or an address. Undefined when there is no limit, a promise with a store. */
-  consume(policy: RatePolicy, name: string): RateDecision | undefined | Promise<RateDecision>
-  /** Takes back the decision's count. Best effort: a store that is unavailable keeps it until the window ends. */
-  giveBack(policy: RatePolicy, name: string, decision: RateDecision): void
-  close(): void
-}
-
 const WINDOW_SECONDS = 60
 
 /**
@@ -39,7 +30,7 @@ export function createRateLimits(options: {
   config: Pick<GatewayConfig, 'rateLimitPerMinute' | 'rateLimitStoreUrl'>
   logger: Logger
   metrics: Pick<GatewayMetrics, 'rateLimitStoreUp' | 'rateLimitLocalDecisions'>
-}): RateLimits {
+}) {
   const { config, logger, metrics } = options
   metrics.rateLimitStoreUp.set(1)
   if (config.rateLimitPerMinute === 0) return { consume: () => undefined, giveBack: () => {}, close: () => {} }
@@ -55,13 +46,16 @@ export function createRateLimits(options: {
           onLocalDecision: () => metrics.rateLimitLocalDecisions.inc(),
         })
   return {
-    consume: (policy, name) => {
+    /** Counts one request of an API key's id or an address. Undefined when there is no limit, a promise with a store. */
+    consume: (policy: RatePolicy, name: string) => {
       const state = limiter.consume(`${policy}:${name}`)
       return state instanceof Promise
         ? state.then((counted) => toDecision(policy, quota, counted))
         : toDecision(policy, quota, state)
     },
-    giveBack: (policy, name, { state }) => limiter.giveBack(`${policy}:${name}`, state),
+    /** Takes back the decision's count. Best effort: a store that is unavailable keeps it until the window ends. */
+    giveBack: (policy: RatePolicy, name: string, { state }: RateDecision) =>
+      limiter.giveBack(`${policy}:${name}`, state),
     close: () => limiter.close(),
   }
 }

@@ -2,18 +2,6 @@ import type { PublicRunOut } from '@workflow-service/contract'
 import { type Database, findEndedRuns, findPublicRun } from '@workflow-service/database'
 import { type Logger, repeat, type RepeatedTask } from '@workflow-service/service-kit'
 
-/** Requests that wait for the end of a run. */
-export interface RunWaits {
-  /**
-   * Calls `onOver` once, when the run has ended or the time is over, unless the returned function is called before.
-   * Returns undefined when too many requests wait already, and once closed.
-   */
-  add(wait: Wait): (() => void) | undefined
-  readonly size: number
-  /** Ends all waits at once: what is sent in their `onOver` arrives before the connections are closed. */
-  close(): void
-}
-
 interface Wait {
   readonly organizationId: string
   readonly runId: string
@@ -31,7 +19,7 @@ const MAX_WAITS = 10_000
 const MAX_WAITS_PER_ORGANIZATION = MAX_WAITS / 2
 
 /** Creates the store. Polls only while requests wait. */
-export function createRunWaits(db: Pick<Database, 'pool'>, logger: Logger): RunWaits {
+export function createRunWaits(db: Pick<Database, 'pool'>, logger: Logger) {
   const waits = new Map<string, { organizationId: string; ends: Set<(over: Over) => void> }>()
   const counts = new Map<string, number>()
   let size = 0
@@ -61,7 +49,11 @@ export function createRunWaits(db: Pick<Database, 'pool'>, logger: Logger): RunW
     get size() {
       return size
     },
-    add({ organizationId, runId, waitMs, onOver }) {
+    /**
+     * Calls `onOver` once, when the run has ended or the time is over, unless the returned function is called before.
+     * Returns undefined when too many requests wait already, and once closed.
+     */
+    add({ organizationId, runId, waitMs, onOver }: Wait) {
       if (isClosed || size >= MAX_WAITS || (counts.get(organizationId) ?? 0) >= MAX_WAITS_PER_ORGANIZATION)
         return undefined
       const ofRun = waits.get(runId) ?? { organizationId, ends: new Set() }
@@ -86,6 +78,7 @@ export function createRunWaits(db: Pick<Database, 'pool'>, logger: Logger): RunW
       polling ??= repeat({ name: 'look at runs for which requests wait', intervalMs: POLL_MS, logger, run: poll })
       return forget
     },
+    /** Ends all waits at once: what is sent in their `onOver` arrives before the connections are closed. */
     close() {
       isClosed = true
       for (const { ends } of waits.values()) for (const end of ends) end('closing')

@@ -9,12 +9,6 @@ import {
 import { ApiError, batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
 import type { GatewayMetrics } from '../gateway-metrics.ts'
 
-/** Records starts in the database. */
-export interface StartRecorder {
-  /** Resolves once the start is committed or refused. After a database error it is unknown whether it was recorded. */
-  record(organizationId: string, start: NewStart): Promise<StartOutcome>
-}
-
 interface QueuedStart {
   readonly organizationId: string
   readonly start: NewStart
@@ -41,7 +35,7 @@ const QUEUE_TIMEOUT_MS = 2_500
 export function createStartRecorder(options: {
   db: Pick<Database, 'pool'>
   metrics: Pick<GatewayMetrics, 'starts' | 'startBatches'>
-}): StartRecorder {
+}) {
   const { db, metrics } = options
 
   const recordBatch = async (batch: readonly QueuedStart[]): Promise<BatchOutcome[]> => {
@@ -77,7 +71,8 @@ export function createStartRecorder(options: {
     return outcome === 'retry_alone' ? recordStart(db, organizationId, start) : outcome
   }
   return {
-    record: async (organizationId, start) => {
+    /** Resolves once the start is committed or refused. After a database error it is unknown whether it was recorded. */
+    record: async (organizationId: string, start: NewStart) => {
       const outcome = await record(organizationId, start)
       metrics.starts.inc({ kind: outcome.kind })
       return outcome

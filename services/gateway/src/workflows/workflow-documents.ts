@@ -31,19 +31,6 @@ export function joinJson(parts: JsonParts): Buffer {
   return Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
 }
 
-/** Reads workflows as documents: the JSON text of a WorkflowOut. */
-export interface WorkflowDocuments {
-  /** Resolves to null when the organization has no such workflow. */
-  find(organizationId: string, workflowId: string): Promise<JsonParts | null>
-  /**
-   * Reads the documents of a page that was just listed, in its order, until they would take more than `maxBytes`
-   * together; reads at least one.
-   */
-  findListed(organizationId: string, page: readonly WorkflowVersion[], maxBytes: number): Promise<ListedDocuments>
-  /** Bytes of all cached documents, without shared users. */
-  readonly cachedBytes: number
-}
-
 /** The documents of a page, or of its beginning. */
 export interface ListedDocuments {
   /** Without workflows deleted since they were listed. */
@@ -77,7 +64,7 @@ const QUEUE_TIMEOUT_MS = 2_500
  * The users of an organization are cached once for all its `company_wide` workflows: with 4,000 users, they were 300 kB
  * of each.
  */
-export function createWorkflowDocuments(options: WorkflowDocumentsOptions): WorkflowDocuments {
+export function createWorkflowDocuments(options: WorkflowDocumentsOptions) {
   const { db, onAnswer = () => {} } = options
   const cache = new DocumentCache(options)
   const { users } = cache
@@ -124,7 +111,8 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
   }
 
   return {
-    find: async (organizationId, workflowId) => {
+    /** Resolves to null when the organization has no such workflow. */
+    find: async (organizationId: string, workflowId: string) => {
       const lookUp = { organizationId, workflowId }
       const cached = cache.find(organizationId, workflowId)
       if (cached) {
@@ -138,8 +126,13 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions): Work
       onAnswer('database', 1)
       return cache.update(organizationId, workflowId, await findDocument(lookUp))
     },
-    findListed: (organizationId, page, pageMaxBytes) =>
+    /**
+     * Reads the documents of a page that was just listed, in its order, until they would take more than `maxBytes`
+     * together; reads at least one.
+     */
+    findListed: (organizationId: string, page: readonly WorkflowVersion[], pageMaxBytes: number) =>
       readPage(page, pageMaxBytes, (rest, maxReads) => findGroup(organizationId, rest, maxReads)),
+    /** Bytes of all cached documents, without shared users. */
     get cachedBytes() {
       return cache.bytes
     },

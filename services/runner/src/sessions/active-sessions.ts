@@ -8,20 +8,7 @@ export interface LeasedSession extends ActiveLease {
 }
 
 /** The sessions that this process has leased. Each occupies one slot. */
-export interface ActiveSessions {
-  readonly size: number
-  readonly freeSlots: number
-  readonly byOrganization: ReadonlyMap<string, number>
-  all(): readonly LeasedSession[]
-  add(acquired: Pick<AcquiredSession, 'lease' | 'organizationId'>): LeasedSession
-  remove(session: LeasedSession): void
-  /** Marks the lease as lost and aborts both signals. Returns whether it was not marked before. */
-  markLost(session: LeasedSession): boolean
-  /** Makes every session, and each one added later, end at its next step boundary. */
-  interruptAll(): void
-  /** Abandons every session, and each one added later. */
-  abortAll(): void
-}
+export type ActiveSessions = ReturnType<typeof createActiveSessions>
 
 interface Entry extends LeasedSession {
   isLost: boolean
@@ -29,7 +16,7 @@ interface Entry extends LeasedSession {
   readonly abortController: AbortController
 }
 
-export function createActiveSessions(concurrency: number): ActiveSessions {
+export function createActiveSessions(concurrency: number) {
   const entries = new Set<Entry>()
   const byOrganization = new Map<string, number>()
   let isInterrupted = false
@@ -55,7 +42,7 @@ export function createActiveSessions(concurrency: number): ActiveSessions {
     },
     byOrganization,
     all: () => [...entries],
-    add({ lease, organizationId }) {
+    add({ lease, organizationId }: Pick<AcquiredSession, 'lease' | 'organizationId'>) {
       const signalController = new AbortController()
       const abortController = new AbortController()
       const entry: Entry = {
@@ -75,20 +62,23 @@ export function createActiveSessions(concurrency: number): ActiveSessions {
       if (isAborted) abort(entry, new RunInterruptedError())
       return entry
     },
-    remove(session) {
+    remove(session: LeasedSession) {
       if (entries.delete(session as Entry)) count(session.organizationId, -1)
     },
-    markLost(session) {
+    /** Marks the lease as lost and aborts both signals. Returns whether it was not marked before. */
+    markLost(session: LeasedSession) {
       const entry = session as Entry
       if (entry.isLost) return false
       entry.isLost = true
       abort(entry, new LeaseLostError())
       return true
     },
+    /** Makes every session, and each one added later, end at its next step boundary. */
     interruptAll() {
       isInterrupted = true
       for (const entry of entries) interrupt(entry)
     },
+    /** Abandons every session, and each one added later. */
     abortAll() {
       isAborted = true
       for (const entry of entries) abort(entry, new RunInterruptedError())

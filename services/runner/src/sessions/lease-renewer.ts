@@ -3,15 +3,7 @@ import type { ActiveSessions, LeasedSession } from './active-sessions.ts'
 import type { SessionStore } from './session-store.ts'
 
 /** Keeps this process's leases alive until it is stopped. */
-export interface LeaseRenewer {
-  /**
-   * Renews the leases if that is overdue, as after a pause of the process or an outage of the database. Call it before
-   * acquiring sessions: otherwise this process could acquire its own sessions, whose leases have expired, a second
-   * time. Rejects when the leases cannot be renewed.
-   */
-  ensureFresh(): Promise<void>
-  stop(): Promise<void>
-}
+export type LeaseRenewer = ReturnType<typeof startLeaseRenewer>
 
 const RETRY_MS = 500
 
@@ -31,7 +23,7 @@ export function startLeaseRenewer(options: {
   onLost: (session: LeasedSession) => void
   /** A monotonic clock in milliseconds; tests set another one. */
   now?: () => number
-}): LeaseRenewer {
+}) {
   const { activeSessions, store, leaseMs, renewMs, retryMs = RETRY_MS, logger, onLost } = options
   const { now = () => performance.now() } = options
   let renewedMs = now()
@@ -74,6 +66,11 @@ export function startLeaseRenewer(options: {
   })
 
   return {
+    /**
+     * Renews the leases if that is overdue, as after a pause of the process or an outage of the database. Call it before
+     * acquiring sessions: otherwise this process could acquire its own sessions, whose leases have expired, a second
+     * time. Rejects when the leases cannot be renewed.
+     */
     async ensureFresh() {
       if (now() - renewedMs > leaseMs / 2) await renew()
     },

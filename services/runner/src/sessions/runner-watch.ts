@@ -7,12 +7,6 @@ import {
 } from '@workflow-service/database'
 import { describeError, type Logger, repeat } from '@workflow-service/service-kit'
 
-/** Holds this runner's lock, and watches the locks of the others. */
-export interface RunnerWatch {
-  /** Gives up the lock. `hasReleased`: whether this runner has no lease, so that the others need not take any over. */
-  stop(hasReleased: boolean): Promise<void>
-}
-
 /**
  * Checks in a row that find a lock free before its runner counts as ended. A runner whose connection breaks, as all do
  * when PostgreSQL restarts, has its lock again before.
@@ -31,7 +25,7 @@ export function watchRunners(options: {
   checkMs: number
   logger: Logger
   onEnded: (owners: readonly string[]) => void
-}): RunnerWatch {
+}) {
   const { db, owner, leaseMs, checkMs, logger, onEnded } = options
   /** After this many checks, all leases of a runner that has ended have expired, also by time. */
   const forgetAfter = CHECKS + Math.ceil((2 * leaseMs) / checkMs)
@@ -75,7 +69,8 @@ export function watchRunners(options: {
   })
 
   return {
-    async stop(hasReleased) {
+    /** Gives up the lock. `hasReleased`: whether this runner has no lease, so that the others need not take any over. */
+    async stop(hasReleased: boolean) {
       await watch.stop()
       if (hasReleased) await forgetRunners(db, [owner]).catch(() => {})
       await lock.stop()

@@ -38,14 +38,7 @@ export const SEND_AGAIN = 'send_again'
 const MAX_REASON_LENGTH = 500
 
 /** The tools of one run: one per webhook source, those that read, and `end_run`. */
-export interface Toolbox {
-  /** Tools for the AI SDK, without `execute`: the agent executes the calls itself and writes them to the journal. */
-  readonly definitions: ToolSet
-  /** Lines of the system text, such as descriptions of sources that are too long for their tools; may be empty. */
-  readonly notes: string
-  /** The tool of that name; undefined when there is none. */
-  find(name: string): ToolEntry | undefined
-}
+export type Toolbox = ReturnType<typeof createToolbox>
 
 export type ToolEntry =
   /** `toPayload` converts the arguments of a call to a payload. */
@@ -69,7 +62,7 @@ export function createToolbox(
     readonly again?: readonly DeliveryCall[]
     readonly lookups?: readonly LookupForAgent[]
   } = {},
-): Toolbox {
+) {
   const entries = new Map<string, ToolEntry>()
   const definitions: ToolSet = {}
   const notes: string[] = []
@@ -102,9 +95,12 @@ export function createToolbox(
   }
   if (again.length > 0) add(sendAgainTools(again), 'again')
   return {
+    /** Tools for the AI SDK, without `execute`: the agent executes the calls itself and writes them to the journal. */
     definitions,
+    /** Lines of the system text, such as descriptions of sources that are too long for their tools; may be empty. */
     notes: notes.join('\n'),
-    find: (name) => entries.get(name),
+    /** The tool of that name; undefined when there is none. */
+    find: (name: string) => entries.get(name),
   }
 }
 
