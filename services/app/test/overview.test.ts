@@ -157,6 +157,20 @@ describe('The usage', () => {
       'model_answer',
       { model: 'openai:x', input_tokens: 1_000, output_tokens: 20, cost_micros: 1_234 },
     ])
+    const lookupId = newId()
+    await pool.query(
+      `INSERT INTO lookups (id, organization_id, name, name_key, kind, url, tools)
+       VALUES ($1, $2, 'Customers', 'customers', 'http', 'https://x.test', '[]')`,
+      [lookupId, organizationId],
+    )
+    const lookup = { id: lookupId, name: 'Customers', tool: 'find' }
+    for (const [index, call_id] of ['c1', 'c2'].entries()) {
+      await data.addSteps(
+        runs[index + 1]!,
+        ['tool_call', { call_id, tool: 'look_up', lookup }],
+        ['tool_result', { call_id, tool: 'look_up', ok: true, text: 'x', lookup: { status: 200, bytes: 700 } }],
+      )
+    }
     for (const outcome of ['accepted', 'accepted', 'unreachable']) {
       await data.addDelivery(sourceId, { outcome, runId: runs[0]!, createdAt: at(10) })
     }
@@ -171,10 +185,11 @@ describe('The usage', () => {
       deliveries: { accepted: 2, unreachable: 1 },
     }
     const times = { run_ms_p50: 1_002, run_ms_p95: 1_002 }
+    const lookups = { lookup_calls: 2, lookup_bytes: 1_400 }
     const counted = {
       bucket: 'hour',
       buckets: [{ at: hour.toISOString(), ...counts }],
-      groups: [{ id: workflow, name: 'Counted', ...counts, ...times, tokens: 1_020, cost_micros: 1_234 }],
+      groups: [{ id: workflow, name: 'Counted', ...counts, ...times, tokens: 1_020, cost_micros: 1_234, ...lookups }],
     }
     expect(await read('workflow')).toMatchObject(counted)
     const done = await Promise.all([rollUpUsage(data.app.db), rollUpUsage(data.app.db), rollUpUsage(data.app.db)])
@@ -186,7 +201,8 @@ describe('The usage', () => {
     expect((await read('webhook_source')).groups).toMatchObject([
       { id: sourceId, deliveries: { accepted: 2 }, starts: {} },
     ])
-    expect((await read('api_key')).groups).toMatchObject([{ id: null, starts: { succeeded: 2 } }])
+    expect((await read('api_key')).groups).toMatchObject([{ id: null, starts: { succeeded: 2 }, ...lookups }])
+    expect((await read('lookup')).groups).toMatchObject([{ id: lookupId, name: 'Customers', starts: {}, ...lookups }])
     expect((await data.call(organization.member, 'getUsage', { query: { by: 'api_key' } })).body.groups).toEqual([])
     await pool.query(`UPDATE starts SET status = 'succeeded', finished_at = now() WHERE id = $1`, [runs[3]])
     await pool.query(`UPDATE usage_rollups SET rolled_up_at = now() - interval '1 hour'`)

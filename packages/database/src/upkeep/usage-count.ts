@@ -19,9 +19,12 @@ export interface Period {
 export type UsageKind = 'organization' | (typeof USAGE_GROUPS)[number]
 
 /** `trials`: the answers of models in trials and evaluations, which are counted when they end, and have no run. */
-export type Measure = 'starts' | 'deliveries' | 'run_ms' | 'answers' | 'trials'
+export type Measure = 'starts' | 'deliveries' | 'run_ms' | 'answers' | 'trials' | 'lookups'
 
-/** One row of `usage_hours`. The label of `run_ms` is the middle of a class of durations in milliseconds. */
+/**
+ * One row of `usage_hours`. The label of `run_ms` is the middle of a class of durations in milliseconds, that of
+ * `lookups` is `calls` or `bytes`.
+ */
 export interface UsageRow {
   readonly kind: UsageKind
   readonly thing_id: string
@@ -58,6 +61,13 @@ interface Group {
 /** The answers of a model. */
 type ModelGroup = Pick<Group, 'label' | 'count' | 'tokens' | 'cost_micros'>
 
+/** The calls of a look-up, and the bytes of its answers. */
+interface LookupGroup extends Pick<Group, 'workflow_id' | 'api_key_id'> {
+  readonly lookup_id: string | null
+  readonly calls: number
+  readonly bytes: number
+}
+
 type Batch = RowOfStatement<typeof COUNT_STARTS>
 
 const COUNT_STARTS = statement(
@@ -65,6 +75,7 @@ const COUNT_STARTS = statement(
   {
     groups: column.json<readonly Group[]>().orNull,
     models: column.json<readonly ModelGroup[]>().orNull,
+    lookups: column.json<readonly LookupGroup[]>().orNull,
     rows: column.integer,
     last_created_at: column.timestamptz,
     last_id: column.uuid,
@@ -75,6 +86,7 @@ const COUNT_STARTS = statement(
 const COUNT_DELIVERIES = statement('upkeep/count-deliveries', {
   groups: column.json<readonly Group[]>().orNull,
   models: column.json<readonly ModelGroup[]>().orNull,
+  lookups: column.json<readonly LookupGroup[]>().orNull,
   rows: column.integer,
   last_created_at: column.timestamptz,
   last_id: column.uuid,
@@ -105,6 +117,15 @@ export async function countPeriod(db: Db, period: Period, maxRows = Infinity): P
   const counter = new UsageCounter()
   const onModel = (model: ModelGroup): void =>
     counter.add('model', NIL_UUID, 'answers', { ...model, run_class: null, sum_ms: 0 })
+  const onLookup = ({ workflow_id, api_key_id, lookup_id, ...sums }: LookupGroup): void => {
+    const none = { run_class: null, sum_ms: 0, tokens: 0, cost_micros: 0 }
+    for (const label of ['calls', 'bytes'] as const) {
+      const group = { ...none, label, count: sums[label] }
+      counter.add('workflow', workflow_id, 'lookups', group)
+      counter.add('api_key', api_key_id, 'lookups', group)
+      counter.add('lookup', lookup_id, 'lookups', group)
+    }
+  }
   const onStarts = (group: Group): void => {
     const things = [
       ['organization', NIL_UUID],
@@ -116,7 +137,7 @@ export async function countPeriod(db: Db, period: Period, maxRows = Infinity): P
       if (group.run_class !== null) counter.add(kind, id, 'run_ms', { ...group, tokens: 0, cost_micros: 0 })
     }
   }
-  await forEachBatch(db, COUNT_STARTS, period, [], maxRows, onStarts, onModel)
+  await forEachBatch(db, COUNT_STARTS, period, [], maxRows, onStarts, onModel, onLookup)
   for (const sourceId of await listActiveSources(db, period)) {
     await forEachBatch(db, COUNT_DELIVERIES, period, [sourceId], maxRows, (group) => {
       counter.add('organization', NIL_UUID, 'deliveries', group)
@@ -136,6 +157,7 @@ async function forEachBatch(
   maxRows: number,
   onGroup: (group: Group) => void,
   onModel: (group: ModelGroup) => void = () => {},
+  onLookup: (group: LookupGroup) => void = () => {},
 ): Promise<void> {
   let createdAt: Date | string = '-infinity'
   let id = NIL_UUID
@@ -144,6 +166,7 @@ async function forEachBatch(
     const batch: Batch | undefined = (await runStatement(db, counting, values)).rows[0]
     for (const group of batch?.groups ?? []) onGroup(group)
     for (const model of batch?.models ?? []) onModel(model)
+    for (const lookup of batch?.lookups ?? []) onLookup(lookup)
     if (!batch || batch.rows < BATCH_SIZE) return
     read += batch.rows
     createdAt = batch.last_created_at

@@ -169,11 +169,17 @@ export async function readCurrency(db: Db): Promise<string | null> {
   return rows[0]?.currency ?? null
 }
 
-const THINGS = { workflow: 'workflows', webhook_source: 'webhook_sources', api_key: 'api_keys' } as const
+const THINGS = {
+  workflow: 'workflows',
+  webhook_source: 'webhook_sources',
+  api_key: 'api_keys',
+  lookup: 'lookups',
+} as const
 const NO_THING = {
   workflow: 'No workflow',
   webhook_source: 'No webhook source',
   api_key: 'Schedule and people',
+  lookup: 'No look-up',
 } as const
 
 async function readGroups(db: Db, viewer: Viewer, period: Period, by: UsageQuery['by']): Promise<UsageOut['groups']> {
@@ -202,10 +208,15 @@ function toGroups(
     const starts: Record<string, number> = {}
     const deliveries: Record<string, number> = {}
     const classes: DurationClass[] = []
+    const lookups = { calls: 0, bytes: 0 }
     let [tokens, cost, total] = [0, 0, 0]
     for (const row of rows) {
       if (row.measure === 'run_ms') {
         classes.push({ ms: Number(row.label), count: row.count })
+        continue
+      }
+      if (row.measure === 'lookups') {
+        lookups[row.label === 'bytes' ? 'bytes' : 'calls'] += row.count
         continue
       }
       const counts = row.measure === 'deliveries' ? deliveries : starts
@@ -217,7 +228,7 @@ function toGroups(
     }
     classes.sort((a, b) => a.ms - b.ms)
     return {
-      total,
+      total: total + lookups.calls,
       out: {
         id,
         name,
@@ -227,6 +238,8 @@ function toGroups(
         run_ms_p95: percentile(classes, 0.95),
         tokens,
         cost_micros: cost,
+        lookup_calls: lookups.calls,
+        lookup_bytes: lookups.bytes,
       },
     }
   })

@@ -125,7 +125,7 @@ async function writeHour(db: Db, organizationId: string, hour: Date, rows: reado
   await inTransaction(db, async (client) => {
     await client.query(
       `DELETE FROM usage_hours WHERE organization_id = $1 AND hour = $2
-         AND kind IN ('organization', 'workflow', 'webhook_source', 'api_key', 'model') AND measure <> 'trials'`,
+         AND kind IN ('organization', 'workflow', 'webhook_source', 'api_key', 'model', 'lookup') AND measure <> 'trials'`,
       [organizationId, hour],
     )
     // The organization may be deleted meanwhile.

@@ -16,7 +16,12 @@ type Measure = 'starts' | 'deliveries'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const PERIODS = { 1: 'Last 24 hours', 30: 'Last 30 days', 90: 'Last 90 days', chosen: 'Choose a period' }
-const OTHER_GROUPS = { webhook_source: 'By webhook source', api_key: 'By API key', model: 'By model' }
+const OTHER_GROUPS = {
+  webhook_source: 'By webhook source',
+  api_key: 'By API key',
+  model: 'By model',
+  lookup: 'By look-up',
+}
 const GROUPS: Record<Group, string> = { workflow: 'By workflow', ...OTHER_GROUPS }
 
 export function UsagePage() {
@@ -83,7 +88,6 @@ function OverTime(props: { usage: UsageOut; title: string; measure: Measure; res
 function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> & { by: Group }) {
   const rows = groups.map((group) => ({ ...group, id: group.id ?? (by === 'model' ? group.name : '') }))
   type Row = (typeof rows)[number]
-  const isOfSources = by === 'webhook_source'
   const ofStarts = [
     ...countColumns('starts', RUN_RESULTS, 'Runs '),
     numbers('Run time p50', (row: Row) => row.run_ms_p50, durationText),
@@ -94,11 +98,20 @@ function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> 
     ...(currency === null ? [] : [numbers(`Cost (${currency})`, (row: Row) => row.cost_micros / 1_000_000, costText)]),
   ]
   const answers = numbers('Answers', (row: Row) => row.starts['answers'] ?? 0)
-  const columns = [
-    { header: 'Name', cell: (row: Row) => row.name, value: (row: Row) => row.name },
-    ...(by === 'model' ? [answers, ...ofModels] : isOfSources ? [] : [...ofStarts, ...ofModels]),
-    ...(by === 'model' ? [] : countColumns('deliveries', DELIVERY_RESULTS, 'Deliveries ')),
+  const ofDeliveries = countColumns('deliveries', DELIVERY_RESULTS, 'Deliveries ')
+  const ofLookups = [
+    numbers('Look-ups', (row: Row) => row.lookup_calls),
+    numbers('Look-up bytes', (row: Row) => row.lookup_bytes),
   ]
+  const ofRuns = [...ofStarts, ...ofModels, ...ofDeliveries, ...ofLookups]
+  const shown = {
+    workflow: ofRuns,
+    api_key: ofRuns,
+    webhook_source: ofDeliveries,
+    model: [answers, ...ofModels],
+    lookup: ofLookups,
+  }
+  const columns = [{ header: 'Name', cell: (row: Row) => row.name, value: (row: Row) => row.name }, ...shown[by]]
   return (
     <Section
       title={GROUPS[by]}
@@ -121,7 +134,7 @@ function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> 
             rows={rows}
             rowLink={({ id }) => (id && by !== 'model' ? linkTo(by, id) : undefined)}
           />
-          {isOfSources || by === 'model' ? null : (
+          {by !== 'workflow' && by !== 'api_key' ? null : (
             <p className="muted">
               p50 and p95 are how long runs took: half of them, and 95 of 100, were faster. Both are rounded up by at
               most 25 %.

@@ -15,7 +15,7 @@ SELECT (
       GROUP BY 1, 2, 3
     ) AS grouped
   ) AS groups,
-  NULL::json AS models,
+  NULL::json AS models, NULL::json AS lookups,
   count(*)::integer AS rows, max(created_at) AS last_created_at,
   (SELECT id FROM batch ORDER BY created_at DESC, id DESC LIMIT 1) AS last_id
 FROM batch

@@ -1,5 +1,5 @@
 -- Counts a batch of starts by workflow, API key, status and class of durations, with the tokens and the cost of their
---   models; and their answers by model.
+--   models; their answers by model; and their look-ups.
 -- By hand: the roll-up reads each start once, in batches, along the index of the list.
 -- Parameters: $1 organization, $2 and $3 the period, $4 and $5 the position after which the batch begins, $6 limit.
 --   Rows: one.
@@ -19,6 +19,14 @@ answers AS MATERIALIZED (
       sum(coalesce((data->>'cost_micros')::bigint, 0)) AS cost
     FROM run_steps WHERE run_id = batch.id AND kind IN ('model_answer', 'session_summary') GROUP BY 1
   ) AS answer
+),
+lookups AS MATERIALIZED (
+  SELECT batch.workflow_id, batch.api_key_id, called.* FROM batch CROSS JOIN LATERAL (
+    -- Of a call, `id` is in its step, and `bytes` in that of its result.
+    SELECT max(data->'lookup'->>'id') AS lookup_id, coalesce(sum((data->'lookup'->>'bytes')::bigint), 0) AS bytes
+    FROM run_steps WHERE run_id = batch.id AND kind IN ('tool_call', 'tool_result') AND data->'lookup' IS NOT NULL
+    GROUP BY data->>'call_id'
+  ) AS called
 )
 SELECT (
     SELECT json_agg(grouped) FROM (
@@ -39,6 +47,11 @@ SELECT (
       FROM answers GROUP BY 1
     ) AS grouped
   ) AS models,
+  (
+    SELECT json_agg(grouped) FROM (
+      SELECT workflow_id, api_key_id, lookup_id, count(*)::float8 AS calls, sum(bytes)::float8 AS bytes FROM lookups GROUP BY 1, 2, 3
+    ) AS grouped
+  ) AS lookups,
   count(*)::integer AS rows, max(created_at) AS last_created_at,
   (SELECT id FROM batch ORDER BY created_at DESC, id DESC LIMIT 1) AS last_id
 FROM batch
