@@ -36,6 +36,7 @@ const manifest = {
   workflows: [workflow, { name: 'Idle' }],
   sessions: [{ open: true }],
 }
+const acme = (fields: object) => ({ organization: { name: 'Acme', ...fields } })
 const withWorkflow = (changes: object) => ({ ...manifest, workflows: [{ ...workflow, ...changes }, { name: 'Idle' }] })
 
 const apply = async (value: object, options: ApplyOptions = {}): Promise<AppliedManifest> =>
@@ -55,15 +56,30 @@ const planSecret = async (secret: string | null | undefined, secrets: SecretBox 
 const secretChange = (value: string | null) => [{ field: 'signing_secret', old: 'set', new: value }]
 
 /** Records what the application records when a person changes something. */
-async function recordEdit(organizationId: string, action: string, targetId: string, by = 'Ada'): Promise<string> {
+async function recordEdit(
+  organizationId: string,
+  action: string,
+  targetId: string,
+  by = 'Ada',
+  fields: readonly string[] = [],
+): Promise<string> {
   const found = await database.db.pool.query<{ id: string }>('SELECT max(id::text) AS id FROM audit_events')
   let id = newId()
   // Ids of the same millisecond have no order.
   while (id <= (found.rows[0]?.id ?? '')) id = newId()
   await database.db.pool.query(
-    `INSERT INTO audit_events (id, organization_id, actor_kind, actor_id, actor_name, action, target_kind, target_id)
-     VALUES ($1, $2, 'person', $3, $4, $5, $6, $7)`,
-    [id, organizationId, newId(), by, action, action.split('.')[0], targetId],
+    `INSERT INTO audit_events (id, organization_id, actor_kind, actor_id, actor_name, action, target_kind, target_id, changes)
+     VALUES ($1, $2, 'person', $3, $4, $5, $6, $7, $8)`,
+    [
+      id,
+      organizationId,
+      newId(),
+      by,
+      action,
+      action.split('.')[0],
+      targetId,
+      JSON.stringify(fields.map((field) => ({ field, old: 1, new: 2 }))),
+    ],
   )
   return id
 }
@@ -224,6 +240,26 @@ describe('what a person changed in the application', () => {
     await recordEdit(organizationId, 'workflow.saved', id)
     await apply(manifest)
     expect((await apply(withWorkflow({ description: 'Another.' }))).overwrites).toEqual([])
+  })
+
+  test('stays protected while manifests leave it out, which change the rest', async () => {
+    const { id } = (await apply(acme({ month_budget: 5 }))).organization
+    await recordEdit(id, 'organization.saved', id, 'Ada', ['month_budget'])
+    await database.db.pool.query('UPDATE organizations SET month_budget = 9e6 WHERE id = $1', [id])
+    await apply(acme({}))
+    await apply(acme({ suspended: true }))
+    await expect(apply(acme({ month_budget: 5 }))).rejects.toBeInstanceOf(ManifestOverwriteError)
+    await apply(acme({ suspended: true, month_budget: 9 }))
+    expect((await apply(acme({ month_budget: 5 }))).overwrites).toEqual([])
+  })
+
+  test('stays protected as a revoked key that a manifest without "revoked" has', async () => {
+    const withKey = (key: object) => ({ ...manifest, api_keys: [{ name: 'ci', ...key }] })
+    const { organization, apiKeys } = await apply(manifest)
+    await database.db.pool.query('UPDATE api_keys SET revoked_at = now()')
+    await recordEdit(organization.id, 'api_key.revoked', apiKeys[0]!.id)
+    await apply(withKey({}))
+    await expect(apply(withKey({ revoked: false }))).rejects.toBeInstanceOf(ManifestOverwriteError)
   })
 
   test.each(['workflow.started', 'workflow_users.listed'])('is not %s, which changes nothing', async (action) => {

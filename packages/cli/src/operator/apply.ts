@@ -301,7 +301,7 @@ async function saveSource(
   ctx: OperatorContext,
   dispatcher: InternalClient,
   { organization: { id: organizationId }, overwrites }: AppliedManifest,
-  { id, save, shouldVerify, version, changes }: AppliedManifest['webhookSources'][number],
+  { id, save, shouldVerify, version, changes, kept }: AppliedManifest['webhookSources'][number],
 ): Promise<SourceResult & { saved?: WebhookSourceOut }> {
   const before = await findWebhookSource(ctx.database(), organizationId, id)
   try {
@@ -315,7 +315,7 @@ async function saveSource(
     const outcome = status === 201 ? 'created' : isUnchanged ? 'unchanged' : 'changed'
     const result = { id, name: source.name, outcome, changes: isUnchanged ? [] : changes } as const
     if (!isUnchanged || overwrites.some((edit) => edit.id === id)) {
-      await recordApplied(ctx.database().pool, organizationId, [{ kind: 'webhook_source', ...result }])
+      await recordApplied(ctx.database().pool, organizationId, [{ kind: 'webhook_source', ...result, kept }])
     }
     return { ...result, verified: source.verified_at !== null, saved: source }
   } catch (error) {
@@ -338,13 +338,13 @@ async function saveLookups(
   { organization: { id: organizationId }, lookups }: AppliedManifest,
 ): Promise<LookupResult[]> {
   const results: LookupResult[] = []
-  for (const { id, save, version, outcome, changes } of lookups) {
+  for (const { id, save, version, outcome, changes, kept } of lookups) {
     const result = { id, name: save.name, outcome, changes }
     const params = { organization_id: organizationId, lookup_id: id }
     try {
       if (outcome !== 'unchanged') {
         await dispatcher.call('saveLookup', { params, query: { version }, body: save })
-        await recordApplied(ctx.database().pool, organizationId, [{ kind: 'lookup', ...result }])
+        await recordApplied(ctx.database().pool, organizationId, [{ kind: 'lookup', ...result, kept }])
       }
       results.push(result)
     } catch (error) {

@@ -33,6 +33,11 @@ export interface PlannedThing {
   readonly outcome: ManifestOutcome
   /** Empty for a new thing. */
   readonly changes: readonly ManifestChange[]
+  /**
+   * What the manifest leaves as it is, because it does not have it: fields of audit events, or for an event without
+   * fields its verb.
+   */
+  readonly kept?: readonly string[]
 }
 
 /** What one part of the manifest results in. Nothing is written before all parts are planned without a violation. */
@@ -61,6 +66,11 @@ export function changesBetween<Values extends object>(stored: Values | undefined
     const old: unknown = stored[field as keyof Values]
     return isSame(old, value) ? [] : [{ field, old, new: value as unknown }]
   })
+}
+
+/** Those of the optional fields that an entry does not have. */
+export function absentFields<Entry extends object>(entry: Entry, ...fields: (keyof Entry & string)[]): string[] {
+  return fields.filter((field) => entry[field] === undefined)
 }
 
 /** The id as it is stored and compared. */

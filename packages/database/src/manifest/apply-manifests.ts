@@ -6,6 +6,7 @@ import { wakeSpentSessions } from '../runs/index.ts'
 import type { SecretBox } from '../sources/index.ts'
 import type { AppliedManifest } from './applied-manifest.ts'
 import {
+  absentFields,
   type ApplyContext,
   changesBetween,
   FOREIGN_ID,
@@ -165,7 +166,16 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
   const changes = changesBetween(stored, wanted)
   return {
     result: { id, name, outcome, changes },
-    things: [{ kind: 'organization', id, name, outcome, changes }],
+    things: [
+      {
+        kind: 'organization',
+        id,
+        name,
+        outcome,
+        changes,
+        kept: absentFields(ctx.manifest.organization, 'instructions', 'month_budget', 'offered_models'),
+      },
+    ],
     write: async () => {
       if (outcome === 'unchanged') return
       await client.query(
@@ -241,7 +251,10 @@ async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['se
   })
   return {
     result,
-    things: result.map(({ id, outcome, changes }) => ({ kind: 'session', id, name: id, outcome, changes })),
+    things: result.map(({ id, outcome, changes }, index) => {
+      const kept = wanted[index]?.open === undefined ? ['opened', 'closed'] : []
+      return { kind: 'session', id, name: id, outcome, changes, kept }
+    }),
     write: async () => {
       for (const { id, open } of result.filter(({ outcome }) => outcome !== 'unchanged')) {
         await client.query(

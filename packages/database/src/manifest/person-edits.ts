@@ -19,20 +19,25 @@ export class ManifestOverwriteError extends Error {
   }
 }
 
-// The event of a part, such as a trigger, has the workflow as its target. An event is settled once a later apply had
-// the same thing: it overwrote the change, or the manifest had its values.
+// The event of a part, such as a trigger, has the workflow as its target. A change of a field is settled once a later
+// apply had the field: it overwrote the change, or the manifest had its value. What neither has, stays as it is.
 const FIND_EDITS = `
   SELECT DISTINCT ON (thing.id) thing.id, event.id AS "eventId", event.action, event.actor_name AS by, event.at,
     count(*) OVER (PARTITION BY thing.id)::integer AS count
-  FROM unnest($2::uuid[]) AS thing (id)
+  FROM json_to_recordset($2) AS thing (id uuid, kept text[])
   JOIN audit_events event ON event.organization_id = $1 AND event.target_id = thing.id
   WHERE event.actor_kind = 'person'
     AND split_part(event.action, '.', 2) IN
       ('created', 'saved', 'restored', 'deleted', 'removed', 'activated', 'deactivated', 'revoked', 'opened', 'closed')
-    AND NOT EXISTS (
-      SELECT FROM audit_events applied
-      WHERE applied.organization_id = $1 AND applied.target_id = thing.id AND applied.action = 'manifest.applied'
-        AND applied.id > event.id
+    AND EXISTS (
+      SELECT
+      FROM json_array_elements(CASE json_array_length(event.changes) WHEN 0 THEN '[{}]' ELSE event.changes END) AS change,
+        coalesce(change ->> 'field', split_part(event.action, '.', 2)) AS field
+      WHERE field <> ALL (thing.kept) AND NOT EXISTS (
+        SELECT FROM audit_events applied
+        WHERE applied.organization_id = $1 AND applied.target_id = thing.id AND applied.action = 'manifest.applied'
+          AND applied.id > event.id AND field <> ALL (applied.kept_fields)
+      )
     )
   ORDER BY thing.id, event.id DESC`
 
@@ -44,7 +49,7 @@ export async function findPersonEdits(
   const thingById = new Map(things.map((thing) => [thing.id, thing]))
   const { rows } = await client.query<Omit<PersonEdit, 'kind' | 'name'>>(FIND_EDITS, [
     organizationId,
-    things.map(({ id }) => id),
+    JSON.stringify(things.map(({ id, kept = [] }) => ({ id, kept }))),
   ])
   return new Map(
     rows.map((row) => {
@@ -60,7 +65,7 @@ export async function recordApplied(
   organizationId: string,
   things: readonly PlannedThing[],
 ): Promise<void> {
-  const rows = things.map(({ kind, id, name, changes }) => ({
+  const rows = things.map(({ kind, id, name, changes, kept = [] }) => ({
     id: newId(),
     organization_id: organizationId,
     actor_kind: OPERATOR.kind,
@@ -70,6 +75,7 @@ export async function recordApplied(
     target_id: id,
     target_name: name,
     changes: JSON.parse(JSON.stringify(changes, shortenText)) as unknown,
+    kept_fields: kept,
   }))
   await insertRows(client, 'audit_events', rows)
 }

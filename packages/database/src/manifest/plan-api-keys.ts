@@ -2,6 +2,7 @@ import { type Manifest, type Scope, SCOPES } from '@workflow-service/contract'
 import { newId } from '../connection/index.ts'
 import { createApiKey, hashApiKey, parseApiKey } from '../organizations/index.ts'
 import {
+  absentFields,
   type ApplyContext,
   changesBetween,
   isSame,
@@ -60,13 +61,10 @@ export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey
   })
   return {
     result: wanted.map(({ applied }) => applied),
-    things: wanted.map(({ applied: { id, name, outcome, changes } }) => ({
-      kind: 'api_key',
-      id,
-      name,
-      outcome,
-      changes,
-    })),
+    things: wanted.map(({ applied: { id, name, outcome, changes } }, index) => {
+      const kept = absentFields(entries[index]!, 'revoked')
+      return { kind: 'api_key', id, name, outcome, changes, kept }
+    }),
     write: async () => {
       for (const key of wanted) await writeKey(ctx, key)
     },

@@ -3,6 +3,7 @@ import { type LookupIn, trimWhiteSpace } from '@workflow-service/contract'
 import { deriveId } from '../connection/index.ts'
 import { type Lookup, LOOKUP_COLUMNS, normalizedName } from '../sources/index.ts'
 import {
+  absentFields,
   type ApplyContext,
   changesBetween,
   FOREIGN_ID,
@@ -20,6 +21,7 @@ export interface PlannedLookup {
   readonly version: number
   readonly outcome: ManifestOutcome
   readonly changes: readonly ManifestChange[]
+  readonly kept: readonly string[]
 }
 
 /** Resolves the id of each look-up: the given one, else that of this name, else one derived from the name. */
@@ -38,10 +40,10 @@ export async function planLookups(ctx: ApplyContext): Promise<{ lookups: Planned
     if (stored && stored.organizationId !== organizationId) ctx.report(`lookups[${index}].id`, FOREIGN_ID)
     const changes = stored ? changesOf(ctx, stored, save) : []
     const outcome = !stored ? 'created' : changes.length > 0 ? 'changed' : 'unchanged'
-    return { id, save, version: stored?.version ?? 0, outcome, changes }
+    return { id, save, version: stored?.version ?? 0, outcome, changes, kept: absentFields(save, 'header_value') }
   })
-  const things = lookups.map(({ id, save: { name }, outcome, changes }): PlannedThing => {
-    return { kind: 'lookup', id, name, outcome, changes }
+  const things = lookups.map(({ id, save: { name }, outcome, changes, kept }): PlannedThing => {
+    return { kind: 'lookup', id, name, outcome, changes, kept }
   })
   return { lookups, things }
 }

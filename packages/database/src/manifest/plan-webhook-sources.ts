@@ -3,6 +3,7 @@ import { type ApprovalMode, trimWhiteSpace, type WebhookSourceIn } from '@workfl
 import { deriveId } from '../connection/index.ts'
 import { normalizedName } from '../sources/index.ts'
 import {
+  absentFields,
   type ApplyContext,
   changesBetween,
   FOREIGN_ID,
@@ -23,6 +24,7 @@ export interface PlannedWebhookSource {
   /** What the dispatcher will do if the endpoint confirms. */
   outcome: ManifestOutcome
   changes: readonly ManifestChange[]
+  kept: readonly string[]
 }
 
 interface StoredSource {
@@ -77,14 +79,15 @@ export async function planWebhookSources(ctx: ApplyContext): Promise<{
     }
     const changes = changesOf(ctx, stored, save, verify)
     const outcome: ManifestOutcome = !stored ? 'created' : changes.length > 0 ? 'changed' : 'unchanged'
-    return { id, save, shouldVerify: verify, version: stored?.version ?? 0, outcome, changes }
+    const kept = absentFields(save, 'signing_secret', 'approval')
+    return { id, save, shouldVerify: verify, version: stored?.version ?? 0, outcome, changes, kept }
   })
   const sourceIdByName = new Map([
     ...idByName,
     ...webhookSources.map(({ id, save }): [string, string] => [normalizedName(save.name), id]),
   ])
-  const things = webhookSources.map(({ id, save, outcome, changes }): PlannedThing => {
-    return { kind: 'webhook_source', id, name: save.name, outcome, changes }
+  const things = webhookSources.map(({ id, save, outcome, changes, kept }): PlannedThing => {
+    return { kind: 'webhook_source', id, name: save.name, outcome, changes, kept }
   })
   return { webhookSources, things, sourceIdByName }
 }

@@ -3,6 +3,7 @@ import { deriveId, workflowSearchText } from '../connection/index.ts'
 import { OPERATOR } from '../organizations/index.ts'
 import { recordVersions, scheduleAutoRun } from '../workflows/index.ts'
 import {
+  absentFields,
   type ApplyContext,
   changesBetween,
   FOREIGN_ID,
@@ -110,7 +111,8 @@ export async function planWorkflows(
             ...workflowChanges(before, rows[index]!, entry),
             ...changedParts.flatMap((parts) => (parts.get(id) ?? []).map(({ change }) => change)),
           ]
-    return { kind: 'workflow', id, name: entry.name, outcome, changes }
+    const kept = entry.auto_run ? absentFields(entry.auto_run, 'timing') : []
+    return { kind: 'workflow', id, name: entry.name, outcome, changes, kept }
   })
   return {
     result: things.map(({ id, name, outcome, changes }) => ({
