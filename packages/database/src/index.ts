@@ -22,6 +22,7 @@ export {
   newDeliveryId,
   newId,
   NIL_UUID,
+  type SqlDatabase,
   statements,
   workflowSearchText,
 } from './connection/index.ts'

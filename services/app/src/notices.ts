@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import {
   type DueNotice,
   finishNotice,
+  isOrganizationSuspended,
   listEventOrganizations,
   listNoticeOrganizations,
   recordNotices,
@@ -75,8 +76,7 @@ export async function sendNotice(ctx: NoticeContext, notice: DueNotice): Promise
 
 async function trySending({ config, db, dispatcher }: NoticeContext, notice: DueNotice): Promise<string | null> {
   const { organizationId, userId, recipient, body, attempts } = notice
-  const where = { id: organizationId, isSuspended: true }
-  if ((await db.prisma.organization.count({ where })) > 0) return 'The organization is suspended.'
+  if (await isOrganizationSuspended(db, organizationId)) return 'The organization is suspended.'
   if (userId === null) {
     const params = { organization_id: organizationId }
     return (

@@ -1,4 +1,4 @@
-import { createChangeNotifier, createDatabase, createSecretBox } from '@workflow-service/database'
+import { createChangeNotifier, createDatabase, createSecretBox, type SqlDatabase } from '@workflow-service/database'
 import { createInFlightLimiter, createServiceParts, type Logger } from '@workflow-service/service-kit'
 import type { DispatcherConfig } from './config.ts'
 import { DELIVERY_DEADLINE_MS } from './deliveries/deadlines.ts'
@@ -39,7 +39,7 @@ export interface DispatcherOverrides {
 export async function createDispatcherContext(config: DispatcherConfig, overrides: DispatcherOverrides = {}) {
   const parts = await createServiceParts('dispatcher', config, overrides.logger)
   const { logger, metrics, tracing } = parts
-  const db = createDatabase(parts.database)
+  const db: SqlDatabase = createDatabase(parts.database)
   const slotWaitMs = overrides.slotWaitMs ?? SLOT_WAIT_MS
   const limiter = createInFlightLimiter({
     total: config.maxInFlight,

@@ -4,6 +4,7 @@ import {
   createDatabase,
   isGaugeReporter,
   measureBacklog,
+  type SqlDatabase,
   stopReportingGauges,
 } from '@workflow-service/database'
 import { connectRabbitMq, createSessionNotifier, type ServiceOverrides } from '@workflow-service/messaging'
@@ -36,7 +37,7 @@ const CLOSE_MS = 1_000
 export async function createGatewayContext(config: GatewayConfig, overrides: ServiceOverrides = {}) {
   const parts = await createServiceParts('gateway', config, overrides.logger)
   const { logger, metrics, tracing } = parts
-  const db = createDatabase(parts.database)
+  const db: SqlDatabase = createDatabase(parts.database)
   const runWaits = createRunWaits(db, logger)
   const gatewayMetrics = createGatewayMetrics(metrics, () => runWaits.size)
   const sessionQueue =

@@ -5,7 +5,7 @@ import {
   createChangeNotifier,
   createSecretBox,
   type SecretBox,
-  type Database,
+  type SqlDatabase,
   type ChangeNotifier,
   isGaugeReporter,
   measureBacklog,
@@ -38,7 +38,7 @@ export interface RunnerContext extends RunContext {
   readonly timing: RunnerTiming
   /** This runner's name in leases: unique per process start. */
   readonly owner: string
-  readonly db: Database
+  readonly db: SqlDatabase
   /** Tells the application what changed. */
   readonly changeNotices: ChangeNotifier
   readonly sessionQueue: SessionQueue
@@ -107,7 +107,7 @@ export async function createRunnerContext(
   const { logger, metrics, tracing } = parts
   // Unique per process start, so that a restarted runner does not own its predecessor's leases.
   const owner = `${hostname()}/${process.pid}/${randomUUID()}`
-  const db = createDatabase(parts.database)
+  const db: SqlDatabase = createDatabase(parts.database)
   const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const activeSessions = createActiveSessions(config.concurrency)
   const runnerMetrics = createRunnerMetrics(metrics, {

@@ -165,6 +165,11 @@ export async function setOrganizationSuspended(
   })
 }
 
+/** Whether the organization exists and is suspended. */
+export async function isOrganizationSuspended(db: Db, id: string): Promise<boolean> {
+  return (await db.pool.query('SELECT FROM organizations WHERE id = $1 AND is_suspended', [id])).rowCount === 1
+}
+
 async function readName({ prisma }: Transaction, id: string): Promise<string> {
   return (await prisma.organization.findFirst({ where: { id }, select: { name: true } }))?.name ?? ''
 }

@@ -6,15 +6,7 @@ import {
   checkPayload,
 } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import {
-  column,
-  type Database,
-  type Db,
-  inTransaction,
-  queryRows,
-  runStatement,
-  statement,
-} from '../connection/index.ts'
+import { column, type Db, inTransaction, queryRows, runStatement, statement } from '../connection/index.ts'
 import { type AuditedBy, isVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import type { Lease } from './lease.ts'
 
@@ -179,8 +171,8 @@ export async function readApproval(
 }
 
 /** Whether an approval was requested for the delivery, of any organization. */
-export async function hasApproval({ prisma }: Pick<Database, 'prisma'>, deliveryId: string): Promise<boolean> {
-  return (await prisma.approval.findUnique({ where: { deliveryId }, select: { deliveryId: true } })) !== null
+export async function hasApproval(db: Db, deliveryId: string): Promise<boolean> {
+  return (await db.pool.query('SELECT FROM approvals WHERE delivery_id = $1', [deliveryId])).rowCount === 1
 }
 
 /** A person's decision on the waiting payloads of a run, or on one of them. */

@@ -1,14 +1,15 @@
 import { type ApprovalMode, trimWhiteSpace } from '@workflow-service/contract'
 import {
   column,
-  type Database,
+  type Connection,
   type Db,
   foldCase,
-  inPrismaTransaction,
+  inTransaction,
+  type Queryable,
   type RowOfStatement,
   runStatement,
+  sql,
   statement,
-  type Transaction,
   violatedConstraint,
 } from '../connection/index.ts'
 import {
@@ -18,10 +19,9 @@ import {
   changedFields,
   recordAuditEvent,
 } from '../organizations/index.ts'
-import type { Prisma } from '../generated/client.ts'
 import { endApprovalsOfSource } from './end-approvals.ts'
 
-const LIST_SOURCES = statement('sources/list-webhook-sources', {
+const COLUMNS = {
   id: column.uuid,
   organizationId: column.uuid,
   name: column.text(),
@@ -39,16 +39,27 @@ const LIST_SOURCES = statement('sources/list-webhook-sources', {
   approval: column.text<ApprovalMode>(),
   /** Null while it is not paused. */
   pausedAt: column.timestamptz.orNull,
+}
+const SOURCE_COLUMNS = { COLUMNS: sql('sources/source-columns') }
+const LIST_SOURCES = statement('sources/list-webhook-sources', COLUMNS, SOURCE_COLUMNS)
+const FIND_SOURCE = statement(
+  'sources/find-webhook-source',
+  { ...COLUMNS, /** Encrypted; null when there is none. */ signingSecret: column.bytea.orNull },
+  SOURCE_COLUMNS,
+)
+const FIND_SAVE_TARGET = statement('sources/find-save-target', {
+  hasOrganization: column.boolean,
+  isIdTaken: column.boolean,
+  isNameTaken: column.boolean,
 })
+const INSERT_SOURCE = statement('sources/insert-webhook-source', COLUMNS, SOURCE_COLUMNS)
+const UPDATE_SOURCE = statement('sources/update-webhook-source', COLUMNS, SOURCE_COLUMNS)
 
 /** A webhook source without its secret (contract README, "Webhook sources"). */
 export type WebhookSource = RowOfStatement<typeof LIST_SOURCES>
 
 /** A stored source, as the dispatcher needs it for a save or a test. */
-export interface StoredWebhookSource extends WebhookSource {
-  /** Encrypted; null when there is none. */
-  signingSecret: Buffer | null
-}
+export type StoredWebhookSource = RowOfStatement<typeof FIND_SOURCE>
 
 /** What a save would replace, or why it is refused. */
 export type SaveTarget =
@@ -89,53 +100,34 @@ export async function listWebhookSources(db: Db, organizationId: string): Promis
 
 /** The source, unless it belongs to another organization or is deleted. */
 export async function findWebhookSource(
-  { prisma }: Pick<Transaction, 'prisma'>,
+  db: Connection,
   organizationId: string,
   sourceId: string,
 ): Promise<StoredWebhookSource | undefined> {
-  const where = { organizationId, id: sourceId, deletedAt: null }
-  const found = await prisma.webhookSource.findFirst({
-    where,
-    omit: { nameKey: true, deletedAt: true, approvedAt: true, pausedByName: true, resumedAt: true },
-  })
-  if (!found) return undefined
-  return {
-    ...found,
-    signingSecret: found.signingSecret && Buffer.from(found.signingSecret),
-    hasSigningSecret: found.signingSecret !== null,
-    exampleRequestBody: found.exampleRequestBody as Record<string, unknown>,
-    approval: found.approval as ApprovalMode,
-  }
+  return (await runStatement(db, FIND_SOURCE, [organizationId, sourceId])).rows[0]
 }
 
 /** Whether the organization has, had or tried to save the source: the log of a deleted source stays readable. */
-export async function hasWebhookSourceLog(
-  db: Pick<Database, 'prisma'>,
-  organizationId: string,
-  sourceId: string,
-): Promise<boolean> {
-  const where = { organizationId, id: sourceId }
-  if (await db.prisma.webhookSource.findFirst({ where, select: { id: true } })) return true
-  const logged = { where: { organizationId, sourceId }, select: { id: true } }
-  return (await db.prisma.delivery.findFirst(logged)) !== null
+export async function hasWebhookSourceLog(db: Db, organizationId: string, sourceId: string): Promise<boolean> {
+  const { rowCount } = await db.pool.query(
+    `SELECT WHERE EXISTS (SELECT FROM webhook_sources WHERE organization_id = $1 AND id = $2)
+       OR EXISTS (SELECT FROM deliveries WHERE organization_id = $1 AND source_id = $2)`,
+    [organizationId, sourceId],
+  )
+  return rowCount === 1
 }
 
 /** What a save of this id under this name would replace, or why it is refused. */
 export async function findSaveTarget(
-  db: Pick<Database, 'prisma'>,
+  db: Db,
   organizationId: string,
   sourceId: string,
   name: string,
 ): Promise<SaveTarget> {
-  const organization = await db.prisma.organization.findUnique({ where: { id: organizationId }, select: { id: true } })
-  if (!organization) return { kind: 'no_organization' }
-  const taken = await db.prisma.webhookSource.findMany({
-    where: { OR: [{ id: sourceId }, { organizationId, nameKey: normalizedName(name), deletedAt: null }] },
-    select: { id: true, organizationId: true, deletedAt: true },
-  })
-  const sameId = taken.find(({ id }) => id === sourceId)
-  if (sameId && (sameId.organizationId !== organizationId || sameId.deletedAt)) return { kind: 'id_taken' }
-  if (taken.some(({ id }) => id !== sourceId)) return { kind: 'name_taken' }
+  const { rows } = await runStatement(db, FIND_SAVE_TARGET, [organizationId, sourceId, normalizedName(name)])
+  if (!rows[0]!.hasOrganization) return { kind: 'no_organization' }
+  if (rows[0]!.isIdTaken) return { kind: 'id_taken' }
+  if (rows[0]!.isNameTaken) return { kind: 'name_taken' }
   const source = await findWebhookSource(db, organizationId, sourceId)
   return source ? { kind: 'stored', source } : { kind: 'new' }
 }
@@ -154,52 +146,44 @@ const URL_CHANGED =
  * @throws QuotaExceededError
  */
 export async function saveWebhookSource(
-  db: Database,
+  db: Db,
   organizationId: string,
   sourceId: string,
-  { name, signingSecret, isVerified, ...change }: WebhookSourceChange,
+  { name, description, endpointUrl, signingSecret, exampleRequestBody, isVerified, approval }: WebhookSourceChange,
   seen: WebhookSource | null,
   by?: AuditedBy,
 ): Promise<SaveOutcome> {
-  const approval = change.approval ?? seen?.approval ?? 'none'
-  const data = {
+  const values = [
+    organizationId,
+    sourceId,
     name,
-    nameKey: normalizedName(name),
-    description: change.description,
-    endpointUrl: change.endpointUrl,
-    signingSecret: signingSecret && Uint8Array.from(signingSecret),
-    exampleRequestBody: change.exampleRequestBody as Prisma.InputJsonObject,
-    verifiedAt: isVerified ? new Date() : null,
-    approval,
-  }
+    normalizedName(name),
+    description,
+    endpointUrl,
+    signingSecret ?? null,
+    JSON.stringify(exampleRequestBody),
+    approval ?? seen?.approval ?? 'none',
+    isVerified,
+  ]
   try {
-    return await inPrismaTransaction(db, async (tx) => {
-      let ended = 0
-      if (seen === null) {
-        if (by) await assertQuotas(tx, by)
-        await tx.prisma.webhookSource.create({ data: { id: sourceId, organizationId, ...data } })
-      } else {
-        const isElsewhere = seen.endpointUrl !== change.endpointUrl
-        const { count } = await tx.prisma.webhookSource.updateMany({
-          where: { organizationId, id: sourceId, version: seen.version, deletedAt: null },
-          data: {
-            ...data,
-            // Another endpoint, or another mode, needs a first approval again.
-            ...(isElsewhere || seen.approval !== approval ? { approvedAt: null } : {}),
-            ...nextVersion(),
-          },
-        })
-        if (count === 0) return { kind: 'changed_meanwhile' }
-        if (isElsewhere) ended = await endApprovalsOfSource(tx, { organizationId, sourceId, reason: URL_CHANGED }, by)
-      }
-      const source = (await findWebhookSource(tx, organizationId, sourceId))!
+    return await inTransaction(db, async (client) => {
+      if (seen === null && by) await assertQuotas(client, by)
+      const { rows } = seen
+        ? await runStatement({ pool: client }, UPDATE_SOURCE, [...values, signingSecret !== undefined, seen.version])
+        : await runStatement({ pool: client }, INSERT_SOURCE, values)
+      const [source] = rows
+      if (!source) return { kind: 'changed_meanwhile' }
+      const ended =
+        seen && seen.endpointUrl !== endpointUrl
+          ? await endApprovalsOfSource(client, { organizationId, sourceId, reason: URL_CHANGED }, by)
+          : 0
       if (by) {
         const secretChange = {
           field: 'signing_secret',
           old: null,
           new: signingSecret === null ? 'removed' : 'replaced',
         }
-        await recordSaved(tx, by, source, [
+        await recordSaved(client, by, source, [
           ...changedFields(seen ? auditedValues(seen) : {}, auditedValues(source)),
           ...(signingSecret === undefined ? [] : [secretChange]),
           ...(ended === 0 ? [] : [{ field: 'approvals_ended', old: null, new: String(ended) }]),
@@ -220,41 +204,40 @@ export async function saveWebhookSource(
  * writes nothing. Records an audit event if it is known who saves.
  */
 export async function saveWebhookSourceSettings(
-  db: Database,
+  db: Db,
   organizationId: string,
   sourceId: string,
   { approval }: WebhookSourceSettings,
   seenVersion: number,
   by?: AuditedBy,
 ): Promise<Exclude<SaveOutcome, { kind: 'name_taken' }> | { kind: 'not_found' }> {
-  return await inPrismaTransaction(db, async (tx) => {
-    await tx.query('SELECT FROM webhook_sources WHERE organization_id = $1 AND id = $2 FOR UPDATE', [
-      organizationId,
-      sourceId,
-    ])
-    const stored = await findWebhookSource(tx, organizationId, sourceId)
+  const where = [organizationId, sourceId]
+  return await inTransaction(db, async (client) => {
+    await client.query('SELECT FROM webhook_sources WHERE organization_id = $1 AND id = $2 FOR UPDATE', where)
+    const find = () => findWebhookSource({ pool: client }, organizationId, sourceId)
+    const stored = await find()
     if (!stored) return { kind: 'not_found' }
     if (stored.approval === approval) return { kind: 'saved', source: stored }
     if (stored.version !== seenVersion) return { kind: 'changed_meanwhile' }
     // Another mode needs a first approval again.
-    const data = { approval, approvedAt: null, ...nextVersion() }
-    await tx.prisma.webhookSource.update({ where: { id: sourceId }, data })
-    if (by) await recordSaved(tx, by, stored, changedFields({ approval: stored.approval }, { approval }))
-    return { kind: 'saved', source: (await findWebhookSource(tx, organizationId, sourceId))! }
+    await client.query(
+      `UPDATE webhook_sources SET approval = $3, approved_at = NULL, updated_at = now(), version = version + 1
+       WHERE organization_id = $1 AND id = $2`,
+      [...where, approval],
+    )
+    if (by) await recordSaved(client, by, stored, changedFields({ approval: stored.approval }, { approval }))
+    return { kind: 'saved', source: (await find())! }
   })
 }
 
-/** What each save changes besides. */
-const nextVersion = () => ({ updatedAt: new Date(), version: { increment: 1 } })
-
 async function recordSaved(
-  tx: Transaction,
+  client: Queryable,
   by: AuditedBy,
   { id, name }: WebhookSource,
   changes: readonly AuditChange[],
 ): Promise<void> {
   const target = { kind: 'webhook_source', id, name }
-  await recordAuditEvent(tx, { ...by, action: 'webhook_source.saved', target, changes })
+  await recordAuditEvent(client, { ...by, action: 'webhook_source.saved', target, changes })
 }
 
 function auditedValues({ name, description, endpointUrl, exampleRequestBody, approval }: WebhookSource): object {
@@ -264,15 +247,16 @@ function auditedValues({ name, description, endpointUrl, exampleRequestBody, app
 
 /** Records that the endpoint confirmed the stored source, unless another save came first. */
 export async function confirmWebhookSource(
-  db: Pick<Database, 'prisma'>,
+  db: Db,
   organizationId: string,
   sourceId: string,
   seenVersion: number,
 ): Promise<void> {
-  await db.prisma.webhookSource.updateMany({
-    where: { organizationId, id: sourceId, version: seenVersion, deletedAt: null },
-    data: { verifiedAt: new Date() },
-  })
+  await db.pool.query(
+    `UPDATE webhook_sources SET verified_at = now()
+     WHERE organization_id = $1 AND id = $2 AND version = $3 AND deleted_at IS NULL`,
+    [organizationId, sourceId, seenVersion],
+  )
 }
 
 /**
@@ -280,21 +264,22 @@ export async function confirmWebhookSource(
  * deletes. If it was paused, `wakePausedSessions` lets its runs go on.
  */
 export async function deleteWebhookSource(
-  db: Database,
+  db: Db,
   organizationId: string,
   sourceId: string,
   by?: AuditedBy,
 ): Promise<boolean> {
-  return await inPrismaTransaction(db, async (tx) => {
-    const now = new Date()
-    const [deleted] = await tx.prisma.webhookSource.updateManyAndReturn({
-      where: { organizationId, id: sourceId, deletedAt: null },
-      data: { deletedAt: now, signingSecret: null, pausedAt: null, resumedAt: now, version: { increment: 1 } },
-      select: { name: true },
-    })
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ name: string }>(
+      `UPDATE webhook_sources SET deleted_at = now(), signing_secret = NULL, paused_at = NULL, resumed_at = now(),
+         version = version + 1
+       WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL RETURNING name`,
+      [organizationId, sourceId],
+    )
+    const [deleted] = rows
     if (!deleted) return false
     const target = { kind: 'webhook_source', id: sourceId, name: deleted.name }
-    if (by) await recordAuditEvent(tx, { ...by, action: 'webhook_source.deleted', target })
+    if (by) await recordAuditEvent(client, { ...by, action: 'webhook_source.deleted', target })
     return true
   })
 }

@@ -9,6 +9,7 @@ import {
   truncateText,
 } from '@workflow-service/contract'
 import {
+  isOrganizationSuspended,
   listLookups,
   type Lookup,
   QuotaExceededError,
@@ -102,9 +103,9 @@ export function callOneLookup(ctx: DispatcherContext) {
   ): Promise<OperationResult> => {
     const { params, body, requestId, trace } = request
     const { organization_id: organizationId, lookup_id: lookupId } = params
-    const where = { id: organizationId, deletedAt: null }
-    const organization = await ctx.db.prisma.organization.findFirst({ where, select: { isSuspended: true } })
-    if (organization?.isSuspended) throw new ApiError('organization_suspended', 'The organization is suspended.')
+    if (await isOrganizationSuspended(ctx.db, organizationId)) {
+      throw new ApiError('organization_suspended', 'The organization is suspended.')
+    }
     const lookup = orNotFound((await listLookups(ctx.db, organizationId, lookupId))[0], 'Look-up')
     const tool = orNotFound(
       lookup.tools.find(({ name }) => name === body.tool),

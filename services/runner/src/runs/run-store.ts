@@ -6,7 +6,6 @@ import {
   type CostRequest,
   type CostReservation,
   countAttempt,
-  type Database,
   type NearlySpent,
   type EarlierRun,
   type FoundSource,
@@ -23,6 +22,7 @@ import {
   readApproval,
   readInstructions,
   readModelKeys,
+  type SqlDatabase,
   readSessionSummary,
   readSources,
   readSteps,
@@ -53,7 +53,7 @@ const MAX_BATCH_BYTES = 1_048_576
 type Retry = <Result>(lease: ActiveLease, operation: (timeouts: number) => Promise<Result>) => Promise<Result>
 
 /** What a run reads alone. */
-function createReads(db: Database, retry: Retry, secrets: SecretBox | null) {
+function createReads(db: SqlDatabase, retry: Retry, secrets: SecretBox | null) {
   return {
     listSourceNames: (lease: ActiveLease, organizationId: string): Promise<readonly SourceName[]> =>
       retry(lease, () => listSourceNames(db, organizationId)),
@@ -103,7 +103,7 @@ type OnNearlySpent = (organizationId: string, budget: NearlySpent) => void
  * @throws SlowStatementError when only this call's statement times out.
  */
 export function createRunStore(
-  db: Database,
+  db: SqlDatabase,
   owner: string,
   { onNearlySpent = () => {}, secrets = null }: { onNearlySpent?: OnNearlySpent; secrets?: SecretBox | null } = {},
 ) {
