@@ -1,8 +1,13 @@
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { freePort } from './free-port.ts'
+import { findBinaries } from './postgres-binaries.ts'
+import { prepareDataFolder } from './postgres-data-folder.ts'
+import { findServerUser } from './postgres-process.ts'
 import { controlServer, type PrivateServer } from './private-server.ts'
 import { makeRunFolder } from './run-folder.ts'
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './start-embedded-postgres.ts'
@@ -38,6 +43,7 @@ export async function startPostgres(
   const settings = { ...SETTINGS, ...options.settings }
   const port = await freePort()
   const dataDir = join(folder, 'data')
+  await copyEmptyServer(dataDir)
   const start = async () => withChildren(await startEmbeddedPostgres({ dataDir, port, settings }))
   const started = await start()
   const server = controlServer(started, {
@@ -49,6 +55,22 @@ export async function startPostgres(
     cleanUp: async () => await rm(folder, { recursive: true, force: true }),
   })
   return Object.assign(server, { adminUrl: started.adminUrl, dataDir })
+}
+
+/**
+ * Copies the data folder of a server that was never started, which the first call on a machine makes: a copy takes a
+ * tenth of the processor time of initdb, about 1 s.
+ */
+async function copyEmptyServer(dataDir: string): Promise<void> {
+  if (process.platform === 'win32') return
+  const user = await findServerUser()
+  const binaries = await findBinaries(user)
+  const source = readFileSync(join(import.meta.dirname, 'postgres-data-folder.ts'))
+  const name = `postgres-${binaries.version}-${createHash('sha256').update(source).digest('hex').slice(0, 16)}`
+  const empty = join(import.meta.dirname, '../../../node_modules/.cache', name)
+  await prepareDataFolder({ ...binaries, ...user, dataDir: empty }, SETTINGS)
+  // Node's own copy does not keep the owner.
+  await promisify(execFile)('cp', ['-a', empty, dataDir])
 }
 
 /** SIGKILL reaches the server's child processes too; they would notice the postmaster's end only a moment later. */
