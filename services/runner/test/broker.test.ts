@@ -59,31 +59,27 @@ describe('a runner with RabbitMQ', () => {
     expect(metrics).toMatch(/^session_queue_messages\{queue="dead",service="runner"\} 1$/m)
   })
 
-  test('runs every start by its sweep during an outage of the broker, and consumes messages again after it', async () => {
-    const runner = await startRunner(500)
+  test('runs every start by its sweep during an outage of the broker, also if it starts then, and consumes messages again', async () => {
+    const isConsuming = async (runner: RunningService) =>
+      /^runner_broker_up\{role="consumer",service="runner"\} 1$/m.test(await readMetrics(runner))
+    const statusOf = async ({ port }: RunningService, path: string) =>
+      (await fetch(`http://127.0.0.1:${port}${path}`)).status
+    const sweeping = await startRunner(500)
+    const waiting = await startRunner(NEVER_MS)
     await fixture.waitForRuns([await startAndPublish()])
     await broker.kill()
-    const unpublished = await Promise.all(Array.from({ length: 20 }, () => fixture.start(acme, { isPublished: false })))
-    await fixture.waitForRuns(unpublished)
-    expect(await readMetrics(runner)).toMatch(/^runner_broker_up\{role="consumer",service="runner"\} 0$/m)
-    await broker.restart()
-    await waitUntil(
-      async () => (await readMetrics(runner)).includes('runner_broker_up{role="consumer",service="runner"} 1'),
-      { timeoutMs: 30_000 },
-    )
-    const start = await startAndPublish()
-    expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded' }])
-  }, 120_000)
+    const startMany = () => Promise.all(Array.from({ length: 20 }, () => fixture.start(acme, { isPublished: false })))
+    await fixture.waitForRuns(await startMany())
+    expect(await Promise.all([sweeping, waiting].map(isConsuming))).toEqual([false, false])
 
-  test('starts and works while the broker is unavailable', async () => {
-    await broker.kill()
-    const { port } = await startRunner(FAST_TIMING.sweepMs)
-    const statusOf = async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status
-    expect(await statusOf('/healthz')).toBe(200)
-    expect(await statusOf('/readyz')).toBe(503)
-    const start = await fixture.start(acme, { isPublished: false })
-    expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded' }])
+    await sweeping.stop()
+    const late = await startRunner(500)
+    expect([await statusOf(late, '/healthz'), await statusOf(late, '/readyz')]).toEqual([200, 503])
+    await fixture.waitForRuns(await startMany())
     await broker.restart()
-    await waitUntil(async () => (await statusOf('/readyz')) === 200, { timeoutMs: 30_000 })
+    await waitUntil(async () => (await statusOf(late, '/readyz')) === 200, { timeoutMs: 30_000 })
+    for (const runner of [late, waiting]) await waitUntil(async () => await isConsuming(runner), { timeoutMs: 30_000 })
+    await late.stop()
+    expect(await fixture.waitForRuns([await startAndPublish()])).toMatchObject([{ status: 'succeeded' }])
   }, 120_000)
 })
