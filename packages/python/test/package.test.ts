@@ -194,14 +194,9 @@ if (python)
           writeFileSync(join(target, `example_${index}.py`), code)
           return join(target, `example_${index}.py`)
         })
-        const args = ['-m', 'mypy', '--strict', '--cache-dir', join(target, 'mypy')]
-        const strict = spawnSync(python, [...args, join(folder, 'src')], { cwd: folder, encoding: 'utf8' })
-        expect(strict.stdout).toMatch(/^Success/)
-        for (const file of files) {
-          const loose = args.filter((each) => each !== '--strict')
-          const checked = spawnSync(python, [...loose, file], { env: { ...env, MYPYPATH: target }, encoding: 'utf8' })
-          expect(checked.stdout).toMatch(/^Success/)
-        }
+        const config = ['--config-file', join(folder, 'pyproject.toml'), '--cache-dir', join(target, 'mypy')]
+        const args = ['-m', 'mypy', '--strict', ...config, join(target, 'workflow_service'), ...files]
+        expect(spawnSync(python, args, { cwd: target, env, encoding: 'utf8' }).stdout).toMatch(/^Success/)
       }, 90_000)
     else test('mypy is not installed here: the types were not checked', () => expect(hasMypy).toBe(false))
   })
@@ -217,28 +212,32 @@ interface Outcome {
 type PythonCall = [method: string, args: unknown[], keywords?: object]
 
 if (hasHttpx)
-  describe.each(['sync', 'async'])('the %s client', (kind) => {
+  describe('the client', () => {
+    const kinds = ['sync', 'async']
     const gateway = useTestGateway()
     const workflow = startableWorkflow()
-    beforeAll(async () => void (await gateway.apply({ workflows: [workflow] }, gateway.organization.id)))
+    let id = ''
+    beforeAll(async () => {
+      await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
+      ;({ id } = await gateway.createEndedRun(workflow.id))
+    })
 
-    const make = async (calls: PythonCall[], client: object = {}, atOnce = 1) => {
+    const make = async (kind: string, calls: PythonCall[], client: object = {}, atOnce = 1) => {
       const options = { api_key: gateway.organization.key, base_url: gateway.url, ...client }
       const withKeywords = calls.map(([method, args, keywords = {}]) => [method, args, keywords])
       const [answer] = await ask('calls.py', [{ kind, client: options, calls: withKeywords, at_once: atOnce }])
       return answer as { results: Outcome[]; seen: { requests: number; answers: number } }
     }
 
-    test('makes the calls of the API, and gives its errors', async () => {
-      const { id } = await gateway.createEndedRun(workflow.id)
+    test.each(kinds)('%s: makes the calls of the API, and gives its errors', async (kind) => {
       const unknown = randomUUID()
-      const { results, seen } = await make([
+      const { results, seen } = await make(kind, [
         ['get_organization', []],
         ['list_workflows', ['forward', 1]],
         ['iter_workflows', []],
         ['get_workflow', [workflow.id]],
-        ['start_workflow', [workflow.id, 'go'], { idempotency_key: 'k', options: { request_id: 'req-9' } }],
-        ['start_workflow', [workflow.id, 'go'], { idempotency_key: 'k' }],
+        ['start_workflow', [workflow.id, 'go'], { idempotency_key: kind, options: { request_id: kind } }],
+        ['start_workflow', [workflow.id, 'go'], { idempotency_key: kind }],
         ['get_run', [id]],
         ['wait_for_run', [id]],
         ['get_session', [unknown]],
@@ -262,21 +261,21 @@ if (hasHttpx)
         { error: 'ValueError' },
       ])
       expect(seen).toEqual({ requests: 10, answers: 10 })
-      expect(gateway.logLines.some((line) => line['request_id'] === 'req-9')).toBe(true)
+      expect(gateway.logLines.some((line) => line['request_id'] === kind)).toBe(true)
     })
 
-    test('is not over before the run has ended, or its time is', async () => {
+    test.each(kinds)('%s: is not over before the run has ended, or its time is', async (kind) => {
       const { id } = (await gateway.start(workflow.id, { context: 'go' })).body
       const [waiting, timedOut] = [
-        make([['wait_for_run', [id]]]),
-        make([['wait_for_run', [id], { options: { total_timeout: 0.3 } }]]),
+        make(kind, [['wait_for_run', [id]]]),
+        make(kind, [['wait_for_run', [id], { options: { total_timeout: 0.3 } }]]),
       ]
       expect((await timedOut).results).toMatchObject([{ error: 'ApiTimeoutError' }])
       await gateway.db.prisma.start.update({ where: { id }, data: { status: 'succeeded', finishedAt: new Date() } })
       expect((await waiting).results).toMatchObject([{ value: { id, status: 'succeeded' } }])
     })
 
-    test('takes nothing but the documented answer for a success, and asks once', async () => {
+    test.each(kinds)('%s: takes nothing but the documented answer for a success, and asks once', async (kind) => {
       const id = randomUUID()
       const documented = JSON.stringify({ id, workflow_id: id, session_id: id })
       const replies: [number, string][] = []
@@ -304,7 +303,7 @@ if (hasHttpx)
       )
       try {
         const { port } = server.address() as AddressInfo
-        const { results } = await make(calls, { base_url: `http://127.0.0.1:${port}` })
+        const { results } = await make(kind, calls, { base_url: `http://127.0.0.1:${port}` })
         expect(results).toHaveLength(calls.length)
         for (const [index, { code, attempts }] of results.entries()) {
           expect([calls[index], replies[index], code, attempts]).toEqual([
@@ -320,32 +319,35 @@ if (hasHttpx)
       }
     })
 
-    test('starts 200 workflows once each against a server that fails at random', async () => {
-      const proxy = await startFailingProxy(gateway.url)
-      const run = randomUUID()
-      const contexts = Array.from({ length: 200 }, (_, index) => `${run} ${index}`)
-      try {
-        const calls = contexts.map((context): PythonCall => ['start_once', [workflow.id, context]])
-        const { results } = await make(calls, { base_url: proxy.url, timeout: 1 }, 50)
-        expect(proxy.failures.count).toBeGreaterThan(30)
-        const { rows } = await gateway.db.pool.query<{ id: string; context: string }>(
-          'SELECT id, context FROM starts WHERE starts_with(context, $1)',
-          [run],
-        )
-        expect(rows).toHaveLength(contexts.length)
-        const ids = new Map(rows.map(({ id, context }) => [context, id]))
-        expect(results.map(({ value }) => value?.['id'])).toEqual(contexts.map((context) => ids.get(context)))
-      } finally {
-        await proxy.close()
-      }
-    }, 90_000)
+    test.each(kinds)(
+      '%s: starts 200 workflows once each against a server that fails at random',
+      async (kind) => {
+        const proxy = await startFailingProxy(gateway.url)
+        const run = randomUUID()
+        const contexts = Array.from({ length: 200 }, (_, index) => `${run} ${index}`)
+        try {
+          const calls = contexts.map((context): PythonCall => ['start_once', [workflow.id, context]])
+          const { results } = await make(kind, calls, { base_url: proxy.url, timeout: 1 }, 50)
+          expect(proxy.failures.count).toBeGreaterThan(30)
+          const { rows } = await gateway.db.pool.query<{ id: string; context: string }>(
+            'SELECT id, context FROM starts WHERE starts_with(context, $1)',
+            [run],
+          )
+          expect(rows).toHaveLength(contexts.length)
+          const ids = new Map(rows.map(({ id, context }) => [context, id]))
+          expect(results.map(({ value }) => value?.['id'])).toEqual(contexts.map((context) => ids.get(context)))
+        } finally {
+          await proxy.close()
+        }
+      },
+      90_000,
+    )
 
-    if (kind === 'sync')
-      test('runs the first example of its README', async () => {
-        const file = join(target, 'first.py')
-        writeFileSync(file, examples[0] ?? '')
-        const settings = { WORKFLOW_API_KEY: gateway.organization.key, WORKFLOW_BASE_URL: gateway.url }
-        const child = spawn(python, [file], { env: { ...env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
-        expect(await text(child.stdout)).toMatch(/^Run [0-9a-f-]{36} in session [0-9a-f-]{36}\n$/)
-      })
+    test('runs the first example of its README', async () => {
+      const file = join(target, 'first.py')
+      writeFileSync(file, examples[0] ?? '')
+      const settings = { WORKFLOW_API_KEY: gateway.organization.key, WORKFLOW_BASE_URL: gateway.url }
+      const child = spawn(python, [file], { env: { ...env, ...settings }, stdio: ['ignore', 'pipe', 'inherit'] })
+      expect(await text(child.stdout)).toMatch(/^Run [0-9a-f-]{36} in session [0-9a-f-]{36}\n$/)
+    })
   })
