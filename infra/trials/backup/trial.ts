@@ -59,7 +59,7 @@ const QUICK = { name: 'Quick', second: 'audit', callers: 6, pauseMs: [100, 500] 
 const SLOW = { name: 'Slow', second: 'slow', callers: 8, pauseMs: [500, 1_500] } as const
 const PRODUCTION = { loadMs: [10_000, 8_000, 5_000], customers: [QUICK, SLOW] } as const
 /** One customer, and seconds of load. */
-export const SMALL = { loadMs: [1_500, 1_000, 1_000], customers: [QUICK] } as const
+export const SMALL = { loadMs: [1_000, 500, 500], customers: [QUICK] } as const
 
 /** The load of a customer before the kill and, later, after the restore. */
 interface Lives {
