@@ -21,6 +21,8 @@ const kindsOf = (run: RunDetails) => run.steps.map(({ kind }) => kind).filter((k
 const send = (message: string) => ({ toolCalls: [{ name: 'send_to_audit_log', arguments: { message } }] })
 
 describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
+  // A runner that a test kills is a process, which reaches the dispatcher by HTTP.
+  const killsRunners = shape === 'two processes'
   const fixture = useRunnerFixture(shape)
   let acme: TestOrganization
   let endpoint: TestOrganization['endpoint']
@@ -89,27 +91,28 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     })
 
   describe('a paused source', () => {
-    test('lets runs wait without a lease, also while runners are killed, and each is sent once and in order after', async () => {
-      await setPaused(true)
-      const killed = await fixture.startRunnerProcess()
-      const one = await fixture.start(acme, { context: 'one' })
-      const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
-      const parked = await untilParked(one)
-      expect(parked).toMatchObject({ status: 'queued', attempts: 0 })
-      killed.kill('SIGKILL')
-      // A short outage of nothing: resumed and paused again, the run waits again, with one note.
-      await setPaused(false)
-      await setPaused(true)
-      const other = await fixture.startRunnerProcess()
-      const waiting = await untilParked(one)
-      expect(waiting.steps.filter(({ data }) => 'code' in data && data.code === 'source_paused')).toHaveLength(1)
-      expect(payloads()).toEqual([])
-      await setPaused(false)
-      const runs = await fixture.waitForRuns([one, two])
-      expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
-      expect(runs).toMatchObject([{ status: 'succeeded', attempts: 1 }, { status: 'succeeded' }])
-      await other.stop()
-    }, 60_000)
+    if (killsRunners)
+      test('lets runs wait without a lease, also while runners are killed, and each is sent once and in order after', async () => {
+        await setPaused(true)
+        const killed = await fixture.startRunnerProcess()
+        const one = await fixture.start(acme, { context: 'one' })
+        const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
+        const parked = await untilParked(one)
+        expect(parked).toMatchObject({ status: 'queued', attempts: 0 })
+        killed.kill('SIGKILL')
+        // A short outage of nothing: resumed and paused again, the run waits again, with one note.
+        await setPaused(false)
+        await setPaused(true)
+        const other = await fixture.startRunner({ sessionQueue: undefined })
+        const waiting = await untilParked(one)
+        expect(waiting.steps.filter(({ data }) => 'code' in data && data.code === 'source_paused')).toHaveLength(1)
+        expect(payloads()).toEqual([])
+        await setPaused(false)
+        const runs = await fixture.waitForRuns([one, two])
+        expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
+        expect(runs).toMatchObject([{ status: 'succeeded', attempts: 1 }, { status: 'succeeded' }])
+        await other.stop()
+      }, 60_000)
 
     test('fails a run that has waited for 3 days, and nothing of it is sent there', async () => {
       await setPaused(true)
@@ -131,81 +134,86 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
   })
 
   describe('a payload to a source that asks for approval', () => {
-    test('waits without a lease while runners are killed and started, and is sent once when a person approves it', async () => {
-      await setApproval('Order intake', 'always')
-      const killed = await fixture.startRunnerProcess()
-      const one = await fixture.start(acme, { context: 'one' })
-      const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
-      const waiting = await waitForApproval(one)
-      expect((await showSession(fixture.db, one.sessionId))?.lease).toBeNull()
-      killed.kill('SIGKILL')
-      const other = await fixture.startRunnerProcess()
-      // A run of another session shows that the new runner looks for work.
-      await setApproval('Order intake', 'none')
-      await fixture.waitForRuns([await fixture.start(acme, { context: 'three' })])
-      expect(payloads()).toEqual(['/orders three', '/audit three'])
-      expect(await fixture.run(one.startId)).toEqual(waiting)
-      expect(await fixture.run(two.startId)).toMatchObject({ status: 'queued', attempts: 0 })
-      expect(waiting.approvals).toMatchObject([{ status: 'waiting', payload: { message: 'one' } }])
+    if (killsRunners)
+      test('waits without a lease while runners are killed and started, and is sent once when a person approves it', async () => {
+        await setApproval('Order intake', 'always')
+        const killed = await fixture.startRunnerProcess()
+        const one = await fixture.start(acme, { context: 'one' })
+        const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
+        const waiting = await waitForApproval(one)
+        expect((await showSession(fixture.db, one.sessionId))?.lease).toBeNull()
+        killed.kill('SIGKILL')
+        const other = await fixture.startRunner({ sessionQueue: undefined })
+        // A run of another session shows that the new runner looks for work.
+        await setApproval('Order intake', 'none')
+        await fixture.waitForRuns([await fixture.start(acme, { context: 'three' })])
+        expect(payloads()).toEqual(['/orders three', '/audit three'])
+        expect(await fixture.run(one.startId)).toEqual(waiting)
+        expect(await fixture.run(two.startId)).toMatchObject({ status: 'queued', attempts: 0 })
+        expect(waiting.approvals).toMatchObject([{ status: 'waiting', payload: { message: 'one' } }])
 
-      expect(await decide(one, 'approved')).toMatchObject({ kind: 'decided' })
-      const [run] = await fixture.waitForRuns([one, two])
-      expect(payloads().slice(2)).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
-      expect(run).toMatchObject({
-        status: 'succeeded',
-        attempts: 1,
-        approvals: [{ status: 'approved', decided_by: 'operator', payload: null }],
-      })
-      expect(run!.deliveries[0]!.id).toBe(waiting.approvals[0]!.delivery_id)
-      expect(kindsOf(run!)).toEqual([
-        'message',
-        'tool_call',
-        'tool_call',
-        'approval_request',
-        'approval_decision',
-        'tool_result',
-        'tool_result',
-      ])
-      await other.stop()
-    }, 60_000)
-
-    test('is sent as the person has edited it, under the same id, and the journal shows the edit', async () => {
-      await setApproval('Order intake', 'always')
-      const runner = await fixture.startRunnerProcess()
-      const one = await fixture.start(acme, { context: 'one' })
-      const waiting = await waitForApproval(one)
-      const { delivery_id: deliveryId } = waiting.approvals[0]!
-      const by = operatorOf(acme.organizationId)
-      const edit = (payload: Record<string, unknown>) =>
-        decideApprovals(fixture.db, { decision: 'approved', reason: null, deliveryId, payload }, by)
-      expect(await edit({ message: 17 })).toMatchObject({ kind: 'invalid', reason: expect.stringContaining('message') })
-      expect((await fixture.run(one.startId)).status).toBe('waiting')
-      runner.kill('SIGKILL')
-      // Sources are locked before sessions, as in a save of the source, so that the two never wait for each other.
-      const [decided] = await inTransaction(fixture.db, async (client) => {
-        await client.query('UPDATE webhook_sources SET version = version')
-        const editing = edit({ message: 'one, corrected' })
-        await waitUntil(async () => {
-          const { rows } = await fixture.db.pool.query(
-            `SELECT FROM pg_stat_activity
-             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR SHARE OF source%'`,
-          )
-          return rows.length > 0
+        expect(await decide(one, 'approved')).toMatchObject({ kind: 'decided' })
+        const [run] = await fixture.waitForRuns([one, two])
+        expect(payloads().slice(2)).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
+        expect(run).toMatchObject({
+          status: 'succeeded',
+          attempts: 1,
+          approvals: [{ status: 'approved', decided_by: 'operator', payload: null }],
         })
-        await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE NOWAIT', [one.sessionId])
-        return [editing]
-      })
-      expect(await decided).toMatchObject({ kind: 'decided' })
-      const other = await fixture.startRunnerProcess()
-      const [run] = await fixture.waitForRuns([one])
-      expect(payloads()).toEqual(['/orders one, corrected', '/audit one'])
-      expect(run).toMatchObject({ status: 'succeeded', deliveries: [{ id: deliveryId }, {}] })
-      expect(run!.steps.find(({ kind }) => kind === 'approval_decision')?.data).toMatchObject({
-        decision: 'approved',
-        payload: { message: 'one, corrected' },
-      })
-      await other.stop()
-    }, 60_000)
+        expect(run!.deliveries[0]!.id).toBe(waiting.approvals[0]!.delivery_id)
+        expect(kindsOf(run!)).toEqual([
+          'message',
+          'tool_call',
+          'tool_call',
+          'approval_request',
+          'approval_decision',
+          'tool_result',
+          'tool_result',
+        ])
+        await other.stop()
+      }, 60_000)
+
+    if (killsRunners)
+      test('is sent as the person has edited it, under the same id, and the journal shows the edit', async () => {
+        await setApproval('Order intake', 'always')
+        const runner = await fixture.startRunnerProcess()
+        const one = await fixture.start(acme, { context: 'one' })
+        const waiting = await waitForApproval(one)
+        const { delivery_id: deliveryId } = waiting.approvals[0]!
+        const by = operatorOf(acme.organizationId)
+        const edit = (payload: Record<string, unknown>) =>
+          decideApprovals(fixture.db, { decision: 'approved', reason: null, deliveryId, payload }, by)
+        expect(await edit({ message: 17 })).toMatchObject({
+          kind: 'invalid',
+          reason: expect.stringContaining('message'),
+        })
+        expect((await fixture.run(one.startId)).status).toBe('waiting')
+        runner.kill('SIGKILL')
+        // Sources are locked before sessions, as in a save of the source, so that the two never wait for each other.
+        const [decided] = await inTransaction(fixture.db, async (client) => {
+          await client.query('UPDATE webhook_sources SET version = version')
+          const editing = edit({ message: 'one, corrected' })
+          await waitUntil(async () => {
+            const { rows } = await fixture.db.pool.query(
+              `SELECT FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR SHARE OF source%'`,
+            )
+            return rows.length > 0
+          })
+          await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE NOWAIT', [one.sessionId])
+          return [editing]
+        })
+        expect(await decided).toMatchObject({ kind: 'decided' })
+        const other = await fixture.startRunner({ sessionQueue: undefined })
+        const [run] = await fixture.waitForRuns([one])
+        expect(payloads()).toEqual(['/orders one, corrected', '/audit one'])
+        expect(run).toMatchObject({ status: 'succeeded', deliveries: [{ id: deliveryId }, {}] })
+        expect(run!.steps.find(({ kind }) => kind === 'approval_decision')?.data).toMatchObject({
+          decision: 'approved',
+          payload: { message: 'one, corrected' },
+        })
+        await other.stop()
+      }, 60_000)
 
     test('is never sent when a person declines it; the run fails with the reason, after its other payloads', async () => {
       await fixture.startRunner()

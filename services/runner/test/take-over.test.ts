@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { showSession } from '@workflow-service/database'
 import { type StartedProcess, waitUntil } from '@workflow-service/testkit'
+import type { RunnerTiming } from '../src/index.ts'
 import * as support from './support/runner-fixture.ts'
 
 const fixture = support.useRunnerFixture()
@@ -33,7 +34,10 @@ async function startTwo(): Promise<[support.AcceptedStart, support.AcceptedStart
   return [one, two]
 }
 
-const waitForLease = ({ sessionId }: support.AcceptedStart, { pid }: StartedProcess) =>
+/** A runner that a test asks what it did. */
+type Observed = Pick<StartedProcess, 'pid' | 'jsonLines'>
+
+const waitForLease = ({ sessionId }: support.AcceptedStart, { pid }: Observed) =>
   waitUntil(async () => (await showSession(fixture.db, sessionId))?.lease?.owner.includes(`/${pid}/`))
 
 const countRunners = async () => (await fixture.db.pool.query('SELECT FROM runners')).rowCount
@@ -43,18 +47,31 @@ const END_OTHER_CONNECTIONS = `SELECT pg_terminate_backend(pid) FROM pg_stat_act
 
 const payloads = () => endpoint.requests.map(({ path, json }) => `${path} ${(json as { message: string }).message}`)
 
-const logLines = (runner: StartedProcess, message: string) => runner.jsonLines.filter((line) => line['msg'] === message)
+const logLines = (runner: Observed, message: string) => runner.jsonLines.filter((line) => line['msg'] === message)
 
 // With a lease that does not expire during the test, another runner can only continue if the session is released, or
 // its runner is known to have ended.
 const longLease = { leaseMs: support.NEVER_MS, renewMs: 1_000 }
+
+/** Starts a runner without a broker in this process: it is neither killed nor paused, and costs less than another one. */
+async function startOther(timing: Partial<RunnerTiming> = {}) {
+  const from = fixture.logLines.length
+  const runner = await fixture.startRunner({ sessionQueue: undefined, timing: { ...support.FAST_TIMING, ...timing } })
+  return {
+    pid: process.pid,
+    get jsonLines() {
+      return fixture.logLines.slice(from)
+    },
+    stop: async () => await runner.stop(),
+  }
+}
 
 describe('a runner that is killed (SIGKILL)', () => {
   test('while a payload is under way: another runner resumes the run, and no payload is sent twice', async () => {
     const answer = delayNextAnswer()
     const killed = await fixture.startRunnerProcess(longLease)
     const starts = await startTwo()
-    const other = await fixture.startRunnerProcess(longLease)
+    const other = await startOther(longLease)
     killed.kill('SIGKILL')
     await waitForLease(starts[0], other)
     answer()
@@ -72,7 +89,7 @@ describe('a runner that is killed (SIGKILL)', () => {
     const starts = await startTwo()
     killed.kill('SIGKILL')
     await killed.exited
-    const other = await fixture.startRunnerProcess(longLease)
+    const other = await startOther(longLease)
     await waitForLease(starts[0], other)
     answer()
     await fixture.waitForRuns(starts)
@@ -91,7 +108,7 @@ test.each([
     const answer = delayNextAnswer()
     const disturbed = await fixture.startRunnerProcess(longLease)
     const starts = await startTwo()
-    const other = await fixture.startRunnerProcess(longLease)
+    const other = await startOther(longLease)
     await disturb(disturbed)
     await setTimeout(10 * support.FAST_TIMING.checkRunnersMs)
     disturbed.kill('SIGCONT')
@@ -109,7 +126,7 @@ describe('a runner that is paused (SIGSTOP) until its lease was acquired by anot
     const paused = await fixture.startRunnerProcess()
     const starts = await startTwo()
     paused.kill('SIGSTOP')
-    const other = await fixture.startRunnerProcess()
+    const other = await startOther()
     await waitForLease(starts[0], other)
     answer()
     const before = await fixture.waitForRuns(starts)
@@ -129,7 +146,7 @@ describe('a runner that stops (SIGTERM)', () => {
     const answer = delayNextAnswer()
     const stopping = await fixture.startRunnerProcess(longLease)
     const [one, two] = await startTwo()
-    const other = await fixture.startRunnerProcess(longLease)
+    const other = await startOther(longLease)
     stopping.kill('SIGTERM')
     await waitUntil(() => logLines(stopping, 'service.stopping').length === 1)
     const three = await fixture.start(acme, { context: 'three' })
@@ -154,7 +171,7 @@ describe('a runner that stops (SIGTERM)', () => {
     stopping.kill('SIGTERM')
     expect(await stopping.exited).toEqual({ code: 0, signal: null })
     expect((await showSession(fixture.db, start.sessionId))?.lease).toBeNull()
-    const other = await fixture.startRunnerProcess(longLease)
+    const other = await startOther(longLease)
     await waitForLease(start, other)
     answer()
     expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 1 }])
