@@ -216,10 +216,10 @@ if (hasHttpx)
     const kinds = ['sync', 'async']
     const gateway = useTestGateway()
     const workflow = startableWorkflow()
-    let id = ''
+    let endedId = ''
     beforeAll(async () => {
       await gateway.apply({ workflows: [workflow] }, gateway.organization.id)
-      ;({ id } = await gateway.createEndedRun(workflow.id))
+      endedId = (await gateway.createEndedRun(workflow.id)).id
     })
 
     const make = async (kind: string, calls: PythonCall[], client: object = {}, atOnce = 1) => {
@@ -238,12 +238,12 @@ if (hasHttpx)
         ['get_workflow', [workflow.id]],
         ['start_workflow', [workflow.id, 'go'], { idempotency_key: kind, options: { request_id: kind } }],
         ['start_workflow', [workflow.id, 'go'], { idempotency_key: kind }],
-        ['get_run', [id]],
-        ['wait_for_run', [id]],
+        ['get_run', [endedId]],
+        ['wait_for_run', [endedId]],
         ['get_session', [unknown]],
         ['start_workflow', [workflow.id, ' ']],
         ['get_run', ['..']],
-        ['get_run', [id], { options: { headers: { 'X-Team': 'a\nb' } } }],
+        ['get_run', [endedId], { options: { headers: { 'X-Team': 'a\nb' } } }],
       ])
       const started = results[4]?.value
       expect(results).toMatchObject([
@@ -253,8 +253,8 @@ if (hasHttpx)
         { value: { id: workflow.id } },
         { value: { workflow_id: workflow.id } },
         { value: started },
-        { value: { id, status: 'succeeded' } },
-        { value: { id, status: 'succeeded', deliveries: [] } },
+        { value: { id: endedId, status: 'succeeded' } },
+        { value: { id: endedId, status: 'succeeded', deliveries: [] } },
         { error: 'ApiError', status: 404, code: 'not_found', attempts: 1, idempotency_key: null },
         { error: 'ApiError', status: 422, details: [{ field: 'context', code: 'string_too_short' }] },
         { error: 'ValueError' },

@@ -318,7 +318,9 @@ function signatureCalls(): SnippetCall[] {
   const [id, body, header] = [cell('id'), cell('body'), cell('header')]
   const valid = { id, timestamp: String(timestamp), body }
   const call = (change: Partial<SnippetCall>, signed: Partial<typeof valid> = {}): SnippetCall => ({
-    ...{ header, secret, nowSeconds: timestamp },
+    header,
+    secret,
+    nowSeconds: timestamp,
     ...change,
     signed: { ...valid, ...signed },
   })

@@ -39,6 +39,11 @@ async function startAndPublish(): Promise<AcceptedStart> {
 
 const readMetrics = async ({ port }: RunningService) => (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
 
+const isConsuming = async (runner: RunningService) =>
+  /^runner_broker_up\{role="consumer",service="runner"\} 1$/m.test(await readMetrics(runner))
+const statusOf = async ({ port }: RunningService, path: string) =>
+  (await fetch(`http://127.0.0.1:${port}${path}`)).status
+
 describe('a runner with RabbitMQ', () => {
   test('acquires a session when a message names it', async () => {
     await startRunner(NEVER_MS)
@@ -60,10 +65,6 @@ describe('a runner with RabbitMQ', () => {
   })
 
   test('runs every start by its sweep during an outage of the broker, also if it starts then, and consumes messages again', async () => {
-    const isConsuming = async (runner: RunningService) =>
-      /^runner_broker_up\{role="consumer",service="runner"\} 1$/m.test(await readMetrics(runner))
-    const statusOf = async ({ port }: RunningService, path: string) =>
-      (await fetch(`http://127.0.0.1:${port}${path}`)).status
     const sweeping = await startRunner(500)
     const waiting = await startRunner(NEVER_MS)
     await fixture.waitForRuns([await startAndPublish()])
