@@ -9,7 +9,7 @@ import {
   newId,
   searchVisibleRuns,
 } from '../src/index.ts'
-import { readFound } from '../src/organizations/index.ts'
+import { readFound, rowsWithIds } from '../src/organizations/index.ts'
 
 const database = useTestDatabase()
 const [organizationId, other, workflowId, sourceId] = [newId(), newId(), newId(), newId()]
@@ -131,13 +131,22 @@ describe('The search index', () => {
     expect(ids).toEqual(all.rows.map((row) => row.id))
   })
 
+  test.each(['deliveries', 'starts'])('reads %s of chunks by their ids, as does a generic plan', async (table) => {
+    const client = await database.db.pool.connect()
+    const rows = `SELECT * FROM ${rowsWithIds(table, Array.from({ length: 2_048 }, newId))}`
+    await client.query(`PREPARE read_${table} AS ${rows} WHERE organization_id = $1 AND (created_at, id) < ($2, $3)`)
+    const { rows: plan } = await client.query(`EXPLAIN EXECUTE read_${table} ('${newId()}', now(), '${newId()}')`)
+    client.release(true)
+    expect(JSON.stringify(plan)).toContain(`Index Scan using ${table}_pkey`)
+  })
+
   test('reads no row twice when its chunk is written meanwhile', async () => {
     const row = { createdAt: new Date(), id: newId(), isVisible: true }
-    const query = { organizationId, kind: 'runs', words: ['text'] } as const
+    const query = { organizationId, kind: 'runs', words: new Set(['text']) } as const
     const page = await readFound(
       database.db,
       query,
-      { limit: 9, after: undefined, since: undefined },
+      { limit: 9, after: undefined, since: undefined, until: undefined },
       async (candidates) => {
         if ('ids' in candidates) return candidates.ids.includes(row.id) ? [row] : []
         await database.db.pool.query(

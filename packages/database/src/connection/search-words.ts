@@ -46,8 +46,9 @@ const AFTER = String.raw`($|[^[:alnum:]]|[${SPACELESS}])`
 const startsSpaceless = new RegExp(`^[${SPACELESS}]`, 'u')
 const endsSpaceless = new RegExp(`[${SPACELESS}]$`, 'u')
 
-/** Splits a search into its parts. Undefined if it has neither a letter nor a digit. */
-export function parseSearch(search: string): WordSearch | undefined {
+/** Splits a search into its parts: none without a search. Undefined if it has neither a letter nor a digit. */
+export function parseSearch(search: string | undefined): WordSearch | undefined {
+  if (!search?.trim()) return { words: new Set(), parts: [], patterns: [] }
   const words = new Set<string>()
   const trimmed = search
     .toLowerCase()
@@ -65,10 +66,10 @@ export function parseSearch(search: string): WordSearch | undefined {
 /** Returns the SQL condition that a text matches a search, whose parts and patterns are the parameters. */
 export function matches(text: string, parts: string, patterns: string): string {
   // Most texts do not have the parts, which is found several times as fast without the patterns.
-  return `(
+  return `(cardinality(${parts}::text[]) = 0 OR (
     SELECT bool_and(CASE WHEN strpos(folded, part) > 0 THEN folded ~ pattern ELSE false END)
     FROM (SELECT lower(${text}) AS folded OFFSET 0) AS searched, unnest(${parts}::text[], ${patterns}::text[]) AS sought (part, pattern)
-  )`
+  ))`
 }
 
 /** For each word. With 20 bits for it, 3 of 10,000 filters say that they may have a word that they do not have. */
@@ -83,25 +84,28 @@ const MAX_WORDS_IN_FILTER = 4 * MAX_FILTER_WORDS
 /** A filter that may have every word: its rows are compared by every search. */
 export const FULL_FILTER = Buffer.of(0xff)
 
-/** Numbers of 31 bits, whose remainders by the bits of a filter are the bits of the word. */
-function hashesOf(word: string): number[] {
+/** The two numbers of a word from which `hashOf` makes the others. */
+function hashWord(word: string): readonly [number, number] {
   let [one, two] = [0x811c9dc5, 0x9747b28c]
   for (let at = 0; at < word.length; at += 1) {
     one = Math.imul(one ^ word.charCodeAt(at), 0x01000193)
     two = Math.imul(two ^ word.charCodeAt(at), 0x5bd1e995)
   }
-  one = Math.imul(one ^ (one >>> 15), 0x2c1b3c6d)
-  two = Math.imul(two ^ (two >>> 13), 0x297a2d39) | 1
-  return Array.from({ length: HASHES }, (_, index) => (one + Math.imul(index, two)) >>> 1)
+  return [Math.imul(one ^ (one >>> 15), 0x2c1b3c6d), Math.imul(two ^ (two >>> 13), 0x297a2d39) | 1]
 }
+
+/** A number of 31 bits, whose remainder by the bits of a filter is a bit of the word. */
+const hashOf = (one: number, two: number, index: number) => (one + Math.imul(index, two)) >>> 1
 
 /** Makes the Bloom filter of these words. */
 export function makeFilter(words: ReadonlySet<string>): Buffer {
   if (words.size > MAX_WORDS_IN_FILTER) return FULL_FILTER
   const filter = Buffer.alloc(Math.min(Math.ceil((words.size * BITS_PER_WORD) / 8), MAX_FILTER_BYTES))
+  const bits = filter.length * 8
   for (const word of words) {
-    for (const hash of hashesOf(word)) {
-      const bit = hash % (filter.length * 8)
+    const [one, two] = hashWord(word)
+    for (let index = 0; index < HASHES; index += 1) {
+      const bit = hashOf(one, two, index) % bits
       filter[bit >> 3]! |= 1 << (bit & 7)
     }
   }
@@ -118,6 +122,8 @@ const rarity = (word: string) => (/\d/.test(word) ? 1_000 : 0) + word.length
 /** Returns the condition that a filter, the column `words`, may have all of these. */
 export function mayHaveWords(words: Iterable<string>): string {
   const longest = [...words].toSorted((a, b) => rarity(b) - rarity(a)).slice(0, MAX_WORDS)
-  const hashes = longest.flatMap(hashesOf)
+  const hashes = longest.flatMap((word) =>
+    Array.from({ length: HASHES }, (_, index) => hashOf(...hashWord(word), index)),
+  )
   return hashes.map((hash) => `get_bit(words, ${hash} % (octet_length(words) * 8)) = 1`).join(' AND ') || 'true'
 }

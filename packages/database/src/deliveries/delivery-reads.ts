@@ -1,7 +1,15 @@
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import { addWords, type Db, matches, paging, parseSearch, queryRows, type WordSearch } from '../connection/index.ts'
-import { type Candidates, type Compared, isVisible, readFound, USER_NAME, type Viewer } from '../organizations/index.ts'
+import {
+  type Candidates,
+  type Compared,
+  isVisible,
+  readFound,
+  rowsWithIds,
+  USER_NAME,
+  type Viewer,
+} from '../organizations/index.ts'
 import { type DeliveryQuery, NEEDS_APPROVAL } from './deliveries.ts'
 
 /** A larger body is left out of lists: a page has up to 100 entries. */
@@ -40,9 +48,6 @@ const isDeliveryVisible = (memberId: string) =>
 
 const HAS_SMALL_BODY = `octet_length(delivery.request_body::text) <= ${LISTED_BODY_MAX_BYTES}`
 
-/** Entries of the log that are read for a page of a member, who may not see all of them. */
-const MAX_ENTRIES_READ = 4_000
-
 /** Which deliveries to list: those that match every given filter. */
 export interface DeliveryListQuery extends Omit<DeliveryQuery, 'sourceId' | 'after'> {
   /** Only the log of this source; it need not be saved. */
@@ -80,34 +85,24 @@ export async function listVisibleDeliveries(
   return { rows: await findVisibleDeliveries(db, viewer, null, rows), next }
 }
 
-const EVERYTHING: WordSearch = { words: new Set(), parts: [], patterns: [] }
-
 /** The ids of the same deliveries. */
 export async function listVisibleIds(
   db: Db,
   viewer: Viewer,
   query: DeliveryListQuery,
 ): Promise<paging.ReadPage<string>> {
-  const { sourceId, workflowId, limit, after, since } = query
-  const search = query.search?.trim() ? parseSearch(query.search) : EVERYTHING
+  const { sourceId, workflowId, limit, after, since, until } = query
+  const search = parseSearch(query.search)
   if (!search) return { rows: [], next: undefined }
-  const read = (candidates: Candidates, position: paging.TimePosition | undefined) =>
-    compareDeliveries(db, viewer, { ...query, after: position }, search, candidates)
-  if (search.words.size > 0 || workflowId !== undefined) {
-    const words = new Set(search.words)
-    for (const id of [sourceId, workflowId]) if (id) addWords(id, words)
-    return await readFound(
-      db,
-      { organizationId: viewer.organizationId, kind: 'deliveries', words },
-      { limit, after, since },
-      read,
-    )
-  }
-  const page = { limit, after, maxRead: MAX_ENTRIES_READ }
-  const readNew = (position: paging.TimePosition | undefined, count: number) =>
-    read({ newerThan: undefined, count }, position)
-  const { rows, next } = await paging.readVisible(page, readNew, (row) => row)
-  return { rows: rows.map(({ id }) => id), next }
+  const words = new Set(search.words)
+  if (workflowId !== undefined) addWords(workflowId, words)
+  if (words.size > 0 && sourceId !== undefined) addWords(sourceId, words)
+  return await readFound(
+    db,
+    { organizationId: viewer.organizationId, kind: 'deliveries', words },
+    { limit, after, since, until },
+    (candidates, position) => compareDeliveries(db, viewer, { ...query, after: position }, search, candidates),
+  )
 }
 
 /** Compares entries with the filters. */
@@ -122,23 +117,21 @@ async function compareDeliveries(
   // Optional filters are part of the text, so that PostgreSQL recognizes the partial index that serves each of them.
   const filter = `organization_id = $1 AND created_at >= $4 AND (created_at, id) < ($5, $6)
     ${outcome ? `AND outcome = ${escapeLiteral(outcome)}` : ''} ${kind ? `AND kind = ${escapeLiteral(kind)}` : ''}`
-  const newest = (from: string) => `SELECT * FROM deliveries WHERE ${from} AND ${filter}
+  const newest = (from: string, condition: string) => `SELECT * FROM ${from} WHERE ${condition} AND ${filter}
     ORDER BY created_at DESC, id DESC ${'count' in candidates ? `LIMIT ${candidates.count}` : ''}`
   const rowsOf =
     'ids' in candidates
-      ? newest(
-          `id = ANY (${escapeLiteral(`{${candidates.ids.join()}}`)}::uuid[]) AND ($3::uuid IS NULL OR source_id = $3)`,
-        )
+      ? newest(rowsWithIds('deliveries', candidates.ids), '($3::uuid IS NULL OR source_id = $3)')
       : sourceId !== undefined
-        ? newest('source_id = $3')
+        ? newest('deliveries', 'source_id = $3')
         : `SELECT of_source.* FROM (
              SELECT id FROM webhook_sources WHERE organization_id = $1 AND $3::uuid IS NULL LIMIT ${MAX_SOURCES}
            ) AS source
-           CROSS JOIN LATERAL (${newest('source_id = source.id')}) AS of_source
+           CROSS JOIN LATERAL (${newest('deliveries', 'source_id = source.id')}) AS of_source
            ORDER BY of_source.created_at DESC, of_source.id DESC LIMIT ${candidates.count}`
   const newerThan = 'newerThan' in candidates ? candidates.newerThan : undefined
   const { rows } = await db.pool.query<Compared>(
-    `SELECT delivery.id, delivery.created_at AS "createdAt", coalesce(${isDeliveryVisible('$2')}
+    `SELECT * FROM (SELECT delivery.id, delivery.created_at AS "createdAt", coalesce(${isDeliveryVisible('$2')}
        AND ($7::integer IS NULL OR delivery.status = $7)
        AND ($8::uuid IS NULL OR start.workflow_id = $8)
        AND ($9::boolean IS NULL OR $9 = (
@@ -147,10 +140,10 @@ async function compareDeliveries(
        AND ($10::boolean IS NULL OR $10 = (
          delivery.kind = 'payload' AND delivery.outcome NOT IN ('accepted', 'in_flight') AND delivery.handled_at IS NULL
        ))
-       AND (cardinality($11::text[]) = 0 OR ${matches(DELIVERY_TEXT, '$11', '$14')}), false) AS "isVisible"
+       AND ${matches(DELIVERY_TEXT, '$11', '$14')}, false) AS "isVisible"
      FROM (${rowsOf}) AS delivery ${JOIN_WORKFLOW}
      WHERE $12::timestamptz IS NULL OR (delivery.created_at, delivery.id) > ($12, $13::uuid)
-     ORDER BY delivery.created_at DESC, delivery.id DESC`,
+     ) AS compared WHERE ${'count' in candidates} OR "isVisible" ORDER BY "createdAt" DESC, id DESC`,
     [
       organizationId,
       memberId,

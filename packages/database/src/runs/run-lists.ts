@@ -8,6 +8,7 @@ import {
   hasStatus,
   isVisible,
   readFound,
+  rowsWithIds,
   startsWith,
   USER_NAME,
   type Viewer,
@@ -92,31 +93,38 @@ export async function listVisibleRuns(db: Db, viewer: Viewer, query: RunQuery): 
 export const RUN_TEXT = `concat_ws(' ', start.context, start.id, right(start.id::text, 8), start.session_id,
   right(start.session_id::text, 8), start.request_id)`
 
-/** Ids of the runs that match a search and that the viewer sees, newest first, by the search index. */
+/** Which runs to find. */
+type RunSearch = RunQuery & { readonly sessionId?: string | undefined }
+
+/**
+ * Ids of the runs that match a search and that the viewer sees, newest first, by the search index. Compares a bounded
+ * number, so that a page may have fewer than `limit`, or none, before the last one.
+ */
 export async function searchVisibleRuns(
   db: Db,
   { organizationId, memberId }: Viewer,
-  query: RunQuery & { readonly sessionId?: string | undefined; readonly search: string },
+  query: RunSearch,
 ): Promise<paging.ReadPage<string>> {
   const { status, workflowId, sessionId, since, until, limit, after } = query
   const search = parseSearch(query.search)
   if (!search) return { rows: [], next: undefined }
   const read = async (candidates: Candidates, position: paging.TimePosition | undefined) => {
-    const [from, newerThan] =
+    const newerThan = 'ids' in candidates ? undefined : candidates.newerThan
+    const newest =
       'ids' in candidates
-        ? [`id = ANY (${escapeLiteral(`{${candidates.ids.join()}}`)}::uuid[])`, undefined]
-        : ['true', candidates.newerThan]
+        ? `${rowsWithIds('starts', candidates.ids)} WHERE organization_id = $1`
+        : `starts WHERE ${workflowId ? `workflow_id = ${escapeLiteral(workflowId)}` : 'organization_id = $1'}`
     const { rows } = await db.pool.query<Compared>(
-      `SELECT start.id, start.created_at AS "createdAt", ${isVisible('workflow', '$2')}
+      `SELECT * FROM (SELECT start.id, start.created_at AS "createdAt", ${isVisible('workflow', '$2')}
          AND ($6::uuid IS NULL OR start.workflow_id = $6) AND ($7::uuid IS NULL OR start.session_id = $7)
          AND ($8::text IS NULL OR start.status = $8) AND ${matches(RUN_TEXT, '$9', '$12')} AS "isVisible"
        FROM (
-         SELECT * FROM starts WHERE ${from} AND organization_id = $1 AND created_at >= $3 AND (created_at, id) < ($4, $5)
+         SELECT * FROM ${newest} AND created_at >= $3 AND (created_at, id) < ($4, $5)
          ORDER BY created_at DESC, id DESC ${'count' in candidates ? `LIMIT ${candidates.count}` : ''}
        ) AS start
-       JOIN workflows AS workflow ON workflow.id = start.workflow_id
+       JOIN workflows AS workflow ON workflow.id = start.workflow_id AND workflow.organization_id = $1
        WHERE $10::timestamptz IS NULL OR (start.created_at, start.id) > ($10, $11::uuid)
-       ORDER BY start.created_at DESC, start.id DESC`,
+       ) AS compared WHERE ${'count' in candidates} OR "isVisible" ORDER BY "createdAt" DESC, id DESC`,
       [
         organizationId,
         memberId,
@@ -134,8 +142,8 @@ export async function searchVisibleRuns(
     return rows
   }
   const words = new Set(search.words)
-  for (const id of [sessionId, workflowId]) if (id) addWords(id, words)
-  return await readFound(db, { organizationId, kind: 'runs', words }, { limit, after, since }, read)
+  if (words.size > 0) for (const id of [sessionId, workflowId]) if (id) addWords(id, words)
+  return await readFound(db, { organizationId, kind: 'runs', words }, { limit, after, since, until }, read)
 }
 
 /** Runs of a session that are read for a page, some of which a filter leaves out or a member does not see. */

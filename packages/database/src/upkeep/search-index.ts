@@ -140,9 +140,12 @@ async function indexRows(
   let chunk: paging.TimePosition[] = []
   for (let at = 0; at < found.length; at += ROWS_PER_READ) {
     if (signal?.aborted) return false
-    const { rows } = await db.pool.query<paging.TimePosition & { text: string }>(READ_TEXTS[kind], [
-      found.slice(at, at + ROWS_PER_READ).map((row) => row.id),
-    ])
+    const { rows } = await db.pool.query<paging.TimePosition & { text: string }>({
+      // Named, because to plan it takes longer than to execute it.
+      name: `search_texts_of_${kind}`,
+      text: READ_TEXTS[kind],
+      values: [found.slice(at, at + ROWS_PER_READ).map((row) => row.id)],
+    })
     for (const { text, ...row } of rows) {
       await collectWords(text, words)
       chunk.push(row)
