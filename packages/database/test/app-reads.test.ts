@@ -2,10 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { PoolClient } from 'pg'
 import {
+  cancelQueuedRuns,
   type Database,
+  deleteWorkflow,
   findSession,
   findVisibleDelivery,
   findVisibleRun,
+  findVisibleRuns,
   indexForSearch,
   listApiKeyPage,
   listRunsOfSession,
@@ -15,6 +18,7 @@ import {
   listVisibleRuns,
   newId,
   markAttentionDone,
+  needsSearch,
   readAttention,
   readOverview,
   readUsage,
@@ -55,6 +59,9 @@ const member = { organizationId, memberId }
 const [longSession, hiddenSession] = [id('sessions', 1), id('sessions', 2)]
 const after = { createdAt: new Date(Date.now() - 12_000_000), id: newId() }
 const limit = 26
+/** Of another organization, with a queue of 6,000 starts of the first workflow; two of the second have not ended. */
+const queueing = { organizationId: newId(), memberId: null }
+const [longQueue, shortQueue, noQueue] = [newId(), newId(), newId()]
 const by = { principal: { organizationId, userId: newId(), name: 'Ada', address: null }, requestId: null }
 
 type Pooled = Pick<Database, 'pool' | 'prisma'>
@@ -63,6 +70,19 @@ const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unkn
   'runs of an admin': [100, (on) => listVisibleRuns(on, admin, { limit, after })],
   'failed runs': [100, (on) => listVisibleRuns(on, admin, { limit, status: 'failed' })],
   'queued runs': [100, (on) => listVisibleRuns(on, admin, { limit, status: 'queued' })],
+  'whether a queue is long': [100, (on) => needsSearch(on, queueing.organizationId, { status: 'queued' })],
+  'queued runs of a long queue': [100, (on) => searchVisibleRuns(on, queueing, { limit, status: 'queued' })],
+  'queued runs of a workflow beside a long queue': [
+    100,
+    (on) => searchVisibleRuns(on, queueing, { limit, status: 'queued', workflowId: shortQueue }),
+  ],
+  'running runs beside a long queue': [100, (on) => listVisibleRuns(on, queueing, { limit, status: 'running' })],
+  'waiting runs beside a long queue': [100, (on) => listVisibleRuns(on, queueing, { limit, status: 'waiting' })],
+  'queued runs of a workflow that are cancelled': [
+    100,
+    (on) => cancelQueuedRuns(on, queueing, { kind: 'workflow', id: shortQueue }, by),
+  ],
+  'a workflow that is deleted': [100, (on) => deleteWorkflow(on, editOf(noQueue))],
   'runs of a workflow': [100, (on) => listVisibleRuns(on, admin, { limit, after, workflowId: workflowIds[3] })],
   'failed runs of a workflow': [
     100,
@@ -87,6 +107,10 @@ const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unkn
   'deliveries with a frequent word': [800, (on) => listVisibleDeliveries(on, admin, { limit, search: 'amount' })],
   'runs with a rare word': [500, (on) => searchVisibleRuns(on, admin, { limit, search: 'nowhere' })],
   'runs with a frequent word': [800, (on) => searchVisibleRuns(on, admin, { limit, search: 'go' })],
+  'earlier deliveries with a frequent word': [
+    800,
+    (on) => listVisibleDeliveries(on, admin, { limit, search: 'amount', until: new Date(Date.now() - 14_400_000) }),
+  ],
   sessions: [100, (on) => listSessions(on, admin, { limit, after })],
   'closed sessions': [100, (on) => listSessions(on, admin, { limit, isOpen: false })],
   'sessions of a member': [1_700, (on) => listSessions(on, member, { limit, after })],
@@ -114,6 +138,35 @@ const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unkn
   'search by name': [200, (on) => searchEverything(on, { organizationId: newId(), memberId }, 'flow 3')],
   'search by id': [100, (on) => searchEverything(on, admin, id('deliveries', 20))],
   'search by request': [300, (on) => searchEverything(on, member, newId())],
+}
+
+const editOf = (workflow: string) => ({
+  workflowId: workflow,
+  principal: { ...by.principal, organizationId: queueing.organizationId, role: 'owner' as const },
+  requestId: newId(),
+})
+
+async function seedQueue({ pool }: Pick<Pooled, 'pool'>): Promise<void> {
+  const { organizationId: queue } = queueing
+  await pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Queueing')`, [queue])
+  await pool.query(
+    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+     SELECT id, $1, 'w', '', 'company_wide', '', true FROM unnest($2::uuid[]) AS workflow (id)`,
+    [queue, [longQueue, shortQueue, noQueue]],
+  )
+  const [long, queued, running] = [newId(), newId(), newId()]
+  await pool.query(
+    `INSERT INTO sessions (id, organization_id, last_start_number, lease_owner, waiting_since)
+     SELECT id, $1, starts, owner, now() FROM unnest($2::uuid[], ARRAY[6000, 1, 1], ARRAY[NULL, NULL, 'a']) AS session (id, starts, owner)`,
+    [queue, [long, queued, running]],
+  )
+  await pool.query(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, created_at)
+     SELECT gen_random_uuid(), $1, workflow, session, n, 'api', 'go', 'r', status, now() - age - n * interval '1 second'
+     FROM unnest($2::uuid[], $3::uuid[], ARRAY[6000, 1, 1], '{queued,queued,running}'::text[], '{0,3 h,3 h}'::interval[])
+       AS queue (workflow, session, starts, status, age), generate_series(1, starts) n`,
+    [queue, [longQueue, shortQueue, shortQueue], [long, queued, running]],
+  )
 }
 
 async function seed({ pool }: Pooled): Promise<void> {
@@ -164,6 +217,7 @@ async function seed({ pool }: Pooled): Promise<void> {
     SELECT ${sqlId('api_keys')}, :organization, 'k' || n, 'wfk_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), '{start}',
       now() - interval '2 hours' - n * interval '1 second'
     FROM generate_series(1, ${ROWS}) n`)
+  await seedQueue({ pool })
   await rollUpUsage(database.db)
   await indexForSearch(database.db)
 }
@@ -194,5 +248,30 @@ describe('every read of the application finds its rows by index', () => {
   test.each(Object.entries(calls))('on analyzed tables: %s', async (_name, [maxRows, call]) => {
     await database.db.pool.query('ANALYZE')
     expect(await excessiveReads(plannedAnalyzed, TABLES, maxRows, call)).toEqual([])
+  })
+})
+
+describe('beside a long queue', () => {
+  test('queued runs of all workflows are listed newest first, those of one are complete, as are running ones', async () => {
+    const { db } = database
+    expect(await needsSearch(db, queueing.organizationId, { status: 'queued' })).toBe(true)
+    expect(await needsSearch(db, organizationId, { status: 'queued' })).toBe(false)
+    const queued = async (query: object) => {
+      const { rows } = await searchVisibleRuns(db, queueing, { limit: 2, status: 'queued', ...query })
+      return await findVisibleRuns(db, queueing, rows)
+    }
+    expect((await queued({})).map(({ number }) => number)).toEqual([1, 2])
+    expect((await queued({ workflowId: shortQueue })).map(({ workflow }) => workflow.id)).toEqual([shortQueue])
+    const running = await listVisibleRuns(db, queueing, { limit: 9, status: 'running' })
+    expect(running.map(({ status, workflow }) => [status, workflow.id])).toEqual([['running', shortQueue]])
+  })
+
+  test('a workflow is deleted only without runs that have not ended, and only its queued runs are cancelled', async () => {
+    const { db } = database
+    const queue = { kind: 'workflow', id: shortQueue } as const
+    await expect(deleteWorkflow(db, editOf(longQueue))).rejects.toMatchObject({ problem: 'workflow_busy' })
+    expect(await cancelQueuedRuns(db, queueing, queue, by)).toEqual({ cancelled: 1, isMore: false })
+    await expect(deleteWorkflow(db, editOf(shortQueue))).rejects.toMatchObject({ problem: 'workflow_busy' })
+    await deleteWorkflow(db, editOf(noQueue))
   })
 })

@@ -11,6 +11,7 @@ import {
   readWorkflowTexts,
   type RunRow,
   type RunDetails,
+  needsSearch,
   searchVisibleRuns,
   showRun,
 } from '@workflow-service/database'
@@ -131,7 +132,8 @@ export async function list(
   const workflowId = await findWorkflowId(ctx, organization, workflow)
   const sessionId = session === undefined ? undefined : await findId(ctx, 'session', session)
   const filter = { status, workflowId, sessionId, since, until, limit }
-  const found = search && (await searchAllRuns(ctx, organization.id, { ...filter, search }))
+  const isSearched = await needsSearch(ctx.database(), organization.id, { ...filter, search })
+  const found = isSearched && (await searchAllRuns(ctx, organization.id, { ...filter, search }))
   const runs = await listRuns(ctx.database(), organization.id, found ? { ids: found, limit } : filter)
   if (options.follow) return await followRuns(ctx, organization.id, filter, runs, options)
   const ids = runs.map((row) => row.workflow_id)

@@ -591,7 +591,7 @@ export const APP_OPERATIONS = defineOperations({
   listAllDeliveries: {
     summary: 'List the deliveries of all webhook sources',
     description:
-      'Newest first. A search, and the filters by status, workflow and resends, look at up to 20,000 deliveries for a page, which may have none: follow `next_cursor`.',
+      'Newest first. A search, and the filters by status, workflow and resends, look at a bounded number of deliveries for a page, which may have none: follow `next_cursor`.',
     query: sources.AllDeliveriesQuery,
     success: ok(sources.AppDeliveryPage, 'One page, newest first.'),
   },
@@ -658,7 +658,13 @@ export const APP_OPERATIONS = defineOperations({
     trimmed: ['reason'],
     success: ok(runs.RunDetailOut, 'The run.'),
   },
-  listRuns: { summary: 'List runs', query: runs.RunListQuery, success: ok(runs.RunPage, 'One page, newest first.') },
+  listRuns: {
+    summary: 'List runs',
+    description:
+      'Newest first. A search, and the list of queued runs while thousands are queued, look at up to 20,000 runs for a page, which may have none: follow `next_cursor`.',
+    query: runs.RunListQuery,
+    success: ok(runs.RunPage, 'One page, newest first.'),
+  },
   getRun: { summary: 'Read a run', success: ok(runs.RunDetailOut, 'The run.') },
   cancelRun: {
     summary: 'Cancel a run',

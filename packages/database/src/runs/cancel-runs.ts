@@ -1,6 +1,13 @@
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction } from '../connection/index.ts'
-import { type AuditedBy, isVisible, recordAuditEvent, unfinishedStarts, type Viewer } from '../organizations/index.ts'
+import {
+  type AuditedBy,
+  hasLongQueue,
+  isVisible,
+  recordAuditEvent,
+  unfinishedStarts,
+  type Viewer,
+} from '../organizations/index.ts'
 
 export type CancelOutcome =
   /** `sessionId`: a session whose next start may run now. */
@@ -59,8 +66,8 @@ export interface CancelledQueue {
 }
 
 /**
- * Cancels queued runs of a workflow or session that the viewer sees, at most 10,000, in no order: to sort them,
- * PostgreSQL would read all.
+ * Cancels queued runs of a workflow or session that the viewer sees, at most 10,000: of a workflow the newest, if the
+ * organization has a long queue, else in no order, because to sort them PostgreSQL would read all.
  */
 export async function cancelQueuedRuns(
   db: Db,
@@ -68,10 +75,20 @@ export async function cancelQueuedRuns(
   { kind, id }: Queue,
   by: AuditedBy,
 ): Promise<CancelledQueue> {
+  const starts =
+    kind === 'session'
+      ? unfinishedStarts('sessions.id = $2')
+      : (await hasLongQueue(db.pool, organizationId))
+        ? `(
+            SELECT * FROM starts WHERE workflow_id = $2 AND status = 'queued'
+            ORDER BY created_at DESC, id DESC LIMIT ${MAX_RUNS + 1}
+          ) AS starts`
+        : unfinishedStarts()
   const { rows } = await db.pool.query<{ id: string; sessionId: string; workflowName: string }>(
-    `SELECT starts.id, starts.session_id AS "sessionId", workflow.name AS "workflowName" FROM ${unfinishedStarts(kind === 'session' ? 'sessions.id = $2' : undefined)}
+    `SELECT starts.id, starts.session_id AS "sessionId", workflow.name AS "workflowName" FROM ${starts}
      JOIN workflows AS workflow ON workflow.id = starts.workflow_id AND ${isVisible('workflow', '$3')}
-     WHERE starts.${kind === 'workflow' ? 'workflow_id' : 'session_id'} = $2 AND starts.status = 'queued' LIMIT ${MAX_RUNS + 1}`,
+     WHERE starts.organization_id = $1 AND starts.${kind === 'workflow' ? 'workflow_id' : 'session_id'} = $2
+       AND starts.status = 'queued' LIMIT ${MAX_RUNS + 1}`,
     [organizationId, id, memberId],
   )
   let total = 0

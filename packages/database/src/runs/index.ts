@@ -30,6 +30,7 @@ export {
   findVisibleRuns,
   listRunsOfSession,
   listVisibleRuns,
+  needsSearch,
   RUN_TEXT,
   type RunQuery,
   searchVisibleRuns,

@@ -5,6 +5,7 @@ import { listDeliveriesOfRun, stepsOfRow } from '../deliveries/index.ts'
 import {
   type Candidates,
   type Compared,
+  hasLongQueue,
   hasStatus,
   isVisible,
   readFound,
@@ -92,6 +93,18 @@ export async function listVisibleRuns(db: Db, viewer: Viewer, query: RunQuery): 
 /** The text in which runs are searched, for their row named `start`. */
 export const RUN_TEXT = `concat_ws(' ', start.context, start.id, right(start.id::text, 8), start.session_id,
   right(start.session_id::text, 8), start.request_id)`
+
+/**
+ * Whether runs are listed by `searchVisibleRuns`: with a search, and queued ones if too many are to be read at once.
+ */
+export async function needsSearch(
+  db: Db,
+  organizationId: string,
+  { search, status, sessionId }: Pick<RunSearch, 'search' | 'status' | 'sessionId'>,
+): Promise<boolean> {
+  if (search?.trim()) return true
+  return status === 'queued' && sessionId === undefined && (await hasLongQueue(db.pool, organizationId))
+}
 
 /** Which runs to find. */
 type RunSearch = RunQuery & { readonly sessionId?: string | undefined }

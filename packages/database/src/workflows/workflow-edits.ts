@@ -23,6 +23,7 @@ import {
   type AuditAction,
   type AuditChange,
   changedFields,
+  hasLongQueue,
   isVisible,
   type LimitedByQuotas,
   recordAuditEvent,
@@ -462,7 +463,15 @@ export async function saveWorkflowUsers(
   })
 }
 
-const FIND_UNFINISHED_RUN = `SELECT FROM ${unfinishedStarts()} WHERE workflow_id = $2 LIMIT 1`
+/** Finds a run that has not ended: with a long queue, among all of the workflow, the newest first. */
+async function findUnfinishedRun(tx: Transaction, organizationId: string, workflowId: string) {
+  return (await hasLongQueue(tx, organizationId))
+    ? await tx.query(
+        `SELECT FROM starts WHERE workflow_id = $1 AND finished_at IS NULL ORDER BY created_at DESC, id DESC LIMIT 1`,
+        [workflowId],
+      )
+    : await tx.query(`SELECT FROM ${unfinishedStarts()} WHERE workflow_id = $2 LIMIT 1`, [organizationId, workflowId])
+}
 
 /**
  * Hides a workflow and switches it off; `purgeDeletedWorkflows` deletes it. A start that is recorded at the same moment
@@ -472,7 +481,7 @@ const FIND_UNFINISHED_RUN = `SELECT FROM ${unfinishedStarts()} WHERE workflow_id
 export async function deleteWorkflow(db: Pick<Database, 'prisma'>, edit: WorkflowEdit): Promise<void> {
   await inPrismaTransaction(db, async (tx) => {
     const { name } = await lockWorkflow(tx, edit, 'FOR UPDATE')
-    const unfinished = await tx.query(FIND_UNFINISHED_RUN, [edit.principal.organizationId, edit.workflowId])
+    const unfinished = await findUnfinishedRun(tx, edit.principal.organizationId, edit.workflowId)
     if (unfinished.rowCount) throw new EditRefused('workflow_busy')
     await tx.prisma.workflow.update({
       where: { id: edit.workflowId },

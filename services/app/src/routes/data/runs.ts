@@ -12,6 +12,7 @@ import {
   listRunsOfSession,
   listSessions,
   listVisibleRuns,
+  needsSearch,
   searchVisibleRuns,
   viewerOf,
 } from '@workflow-service/database'
@@ -36,10 +37,10 @@ export function runHandlers(ctx: AppServiceContext) {
       const { status, since, until, workflow_id: workflowId, session_id: sessionId } = query
       const viewer = viewerOf(principal)
       const filter = { status, workflowId, since: toDate(since), until: toDate(until) }
-      const search = query.search?.trim()
+      const { search } = query
       const named = await answerIds(query, (ids) => findVisibleRuns(db, viewer, ids))
       if (named) return named
-      if (search) {
+      if (await needsSearch(db, viewer.organizationId, { search, status, sessionId })) {
         return await answerPage(query, RUNS, async (page) => {
           const { rows, next } = await searchVisibleRuns(db, viewer, { ...filter, ...page, sessionId, search })
           return { rows: await findVisibleRuns(db, viewer, rows), next }
