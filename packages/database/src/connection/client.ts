@@ -85,7 +85,10 @@ export function createDatabase(options: DatabaseOptions): Database {
       await pool.query('SELECT 1')
     },
     close: async () => {
-      await prisma?.$disconnect()
+      const closing = prisma
+      // Its plans of queries take 10 MB, and an object that is closed may be kept.
+      prisma = undefined
+      await closing?.$disconnect()
       await pool.end()
     },
   }
