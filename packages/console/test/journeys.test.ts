@@ -9,7 +9,11 @@ import { useConsole } from './support/use-console.ts'
 const { service, browser, openFilled } = useConsole()
 
 test('a stranger becomes owner, fixes a source, starts a workflow, and finds and resends its delivery', async () => {
-  const page = await browser.newPage({ baseURL: service.url, viewport: { width: 1280, height: 900 } })
+  const page = await browser.newPage({
+    reducedMotion: 'no-preference',
+    baseURL: service.url,
+    viewport: { width: 1280, height: 900 },
+  })
   const button = (name: string | RegExp) => page.getByRole('button', { name })
   const link = (name: string | RegExp) => page.getByRole('link', { name })
   const field = (name: string | RegExp) => page.getByRole('textbox', { name })
@@ -111,7 +115,7 @@ test('a stranger becomes owner, fixes a source, starts a workflow, and finds and
 
 test('a person of two organizations sees one at a time, changes the password, exports one and deletes it', async () => {
   browser.expectProblem(/40[134]/)
-  const page = await browser.newPage({ baseURL: service.url })
+  const page = await browser.newPage({ reducedMotion: 'no-preference', baseURL: service.url })
   const button = (name: string) => page.getByRole('button', { name, exact: true })
   const email = `${randomUUID()}@acme.test`
   const oldPassword = 'seven calm turtles walk'
@@ -169,7 +173,7 @@ test('a person of two organizations sees one at a time, changes the password, ex
   await button('Organization: Northwind').waitFor()
 
   // Another password ends the other sign-ins.
-  const elsewhere = await browser.newPage({ baseURL: service.url })
+  const elsewhere = await browser.newPage({ reducedMotion: 'no-preference', baseURL: service.url })
   const signIn = async (tab: Page, password: string) => {
     await tab.getByLabel('Email').fill(email)
     await tab.getByLabel('Password').fill(password)
@@ -253,7 +257,7 @@ test('the keyboard alone starts a workflow, resends its delivery, and reads the 
 }, 120_000)
 
 test('the keyboard alone signs in, fixes a source, makes a workflow, invites a person, makes and revokes a key, and signs out', async () => {
-  const page = await browser.newPage({ baseURL: service.url })
+  const page = await browser.newPage({ reducedMotion: 'no-preference', baseURL: service.url })
   const { keyboard } = page
   const heading = async (name: string) => await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
   const field = (name: string) => page.getByRole('textbox', { name, exact: true })
