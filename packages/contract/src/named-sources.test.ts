@@ -89,7 +89,7 @@ describe('the webhook sources that a description names', () => {
         seen.add(found.length)
         expect(found).toEqual(namedByComparison(text, names))
       }),
-      { seed: 1, numRuns: 5_000 },
+      { seed: 1, numRuns: 1_000 },
     )
     expect([...seen]).toEqual(expect.arrayContaining([0, 1, 2, 3]))
   })

@@ -141,7 +141,7 @@ if (python)
           fc.constant(JSON.stringify({ type: 'service.webhook.verification' })),
         ),
       )
-      for (const [example, body] of fc.sample(pairs, { seed: 1, numRuns: 2_000 })) {
+      for (const [example, body] of fc.sample(pairs, { seed: 1, numRuns: 700 })) {
         for (const sent of [body, JSON.stringify(example)]) {
           const read = parseWebhook(sent, example)
           const problems =

@@ -172,7 +172,7 @@ describe('200, page by page', () => {
     const organization = await gateway.apply({ workflows })
     const matching = (text: string) => workflows.map(({ name }) => String(name)).filter((name) => name.includes(text))
     for (const search of ['even', 'rare', 'late', 'odd rare', 'e', 'ev', 'rarelate', '9']) {
-      expect(namesOf(await walk(organization, { search, limit: 4 }))).toEqual(matching(search))
+      expect(namesOf(await walk(organization, { search, limit: 30 }))).toEqual(matching(search))
       expect(namesOf(await walk(organization, { search, limit: 100 }))).toEqual(matching(search))
     }
   }, 60_000)

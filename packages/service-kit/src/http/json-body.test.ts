@@ -167,7 +167,7 @@ describe('isJsonInUtf8', () => {
       fc.property(parts, ([before, type, after, between, charset, end]) => {
         expect(isJsonInUtf8(`${before}${type}${after};${between}${charset}${end}`)).toBe(true)
       }),
-      { seed: 1, numRuns: 2_000 },
+      { seed: 1, numRuns: 700 },
     )
     const part = fc.constantFrom('application/json', 'charset', 'utf-8', ';', '=', '"', ' ', ',', '/', 'x')
     const joined = fc.array(part, { maxLength: 12 }).map((texts) => texts.join(''))
@@ -186,7 +186,7 @@ describe('isJsonInUtf8', () => {
         const expected = ['application/json', 'application/json;charset=utf-8', 'application/json;charset="utf-8"']
         expect([text, isJsonInUtf8(text)]).toEqual([text, expected.includes(compact.toLowerCase())])
       }),
-      { seed: 2, numRuns: 5_000 },
+      { seed: 2, numRuns: 1_000 },
     )
   })
 })

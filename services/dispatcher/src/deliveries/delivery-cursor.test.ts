@@ -47,7 +47,7 @@ describe('the cursor of the delivery log', () => {
         expect(found.id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
         expect(`${found.createdAt.getTime()}.${found.id.replaceAll('-', '')}`).toBe(plain.replace(/^0+(?=\d)/, ''))
       }),
-      { seed: 20261122, numRuns: 5_000 },
+      { seed: 20261122, numRuns: 1_000 },
     )
     expect(read).toBeGreaterThan(20)
   })

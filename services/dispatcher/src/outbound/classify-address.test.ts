@@ -198,7 +198,7 @@ describe('classifyAddress', () => {
     )
     fc.assert(
       fc.property(special, (address) => expect(isPublic(address)).toBe(false)),
-      { seed: 1, numRuns: 2_000 },
+      { seed: 1, numRuns: 700 },
     )
   })
 
@@ -212,7 +212,7 @@ describe('classifyAddress', () => {
     )
     fc.assert(
       fc.property(ordinary, (address) => expect(classifyAddress(address)).toEqual({ isPublic: true })),
-      { seed: 1, numRuns: 2_000 },
+      { seed: 1, numRuns: 700 },
     )
   })
 
@@ -220,7 +220,7 @@ describe('classifyAddress', () => {
     const notAnAddress = fc.string({ unit: 'binary' }).filter((text) => !/[.:]/u.test(text))
     fc.assert(
       fc.property(notAnAddress, (text) => expect(isPublic(text)).toBe(false)),
-      { seed: 1, numRuns: 2_000 },
+      { seed: 1, numRuns: 700 },
     )
   })
 })

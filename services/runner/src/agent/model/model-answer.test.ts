@@ -91,6 +91,6 @@ test('any answer of a model becomes a valid journal step, with a distinct id for
         )
       }
     }),
-    { seed: 1, numRuns: 1_500 },
+    { seed: 1, numRuns: 500 },
   )
 })
