@@ -384,7 +384,7 @@ const waitingSession = (page: Page) => page.getByRole('row', { name: /1 1$/ })
 
 test('a row that has not ended is read again wherever it is in a list', async () => {
   const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
+  const { workflowId, sourceId } = await fill(service, owner)
   const endpointAnswers = Promise.withResolvers<void>()
   service.endpoint.answerWith(async () => {
     await endpointAnswers.promise
@@ -397,6 +397,9 @@ test('a row that has not ended is read again wherever it is in a list', async ()
     return page
   }
   const [first, filtered, sessions] = [await openList('/runs'), await openList('/runs'), await openList('/sessions')]
+  const deliveries = await openList('/deliveries')
+  const underWay = deliveries.getByRole('row', { name: /In flight/ })
+  await underWay.waitFor()
   await running(first).waitFor()
   await filtered.getByRole('combobox', { name: 'Status' }).selectOption('Running')
   await filtered
@@ -412,9 +415,15 @@ test('a row that has not ended is read again wherever it is in a list', async ()
   await older.getByRole('button', { name: 'Older' }).click()
   await running(older).waitFor()
   const rows = await older.getByRole('row').count()
+  await service.db.pool.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, finished_at)
+     SELECT gen_random_uuid(), $1, $2, 'payload', 'accepted', 200, '{}', now() FROM generate_series(1, 30)`,
+    [owner.organizationId, sourceId],
+  )
 
   endpointAnswers.resolve()
   for (const page of [first, filtered, older]) await running(page).waitFor({ state: 'detached' })
+  await underWay.waitFor({ state: 'detached' })
   await filtered.getByRole('row', { name: /Succeeded/ }).waitFor()
   await waitingSession(sessions).waitFor({ state: 'detached' })
   await sessions.getByRole('row', { name: /1 0$/ }).first().waitFor()

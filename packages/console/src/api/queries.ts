@@ -153,6 +153,7 @@ type RowOf<Id extends ListId> = AppAnswer<Id> extends Page<infer Row> ? Row : ne
 const HAS_ENDED: { readonly [Id in ListId]?: (row: RowOf<Id>) => boolean } = {
   listRuns: ({ finished_at: at }) => at !== null,
   listDeliveries: ({ outcome }) => outcome !== 'in_flight',
+  listAllDeliveries: ({ outcome }) => outcome !== 'in_flight',
   listSessions: ({ is_open: isOpen, waiting_count: waiting }) => !isOpen && waiting === 0,
   // A workflow runs again.
   listWorkflows: () => false,
