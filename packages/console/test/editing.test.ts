@@ -314,7 +314,7 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
   await show(page, '/')
   await page.getByRole('link', { name: /has spent 1.70 EUR of 2.00 EUR this day/ }).waitFor()
   await show(page, '/organization')
-  await page.getByLabel('Members may choose fast').uncheck()
+  await page.getByRole('group', { name: 'Members may choose' }).getByLabel('fast').uncheck()
   await page.getByLabel('Budget of a month (EUR)').fill('20')
   await press(page, 'Save models and budget')
   await page.getByText('Saved', { exact: false }).first().waitFor()

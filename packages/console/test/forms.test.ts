@@ -392,6 +392,24 @@ test('a new key says what its scopes allow', async () => {
   expect(await findIssues(page)).toEqual([])
 })
 
+test('each person chooses the notices that they get by e-mail', async () => {
+  const { owner, page } = await open('/account')
+  const member = await service.signIn({ role: 'member', organizationId: owner.organizationId })
+  await member.call('saveMyNotices', { body: { kinds: ['approvals'] } })
+  const notices = page.getByRole('group', { name: 'Send me' })
+  await notices.getByLabel('Failed runs and deliveries').check()
+  await notices.getByLabel('API keys that expire').check()
+  expect(await findIssues(page)).toEqual([])
+  await press(page, 'Save notices')
+  await page.getByText('Saved.', { exact: true }).first().waitFor()
+  await show(page, '/account')
+  expect(await notices.getByRole('checkbox', { checked: true }).count()).toBe(2)
+  expect((await owner.call('getMyNotices')).kinds).toEqual(['failures', 'keys'])
+  expect((await member.call('getMyNotices')).kinds).toEqual(['approvals'])
+  await press(page, 'Send a test')
+  await page.getByText(/^The test notice was not sent/).waitFor()
+})
+
 test('The webhook of notices gets the events that are chosen with it', async () => {
   const { page } = await open('/organization')
   await press(page, 'Set a webhook')

@@ -178,6 +178,28 @@ export function Checkbox({ label, hint, error, value, onValue, isSwitch }: Check
   )
 }
 
+/** Any number of a few choices, saved with their form. */
+export function CheckboxGroup<Value extends string>(
+  props: Bound<Value[]> & { options: { readonly [Key in Value]: string } },
+) {
+  const { label, value, onValue, options, error } = props
+  const values = Object.keys(options) as Value[]
+  return (
+    <fieldset className="radios">
+      <legend>{label}</legend>
+      {values.map((each) => (
+        <Checkbox
+          key={each}
+          label={options[each]}
+          value={value.includes(each)}
+          onValue={(isOn) => onValue(values.filter((other) => (other === each ? isOn : value.includes(other))))}
+        />
+      ))}
+      <FieldText error={error} />
+    </fieldset>
+  )
+}
+
 /** A choice that takes effect at once, and shows it while a promise of `onValue` is pending. */
 export function Switch({ value, onValue, ...props }: CheckProps) {
   const [wanted, setWanted] = useState<boolean>()

@@ -19,6 +19,12 @@ export function toast(text: string, kind: Message['kind'] = 'good'): void {
   if (kind === 'good') announce(text)
 }
 
+/** Says what became of a test notice. */
+export function reportTest({ error }: { error: string | null }): void {
+  if (error === null) toast('The test notice was sent.')
+  else toast(`The test notice was not sent. ${error}`, 'bad')
+}
+
 /** Runs an action outside of a form; an error is shown as a message, and `done` otherwise. */
 export async function tryIt(action: () => unknown, done?: string): Promise<void> {
   try {

@@ -120,7 +120,9 @@ async function startServices(
   }
   const dispatcher = await startDispatcher(readDispatcherConfig(shared), { logger })
   stack.defer(async () => await dispatcher.stop())
-  const env = { ...shared, DISPATCHER_URL: dispatcher.url, API_URL: 'https://api.acme.test', APP_URL }
+  // Nothing listens there: mails are not sent.
+  const mail = { SMTP_URL: 'smtp://127.0.0.1:9', SMTP_FROM: 'Workflows <w@acme.test>' }
+  const env = { ...shared, ...mail, DISPATCHER_URL: dispatcher.url, API_URL: 'https://api.acme.test', APP_URL }
   const runner = await startRunner(readRunnerConfig(env), { sessionQueue, logger })
   stack.defer(async () => await runner.stop())
   const app = await startApp(readAppConfig(env), { sessionQueue, logger, ...overrides })

@@ -2,12 +2,12 @@ import { useState } from 'react'
 import { toList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { DataList } from '../../components/data-list.tsx'
-import { NewPasswordField, RadioGroup, Switch, TextField } from '../../components/fields.tsx'
+import { CheckboxGroup, NewPasswordField, RadioGroup, Switch, TextField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { Page, Section } from '../../components/page.tsx'
 import { preferences, setPreference } from '../../components/preferences.ts'
 import { StatusBadge, Time } from '../../components/status-and-time.tsx'
-import { toast } from '../../components/toast.ts'
+import { reportTest } from '../../components/toast.ts'
 
 export function AccountPage() {
   const me = useMe()
@@ -33,23 +33,14 @@ const NOTICE_KINDS = {
   sources: 'Paused and failing webhook sources',
   keys: 'API keys that expire',
 } as const
+type Kind = keyof typeof NOTICE_KINDS
 
-const sendTest = async () => {
-  const { error } = await mutate('testMyNotices', {})
-  if (error === null) toast('The test notice was sent.')
-  else toast(`The test notice was not sent. ${error}`, 'bad')
-}
+const sendTest = async () => reportTest(await mutate('testMyNotices', {}))
 
 /** The notices that the person gets by e-mail. */
 function MyNotices() {
   const mine = useRead('getMyNotices').data
   if (!mine) return null
-  const kinds = Object.keys(NOTICE_KINDS) as (keyof typeof NOTICE_KINDS)[]
-  const change = async (kind: (typeof kinds)[number], isOn: boolean) => {
-    await mutate('saveMyNotices', {
-      body: { kinds: kinds.filter((each) => (each === kind ? isOn : mine.kinds.includes(each))) },
-    })
-  }
   return (
     <Section
       title="Notices by e-mail"
@@ -57,17 +48,20 @@ function MyNotices() {
       intro={mine.has_mail ? 'At most once an hour each.' : 'Your operator has not set up e-mail (SMTP_URL).'}
       actions={mine.has_mail ? <Button label="Send a test" icon="send" onClick={sendTest} /> : null}
     >
-      {mine.has_mail
-        ? kinds.map((kind) => (
-            <Switch
-              key={kind}
-              label={NOTICE_KINDS[kind]}
-              value={mine.kinds.includes(kind)}
-              onValue={(isOn) => change(kind, isOn)}
-            />
-          ))
-        : null}
+      {mine.has_mail ? <NoticesForm kinds={mine.kinds} /> : null}
     </Section>
+  )
+}
+
+function NoticesForm({ kinds }: { kinds: Kind[] }) {
+  const form = useForm({
+    values: { kinds },
+    save: ({ kinds: chosen }) => mutate('saveMyNotices', { body: { kinds: chosen } }),
+  })
+  return (
+    <Form form={form} action="Save notices" canReset>
+      <CheckboxGroup options={NOTICE_KINDS} {...form.field('kinds', 'Send me')} />
+    </Form>
   )
 }
 

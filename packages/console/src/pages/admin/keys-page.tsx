@@ -4,7 +4,7 @@ import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm, openForm, showOnce } from '../../components/dialog.tsx'
-import { Checkbox, SelectField, TextField } from '../../components/fields.tsx'
+import { CheckboxGroup, SelectField, TextField } from '../../components/fields.tsx'
 import { Notice } from '../../components/page.tsx'
 import { StatusBadge, Time, useNow } from '../../components/status-and-time.tsx'
 import { CopyBox } from '../../components/values.tsx'
@@ -61,6 +61,8 @@ function Expiry({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { 
   return <StatusBadge status="off">{revokedAt ? 'Revoked' : 'Expired'}</StatusBadge>
 }
 
+const SCOPES = { read: 'Read: the organization and its workflows', start: 'Start: start workflows' }
+
 function openNewKey(apiUrl: string | undefined) {
   // A repeated request with the same id makes no second key.
   const id = newId()
@@ -68,9 +70,8 @@ function openNewKey(apiUrl: string | undefined) {
     title: 'New API key',
     action: 'Create key',
     isTransient: true,
-    values: { name: '', read: true, start: true, days: '90' },
-    async save({ name, read, start, days }) {
-      const scopes = [...(read ? (['read'] as const) : []), ...(start ? (['start'] as const) : [])]
+    values: { name: '', scopes: ['read', 'start'] as ('read' | 'start')[], days: '90' },
+    async save({ name, scopes, days }) {
       const expiresAt = days ? new Date(Date.now() + Number(days) * DAY_MS).toISOString() : null
       return await mutate('createApiKey', { body: { id, name, scopes, expires_at: expiresAt } })
     },
@@ -78,11 +79,7 @@ function openNewKey(apiUrl: string | undefined) {
     fields: ({ field }) => (
       <>
         <TextField hint="Names the program that uses it, such as “CRM”." {...field('name', 'Name')} />
-        <fieldset className="radios">
-          <legend>Scopes</legend>
-          <Checkbox {...field('read', 'Read: the organization and its workflows')} />
-          <Checkbox {...field('start', 'Start: start workflows')} />
-        </fieldset>
+        <CheckboxGroup options={SCOPES} {...field('scopes', 'Scopes')} />
         <SelectField options={LIFETIMES} {...field('days', 'Expires after')} />
       </>
     ),

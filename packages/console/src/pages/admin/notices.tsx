@@ -3,14 +3,10 @@ import { mutate, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Table } from '../../components/data-list.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
-import { Checkbox, entriesOf, TextField } from '../../components/fields.tsx'
+import { CheckboxGroup, TextField } from '../../components/fields.tsx'
 import { Loaded, Section } from '../../components/page.tsx'
 import { StatusBadge, Time } from '../../components/status-and-time.tsx'
-import { toast } from '../../components/toast.ts'
-
-/** Says what became of a test notice. */
-const reportTest = ({ error }: AppAnswer<'testNoticeWebhook'>) =>
-  error === null ? toast('The test notice was sent.') : toast(`The test notice was not sent. ${error}`, 'bad')
+import { reportTest } from '../../components/toast.ts'
 
 const STATUSES = { waiting: 'waiting', sent: 'accepted', failed: 'failed' } as const
 const STATUS_TEXTS = { waiting: 'Waiting', sent: 'Sent', failed: 'Not sent' } as const
@@ -40,9 +36,7 @@ const askToRemove = () =>
     action: 'Remove',
     onConfirm: () => mutate('deleteNoticeWebhook', {}),
   })
-const sendTest = async () => {
-  reportTest(await mutate('testNoticeWebhook', {}))
-}
+const sendTest = async () => reportTest(await mutate('testNoticeWebhook', {}))
 
 function Details({ webhook, data }: AppAnswer<'getNotices'>) {
   const edit = () =>
@@ -53,12 +47,12 @@ function Details({ webhook, data }: AppAnswer<'getNotices'>) {
       values: {
         url: webhook?.url ?? '',
         signing_secret: '',
-        ...Object.fromEntries(entriesOf(EVENTS).map(([type]) => [type, webhook?.events.includes(type) ?? false])),
-      } as { url: string; signing_secret: string } & Record<keyof typeof EVENTS, boolean>,
-      save: ({ url, signing_secret: secret, ...chosen }) => {
-        const events = entriesOf(EVENTS).flatMap(([type]) => (chosen[type] ? [type] : []))
-        return mutate('saveNoticeWebhook', { body: { url, events, ...(secret ? { signing_secret: secret } : {}) } })
+        events: webhook?.events ?? [],
       },
+      save: ({ url, signing_secret: secret, events }) =>
+        mutate('saveNoticeWebhook', {
+          body: { url, events, ...(secret ? { signing_secret: secret } : {}) },
+        }),
       fields: ({ field }) => (
         <>
           <TextField type="url" {...field('url', 'URL')} />
@@ -66,12 +60,7 @@ function Details({ webhook, data }: AppAnswer<'getNotices'>) {
             hint={webhook?.has_signing_secret ? 'Empty: the stored one is kept.' : 'Optional.'}
             {...field('signing_secret', 'Signing secret')}
           />
-          <fieldset className="radios">
-            <legend>Events for programs, one for each run</legend>
-            {entriesOf(EVENTS).map(([type, label]) => (
-              <Checkbox key={type} {...field(type, label)} />
-            ))}
-          </fieldset>
+          <CheckboxGroup options={EVENTS} {...field('events', 'Events for programs, one for each run')} />
         </>
       ),
     })

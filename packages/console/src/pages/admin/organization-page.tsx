@@ -3,7 +3,7 @@ import type { AppAnswer } from '@workflow-service/contract'
 import { call, callConfirmed, queryClient, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { download } from '../../components/download.ts'
-import { Checkbox, TextField } from '../../components/fields.tsx'
+import { CheckboxGroup, TextField } from '../../components/fields.tsx'
 import { Notices } from './notices.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
@@ -106,8 +106,6 @@ function ModelsForm({ organization, names }: { organization: Organization; names
       return await mutate('saveOrganization', { body })
     },
   })
-  const { offered_models: offered } = form.values
-  const { onValue } = form.field('offered_models', 'Models')
   return (
     <Form form={form} action="Save models and budget" canReset>
       <TextField
@@ -118,14 +116,10 @@ function ModelsForm({ organization, names }: { organization: Organization; names
           `Budget of a month${organization.currency ? ` (${organization.currency})` : ''}`,
         )}
       />
-      {names.map((name) => (
-        <Checkbox
-          key={name}
-          label={`Members may choose ${name === 'builtin' ? 'the built-in agent' : name}`}
-          value={offered.includes(name)}
-          onValue={(isOffered) => onValue(names.filter((each) => (each === name ? isOffered : offered.includes(each))))}
-        />
-      ))}
+      <CheckboxGroup
+        options={Object.fromEntries(names.map((name) => [name, name === 'builtin' ? 'The built-in agent' : name]))}
+        {...form.field('offered_models', 'Members may choose')}
+      />
     </Form>
   )
 }
