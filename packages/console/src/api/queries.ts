@@ -8,6 +8,7 @@ import {
   useQuery,
   type UseQueryResult,
 } from '@tanstack/react-query'
+import { useMemo } from 'react'
 import type { AppAnswer, AppOperationId, AppRequest, EventTopic } from '@workflow-service/contract'
 import { LIST_MAX_LIMIT } from '@workflow-service/contract/limits'
 import { AppError, call, type CallRequest, type RequestArgument } from './call.ts'
@@ -234,7 +235,7 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
     initialDataUpdatedAt: pages.dataUpdatedAt,
   })
   const headRows = head.data?.data ?? []
-  const shown = pages.data?.pages.flatMap((page) => page.data) ?? []
+  const shown = useMemo(() => pages.data?.pages.flatMap((page) => page.data) ?? [], [pages.data])
   const shownIds = new Set(shown.map((row) => row.id))
   const newCount = firstPage ? headRows.filter((row) => !shownIds.has(row.id)).length : 0
   const isHeadShown = shown.length === 0 && headRows.length > 0

@@ -1,6 +1,6 @@
 import { RESEND_IDS_MAX } from '@workflow-service/contract/limits'
 import { Link, type LinkProps, useNavigate, useSearch } from '@tanstack/react-router'
-import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { List } from '../api/index.ts'
 import { announce } from './announce.ts'
 import { type Action, Button } from './button.tsx'
@@ -55,8 +55,10 @@ function ChoiceBox({ label, of, choice }: { label: string; of: readonly string[]
 /** Shorter texts need no more than two lines. */
 const LONG = 60
 
-/** A table that becomes cards on a phone. */
-export function Table<Row extends { id: string }>(props: TableProps<Row> & { rows: readonly Row[] }) {
+/** A table that becomes cards on a phone. Hundreds of rows are not rendered again beside a delivery that opens. */
+export const Table = memo(TableOf) as typeof TableOf
+
+function TableOf<Row extends { id: string }>(props: TableProps<Row> & { rows: readonly Row[] }) {
   const { label, isLabelShown, rows, rowLink, choice } = props
   const columns = props.columns.filter(({ isOptional, cell }) => !isOptional || rows.some((row) => cell(row) !== null))
   return (
@@ -171,14 +173,17 @@ const isEmpty = <Row,>(props: DataListProps<Row>) =>
 
 /** A table of a list. j/k move between rows, Enter opens one, / goes to the search. */
 export function DataList<Row extends { id: string }>(props: DataListProps<Row>) {
-  const { label, list, empty, controls, actionsOf, search, filters = {}, fields = {} } = props
+  const { label, list, empty, controls, actionsOf, search, filters = {}, fields = {}, columns, rowLink } = props
   const { rows, error, retry, newCount = 0, loadOlder } = list
   const table = useRef<HTMLDivElement>(null)
   const navigate = useNavigate()
   const [clears, setClears] = useState(0)
   const [chosen, setChosen] = useState<readonly string[]>([])
   // A filter, or what happened since, may have removed a row.
-  const ids = chosen.filter((id) => rows.some((row) => row.id === id))
+  const choice = useMemo(
+    () => ({ ids: chosen.filter((id) => rows.some((row) => row.id === id)), set: setChosen }),
+    [chosen, rows],
+  )
   async function clear(...names: string[]) {
     const none = Object.fromEntries(names.map((name) => [name, undefined]))
     await navigate({ to: '.', replace: true, search: (before: object) => ({ ...before, ...none }) })
@@ -213,7 +218,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
             options ? <FilterSelect key={name} name={name} label={of} options={options} /> : null,
           )}
           {controls}
-          {ids.length > 0 ? actionsOf?.(ids) : null}
+          {choice.ids.length > 0 ? actionsOf?.(choice.ids) : null}
           {isFiltered(props) ? (
             <FilterChips filters={filters} fields={fields} onRemove={(...names) => void clear(...names)} />
           ) : null}
@@ -222,7 +227,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
       ) : null}
       {newCount > 0 ? <Button label={newText} className="new-rows" icon="up" onClick={list.showNew} /> : null}
       {rows.length > 0 ? (
-        <Table {...props} rows={rows} choice={actionsOf && { ids, set: setChosen }} />
+        <Table label={label} columns={columns} rowLink={rowLink} rows={rows} choice={actionsOf && choice} />
       ) : error ? null : list.isLoading ? (
         <Loading label={`Loading ${label}`} />
       ) : isEmpty(props) ? (

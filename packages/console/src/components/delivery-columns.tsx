@@ -1,4 +1,5 @@
 import type { AppDeliveryOut } from '@workflow-service/contract'
+import type { Column } from './data-list.tsx'
 import { FullTime, StatusBadge, statusText } from './status-and-time.tsx'
 
 const TELLING_FIELDS = 2
@@ -13,11 +14,12 @@ export function tellingFields(body: Record<string, unknown> | null): string {
   return chosen.map(([name, value]) => `${name}: ${String(value)}`).join(', ')
 }
 
-/** The beginning of a payload on one line. */
-export function PayloadStart({ kind, request_body: body }: AppDeliveryOut) {
-  if (kind === 'verification') return <span className="muted">Verification</span>
-  return <TextStart text={tellingFields(body)} />
-}
+/** A name on one line, cut off where it is long. */
+export const oneLine = (text: string) => (
+  <span className="one-line" title={text}>
+    {text}
+  </span>
+)
 
 /** The beginning of a text on one line. */
 export const TextStart = ({ text }: { text: string }) => (
@@ -26,14 +28,23 @@ export const TextStart = ({ text }: { text: string }) => (
   </span>
 )
 
-/** The outcome with the status of the answer: “Rejected 422”. */
-export const OutcomeCell = ({ outcome, status }: AppDeliveryOut) => (
-  <StatusBadge status={outcome}>{status ? `${statusText(outcome)} ${status}` : statusText(outcome)}</StatusBadge>
-)
+export type DeliveryColumn = Column<AppDeliveryOut>
 
-/** The columns of a short list beside something else. */
-export const SHORT_COLUMNS = [
-  { header: 'Time', cell: ({ created_at: at }: AppDeliveryOut) => <FullTime value={at} /> },
-  { header: 'Outcome', cell: (delivery: AppDeliveryOut) => <OutcomeCell {...delivery} /> },
-  { header: 'Payload', cell: (delivery: AppDeliveryOut) => <PayloadStart {...delivery} /> },
+/** The columns of every list of deliveries. */
+export const SHORT_COLUMNS: [DeliveryColumn, DeliveryColumn, DeliveryColumn] = [
+  { header: 'Time', cell: ({ created_at: at }) => <FullTime value={at} /> },
+  {
+    header: 'Outcome',
+    // “Rejected 422”
+    cell: ({ outcome, status }) => (
+      <StatusBadge status={outcome}>{status ? `${statusText(outcome)} ${status}` : statusText(outcome)}</StatusBadge>
+    ),
+  },
+  {
+    header: 'Payload',
+    cell: ({ kind, request_body: body }) => (
+      <TextStart text={kind === 'verification' ? 'Verification' : tellingFields(body)} />
+    ),
+    isOptional: true,
+  },
 ]

@@ -1,4 +1,4 @@
-import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, type LinkProps, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { useEffect, useRef } from 'react'
 import { newId, useList, useMe, useRead, mutate } from '../../api/index.ts'
@@ -9,10 +9,10 @@ import { FilterPeriod, focusRow, ListPage, Table, useFilter, useFilters } from '
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
 import { Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
-import { durationText, FullTime, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
+import { durationText, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
 import { CopyBox, CopyId, AnswerText, JsonView, KeyValueList, shortId } from '../../components/values.tsx'
-import { OutcomeCell, PayloadStart } from '../../components/delivery-columns.tsx'
+import { type DeliveryColumn as Column, oneLine, SHORT_COLUMNS } from '../../components/delivery-columns.tsx'
 import { ResendMatching, ResendSelected, RunningResends } from './resend-many.tsx'
 import { describeStatus, hintOfStatus } from '../sources/verification-cause.ts'
 
@@ -31,30 +31,28 @@ const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
 const OUTCOMES = statusTexts(...(Object.keys(ARRIVED) as AppDeliveryOut['outcome'][]))
 const KINDS = { payload: 'Payload', verification: 'Verification' }
 
-const oneLine = (text: string) => (
-  <span className="one-line" title={text}>
-    {text}
-  </span>
-)
+const [TIME, OUTCOME, PAYLOAD] = SHORT_COLUMNS
+const SOURCE: Column = { header: 'Source', cell: ({ source_name: name }) => oneLine(name ?? 'Deleted source') }
+const TOOK: Column = {
+  header: 'Took',
+  cell: ({ duration_ms: ms }) => (ms === null ? '' : durationText(ms)),
+  isNumber: true,
+}
+const KIND: Column = { header: 'Kind', cell: (delivery) => oneLine(kindText(delivery)), isSecondary: true }
+const ANSWER: Column = {
+  header: 'Answer or reason',
+  cell: ({ reason, answer }) => (reason || answer ? <span className="muted clamp">{reason ?? answer}</span> : null),
+  isOptional: true,
+}
+const ALL_COLUMNS = [TIME, OUTCOME, SOURCE, PAYLOAD, TOOK, KIND]
+const LOG_COLUMNS = [TIME, OUTCOME, PAYLOAD, TOOK, KIND, ANSWER]
 
-/** The columns of every list of deliveries. */
-const COLUMNS = [
-  { header: 'Time', cell: ({ created_at: at }: AppDeliveryOut) => <FullTime value={at} /> },
-  { header: 'Outcome', cell: (delivery: AppDeliveryOut) => <OutcomeCell {...delivery} /> },
-  { header: 'Payload', cell: (delivery: AppDeliveryOut) => <PayloadStart {...delivery} />, isOptional: true },
-  {
-    header: 'Took',
-    cell: ({ duration_ms: ms }: AppDeliveryOut) => (ms === null ? '' : durationText(ms)),
-    isNumber: true,
-  },
-  { header: 'Kind', cell: (delivery: AppDeliveryOut) => oneLine(kindText(delivery)), isSecondary: true },
-  {
-    header: 'Answer or reason',
-    cell: ({ reason, answer }: AppDeliveryOut) =>
-      reason || answer ? <span className="muted clamp">{reason ?? answer}</span> : null,
-    isOptional: true,
-  },
-]
+/** Opens a delivery beside the list. */
+const openBeside = ({ id }: AppDeliveryOut): LinkProps => ({
+  to: '.',
+  search: (before: object) => ({ ...before, open: id }),
+  resetScroll: false,
+})
 
 const SEARCH = 'Order number, word or id'
 /** The statuses that people look for. Any other can be written into the address. */
@@ -88,7 +86,6 @@ export function DeliveriesPage() {
   const [, setWorkflow] = useFilter('workflow_id')
   const sources = useRead('listWebhookSources').data?.data ?? []
   const workflow = useWorkflowName(filters.workflow_id)
-  const [time, outcome, payload, took, kind] = COLUMNS as [Column, Column, Column, Column, Column]
   const list = useList('listAllDeliveries', { query: filters as never })
   return (
     <ListPage
@@ -96,15 +93,8 @@ export function DeliveriesPage() {
       intro="Every request to your endpoints and its answer, of all webhook sources."
       label="deliveries"
       list={list}
-      columns={[
-        time,
-        outcome,
-        { header: 'Source', cell: ({ source_name: name }) => oneLine(name ?? 'Deleted source') },
-        payload,
-        took,
-        kind,
-      ]}
-      rowLink={({ id }) => ({ to: '.', search: (before: object) => ({ ...before, open: id }), resetScroll: false })}
+      columns={ALL_COLUMNS}
+      rowLink={openBeside}
       filters={filters}
       actionsOf={(ids) => <ResendSelected ids={ids} />}
       search={SEARCH}
@@ -139,7 +129,6 @@ export function DeliveriesPage() {
     </ListPage>
   )
 }
-type Column = (typeof COLUMNS)[number]
 
 export function SourceLogPage() {
   const { source_id: sourceId } = useParams({ from: '/app/sources/$source_id/logs' })
@@ -152,7 +141,7 @@ export function SourceLogPage() {
       intro="Every request to this endpoint and its answer."
       label="deliveries"
       list={useList('listDeliveries', { params: { source_id: sourceId }, query: filters as never })}
-      columns={COLUMNS}
+      columns={LOG_COLUMNS}
       rowLink={({ id }) => ({ ...logLink(sourceId, id), search: true, resetScroll: false })}
       filters={filters}
       search={SEARCH}

@@ -3,7 +3,7 @@ import { mutate, useList } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { FilterPeriod, useFilter, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
-import { TextStart } from '../../components/delivery-columns.tsx'
+import { oneLine, TextStart } from '../../components/delivery-columns.tsx'
 import { durationText, FullTime, StatusBadge, statusTexts } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { shortId } from '../../components/values.tsx'
@@ -42,9 +42,11 @@ export const RUN_COLUMNS = [
     cell: ({ error }: RunOut) => (error ? <span className="muted clamp">{errorText(error)}</span> : null),
     isOptional: true,
   },
-  { header: 'Started by', cell: originText },
+  { header: 'Started by', cell: (run: RunOut) => oneLine(originText(run)), isSecondary: true },
   { header: 'Took', cell: runText, isNumber: true },
 ]
+
+const ALL_COLUMNS = [{ header: 'Workflow', cell: ({ workflow }: RunOut) => oneLine(workflow.name) }, ...RUN_COLUMNS]
 
 /** Where a run is shown. */
 export const runLink = ({ id }: RunOut) => linkTo('run', id)
@@ -76,11 +78,10 @@ export function useRunList(workflowId?: string) {
   const { workflow, session, ...others } = filters
   const query = { ...others, workflow_id: workflowId ?? workflow, session_id: session }
   const list = useList('listRuns', { query: query as never })
-  const workflowColumn = { header: 'Workflow', cell: (run: RunOut) => run.workflow.name }
   return {
     label: 'runs',
     list,
-    columns: workflowId ? RUN_COLUMNS : [workflowColumn, ...RUN_COLUMNS],
+    columns: workflowId ? RUN_COLUMNS : ALL_COLUMNS,
     rowLink: runLink,
     filters,
     search: 'Order number, word or id',
