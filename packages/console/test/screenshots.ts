@@ -1,10 +1,12 @@
 // pnpm screenshots [FOLDER] [NAME...]: writes a picture of every page, or of those with these names, for people to look
-// at: desktop, tablet and phone, light and dark, empty, filled, and with long texts.
-import { mkdir } from 'node:fs/promises'
+// at: desktop, tablet and phone, light and dark, empty, filled, and with long texts. Lists those that changed since the
+// last pictures of the folder, which are kept in its folder `before`.
+import { createHash } from 'node:crypto'
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { createDatabase, migrate } from '@workflow-service/database'
 import { startPostgres } from '@workflow-service/testkit'
-import { launchChromium } from '@workflow-service/testkit/launch-chromium'
+import { launchChromium, type Page } from '@workflow-service/testkit/launch-chromium'
 import { fill } from './support/fill.ts'
 import { fillLong } from './support/fill-long.ts'
 import { NOTHING_FILLED, PAGES } from './support/pages.ts'
@@ -19,7 +21,35 @@ const SIZES = {
   phone: { width: 375, height: 812 },
 }
 
-await mkdir(folder, { recursive: true })
+/** Writes the same in place of what differs between two runs of this command: times, ids, ports and keys. */
+const FREEZE = `(() => {
+  const freeze = (text) => text
+    .replaceAll(/(?<![0-9a-f-])[0-9a-f]{8}[0-9a-f-]{0,28}(?![0-9a-f])|wfk_[\\w-]+/g, 'id')
+    .replaceAll(/(?<!\\d)\\d{1,6}(?!\\d)/g, '0')
+    .replaceAll(/[A-Z][a-z]{2} (?=0, 0)|[AP]M/g, 'PM')
+  for (const each of document.querySelectorAll('time')) each.textContent = 'a time'
+  for (const each of document.querySelectorAll('input, textarea')) each.value = freeze(each.value)
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+  while (texts.nextNode()) texts.currentNode.data = freeze(texts.currentNode.data)
+})()`
+
+const hashFile = join(folder, 'hashes.json')
+const hashes = JSON.parse(await readFile(hashFile, 'utf8').catch(() => '{}')) as Record<string, string>
+const changed: string[] = []
+await rm(join(folder, 'before'), { recursive: true, force: true })
+await mkdir(join(folder, 'before'), { recursive: true })
+/** Keeps the last picture if it looked different, apart from times and ids. */
+async function compare(page: Page, file: string): Promise<void> {
+  await page.evaluate(FREEZE)
+  const picture = await page.screenshot({ fullPage: true, animations: 'disabled' })
+  const hash = createHash('sha256').update(picture).digest('hex')
+  const { [file]: last } = hashes
+  hashes[file] = hash
+  if (last === hash) return
+  changed.push(last ? file : `${file} (new)`)
+  await rename(join(folder, file), join(folder, 'before', file)).catch(() => {})
+}
+
 await using stack = new AsyncDisposableStack()
 const postgres = await startPostgres()
 stack.defer(postgres.stop)
@@ -54,18 +84,19 @@ for (const [state, person, prepare] of states) {
         } catch (error) {
           print(`${name}, ${state}: ${String(error).split('\n')[0]}`)
         }
-        await page.screenshot({
-          path: join(folder, `${name}-${state}-${size}-${colorScheme}.png`),
-          fullPage: true,
-          animations: 'disabled',
-        })
+        const file = `${name}-${state}-${size}-${colorScheme}.png`
+        const picture = await page.screenshot({ fullPage: true, animations: 'disabled' })
+        await compare(page, file)
+        await writeFile(join(folder, file), picture)
         count += 1
       }
       await context.close()
     }
   }
 }
-print(`${count} pictures in ${folder}`)
+await writeFile(hashFile, JSON.stringify(hashes))
+for (const file of changed) print(`changed: ${file}`)
+print(`${count} pictures in ${folder}, ${changed.length} changed`)
 
 function print(line: string): void {
   process.stdout.write(`${line}\n`)

@@ -21,6 +21,7 @@ export function Chart({ label, series, bars }: ChartProps) {
   const texts = (values: readonly number[]) =>
     series.map((each, index) => `${(values[index] ?? 0).toLocaleString('en')} ${each.label}`)
   const shown = shownAt === undefined ? undefined : bars[shownAt]
+  const width = widthOf(bars.length)
   const step = Math.max(1, Math.ceil(bars.length / LABELS))
   const labels = bars.filter((_, index) => index % step === 0 && (index === 0 || index + step <= bars.length))
   return (
@@ -49,7 +50,7 @@ export function Chart({ label, series, bars }: ChartProps) {
           {bars.map(({ label: at, values }, index) => (
             <g key={at} onPointerEnter={() => setShownAt(index)}>
               <rect className="space" x={index} y={0} width={1} height={100} />
-              <Bar x={index} values={values.map((value) => (100 * value) / top)} series={series} />
+              <Bar x={index} width={width} values={values.map((value) => (100 * value) / top)} series={series} />
             </g>
           ))}
         </svg>
@@ -66,14 +67,16 @@ export function Chart({ label, series, bars }: ChartProps) {
   )
 }
 
-const WIDTH = 0.7
+/** As thin as the hours of a day, however few there are. */
+const widthOf = (bars: number) => 0.7 * Math.min(1, bars / 24)
 
-function Bar({ x, values, series }: { x: number; values: readonly number[]; series: readonly Result[] }) {
+function Bar(props: { x: number; width: number; values: readonly number[]; series: readonly Result[] }) {
+  const { x, width, values, series } = props
   let y = 100
   return values.map((height, index) => {
     y -= height
     const { label, tone } = series[index]!
-    return <rect key={label} className={tone} x={x + (1 - WIDTH) / 2} y={y} width={WIDTH} height={height} />
+    return <rect key={label} className={tone} x={x} y={y} width={width} height={height} />
   })
 }
 

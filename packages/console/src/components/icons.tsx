@@ -3,6 +3,7 @@ const PATHS = {
   overview: 'M2.5 8.5 8 3l5.5 5.5M4 7.5V13h8V7.5M6.75 13V9.75h2.5V13',
   workflow: 'M2.5 2.5h4v4h-4zM9.5 9.5h4v4h-4zM4.5 6.5v3a2 2 0 0 0 2 2h3',
   source: 'M5.5 5.5a2.5 2.5 0 1 1 3.6 2.2L6.5 12M8 5.5l2.2 4.2a2.5 2.5 0 1 1-1.7 3.2M6.5 12A2.5 2.5 0 1 1 4 9',
+  agent: 'M3.5 6h9v7h-9zM8 6V3M6.25 9v1M9.75 9v1',
   run: 'M5 3.2v9.6l7.5-4.8z',
   pause: 'M5.5 3v10M10.5 3v10',
   session: 'M2.5 3.5h11v7h-6L4.5 13v-2.5h-2z',

@@ -1,7 +1,7 @@
 import type { AppRequest, UsageOut } from '@workflow-service/contract'
 import { useRead } from '../api/index.ts'
 import { Chart } from './chart.tsx'
-import { Section } from './page.tsx'
+import { Loaded, Section } from './page.tsx'
 import { countOf, DELIVERY_RESULTS, RUN_RESULTS } from './results.ts'
 import { useNow } from './status-and-time.tsx'
 
@@ -20,8 +20,10 @@ export function LastDayChart({ measure, of }: LastDayProps) {
   const now = useNow()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS).toISOString()
   const query = { since, ...(of ? { by: of.by, thing_id: of.id } : {}) }
-  const usage = useRead('getUsage', { query }).data
-  if (!usage) return null
+  return <Loaded query={useRead('getUsage', { query })}>{(usage) => <Hours usage={usage} measure={measure} />}</Loaded>
+}
+
+function Hours({ usage, measure }: Pick<LastDayProps, 'measure'> & { usage: UsageOut }) {
   const { [measure]: series } = SERIES
   const count = (bucket: UsageOut['buckets'][number]) => series.map(({ names }) => countOf(bucket[measure], names))
   const bars = usage.buckets.map((bucket) => ({ label: TIME.format(new Date(bucket.at)), values: count(bucket) }))

@@ -29,7 +29,7 @@ export const PAGES: readonly (readonly [group: string, entries: readonly PageEnt
       { to: '/workflows', label: 'Workflows', icon: 'workflow', shortcut: 'w' },
       { to: '/sources', label: 'Webhook sources', icon: 'source', shortcut: 's' },
       { to: '/lookups', label: 'Look-ups', icon: 'search', shortcut: 'f' },
-      { to: '/agents', label: 'Agents', icon: 'run', shortcut: 'g' },
+      { to: '/agents', label: 'Agents', icon: 'agent', shortcut: 'g' },
     ],
   ],
   [

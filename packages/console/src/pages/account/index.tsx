@@ -46,7 +46,6 @@ function MyNotices() {
       title="Notices by e-mail"
       isNarrow
       intro={mine.has_mail ? 'At most once an hour each.' : 'Your operator has not set up e-mail (SMTP_URL).'}
-      actions={mine.has_mail ? <Button label="Send a test" icon="send" onClick={sendTest} /> : null}
     >
       {mine.has_mail ? <NoticesForm kinds={mine.kinds} /> : null}
     </Section>
@@ -59,7 +58,12 @@ function NoticesForm({ kinds }: { kinds: Kind[] }) {
     save: ({ kinds: chosen }) => mutate('saveMyNotices', { body: { kinds: chosen } }),
   })
   return (
-    <Form form={form} action="Save notices" canReset>
+    <Form
+      form={form}
+      action="Save notices"
+      canReset
+      extra={<Button label="Send a test" icon="send" onClick={sendTest} />}
+    >
       <CheckboxGroup options={NOTICE_KINDS} {...form.field('kinds', 'Send me')} />
     </Form>
   )

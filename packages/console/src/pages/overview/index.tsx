@@ -216,7 +216,9 @@ function AttentionGroup(group: Group) {
   return (
     <li>
       <StatusBadge status="failed">{`${count.toLocaleString('en')}${isMore ? '+' : ''} ×`}</StatusBadge>
-      <Link {...link}>{text}</Link>
+      <Link {...link} className="clamp">
+        {text}
+      </Link>
       <span className="muted clamp">{statusText(errorText(reason))}</span>
       <span className="muted">
         <Time value={at} />
