@@ -14,6 +14,8 @@ const { service, browser, open, openFilled } = useConsole()
 /** The narrowest phone, and a desktop at 400 % zoom (WCAG 2.2, 1.4.10). */
 const NARROW = 320
 
+const PHONE = 375
+
 /** A laptop of 1280 × 800 pixels at 200 % zoom (WCAG 2.2, 1.4.4). */
 const ZOOMED = { width: 640, height: 400 }
 
@@ -31,7 +33,7 @@ describe('every page', () => {
   })
 
   test.each(['without data', 'with data'])(
-    'has no axe findings, also in the dark, %s; with data it fits 320 pixels and 200 %% zoom with forced colours, and is still with reduced motion',
+    'has no axe findings, also in the dark, %s; with data also on phones, fits 320 pixels and 200 %% zoom with forced colours, and is still with reduced motion',
     async (state) => {
       const isFilled = state === 'with data'
       const owner = await service.signIn()
@@ -118,7 +120,14 @@ async function inspect(page: Page, path: string, isFilled: boolean): Promise<str
   const dark = await findAxeIssues(page, { rules: ['color-contrast'] })
   const shown = [...light, ...dark.map((issue) => `in the dark: ${issue}`)]
   if (!isFilled) return shown
+  // Still dark. At both widths of phones, cards replace the rows of tables.
+  await page.setViewportSize({ width: PHONE, height: 800 })
+  shown.push(
+    ...(await findAxeIssues(page, { rules: ['color-contrast', 'target-size'] })).map((issue) => `on a phone: ${issue}`),
+  )
   await page.setViewportSize({ width: NARROW, height: 640 })
+  await page.emulateMedia({ colorScheme: 'light' })
+  shown.push(...(await findAxeIssues(page)).map((issue) => `at ${NARROW} pixels: ${issue}`))
   const tooWide = await findTooWide(page)
   await page.setViewportSize(ZOOMED)
   await page.emulateMedia({ forcedColors: 'active' })
