@@ -21,12 +21,13 @@ const SIZES = {
   phone: { width: 375, height: 812 },
 }
 
-/** Writes the same in place of what differs between two runs of this command: times, ids, ports and keys. */
+/** Writes the same in place of what differs between two runs of this command: times, ids, ports, keys, and a color. */
 const FREEZE = `(() => {
   const freeze = (text) => text
     .replaceAll(/(?<![0-9a-f-])[0-9a-f]{8}[0-9a-f-]{0,28}(?![0-9a-f])|wfk_[\\w-]+/g, 'id')
     .replaceAll(/(?<!\\d)\\d{1,6}(?!\\d)/g, '0')
     .replaceAll(/[A-Z][a-z]{2} (?=0, 0)|[AP]M/g, 'PM')
+  document.querySelector('.avatar')?.removeAttribute('style')
   for (const each of document.querySelectorAll('time')) each.textContent = 'a time'
   for (const each of document.querySelectorAll('input, textarea')) each.value = freeze(each.value)
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
