@@ -6,8 +6,8 @@ import { type BenchOptions, type Figure, fixedLimit } from '../figure.ts'
 
 const IDLE_LIMIT_MIB = 110
 const BOOT_LIMIT_MS = 1_500
-/** How long the services are idle before their memory is read. */
-const IDLE_MS = 3_000
+/** How long the services are idle before their memory is read: longer than until they collect garbage. */
+const IDLE_MS = 12_000
 
 /**
  * Measures the memory of each idle service, and the time from the start of its process until it is ready. The first
