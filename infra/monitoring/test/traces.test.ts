@@ -84,7 +84,7 @@ function named(spans: readonly ReceivedSpan[], name: string): ReceivedSpan[] {
 }
 
 const START_SPAN = 'POST /v1/workflows/{workflow_id}/start'
-const DELIVERY_SPAN = 'PUT /internal/deliveries/{delivery_id}'
+const DELIVERY_SPAN = 'sendPayload'
 
 describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   test(

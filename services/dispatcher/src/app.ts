@@ -21,6 +21,7 @@ import { callOneLookup, saveOneLookup, validateLookup } from './routes/lookups.t
 import { saveKey } from './routes/model-keys.ts'
 import { saveNotices, sendNotice } from './routes/notices.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
+import { sendPayloads } from './routes/send-payloads.ts'
 import { deleteSource, getSource, listSources, pauseSource, testSource } from './routes/webhook-sources.ts'
 import { validateSource } from './sources/validate-source.ts'
 
@@ -43,7 +44,7 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
       logger: ctx.logger,
       // A delivery has its own log line.
       levelOf: ({ path }, { statusCode }) =>
-        path.startsWith('/internal/deliveries/') && statusCode === 200 ? 'debug' : 'info',
+        path.startsWith('/internal/deliveries') && statusCode === 200 ? 'debug' : 'info',
     }),
   )
   if (ctx.tracing.isOn) app.use(traceRequests(ctx.tracing, INTERNAL_OPERATIONS))
@@ -64,6 +65,7 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
         callLookup: callOneLookup(ctx),
         listDeliveries: listSourceDeliveries(ctx),
         sendPayload: sendPayload(ctx),
+        sendPayloads: sendPayloads(ctx),
         saveModelKey: saveKey(ctx),
         saveNoticeWebhook: saveNotices(ctx),
         sendNotice: sendNotice(ctx),

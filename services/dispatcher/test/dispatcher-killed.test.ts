@@ -7,6 +7,8 @@ import {
   type Answer,
   callDispatcher,
   PAYLOAD,
+  sendAll,
+  sendTogether,
   sourceIn,
   sourcePath,
   startDispatcherProcess,
@@ -113,6 +115,29 @@ describe('a dispatcher that is killed', () => {
     expect(answer).toMatchObject({ status: 200, body: { outcome: 'unknown', status: null } })
     expect((await send(id)).body).toEqual(answer.body)
     expect(endpoint.requests).toHaveLength(1)
+  })
+
+  test('between two answers to one request: the payload without one is unknown, and neither is sent again', async () => {
+    const [answered, hanging] = [newId(), newId()]
+    const deliveries = [answered, hanging].map((id) => ({
+      delivery_id: id,
+      body: { organization_id: organizationId, source_id: sourceId, payload: { ...PAYLOAD, order_id: id } },
+    }))
+    endpoint.answerWith(({ json }) =>
+      (json as typeof PAYLOAD).order_id === hanging ? 'hang' : { status: 200, body: 'booked' },
+    )
+    const lines = sendTogether(dispatcher.url, deliveries)
+    expect((await lines.next()).value).toMatchObject({ index: 0, status: 200, body: { outcome: 'accepted' } })
+    await endpoint.waitForRequests(2)
+    await killAndRestart()
+    // How a cut connection ends depends on the reader; no line comes.
+    expect(await lines.next().catch(() => ({ done: true }))).toMatchObject({ done: true })
+    endpoint.answerWith({ status: 200 })
+    expect(await sendAll(dispatcher.url, deliveries)).toMatchObject([
+      { index: 0, body: { outcome: 'accepted', answer: 'booked' } },
+      { index: 1, body: { outcome: 'unknown' } },
+    ])
+    expect(endpoint.requests).toHaveLength(2)
   })
 
   test('while it sends a payload again: the outcome is unknown, and it is sent once', async () => {

@@ -1,5 +1,11 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { compile, DeliveryOut, InternalErrorResponse, WebhookSourceOut } from '@workflow-service/contract'
+import {
+  compile,
+  DeliveriesLine,
+  DeliveryOut,
+  InternalErrorResponse,
+  WebhookSourceOut,
+} from '@workflow-service/contract'
 import { newId, readRejectedAnswers, readSteps } from '@workflow-service/database'
 import { freePort, startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken } from '@workflow-service/webhook-token'
@@ -10,12 +16,16 @@ import {
   invalidField,
   PAYLOAD,
   refusal,
+  sendAll,
+  sendTogether,
   sourceIn,
   sourcePath,
 } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const SECRET = 'the signing secret of this test'
+
+const isLine = compile(DeliveriesLine)
 
 const dispatcher = useDispatcher()
 let sourceId: string
@@ -659,4 +669,61 @@ describe('arbitrary input', () => {
       { seed: 1, numRuns: 60 },
     )
   }, 60_000)
+})
+
+const entry = (change: Record<string, unknown> = {}) => ({ delivery_id: newId(), body: deliveryBody(change) })
+const errorOf = (code: string) => ({ error: expect.objectContaining({ code, request_id: 'together' }) })
+
+describe('several payloads in one request', () => {
+  test('are each checked and answered by themselves, without what was sent', async () => {
+    const [runId, sessionId] = [newId(), await dispatcher.createSession(4)]
+    const lease = { session_id: sessionId, epoch: 3 }
+    const same = entry()
+    dispatcher.endpoint.answerWith({ status: 201, body: 'Order 17 booked.' })
+    const deliveries = [
+      same,
+      entry({ payload: { order_id: 7 } }),
+      entry({ source_id: newId() }),
+      entry({ run_id: runId, lease }),
+      entry({ payload: undefined }),
+      { ...same, body: deliveryBody({ payload: { ...PAYLOAD, total: 1 } }) },
+    ]
+    const lines = await sendAll(dispatcher.url, deliveries)
+    const delivered = { reason: null, answer: 'Order 17 booked.', duration_ms: expect.any(Number) }
+    expect(lines).toEqual([
+      { index: 0, status: 200, journal: null, body: { outcome: 'accepted', status: 201, ...delivered } },
+      { index: 1, status: 200, journal: null, body: expect.objectContaining({ outcome: 'invalid', status: null }) },
+      { index: 2, status: 404, journal: null, body: errorOf('not_found') },
+      { index: 3, status: 409, journal: null, body: errorOf('lease_lost') },
+      { index: 4, status: 422, journal: null, body: errorOf('validation_error') },
+      { index: 5, status: 409, journal: null, body: errorOf('idempotency_conflict') },
+    ])
+    expect(lines.every((line) => isLine(line))).toBe(true)
+    expect(dispatcher.endpoint.requests.map(({ headers }) => headers['x-request-id'])).toEqual(['together'])
+  })
+
+  test('are answered while another one is still being sent', async () => {
+    const slow = await dispatcher.saveSource({ signing_secret: null })
+    const answered = Promise.withResolvers<void>()
+    dispatcher.endpoint.answerWith(async (request) => {
+      if ((request.json as typeof PAYLOAD).order_id === 'slow') await answered.promise
+      return { status: 204 }
+    })
+    const payload = { ...PAYLOAD, order_id: 'slow' }
+    const lines = sendTogether(dispatcher.url, [entry({ source_id: slow, payload }), entry()])
+    expect((await lines.next()).value).toMatchObject({ index: 1, body: { outcome: 'accepted' } })
+    answered.resolve()
+    expect((await lines.next()).value).toMatchObject({ index: 0, body: { outcome: 'accepted' } })
+    expect((await lines.next()).done).toBe(true)
+  })
+
+  test.each([
+    ['none', 0],
+    ['more than 64', 65],
+  ])('are refused as a whole if they are %s', async (_many, count) => {
+    const deliveries = Array.from({ length: count }, () => ({ request_id: 'r', trace: {}, ...entry() }))
+    const refused = await dispatcher.call('POST', '/internal/deliveries', { deliveries })
+    expect(refused).toMatchObject(invalidField('deliveries', count === 0 ? 'too_short' : 'too_long'))
+    expect(dispatcher.endpoint.requests).toEqual([])
+  })
 })

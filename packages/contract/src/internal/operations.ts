@@ -9,6 +9,8 @@ import { LookupCallIn, LookupCallOut, LookupIn, LookupOut } from './lookups.ts'
 import {
   CancelQueuedIn,
   CancelQueuedOut,
+  DeliveriesIn,
+  DeliveriesLine,
   DeliveryIn,
   DeliveryOut,
   DeliveryPage,
@@ -26,7 +28,7 @@ export interface InternalOperation {
   readonly path: string
   readonly summary: string
   readonly description: string
-  readonly params: TSchema
+  readonly params?: TSchema
   readonly query?: TSchema
   readonly headers?: TSchema
   readonly body?: TSchema
@@ -35,6 +37,8 @@ export interface InternalOperation {
   readonly successes: readonly {
     readonly status: 200 | 201 | 204
     readonly schema?: TSchema
+    /** Default: JSON. */
+    readonly mediaType?: string
     readonly description: string
   }[]
 }
@@ -256,6 +260,23 @@ export const INTERNAL_OPERATIONS = {
     headers: ActorHeaders,
     body: DeliveryIn,
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],
+  },
+  sendPayloads: {
+    id: 'sendPayloads',
+    method: 'post',
+    path: '/internal/deliveries',
+    summary: 'Send payloads',
+    description:
+      'Does for each payload what `sendPayload` does, and answers each with a line as soon as its outcome is known. A payload without a line, because the connection was lost, may have been sent: repeat it with the same id.',
+    body: DeliveriesIn,
+    successes: [
+      {
+        status: 200,
+        schema: DeliveriesLine,
+        mediaType: 'application/x-ndjson',
+        description: 'One line of JSON for each payload, in the order in which their outcomes are known.',
+      },
+    ],
   },
   saveModelKey: {
     id: 'saveModelKey',

@@ -131,6 +131,35 @@ export const RUN_JOURNAL_HEADER = 'x-run-journal'
 export const RUN_JOURNAL_STATES = ['written', 'succeeded'] as const
 export type RunJournalState = (typeof RUN_JOURNAL_STATES)[number]
 
+/** Most payloads in one request of `sendPayloads`. */
+export const DELIVERIES_MAX = 64
+
+/** Payloads of one request, each with what a request of its own would have (contract README, "Internal API"). */
+export const DeliveriesIn = Closed('DeliveriesIn', 'Payloads to send, each at most once.', {
+  deliveries: List(
+    Closed('DeliveriesEntryIn', 'One payload.', {
+      delivery_id: Uuid('The id of the delivery.'),
+      request_id: Str('As `X-Request-Id`.', { maxLength: 128 }),
+      trace: JsonObject('As `traceparent` and `tracestate`, if the payload belongs to a trace.'),
+      body: JsonObject('A `DeliveryIn`. It is checked by itself: a defect is an answer to this payload alone.'),
+    }),
+    'The payloads, of any organizations and runs.',
+    { minItems: 1, maxItems: DELIVERIES_MAX },
+  ),
+})
+export type DeliveriesIn = Static<typeof DeliveriesIn>
+
+/** A line of the answer of `sendPayloads`. */
+export const DeliveriesLine = Closed('DeliveriesLine', 'The answer to one payload.', {
+  index: Int('Which payload of the request; the first is 0.', { minimum: 0 }),
+  status: Int('What `sendPayload` would answer.'),
+  journal: Nullable(StringEnum(RUN_JOURNAL_STATES, 'What is in the database of `journal`; null: nothing may be.')),
+  body: JsonObject(
+    'The same. Of a delivery only `outcome`, `status`, `reason`, `answer` and `duration_ms`: not what was sent.',
+  ),
+})
+export type DeliveriesLine = Static<typeof DeliveriesLine>
+
 /** Whose queued runs are cancelled. */
 export const CancelQueuedIn = Closed('CancelQueuedIn', 'A queue of runs.', {
   kind: StringEnum(['workflow', 'session'], 'Whose runs.'),

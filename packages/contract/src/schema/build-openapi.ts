@@ -23,6 +23,8 @@ export interface DescribedOperation {
   readonly successes: readonly {
     readonly status: number
     readonly schema?: TSchema
+    /** Default: JSON. */
+    readonly mediaType?: string
     readonly description: string
     readonly examples?: Examples
   }[]
@@ -194,7 +196,7 @@ function describeResponse(
   response: DescribedOperation['successes'][number] & Pick<DescribedError, 'codes'>,
   components: Components,
 ): Json {
-  const { status, description, schema, examples, codes } = response
+  const { status, description, schema, mediaType, examples, codes } = response
   const headers = Object.entries(api.responseHeaders ?? {})
     .filter(([, { statuses }]) => statuses?.includes(status) ?? true)
     .map(([name]) => [name, { $ref: `#/components/headers/${name}` }])
@@ -202,13 +204,18 @@ function describeResponse(
     description,
     ...(codes ? { 'x-error-codes': codes } : {}),
     ...(headers.length > 0 ? { headers: Object.fromEntries(headers) } : {}),
-    ...(schema ? { content: describeContent(schema, examples, components) } : {}),
+    ...(schema ? { content: describeContent(schema, examples, components, mediaType) } : {}),
   }
 }
 
-function describeContent(schema: TSchema, examples: Examples | undefined, components: Components): Json {
+function describeContent(
+  schema: TSchema,
+  examples: Examples | undefined,
+  components: Components,
+  mediaType = 'application/json',
+): Json {
   const reference = toReference(toPlainJson(schema), components)
-  return { 'application/json': { schema: reference, ...(examples ? { examples } : {}) } }
+  return { [mediaType]: { schema: reference, ...(examples ? { examples } : {}) } }
 }
 
 function describeHeaders(headers: Readonly<Record<string, DescribedHeader>>): Json {

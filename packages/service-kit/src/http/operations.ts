@@ -28,9 +28,9 @@ export type OperationRequest<Operation extends HttpOperation, Principal> = Check
 
 /**
  * A handler's answer: JSON as text or bytes; an object or no body, with another status than the operation's success and
- * further headers, names and values in turn; or a stream, which `stream` begins and writes.
+ * further headers, names and values in turn; a stream, which `stream` begins and writes; or lines of JSON.
  */
-export type OperationAnswer = WholeAnswer | StreamAnswer
+export type OperationAnswer = WholeAnswer | StreamAnswer | LinesAnswer
 type WholeAnswer =
   | string
   | Buffer
@@ -41,6 +41,14 @@ type WholeAnswer =
  */
 export interface StreamAnswer {
   readonly stream: (req: Request, res: Response) => void
+}
+
+/**
+ * Values that are written as they come, as a line of JSON each (NDJSON). They do not reject. The request is in flight
+ * until the last.
+ */
+export interface LinesAnswer {
+  readonly lines: readonly Promise<object>[]
 }
 
 /** A handler for each operation of the table; a missing one does not compile. */
@@ -153,11 +161,11 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
     const trace = res.locals.trace ?? readTraceContext(req.headers)
     const onceAnswered = (callback: () => void): void => onceClosed(res, callback)
     const answer = handler({ ...parts, bodyText: body.text ?? '', principal, requestId, trace, onceAnswered })
-    return mapMaybePromise(limitTime(answer, handlerTimeoutMs), (ready) =>
-      'stream' in Object(ready)
-        ? beginStream(req, res, ready as StreamAnswer)
-        : writeAnswer(res, ready as WholeAnswer, { requestId, status: operation.success?.status, isInternal }),
-    )
+    return mapMaybePromise(limitTime(answer, handlerTimeoutMs), (ready) => {
+      if ('stream' in Object(ready)) return beginStream(req, res, ready as StreamAnswer)
+      if ('lines' in Object(ready)) return writeLines(res, ready as LinesAnswer)
+      return writeAnswer(res, ready as WholeAnswer, { requestId, status: operation.success?.status, isInternal })
+    })
   }
   return {
     operation,
@@ -215,6 +223,13 @@ function beginStream(req: Request, res: Response, { stream }: StreamAnswer): voi
   state.isStream = true
   state.onStream?.()
   stream(req, res)
+}
+
+async function writeLines(res: Response, { lines }: LinesAnswer): Promise<void> {
+  res.writeHead(200, { 'Content-Type': 'application/x-ndjson' })
+  const write = (value: object): void => void (res.closed || res.write(`${JSON.stringify(value)}\n`))
+  await Promise.all(lines.map((line) => line.then(write)))
+  res.end()
 }
 
 function writeAnswer(

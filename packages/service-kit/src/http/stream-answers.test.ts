@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import express from 'express'
 import { afterEach, expect, test } from '@jest/globals'
 import { Registry } from '../metrics.ts'
@@ -10,17 +11,19 @@ const running: HttpServer[] = []
 afterEach(() => Promise.all(running.splice(0).map((server) => server.close(0))))
 
 const STREAM = { id: 'follow', method: 'get', path: '/follow' } as const
+const LINES = { id: 'lines', method: 'get', path: '/lines' } as const
 const READ = { id: 'read', method: 'get', path: '/read' } as const
 
-/** Serves a stream and another operation, with one slot for both. */
-async function start(): Promise<HttpServer> {
+/** Serves a stream, lines and another operation, with one slot for all. */
+async function start(lines: readonly Promise<object>[] = []): Promise<HttpServer> {
   const operations = serveOperations({
-    operations: { follow: STREAM, read: READ },
+    operations: { follow: STREAM, lines: LINES, read: READ },
     authorize: () => {},
     handlers: {
       follow: () => ({
         stream: (_req, res) => void res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n'),
       }),
+      lines: () => ({ lines }),
       read: () => ({ status: 200, body: {}, headers: ['X-One', '1', 'Set-Cookie', 'a=1', 'Set-Cookie', 'b=2'] }),
     },
     bodyLimits: () => ({ maxBytes: 1_000 }),
@@ -49,4 +52,33 @@ test('an answer carries the headers of its handler, also the same one twice', as
   const server = await start()
   const { headers } = await fetch(`${server.url}/read`)
   expect([headers.get('x-one'), headers.getSetCookie()]).toEqual(['1', ['a=1', 'b=2']])
+})
+
+test('lines are sent as they come; until the last, the answer takes a slot and holds up a stop', async () => {
+  const [first, second] = [Promise.withResolvers<object>(), Promise.withResolvers<object>()]
+  const server = await start([first.promise, second.promise])
+  const answering = fetch(`${server.url}/lines`)
+  second.resolve({ second: 'line\n' })
+  const { body, headers } = await answering
+  expect(headers.get('content-type')).toBe('application/x-ndjson')
+  const reader = body!.pipeThrough(new TextDecoderStream()).getReader()
+  expect(await reader.read()).toMatchObject({ value: '{"second":"line\\n"}\n' })
+  expect((await fetch(`${server.url}/read`)).status).toBe(503)
+  const closed = server.close(20_000)
+  first.resolve({ first: 1 })
+  expect(await reader.read()).toMatchObject({ value: '{"first":1}\n' })
+  expect(await reader.read()).toMatchObject({ done: true })
+  await closed
+})
+
+test('lines of a caller that is gone are not written', async () => {
+  const line = Promise.withResolvers<object>()
+  const server = await start([Promise.resolve({}), line.promise])
+  const caller = new AbortController()
+  const { body } = await fetch(`${server.url}/lines`, { signal: caller.signal })
+  await body!.getReader().read()
+  caller.abort()
+  while (server.inFlight > 0) await nextTurn()
+  line.resolve({})
+  expect((await fetch(`${server.url}/read`)).status).toBe(200)
 })

@@ -4,9 +4,12 @@ import type { SpanAttributes, Tracing } from '../tracing.ts'
 import { onceClosed } from './response-state.ts'
 import type { OperationTable } from './operations.ts'
 
+const UNTRACED: readonly string[] = ['text/event-stream', 'application/x-ndjson']
+
 /**
  * Makes each request a span from its arrival to the end of its answer, in the trace of its caller, named after the
- * operation that answers it. Sets `res.locals.trace`. Not for open-ended streams, whose spans would last for hours.
+ * operation that answers it. Sets `res.locals.trace`. Not for open-ended streams, whose spans would last for hours, nor
+ * for a request that belongs to several traces (NDJSON).
  */
 export function traceRequests(
   tracing: Tracing,
@@ -14,7 +17,7 @@ export function traceRequests(
   attributesOf: (res: Response) => SpanAttributes = () => ({}),
 ): RequestHandler {
   return (req, res, next) => {
-    if (!tracing.isOn || req.headers.accept === 'text/event-stream') return next()
+    if (!tracing.isOn || UNTRACED.includes(req.headers.accept ?? '')) return next()
     const { method } = req
     const start = {
       name: method,

@@ -1,6 +1,16 @@
 import { randomBytes } from 'node:crypto'
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
 import { fileURLToPath } from 'node:url'
-import type { DeliveryOut, FieldError, InternalErrorBody, WebhookSourceOut } from '@workflow-service/contract'
+import type {
+  DeliveriesIn,
+  DeliveriesLine,
+  DeliveryOut,
+  FieldError,
+  InternalErrorBody,
+  WebhookSourceOut,
+} from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { type StartedProcess, startProcess } from '@workflow-service/testkit'
 
@@ -57,6 +67,29 @@ export async function callDispatcher(
     headers: response.headers,
     body: (text === '' ? null : JSON.parse(text)) as AnswerBody,
   }
+}
+
+/** Sends several payloads in one request, and yields the answers as they come. */
+export async function* sendTogether(
+  url: string,
+  deliveries: readonly Pick<DeliveriesIn['deliveries'][number], 'delivery_id' | 'body'>[],
+): AsyncGenerator<DeliveriesLine> {
+  const response = await fetch(`${url}/internal/deliveries`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ deliveries: deliveries.map((each) => ({ request_id: 'together', trace: {}, ...each })) }),
+  })
+  if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`)
+  for await (const line of createInterface({ input: Readable.fromWeb(response.body as ReadableStream) })) {
+    yield JSON.parse(line) as DeliveriesLine
+  }
+}
+
+/** The same; resolves to all answers, in the order of the payloads. */
+export async function sendAll(...given: Parameters<typeof sendTogether>): Promise<DeliveriesLine[]> {
+  const lines: DeliveriesLine[] = []
+  for await (const line of sendTogether(...given)) lines.push(line)
+  return lines.toSorted((a, b) => a.index - b.index)
 }
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { DELIVERY_OUTCOMES } from '@workflow-service/contract'
+import { type DeliveriesIn, DELIVERY_OUTCOMES } from '@workflow-service/contract'
 import { type CapturedLogger, createCapturedLogger, freePort, waitUntil } from '@workflow-service/testkit'
 import * as fc from 'fast-check'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
@@ -19,7 +19,7 @@ import { createDispatcherHttp } from './dispatcher-http.ts'
 const TOKEN = 'a-token-that-no-log-line-may-ever-carry'
 const accepted = { outcome: 'accepted', status: 204, answer: null, reason: null, id: 'any' }
 
-type Answer = (response: ServerResponse, request: IncomingMessage) => void
+type Answer = (response: ServerResponse, request: IncomingMessage & { readonly body?: unknown }) => void
 
 /** A dispatcher that answers with a script: one answer for each request, the last one for all that follow. */
 async function scriptedDispatcher(...answers: Answer[]) {
@@ -29,9 +29,10 @@ async function scriptedDispatcher(...answers: Answer[]) {
       let text = ''
       for await (const chunk of request.setEncoding('utf8')) text += String(chunk)
       const { method, url, headers } = request
-      requests.push({ method, url, headers, body: JSON.parse(text) })
+      const body: unknown = JSON.parse(text)
+      requests.push({ method, url, headers, body })
       const respond = answers[Math.min(requests.length, answers.length) - 1]!
-      respond(response, request)
+      respond(response, Object.assign(request, { body }))
     })()
   })
   server.listen(0, '127.0.0.1')
@@ -40,11 +41,21 @@ async function scriptedDispatcher(...answers: Answer[]) {
   return { requests, url: `http://127.0.0.1:${port}`, server }
 }
 
+const lineOf = (index: number, status: number, body: unknown): string =>
+  `${JSON.stringify({ index, status, journal: null, body })}\n`
+/** The answer to the first delivery of a request. */
 const answer =
   (status: number, body: unknown): Answer =>
   (response) =>
+    void response.end(lineOf(0, status, body))
+const errorBody = (code: string): object => ({ error: { code, message: 'No.', request_id: 'r' } })
+const refuse = (status: number, code: string) => answer(status, errorBody(code))
+/** The answer to a request as a whole. */
+const answerWhole =
+  (status: number, body: unknown): Answer =>
+  (response) =>
     void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
-const refuse = (status: number, code: string) => answer(status, { error: { code, message: 'No.', request_id: 'r' } })
+const refuseAll = (status: number, code: string) => answerWhole(status, errorBody(code))
 /** Sets the clock before it answers. */
 const later =
   (ms: number, next: Answer): Answer =>
@@ -89,7 +100,7 @@ afterEach(async () => {
   }
 })
 
-async function deliverTo(url: string) {
+function useClient(url: string): DispatcherClient {
   const { logger } = log
   const waitingDeliveries = { inc: () => void waiting.push(1), dec: () => void waiting.push(-1) }
   client = createDispatcherClient({
@@ -98,8 +109,10 @@ async function deliverTo(url: string) {
     waitingDeliveries,
     now: () => nowMs,
   })
-  return await client.deliver(leased.session, delivery)
+  return client
 }
+
+const deliverTo = (url: string) => useClient(url).deliver(leased.session, delivery)
 
 async function deliver(...answers: Answer[]) {
   const dispatcher = await scriptedDispatcher(...answers)
@@ -113,10 +126,12 @@ describe('the dispatcher client', () => {
     expect(await result).toEqual({ outcome: 'accepted', status: 204, answer: 'thanks', reason: null })
     expect(requests).toMatchObject([
       {
-        method: 'PUT',
-        url: `/internal/deliveries/${delivery.id}`,
-        headers: { authorization: `Bearer ${TOKEN}`, 'x-request-id': 'request-17' },
-        body: delivery.body,
+        method: 'POST',
+        url: '/internal/deliveries',
+        headers: { authorization: `Bearer ${TOKEN}` },
+        body: {
+          deliveries: [{ delivery_id: delivery.id, request_id: 'request-17', trace: {}, body: delivery.body }],
+        },
       },
     ])
   })
@@ -125,16 +140,18 @@ describe('the dispatcher client', () => {
     const dispatcher = await scriptedDispatcher(answer(200, accepted))
     servers.push(dispatcher.server)
     await deliverTo(`${dispatcher.url}/behind/a/proxy/`)
-    expect(dispatcher.requests[0]?.url).toBe(`/behind/a/proxy/internal/deliveries/${delivery.id}`)
+    expect(dispatcher.requests[0]?.url).toBe('/behind/a/proxy/internal/deliveries')
   })
 
   test.each<[string, Answer]>([
     ['breaks the connection off', breakOff],
-    ['is overloaded', refuse(503, 'service_unavailable')],
-    ['does not know the token yet', refuse(401, 'unauthorized')],
+    ['is at the limit of the webhook source', refuse(503, 'service_unavailable')],
+    ['is overloaded', refuseAll(503, 'service_unavailable')],
+    ['does not know the token yet', refuseAll(401, 'unauthorized')],
     ['fails', refuse(500, 'internal_error')],
     ['answers without JSON', (response) => void response.writeHead(200).end('<html>')],
     ['breaks off within its answer', (response) => void response.writeHead(200).write('{', () => response.destroy())],
+    ['ends its answer too early', (response) => void response.end('{')],
     ['says that the delivery is still in flight', answer(200, { ...accepted, outcome: 'in_flight' })],
   ])('repeats the same delivery when the dispatcher %s', async (_what, failed) => {
     const { requests, result } = await deliver(failed, failed, answer(200, accepted))
@@ -147,7 +164,7 @@ describe('the dispatcher client', () => {
     const port = await freePort()
     const result = deliverTo(`http://127.0.0.1:${port}`)
     await waitUntil(() => log.text.includes('dispatcher.unavailable'))
-    const server = createServer((_request, response) => void response.end(JSON.stringify(accepted)))
+    const server = createServer((_request, response) => void response.end(lineOf(0, 200, accepted)))
     servers.push(server.listen(port, '127.0.0.1'))
     expect(await result).toMatchObject({ outcome: 'accepted' })
     expect(log.text).toContain('dispatcher.available')
@@ -201,7 +218,7 @@ describe('the dispatcher client', () => {
 
   test('lets a request under way end when the runner stops', async () => {
     let respond: (() => void) | undefined
-    const { result } = await deliver((response) => (respond = () => void response.end(JSON.stringify(accepted))))
+    const { result } = await deliver((response) => (respond = () => void response.end(lineOf(0, 200, accepted))))
     await waitUntil(() => respond)
     leased.activeSessions.interruptAll()
     respond?.()
@@ -213,6 +230,88 @@ describe('the dispatcher client', () => {
     await waitUntil(() => requests.length === 1)
     leased.activeSessions.markLost(leased.session)
     await expect(result).rejects.toThrow(LeaseLostError)
+  })
+})
+
+const many = (count: number, payload: Record<string, unknown> = { message: 'hello' }): OutgoingDelivery[] =>
+  Array.from({ length: count }, () => ({ ...delivery, id: newId(), body: { ...delivery.body, payload } }))
+const idsOf = ({ body }: { readonly body: unknown }): string[] =>
+  (body as DeliveriesIn).deliveries.map(({ delivery_id }) => delivery_id)
+const acceptAll: Answer = (response, { body }) =>
+  void response.end((body as DeliveriesIn).deliveries.map((_, index) => lineOf(index, 200, accepted)).join(''))
+
+async function deliverAll(deliveries: readonly OutgoingDelivery[], ...answers: Answer[]) {
+  const dispatcher = await scriptedDispatcher(...answers)
+  servers.push(dispatcher.server)
+  const { deliver: deliverOne } = useClient(dispatcher.url)
+  return { ...dispatcher, results: deliveries.map((each) => deliverOne(leased.session, each)) }
+}
+
+describe('deliveries at the same time', () => {
+  test('share a request, and each gets its own answer as soon as it comes, in pieces too', async () => {
+    const both = many(2)
+    const [text, more] = [lineOf(1, 200, { ...accepted, answer: 'señal' }), Promise.withResolvers<void>()]
+    const half = Buffer.from(text).indexOf('ñ') + 1
+    const { requests, results } = await deliverAll(both, (response) => {
+      response.write(Buffer.from(text).subarray(0, half), () => response.write(Buffer.from(text).subarray(half)))
+      void more.promise.then(() => response.end(lineOf(0, 422, errorBody('validation_error'))))
+    })
+    expect(await results[1]).toMatchObject({ outcome: 'accepted', answer: 'señal' })
+    more.resolve()
+    expect(await results[0]).toMatchObject({ outcome: 'invalid' })
+    expect(requests.map(idsOf)).toEqual([both.map(({ id }) => id)])
+  })
+
+  test('are repeated without those that were answered when the connection breaks off', async () => {
+    const both = many(2)
+    const { requests, results } = await deliverAll(
+      both,
+      (response) => void response.write(lineOf(0, 200, accepted), () => response.destroy()),
+      acceptAll,
+    )
+    expect(await Promise.all(results)).toMatchObject([{ outcome: 'accepted' }, { outcome: 'accepted' }])
+    expect(requests.map(idsOf)).toEqual([both.map(({ id }) => id), [both[1]!.id]])
+  })
+
+  test.each([
+    ['64 deliveries', () => many(65), [64, 1]],
+    ['256 KiB', () => many(3, { message: 'é'.repeat(60_000) }), [2, 1]],
+    ['256 KiB, but for one that is larger', () => many(2, { message: 'x'.repeat(300_000) }), [1, 1]],
+  ])('share requests of at most %s', async (_limit, make, sizes) => {
+    const { requests, results } = await deliverAll(make(), acceptAll)
+    await Promise.all(results)
+    expect(requests.map((request) => idsOf(request).length).toSorted((a, b) => b - a)).toEqual(sizes)
+  })
+
+  test.each([
+    ['of the previous release', 404, 'not_found'],
+    ['that does not know a field of the request', 422, 'validation_error'],
+  ])('are sent one by one to a dispatcher %s', async (_which, status, code) => {
+    const trace = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: null }
+    const both = many(2).map((each) => ({ ...each, trace }))
+    const { requests, results } = await deliverAll(both, refuseAll(status, code), answerWhole(200, accepted))
+    expect(await Promise.all(results)).toMatchObject([{ outcome: 'accepted' }, { outcome: 'accepted' }])
+    const headers = { 'x-request-id': 'request-17', traceparent: trace.traceparent }
+    expect(requests.slice(1)).toEqual(
+      both.map(({ id, body }) => expect.objectContaining({ method: 'PUT', url: `/internal/deliveries/${id}`, body })),
+    )
+    expect(requests.slice(1).map((request) => request.headers)).toMatchObject([headers, headers])
+  })
+
+  test('get their answers when one of them is no longer waited for', async () => {
+    const both = many(2)
+    const other = createLeasedSession()
+    const dispatcher = await scriptedDispatcher((response) => {
+      other.activeSessions.markLost(other.session)
+      response.end(lineOf(1, 200, accepted))
+    })
+    servers.push(dispatcher.server)
+    const { deliver: deliverOne } = useClient(dispatcher.url)
+    const abandoned = deliverOne(other.session, both[0]!)
+    const result = deliverOne(leased.session, both[1]!)
+    await expect(abandoned).rejects.toThrow(LeaseLostError)
+    expect(await result).toMatchObject({ outcome: 'accepted' })
+    expect(dispatcher.requests).toHaveLength(1)
   })
 })
 

@@ -1,19 +1,30 @@
 import {
+  DELIVERIES_MAX,
+  type DeliveriesIn,
+  type DeliveriesLine,
   parseJson,
   PAYLOAD_DEADLINE_MS,
   RUN_JOURNAL_HEADER,
   toTraceHeaders,
-  type TraceContext,
 } from '@workflow-service/contract'
-import { Pool } from 'undici'
-import type { DispatcherTransport } from './dispatcher-client.ts'
+import { batchCalls } from '@workflow-service/service-kit'
+import { type Dispatcher, Pool } from 'undici'
+import type { DispatcherAnswer, DispatcherTransport, OutgoingDelivery, OutgoingLookup } from './dispatcher-client.ts'
+import { untilAborted } from './dispatcher-in-process.ts'
 
 /** The dispatcher responds soon after the payload's deadline; later than this the connection counts as broken. */
 const RESPONSE_TIMEOUT_MS = PAYLOAD_DEADLINE_MS + 30_000
 const CONNECT_TIMEOUT_MS = 5_000
 const MAX_RESPONSE_BYTES = 4 * 1_048_576
+/** Half of what the dispatcher reads, so that only a delivery that has its request to itself can be too large. */
+const MAX_REQUEST_BYTES = 256 * 1024
+/** How a dispatcher of the previous release refuses several deliveries, or one of this release a field of them. */
+const REFUSED_TOGETHER = [400, 404, 422]
 
-/** Creates the way to a dispatcher in another process. undici repeats no request by itself. */
+/**
+ * Creates the way to a dispatcher in another process. undici repeats no request by itself. The deliveries of one turn
+ * of the event loop share a request, and each gets its answer as soon as the dispatcher has it.
+ */
 export function createDispatcherHttp(options: {
   url: string
   token: string
@@ -31,37 +42,94 @@ export function createDispatcherHttp(options: {
     bodyTimeout: RESPONSE_TIMEOUT_MS,
     maxResponseSize: MAX_RESPONSE_BYTES,
   })
+  const sendWithOthers = batchCalls(async (batch: readonly SerializedDelivery[]) => sendTogether(batch), {
+    maxSize: DELIVERIES_MAX,
+    maxBytes: MAX_REQUEST_BYTES,
+    sizeOf: ({ text }) => Buffer.byteLength(text),
+    concurrency: Infinity,
+  })
+  const sendOwn = async (
+    method: 'PUT' | 'POST',
+    path: string,
+    { body, requestId, trace }: Pick<OutgoingLookup, 'requestId' | 'trace'> & { readonly body: object },
+    signal?: AbortSignal,
+  ): Promise<DispatcherAnswer> =>
+    await readAnswer(
+      await request(
+        method,
+        path,
+        JSON.stringify(body),
+        { 'x-request-id': requestId, ...toTraceHeaders(trace) },
+        signal,
+      ),
+    )
   return {
-    async send({ id, body, requestId, trace }, signal) {
-      return await request('PUT', `/internal/deliveries/${id}`, { body, requestId, trace }, signal)
-    },
-    async lookUp({ organizationId, lookupId, ...call }, signal) {
-      return await request('POST', `/internal/organizations/${organizationId}/lookups/${lookupId}/call`, call, signal)
-    },
+    // The other deliveries of a request go on when one is no longer waited for.
+    send: async (delivery, signal) =>
+      await untilAborted(sendWithOthers({ delivery, text: JSON.stringify(toEntry(delivery)) }), signal),
+    lookUp: ({ organizationId, lookupId, ...call }, signal) =>
+      sendOwn('POST', `/internal/organizations/${organizationId}/lookups/${lookupId}/call`, call, signal),
     close: () => pool.destroy(),
   }
 
-  async function request(
-    method: 'PUT' | 'POST',
-    path: string,
-    { body, requestId, trace }: { body: unknown; requestId: string; trace: TraceContext | null },
-    signal: AbortSignal,
-  ) {
-    const response = await pool.request({
+  /** Returns a promise of each answer, in the order of the deliveries. */
+  function sendTogether(batch: readonly SerializedDelivery[]): Promise<DispatcherAnswer>[] {
+    const answers = batch.map(() => Promise.withResolvers<DispatcherAnswer>())
+    readAnswers(batch, answers).catch((error: unknown) => {
+      for (const { reject } of answers) reject(error)
+    })
+    return answers.map(({ promise }) => promise)
+  }
+
+  async function readAnswers(
+    batch: readonly SerializedDelivery[],
+    answers: readonly PromiseWithResolvers<DispatcherAnswer>[],
+  ): Promise<void> {
+    const text = `{"deliveries":[${batch.map((each) => each.text).join()}]}`
+    const response = await request('POST', '/internal/deliveries', text, { accept: 'application/x-ndjson' })
+    if (response.statusCode !== 200) {
+      const answer = await readAnswer(response)
+      const isAlone = REFUSED_TOGETHER.includes(answer.status)
+      for (const [index, { delivery }] of batch.entries()) {
+        answers[index]?.resolve(isAlone ? sendOwn('PUT', `/internal/deliveries/${delivery.id}`, delivery) : answer)
+      }
+      return
+    }
+    let rest = ''
+    for await (const chunk of response.body.setEncoding('utf8')) {
+      const lines = `${rest}${String(chunk)}`.split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) {
+        const { index, ...answer } = parseJson(line) as DeliveriesLine
+        answers[index]?.resolve(answer)
+      }
+    }
+    throw Object.assign(new Error('The dispatcher has not answered each delivery.'), { code: 'ANSWER_MISSING' })
+  }
+
+  function request(method: 'PUT' | 'POST', path: string, body: string, headers: object, signal?: AbortSignal) {
+    return pool.request({
       method,
       path: `${basePath}${path}`,
-      headers: {
-        authorization: `Bearer ${token}`,
-        'content-type': 'application/json',
-        'x-request-id': requestId,
-        ...toTraceHeaders(trace),
-      },
-      body: JSON.stringify(body),
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+      body,
       // undici may repeat a PUT on a new connection unless `idempotent` is false.
       idempotent: false,
-      signal,
+      signal: signal ?? null,
     })
-    const { [RUN_JOURNAL_HEADER]: journal } = response.headers
-    return { status: response.statusCode, body: parseJson(await response.body.text()), journal }
   }
+}
+
+/** A delivery, and its text in a request. */
+interface SerializedDelivery {
+  readonly delivery: OutgoingDelivery
+  readonly text: string
+}
+
+function toEntry({ id, body, requestId, trace }: OutgoingDelivery): DeliveriesIn['deliveries'][number] {
+  return { delivery_id: id, request_id: requestId, trace: toTraceHeaders(trace), body }
+}
+
+async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<DispatcherAnswer> {
+  return { status: statusCode, body: parseJson(await body.text()), journal: headers[RUN_JOURNAL_HEADER] }
 }

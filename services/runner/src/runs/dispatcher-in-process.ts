@@ -24,8 +24,8 @@ export function createDispatcherInProcess({ sendPayload, callLookup }: LocalDisp
   }
 }
 
-/** The dispatcher goes on with a call that is no longer waited for, as after a connection that was closed. */
-async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+/** The dispatcher goes on with a call that is no longer waited for. */
+export async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()
   const onAbort = (): void => reject(signal.reason as Error)
   signal.addEventListener('abort', onAbort, { once: true })
