@@ -165,29 +165,27 @@ export function toReportedError(
     ? serviceUnavailable('The database does not answer; try again in a moment.', thrown)
     : toApiError(thrown)
   if (error.status >= 500) {
-    const fields = { request_id: requestId, error: describeError(error.cause ?? error), code: error.code }
+    // Refused by a limit, as thousands are in an overload: the stack would say nothing.
+    const isRefused = error.status === 503 && error.cause === undefined
+    const described = isRefused ? { message: error.message } : describeError(error.cause ?? error)
+    const fields = { request_id: requestId, error: described, code: error.code }
     logger[error.status === 500 ? 'error' : 'warn'](fields, 'request.failed')
   }
   return error
 }
 
 /** Creates the refusal of a body that is too large. */
-export function bodyTooLarge(maxBytes: number | undefined): ApiError {
-  const limit = maxBytes === undefined ? 'the limit' : `${Math.round(maxBytes / 1024)} KiB`
-  return new ApiError('body_too_large', `The body is larger than ${limit}.`)
+export function bodyTooLarge(maxBytes: number): ApiError {
+  return new ApiError('body_too_large', `The body is larger than ${Math.round(maxBytes / 1024)} KiB.`)
 }
 
-/** Translates errors of raw-body and Express, whose statuses (413, 415) are not in the contract. */
+/** Translates errors of Express, whose statuses are not in the contract. */
 function fromHttpError(error: unknown): ApiError | undefined {
   if (!(error instanceof Error)) return undefined
   if (error instanceof URIError) {
     return new ApiError('invalid_request', 'The path and the query must be percent-encoded UTF-8.')
   }
-  const { type, status, limit } = error as { type?: string; status?: number; limit?: number }
-  if (type === 'entity.too.large') return bodyTooLarge(limit)
-  if (type === 'request.size.invalid' || type === 'request.aborted') {
-    return new ApiError('invalid_request', 'The body ended before it was complete.')
-  }
+  const { status } = error as { status?: number }
   const isClientError = status !== undefined && status >= 400 && status < 500
   return isClientError ? new ApiError('invalid_request', 'The request cannot be read.') : undefined
 }

@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { FieldCode } from '@workflow-service/contract'
-import { getRawBody } from 'raw-body'
-import { ApiError, invalidFields } from './errors.ts'
+import { ApiError, bodyTooLarge, invalidFields } from './errors.ts'
 
 /** A JSON body; both parts are undefined when the request has none. */
 export interface JsonBody {
@@ -33,8 +32,10 @@ const UTF_8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
 /**
  * Reads a request's JSON body (contract README, "Public API"). The last of several members with the same name is used.
+ * Never settles if the connection is closed before the body has arrived: the errors of thousands of such bodies took
+ * an eighth of their time.
  * @throws ApiError 400 for another content type, a charset other than UTF-8, compression, bytes that are not UTF-8, and
- * text that is not JSON; raw-body's error for more than `maxBytes`, without waiting for the rest of the body.
+ * text that is not JSON; 400 `body_too_large` for more than `maxBytes`, without waiting for the rest of the body.
  * @throws ApiError 422 `too_many_fields` or `too_deep` beyond `maxMembers` or `maxDepth`, before the body is parsed:
  *   the names of 20,000 members take 10 ms to parse, and counting the first thousand of them 0.05 ms.
  * @param waitForTurn Awaited before a large body is counted and decoded, and again before it is parsed: both block the
@@ -47,8 +48,8 @@ export async function readJsonBody(
 ): Promise<JsonBody> {
   const { 'content-length': length, 'transfer-encoding': transferEncoding } = req.headers
   if (transferEncoding === undefined && (length === undefined || length === '0')) return NO_BODY
-  // Leaves the rest of a larger body to the server: it drops a small one, and closes the connection of a large one.
-  const bytes = await getRawBody(req, { length: length ?? null, limit: limits.maxBytes })
+  if (Number(length) > limits.maxBytes) throw bodyTooLarge(limits.maxBytes)
+  const bytes = await readBytes(req, limits.maxBytes)
   if (bytes.length === 0) return NO_BODY
   assertJsonInUtf8(req.headers)
   if (bytes.length > LARGE_BODY_BYTES) await waitForTurn()
@@ -56,6 +57,22 @@ export async function readJsonBody(
   const text = decode(bytes)
   if (bytes.length > LARGE_BODY_BYTES) await waitForTurn()
   return { value: parse(text), text }
+}
+
+/** Leaves the rest of a larger body to the server: it drops a small one, and closes the connection of a large one. */
+function readBytes(req: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+  const chunks: Buffer[] = []
+  let left = maxBytes
+  const keep = (chunk: Buffer): void => {
+    left -= chunk.length
+    chunks.push(chunk)
+    if (left >= 0) return
+    req.off('data', keep).pause()
+    reject(bodyTooLarge(maxBytes))
+  }
+  req.on('data', keep).once('end', () => resolve(Buffer.concat(chunks)))
+  return promise
 }
 
 function assertJsonInUtf8(headers: IncomingHttpHeaders): void {

@@ -301,6 +301,23 @@ describe('serveOperations', () => {
       expect(await Promise.all(third)).toEqual([200, 200])
     })
 
+    test('logs a request without a free slot in one short line, as there may be thousands of them', async () => {
+      const lines: string[] = []
+      const log = createLogger({ service: 'test', level: 'warn', destination: { write: (line) => lines.push(line) } })
+      const operations = serveOperations({
+        operations: OPERATIONS,
+        handlers,
+        authorize,
+        bodyLimits,
+        slots: { ...limits, total: 0 },
+      })
+      const app = express().use(assignRequestId, operations, handleErrors(log))
+      expect(await statusOf(app, 'ada')).toBe(503)
+      expect(lines.map((line) => (JSON.parse(line) as { error: object }).error)).toEqual([
+        { message: 'Too many requests are under way; try again in a moment.' },
+      ])
+    })
+
     test('bodies that do not arrive take no slot from other requests, and at most their share of the bodies', async () => {
       const arrived: unknown[] = []
       const app = express().use((req, _res, next) => {
