@@ -6,6 +6,7 @@ import type { Attack, AttackOptions } from './attack.ts'
 import { type AttackTarget, LATENCY_KINDS, type LatencyKind, type VictimFigures } from './target.ts'
 
 const MIN_LOAD_MS = 3_000
+const WARM_UP_MS = 300
 
 const MAX_LATENCY_MS = 100
 const MAX_LATENCY_RATIO = 5
@@ -74,6 +75,9 @@ export async function runAttack(
   ): Promise<{ victimFigures: VictimFigures; load: LoadFigures }> => {
     const before = await readCpuTimes(target)
     await target.victim.startLoad()
+    // The victim's connections are open by then: how long a new one waits is a matter of those of the load alone, of which
+    // the ordinary requests have as many.
+    await sleep(WARM_UP_MS)
     const startedAt = performance.now()
     await sendLoad()
     await sleep(Math.max(0, loadMs - (performance.now() - startedAt)))

@@ -230,30 +230,39 @@ const unreadExports: Attack = {
   },
 }
 
+/** At least; 2 s of them are few samples of the victim's latency. */
 const CUT_BODIES = 5_000
 
 /**
- * Bodies that never arrive in full: each connection is closed, by FIN or by RST, after one byte. The control opens as
- * many connections for a read.
+ * Bodies that never arrive in full: each connection is closed, by FIN or by RST, after one byte. The control opens
+ * connections at the same rate, each for a read: with connections that are kept alive, it would not have what the
+ * connections alone cost, which is half of the attack's CPU time.
  */
 function cutBodies(name: string, service: 'app' | 'gateway', linesOf: (target: AttackTarget) => Lines): Attack {
-  const open = async (target: AttackTarget, lines: readonly string[], body: string): Promise<void> => {
+  const open = async (
+    { target, seconds }: { target: AttackTarget; seconds: number },
+    lines: readonly string[],
+    body: string,
+  ): Promise<number> => {
     const { url } = target.services[service]
     const request = toHead(...lines, `Host: ${new URL(url).host}`) + body
-    for (let opened = 0; opened < CUT_BODIES; opened += 250) {
+    const endsMs = performance.now() + seconds * 1_000
+    let opened = 0
+    for (; opened < CUT_BODIES || performance.now() < endsMs; opened += 250) {
       const sockets = Array.from({ length: 250 }, () => openSocket(url, request).socket)
       await sleep(100)
       for (const socket of sockets.splice(0, 125)) socket.end()
       for (const socket of sockets) socket.resetAndDestroy()
     }
+    return opened
   }
   return {
     name,
     isOnApplication: service === 'app',
-    sendOrdinary: async (target) => await open(target, linesOf(target).read, ''),
-    async run(target) {
-      await open(target, [...linesOf(target).cut, 'Content-Type: application/json', 'Content-Length: 1000'], '{')
-      return `${CUT_BODIES} bodies that end after one byte`
+    sendOrdinary: async (target, { seconds }) => void (await open({ target, seconds }, linesOf(target).read, '')),
+    async run(target, { seconds }) {
+      const lines = [...linesOf(target).cut, 'Content-Type: application/json', 'Content-Length: 1000']
+      return `${await open({ target, seconds }, lines, '{')} bodies that end after one byte`
     },
     async checkAfterwards(target, expect) {
       const areFree = async (): Promise<boolean> => {
