@@ -103,7 +103,8 @@ function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> 
     numbers('Look-ups', (row: Row) => row.lookup_calls),
     numbers('Look-up bytes', (row: Row) => row.lookup_bytes),
   ]
-  const ofRuns = [...ofStarts, ...ofModels, ...ofDeliveries, ...ofLookups]
+  const secondary = ofLookups.map((column) => ({ ...column, isSecondary: true }))
+  const ofRuns = [...ofStarts, ...ofModels, ...ofDeliveries, ...secondary]
   const shown = {
     workflow: ofRuns,
     api_key: ofRuns,
