@@ -1,5 +1,5 @@
 import { createApiKey } from '@workflow-service/database'
-import { startCustomerEndpoint } from '@workflow-service/testkit'
+import { mcpHandler, startCustomerEndpoint, startLookupServer } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
@@ -34,6 +34,11 @@ const manifest = (...sources: object[]) => ({
 })
 const apply = async (value: object | string, ...more: string[]) =>
   await wf(environment.env, ['apply', await environment.writeFile('manifest.yaml', value), '--json', ...more])
+const applyLookups = async (...lookups: object[]) => {
+  const { exitStatus, json } = await apply({ organization: { name: 'Acme' }, lookups })
+  const result = json() as { organization_id: string; lookups: { outcome: string; error?: object }[] }
+  return { exitStatus, id: result.organization_id, lookups: result.lookups }
+}
 const sourcesOf = (json: unknown) => (json as { webhook_sources: object[] }).webhook_sources
 
 describe('wf apply', () => {
@@ -210,6 +215,48 @@ workflows:
     const verified = await apply(manifest(source({ verify: true })))
     expect(sourcesOf(verified.json())).toMatchObject([{ outcome: 'changed', verified: true }])
     expect(endpoint.requests).toHaveLength(1)
+  })
+
+  test('connects look-ups with the tools that are allowed, keeps a secret that it leaves out, and exports them', async () => {
+    const tools = [
+      {
+        name: 'search',
+        description: 'Searches.',
+        inputSchema: { type: 'object' },
+        annotations: { readOnlyHint: true },
+      },
+      { name: 'remove', inputSchema: { type: 'object' } },
+    ]
+    using server = await startLookupServer(
+      mcpHandler(
+        () => tools,
+        () => ({ content: [] }),
+      ),
+    )
+    const find = { name: 'find', path: '/{id}', parameters: { type: 'object', properties: { id: { type: 'string' } } } }
+    const http = { name: 'Customers', kind: 'http', url: endpoint.url, header_name: 'X-Key', tools: [find] }
+    const mcp = { name: 'Directory', kind: 'mcp', url: `${server.url}/mcp`, tools: [{ name: 'search' }] }
+    const stored = async () => await environment.db.prisma.lookup.findMany({ orderBy: { name: 'asc' } })
+
+    const first = await applyLookups({ ...http, header_value: 'a secret' }, mcp)
+    expect(first.lookups.map(({ outcome }) => outcome)).toEqual(['created', 'created'])
+    const [customers, directory] = await stored()
+    expect(directory?.tools).toEqual([{ name: 'search', description: 'Searches.', parameters: { type: 'object' } }])
+    expect((await applyLookups(http, mcp)).lookups.map(({ outcome }) => outcome)).toEqual(['unchanged', 'unchanged'])
+    const refused = await applyLookups(
+      { ...http, tools: [{ ...find, description: 'Finds.' }] },
+      { ...mcp, tools: [{ name: 'remove' }] },
+    )
+    expect(refused).toMatchObject({ exitStatus: 1, lookups: [{ outcome: 'changed' }, { outcome: 'failed' }] })
+    expect(JSON.stringify(refused.lookups[1]?.error)).toContain('may change something')
+    const after = await stored()
+    expect([after[0]?.headerValue, after[1]?.tools]).toEqual([customers?.headerValue, directory?.tools])
+    const exported = await wf(environment.env, ['export', first.id])
+    expect(exported.stdout).toContain('name: Directory')
+    expect(exported.stdout).not.toContain('a secret')
+    const again = await environment.writeFile('exported.yaml', exported.stdout)
+    const { stdout } = await wf(environment.env, ['apply', again, '--dry-run'])
+    expect(stdout).toMatch(/^= look-up {2}Customers.*\n= look-up {2}Directory/m)
   })
 
   test('applies everything else when the dispatcher is unavailable, and reports it', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { waitUntil } from '@workflow-service/testkit'
+import { mcpHandler, startLookupServer, waitUntil } from '@workflow-service/testkit'
 import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
@@ -12,6 +12,9 @@ const { service, browser, open, openFilled } = useConsole()
 /** One pixel. */
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=='
 
+const found = (_name: string, { q }: Record<string, unknown>) => ({
+  content: [{ type: 'text', text: `found ${String(q)}` }],
+})
 const press = async (page: Page, name: string) => await page.getByRole('button', { name, exact: true }).click()
 
 test('an example is checked while it is typed, and says what the agent will see', async () => {
@@ -238,7 +241,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('button', { name: 'Remove Grace Hopper' }).waitFor()
 }, 90_000)
 
-test('versions of the instructions are compared line by line', async () => {
+test('versions of the instructions are compared line by line, and restored', async () => {
   const { page } = await open('/agents')
   const text = page.getByLabel('Instructions', { exact: true })
   for (const instructions of ['Be brief.\nSend no names.', 'Be brief.\nSend no prices.']) {
@@ -251,7 +254,94 @@ test('versions of the instructions are compared line by line', async () => {
   await changed.waitFor()
   expect(await changed.locator('del, ins').allTextContents()).toEqual(['Send no names.', 'Send no prices.'])
   expect(await findAxeIssues(page)).toEqual([])
+  await press(page, 'Close')
+  await press(page, 'Compare version 1')
+  await press(page, 'Restore version 1')
+  await page.getByRole('row', { name: /^3, now / }).waitFor()
+  expect(await text.inputValue()).toBe('Be brief.\nSend no names.')
+  await page.getByLabel('System text').getByText('Send no names.').waitFor()
 })
+
+test('an organization adds a key of its own for a model, which is tried, replaced and removed', async () => {
+  const { page } = await open('/agents')
+  const { model } = service
+  const row = page.getByRole('row', { name: /^scripted …/ })
+  const enter = async (key: string) => {
+    const dialog = page.getByRole('dialog')
+    await dialog.getByLabel('Model').selectOption('scripted')
+    await dialog.getByLabel('Key').fill(key)
+    await press(page, 'Save key')
+    await dialog.waitFor({ state: 'detached' })
+  }
+  model.script({ failure: 'status', status: 401 }, { text: 'OK' })
+  await press(page, 'Add a key')
+  await enter('sk-a-wrong-key-1111')
+  await row.getByText('Does not work').waitFor()
+  await press(page, 'Replace the key for scripted')
+  await enter('sk-the-right-key-2222')
+  await row.filter({ hasText: '…2222' }).getByText('Works').waitFor()
+  expect(model.requests.slice(-2).map(({ headers }) => headers.authorization)).toEqual([
+    'Bearer sk-a-wrong-key-1111',
+    'Bearer sk-the-right-key-2222',
+  ])
+  expect(await page.content()).not.toContain('the-right-key')
+  expect(await findAxeIssues(page)).toEqual([])
+  await press(page, 'Remove the key for scripted')
+  await press(page, 'Remove key')
+  await row.waitFor({ state: 'detached' })
+})
+
+test('a look-up is connected with the tools that are allowed, and answers only workflows that name it', async () => {
+  const { page, owner, workflowId } = await openFilled(() => '/lookups/new')
+  const inputSchema = { type: 'object', properties: { q: { type: 'string' } } }
+  const tools = [
+    { name: 'search', description: 'Searches people.', inputSchema, annotations: { readOnlyHint: true } },
+    { name: 'remove', inputSchema },
+  ]
+  using server = await startLookupServer(mcpHandler(() => tools, found))
+  await page.getByLabel('Name').fill('Directory')
+  await page.getByLabel('Model Context Protocol').check()
+  await page.getByLabel('URL').fill(`${server.url}/mcp`)
+  await page.getByLabel('Tools').fill('remove')
+  await press(page, 'Create')
+  await page.getByText('may change something').waitFor()
+  await page.getByLabel('Tools').fill('search')
+  await press(page, 'Create')
+  await page.getByRole('heading', { name: 'Directory' }).waitFor()
+  await page.getByText('Searches people.').waitFor()
+  await page.getByLabel('Arguments as JSON').fill('{ "q": "Ada" }')
+  await press(page, 'Look up')
+  await page.getByText('found Ada').waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+
+  await show(page, `/workflows/${workflowId}/agent`)
+  await page.getByLabel('Model').selectOption('scripted')
+  await press(page, 'Save')
+  await page.getByText('Saved', { exact: false }).first().waitFor()
+  const lookUp = { name: 'look_up_directory_search', arguments: { q: 'Grace' } }
+  const send = { name: 'send_to_order_intake', arguments: { order_id: 'A-1', customer: 'Grace', total: 1 } }
+  const end = { name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }
+  const runWith = async (task: string) => {
+    await show(page, `/workflows/${workflowId}`)
+    await page.getByLabel('Task').fill(task)
+    await press(page, 'Save')
+    await waitUntil(async () => (await service.db.prisma.workflow.count({ where: { description: task } })) === 1)
+    service.model.script({ toolCalls: [lookUp] }, { toolCalls: [send] }, { toolCalls: [end] })
+    const { runId } = await owner.start(workflowId, 'Who is Grace?')
+    await show(page, `/runs/${runId}`)
+    await page.getByText('Succeeded', { exact: true }).first().waitFor()
+  }
+  const calls = () => server.requests.filter(({ body }) => body.includes('tools/call')).length
+  await runWith('Find the customer in Directory. Send it to "Order intake".')
+  await page.getByText('Looked up search in Directory').waitFor()
+  expect(calls()).toBe(2)
+  await show(page, '/usage?by=lookup')
+  await page.getByRole('row', { name: /^Directory 1 11$/ }).waitFor()
+  await runWith('Send it to "Order intake".')
+  await page.getByText('There is no such tool.', { exact: false }).first().waitFor()
+  expect(calls()).toBe(2)
+  expect(service.model.violations).toEqual([])
+}, 90_000)
 
 test('a run is kept as a case, and an evaluation shows where other rules would send something else', async () => {
   const { page, workflowId, runId } = await openFilled(({ runId: id }) => `/runs/${id}`)

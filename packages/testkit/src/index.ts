@@ -26,6 +26,13 @@ export {
   type CustomerEndpoint,
   type RecordedRequest,
 } from './start-customer-endpoint.ts'
+export {
+  type LookupHandler,
+  type McpAnswer,
+  mcpHandler,
+  modernMcpHandler,
+  startLookupServer,
+} from './start-lookup-server.ts'
 export { startRawEndpoint, type RawEndpointOptions } from './start-raw-endpoint.ts'
 export { createCertificate } from './create-certificate.ts'
 export {

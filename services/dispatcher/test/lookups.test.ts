@@ -7,7 +7,7 @@ import {
   mcpHandler,
   modernMcpHandler,
   startLookupServer,
-} from './support/lookup-server.ts'
+} from '@workflow-service/testkit'
 import { type Answer, invalidField, refusal } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 

@@ -1,4 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { mkdtempDisposable, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { type AppOverrides, readAppConfig, startApp } from '@workflow-service/app'
 import type { AppAnswer, AppOperationId, AppRequest, Role } from '@workflow-service/contract'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
@@ -11,6 +14,8 @@ import {
   createSignedInUser,
   type CustomerEndpoint,
   startCustomerEndpoint,
+  startStubModelServer,
+  type StubModelServer,
   triggerBody,
 } from '@workflow-service/testkit'
 import { type BrowserContextOptions, signedInContext } from '@workflow-service/testkit/launch-chromium'
@@ -25,6 +30,8 @@ export interface Console {
   readonly db: Database
   /** The endpoint to use in webhook sources. */
   readonly endpoint: CustomerEndpoint
+  /** The API of the model `scripted`, which a workflow may choose. */
+  readonly model: StubModelServer
   /** Signs in a new person of an organization, by default the owner of a new one. */
   signIn: (options?: { role?: Role; organizationId?: string }) => Promise<SignedIn>
   stop: () => Promise<void>
@@ -61,11 +68,14 @@ export async function startConsole(db: Database, databaseUrl: string, overrides:
     await buildConsole()
     const endpoint = await startCustomerEndpoint()
     stack.defer(endpoint.close)
-    const url = await startServices(databaseUrl, overrides, stack)
+    const model = await startStubModelServer()
+    stack.defer(model.close)
+    const url = await startServices(databaseUrl, { overrides, model }, stack)
     return {
       url,
       db,
       endpoint,
+      model,
       async signIn({ role = 'owner', organizationId = newId() } = {}) {
         await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme') ON CONFLICT DO NOTHING`, [
           organizationId,
@@ -102,9 +112,13 @@ function requestsOf(call: Call): Pick<SignedIn, 'saveSource' | 'saveTrigger' | '
 
 async function startServices(
   databaseUrl: string,
-  overrides: AppOverrides,
+  { overrides, model }: { overrides: AppOverrides; model: StubModelServer },
   stack: AsyncDisposableStack,
 ): Promise<string> {
+  const folder = stack.use(await mkdtempDisposable(join(tmpdir(), 'workflow-service-console-')))
+  const models = join(folder.path, 'models.json')
+  const scripted = { model: 'openai-compatible:scripted', base_url: model.baseUrl }
+  await writeFile(models, JSON.stringify({ default: 'builtin', models: { scripted } }))
   const { logger } = createCapturedLogger()
   const sessionQueue = createInProcessQueue()
   stack.defer(async () => await sessionQueue.close())
@@ -123,7 +137,7 @@ async function startServices(
   // Nothing listens there: mails are not sent.
   const mail = { SMTP_URL: 'smtp://127.0.0.1:9', SMTP_FROM: 'Workflows <w@acme.test>' }
   const env = { ...shared, ...mail, DISPATCHER_URL: dispatcher.url, API_URL: 'https://api.acme.test', APP_URL }
-  const runner = await startRunner(readRunnerConfig(env), { sessionQueue, logger })
+  const runner = await startRunner(readRunnerConfig({ ...env, AGENT_MODELS: models }), { sessionQueue, logger })
   stack.defer(async () => await runner.stop())
   const app = await startApp(readAppConfig(env), { sessionQueue, logger, ...overrides })
   stack.defer(async () => await app.stop())

@@ -53,6 +53,9 @@ export function useConsole(overrides?: AppOverrides): UsedConsole {
     get endpoint() {
       return used().endpoint
     },
+    get model() {
+      return used().model
+    },
     signIn: async (options) => await used().signIn(options),
   }
   const openAs = async (owner: SignedIn, path?: string, options?: BrowserContextOptions): Promise<Opened> => {

@@ -29,7 +29,7 @@ export async function startLookupServer(handler: LookupHandler) {
     server.closeAllConnections()
     server.close()
   }
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, close }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, close, [Symbol.dispose]: close }
 }
 
 interface McpTool {
