@@ -32,6 +32,7 @@ describe("the agent's settings", () => {
       AGENT_STREAMING: 'true',
       AGENT_TIMEOUT_SECONDS: '30',
       AGENT_MAX_OUTPUT_TOKENS: '2000',
+      AGENT_READS: 'pdf,image',
     }
     expect(config(env)).toMatchObject({
       provider: 'anthropic',
@@ -41,6 +42,7 @@ describe("the agent's settings", () => {
       isStreaming: true,
       timeoutMs: 30_000,
       maxOutputTokens: 2_000,
+      reads: ['pdf', 'image'],
     })
   })
 

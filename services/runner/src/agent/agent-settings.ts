@@ -1,4 +1,4 @@
-import type { MediaKind } from '@workflow-service/contract'
+import { MEDIA_KINDS, type MediaKind } from '@workflow-service/contract'
 import type { Static, TObject } from 'typebox'
 import { BUILTIN } from './builtin/builtin-agent.ts'
 import { type ModelOptions, parseModelOptions } from './model-options.ts'
@@ -124,6 +124,13 @@ export const agentSettings = {
     description:
       "Maximum tokens (estimated) of the session's earlier runs in the prompt; when they take more, the model summarizes older runs. 0: none are read.",
     examples: [8_000],
+  }),
+  AGENT_READS: Type.String({
+    pattern: `^((${MEDIA_KINDS.join('|')})(,(?!$)|$))*$`,
+    default: '',
+    description:
+      'What the model reads besides text: pdf, image, or pdf,image. Files that a run refers to go to it; without, the run fails with file_not_readable.',
+    examples: ['pdf,image'],
   }),
   AGENT_STREAMING: Type.Boolean({
     default: false,
@@ -254,7 +261,6 @@ export function toAgentConfig(settings: AgentSettings): AgentConfig {
     aws: name.startsWith('bedrock:') ? toAwsConfig(settings) : null,
     options: settings.AGENT_MODEL_OPTIONS,
     ...toModelLimits(settings),
-    reads: [],
     dataRegion: null,
     prices: null,
     fallback: null,
@@ -280,6 +286,7 @@ export function toModelLimits(settings: AgentSettings) {
     maxOutputTokens: settings.AGENT_MAX_OUTPUT_TOKENS ?? null,
     historyTokens: settings.AGENT_HISTORY_TOKENS,
     isStreaming: settings.AGENT_STREAMING,
+    reads: settings.AGENT_READS.split(',').filter(Boolean) as MediaKind[],
   }
 }
 

@@ -156,7 +156,7 @@ function toModels(
             entry.max_output_tokens ?? limits.maxOutputTokens ?? (entry.prices ? PRICED_OUTPUT_TOKENS : null),
           historyTokens: entry.history_tokens ?? limits.historyTokens,
           isStreaming: entry.streaming ?? limits.isStreaming,
-          reads: entry.reads ?? [],
+          reads: entry.reads ?? limits.reads,
           dataRegion: entry.data_region ?? null,
           prices: toPrices(entry, currency),
           fallback: entry.fallback ?? null,
