@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type AppOperation, type AppOperationId, RESEND_IDS_MAX } from '@workflow-service/contract'
 import { APP_OPERATIONS, bodyLimitsOf, describeAppApi, isOpen } from '@workflow-service/contract/app'
 import { newId } from '@workflow-service/database'
-import { openConnection, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
+import { openConnection, openUnfinishedRequests, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
 import { type AppCall, useTestApp } from './support/test-app.ts'
 
 const app = useTestApp()
@@ -55,6 +55,21 @@ test('a large body of a person who is not signed in is refused before it arrives
   )
   const answer = parseAnswer(await connection.ended)
   expect([answer?.status, answer?.headers['connection']]).toEqual([400, 'close'])
+})
+
+test('bodies of strangers that never arrive take all slots of a network, and none any more once their connections end', async () => {
+  const countSlots = async (): Promise<string | undefined> =>
+    /http_request_slots_in_use\{stage="reading",service="app"\} (\d+)/.exec(
+      await (await fetch(`${app.metricsUrl}/metrics`)).text(),
+    )?.[1]
+  const signIn = async () => (await app.call(null, 'signIn', { body: { email: 'a@acme.test', password: 'x' } })).status
+  const lines = ['POST /app/sign-in HTTP/1.1', 'Host: localhost', 'Sec-Fetch-Site: same-origin']
+  const connections = await openUnfinishedRequests(app.url, lines, 250)
+  await waitUntil(async () => (await countSlots()) === '250')
+  expect(await signIn()).toBe(503)
+  for (const { socket } of connections) socket.resetAndDestroy()
+  await waitUntil(async () => (await countSlots()) === '0')
+  expect(await signIn()).toBe(401)
 })
 
 test('a person who loses access while the body of a request arrives no longer acts', async () => {

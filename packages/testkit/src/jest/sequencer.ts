@@ -21,7 +21,6 @@ export const SLOW_FILES: readonly string[] = [
   'services/gateway/test/reference-page.test.ts',
   'services/runner/test/broker.test.ts',
   'services/dispatcher/test/dispatcher-killed.test.ts',
-  'services/app/test/connections.test.ts',
   'services/runner/test/tracing.test.ts',
   'packages/webhook-token/test/package.test.ts',
   'packages/dev-servers/test/start-embedded-postgres.test.ts',
