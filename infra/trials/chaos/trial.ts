@@ -160,9 +160,9 @@ async function interruptBeforeClaim(pool: Pool, dispatcher: Killable, runners: r
     return rows[0]?.id
   }
   let waiting: string | undefined
-  await waitUntil(async () => (waiting = await findWaiting(null)) !== undefined)
+  await waitUntil(async () => (waiting = await findWaiting(null)) !== undefined, { timeoutMs: 60_000 })
   for (const runner of runners) await runner.kill('SIGKILL')
   await Promise.all(runners.map((runner) => runner.restart()))
-  await waitUntil(async () => (await findWaiting(waiting!)) === undefined)
+  await waitUntil(async () => (await findWaiting(waiting!)) === undefined, { timeoutMs: 60_000 })
   dispatcher.resume()
 }
