@@ -56,7 +56,7 @@ export function useBrowser() {
       opened.push({ context, problems: collectProblems(context) })
       return await context.newPage()
     },
-    /** Accepts problems of the current test that match, such as the console errors of a page whose server is stopped. */
+    /** Accepts problems of the current test that match, such as console errors of a page whose server is stopped. */
     expectProblem: (pattern: RegExp) => void expected.push(pattern),
   }
 }

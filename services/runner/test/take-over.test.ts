@@ -53,7 +53,7 @@ const logLines = (runner: Observed, message: string) => runner.jsonLines.filter(
 // its runner is known to have ended.
 const longLease = { leaseMs: support.NEVER_MS, renewMs: 1_000 }
 
-/** Starts a runner without a broker in this process: it is neither killed nor paused, and costs less than another one. */
+/** Starts a runner without a broker in this process: one that is neither killed nor paused needs none of its own. */
 async function startOther(timing: Partial<RunnerTiming> = {}) {
   const from = fixture.logLines.length
   const runner = await fixture.startRunner({ sessionQueue: undefined, timing: { ...support.FAST_TIMING, ...timing } })
