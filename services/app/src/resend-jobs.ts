@@ -22,9 +22,14 @@ type JobContext = Pick<AppServiceContext, 'db' | 'dispatcher' | 'changeNotices'>
 
 /**
  * Sends the payloads of running jobs until there is none. Nothing is sent twice, whoever is killed when: the ids of the
- * new deliveries are in the job, and the dispatcher sends each at most once.
+ * new deliveries are in the job, and the dispatcher sends each at most once. `untilNextSecond` is called when a job begins
+ * to send what its rate allows in a second.
  */
-export async function sendResendJobs(ctx: JobContext, signal: AbortSignal): Promise<void> {
+export async function sendResendJobs(
+  ctx: JobContext,
+  signal: AbortSignal,
+  untilNextSecond = async (): Promise<void> => await pause(SECOND_MS, signal),
+): Promise<void> {
   const owner = randomUUID()
   let active = 0
   const work = async (): Promise<void> => {
@@ -32,7 +37,7 @@ export async function sendResendJobs(ctx: JobContext, signal: AbortSignal): Prom
       const job = await leaseResendJob(ctx.db, owner)
       if (job) {
         active += 1
-        await sendJob(ctx, owner, job, signal).finally(() => (active -= 1))
+        await sendJob(ctx, owner, job, signal, untilNextSecond).finally(() => (active -= 1))
       } else if (active > 0) {
         await pause(SECOND_MS, signal)
       } else {
@@ -43,7 +48,13 @@ export async function sendResendJobs(ctx: JobContext, signal: AbortSignal): Prom
   await Promise.all(Array.from({ length: JOBS_AT_ONCE }, work))
 }
 
-async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, stopping: AbortSignal): Promise<void> {
+async function sendJob(
+  ctx: JobContext,
+  owner: string,
+  leased: LeasedResends,
+  stopping: AbortSignal,
+  untilNextSecond: () => Promise<void>,
+): Promise<void> {
   const { id, organizationId } = leased
   // A job that a person stops while the dispatcher is unavailable.
   const ended = new AbortController()
@@ -58,7 +69,7 @@ async function sendJob(ctx: JobContext, owner: string, leased: LeasedResends, st
   try {
     while (job && job.next.length > 0) {
       const { next }: LeasedResends = job
-      const second = pause(SECOND_MS, signal)
+      const second = untilNextSecond()
       const results = await Promise.all(next.map((each) => resend(ctx, leased, each, signal)))
       // What was not answered is asked for again by the process that continues.
       if (signal.aborted) break
