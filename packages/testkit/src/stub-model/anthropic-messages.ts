@@ -109,7 +109,11 @@ function errorType(status: number): string {
 
 const REQUEST =
   'model max_tokens messages system? tools? tool_choice? temperature? top_p? top_k? stop_sequences? stream? metadata? thinking? ' +
-  'service_tier? container? mcp_servers? context_management? output_config? cache_control? inference_geo? speed?'
+  'service_tier? container? output_config? cache_control? inference_geo? user_profile_id?'
+/** Fields that the API knows only with the header `anthropic-beta`. */
+const BETA_REQUEST = ' mcp_servers? context_management? speed?'
+/** Models after Claude Opus 4.6, which take no sampling options but the defaults. */
+const WITHOUT_SAMPLING = /^claude-(?:opus-4-(?:[7-9]|[1-9]\d)(?!\d)|[a-z]+-[5-9](?!\d))/
 const TOOL = 'type? name description? input_schema cache_control? strict? eager_input_streaming?'
 const TEXT = 'type text cache_control? citations?'
 const MAX_CACHE_CONTROLS = 4
@@ -122,10 +126,13 @@ export const ANTHROPIC_SCHEMA_RULES: check.SchemaRules = {
 function readRequest({ body, headers }: turn.IncomingModelRequest) {
   if (!headers['anthropic-version']) check.reject('anthropic-version: header is required')
   if (!headers['x-api-key'] && !headers.authorization) check.reject('x-api-key header is required', 401)
-  const request = check.readFields(body, 'request', REQUEST)
-  check.readString(request['model'], 'model', { pattern: /./ })
+  const request = check.readFields(body, 'request', REQUEST + (headers['anthropic-beta'] ? BETA_REQUEST : ''))
+  const model = check.readString(request['model'], 'model', { pattern: /./ })
   check.checkInteger(request['max_tokens'], 'max_tokens', 1)
-  const { temperature = 1, system } = request
+  const { temperature = 1, top_p: topP = 1, top_k: topK, system } = request
+  if (WITHOUT_SAMPLING.test(model) && (temperature !== 1 || Number(topP) < 0.99 || topK !== undefined)) {
+    check.reject('temperature, top_p and top_k are not supported by this model.')
+  }
   if (!(Number(temperature) >= 0 && Number(temperature) <= 1)) check.reject('temperature: range: 0..1')
   const cacheControls = JSON.stringify(body).split('"cache_control":{').length - 1
   if (cacheControls > MAX_CACHE_CONTROLS) {

@@ -97,12 +97,12 @@ function head(object: string, { model }: turn.IncomingModelRequest) {
 }
 
 function usage(speech: turn.ModelSpeech) {
-  const { inputTokens, outputTokens, cacheReadTokens, reasoningTokens } = turn.tokensOf(speech)
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = turn.tokensOf(speech)
   return {
     prompt_tokens: inputTokens,
     completion_tokens: outputTokens,
     total_tokens: inputTokens + outputTokens,
-    prompt_tokens_details: { cached_tokens: cacheReadTokens },
+    prompt_tokens_details: { cached_tokens: cacheReadTokens, cache_write_tokens: cacheWriteTokens },
     completion_tokens_details: { reasoning_tokens: reasoningTokens },
   }
 }
@@ -115,7 +115,8 @@ function errorType(status: number): string {
 const REQUEST =
   'model messages tools? tool_choice? temperature? top_p? n? stream? stream_options? stop? max_tokens? max_completion_tokens? ' +
   'presence_penalty? frequency_penalty? logit_bias? logprobs? top_logprobs? user? response_format? seed? parallel_tool_calls? ' +
-  'reasoning_effort? verbosity? store? metadata? service_tier? prompt_cache_key? safety_identifier? modalities? prediction?'
+  'reasoning_effort? verbosity? store? metadata? service_tier? prompt_cache_key? prompt_cache_options? prompt_cache_retention? ' +
+  'safety_identifier? modalities? prediction? moderation? audio? web_search_options?'
 
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/
 const MAX_TOOLS = 128

@@ -92,7 +92,7 @@ const INCOMPLETE: Readonly<Record<string, string>> = {
 
 function toResponse(speech: turn.ModelSpeech, { model }: turn.IncomingModelRequest, output: check.Fields[]) {
   const reason = INCOMPLETE[turn.finishOf(speech)]
-  const { inputTokens, outputTokens, cacheReadTokens, reasoningTokens } = turn.tokensOf(speech)
+  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = turn.tokensOf(speech)
   return {
     id: turn.newId('resp_'),
     object: 'response',
@@ -105,7 +105,7 @@ function toResponse(speech: turn.ModelSpeech, { model }: turn.IncomingModelReque
     parallel_tool_calls: true,
     usage: {
       input_tokens: inputTokens,
-      input_tokens_details: { cached_tokens: cacheReadTokens },
+      input_tokens_details: { cached_tokens: cacheReadTokens, cache_write_tokens: cacheWriteTokens },
       output_tokens: outputTokens,
       output_tokens_details: { reasoning_tokens: reasoningTokens },
       total_tokens: inputTokens + outputTokens,
@@ -116,7 +116,8 @@ function toResponse(speech: turn.ModelSpeech, { model }: turn.IncomingModelReque
 const REQUEST =
   'model input instructions? tools? tool_choice? store? include? reasoning? text? temperature? top_p? max_output_tokens? ' +
   'parallel_tool_calls? previous_response_id? conversation? prompt? stream? stream_options? metadata? user? service_tier? ' +
-  'truncation? background? top_logprobs? max_tool_calls? prompt_cache_key? prompt_cache_retention? safety_identifier?'
+  'truncation? background? top_logprobs? max_tool_calls? prompt_cache_key? prompt_cache_options? prompt_cache_retention? safety_identifier? ' +
+  'context_management? moderation?'
 
 function readRequest({ body }: turn.IncomingModelRequest) {
   const request = check.readFields(body, 'request', REQUEST)

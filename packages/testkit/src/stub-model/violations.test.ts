@@ -288,6 +288,9 @@ test.each<[Protocol, string, string, unknown, RegExp]>([
 test.each<[string, Protocol, string, Body]>([
   ['max_tokens', 'openai-compatible', '/chat/completions', { model: 'gpt-5', max_tokens: 5 }],
   ['a temperature', 'openai', '/responses', { model: 'o3', temperature: 1 }],
+  ['a temperature', 'anthropic', '/messages', { model: 'claude-opus-4-7', temperature: 0 }],
+  ['a top_k', 'anthropic', '/messages', { model: 'claude-sonnet-5', top_k: 5 }],
+  ['a field of a beta without its header', 'anthropic', '/messages', { speed: 'fast' }],
   ['a call without its signature', 'google', '/models/gemini-3-pro:generateContent', {}],
   [
     'a cache point',

@@ -20,6 +20,11 @@ export async function checkModelOptions(models: readonly ModelConfig[]): Promise
 }
 
 async function findOptionsError(config: ModelConfig): Promise<string | undefined> {
+  const whose = config.name.includes(':') ? 'AGENT_MODEL_OPTIONS' : `AGENT_MODELS: the options of ${config.name}`
+  if (config.provider === 'bedrock' && config.options.call.topK !== undefined) {
+    // Its package would write it into `inferenceConfig`, which the API then refuses.
+    return `${whose} are not options of bedrock: topK is none; use additionalModelRequestFields with the model's own name for it`
+  }
   const model = wrapLanguageModel({
     model: await createProviderModel(config, () => Promise.reject(new NotSent())),
     middleware: adaptRequests(config),
@@ -31,7 +36,6 @@ async function findOptionsError(config: ModelConfig): Promise<string | undefined
     const causes = listErrors(error)
     if (causes.some((cause) => cause instanceof NotSent)) return undefined
     const details = causes.map(({ message }) => message.replace(/\s+/gu, ' ')).join(': ')
-    const whose = config.name.includes(':') ? 'AGENT_MODEL_OPTIONS' : `AGENT_MODELS: the options of ${config.name}`
     return `${whose} are not options of ${config.provider}: ${truncateText(details, 500)}`
   }
 }

@@ -59,7 +59,7 @@ describe('a request to a model', () => {
       tools: [{ name: 'first' }, { name: 'second' }],
     })
     expect(request.conversation.messages.at(-2)).toMatchObject({ role: 'assistant', text: '(no text)' })
-    const hasWrites = provider === 'anthropic' || provider === 'bedrock'
+    const hasWrites = provider !== 'google'
     expect(answer).toMatchObject({
       parts: [{ type: 'text', text: 'Fine.' }],
       finishReason: 'stop',
@@ -143,6 +143,7 @@ describe('a request to a model', () => {
     ['anthropic', '{"thinking": "much"}'],
     ['google', '{"thinkingConfig": "much"}'],
     ['bedrock', '{"reasoningConfig": "much"}'],
+    ['bedrock', '{"topK": 5}'],
   ])('of %s is not made with the options %s', async (provider, text) => {
     server = await startStubModelServer()
     const config = modelConfig({ provider, baseUrl: server.baseUrl, options: parseModelOptions(text) })

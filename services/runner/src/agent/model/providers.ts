@@ -1,3 +1,4 @@
+import type { createOpenAICompatible } from '@ai-sdk/openai-compatible'
 import type { LanguageModel } from 'ai'
 import type { ModelConfig, ModelProvider } from '../agent-settings.ts'
 import { limitAnswers } from './model-limits.ts'
@@ -94,6 +95,7 @@ export const MODEL_PROVIDERS: Readonly<Record<ModelProvider, Provider>> = {
         // Local servers take requests without a key; this package reads none from the environment.
         ...(apiKey === null ? {} : { apiKey }),
         includeUsage: true,
+        convertUsage: toUsage,
         transformRequestBody: (body) => withCompletionTokens(modelName, body),
       })(modelName)
     },
@@ -112,6 +114,32 @@ export async function createProviderModel(config: ModelConfig, send: typeof fetc
 /** The base URL of the model's API: the one in the settings, or the provider's own. */
 export function modelBaseUrl(config: ModelConfig): string {
   return config.baseUrl ?? MODEL_PROVIDERS[config.provider].baseUrl(config)
+}
+
+type CompatibleSettings = Parameters<typeof createOpenAICompatible>[0]
+type ConvertUsage = NonNullable<CompatibleSettings['convertUsage']>
+
+/** As the package does it, and with the tokens that were written to the cache, which OpenAI bills apart. */
+function toUsage(usage: Parameters<ConvertUsage>[0]): ReturnType<ConvertUsage> {
+  const { prompt_tokens: input, completion_tokens: output, prompt_tokens_details: details } = usage ?? {}
+  const total = input ?? undefined
+  const cacheRead = details?.cached_tokens ?? 0
+  const { cache_write_tokens: written } = details ?? {}
+  const cacheWrite = typeof written === 'number' ? written : undefined
+  const reasoning = usage?.completion_tokens_details?.reasoning_tokens ?? 0
+  return {
+    inputTokens: {
+      total,
+      noCache: total === undefined ? undefined : Math.max(0, total - cacheRead - (cacheWrite ?? 0)),
+      cacheRead,
+      cacheWrite,
+    },
+    outputTokens: {
+      total: output ?? undefined,
+      text: typeof output === 'number' ? Math.max(0, output - reasoning) : undefined,
+      reasoning,
+    },
+  }
 }
 
 /** OpenAI's reasoning models, which Azure and proxies offer as chat completions, refuse `max_tokens`. */
