@@ -65,7 +65,6 @@ export const NoticeWebhookIn = Closed('NoticeWebhookIn', 'Where notices are sent
   ),
   events: Type.Optional(RunEvents),
 })
-export type NoticeWebhookIn = Static<typeof NoticeWebhookIn>
 
 export const NoticeQuery = Parameters('NoticeQuery', 'Query parameters of a notice.', {
   attempt: Type.Optional(Int('How often it was sent with this request.', { minimum: 1, maximum: 1_000, default: 1 })),

@@ -6,6 +6,11 @@ import { Str, Uuid } from '../schema/values.ts'
 /** What began a run: an API key, the schedule, or a person in the application. */
 export const RUN_ORIGINS = ['api', 'auto_run', 'app'] as const
 
+/** A list that is answered whole: `data`. */
+export function ListOf<Item extends TSchema>(title: string, item: Item, description: string) {
+  return Closed(title, description, { data: List(item, 'The entries.') })
+}
+
 /** A list page: `data` and `pagination`, as in the public API. */
 export function PageOf<Item extends TSchema>(title: string, item: Item) {
   return Closed(title, 'One page; the newest entry first unless said otherwise.', {

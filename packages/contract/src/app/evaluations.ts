@@ -9,8 +9,9 @@ import {
   WORKFLOW_TEXT_MAX_LENGTH,
 } from '../limits.ts'
 import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
-import { DateTime, Int, Name, Str, Text, Uuid } from '../schema/values.ts'
-import { NewOrEditedVersion, Version } from './common.ts'
+import { DateTime, Int, Name, named, Str, Text, Uuid } from '../schema/values.ts'
+import { TRIED } from './trials.ts'
+import { NewOrEditedVersion, Version, ListOf } from './common.ts'
 import { Type } from '../schema/type.ts'
 
 const CasePayload = Closed('CasePayload', 'A payload of a case.', {
@@ -41,8 +42,7 @@ export const CaseIn = Closed('CaseIn', 'A text with the payloads that are right 
 export type CaseIn = Static<typeof CaseIn>
 
 export const CaseRowOut = Closed('CaseRowOut', 'A case in the list.', {
-  id: Uuid('The case.'),
-  name: Str('Its name.'),
+  ...named('The case.'),
   text: Str('The beginning of its text.'),
   payload_count: Int('The payloads that are right.'),
   run_id: Nullable(Uuid('The run that it was kept of.')),
@@ -51,9 +51,7 @@ export const CaseRowOut = Closed('CaseRowOut', 'A case in the list.', {
   version: Version,
 })
 export type CaseRowOut = Static<typeof CaseRowOut>
-export const CaseList = Closed('CaseList', 'The cases of a workflow.', {
-  data: List(CaseRowOut, `Oldest first; at most ${CASES_MAX}.`),
-})
+export const CaseList = ListOf('CaseList', CaseRowOut, `The cases of a workflow, oldest first; at most ${CASES_MAX}.`)
 export const CaseOut = Closed('CaseOut', 'A case.', {
   ...CaseRowOut.properties,
   context: Str('The text.'),
@@ -88,9 +86,7 @@ export const EvaluationOut = Closed('EvaluationOut', 'Cases that are tried toget
   duration_ms: Int('The time of all cases.'),
 })
 export type EvaluationOut = Static<typeof EvaluationOut>
-export const EvaluationList = Closed('EvaluationList', 'The evaluations of a workflow.', {
-  data: List(EvaluationOut, `Newest first; at most ${EVALUATIONS_KEPT}.`),
-})
+export const EvaluationList = ListOf('EvaluationList', EvaluationOut, `Newest first; at most ${EVALUATIONS_KEPT}.`)
 
 export const CaseDifference = Closed('CaseDifference', 'Where a payload is not the one that is right.', {
   source_name: Str('The webhook source.'),
@@ -108,8 +104,7 @@ export const EvaluationDetailOut = Closed('EvaluationDetailOut', 'An evaluation 
       case_id: Uuid('The case.'),
       case_name: Str('Its name.'),
       case_version: Uuid('The version of the case that was tried; before it is tried, the one that is stored.'),
-      finished_at: Nullable(DateTime('When it was known; null before.')),
-      error: Nullable(Str('Why the run would fail: a code, a colon and a sentence.')),
+      ...TRIED,
       payload_count: Nullable(Int('The payloads that it would send; null if they are too large to keep.')),
       differences: List(CaseDifference, 'At most 20; none if they are the same.'),
       cost_micros: Nullable(Int('What it cost; null without prices.')),

@@ -1,14 +1,12 @@
 import type { Static } from 'typebox'
 import { LookupCallIn, LookupIn, LookupOut } from '../internal/lookups.ts'
-import { Closed, List } from '../schema/objects.ts'
-import { NewOrEditedVersion, Version } from './common.ts'
+import { Closed } from '../schema/objects.ts'
+import { NewOrEditedVersion, Version, ListOf } from './common.ts'
 
 export const AppLookupOut = Closed('AppLookupOut', 'A look-up.', { ...LookupOut.properties, version: Version })
 export type AppLookupOut = Static<typeof AppLookupOut>
 
-export const AppLookupList = Closed('AppLookupList', 'Every look-up, sorted by name.', {
-  data: List(AppLookupOut, 'The look-ups.'),
-})
+export const AppLookupList = ListOf('AppLookupList', AppLookupOut, 'Every look-up, sorted by name.')
 
 export const SaveLookupIn = Closed('SaveLookupIn', 'A look-up to save.', {
   ...LookupIn.properties,

@@ -1,7 +1,8 @@
 import type { Static } from 'typebox'
 import { ModelKeyIn } from '../internal/model-keys.ts'
-import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Closed, Nullable } from '../schema/objects.ts'
 import { DateTime, Str, StringEnum, Uuid } from '../schema/values.ts'
+import { ListOf } from './common.ts'
 
 export const ModelKeyOut = Closed('ModelKeyOut', "A key of the organization's own for a model.", {
   id: Uuid('The key; new with each save.'),
@@ -15,7 +16,5 @@ export const ModelKeyOut = Closed('ModelKeyOut', "A key of the organization's ow
 })
 export type ModelKeyOut = Static<typeof ModelKeyOut>
 
-export const ModelKeyList = Closed('ModelKeyList', "The organization's own keys, by model.", {
-  data: List(ModelKeyOut, 'The keys.'),
-})
+export const ModelKeyList = ListOf('ModelKeyList', ModelKeyOut, "The organization's own keys, by model.")
 export { ModelKeyIn }

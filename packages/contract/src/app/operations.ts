@@ -11,7 +11,7 @@ import {
   STRANGER_BODY_MAX_BYTES,
   STRANGER_BODY_MAX_MEMBERS,
 } from '../limits.ts'
-import { Closed, Parameters } from '../schema/objects.ts'
+import { Closed, type ParamName, Parameters } from '../schema/objects.ts'
 import { Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { LookupCallOut } from '../internal/lookups.ts'
@@ -100,7 +100,6 @@ export function bodyLimitsOf(operation: Pick<AppOperation, 'access' | 'bodyLimit
 
 type Routes = typeof APP_ROUTES
 type RouteId = keyof Routes
-type ParamName<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamName<Rest> : never
 type ParamsOf<Path> = [ParamName<Path>] extends [never]
   ? unknown
   : { readonly params: TObject<Record<ParamName<Path>, TString>> }

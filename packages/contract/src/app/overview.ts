@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { PageOf } from './common.ts'
+import { PageOf, ListOf } from './common.ts'
 import { Type } from '../schema/type.ts'
 
 const Counts = Type.Unsafe<Record<string, number>>({
@@ -77,17 +77,16 @@ export const FOUND_KINDS = [
   'user',
   'api_key',
 ] as const
-export const SearchOut = Closed('SearchOut', 'What was found.', {
-  data: List(
-    Closed('FoundOut', 'A thing of the organization.', {
-      kind: StringEnum(FOUND_KINDS, 'What it is.'),
-      id: Uuid('Its id.'),
-      title: Str('Its name, or what it belongs to.'),
-      detail: Str('One line more; may be empty.'),
-    }),
-    'Best first, at most 20.',
-  ),
-})
+export const SearchOut = ListOf(
+  'SearchOut',
+  Closed('FoundOut', 'A thing of the organization.', {
+    kind: StringEnum(FOUND_KINDS, 'What it is.'),
+    id: Uuid('Its id.'),
+    title: Str('Its name, or what it belongs to.'),
+    detail: Str('One line more; may be empty.'),
+  }),
+  'What was found: best first, at most 20.',
+)
 
 export type SearchOut = Static<typeof SearchOut>
 

@@ -3,6 +3,7 @@ import { RESEND_IDS_MAX } from '../limits.ts'
 import { Type } from '../schema/type.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, named, Str, StringEnum, Uuid } from '../schema/values.ts'
+import { ListOf } from './common.ts'
 import { DELIVERY_FILTERS } from './webhook-sources.ts'
 
 /** Which payloads to send again: each once, by the newest of the deliveries that match. */
@@ -48,4 +49,4 @@ export const ResendJobOut = Closed('ResendJobOut', 'Payloads that are sent again
 })
 export type ResendJobOut = Static<typeof ResendJobOut>
 
-export const ResendJobList = Closed('ResendJobList', 'The newest jobs.', { data: List(ResendJobOut, 'At most 50.') })
+export const ResendJobList = ListOf('ResendJobList', ResendJobOut, 'The newest 50 jobs.')

@@ -4,7 +4,7 @@ import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH, SEARCH_MAX_LENGTH } from '../limits.ts'
-import { PageOf, PersonOut, RUN_ORIGINS } from './common.ts'
+import { PageOf, PersonOut, RUN_ORIGINS, ListOf } from './common.ts'
 import { APPROVAL_DECISIONS } from '../internal/resources.ts'
 import { AppDeliveryOut, IDS_QUERY, PERIOD_QUERY, SEARCHED } from './webhook-sources.ts'
 import { Type } from '../schema/type.ts'
@@ -12,9 +12,7 @@ import { Type } from '../schema/type.ts'
 /** A run in a list. */
 export const RunOut = Closed('RunOut', 'A run.', {
   id: Uuid('The run, and its start.'),
-  workflow: Closed('RunWorkflowOut', 'The workflow.', {
-    ...named('The workflow.'),
-  }),
+  workflow: Closed('RunWorkflowOut', 'The workflow.', named('The workflow.')),
   first_line: Str('The first line of its text, at most 200 characters; empty without a text.'),
   session_id: Uuid('The session.'),
   number: Int('Position in the session, from 1.'),
@@ -100,21 +98,23 @@ export const ApproveIn = Closed('ApproveIn', 'Approves a payload.', {
   payload: Type.Optional(JsonObject('Sent in place of the shown payload; it must follow the example.')),
 })
 const { delivery_id, source_id, source_name, endpoint_url, payload, requested_at, expires_at } = ApprovalOut.properties
-export const WaitingApprovalOut = Closed('WaitingApprovalOut', 'A payload that waits for an approval.', {
-  delivery_id,
-  source_id,
-  source_name,
-  endpoint_url,
-  payload,
-  requested_at,
-  expires_at,
-  run_id: Uuid('Its run.'),
-  workflow: AppDeliveryOut.properties.workflow,
-})
+export const WaitingApprovalOut = Closed(
+  'WaitingApprovalOut',
+  'A payload that waits for an approval; null if it has more than 16 KiB.',
+  {
+    delivery_id,
+    source_id,
+    source_name,
+    endpoint_url,
+    payload,
+    requested_at,
+    expires_at,
+    run_id: Uuid('Its run.'),
+    workflow: AppDeliveryOut.properties.workflow,
+  },
+)
 export type WaitingApprovalOut = Static<typeof WaitingApprovalOut>
-export const WaitingApprovalList = Closed('WaitingApprovalList', 'Payloads that wait, oldest first.', {
-  data: List(WaitingApprovalOut, 'At most 100; the payload is null when it has more than 16 KiB.'),
-})
+export const WaitingApprovalList = ListOf('WaitingApprovalList', WaitingApprovalOut, 'The oldest 100.')
 export const WaitingCountOut = Closed('WaitingCountOut', 'How many payloads wait.', {
   count: Int('At most 1,000 are counted.'),
 })

@@ -3,6 +3,7 @@ import type { Static } from 'typebox'
 import { EMAIL_MAX_LENGTH, NAME_MAX_LENGTH, PASSWORD_MAX_LENGTH, PASSWORD_MIN_LENGTH } from '../limits.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { ListOf } from './common.ts'
 import { Type } from '../schema/type.ts'
 
 const Password = Text(PASSWORD_MAX_LENGTH, 'A password.', 1)
@@ -104,6 +105,4 @@ export const SignInOut = Closed('SignInOut', 'A sign-in of the person.', {
   is_current: Bool('Whether this request uses it.'),
 })
 export type SignInOut = Static<typeof SignInOut>
-export const SignInList = Closed('SignInList', 'Sign-ins, newest first.', {
-  data: List(SignInOut, 'The sign-ins that have not ended.'),
-})
+export const SignInList = ListOf('SignInList', SignInOut, 'Sign-ins that have not ended, newest first.')

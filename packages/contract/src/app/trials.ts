@@ -12,12 +12,17 @@ export const TrialIn = Closed('TrialIn', 'A text to try a workflow with.', {
   rules: Type.Optional(Nullable(Text(RULES_MAX_BYTES, "A `rules.yaml` in place of the workflow's; null for that."))),
 })
 
+/** What becomes of a text that is tried. */
+export const TRIED = {
+  finished_at: Nullable(DateTime('When the result was known; null before.')),
+  error: Nullable(Str('Why the run would fail: a code, a colon and a sentence. Null if it would not.')),
+}
+
 export const TrialOut = Closed('TrialOut', 'What a run would send.', {
   id: Uuid('The trial.'),
   context: Str('The text.'),
   created_at: DateTime('When it was asked for.'),
-  finished_at: Nullable(DateTime('When the result was known; null before.')),
-  error: Nullable(Str('Why the run would fail: a code, a colon and a sentence. Null if it would not.')),
+  ...TRIED,
   steps: List(
     RunStepOut,
     'The journal that the run would have, where each payload that would be sent counts as accepted.',

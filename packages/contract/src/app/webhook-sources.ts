@@ -5,7 +5,7 @@ import { LIST_MAX_LIMIT, SEARCH_MAX_LENGTH } from '../limits.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { EditedVersion, NewOrEditedVersion, PageOf, PersonOut, Version } from './common.ts'
+import { EditedVersion, NewOrEditedVersion, PageOf, PersonOut, Version, ListOf } from './common.ts'
 import { Type } from '../schema/type.ts'
 
 /** A request to an endpoint, in a few words. */
@@ -36,9 +36,11 @@ export const AppWebhookSourceOut = Closed('AppWebhookSourceOut', 'A webhook sour
 })
 export type AppWebhookSourceOut = Static<typeof AppWebhookSourceOut>
 
-export const AppWebhookSourceList = Closed('AppWebhookSourceList', 'Every webhook source, sorted by name.', {
-  data: List(AppWebhookSourceOut, 'The webhook sources.'),
-})
+export const AppWebhookSourceList = ListOf(
+  'AppWebhookSourceList',
+  AppWebhookSourceOut,
+  'Every webhook source, sorted by name.',
+)
 
 export const SaveWebhookSourceIn = Closed('SaveWebhookSourceIn', 'A webhook source to verify and save.', {
   ...WebhookSourceIn.properties,
@@ -68,11 +70,7 @@ export const AppDeliveryOut = Closed('AppDeliveryOut', 'One outbound request and
     JsonObject('What was sent, without the signing secret. Null in a list when it has more than 8 KiB.'),
   ),
   source_name: Nullable(Str('The webhook source; null when it was never saved.')),
-  workflow: Nullable(
-    Closed('DeliveryWorkflowOut', 'The workflow of the run.', {
-      ...named('The workflow.'),
-    }),
-  ),
+  workflow: Nullable(Closed('DeliveryWorkflowOut', 'The workflow of the run.', named('The workflow.'))),
   resent_as: List(Uuid('A delivery that repeats this one.'), 'Oldest first, at most 20.'),
   sent_by: Nullable(PersonOut),
 })
@@ -118,7 +116,6 @@ export type DeliveryDetailOut = Static<typeof DeliveryDetailOut>
 
 /** A page of a member may have fewer entries than the limit although others follow: contract README, "Application". */
 export const AppDeliveryPage = PageOf('AppDeliveryPage', AppDeliveryOut)
-export type AppDeliveryPage = Static<typeof AppDeliveryPage>
 
 export const ResendIn = Closed('ResendIn', 'Sends the payload of a delivery again, as a new delivery.', {
   resend_of: Uuid('A payload delivery whose outcome is known.'),
@@ -184,13 +181,11 @@ export const AppDeliveryQuery = Parameters('AppDeliveryQuery', 'Query parameters
   kind: Type.Optional(StringEnum(DELIVERY_KINDS, 'Only entries of this kind.')),
 })
 
-export const SourceWorkflowList = Closed('SourceWorkflowList', 'Workflows that name a webhook source.', {
-  data: List(
-    Closed('SourceWorkflowOut', 'A workflow.', {
-      id: Uuid('The workflow.'),
-      name: Str('Its name.'),
-      is_active: Bool('Whether it can be started.'),
-    }),
-    'By name.',
-  ),
-})
+export const SourceWorkflowList = ListOf(
+  'SourceWorkflowList',
+  Closed('SourceWorkflowOut', 'A workflow.', {
+    ...named('The workflow.'),
+    is_active: Bool('Whether it can be started.'),
+  }),
+  'Workflows that name a webhook source, by name.',
+)

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox'
 import { Closed, List, Nullable, Parameters } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
+import { ListOf } from './common.ts'
 import { AuditChangeOut } from './overview.ts'
 import { Type } from '../schema/type.ts'
 
@@ -15,9 +16,7 @@ export const WorkflowVersionOut = Closed('WorkflowVersionOut', 'What a save made
   parts: List(StringEnum(VERSION_PARTS, 'A part.'), 'What differs from the version before.'),
 })
 export type WorkflowVersionOut = Static<typeof WorkflowVersionOut>
-export const WorkflowVersionList = Closed('WorkflowVersionList', 'The versions of a workflow.', {
-  data: List(WorkflowVersionOut, 'Newest first: at most 100, and of 16 MiB.'),
-})
+export const WorkflowVersionList = ListOf('WorkflowVersionList', WorkflowVersionOut, 'The newest 100 of 16 MiB.')
 export const VersionCompareQuery = Parameters('VersionCompareQuery', 'Query parameters of a comparison.', {
   with: Type.Optional(
     StringEnum(['previous', 'newest'], 'The version before, or the newest one.', { default: 'previous' }),

@@ -16,7 +16,7 @@ import { AUTO_RUN_FREQUENCIES, TriggerOut } from '../public/resources.ts'
 import { ScheduleTiming } from '../schedule-timing.ts'
 import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { EditedVersion, NewOrEditedVersion, PageOf, Version, VERSION_DESCRIPTION } from './common.ts'
+import { EditedVersion, NewOrEditedVersion, PageOf, Version, VERSION_DESCRIPTION, ListOf } from './common.ts'
 import { Type } from '../schema/type.ts'
 
 const RunSummaryOut = Closed('RunSummaryOut', 'A run in a few words.', {
@@ -144,21 +144,20 @@ export const SaveWorkflowAgentIn = Closed(
   { ...WorkflowAgentValues, version: EditedVersion },
 )
 export type SaveWorkflowAgentIn = Static<typeof SaveWorkflowAgentIn>
-export const ModelList = Closed('ModelList', 'What can execute runs.', {
-  data: List(
-    Closed('ModelOut', 'A model, or the built-in agent.', {
-      name: Str('What workflows choose.'),
-      model: Str('PROVIDER:NAME, or `builtin`.'),
-      is_default: Bool('Whether it executes workflows that choose nothing.'),
-      is_offered: Bool('Whether members may choose it.'),
-      data_region: Nullable(Str('Where its API processes data; null: not known.')),
-      currency: Nullable(Str('The currency of its prices, as an ISO 4217 code; null: without prices.')),
-      fallback: Nullable(Str('The model that takes over while its API is unavailable.')),
-      reads: List(StringEnum(MEDIA_KINDS, 'A kind of files.'), 'What it reads besides text.'),
-    }),
-    'By name.',
-  ),
-})
+export const ModelList = ListOf(
+  'ModelList',
+  Closed('ModelOut', 'A model, or the built-in agent.', {
+    name: Str('What workflows choose.'),
+    model: Str('PROVIDER:NAME, or `builtin`.'),
+    is_default: Bool('Whether it executes workflows that choose nothing.'),
+    is_offered: Bool('Whether members may choose it.'),
+    data_region: Nullable(Str('Where its API processes data; null: not known.')),
+    currency: Nullable(Str('The currency of its prices, as an ISO 4217 code; null: without prices.')),
+    fallback: Nullable(Str('The model that takes over while its API is unavailable.')),
+    reads: List(StringEnum(MEDIA_KINDS, 'A kind of files.'), 'What it reads besides text.'),
+  }),
+  'What can execute runs, by name.',
+)
 export type ModelList = Static<typeof ModelList>
 export const SaveWorkflowUsersIn = Closed('SaveWorkflowUsersIn', 'The people with access.', {
   user_ids: List(Uuid('A user of the organization.'), 'All of them.', { maxItems: 5_000 }),

@@ -1,4 +1,3 @@
-import type { Static } from 'typebox'
 import { Closed } from '../schema/objects.ts'
 import { Str, Text } from '../schema/values.ts'
 
@@ -11,4 +10,3 @@ export const ModelKeyIn = Closed('ModelKeyIn', "A key of an organization's own."
     writeOnly: true,
   }),
 })
-export type ModelKeyIn = Static<typeof ModelKeyIn>

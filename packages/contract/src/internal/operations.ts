@@ -1,8 +1,8 @@
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
-import type { Static, TSchema } from 'typebox'
+import type { Static, TObject, TSchema } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { NoticeBody, NoticeQuery, NoticeSentOut, NoticeWebhookIn } from '../notices.ts'
-import { Closed, Parameters } from '../schema/objects.ts'
+import { Closed, type ParamName, Parameters } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { ModelKeyIn } from './model-keys.ts'
 import { LookupCallIn, LookupCallOut, LookupIn, LookupOut } from './lookups.ts'
@@ -62,7 +62,6 @@ export const WebhookSourceSaveQuery = Parameters('WebhookSourceSaveQuery', 'Quer
     ),
   ),
 })
-export type WebhookSourceSaveQuery = Static<typeof WebhookSourceSaveQuery>
 
 /** Query parameters of the delivery log (contract README, "Internal API"). */
 export const DeliveryListQuery = Parameters('DeliveryListQuery', 'Query parameters of the delivery log.', {
@@ -74,21 +73,21 @@ export const DeliveryListQuery = Parameters('DeliveryListQuery', 'Query paramete
 })
 export type DeliveryListQuery = Static<typeof DeliveryListQuery>
 
-const OrganizationParams = Closed('OrganizationParams', 'Path parameters.', {
-  organization_id: Uuid('Organization identifier.', { examples: ['01890a5d-ac96-7ab2-80e2-4536629c90de'] }),
-})
-const WebhookSourceParams = Closed('WebhookSourceParams', 'Path parameters.', {
+/** The parameters of paths. */
+const PARAMS = {
   organization_id: Uuid('Organization identifier.', { examples: ['01890a5d-ac96-7ab2-80e2-4536629c90de'] }),
   source_id: Uuid('Webhook source identifier; the caller chooses it for a new source.', {
     examples: ['01890a5d-ac98-7c1e-b8f0-0a6a5b7c2d11'],
   }),
-})
-const LookupParams = Closed('LookupParams', 'Path parameters.', {
-  ...OrganizationParams.properties,
   lookup_id: Uuid('Look-up identifier; the caller chooses it for a new look-up.', {
     examples: ['01890a5d-ac98-7c1e-b8f0-0a6a5b7c2d12'],
   }),
-})
+  run_id: Uuid('Run identifier, which is that of its start.', { examples: ['01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'] }),
+  delivery_id: Uuid('Delivery identifier, chosen by the caller.', {
+    examples: ['01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'],
+  }),
+}
+
 export const LookupSaveQuery = Parameters('LookupSaveQuery', 'Query parameters of a save.', {
   version: Type.Optional(
     Int('The version that was edited; 0 for a new look-up. Another one is answered 409 `source_changed`.', {
@@ -96,15 +95,6 @@ export const LookupSaveQuery = Parameters('LookupSaveQuery', 'Query parameters o
       maximum: 2_147_483_647,
     }),
   ),
-})
-const RunParams = Closed('RunParams', 'Path parameters.', {
-  ...OrganizationParams.properties,
-  run_id: Uuid('Run identifier, which is that of its start.', { examples: ['01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'] }),
-})
-const DeliveryParams = Closed('DeliveryParams', 'Path parameters.', {
-  delivery_id: Uuid('Delivery identifier, chosen by the caller.', {
-    examples: ['01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'],
-  }),
 })
 
 /** Headers of the operations that an audit event records. */
@@ -120,143 +110,132 @@ const ActorHeaders = Parameters('ActorHeaders', 'Headers of a change.', {
   ),
 })
 
-const SOURCES_PATH = '/internal/organizations/{organization_id}/webhook-sources'
+const ORGANIZATION = '/internal/organizations/{organization_id}'
+const SOURCES = `${ORGANIZATION}/webhook-sources` as const
+
+type Method = InternalOperation['method']
+type Row = Omit<InternalOperation, 'id' | 'method' | 'path' | 'params'> & {
+  /** Method and path. */
+  readonly route: `${Method} /internal/${string}`
+}
+type ParamsOf<Names> = TObject<{ [Name in Names & keyof typeof PARAMS]: (typeof PARAMS)[Name] }>
+type Routed<Route> = Route extends `${infer Verb extends Method} ${infer Path}`
+  ? { readonly method: Verb; readonly path: Path; readonly params: ParamsOf<ParamName<Path>> }
+  : never
+
+function saved<Schema extends TSchema>(schema: Schema, thing: string) {
+  return [
+    { status: 200, schema, description: `${thing} was changed.` },
+    { status: 201, schema, description: `${thing} is new.` },
+  ] as const
+}
+
+/** Completes each row with its id and with what its route says. */
+function defineOperations<const Rows extends Record<string, Row>>(rows: Rows) {
+  const operations = Object.entries(rows).map(([id, row]) => {
+    const [method, path = ''] = row.route.split(' ')
+    const names = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name as keyof typeof PARAMS)
+    const params = Closed('Params', 'Path parameters.', Object.fromEntries(names.map((name) => [name, PARAMS[name]])))
+    return [id, { id, method, path, params, ...row }]
+  })
+  return Object.fromEntries(operations) as {
+    readonly [Id in keyof Rows]: Rows[Id] & { readonly id: Id } & Routed<Rows[Id]['route']>
+  }
+}
 
 /** Every operation of the internal API (contract README, "Internal API"). */
-export const INTERNAL_OPERATIONS = {
+export const INTERNAL_OPERATIONS = defineOperations({
   listWebhookSources: {
-    id: 'listWebhookSources',
-    method: 'get',
-    path: SOURCES_PATH,
+    route: `get ${SOURCES}`,
     summary: 'List webhook sources',
     description: 'Returns every webhook source of the organization, sorted by name, without its secret.',
-    params: OrganizationParams,
     successes: [{ status: 200, schema: WebhookSourceList, description: 'The webhook sources.' }],
   },
   getWebhookSource: {
-    id: 'getWebhookSource',
-    method: 'get',
-    path: `${SOURCES_PATH}/{source_id}`,
+    route: `get ${SOURCES}/{source_id}`,
     summary: 'Get a webhook source',
     description: 'Returns one webhook source without its secret.',
-    params: WebhookSourceParams,
     successes: [{ status: 200, schema: WebhookSourceOut, description: 'The webhook source.' }],
   },
   saveWebhookSource: {
-    id: 'saveWebhookSource',
-    method: 'put',
-    path: `${SOURCES_PATH}/{source_id}`,
+    route: `put ${SOURCES}/{source_id}`,
     summary: 'Save a webhook source',
     description:
       'Validates the source, sends exactly one verification request, and saves the source if the answer is 2xx within 10 seconds; otherwise nothing changes. Safe to repeat. Of two concurrent saves one wins; the other is answered 409 `source_changed`.',
-    params: WebhookSourceParams,
     query: WebhookSourceSaveQuery,
     headers: ActorHeaders,
     body: WebhookSourceIn,
     trimmed: ['name'],
-    successes: [
-      { status: 200, schema: WebhookSourceOut, description: 'The source was changed.' },
-      { status: 201, schema: WebhookSourceOut, description: 'The source is new.' },
-    ],
+    successes: saved(WebhookSourceOut, 'The source'),
   },
   checkWebhookSource: {
-    id: 'checkWebhookSource',
-    method: 'post',
-    path: `${SOURCES_PATH}/{source_id}/check`,
+    route: `post ${SOURCES}/{source_id}/check`,
     summary: 'Check a webhook source',
     description: 'Validates the body as a save does. Sends and saves nothing; the organization need not exist.',
-    params: WebhookSourceParams,
     body: WebhookSourceIn,
     trimmed: ['name'],
     successes: [{ status: 204, description: 'A save would send the verification request.' }],
   },
   deleteWebhookSource: {
-    id: 'deleteWebhookSource',
-    method: 'delete',
-    path: `${SOURCES_PATH}/{source_id}`,
+    route: `delete ${SOURCES}/{source_id}`,
     summary: 'Delete a webhook source',
     description: 'Deletes the source and its secret. Its log stays readable, and its id cannot be used again.',
-    params: WebhookSourceParams,
     headers: ActorHeaders,
     successes: [{ status: 204, description: 'The source is deleted.' }],
   },
   testWebhookSource: {
-    id: 'testWebhookSource',
-    method: 'post',
-    path: `${SOURCES_PATH}/{source_id}/test`,
+    route: `post ${SOURCES}/{source_id}/test`,
     summary: 'Test a webhook source',
     description:
       'Sends the verification request once with the stored values and returns its outcome. If the endpoint confirms, the source counts as verified; otherwise nothing changes.',
-    params: WebhookSourceParams,
     headers: ActorHeaders,
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the verification request.' }],
   },
   pauseWebhookSource: {
-    id: 'pauseWebhookSource',
-    method: 'post',
-    path: `${SOURCES_PATH}/{source_id}/pause`,
+    route: `post ${SOURCES}/{source_id}/pause`,
     summary: 'Pause a webhook source',
     description: 'Its payloads wait (503 `source_paused`) until it is resumed; those under way are finished.',
-    params: WebhookSourceParams,
     headers: ActorHeaders,
     successes: [{ status: 204, description: 'The source is paused.' }],
   },
   resumeWebhookSource: {
-    id: 'resumeWebhookSource',
-    method: 'post',
-    path: `${SOURCES_PATH}/{source_id}/resume`,
+    route: `post ${SOURCES}/{source_id}/resume`,
     summary: 'Resume a webhook source',
     description: 'Runs that wait for it go on, in the order of their starts.',
-    params: WebhookSourceParams,
     headers: ActorHeaders,
     successes: [{ status: 204, description: 'The source is not paused.' }],
   },
   saveLookup: {
-    id: 'saveLookup',
-    method: 'put',
-    path: '/internal/organizations/{organization_id}/lookups/{lookup_id}',
+    route: `put ${ORGANIZATION}/lookups/{lookup_id}`,
     summary: 'Save a look-up',
     description:
       'Validates the look-up and saves it. Of an MCP server, it asks for the tools first: their descriptions and parameters are saved as they are then. Safe to repeat.',
-    params: LookupParams,
     query: LookupSaveQuery,
     headers: ActorHeaders,
     body: LookupIn,
     trimmed: ['name'],
-    successes: [
-      { status: 200, schema: LookupOut, description: 'The look-up was changed.' },
-      { status: 201, schema: LookupOut, description: 'The look-up is new.' },
-    ],
+    successes: saved(LookupOut, 'The look-up'),
   },
   callLookup: {
-    id: 'callLookup',
-    method: 'post',
-    path: '/internal/organizations/{organization_id}/lookups/{lookup_id}/call',
+    route: `post ${ORGANIZATION}/lookups/{lookup_id}/call`,
     summary: 'Call a tool of a look-up',
     description: 'Makes the requests once and answers what came back. They read only, so a call may be repeated.',
-    params: LookupParams,
     headers: ActorHeaders,
     body: LookupCallIn,
     successes: [{ status: 200, schema: LookupCallOut, description: 'What the look-up answered.' }],
   },
   listDeliveries: {
-    id: 'listDeliveries',
-    method: 'get',
-    path: `${SOURCES_PATH}/{source_id}/deliveries`,
+    route: `get ${SOURCES}/{source_id}/deliveries`,
     summary: 'Read the log of a webhook source',
     description: 'Returns the log one page at a time, newest first; also the log of a deleted source.',
-    params: WebhookSourceParams,
     query: DeliveryListQuery,
     successes: [{ status: 200, schema: DeliveryPage, description: 'One page of the log.' }],
   },
   sendPayload: {
-    id: 'sendPayload',
-    method: 'put',
-    path: '/internal/deliveries/{delivery_id}',
+    route: 'put /internal/deliveries/{delivery_id}',
     summary: 'Send a payload',
     description:
       'Sends the payload, or that of an earlier delivery again, at most once for a delivery id, and answers once the outcome is known, which takes up to a minute. A repeated call with the same id returns the recorded outcome and sends nothing. After a 503 this call sent nothing: repeat it with the same id.',
-    params: DeliveryParams,
     headers: ActorHeaders,
     body: DeliveryIn,
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],
@@ -279,59 +258,44 @@ export const INTERNAL_OPERATIONS = {
     ],
   },
   saveModelKey: {
-    id: 'saveModelKey',
-    method: 'put',
-    path: '/internal/organizations/{organization_id}/model-keys',
+    route: `put ${ORGANIZATION}/model-keys`,
     summary: "Save a key of an organization's own for a model",
     description: 'Encrypts it like the secret of a webhook source. No request is made: a runner tries it.',
-    params: OrganizationParams,
     headers: ActorHeaders,
     body: ModelKeyIn,
     successes: [{ status: 204, description: 'It is saved.' }],
   },
   saveNoticeWebhook: {
-    id: 'saveNoticeWebhook',
-    method: 'put',
-    path: '/internal/organizations/{organization_id}/notice-webhook',
+    route: `put ${ORGANIZATION}/notice-webhook`,
     summary: 'Save where notices are sent',
     description: 'No request is made. The secret is encrypted like that of a webhook source.',
-    params: OrganizationParams,
     headers: ActorHeaders,
     body: NoticeWebhookIn,
     trimmed: ['url'],
     successes: [{ status: 204, description: 'It is saved.' }],
   },
   sendNotice: {
-    id: 'sendNotice',
-    method: 'post',
-    path: '/internal/organizations/{organization_id}/notices',
+    route: `post ${ORGANIZATION}/notices`,
     summary: 'Send a notice to the webhook',
     description: 'Once, signed, within 10 seconds, with the checks of payloads. The caller repeats it.',
-    params: OrganizationParams,
     query: NoticeQuery,
     body: NoticeBody,
     successes: [{ status: 200, schema: NoticeSentOut, description: 'Whether it was accepted.' }],
   },
   cancelRun: {
-    id: 'cancelRun',
-    method: 'post',
-    path: '/internal/organizations/{organization_id}/runs/{run_id}/cancel',
+    route: `post ${ORGANIZATION}/runs/{run_id}/cancel`,
     summary: 'Cancel a run',
     description:
       'Ends a run that has not ended, before its next step. A payload that is under way is finished and recorded. 409 `run_ended` if it has ended.',
-    params: RunParams,
     headers: ActorHeaders,
     successes: [{ status: 204, description: 'The run is cancelled.' }],
   },
   cancelQueuedRuns: {
-    id: 'cancelQueuedRuns',
-    method: 'post',
-    path: '/internal/organizations/{organization_id}/runs/cancel-queued',
+    route: `post ${ORGANIZATION}/runs/cancel-queued`,
     summary: 'Cancel queued runs',
     description: 'Cancels the runs of a workflow or session that no runner has begun.',
-    params: OrganizationParams,
     headers: ActorHeaders,
     body: CancelQueuedIn,
     successes: [{ status: 200, schema: CancelQueuedOut, description: 'How many were cancelled.' }],
   },
-} as const satisfies Record<string, InternalOperation>
+})

@@ -18,13 +18,11 @@ export const AutoRunOut = Closed('AutoRunOut', 'The schedule of a workflow.', {
   enabled: Nullable(Bool('Whether the workflow reruns on a schedule; null if auto-run was never configured.')),
   frequency: Nullable(StringEnum(AUTO_RUN_FREQUENCIES, 'How often it reruns; null when there is no schedule.')),
 })
-export type AutoRunOut = Static<typeof AutoRunOut>
 
 export const UserOut = Closed('UserOut', 'A user with access to a workflow.', {
   email: Str("The user's email address.", { examples: ['ada@acme.test'] }),
   name: Str('Full name built from first and last name; empty when neither is set.', { examples: ['Ada Lovelace'] }),
 })
-export type UserOut = Static<typeof UserOut>
 
 export const TriggerSourceOut = Closed('TriggerSourceOut', "The origin of a trigger's events.", {
   slug: Str('Machine-readable name.', { examples: ['api'] }),
@@ -48,7 +46,6 @@ export const SubagentSourceOut = Closed(
     ),
   },
 )
-export type SubagentSourceOut = Static<typeof SubagentSourceOut>
 
 export const TriggerOut = Closed('TriggerOut', 'A trigger of a workflow.', {
   id: Uuid('Trigger identifier.'),
@@ -67,7 +64,6 @@ export const TriggerOut = Closed('TriggerOut', 'A trigger of a workflow.', {
     'First the sources whose type is not `platform_internal`, then the others; each group sorted by name.',
   ),
 })
-export type TriggerOut = Static<typeof TriggerOut>
 
 export const FileOut = Closed('FileOut', 'A file of a workflow, without its content.', {
   id: Uuid('File identifier.'),
@@ -76,7 +72,6 @@ export const FileOut = Closed('FileOut', 'A file of a workflow, without its cont
     examples: [['docs']],
   }),
 })
-export type FileOut = Static<typeof FileOut>
 
 export const WorkflowOut = Closed('WorkflowOut', 'A workflow.', {
   id: Uuid('Workflow identifier.'),

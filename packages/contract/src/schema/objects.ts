@@ -40,3 +40,6 @@ export function Nullable<Schema extends TSchema>(schema: Schema): TUnsafe<Static
     ...(values ? { enum: [...values, null] } : {}),
   })
 }
+
+/** The names of a path's parameters: those in braces. */
+export type ParamName<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamName<Rest> : never
