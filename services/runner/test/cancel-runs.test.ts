@@ -42,6 +42,15 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     ]
   }
 
+  /** Starts three runs of a session, and waits until the payload of the first is under way. */
+  async function startThreeAndHoldFirst() {
+    const answer = holdNextAnswer()
+    await fixture.startRunner()
+    const [one, two, three] = await startThree()
+    await acme.endpoint.waitForRequests(1)
+    return { answer, one, two, three }
+  }
+
   const waitForStatus = ({ startId }: AcceptedStart, status: RunDetails['status']): Promise<RunDetails> =>
     waitUntil(async () => {
       const run = await fixture.run(startId)
@@ -50,10 +59,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
 
   describe('a run that is cancelled', () => {
     test('while its payload is under way sends nothing more, and the next start waits for that payload', async () => {
-      const answer = holdNextAnswer()
-      await fixture.startRunner()
-      const [one, two, three] = await startThree()
-      await acme.endpoint.waitForRequests(1)
+      const { answer, one, two, three } = await startThreeAndHoldFirst()
       // Left by a wait for a paused source, by a runner of an earlier release.
       await fixture.db.pool.query('UPDATE sessions SET paused_source_id = gen_random_uuid()')
       expect(await cancel(one)).toEqual({ kind: 'cancelled', sessionId: one.sessionId })
@@ -135,10 +141,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
 
   describe('the queued runs', () => {
     test('of a session are cancelled together, and the one under way goes on', async () => {
-      const answer = holdNextAnswer()
-      await fixture.startRunner()
-      const [one, two, three] = await startThree()
-      await acme.endpoint.waitForRequests(1)
+      const { answer, one, two, three } = await startThreeAndHoldFirst()
       const queue = { kind: 'session', id: one.sessionId } as const
       expect(await cancelQueuedRuns(fixture.db, viewer(), queue, by())).toEqual({ cancelled: 2, isMore: false })
       answer()

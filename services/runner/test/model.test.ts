@@ -2,16 +2,16 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { readRejectedAnswers, type RunDetails, showSession } from '@workflow-service/database'
 import {
   type ModelAnswer,
   type ModelRequest,
   type ModelTurn,
-  startStubModelServer,
   type StubModelServer,
   waitUntil,
 } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import {
   type AcceptedStart,
   MODEL_TIMING,
@@ -36,7 +36,7 @@ beforeEach(async () => {
   acme = await fixture.createOrganization()
   startedMs = performance.now()
 })
-afterEach(() => server.close())
+const startModelServer = useStubModel()
 
 const end = (status: string) => ({ toolCalls: [{ name: 'end_run', arguments: { status, reason: 'As asked.' } }] })
 const send = (message: string) => ({ toolCalls: [{ name: 'send_to_order_intake', arguments: { message } }] })
@@ -58,7 +58,7 @@ function answer({ body }: ModelRequest): ModelAnswer {
 
 /** Starts the model, and gives the settings of its runners. */
 async function startModel(otherwise: ModelTurn): Promise<Record<string, string>> {
-  server = await startStubModelServer({ otherwise })
+  server = await startModelServer({ otherwise })
   return { AGENT_MODEL: 'openai-compatible:stub', AGENT_BASE_URL: server.baseUrl }
 }
 
@@ -176,7 +176,7 @@ describe('runs with a model', () => {
   )
 
   test('have the model that their workflow chooses, of those that the runner offers to people', async () => {
-    server = await startStubModelServer({ otherwise: () => end('nothing_to_do') })
+    server = await startModelServer({ otherwise: () => end('nothing_to_do') })
     const path = join(mkdtempSync(join(tmpdir(), 'models-')), 'models.json')
     const model = {
       model: 'openai-compatible:large',

@@ -3,24 +3,12 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import type { ModelAnswerStep, SessionSummaryStep } from '@workflow-service/contract'
 import { createSecretBox, listModelKeys, readUsage, rotateSecrets, type RunDetails } from '@workflow-service/database'
-import {
-  type ModelAnswer,
-  type ModelRequest,
-  type ModelTurn,
-  startStubModelServer,
-  type StubModelServer,
-  waitUntil,
-} from '@workflow-service/testkit'
-import {
-  type AcceptedStart,
-  MODEL_TIMING,
-  NEVER_MS,
-  type TestOrganization,
-  useRunnerFixture,
-} from './support/runner-fixture.ts'
+import { type ModelAnswer, type ModelRequest, type ModelTurn, waitUntil } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
+import { MODEL_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 /** By hand: `BUDGET_RUNS=10000 npm run jest -- services/runner/test/spending` (about a quarter of an hour). */
 const RUNS = Number(process.env['BUDGET_RUNS'] ?? 40)
@@ -29,10 +17,7 @@ const SLOTS = RUNS > 1_000 ? '64' : '8'
 const TEST_MS = Math.max(NEVER_MS, RUNS * 200)
 
 const fixture = useRunnerFixture()
-let servers: StubModelServer[] = []
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => server.close()))
-})
+const startModelServer = useStubModel()
 
 /** 1,500 + 100 tokens, of which 500 are cached and 40 are reasoning: 1,000 + 50 + 120 + 160 millionths. */
 const usage = { inputTokens: 1_500, outputTokens: 100, cacheReadTokens: 500, reasoningTokens: 40 }
@@ -52,8 +37,7 @@ function answer({ conversation }: ModelRequest): ModelAnswer {
 
 /** Starts a model with a fallback, and gives the settings of its runners. */
 async function startModels(main: ModelTurn): Promise<Record<string, string>> {
-  const [first, second] = await Promise.all([main, answer].map((otherwise) => startStubModelServer({ otherwise })))
-  servers.push(first!, second!)
+  const [first, second] = await Promise.all([main, answer].map((otherwise) => startModelServer({ otherwise })))
   const model = {
     model: 'openai-compatible:big',
     base_url: first!.baseUrl,
@@ -72,7 +56,7 @@ async function startModels(main: ModelTurn): Promise<Record<string, string>> {
 
 /** Starts the runs, four in each session, and waits until each has ended. */
 async function runAll(acme: TestOrganization, runners: () => Promise<unknown>): Promise<RunDetails[]> {
-  const starts: AcceptedStart[] = []
+  const starts: Awaited<ReturnType<typeof fixture.start>>[] = []
   for (let n = 0; n < RUNS; n += 1) {
     const session = n % 4 === 0 ? {} : { sessionId: starts.at(-1)!.sessionId }
     starts.push(await fixture.start(acme, { context: `order ${n}`, ...session }))

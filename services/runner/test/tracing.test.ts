@@ -3,9 +3,9 @@ import {
   type CustomerEndpoint,
   type ModelTurn,
   startCustomerEndpoint,
-  startStubModelServer,
   type StubModelServer,
 } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture()
@@ -20,11 +20,12 @@ beforeEach(async () => {
   receiver = await startCustomerEndpoint({ answer: { body: {} } })
   acme = await fixture.createOrganization({ description: DESCRIPTION })
 })
-afterEach(() => Promise.all([receiver.close(), model?.close()]))
+const startModelServer = useStubModel()
+afterEach(() => receiver.close())
 
 /** Settings of a runner with a model that takes these turns, and with the receiver. */
 async function envWithModel(...turns: ModelTurn[]): Promise<Record<string, string>> {
-  model = await startStubModelServer({ turns })
+  model = await startModelServer({ turns })
   return {
     AGENT_MODEL: 'openai-compatible:stub-1',
     AGENT_BASE_URL: model.baseUrl,

@@ -1,6 +1,7 @@
 import { deflateSync } from 'node:zlib'
-import { afterEach, describe, expect, test } from '@jest/globals'
-import { type ModelProtocolName, startStubModelServer, type StubModelServer } from '@workflow-service/testkit'
+import { describe, expect, test } from '@jest/globals'
+import { type ModelProtocolName } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
@@ -87,10 +88,7 @@ describe('a reference to a file', () => {
 })
 
 describe('a run whose text refers to files', () => {
-  const servers: StubModelServer[] = []
-  afterEach(async () => {
-    await Promise.all(servers.splice(0).map((server) => server.close()))
-  })
+  const startModelServer = useStubModel()
   const FILES = [
     { id: '1', name: 'invoice.pdf', path: ['docs'], content: PDF },
     { id: '2', name: 'photo.png', path: [], content: `${PNG.slice(0, 20)}\n${PNG.slice(20)}` },
@@ -99,8 +97,7 @@ describe('a run whose text refers to files', () => {
 
   async function execute(config: Partial<ModelConfig>, options: InMemoryRunOptions) {
     const end = { toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Read.' } }] }
-    const server = await startStubModelServer({ otherwise: end })
-    servers.push(server)
+    const server = await startModelServer({ otherwise: end })
     const run = createInMemoryRun({ sources: [webhookSource('Orders', { message: 'x' })], files: FILES, ...options })
     const agent = createModelAgent([modelConfig({ baseUrl: server.baseUrl, reads: ['pdf', 'image'], ...config })])
     const error = await run.execute(agent).then(

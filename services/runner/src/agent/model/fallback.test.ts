@@ -1,11 +1,6 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
-import {
-  createCapturedLogger,
-  type ModelAnswer,
-  type ModelTurn,
-  startStubModelServer,
-  type StubModelServer,
-} from '@workflow-service/testkit'
+import { describe, expect, test } from '@jest/globals'
+import { createCapturedLogger, type ModelAnswer, type ModelTurn, type StubModelServer } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import {
   createInMemoryRun,
   executeWithCrashes,
@@ -22,11 +17,7 @@ const send: ModelAnswer = { toolCalls: [{ name: 'send_to_audit_log', arguments: 
 const done: ModelAnswer = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }] }
 const source = webhookSource('Audit log', { message: 'x' })
 
-let servers: StubModelServer[] = []
-afterEach(async () => {
-  await Promise.all(servers.map((server) => server.close()))
-  servers = []
-})
+const startModelServer = useStubModel()
 
 interface Pair {
   readonly agent: Agent
@@ -43,9 +34,8 @@ async function createPair(
   turns: ModelTurn[],
   { otherwise, fallback = provider }: { otherwise: ModelTurn; fallback?: ModelProvider },
 ): Promise<Pair> {
-  const first = await startStubModelServer({ turns, otherwise })
-  const second = await startStubModelServer({ otherwise: done })
-  servers.push(first, second)
+  const first = await startModelServer({ turns, otherwise })
+  const second = await startModelServer({ otherwise: done })
   let now = Date.parse('2026-01-31T09:00:00Z')
   const startedMs = now
   const clock = {

@@ -1,11 +1,7 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { SYSTEM_RULES } from '@workflow-service/contract/system-text'
-import {
-  type ModelProtocolName,
-  type ModelTurn,
-  startStubModelServer,
-  type StubModelServer,
-} from '@workflow-service/testkit'
+import { type ModelProtocolName, type ModelTurn, type StubModelServer } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { Crash, createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import { createModelAgent } from './model-agent.ts'
@@ -17,11 +13,11 @@ const calls = (...names: string[]): ModelTurn => ({
 })
 const end: ModelTurn = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }] }
 
+const startModelServer = useStubModel()
 let server: StubModelServer
-afterEach(() => server.close())
 
 async function prepare(provider: ModelProtocolName, turns: ModelTurn[]) {
-  server = await startStubModelServer({ turns, otherwise: end })
+  server = await startModelServer({ turns, otherwise: end })
   return createModelAgent([modelConfig({ provider, baseUrl: server.baseUrl })])
 }
 

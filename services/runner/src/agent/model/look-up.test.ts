@@ -1,19 +1,8 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import { LOOKUP_BYTES_PER_RUN, LOOKUP_CALLS_PER_RUN } from '@workflow-service/contract'
-import {
-  type ModelProtocolName,
-  type ModelTurn,
-  startStubModelServer,
-  type StubModelServer,
-} from '@workflow-service/testkit'
-import {
-  Crash,
-  createInMemoryRun,
-  executeWithCrashes,
-  type InMemoryRun,
-  type InMemoryRunOptions,
-  webhookSource,
-} from '../../../test/support/in-memory-run.ts'
+import { type ModelProtocolName, type ModelTurn, type StubModelServer } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
+import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { HELD_BACK, HELD_BACK_LATER, type Injection, INJECTIONS } from '../../../test/support/injections.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { Agent } from '../agent.ts'
@@ -37,26 +26,21 @@ const send: ModelTurn = { toolCalls: [SEND] }
 const END = [{ name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }]
 const end: ModelTurn = { toolCalls: END }
 
-let servers: StubModelServer[] = []
-afterEach(async () => {
-  await Promise.all(servers.map((server) => server.close()))
-  servers = []
-})
+const startModelServer = useStubModel()
 
 async function prepare(
   turns: ModelTurn[],
-  options: InMemoryRunOptions = {},
+  options: Parameters<typeof createInMemoryRun>[0] = {},
   provider: ModelProtocolName = 'openai-compatible',
-): Promise<{ run: InMemoryRun; agent: Agent; server: StubModelServer }> {
-  const server = await startStubModelServer({ turns, otherwise: end })
-  servers.push(server)
+): Promise<{ run: ReturnType<typeof createInMemoryRun>; agent: Agent; server: StubModelServer }> {
+  const server = await startModelServer({ turns, otherwise: end })
   const agent = createModelAgent([modelConfig({ provider, baseUrl: server.baseUrl })])
   const description = 'Find the customer in Customers, and send it to Order intake.'
   const run = createInMemoryRun({ sources: [orders, payroll], lookups, description, ...options })
   return { run, agent, server }
 }
 
-const results = (run: InMemoryRun) =>
+const results = (run: ReturnType<typeof createInMemoryRun>) =>
   run.steps.flatMap((step) => (step.kind === 'tool_result' && step.data.lookup ? [step.data] : []))
 
 describe('a look-up', () => {

@@ -5,9 +5,9 @@ import {
   type ModelAnswer,
   type ModelRequest,
   type ModelTurn,
-  startStubModelServer,
   type StubModelServer,
 } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { type JournalStep, listConversation, listToolCalls, type ModelAnswerStep } from '@workflow-service/contract'
 import type { EarlierRun } from '@workflow-service/database'
 import {
@@ -44,15 +44,13 @@ const done = end('done')
 const idle = end('nothing_to_do')
 
 let server: StubModelServer | undefined
-let servers: StubModelServer[] = []
+const startModelServer = useStubModel()
 let delays: number[] = []
 /** The lines of the operator's log. */
 let logged: Record<string, unknown>[] = []
 
-afterEach(async () => {
+afterEach(() => {
   logged = []
-  await Promise.all(servers.map((each) => each.close()))
-  servers = []
   delays = []
 })
 
@@ -75,8 +73,7 @@ async function createScriptedAgent(
   turns: ModelTurn[],
   options: { config?: Partial<ModelConfig>; hooks?: AgentHooks; otherwise?: ModelTurn } = {},
 ): Promise<Agent> {
-  server = await startStubModelServer({ turns, ...(options.otherwise ? { otherwise: options.otherwise } : {}) })
-  servers.push(server)
+  server = await startModelServer({ turns, ...(options.otherwise ? { otherwise: options.otherwise } : {}) })
   const config = modelConfig({ ...variant, baseUrl: server.baseUrl, maxWaitMs: 3_600_000, ...options.config })
   const { logger, lines } = createCapturedLogger()
   logged = lines

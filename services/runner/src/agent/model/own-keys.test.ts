@@ -1,11 +1,6 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
-import {
-  createCapturedLogger,
-  type ModelProtocolName,
-  type ModelTurn,
-  startStubModelServer,
-  type StubModelServer,
-} from '@workflow-service/testkit'
+import { describe, expect, test } from '@jest/globals'
+import { createCapturedLogger, type ModelProtocolName, type ModelTurn } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import type { OwnModelKey } from '../agent.ts'
 import { createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
@@ -18,14 +13,10 @@ const SHARED = 'sk-test-0123456789'
 const ownKey = (key: string | null = OWN): OwnModelKey => ({ id: crypto.randomUUID(), model: 'fast', key })
 const end: ModelTurn = { toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Done.' } }] }
 
-let servers: StubModelServer[] = []
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => server.close()))
-})
+const startModelServer = useStubModel()
 
 async function startModel(turn: ModelTurn, changes: Partial<ModelConfig> = {}) {
-  const server = await startStubModelServer({ otherwise: turn })
-  servers.push(server)
+  const server = await startModelServer({ otherwise: turn })
   return { server, config: modelConfig({ name: 'fast', baseUrl: server.baseUrl, apiKey: SHARED, ...changes }) }
 }
 

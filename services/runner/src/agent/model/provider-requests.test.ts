@@ -1,5 +1,6 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
-import { type ModelProtocolName, startStubModelServer, type StubModelServer } from '@workflow-service/testkit'
+import { describe, expect, test } from '@jest/globals'
+import { type ModelProtocolName, type StubModelServer } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { jsonSchema, type ModelMessage, tool } from 'ai'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
@@ -31,7 +32,7 @@ const messages: ModelMessage[] = [
 
 let server: StubModelServer
 
-afterEach(() => server.close())
+const startModelServer = useStubModel()
 
 /** Asks a stub of the provider, and gives the body of its request and the answer. */
 async function ask(provider: ModelProtocolName, changes: Partial<ModelConfig> = {}) {
@@ -42,7 +43,7 @@ async function ask(provider: ModelProtocolName, changes: Partial<ModelConfig> = 
     outputTokens: 50,
     reasoningTokens: 30,
   }
-  server = await startStubModelServer({ otherwise: { text: 'Fine.', usage } })
+  server = await startModelServer({ otherwise: { text: 'Fine.', usage } })
   const config = modelConfig({ provider, baseUrl: server.baseUrl, ...changes })
   const answer = await createAskModel(config)({ instructions: 'Do it.', messages, tools }, new AbortController().signal)
   expect(server.violations).toEqual([])
@@ -145,15 +146,15 @@ describe('a request to a model', () => {
     ['bedrock', '{"reasoningConfig": "much"}'],
     ['bedrock', '{"topK": 5}'],
   ])('of %s is not made with the options %s', async (provider, text) => {
-    server = await startStubModelServer()
+    server = await startModelServer()
     const config = modelConfig({ provider, baseUrl: server.baseUrl, options: parseModelOptions(text) })
     await expect(checkModelOptions([config])).rejects.toThrow(`AGENT_MODEL_OPTIONS are not options of ${provider}: `)
     expect(server.requests).toEqual([])
   })
 
   test.each(PROVIDERS)('of %s follows no redirect with the key', async (provider) => {
-    const other = await startStubModelServer({ otherwise: { text: 'Got it.' } })
-    server = await startStubModelServer({ otherwise: { failure: 'redirect', location: `${other.baseUrl}/messages` } })
+    const other = await startModelServer({ otherwise: { text: 'Got it.' } })
+    server = await startModelServer({ otherwise: { failure: 'redirect', location: `${other.baseUrl}/messages` } })
     const config = modelConfig({ provider, baseUrl: server.baseUrl })
     const answer = createAskModel(config)({ instructions: 'Do it.', messages, tools }, new AbortController().signal)
     await expect(answer).rejects.toMatchObject({

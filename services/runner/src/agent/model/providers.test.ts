@@ -1,10 +1,6 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
-import {
-  type ModelProtocolName,
-  type ModelTurn,
-  startStubModelServer,
-  type StubModelServer,
-} from '@workflow-service/testkit'
+import { describe, expect, test } from '@jest/globals'
+import { type ModelProtocolName, type ModelTurn, type StubModelServer } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { createInMemoryRun, type InMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
@@ -47,17 +43,7 @@ const endRun = { name: 'end_run', arguments: { status: 'done', reason: 'As asked
 const ends: ModelTurn = ({ conversation }) =>
   conversation.tools.some(({ name }) => name === endRun.name) ? { toolCalls: [endRun] } : { text: 'Done.' }
 
-let servers: StubModelServer[] = []
-afterEach(async () => {
-  await Promise.all(servers.map((server) => server.close()))
-  servers = []
-})
-
-async function startServer(turns: ModelTurn[]): Promise<StubModelServer> {
-  const server = await startStubModelServer({ turns })
-  servers.push(server)
-  return server
-}
+const startModelServer = useStubModel()
 
 /** How a run with these answers of the model ends: its error, and what it sent. */
 async function execute(
@@ -66,7 +52,7 @@ async function execute(
   turns: ModelTurn[],
   changes: Partial<ModelConfig> = {},
 ): Promise<{ error: string | null; sent: unknown[]; run: InMemoryRun; server: StubModelServer }> {
-  const server = await startServer(turns)
+  const server = await startModelServer({ turns })
   const clock = { now: Date.now, random: () => 0, sleep: () => Promise.resolve() }
   const agent = createModelAgent(
     [modelConfig({ provider, isStreaming, baseUrl: server.baseUrl, ...changes })],
@@ -253,7 +239,7 @@ describe.each(VARIANTS)('an outage of %s, %s', (provider, _form, isStreaming) =>
       }
       return next
     }
-    const server = await startServer([sends, failsUntil(ends, endMs)])
+    const server = await startModelServer({ turns: [sends, failsUntil(ends, endMs)] })
     const sleep = async (delayMs: number) => void (nowMs += delayMs)
     const clock = { now: () => nowMs, random: () => 0, sleep }
     const agent = createModelAgent([modelConfig({ provider, isStreaming, baseUrl: server.baseUrl })], {}, clock)

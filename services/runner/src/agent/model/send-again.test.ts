@@ -1,19 +1,13 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { describe, expect, test } from '@jest/globals'
 import {
   createCapturedLogger,
   type ModelRequest,
   type ModelSpeech,
   type ModelTurn,
-  startStubModelServer,
   type StubModelServer,
 } from '@workflow-service/testkit'
-import {
-  Crash,
-  createInMemoryRun,
-  executeWithCrashes,
-  type InMemoryRunOptions,
-  webhookSource,
-} from '../../../test/support/in-memory-run.ts'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
+import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { Agent } from '../agent.ts'
 import { createModelAgent } from './model-agent.ts'
@@ -44,7 +38,7 @@ function listIds({ conversation }: ModelRequest): string[] | undefined {
 }
 
 /** An endpoint that gives these outcomes, then accepts. */
-function failing(...outcomes: ('timed_out' | 'unknown' | 'unreachable')[]): InMemoryRunOptions['endpoint'] {
+function failing(...outcomes: ('timed_out' | 'unknown' | 'unreachable')[]) {
   const left = [...outcomes]
   return () => {
     const outcome = left.shift()
@@ -52,11 +46,11 @@ function failing(...outcomes: ('timed_out' | 'unknown' | 'unreachable')[]): InMe
   }
 }
 
+const startModelServer = useStubModel()
 let server: StubModelServer
-afterEach(() => server.close())
 
 async function createAgent(turns: ModelTurn[], otherwise?: ModelTurn) {
-  server = await startStubModelServer({ turns, ...(otherwise ? { otherwise } : {}) })
+  server = await startModelServer({ turns, ...(otherwise ? { otherwise } : {}) })
   const { logger, lines } = createCapturedLogger()
   const agent: Agent = createModelAgent([modelConfig({ baseUrl: server.baseUrl })], { logger })
   return { agent, lines }
