@@ -7,6 +7,7 @@ export {
   createChangeNotifier,
   type Database,
   type DatabaseOptions,
+  type Db,
   deriveId,
   foldCase,
   type ChangeNotice,

@@ -1,9 +1,9 @@
-import type { Database } from '@workflow-service/database'
+import type { Db } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/dev-servers'
 
 /** Does the work and resolves when notices of all these topics of the organization were sent meanwhile. */
 export async function hearNotices(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   organizationId: string,
   topics: readonly string[],
   work: () => Promise<unknown>,

@@ -1,9 +1,9 @@
 import type { EventTopic } from '@workflow-service/contract'
 import { EVENT_TOPICS } from '@workflow-service/contract/app'
 import {
-  type Database,
-  findOpenSignIns,
   type ChangeNotice,
+  type Db,
+  findOpenSignIns,
   isDatabaseUnavailable,
   listenToChanges,
 } from '@workflow-service/database'
@@ -39,7 +39,7 @@ const MAX_BLOCKED_MS = 60_000
  * stream keeps at most one small message in memory.
  */
 export function createEventStreams(options: {
-  db: Pick<Database, 'pool'>
+  db: Db
   databaseUrl: string
   logger: Logger
   heartbeatMs?: number

@@ -92,6 +92,8 @@ describe('a save of a look-up', () => {
     const other = `/internal/organizations/${await dispatcher.createOrganization()}/lookups/${id}`
     const body = { name: 'Mine', kind: 'http', url: 'http://127.0.0.1:9', tools: [FIND] }
     expect(await dispatcher.call('PUT', other, body)).toMatchObject(refusal(409, 'id_taken'))
+    const unknown = `/internal/organizations/${newId()}/lookups/${newId()}`
+    expect(await dispatcher.call('PUT', unknown, body)).toMatchObject(refusal(404, 'not_found'))
     expect(await dispatcher.call('POST', `${other}/call`, { tool: 'find', arguments: { id: '1' } })).toMatchObject(
       refusal(404, 'not_found'),
     )

@@ -1,6 +1,6 @@
 import { findSimilar, isRulesFile, type Manifest } from '@workflow-service/contract'
 import { describeUnknownValue, type OpenField } from '@workflow-service/contract/manifest'
-import { type Database, deriveId, listOpenValues, listSourceStates, normalizedName } from '@workflow-service/database'
+import { type Db, deriveId, listOpenValues, listSourceStates, normalizedName } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowWarning } from '@workflow-service/rules/check-workflow'
 import type { FileError, ManifestFile } from './manifest-file.ts'
 
@@ -19,7 +19,7 @@ export interface ManifestWarning extends WorkflowWarning {
  * neither this release knows nor the organization has.
  */
 export async function checkManifests(
-  db: Pick<Database, 'pool'>,
+  db: Db,
   files: readonly ManifestFile[],
   allowsUnknown = false,
 ): Promise<{ warnings: ManifestWarning[]; errors: FileError[] }> {
@@ -117,11 +117,7 @@ export function formatWarnings(warnings: readonly ManifestWarning[]): string {
  * The webhook sources that the organization will have: those of its manifests, and the stored ones that they do not
  * change.
  */
-async function listSources(
-  db: Pick<Database, 'pool'>,
-  manifest: Manifest,
-  files: readonly ManifestFile[],
-): Promise<{ name: string }[]> {
+async function listSources(db: Db, manifest: Manifest, files: readonly ManifestFile[]): Promise<{ name: string }[]> {
   const organizationId = idOf(manifest)
   const named = files
     .filter((file) => idOf(file.manifest) === organizationId)

@@ -113,6 +113,7 @@ function createPrismaClient(pool: Pool, onError: (error: Error) => void): client
 
 /** What a function needs that runs statements or transactions. */
 export type Db = Pick<Database, 'pool'>
+export type PrismaDb = Pick<Database, 'prisma'>
 
 /** The pool, or the connection of a transaction. */
 export type Queryable = Pick<PoolClient, 'query'>

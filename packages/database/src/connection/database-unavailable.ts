@@ -75,6 +75,14 @@ export function violatedConstraint(error: unknown): string | undefined {
   return code === 'P2002' ? (meta?.driverAdapterError?.cause?.constraint?.index ?? '') : undefined
 }
 
+/** Returns what the violation of a constraint, also of a foreign key, means. @throws the error if it is another one. */
+export function kindOfViolation<Kind extends string>(error: unknown, kinds: Record<string, Kind>): { kind: Kind } {
+  const constraint = error instanceof DatabaseError ? error.constraint : violatedConstraint(error)
+  const { [constraint ?? '']: kind } = kinds
+  if (kind === undefined) throw error
+  return { kind }
+}
+
 /** Where Prisma keeps the driver's error. */
 interface PrismaErrorMeta {
   readonly driverAdapterError?: { readonly cause?: { readonly constraint?: { readonly index?: string } } }

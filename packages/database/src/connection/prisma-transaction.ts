@@ -1,6 +1,6 @@
 import type { PoolClient } from 'pg'
 import type { Prisma } from '../generated/client.ts'
-import type { Database, Queryable } from './client.ts'
+import type { PrismaDb, Queryable } from './client.ts'
 import { beginning } from './prisma-pool.ts'
 
 /**
@@ -18,7 +18,7 @@ const MAX_CONNECT_MS = 10_000
 
 /** As `inTransaction`, with Prisma's client of the transaction. Statements by hand run on its connection. */
 export async function inPrismaTransaction<Result>(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   work: (tx: Transaction) => Promise<Result>,
 ): Promise<Result> {
   const begun: { client?: PoolClient } = {}

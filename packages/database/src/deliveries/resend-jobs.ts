@@ -1,6 +1,6 @@
 import type { ResendJobOut, ResendPreviewOut } from '@workflow-service/contract'
-import { type Database, type Db, inTransaction, newId, type paging, queryRows } from '../connection/index.ts'
-import { type AuditedBy, recordAuditEvent, type Viewer } from '../organizations/index.ts'
+import { type Database, type Db, inTransaction, newId, type paging } from '../connection/index.ts'
+import { type AuditedBy, queryVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import { NEEDS_APPROVAL } from './deliveries.ts'
 import { type DeliveryListQuery, findVisibleIds, listVisibleIds } from './delivery-reads.ts'
 
@@ -141,21 +141,13 @@ const JOBS = `
   WHERE job.organization_id = $1 AND ($2::uuid IS NULL OR job.created_by = $2)`
 
 /** The newest 50 jobs that the viewer sees. */
-export async function listResendJobs(db: Db, { organizationId, memberId }: Viewer): Promise<ResendJobOut[]> {
-  return await queryRows<ResendJobOut>(
-    db,
-    `${JOBS} ORDER BY job.created_at DESC, job.id DESC LIMIT ${MAX_JOBS_LISTED}`,
-    [organizationId, memberId],
-  )
+export async function listResendJobs(db: Db, viewer: Viewer): Promise<ResendJobOut[]> {
+  return await queryVisible(db, viewer, `${JOBS} ORDER BY job.created_at DESC, job.id DESC LIMIT ${MAX_JOBS_LISTED}`)
 }
 
 /** A job that the viewer sees. */
-export async function findResendJob(
-  db: Db,
-  { organizationId, memberId }: Viewer,
-  id: string,
-): Promise<ResendJobOut | undefined> {
-  return (await queryRows<ResendJobOut>(db, `${JOBS} AND job.id = $3`, [organizationId, memberId, id]))[0]
+export async function findResendJob(db: Db, viewer: Viewer, id: string): Promise<ResendJobOut | undefined> {
+  return (await queryVisible<ResendJobOut>(db, viewer, `${JOBS} AND job.id = $3`, id))[0]
 }
 
 /** Stops a job that the viewer sees, before its next payload. Whether it was running. */

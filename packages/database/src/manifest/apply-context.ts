@@ -40,6 +40,24 @@ export interface PlannedThing {
   readonly kept?: readonly string[]
 }
 
+/** What is saved through the dispatcher, with its id resolved. */
+export interface PlannedSave<Save> extends Omit<PlannedThing, 'kind' | 'name'> {
+  readonly save: Save
+  /** The version that the plan is based on; 0 for a new thing. */
+  readonly version: number
+}
+
+export function toThing(
+  kind: PlannedThing['kind'],
+  { id, save: { name }, outcome, changes, kept }: PlannedSave<{ readonly name: string }>,
+): PlannedThing {
+  return { kind, id, name, outcome, changes, ...(kept && { kept }) }
+}
+
+export function toPlainJson(value: object): unknown {
+  return JSON.parse(JSON.stringify(value))
+}
+
 /** What one part of the manifest results in. Nothing is written before all parts are planned without a violation. */
 export interface Plan<Result> {
   readonly result: Result

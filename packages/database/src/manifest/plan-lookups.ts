@@ -2,27 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { type LookupIn, trimWhiteSpace } from '@workflow-service/contract'
 import { deriveId } from '../connection/index.ts'
 import { type Lookup, LOOKUP_COLUMNS, normalizedName } from '../sources/index.ts'
-import {
-  absentFields,
-  type ApplyContext,
-  changesBetween,
-  FOREIGN_ID,
-  lowerCaseId,
-  type ManifestChange,
-  type ManifestOutcome,
-  type PlannedThing,
-} from './apply-context.ts'
+import * as plan from './apply-context.ts'
+import type { ApplyContext, ManifestChange, PlannedSave, PlannedThing } from './apply-context.ts'
 
-/** A look-up to save through the dispatcher, with its id resolved. */
-export interface PlannedLookup {
-  readonly id: string
-  readonly save: LookupIn
-  /** The version that the plan is based on; 0 for a new look-up. */
-  readonly version: number
-  readonly outcome: ManifestOutcome
-  readonly changes: readonly ManifestChange[]
-  readonly kept: readonly string[]
-}
+export type PlannedLookup = PlannedSave<LookupIn>
 
 /** Resolves the id of each look-up: the given one, else that of this name, else one derived from the name. */
 export async function planLookups(ctx: ApplyContext): Promise<{ lookups: PlannedLookup[]; things: PlannedThing[] }> {
@@ -30,22 +13,19 @@ export async function planLookups(ctx: ApplyContext): Promise<{ lookups: Planned
   const entries = manifest.lookups ?? []
   const { rows } = await ctx.client.query<Lookup>(
     `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 OR id = ANY($2)`,
-    [organizationId, entries.flatMap(({ id }) => lowerCaseId(id) ?? [])],
+    [organizationId, entries.flatMap(({ id }) => plan.lowerCaseId(id) ?? [])],
   )
   const lookups = entries.map(({ id: givenId, ...save }, index): PlannedLookup => {
     const key = normalizedName(save.name)
     const named = rows.find((row) => row.organizationId === organizationId && normalizedName(row.name) === key)
-    const id = lowerCaseId(givenId) ?? named?.id ?? deriveId('look-up', organizationId, key)
+    const id = plan.lowerCaseId(givenId) ?? named?.id ?? deriveId('look-up', organizationId, key)
     const stored = rows.find((row) => row.id === id)
-    if (stored && stored.organizationId !== organizationId) ctx.report(`lookups[${index}].id`, FOREIGN_ID)
+    if (stored && stored.organizationId !== organizationId) ctx.report(`lookups[${index}].id`, plan.FOREIGN_ID)
     const changes = stored ? changesOf(ctx, stored, save) : []
     const outcome = !stored ? 'created' : changes.length > 0 ? 'changed' : 'unchanged'
-    return { id, save, version: stored?.version ?? 0, outcome, changes, kept: absentFields(save, 'header_value') }
+    return { id, save, version: stored?.version ?? 0, outcome, changes, kept: plan.absentFields(save, 'header_value') }
   })
-  const things = lookups.map(({ id, save: { name }, outcome, changes, kept }): PlannedThing => {
-    return { kind: 'lookup', id, name, outcome, changes, kept }
-  })
-  return { lookups, things }
+  return { lookups, things: lookups.map((lookup) => plan.toThing('lookup', lookup)) }
 }
 
 function changesOf(ctx: ApplyContext, stored: Lookup, save: LookupIn): ManifestChange[] {
@@ -53,10 +33,10 @@ function changesOf(ctx: ApplyContext, stored: Lookup, save: LookupIn): ManifestC
   const wanted = { name: trimWhiteSpace(name), kind, url, header_name }
   const before = { name: stored.name, kind: stored.kind, url: stored.url, header_name: stored.headerName }
   // A server describes its tools itself.
-  const compared = (list: typeof tools) => (kind === 'mcp' ? list.map((tool) => tool.name) : toPlainJson(list))
+  const compared = (list: typeof tools) => (kind === 'mcp' ? list.map((tool) => tool.name) : plan.toPlainJson(list))
   const isSame = isDeepStrictEqual(compared(stored.tools), compared(tools))
   return [
-    ...changesBetween(before, wanted),
+    ...plan.changesBetween(before, wanted),
     ...(isSame ? [] : [{ field: 'tools', old: stored.tools, new: tools }]),
     ...(isSameSecret(ctx, stored, value) ? [] : [{ field: 'header_value', old: null, new: 'another value' }]),
   ]
@@ -71,8 +51,4 @@ function isSameSecret({ secrets }: ApplyContext, stored: Lookup, value: string |
   } catch {
     return false
   }
-}
-
-function toPlainJson(value: object): unknown {
-  return JSON.parse(JSON.stringify(value))
 }

@@ -10,21 +10,16 @@ import {
   lowerCaseId,
   type ManifestChange,
   type ManifestOutcome,
+  type PlannedSave,
   type PlannedThing,
+  toPlainJson,
+  toThing,
 } from './apply-context.ts'
 
-/** A webhook source to save through the dispatcher, with its id resolved. */
-export interface PlannedWebhookSource {
-  id: string
-  save: WebhookSourceIn
+/** `outcome` is what the dispatcher will do if the endpoint confirms. */
+export interface PlannedWebhookSource extends PlannedSave<WebhookSourceIn> {
   /** Whether the dispatcher sends the verification request. */
-  shouldVerify: boolean
-  /** The version that the plan is based on; 0 for a new source. */
-  version: number
-  /** What the dispatcher will do if the endpoint confirms. */
-  outcome: ManifestOutcome
-  changes: readonly ManifestChange[]
-  kept: readonly string[]
+  readonly shouldVerify: boolean
 }
 
 interface StoredSource {
@@ -86,9 +81,7 @@ export async function planWebhookSources(ctx: ApplyContext): Promise<{
     ...idByName,
     ...webhookSources.map(({ id, save }): [string, string] => [normalizedName(save.name), id]),
   ])
-  const things = webhookSources.map(({ id, save, outcome, changes, kept }): PlannedThing => {
-    return { kind: 'webhook_source', id, name: save.name, outcome, changes, kept }
-  })
+  const things = webhookSources.map((source) => toThing('webhook_source', source))
   return { webhookSources, things, sourceIdByName }
 }
 
@@ -134,10 +127,6 @@ function secretChange(
     // The given secret replaces a stored one that cannot be decrypted.
     return change('another secret')
   }
-}
-
-function toPlainJson(value: object): unknown {
-  return JSON.parse(JSON.stringify(value))
 }
 
 /** An id derived from the name that no source has, not even a deleted or renamed one. */

@@ -1,11 +1,11 @@
 import type { ApiKeyOut, Scope } from '@workflow-service/contract'
 import {
   column,
-  type Database,
   type Db,
   inPrismaTransaction,
   newId,
   type paging,
+  type PrismaDb,
   type RowOfStatement,
   runStatement,
   statement,
@@ -96,7 +96,7 @@ export interface NewApiKey {
  * @throws ApiKeyExistsError when the organization has a key with this name, or the given key is in use.
  */
 export async function storeApiKey(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   organizationId: string,
   { id = newId(), name, scopes, expiresAt, key = createApiKey().key }: NewApiKey,
   by?: AuditedBy,
@@ -134,7 +134,7 @@ export async function storeApiKey(
 
 /** Stores a given or a new key under a new id, and reads what was stored. @throws ApiKeyExistsError */
 export async function issueApiKey(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   organizationId: string,
   wanted: Omit<NewApiKey, 'id'>,
   by?: AuditedBy,
@@ -147,7 +147,7 @@ export async function issueApiKey(
 }
 
 /** The organization's keys, oldest first, including revoked and expired ones. */
-export async function listApiKeys(db: Pick<Database, 'prisma'>, organizationId: string): Promise<ApiKey[]> {
+export async function listApiKeys(db: PrismaDb, organizationId: string): Promise<ApiKey[]> {
   const rows = await db.prisma.apiKey.findMany({
     where: { organizationId },
     orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
@@ -161,7 +161,7 @@ export async function listApiKeys(db: Pick<Database, 'prisma'>, organizationId: 
  * has none. A revoked key keeps its time.
  */
 export async function revokeApiKey(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   organizationId: string,
   which: { id: string } | { prefix: string } | { name: string },
   by?: AuditedBy,
@@ -206,7 +206,7 @@ function toOut({ id, name, prefix, scopes, creator, ...times }: ListedKey): ApiK
 
 /** The organization's keys, newest first, including revoked and expired ones. */
 export async function listApiKeyPage(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   organizationId: string,
   { limit, after }: { readonly limit: number; readonly after?: paging.TimePosition | undefined },
 ): Promise<readonly ApiKeyOut[]> {
@@ -224,11 +224,7 @@ export async function listApiKeyPage(
 }
 
 /** The key of this id, without its secret part. */
-export async function findApiKey(
-  db: Pick<Database, 'prisma'>,
-  organizationId: string,
-  id: string,
-): Promise<ApiKeyOut | undefined> {
+export async function findApiKey(db: PrismaDb, organizationId: string, id: string): Promise<ApiKeyOut | undefined> {
   const select = { ...SELECT_COLUMNS, creator: CREATOR }
   const key = await db.prisma.apiKey.findFirst({ where: { organizationId, id }, select })
   return key ? toOut(key) : undefined

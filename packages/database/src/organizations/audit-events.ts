@@ -1,5 +1,5 @@
 import type { AuditEventOut } from '@workflow-service/contract'
-import { type Database, newId, type Queryable } from '../connection/index.ts'
+import { type Db, inTransaction, newId, type PrismaDb, type Queryable } from '../connection/index.ts'
 import type { AuditEvent, Prisma } from '../generated/client.ts'
 import type { LimitedByQuotas } from './quotas.ts'
 
@@ -133,6 +133,23 @@ INSERT INTO audit_events
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
 }
 
+/**
+ * Runs a statement that changes one row of the organization ($1) with this id ($2) and returns its `name`, and records
+ * the change. False if there is no such row.
+ */
+export async function changeAudited(
+  db: Db,
+  statement: string,
+  { action, kind, id, ...by }: AuditedBy & { readonly action: AuditAction; readonly kind: string; readonly id: string },
+): Promise<boolean> {
+  return await inTransaction(db, async (client) => {
+    const { rows } = await client.query<{ name: string }>(statement, [by.principal.organizationId, id])
+    if (!rows[0]) return false
+    await recordAuditEvent(client, { ...by, action, target: { kind, id, name: rows[0].name } })
+    return true
+  })
+}
+
 /** The operator as the one who changes this organization. */
 export function operatorOf(organizationId: string): AuditedBy {
   return { principal: { organizationId, userId: null, name: OPERATOR.name, address: null }, requestId: null }
@@ -205,7 +222,7 @@ export interface AuditEventQuery {
 
 /** Lists entries of an organization's audit log, newest first. */
 export async function listAuditEvents(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   organizationId: string,
   { limit, before, actorId, targetId, action, since, until }: AuditEventQuery,
 ): Promise<AuditEventOut[]> {

@@ -12,7 +12,7 @@ export interface Instructions {
 
 /** The version of this number, or the newest one. Undefined if there are none, or no longer that version. */
 export async function readInstructions(
-  db: Pick<Db, 'pool'>,
+  db: Db,
   organizationId: string,
   number?: number,
 ): Promise<Instructions | undefined> {
@@ -26,7 +26,7 @@ export async function readInstructions(
 }
 
 /** The system text with the organization's instructions, and the versions that are kept, newest first. */
-export async function describeInstructions(db: Pick<Db, 'pool'>, organizationId: string): Promise<InstructionsOut> {
+export async function describeInstructions(db: Db, organizationId: string): Promise<InstructionsOut> {
   const versions = await queryRows<InstructionVersionOut>(
     db,
     `SELECT number, text, saved_by_name AS saved_by, to_char(saved_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS saved_at

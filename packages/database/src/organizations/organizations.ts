@@ -7,6 +7,7 @@ import {
   inTransaction,
   newId,
   NIL_UUID,
+  type PrismaDb,
   type Transaction,
   versionOf,
 } from '../connection/index.ts'
@@ -20,10 +21,7 @@ export interface OrganizationName {
 }
 
 /** The first organizations by name, for an operator to choose from. */
-export async function listOrganizations(
-  db: Pick<Database, 'prisma'>,
-  options: { limit: number },
-): Promise<OrganizationName[]> {
+export async function listOrganizations(db: PrismaDb, options: { limit: number }): Promise<OrganizationName[]> {
   return await db.prisma.organization.findMany({
     where: { deletedAt: null },
     orderBy: [{ name: 'asc' }, { id: 'asc' }],
@@ -34,7 +32,7 @@ export async function listOrganizations(
 
 /** The organization with this id, or those with this name, at most `limit`. */
 export async function findOrganizations(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   wanted: { id: string } | { name: string },
   options: { limit: number },
 ): Promise<OrganizationName[]> {
@@ -48,7 +46,7 @@ export async function findOrganizations(
 
 /** The names of these workflows, by id. */
 export async function findWorkflowNames(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   organizationId: string,
   workflowIds: readonly string[],
 ): Promise<Map<string, string>> {
@@ -143,11 +141,7 @@ const INSERT_ORGANIZATION = `
   WHERE organizations.purged_at IS NOT NULL`
 
 /** Suspends an organization, or ends that, as the operator. Returns whether that changed anything. */
-export async function setOrganizationSuspended(
-  db: Pick<Database, 'prisma'>,
-  id: string,
-  isSuspended: boolean,
-): Promise<boolean> {
+export async function setOrganizationSuspended(db: PrismaDb, id: string, isSuspended: boolean): Promise<boolean> {
   return await inPrismaTransaction(db, async (tx) => {
     const { count } = await tx.prisma.organization.updateMany({
       where: { id, isSuspended: !isSuspended, deletedAt: null },
@@ -179,7 +173,7 @@ async function readName({ prisma }: Transaction, id: string): Promise<string> {
  * `deleteOrganizationRows` then deletes its rows.
  */
 export async function deleteOrganization(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   { principal, requestId }: { principal: AuditPrincipal; requestId: string | null },
 ): Promise<void> {
   const { organizationId: id } = principal

@@ -1,4 +1,5 @@
 import type { Role } from '@workflow-service/contract'
+import { type Connection, queryRows } from '../connection/index.ts'
 
 /** Who reads: a person in an organization. */
 export interface Viewer {
@@ -27,6 +28,16 @@ export function isVisible(workflow: string, memberId: string): string {
 function includesViewer(workflow: string, memberId: string): string {
   return `(${memberId}::uuid IS NULL OR ${workflow}.scope = 'company_wide'
     OR (SELECT true FROM workflow_users WHERE workflow_id = ${workflow}.id AND user_id = ${memberId}))`
+}
+
+/** Runs a query of what a viewer sees: $1 is the organization and $2 the member, then come the values. */
+export async function queryVisible<Out extends object>(
+  db: Connection,
+  { organizationId, memberId }: Viewer,
+  query: string,
+  ...values: unknown[]
+): Promise<Out[]> {
+  return await queryRows<Out>(db, query, [organizationId, memberId, ...values])
 }
 
 /** The newest runs of a session that are checked. An agent reads far fewer earlier runs. */

@@ -4,6 +4,7 @@ import {
   type Db,
   foldCase,
   inPrismaTransaction,
+  type PrismaDb,
   type Queryable,
   type Transaction,
 } from '../connection/index.ts'
@@ -52,10 +53,7 @@ export interface VisitorRequest {
 }
 
 /** Finds an account that is not disabled, with the organizations in which the person has a role. */
-async function findAccount(
-  db: Pick<Database, 'prisma'>,
-  where: Prisma.AccountWhereInput,
-): Promise<Account | undefined> {
+async function findAccount(db: PrismaDb, where: Prisma.AccountWhereInput): Promise<Account | undefined> {
   const found = await db.prisma.account.findFirst({
     where: { ...where, disabledAt: null },
     select: {
@@ -80,18 +78,18 @@ async function findAccount(
   }
 }
 
-export async function findAccountById(db: Pick<Database, 'prisma'>, id: string): Promise<Account | undefined> {
+export async function findAccountById(db: PrismaDb, id: string): Promise<Account | undefined> {
   return await findAccount(db, { id })
 }
 
 /** Finds an account by its email address, ignoring case. */
-export async function findAccountByEmail(db: Pick<Database, 'prisma'>, email: string): Promise<Account | undefined> {
+export async function findAccountByEmail(db: PrismaDb, email: string): Promise<Account | undefined> {
   return await findAccount(db, { emailKey: foldCase(email) })
 }
 
 /** Finds an account by its identity at an OpenID Connect provider. */
 export async function findAccountByOidc(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   oidcIssuer: string,
   oidcSubject: string,
 ): Promise<Account | undefined> {
@@ -99,12 +97,12 @@ export async function findAccountByOidc(
 }
 
 /** Finds the account of a user, by the user's id. */
-export async function findAccountByUser(db: Pick<Database, 'prisma'>, userId: string): Promise<Account | undefined> {
+export async function findAccountByUser(db: PrismaDb, userId: string): Promise<Account | undefined> {
   return await findAccount(db, { users: { some: { id: userId } } })
 }
 
 /** Whether any account exists. Without one, a setup link makes the first owner. */
-export async function hasAccounts(db: Pick<Database, 'prisma'>): Promise<boolean> {
+export async function hasAccounts(db: PrismaDb): Promise<boolean> {
   return (await db.prisma.account.findFirst({ select: { id: true } })) !== null
 }
 

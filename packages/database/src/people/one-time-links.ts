@@ -6,6 +6,7 @@ import {
   foldCase,
   inPrismaTransaction,
   newId,
+  type PrismaDb,
   type Transaction,
   violatedConstraint,
 } from '../connection/index.ts'
@@ -64,7 +65,7 @@ export async function createSetupLink(db: Database, organizationId: string | nul
 }
 
 /** Reads what a link is for; undefined if it was used, revoked or expired, or if its user may no longer use it. */
-export async function findOneTimeLink(db: Pick<Database, 'prisma'>, token: string): Promise<OneTimeLink | undefined> {
+export async function findOneTimeLink(db: PrismaDb, token: string): Promise<OneTimeLink | undefined> {
   const link = await db.prisma.oneTimeLink.findFirst({
     where: {
       tokenSha256: hashToken(token),

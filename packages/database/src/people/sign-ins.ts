@@ -6,6 +6,7 @@ import {
   type Db,
   inPrismaTransaction,
   newId,
+  type PrismaDb,
   type Queryable,
   type RowOfStatement,
   runStatement,
@@ -123,7 +124,7 @@ const LIST_MAX_COUNT = 100
 
 /** Lists the sign-ins of the person that have not ended, the newest 100. */
 export async function listSignIns(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   { accountId, signInId }: Pick<SignedInUser, 'accountId' | 'signInId'>,
 ): Promise<SignInOut[]> {
   const signIns = await db.prisma.signIn.findMany({
@@ -181,7 +182,7 @@ export async function confirmSignIn(
  * there. Resolves to undefined if it is none of the person's.
  */
 export async function switchOrganization(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   organizationId: string,
   {
     principal: { accountId, signInId, name, address },

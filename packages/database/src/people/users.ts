@@ -5,6 +5,7 @@ import {
   type Db,
   foldCase,
   inPrismaTransaction,
+  type PrismaDb,
   type Transaction,
   versionOf,
   violatedConstraint,
@@ -91,7 +92,7 @@ type UserRow = Prisma.UserGetPayload<{ select: ReturnType<typeof userFields> }>
 
 /** Lists the users of an organization by email address, those after the address `after`. */
 export async function listUsers(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   organizationId: string,
   { limit, after = '' }: { limit: number; after?: string | undefined },
 ): Promise<AppUserOut[]> {
@@ -116,7 +117,7 @@ async function findUser(
 
 /** Reads one user for the operator; undefined if the organization has no such user. */
 export async function findUserById(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   organizationId: string,
   userId: string,
 ): Promise<AppUserOut | undefined> {
@@ -168,9 +169,7 @@ export async function foldEmails(db: Db): Promise<number> {
 /**
  * Lists users whose addresses differ from another user's in case only, since before the unique indexes: the first 10.
  */
-export async function listDuplicateUsers(
-  db: Pick<Database, 'prisma'>,
-): Promise<{ email: string; organizationName: string }[]> {
+export async function listDuplicateUsers(db: PrismaDb): Promise<{ email: string; organizationName: string }[]> {
   const users = await db.prisma.user.findMany({
     where: { isDuplicate: true, organization: { deletedAt: null } },
     select: { email: true, organization: { select: { name: true } } },

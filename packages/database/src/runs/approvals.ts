@@ -7,7 +7,7 @@ import {
 } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { column, type Db, inTransaction, queryRows, runStatement, statement } from '../connection/index.ts'
-import { type AuditedBy, isVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
+import { type AuditedBy, isVisible, queryVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import type { Lease } from './lease.ts'
 
 /** A planned payload of a run that may need an approval. */
@@ -312,21 +312,16 @@ const WAITING = `
   JOIN workflows AS workflow ON workflow.id = start.workflow_id AND ${isVisible('workflow', '$2')}`
 
 /** How many payloads wait that the viewer sees, at most 1,000. */
-export async function countWaitingApprovals(db: Db, { organizationId, memberId }: Viewer): Promise<number> {
-  const { rows } = await db.pool.query<{ count: number }>(`SELECT count(*)::integer AS count ${WAITING}`, [
-    organizationId,
-    memberId,
-  ])
-  return rows[0]?.count ?? 0
+export async function countWaitingApprovals(db: Db, viewer: Viewer): Promise<number> {
+  const [row] = await queryVisible<{ count: number }>(db, viewer, `SELECT count(*)::integer AS count ${WAITING}`)
+  return row?.count ?? 0
 }
 
 /** The payloads that wait and that the viewer sees, oldest first, at most 100. */
-export async function listWaitingApprovals(
-  db: Db,
-  { organizationId, memberId }: Viewer,
-): Promise<WaitingApprovalOut[]> {
-  return await queryRows<WaitingApprovalOut>(
+export async function listWaitingApprovals(db: Db, viewer: Viewer): Promise<WaitingApprovalOut[]> {
+  return await queryVisible(
     db,
+    viewer,
     `SELECT delivery_id, run_id, source_id, source_name, source.endpoint_url,
        CASE WHEN octet_length(request_body::text) <= ${LISTED_BYTES} THEN request_body END AS payload, requested_at, expires_at,
        json_build_object('id', workflow.id, 'name', workflow.name) AS workflow
@@ -334,6 +329,5 @@ export async function listWaitingApprovals(
      LEFT JOIN webhook_sources AS source
        ON source.id = source_id AND source.organization_id = $1 AND source.deleted_at IS NULL
      ORDER BY requested_at, delivery_id LIMIT ${MAX_LISTED}`,
-    [organizationId, memberId],
   )
 }

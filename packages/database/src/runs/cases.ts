@@ -9,8 +9,8 @@ import {
   type JournalStep,
   type NewJournalStep,
 } from '@workflow-service/contract'
-import { type Connection, type Database, type Db, queryRows, type Transaction } from '../connection/index.ts'
-import { changedFields, isVisible, type Viewer, viewerOf } from '../organizations/index.ts'
+import { type Connection, type Database, type Db, type Transaction } from '../connection/index.ts'
+import { changedFields, isVisible, queryVisible, type Viewer, viewerOf } from '../organizations/index.ts'
 import { assertUnchangedSince, editBesideWorkflow, EditRefused, type WorkflowEdit } from '../workflows/index.ts'
 
 const OF_WORKFLOW = `
@@ -20,26 +20,18 @@ const ROW = `cases.id, cases.name, left(cases.context, 200) AS text, json_array_
   cases.run_id, cases.saved_by_name AS saved_by, cases.created_at, cases.version`
 
 /** The cases of a workflow that the viewer sees, oldest first. */
-export async function listCases(
-  db: Connection,
-  { organizationId, memberId }: Viewer,
-  workflowId: string,
-): Promise<CaseRowOut[]> {
-  return await queryRows<CaseRowOut>(db, `SELECT ${ROW} ${OF_WORKFLOW} ORDER BY cases.created_at, cases.id`, [
-    organizationId,
-    memberId,
-    workflowId,
-  ])
+export async function listCases(db: Connection, viewer: Viewer, workflowId: string): Promise<CaseRowOut[]> {
+  return await queryVisible(db, viewer, `SELECT ${ROW} ${OF_WORKFLOW} ORDER BY cases.created_at, cases.id`, workflowId)
 }
 
 export async function findCase(
   db: Connection,
-  { organizationId, memberId }: Viewer,
+  viewer: Viewer,
   workflowId: string,
   id: string,
 ): Promise<CaseOut | undefined> {
   const text = `SELECT ${ROW}, cases.context, cases.expected ${OF_WORKFLOW} AND cases.id = $4`
-  return (await queryRows<CaseOut>(db, text, [organizationId, memberId, workflowId, id]))[0]
+  return (await queryVisible<CaseOut>(db, viewer, text, workflowId, id))[0]
 }
 
 /** The payloads that a journal has as accepted, in the order in which they were sent. */

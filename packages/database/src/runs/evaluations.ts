@@ -9,7 +9,7 @@ import {
   RULES_FILE_NAME,
 } from '@workflow-service/contract'
 import { type Connection, type Database, type Db, newId, queryRows } from '../connection/index.ts'
-import { isVisible, type Viewer } from '../organizations/index.ts'
+import { isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import {
   assertOffered,
   editBesideWorkflow,
@@ -114,23 +114,19 @@ const EVALUATIONS = `
   WHERE evaluation.organization_id = $1 AND evaluation.workflow_id = $3`
 
 /** The evaluations of a workflow that the viewer sees, newest first. */
-export async function listEvaluations(
-  db: Connection,
-  { organizationId, memberId }: Viewer,
-  workflowId: string,
-): Promise<EvaluationOut[]> {
+export async function listEvaluations(db: Connection, viewer: Viewer, workflowId: string): Promise<EvaluationOut[]> {
   const text = `${EVALUATIONS} ORDER BY evaluation.created_at DESC, evaluation.id DESC LIMIT ${EVALUATIONS_KEPT}`
-  return await queryRows<EvaluationOut>(db, text, [organizationId, memberId, workflowId])
+  return await queryVisible(db, viewer, text, workflowId)
 }
 
 export async function findEvaluation(
   db: Connection,
-  { organizationId, memberId }: Viewer,
+  viewer: Viewer,
   workflowId: string,
   id: string,
 ): Promise<EvaluationDetailOut | undefined> {
-  const values = [organizationId, memberId, workflowId, id]
-  const [found] = await queryRows<EvaluationOut>(db, `${EVALUATIONS} AND evaluation.id = $4`, values)
+  const text = `${EVALUATIONS} AND evaluation.id = $4`
+  const [found] = await queryVisible<EvaluationOut>(db, viewer, text, workflowId, id)
   if (!found) return undefined
   const results = await queryRows<EvaluationDetailOut['results'][number]>(
     db,

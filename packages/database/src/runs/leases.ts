@@ -122,15 +122,10 @@ function toAcquiredSessions([row]: readonly RowOfStatement<typeof ACQUIRE_SESSIO
   return { sessions, isMore: row.isMore }
 }
 
-/** A lease that is still its owner's. */
-export interface RenewableLease extends Lease {
-  /** False when another transaction has locked the session's row, so that the lease has to be renewed again soon. */
-  readonly isRenewed: boolean
-}
-
 const RENEW_LEASES = statement('runs/renew-leases', {
   sessionId: column.uuid,
   epoch: column.float8,
+  /** False when another transaction has locked the session's row, so that the lease has to be renewed again soon. */
   isRenewed: column.boolean,
 })
 
@@ -138,12 +133,7 @@ const RENEW_LEASES = statement('runs/renew-leases', {
  * Renews a runner's leases in one statement, without waiting. Resolves to those that are still its own; the others are
  * lost.
  */
-export async function renewLeases(
-  db: Db,
-  owner: string,
-  leaseMs: number,
-  leases: readonly Lease[],
-): Promise<readonly RenewableLease[]> {
+export async function renewLeases(db: Db, owner: string, leaseMs: number, leases: readonly Lease[]) {
   const { rows } = await runStatement(db, RENEW_LEASES, [
     owner,
     leaseMs,
@@ -174,21 +164,15 @@ export async function releaseSessions(db: Db, owner: string, leases: readonly Re
   ])
 }
 
-/** The work that waits for a runner, for the metrics. */
-export interface Backlog {
-  /** Sessions with work and no live lease, without the parked ones. */
-  readonly sessions: number
-  /** How long the longest waiting of them has waited; null when there is none. */
-  readonly oldestWaitMs: number | null
-}
-
 const MEASURE_BACKLOG = statement('runs/measure-backlog', {
+  /** Sessions with work and no live lease, without the parked ones. */
   sessions: column.integer,
+  /** How long the longest waiting of them has waited; null when there is none. */
   oldestWaitMs: column.float8.orNull,
 })
 
 /** Counts the sessions that wait for a runner. Parked ones and those of suspended organizations wait on purpose. */
-export async function measureBacklog(db: Db): Promise<Backlog> {
+export async function measureBacklog(db: Db) {
   const { rows } = await runStatement(db, MEASURE_BACKLOG, [])
   return rows[0] ?? { sessions: 0, oldestWaitMs: null }
 }

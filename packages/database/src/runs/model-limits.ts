@@ -8,16 +8,6 @@ export interface ModelSlotOptions {
   readonly isRepeated: boolean
 }
 
-/** When a request to a model may be sent. */
-export interface ModelSlot {
-  /** Until the request may be sent; if nothing is reserved, until the caller may try again. */
-  readonly delayMs: number
-  /** Whether this time was reserved for the request: false if the next free one is too far ahead. */
-  readonly isReserved: boolean
-  /** Until requests may be sent at all, because the model's API asked to wait; 0 or less: now. */
-  readonly blockedMs: number
-}
-
 /** The interval between requests after the first limit, and its bounds. */
 const FIRST_INTERVAL_MS = 250
 const MIN_INTERVAL_MS = 10
@@ -42,7 +32,14 @@ const FORGET_AFTER = '10 minutes'
 
 const RESERVE_MODEL_SLOT = statement(
   'runs/reserve-model-slot',
-  { isReserved: column.boolean, delayMs: column.float8, blockedMs: column.float8 },
+  {
+    /** Whether this time was reserved for the request: false if the next free one is too far ahead. */
+    isReserved: column.boolean,
+    /** Until the request may be sent; if nothing is reserved, until the caller may try again. */
+    delayMs: column.float8,
+    /** Until requests may be sent at all, because the model's API asked to wait; 0 or less: now. */
+    blockedMs: column.float8,
+  },
   { FORGET_AFTER, MIN_INTERVAL_MS, SHORTER, MAX_AHEAD_MS, RETRY_PACE },
 )
 
@@ -51,11 +48,7 @@ const RESERVE_MODEL_SLOT = statement(
  * while the model has no limit. Requests of all runners get times in turn, as far apart as the model's API was seen to
  * allow. If the next free time is later, the caller gets a time to try again, each caller another one.
  */
-export async function reserveModelSlot(
-  db: Db,
-  model: string,
-  { maxDelayMs, isRepeated }: ModelSlotOptions,
-): Promise<ModelSlot | undefined> {
+export async function reserveModelSlot(db: Db, model: string, { maxDelayMs, isRepeated }: ModelSlotOptions) {
   const { rows } = await runStatement(db, RESERVE_MODEL_SLOT, [model, maxDelayMs, isRepeated])
   return rows[0]
 }

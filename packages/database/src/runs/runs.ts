@@ -140,7 +140,7 @@ const SUMMARY_SEARCH_RUNS = 1_000
 
 /** The newest summary in the journals of the session's finished runs before run `number`, unless it was emptied. */
 export async function readSessionSummary(
-  db: Pick<Db, 'pool'>,
+  db: Db,
   organizationId: string,
   { sessionId, number }: { readonly sessionId: string; readonly number: number },
 ): Promise<SessionSummaryStep | undefined> {

@@ -1,6 +1,6 @@
 import type { JournalStep, TrialOut } from '@workflow-service/contract'
-import { type Db, queryRows } from '../connection/index.ts'
-import { isSessionVisible, isVisible, type Viewer } from '../organizations/index.ts'
+import type { Db } from '../connection/index.ts'
+import { isSessionVisible, isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import { type ClaimedAttempt, CLAIMED_RUN, type ClaimedRun, IS_LEASED } from './claimed-run.ts'
 import { JOIN_API_TRIGGER } from './starts.ts'
 
@@ -60,18 +60,14 @@ export async function recordTrial(
 /** A trial of the person; undefined if a later one has replaced it. */
 export async function findTrial(
   db: Db,
-  { organizationId, memberId }: Viewer,
+  viewer: Viewer,
   { id, workflowId, userId }: Pick<NewTrial, 'id' | 'workflowId' | 'userId'>,
 ): Promise<TrialOut | undefined> {
-  return (
-    await queryRows<TrialOut>(
-      db,
-      `SELECT trials.id, trials.context, trials.created_at, trials.finished_at, trials.error, trials.steps
-     FROM trials JOIN workflows AS workflow ON workflow.id = trials.workflow_id AND ${isVisible('workflow', '$2')}
-     WHERE trials.organization_id = $1 AND trials.id = $3 AND trials.workflow_id = $4 AND trials.user_id = $5`,
-      [organizationId, memberId, id, workflowId, userId],
-    )
-  )[0]
+  const text = `
+    SELECT trials.id, trials.context, trials.created_at, trials.finished_at, trials.error, trials.steps
+    FROM trials JOIN workflows AS workflow ON workflow.id = trials.workflow_id AND ${isVisible('workflow', '$2')}
+    WHERE trials.organization_id = $1 AND trials.id = $3 AND trials.workflow_id = $4 AND trials.user_id = $5`
+  return (await queryVisible<TrialOut>(db, viewer, text, id, workflowId, userId))[0]
 }
 
 /** A trial that this process executes. */

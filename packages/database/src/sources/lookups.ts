@@ -1,6 +1,6 @@
 import type { LookupKind, LookupOut, LookupTool } from '@workflow-service/contract'
-import { type Database, type Db, inTransaction, violatedConstraint } from '../connection/index.ts'
-import { assertQuotas, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
+import { type Db, inTransaction, kindOfViolation } from '../connection/index.ts'
+import { assertQuotas, type AuditedBy, changeAudited, changedFields, recordAuditEvent } from '../organizations/index.ts'
 import { normalizedName } from './source-edits.ts'
 
 /** A look-up (contract README, "Look-ups"). */
@@ -58,11 +58,7 @@ export const LOOKUP_COLUMNS = `id, organization_id AS "organizationId", name, ki
   header_value AS "headerValue", tools, version, created_at AS "createdAt", updated_at AS "updatedAt"`
 
 /** The organization's look-ups, sorted by name in code point order; or only the one of this id. */
-export async function listLookups(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-  lookupId?: string,
-): Promise<Lookup[]> {
+export async function listLookups(db: Db, organizationId: string, lookupId?: string): Promise<Lookup[]> {
   const { rows } = await db.pool.query<Lookup>(
     `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 AND ($2::uuid IS NULL OR id = $2)
      ORDER BY name COLLATE "C", id`,
@@ -72,10 +68,7 @@ export async function listLookups(
 }
 
 /** The organization's look-ups without what only the dispatcher may know. */
-export async function listLookupsForAgent(
-  db: Pick<Database, 'pool'>,
-  organizationId: string,
-): Promise<readonly LookupForAgent[]> {
+export async function listLookupsForAgent(db: Db, organizationId: string): Promise<readonly LookupForAgent[]> {
   return (await listLookups(db, organizationId)).map(({ id, name, tools }) => ({ id, name, tools }))
 }
 
@@ -143,10 +136,7 @@ export async function saveLookup(
       return { kind: 'saved', lookup }
     })
   } catch (error) {
-    const constraint = violatedConstraint(error)
-    if (constraint === 'lookups_name') return { kind: 'name_taken' }
-    if (constraint === 'lookups_organization_id_fkey') return { kind: 'no_organization' }
-    throw error
+    return kindOfViolation(error, { lookups_name: 'name_taken', lookups_organization_id_fkey: 'no_organization' })
   }
 }
 
@@ -155,19 +145,7 @@ function auditedValues({ name, kind, url, headerName, tools }: Lookup): object {
 }
 
 /** Deletes the look-up with the value of its header. False when there is none. */
-export async function deleteLookup(db: Db, organizationId: string, lookupId: string, by: AuditedBy): Promise<boolean> {
-  return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ name: string }>(
-      'DELETE FROM lookups WHERE organization_id = $1 AND id = $2 RETURNING name',
-      [organizationId, lookupId],
-    )
-    const [deleted] = rows
-    if (!deleted) return false
-    await recordAuditEvent(client, {
-      ...by,
-      action: 'lookup.deleted',
-      target: { kind: 'lookup', id: lookupId, name: deleted.name },
-    })
-    return true
-  })
+export async function deleteLookup(db: Db, id: string, by: AuditedBy): Promise<boolean> {
+  const statement = 'DELETE FROM lookups WHERE organization_id = $1 AND id = $2 RETURNING name'
+  return await changeAudited(db, statement, { ...by, action: 'lookup.deleted', kind: 'lookup', id })
 }

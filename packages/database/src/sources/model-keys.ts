@@ -1,6 +1,6 @@
 import type { ModelKeyOut } from '@workflow-service/contract'
 import { type Db, inTransaction, queryRows } from '../connection/index.ts'
-import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
+import { type AuditedBy, changeAudited, recordAuditEvent } from '../organizations/index.ts'
 
 /** A key of an organization's own for a model. */
 export interface ModelKey {
@@ -15,7 +15,7 @@ export interface ModelKey {
 const COLUMNS = `id, organization_id AS "organizationId", model, key`
 
 /** The encrypted keys of the organization. */
-export async function readModelKeys(db: Pick<Db, 'pool'>, organizationId: string): Promise<readonly ModelKey[]> {
+export async function readModelKeys(db: Db, organizationId: string): Promise<readonly ModelKey[]> {
   const { rows } = await db.pool.query<ModelKey>(`SELECT ${COLUMNS} FROM model_keys WHERE organization_id = $1`, [
     organizationId,
   ])
@@ -23,7 +23,7 @@ export async function readModelKeys(db: Pick<Db, 'pool'>, organizationId: string
 }
 
 /** The keys of the organization as its admins see them, by model. */
-export async function listModelKeys(db: Pick<Db, 'pool'>, organizationId: string): Promise<ModelKeyOut[]> {
+export async function listModelKeys(db: Db, organizationId: string): Promise<ModelKeyOut[]> {
   return await queryRows<ModelKeyOut>(
     db,
     `SELECT id, model, last_characters, saved_by_name AS saved_by, saved_at,
@@ -63,40 +63,23 @@ export async function saveModelKey(
 }
 
 /** Deletes a key. False if there is none. */
-export async function deleteModelKey(db: Db, organizationId: string, id: string, by: AuditedBy): Promise<boolean> {
-  return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ model: string }>(
-      'DELETE FROM model_keys WHERE organization_id = $1 AND id = $2 RETURNING model',
-      [organizationId, id],
-    )
-    const [deleted] = rows
-    if (!deleted) return false
-    const target = { kind: 'model_key', id, name: deleted.model }
-    await recordAuditEvent(client, { ...by, action: 'model_key.deleted', target })
-    return true
-  })
+export async function deleteModelKey(db: Db, id: string, by: AuditedBy): Promise<boolean> {
+  const statement = 'DELETE FROM model_keys WHERE organization_id = $1 AND id = $2 RETURNING model AS name'
+  return await changeAudited(db, statement, { ...by, action: 'model_key.deleted', kind: 'model_key', id })
 }
 
 /** Has a runner try a key. False if there is none. */
-export async function requestModelKeyTest(db: Db, organizationId: string, id: string, by: AuditedBy): Promise<boolean> {
-  return await inTransaction(db, async (client) => {
-    const { rows } = await client.query<{ model: string }>(
-      'UPDATE model_keys SET test_requested_at = now() WHERE organization_id = $1 AND id = $2 RETURNING model',
-      [organizationId, id],
-    )
-    const [requested] = rows
-    if (!requested) return false
-    const target = { kind: 'model_key', id, name: requested.model }
-    await recordAuditEvent(client, { ...by, action: 'model_key.tested', target })
-    return true
-  })
+export async function requestModelKeyTest(db: Db, id: string, by: AuditedBy): Promise<boolean> {
+  const statement = `
+    UPDATE model_keys SET test_requested_at = now() WHERE organization_id = $1 AND id = $2 RETURNING model AS name`
+  return await changeAudited(db, statement, { ...by, action: 'model_key.tested', kind: 'model_key', id })
 }
 
 /**
  * Takes a key that is to be tried; no other runner gets it for 5 minutes, so that a test whose runner dies is repeated.
  * Undefined if there is none.
  */
-export async function claimModelKeyTest(db: Pick<Db, 'pool'>): Promise<ModelKey | undefined> {
+export async function claimModelKeyTest(db: Db): Promise<ModelKey | undefined> {
   const { rows } = await db.pool.query<ModelKey>(
     `UPDATE model_keys SET test_requested_at = now() + interval '5 minutes' WHERE id = (
        SELECT id FROM model_keys WHERE test_requested_at <= now()
@@ -107,7 +90,7 @@ export async function claimModelKeyTest(db: Pick<Db, 'pool'>): Promise<ModelKey 
 }
 
 /** Records what became of a test, unless the key was replaced meanwhile. One that was requested meanwhile follows. */
-export async function recordModelKeyTest(db: Pick<Db, 'pool'>, id: string, error: string | null): Promise<void> {
+export async function recordModelKeyTest(db: Db, id: string, error: string | null): Promise<void> {
   await db.pool.query(
     `UPDATE model_keys SET tested_at = now(), test_error = $2,
        test_requested_at = CASE WHEN test_requested_at <= now() THEN test_requested_at END

@@ -5,12 +5,12 @@ import {
   type Db,
   foldCase,
   inTransaction,
+  kindOfViolation,
   type Queryable,
   type RowOfStatement,
   runStatement,
   sql,
   statement,
-  violatedConstraint,
 } from '../connection/index.ts'
 import {
   assertQuotas,
@@ -192,10 +192,7 @@ export async function saveWebhookSource(
       return { kind: 'saved', source }
     })
   } catch (error) {
-    const constraint = violatedConstraint(error)
-    if (constraint === 'webhook_sources_name') return { kind: 'name_taken' }
-    if (constraint === 'webhook_sources_pkey') return { kind: 'changed_meanwhile' }
-    throw error
+    return kindOfViolation(error, { webhook_sources_name: 'name_taken', webhook_sources_pkey: 'changed_meanwhile' })
   }
 }
 

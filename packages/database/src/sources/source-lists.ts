@@ -1,6 +1,6 @@
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
-import { type Db, queryRows } from '../connection/index.ts'
-import { isVisible, type Viewer } from '../organizations/index.ts'
+import type { Db } from '../connection/index.ts'
+import { isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import { readSourceState } from './pause-source.ts'
 import type { SourceName } from './sources-for-agent.ts'
 
@@ -21,7 +21,7 @@ export async function listSourceStates(
 
 /** The values of open enumerations that the workflows of the organization have. */
 export async function listOpenValues(
-  db: Pick<Db, 'pool'>,
+  db: Db,
   organizationId: string,
 ): Promise<Record<'scope' | 'slug' | 'subagent_source', string[]>> {
   const { rows } = await db.pool.query<Record<'scope' | 'slug' | 'subagent_source', string[]>>(
@@ -58,11 +58,12 @@ const lastRequest = (kind: 'verification' | 'payload') => `(
  */
 export async function listSourcesWithLastRequests(
   db: Db,
-  { organizationId, memberId }: Viewer,
+  viewer: Viewer,
   sourceId?: string,
 ): Promise<AppWebhookSourceOut[]> {
-  const rows = await queryRows<AppWebhookSourceOut>(
+  const rows = await queryVisible<AppWebhookSourceOut>(
     db,
+    viewer,
     `SELECT id, organization_id, name, description, endpoint_url, signing_secret IS NOT NULL AS has_signing_secret,
        example_request_body, created_at, updated_at, verified_at, version::text AS version, approval, paused_at,
        paused_by_name AS paused_by,
@@ -70,8 +71,8 @@ export async function listSourcesWithLastRequests(
      FROM webhook_sources AS source
      WHERE organization_id = $1 AND deleted_at IS NULL ${sourceId === undefined ? '' : 'AND id = $3'}
      ORDER BY name COLLATE "C", id`,
-    sourceId === undefined ? [organizationId, memberId] : [organizationId, memberId, sourceId],
+    ...(sourceId === undefined ? [] : [sourceId]),
   )
-  const [state] = sourceId === undefined || !rows[0] ? [] : [await readSourceState(db, organizationId, sourceId)]
+  const [state] = sourceId === undefined || !rows[0] ? [] : [await readSourceState(db, viewer.organizationId, sourceId)]
   return rows.map((row) => ({ ...row, ...(state && { state }) }))
 }

@@ -1,18 +1,4 @@
-import { column, type Db, runStatement, sql, statement } from '../connection/index.ts'
-
-/** What an agent may know of a source: neither the URL nor the secret. */
-export interface SourceForAgent {
-  readonly id: string
-  readonly name: string
-  readonly description: string
-  readonly exampleRequestBody: Record<string, unknown>
-}
-
-/** A webhook source that an agent may read. */
-export interface SourceName {
-  readonly id: string
-  readonly name: string
-}
+import { column, type Db, type RowOfStatement, runStatement, sql, statement } from '../connection/index.ts'
 
 /** The most sources, and bytes of their descriptions and examples, that an agent gets without a search. */
 const MAX_COUNT = 20
@@ -56,9 +42,11 @@ export async function listSmallSources(
 }
 
 const LIST_SOURCE_NAMES = statement('sources/list-source-names', { id: column.uuid, name: column.text() })
+/** A webhook source that an agent may read. */
+export type SourceName = RowOfStatement<typeof LIST_SOURCE_NAMES>
 
 /** The names of the organization's sources that are not deleted, sorted by name in code point order. */
-export async function listSourceNames(db: Db, organizationId: string): Promise<readonly SourceName[]> {
+export async function listSourceNames(db: Db, organizationId: string) {
   return (await runStatement(db, LIST_SOURCE_NAMES, [organizationId])).rows
 }
 
@@ -101,12 +89,10 @@ const READ_SOURCES = statement('sources/read-sources', {
   description: column.text(),
   exampleRequestBody: column.json<Record<string, unknown>>(),
 })
+/** What an agent may know of a source: neither the URL nor the secret. */
+export type SourceForAgent = RowOfStatement<typeof READ_SOURCES>
 
 /** Those of the sources that are the organization's and not deleted, in the order of `ids`. */
-export async function readSources(
-  db: Db,
-  organizationId: string,
-  ids: readonly string[],
-): Promise<readonly SourceForAgent[]> {
+export async function readSources(db: Db, organizationId: string, ids: readonly string[]) {
   return (await runStatement(db, READ_SOURCES, [organizationId, ids])).rows
 }

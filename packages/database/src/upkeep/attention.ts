@@ -1,7 +1,7 @@
 import type { AttentionDoneIn, AttentionOut } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { type Db, inTransaction, queryRows } from '../connection/index.ts'
-import { type AuditedBy, isVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
+import { type Db, inTransaction } from '../connection/index.ts'
+import { type AuditedBy, isVisible, queryVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 
 /** How many failed runs and deliveries are read, and how many groups of them are shown. */
 export const MAX_ATTENTION_READ = 1_000
@@ -64,8 +64,8 @@ const ATTENTION = `
   ORDER BY at DESC, newest_id LIMIT ${MAX_GROUPS}`
 
 /** What failed and is not done, in groups by source and answer, or by workflow and error. */
-export async function readAttention(db: Db, { organizationId, memberId }: Viewer): Promise<AttentionOut[]> {
-  return await queryRows<AttentionOut>(db, ATTENTION, [organizationId, memberId])
+export async function readAttention(db: Db, viewer: Viewer): Promise<AttentionOut[]> {
+  return await queryVisible(db, viewer, ATTENTION)
 }
 
 // Each selects the ids of a group's entries that the viewer sees, up to the time $3. $4 to $6: id, code and status.

@@ -1,5 +1,5 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
-import { type Database, type Transaction, workflowSearchText } from '../connection/index.ts'
+import { type PrismaDb, type Transaction, workflowSearchText } from '../connection/index.ts'
 import { assertQuotas, type QuotaCheck, viewerOf } from '../organizations/index.ts'
 import { EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
 import { UPSERT_FILE, writeTrigger } from './workflow-parts.ts'
@@ -11,7 +11,7 @@ import { findVersion, readContents, type VersionDocument } from './workflow-vers
  * @throws EditRefused, QuotaExceededError
  */
 export async function restoreVersion(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   { quotas = [], ...edit }: WorkflowEdit,
   { versionId, newest }: { readonly versionId: string; readonly newest: number },
 ): Promise<WorkflowDetailOut> {

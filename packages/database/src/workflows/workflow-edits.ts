@@ -10,10 +10,10 @@ import type {
 import {
   type Connection,
   databaseNull,
-  type Database,
   type Db,
   inPrismaTransaction,
   inTransaction,
+  type PrismaDb,
   type Transaction,
   versionOf,
   workflowSearchText,
@@ -116,7 +116,7 @@ export interface AuditedEdit {
  * @throws EditRefused
  */
 export async function editWorkflow(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   work: (tx: Transaction, before: WorkflowDetailOut) => Promise<AuditedEdit | undefined>,
   { isRecorded = true }: { readonly isRecorded?: boolean } = {},
@@ -153,7 +153,7 @@ const editSettings = async (...[db, edit, work]: Parameters<typeof editWorkflow>
  * @throws EditRefused
  */
 export async function editBesideWorkflow(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   work: (tx: Transaction) => Promise<AuditedEdit | undefined>,
 ): Promise<void> {
@@ -216,7 +216,7 @@ type WorkflowValues = Omit<SaveWorkflowIn, 'version'>
 
 /** Creates an inactive workflow with the person as its user. Repeated with the same values, it answers the same. */
 export async function createWorkflow(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   values: WorkflowValues,
 ): Promise<WorkflowDetailOut> {
@@ -239,7 +239,7 @@ export async function createWorkflow(
  * has the person as a user too. Repeated with the same values, it answers the same.
  */
 export async function duplicateWorkflow(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   { id, name }: { readonly id: string; readonly name: string },
 ): Promise<WorkflowDetailOut> {
@@ -326,7 +326,7 @@ async function readCreated(
 }
 
 export async function saveWorkflow(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   { version, ...values }: SaveWorkflowIn,
 ): Promise<WorkflowDetailOut> {
@@ -348,7 +348,7 @@ export async function saveWorkflow(
 }
 
 export async function setWorkflowActive(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   isActive: boolean,
 ): Promise<WorkflowDetailOut> {
@@ -364,7 +364,7 @@ export async function setWorkflowActive(
 
 /** Saves the schedule. Without a timing, it counts from now when it is switched on or gets another frequency. */
 export async function saveAutoRun(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   { version, timing = null, ...values }: SaveAutoRunIn,
 ): Promise<WorkflowDetailOut> {
@@ -397,7 +397,7 @@ export async function saveAutoRun(
 
 /** Saves model and budgets. A member chooses among the models that admins offer. */
 export async function saveWorkflowAgent(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   { version, ...values }: SaveWorkflowAgentIn,
 ): Promise<WorkflowDetailOut> {
@@ -438,7 +438,7 @@ export async function listModels(db: Connection, organizationId: string): Promis
 }
 
 export async function saveWorkflowUsers(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   { userIds, version }: { readonly userIds: readonly string[]; readonly version: string },
 ): Promise<WorkflowDetailOut> {
@@ -478,7 +478,7 @@ async function findUnfinishedRun(tx: Transaction, organizationId: string, workfl
  * still runs.
  * @throws EditRefused `workflow_busy` while a run has not ended.
  */
-export async function deleteWorkflow(db: Pick<Database, 'prisma'>, edit: WorkflowEdit): Promise<void> {
+export async function deleteWorkflow(db: PrismaDb, edit: WorkflowEdit): Promise<void> {
   await inPrismaTransaction(db, async (tx) => {
     const { name } = await lockWorkflow(tx, edit, 'FOR UPDATE')
     const unfinished = await findUnfinishedRun(tx, edit.principal.organizationId, edit.workflowId)

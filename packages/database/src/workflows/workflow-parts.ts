@@ -1,6 +1,13 @@
 import type { AppFileOut, SaveFileIn, SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
-import type { Connection, Database, Queryable, Transaction } from '../connection/index.ts'
-import { type AuditChange, changedFields, isVisible, type Viewer, viewerOf } from '../organizations/index.ts'
+import type { Connection, PrismaDb, Queryable, Transaction } from '../connection/index.ts'
+import {
+  type AuditChange,
+  changedFields,
+  isVisible,
+  queryVisible,
+  type Viewer,
+  viewerOf,
+} from '../organizations/index.ts'
 import { type TriggerValues, triggerVersion } from './workflow-detail.ts'
 import { assertUnchangedSince, EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
 
@@ -15,7 +22,7 @@ const UPSERT_TRIGGER = `
 
 /** Saves a trigger: a new one when `version` is null. */
 export async function saveTrigger(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   triggerId: string,
   { version, ...values }: SaveTriggerIn,
@@ -84,7 +91,7 @@ function removedFields(old: object): AuditChange[] {
 }
 
 export async function deleteTrigger(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   triggerId: string,
   version: string,
@@ -102,18 +109,16 @@ export async function deleteTrigger(
 /** Reads a file with its content; undefined when the person cannot see it. */
 export async function readAppFile(
   db: Connection,
-  { organizationId, memberId }: Viewer,
+  viewer: Viewer,
   workflowId: string,
   fileId: string,
 ): Promise<AppFileOut | undefined> {
   // By hand: the same condition on what a person sees as in the statements of lists.
-  const { rows } = await db.pool.query<AppFileOut>(
-    `SELECT files.id, files.name, files.path, files.content, files.version
-     FROM workflows AS workflow JOIN files ON files.workflow_id = workflow.id
-     WHERE workflow.organization_id = $1 AND workflow.id = $2 AND files.id = $3 AND ${isVisible('workflow', '$4')}`,
-    [organizationId, workflowId, fileId, memberId],
-  )
-  return rows[0]
+  const text = `
+    SELECT files.id, files.name, files.path, files.content, files.version
+    FROM workflows AS workflow JOIN files ON files.workflow_id = workflow.id
+    WHERE workflow.organization_id = $1 AND ${isVisible('workflow', '$2')} AND workflow.id = $3 AND files.id = $4`
+  return (await queryVisible<AppFileOut>(db, viewer, text, workflowId, fileId))[0]
 }
 
 function readStored(tx: Queryable, { workflowId, principal }: WorkflowEdit, fileId: string) {
@@ -128,7 +133,7 @@ export const UPSERT_FILE = `
 
 /** Saves a file: a new one when `version` is null. */
 export async function saveFile(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   fileId: string,
   { version, ...wanted }: SaveFileIn,
@@ -153,7 +158,7 @@ function valuesOf({ name, path, content }: Omit<AppFileOut, 'id' | 'version'>) {
 }
 
 export async function deleteFile(
-  db: Pick<Database, 'prisma'>,
+  db: PrismaDb,
   edit: WorkflowEdit,
   fileId: string,
   version: string,

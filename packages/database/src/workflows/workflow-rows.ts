@@ -1,6 +1,6 @@
 import { RULES_FILE_NAME, type WorkflowRowOut } from '@workflow-service/contract'
 import { column, type Db, foldSearch, NIL_UUID, runStatement, statement } from '../connection/index.ts'
-import { isVisible, type Viewer } from '../organizations/index.ts'
+import { isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import { listWorkflows, type WorkflowPosition, type WorkflowQuery } from './workflows.ts'
 
 const LIST_VISIBLE_WORKFLOWS = statement(
@@ -79,19 +79,16 @@ export interface MentioningWorkflow {
 const MAX_MENTIONING = 100
 
 /** The first 100 workflows by name that a person sees, in whose `rules.yaml`, or else description, the text occurs. */
-export async function listWorkflowsMentioning(
-  db: Db,
-  { organizationId, memberId }: Viewer,
-  text: string,
-): Promise<MentioningWorkflow[]> {
-  const { rows } = await db.pool.query<MentioningWorkflow>(
+export async function listWorkflowsMentioning(db: Db, viewer: Viewer, text: string): Promise<MentioningWorkflow[]> {
+  return await queryVisible(
+    db,
+    viewer,
     `SELECT workflow.id, workflow.name, workflow.is_active, workflow.description, file.content AS rules
      FROM workflows AS workflow
      LEFT JOIN files AS file ON file.workflow_id = workflow.id AND file.path = '{}' AND file.name = '${RULES_FILE_NAME}'
      WHERE workflow.organization_id = $1 AND ${isVisible('workflow', '$2')}
        AND strpos(lower(coalesce(file.content, workflow.description)), lower($3)) > 0
      ORDER BY workflow.name, workflow.id LIMIT ${MAX_MENTIONING}`,
-    [organizationId, memberId, text],
+    text,
   )
-  return rows
 }

@@ -1,6 +1,6 @@
 import { mediaTypeOf, type WorkflowVersionOut } from '@workflow-service/contract'
-import { type Connection, datesToIso, type Queryable, type RowOf } from '../connection/index.ts'
-import { type AuditChange, changedFields, isVisible, type Viewer } from '../organizations/index.ts'
+import type { Connection, Queryable } from '../connection/index.ts'
+import { type AuditChange, changedFields, isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import type { TriggerValues } from './workflow-detail.ts'
 
 /** The newest versions of a workflow that are kept. */
@@ -132,37 +132,28 @@ const VERSIONS = `
   JOIN workflows AS workflow ON workflow.id = version.workflow_id AND ${isVisible('workflow', '$2')}
   WHERE workflow.organization_id = $1 AND workflow.id = $3`
 
+const VERSION = 'version.id, version.number, version.created_at, version.saved_by, version.parts'
+
 /** The versions of a workflow that the viewer sees, newest first. */
-export async function listVersions(
-  db: Connection,
-  { organizationId, memberId }: Viewer,
-  workflowId: string,
-): Promise<WorkflowVersionOut[]> {
-  const { rows } = await db.pool.query<RowOf<WorkflowVersionOut>>(
-    `SELECT version.id, version.number, version.created_at, version.saved_by, version.parts ${VERSIONS}
-     ORDER BY version.number DESC`,
-    [organizationId, memberId, workflowId],
-  )
-  return rows.map((row) => datesToIso<WorkflowVersionOut>(row))
+export async function listVersions(db: Connection, viewer: Viewer, workflowId: string): Promise<WorkflowVersionOut[]> {
+  const text = `SELECT ${VERSION} ${VERSIONS} ORDER BY version.number DESC`
+  return await queryVisible(db, viewer, text, workflowId)
 }
+
+type FoundVersion = WorkflowVersionOut & { document: VersionDocument; previous: VersionDocument | null }
 
 /** A version that the viewer sees, with the contents of its files by their hashes. */
 export async function findVersion(
   db: Connection,
-  { organizationId, memberId }: Viewer,
+  viewer: Viewer,
   workflowId: string,
   versionId: string,
-): Promise<(RowOf<WorkflowVersionOut> & { document: VersionDocument; previous: VersionDocument | null }) | undefined> {
-  const { rows } = await db.pool.query<
-    RowOf<WorkflowVersionOut> & { document: VersionDocument; previous: VersionDocument | null }
-  >(
-    `SELECT version.id, version.number, version.created_at, version.saved_by, version.parts, version.document, (
+): Promise<FoundVersion | undefined> {
+  const text = `SELECT ${VERSION}, version.document, (
        SELECT document FROM workflow_versions AS earlier
        WHERE earlier.workflow_id = workflow.id AND earlier.number < version.number ORDER BY number DESC LIMIT 1
-     ) AS previous ${VERSIONS} AND version.id = $4`,
-    [organizationId, memberId, workflowId, versionId],
-  )
-  return rows[0]
+     ) AS previous ${VERSIONS} AND version.id = $4`
+  return (await queryVisible<FoundVersion>(db, viewer, text, workflowId, versionId))[0]
 }
 
 /** The newest version: what the workflow is, unless a release without versions has saved it. */
@@ -190,7 +181,7 @@ export async function compareVersion(
   const contents = await readContents(db, workflowId, hashes, MAX_COMPARED_LENGTH)
   const withContent = (value: unknown) => contents.get(hashOf(value) ?? '') ?? value
   return {
-    ...datesToIso<WorkflowVersionOut>(version),
+    ...version,
     changes: changes.map(({ field, old, new: next }) => ({ field, old: withContent(old), new: withContent(next) })),
   }
 }

@@ -17,6 +17,11 @@ export function actorHeaders({ userId, name, address }: Principal): { readonly '
   return { 'X-Actor': formatActor({ user_id: userId, name, address }) }
 }
 
+/** The parts of a call of the dispatcher that say who changes what of the organization. */
+export function toInternal<Params extends object>(principal: Principal, params: Params) {
+  return { params: { organization_id: principal.organizationId, ...params }, headers: actorHeaders(principal) }
+}
+
 /**
  * Refuses a sensitive change unless the person has confirmed with the password, or signed in, within the last 10
  * minutes.

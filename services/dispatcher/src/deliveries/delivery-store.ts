@@ -1,7 +1,7 @@
 import {
   claimDeliveries,
   claimResend,
-  type Database,
+  type Db,
   type DeliveryClaimRequest,
   type DeliveryOutcomeRecord,
   isStatementError,
@@ -28,7 +28,7 @@ const MAX_BATCH_BYTES = 1_048_576
 const CLAIM_QUEUE_TIMEOUT_MS = 2_500
 
 /** Creates the store on the database's connection pool. */
-export function createDeliveryStore(db: Pick<Database, 'pool'>) {
+export function createDeliveryStore(db: Db) {
   const options = { maxSize: MAX_BATCH_SIZE, isItemError: isStatementError }
   const claim = batchCalls((requests: DeliveryClaimRequest[]) => claimDeliveries(db, requests), {
     ...options,

@@ -35,6 +35,7 @@ import type { Subnets } from '../outbound/parse-subnets.ts'
 import { decryptStoredSecret } from '../sources/signing-secret.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
+import { idTaken, nameTaken } from './taken.ts'
 
 /** Characters of a tool's description, which a server gives. */
 const DESCRIPTION_MAX_LENGTH = 1_000
@@ -63,7 +64,7 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
     const { organization_id: organizationId, lookup_id: lookupId } = params
     const owner = { organizationId, id: lookupId }
     const [stored] = await listLookups(ctx.db, organizationId, lookupId)
-    if (!stored && (query.version ?? 0) > 0) throw idTaken()
+    if (!stored && (query.version ?? 0) > 0) throw idTaken('look-up')
     if (query.version !== undefined && query.version !== (stored?.version ?? 0)) {
       if (stored && isSame(ctx, stored, input)) return { status: 200, body: toLookupOut(stored) }
       throw changed()
@@ -87,9 +88,8 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
       toApiError,
     )
     if (saved.kind === 'no_organization') throw notFound('Organization')
-    if (saved.kind === 'name_taken')
-      throw new ApiError('name_taken', 'Another look-up has this name (ignoring case). Choose another.')
-    if (saved.kind === 'id_taken') throw idTaken()
+    if (saved.kind === 'name_taken') throw nameTaken('look-up')
+    if (saved.kind === 'id_taken') throw idTaken('look-up')
     if (saved.kind === 'changed_meanwhile') throw changed()
     ctx.changeNotices.add(organizationId, 'lookups')
     return { status: stored ? 200 : 201, body: toLookupOut(saved.lookup) }
@@ -210,13 +210,6 @@ function isSame(ctx: DispatcherContext, stored: Lookup, input: LookupIn): boolea
     (stored.kind === 'http'
       ? isDeepStrictEqual(stored.tools, JSON.parse(JSON.stringify(input.tools)))
       : isDeepStrictEqual(namesOf(stored.tools), namesOf(input.tools)))
-  )
-}
-
-function idTaken(): ApiError {
-  return new ApiError(
-    'id_taken',
-    'There is no look-up with this id to change, or it is deleted or of another organization. Choose a new id.',
   )
 }
 

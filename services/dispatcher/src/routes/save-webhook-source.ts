@@ -19,6 +19,7 @@ import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
+import { idTaken, nameTaken } from './taken.ts'
 import { toWebhookSourceOut } from './to-wire.ts'
 
 /** A save under way. */
@@ -83,7 +84,7 @@ async function findForSave(
   const { organizationId, sourceId, by } = save
   // Before ids and names are compared: an edit of a source that is not there does not tell whose the id is.
   const isEdit = version !== undefined && version > 0
-  if (isEdit && !(await findWebhookSource(ctx.db, organizationId, sourceId))) throw idTaken()
+  if (isEdit && !(await findWebhookSource(ctx.db, organizationId, sourceId))) throw idTaken('webhook source')
   const stored = await findStored(ctx, save)
   if (!stored && by) await refuseAboveQuota(ctx, assertQuotas(ctx.db.pool, by))
   return stored
@@ -140,7 +141,7 @@ async function write(ctx: DispatcherContext, save: Save, stored: StoredWebhookSo
       return { status: isNew ? 201 : 200, body: toWebhookSourceOut(saved.source) }
     }
     case 'name_taken':
-      throw nameTaken()
+      throw nameTaken('webhook source')
     case 'changed_meanwhile':
       return answerToLostSave(ctx, save, await findStored(ctx, save))
     default:
@@ -217,26 +218,12 @@ async function findStored(ctx: DispatcherContext, save: Save): Promise<StoredWeb
     case 'no_organization':
       throw notFound('Organization')
     case 'name_taken':
-      throw nameTaken()
+      throw nameTaken('webhook source')
     case 'id_taken':
-      throw idTaken()
+      throw idTaken('webhook source')
     default:
       return target satisfies never
   }
-}
-
-function idTaken(): ApiError {
-  return new ApiError(
-    'id_taken',
-    'There is no webhook source with this id to change, or it is deleted or of another organization. Choose a new id.',
-  )
-}
-
-function nameTaken(): ApiError {
-  return new ApiError(
-    'name_taken',
-    'Another webhook source of the organization has this name (ignoring case). Choose another.',
-  )
 }
 
 /**

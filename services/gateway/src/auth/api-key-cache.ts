@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import {
-  type Database,
+  type Db,
   findPrincipals,
   hashApiKey,
   isStatementError,
@@ -11,7 +11,7 @@ import { batchCalls } from '@workflow-service/service-kit'
 import { LRUCache } from 'lru-cache'
 
 export interface ApiKeyCacheOptions {
-  db: Pick<Database, 'pool'>
+  db: Db
   /** A monotonic clock in milliseconds; another one in tests. */
   now?: () => number
   /** Called with the number of keys of each look-up in the database. */

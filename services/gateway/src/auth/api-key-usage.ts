@@ -1,7 +1,7 @@
-import { type Database, touchApiKeys } from '@workflow-service/database'
+import { type Db, touchApiKeys } from '@workflow-service/database'
 
 /** Collects uses, to be written in one statement instead of one write per request. */
-export function createApiKeyUsage(db: Pick<Database, 'pool'>) {
+export function createApiKeyUsage(db: Db) {
   let pending = new Map<string, Date>()
   return {
     record: (apiKeyId: string) => pending.set(apiKeyId, new Date()),

@@ -1,5 +1,5 @@
 import type { PublicRunOut } from '@workflow-service/contract'
-import { type Database, findEndedRuns, findPublicRun } from '@workflow-service/database'
+import { type Db, findEndedRuns, findPublicRun } from '@workflow-service/database'
 import { type Logger, repeat, type RepeatedTask } from '@workflow-service/service-kit'
 
 interface Wait {
@@ -19,7 +19,7 @@ const MAX_WAITS = 10_000
 const MAX_WAITS_PER_ORGANIZATION = MAX_WAITS / 2
 
 /** Creates the store. Polls only while requests wait. */
-export function createRunWaits(db: Pick<Database, 'pool'>, logger: Logger) {
+export function createRunWaits(db: Db, logger: Logger) {
   const waits = new Map<string, { organizationId: string; ends: Set<(over: Over) => void> }>()
   const counts = new Map<string, number>()
   let size = 0

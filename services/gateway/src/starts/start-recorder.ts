@@ -1,5 +1,5 @@
 import {
-  type Database,
+  type Db,
   isDatabaseUnavailable,
   type NewStart,
   recordStart,
@@ -32,10 +32,7 @@ const QUEUE_TIMEOUT_MS = 2_500
  * last ones were under way. Each start keeps its own outcome; one that cannot be recorded with others is recorded
  * alone.
  */
-export function createStartRecorder(options: {
-  db: Pick<Database, 'pool'>
-  metrics: Pick<GatewayMetrics, 'starts' | 'startBatches'>
-}) {
+export function createStartRecorder(options: { db: Db; metrics: Pick<GatewayMetrics, 'starts' | 'startBatches'> }) {
   const { db, metrics } = options
 
   const recordBatch = async (batch: readonly QueuedStart[]): Promise<BatchOutcome[]> => {

@@ -1,5 +1,5 @@
 import {
-  type Database,
+  type Db,
   findWorkflows,
   findWorkflowVersions,
   isStatementError,
@@ -12,7 +12,7 @@ import { type ApiError, batchCalls, serviceUnavailable } from '@workflow-service
 import { LRUCache } from 'lru-cache'
 
 export interface WorkflowDocumentsOptions {
-  db: Pick<Database, 'pool'>
+  db: Db
   /** Most bytes of all cached documents together, without the users of `company_wide` ones. Default 32 MiB. */
   maxBytes?: number
   /** Most bytes of all cached users together. Default 16 MiB. */

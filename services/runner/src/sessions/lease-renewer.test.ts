@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
-import { type Lease, newId, type RenewableLease } from '@workflow-service/database'
+import { type Lease, newId } from '@workflow-service/database'
 import { createLogger } from '@workflow-service/service-kit'
 import { waitUntil } from '@workflow-service/testkit'
 import { type ActiveSessions, createActiveSessions, type LeasedSession } from './active-sessions.ts'
@@ -10,6 +10,7 @@ const LEASE_MS = 15_000
 let renewer: LeaseRenewer
 afterEach(() => renewer.stop())
 
+type RenewableLease = Lease & { readonly isRenewed: boolean }
 const asRenewed = (lease: Lease): RenewableLease => ({ ...lease, isRenewed: true })
 
 /** A lease renewer for some sessions. Its clock stands still unless it is set, and it renews only when asked to. */
@@ -17,7 +18,7 @@ function startRenewer(
   options: {
     sessions?: number
     renewMs?: number
-    renew?: (leases: readonly Lease[]) => Promise<readonly RenewableLease[]>
+    renew?: (leases: readonly Lease[]) => Promise<RenewableLease[]>
     retryMs?: number
   } = {},
 ) {

@@ -11,7 +11,6 @@ import {
   type NextRun,
   releaseSessions,
   type ReleasedLease,
-  type RenewableLease,
   renewLeases,
 } from '@workflow-service/database'
 import { batchCalls } from '@workflow-service/service-kit'
@@ -71,7 +70,7 @@ export function createSessionStore(options: {
     ): Promise<AcquiredSessions & { next: string }> =>
       acquireWaitingSessions(db, acquireOptions(), fromOrganizationId, endedRunners),
     /** Resolves to the leases that are still this runner's. */
-    renew: (leases: readonly Lease[]): Promise<readonly RenewableLease[]> => renewLeases(db, owner, leaseMs, leases),
+    renew: (leases: readonly Lease[]) => renewLeases(db, owner, leaseMs, leases),
     /** Claims the session's next start as a run. */
     claimNext,
     /** Records how a run ended, and claims the next one or releases the session in the same statement. */

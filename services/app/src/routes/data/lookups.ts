@@ -2,7 +2,7 @@ import type { AppLookupOut } from '@workflow-service/contract'
 import { deleteLookup, listLookups, type Lookup, toLookupOut } from '@workflow-service/database'
 import { ApiError, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
-import { actorHeaders, type Principal } from '../../auth/principal.ts'
+import { type Principal, toInternal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 import { toInternalVersion } from './webhook-sources.ts'
@@ -32,7 +32,7 @@ export function lookupHandlers(ctx: AppServiceContext) {
     },
     deleteLookup: async (request) => {
       const { principal, params } = request
-      if (!(await deleteLookup(ctx.db, principal.organizationId, params.lookup_id, request))) throw notFound('Look-up')
+      if (!(await deleteLookup(ctx.db, params.lookup_id, request))) throw notFound('Look-up')
       ctx.changeNotices.add(principal.organizationId, 'lookups')
       return { status: 204 }
     },
@@ -40,12 +40,4 @@ export function lookupHandlers(ctx: AppServiceContext) {
       body: await ctx.dispatcher.call('callLookup', { ...toInternal(principal, params), body, requestId }),
     }),
   } satisfies Partial<AppHandlers>
-}
-
-/** The parts of a call that say who changes which look-up. */
-function toInternal(principal: Principal, { lookup_id: lookupId }: { readonly lookup_id: string }) {
-  return {
-    params: { organization_id: principal.organizationId, lookup_id: lookupId },
-    headers: actorHeaders(principal),
-  }
 }

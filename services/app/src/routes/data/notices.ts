@@ -8,7 +8,7 @@ import {
 } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
-import { actorHeaders, type Principal } from '../../auth/principal.ts'
+import { type Principal, toInternal } from '../../auth/principal.ts'
 import { sendNotice } from '../../notices.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
@@ -33,10 +33,8 @@ export function noticeHandlers(ctx: AppServiceContext) {
   return {
     getNotices: ({ principal }) => read(principal.organizationId),
     saveNoticeWebhook: async ({ principal, body, requestId }) => {
-      const { organizationId } = principal
-      const params = { organization_id: organizationId }
-      await ctx.dispatcher.call('saveNoticeWebhook', { params, body, headers: actorHeaders(principal), requestId })
-      return await read(organizationId)
+      await ctx.dispatcher.call('saveNoticeWebhook', { ...toInternal(principal, {}), body, requestId })
+      return await read(principal.organizationId)
     },
     deleteNoticeWebhook: async (request) => {
       await deleteNoticeWebhook(db, request.principal.organizationId, request)

@@ -9,7 +9,7 @@ import {
 import { checkWorkflow } from '@workflow-service/rules/check-workflow'
 import { ApiError, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
-import { actorHeaders, type Principal } from '../../auth/principal.ts'
+import { type Principal, toInternal } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 
@@ -127,12 +127,4 @@ async function saveSettings(
 export function toInternalVersion(version: string | null): number {
   if (version === null) return 0
   return /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 2_147_483_647
-}
-
-/** The parts of a call that say who changes which source. */
-function toInternal(principal: Principal, { source_id: sourceId }: { readonly source_id: string }) {
-  return {
-    params: { organization_id: principal.organizationId, source_id: sourceId },
-    headers: actorHeaders(principal),
-  }
 }
