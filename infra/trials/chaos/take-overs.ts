@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Pool } from 'pg'
-import type { Part } from '../shared/incidents.ts'
+import { type Part, watchPart } from '../shared/incidents.ts'
 import { percentile } from '../shared/figures.ts'
 import type { Service } from '../shared/system.ts'
 
@@ -43,30 +43,22 @@ export function measureTakeOvers(pool: Pool) {
     /** Returns the part, whose incidents are noted; the sessions of a service are measured when it is killed. */
     watch(part: Part, service?: Pick<Service, 'process'>): Part {
       const { name } = part
+      const watched = watchPart(
+        part,
+        () => hit.add(name),
+        () => hit.delete(name),
+      )
       return {
-        ...part,
+        ...watched,
         kill: async (signal) => {
-          hit.add(name)
           const pid = service?.process.pid
           const killedMs = performance.now()
-          await part.kill(signal)
+          await watched.kill(signal)
           if (pid === undefined) return
           // PostgreSQL may be killed meanwhile: then the sessions are not measured.
           const measured = measure(name, pid, killedMs).catch(() => {})
           measuring.add(measured)
           void measured.then(() => measuring.delete(measured))
-        },
-        restart: async () => {
-          await part.restart()
-          hit.delete(name)
-        },
-        pause: () => {
-          hit.add(name)
-          part.pause()
-        },
-        resume: () => {
-          part.resume()
-          hit.delete(name)
         },
       }
     },

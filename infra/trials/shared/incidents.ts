@@ -7,6 +7,29 @@ export interface Part extends Killable {
   readonly name: string
 }
 
+/** Returns the part, which calls `onHit` before an incident hits it and `onOver` when it is up again. */
+export function watchPart(part: Part, onHit: () => void, onOver: () => void): Part {
+  return {
+    name: part.name,
+    kill: async (signal) => {
+      onHit()
+      await part.kill(signal)
+    },
+    restart: async () => {
+      await part.restart()
+      onOver()
+    },
+    pause: () => {
+      onHit()
+      part.pause()
+    },
+    resume: () => {
+      part.resume()
+      onOver()
+    },
+  }
+}
+
 /** The shortest and the longest time between a kill and the restart, of a pause, and between two incidents. */
 const DOWN_MS = [100, 3_000] as const
 export const PAUSED_MS = [500, 8_000] as const

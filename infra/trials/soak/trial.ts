@@ -8,7 +8,7 @@ import { createSignedInUser, type PrivateRabbitMq, startRabbitMq } from '@workfl
 import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
 import { anyText, defineTrial, type Log, positive } from '../shared/define-trial.ts'
-import { causeIncidents, type Part } from '../shared/incidents.ts'
+import { causeIncidents, type Part, watchPart } from '../shared/incidents.ts'
 import { type Load, send, startLoad } from '../shared/load.ts'
 import { createRandom } from '../shared/random.ts'
 import { type Arrival, type Receiver, startReceiver } from '../shared/receiver.ts'
@@ -174,28 +174,7 @@ function watch(part: Part, incidents: { begin: number; end: number }[]): Part {
     current = { begin: Date.now(), end: Infinity }
     incidents.push(current)
   }
-  const end = (): void => {
-    current.end = Date.now() + SETTLE_MS
-  }
-  return {
-    name: part.name,
-    async kill() {
-      begin()
-      await part.kill()
-    },
-    async restart() {
-      await part.restart()
-      end()
-    },
-    pause() {
-      begin()
-      part.pause()
-    },
-    resume() {
-      part.resume()
-      end()
-    },
-  }
+  return watchPart(part, begin, () => void (current.end = Date.now() + SETTLE_MS))
 }
 
 async function closeConnections(managementUrl: string): Promise<void> {

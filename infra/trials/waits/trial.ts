@@ -26,10 +26,10 @@ export const trial = defineTrial({
           system.start('runner'),
         ])
         const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url, paths: ['/orders'] })
-        const wrong = await followRuns({ runs, log, customer, gateway, runner })
+        const wrong = await followRuns({ log, system, customer, gateway, runner }, runs)
         const twice = receiver.arrivals.length - new Set(receiver.arrivals.map(({ text }) => text)).size
         await runner.kill('SIGTERM')
-        const broken = await measureWaiting({ waiting, log, system, customer, gateway })
+        const broken = await measureWaiting({ log, system, customer, gateway, runner }, waiting)
         return [...wrong, ...(twice > 0 ? [`${twice} payloads arrived twice`] : []), ...broken]
       })
     } finally {
@@ -38,18 +38,19 @@ export const trial = defineTrial({
   },
 })
 
+interface Waits {
+  readonly log: Log
+  readonly system: System
+  readonly customer: Customer
+  readonly gateway: Service
+  readonly runner: Service
+}
+
 /** Every fifth payload is rejected, so that its run fails. */
 const isRejected = (text: string): boolean => hash(text) % 5 === 0
 
 /** A program that starts runs and waits for each. The gateway restarts after a third of them, the runner after two. */
-async function followRuns(ctx: {
-  runs: number
-  log: Log
-  customer: Customer
-  gateway: Service
-  runner: Service
-}): Promise<string[]> {
-  const { runs, log, customer, gateway, runner } = ctx
+async function followRuns({ log, customer, gateway, runner }: Waits, runs: number): Promise<string[]> {
   const client = new WorkflowClient({
     apiKey: customer.apiKey,
     baseUrl: gateway.url,
@@ -96,14 +97,7 @@ const RUNS = 500
 const GROUP = 250
 const SECONDS = 5
 
-async function measureWaiting(ctx: {
-  waiting: number
-  log: Log
-  system: System
-  customer: Customer
-  gateway: Service
-}): Promise<string[]> {
-  const { waiting, log, system, customer, gateway } = ctx
+async function measureWaiting({ log, system, customer, gateway }: Waits, waiting: number): Promise<string[]> {
   const headers = apiHeadersOf(customer)
   const ids: string[] = []
   for (let index = 0; index < RUNS; index += 1) {
