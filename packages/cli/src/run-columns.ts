@@ -47,6 +47,30 @@ export function runColumns(names: ReadonlyMap<string, string>): readonly Column<
   ]
 }
 
+/** A delivery of a run: of the database, or of the public API. */
+interface DeliveryRow {
+  readonly id: string
+  readonly source_id: string
+  readonly source_name: string | null
+  readonly outcome: string
+  readonly status: number | null
+  readonly created_at: Date | string
+}
+
+/** The first columns of a table of deliveries. */
+export const DELIVERY_COLUMNS: readonly Column<DeliveryRow>[] = [
+  { title: 'SENT (UTC)', time: (row) => row.created_at },
+  { title: 'TO', value: (row) => row.source_name ?? row.source_id, cut: 'name' },
+  { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => outcomeColour(outcome) },
+  { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
+]
+export const DELIVERY_ID: Column<DeliveryRow> = { title: 'DELIVERY', value: (row) => row.id, cut: 'id' }
+
+/** Undefined for an outcome of a newer service. */
+export function outcomeColour(outcome: string): Format | undefined {
+  return (OUTCOME_COLOURS as Record<string, Format>)[outcome]
+}
+
 /** Formats the time from acceptance to the end. */
 export function tookOf({ created_at: from, finished_at: to }: Pick<RunRow, 'created_at' | 'finished_at'>): string {
   return showDuration(to === null ? null : new Date(to).getTime() - new Date(from).getTime())

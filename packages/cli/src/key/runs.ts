@@ -4,7 +4,7 @@ import type { Delivery, Run, SessionRun } from '../../../client/src/index.ts'
 import type { KeyContext } from '../cli-context.ts'
 import { UsageError } from '../cli-error.ts'
 import { type CommandResult, listResult, printedResult } from '../command-result.ts'
-import { OUTCOME_COLOURS, runColumns, STATUS_COLOURS } from '../run-columns.ts'
+import { DELIVERY_COLUMNS, DELIVERY_ID, outcomeColour, runColumns, STATUS_COLOURS, tookOf } from '../run-columns.ts'
 import {
   type Column,
   formatFacts,
@@ -12,7 +12,6 @@ import {
   paint,
   renderTable,
   showClock,
-  showDuration,
   showTime,
   type Terminal,
   withoutControls,
@@ -83,7 +82,7 @@ function formatNews(terminal: Terminal, run: Run, before: Run | undefined): stri
   if (run.status === 'running' && before?.status !== 'running') lines.push(line(run.status))
   for (const { id, source_name: source, outcome, status } of run.deliveries) {
     if (before?.deliveries.find((each) => each.id === id)?.outcome === outcome) continue
-    lines.push(line(`${source}: ${outcome}${status === null ? '' : ` with status ${status}`}`, colourOf(outcome)))
+    lines.push(line(`${source}: ${outcome}${status === null ? '' : ` with status ${status}`}`, outcomeColour(outcome)))
   }
   if (run.status !== before?.status && run.status !== 'running') {
     lines.push(line(`${run.status}${run.error ? ` (${run.error.code}): ${run.error.message}` : ''}`, statusColour(run)))
@@ -94,14 +93,15 @@ function formatNews(terminal: Terminal, run: Run, before: Run | undefined): stri
 
 function formatRun(terminal: Terminal, run: Run): string {
   const { id, status, error, created_at: acceptedAt, finished_at: finishedAt } = run
-  const took = finishedAt === null ? '' : ` after ${showDuration(Date.parse(finishedAt) - Date.parse(acceptedAt))}`
+  const took = finishedAt === null ? '' : ` after ${tookOf(run)}`
   const facts: [string, string][] = [
     ...(error ? [['error', `${error.code}: ${error.message}`] satisfies [string, string]] : []),
     ['workflow', run.workflow_id],
     ['session', `${run.session_id}, start number ${run.number}`],
     ['accepted', `${showTime(acceptedAt)} UTC`],
   ]
-  const table = renderTable(terminal, DELIVERY_COLUMNS.slice(0, -1), toEntries(run), 'Nothing was sent.')
+  const columns = [...DELIVERY_COLUMNS, DELIVERY_ID]
+  const table = renderTable(terminal, columns, run.deliveries, 'Nothing was sent.')
   return `Run ${paint(terminal, 'bold', id)} ${paint(terminal, statusColour(run) ?? 'bold', status)}${took}\n${formatFacts(terminal, facts)}\n${table}`
 }
 
@@ -165,7 +165,12 @@ export async function logs(
     .filter((entry) => isInPeriod(entry, options))
     .toSorted((a, b) => b.created_at.localeCompare(a.created_at))
     .slice(0, options.limit)
-  return listResult(found, DELIVERY_COLUMNS, 'Nothing was sent that matches.')
+  const columns: Column<Entry>[] = [
+    ...DELIVERY_COLUMNS,
+    DELIVERY_ID,
+    { title: 'RUN', value: (row) => row.run_id, cut: 'id' },
+  ]
+  return listResult(found, columns, 'Nothing was sent that matches.')
 }
 
 async function findRunIds({ client }: KeyContext, { run, session }: ListOptions): Promise<string[]> {
@@ -178,19 +183,6 @@ type Entry = Delivery & { readonly run_id: string }
 
 function toEntries({ id, deliveries }: Run): Entry[] {
   return deliveries.map((delivery) => ({ ...delivery, run_id: id }))
-}
-
-const DELIVERY_COLUMNS: readonly Column<Entry>[] = [
-  { title: 'SENT (UTC)', time: (row) => row.created_at },
-  { title: 'TO', value: (row) => row.source_name, cut: 'name' },
-  { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => colourOf(outcome) },
-  { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
-  { title: 'DELIVERY', value: ({ id }) => id, cut: 'id' },
-  { title: 'RUN', value: (row) => row.run_id, cut: 'id' },
-]
-
-function colourOf(outcome: string): Format | undefined {
-  return (OUTCOME_COLOURS as Record<string, Format>)[outcome]
 }
 
 function statusColour({ status }: Run): Format | undefined {

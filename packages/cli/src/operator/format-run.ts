@@ -1,7 +1,7 @@
 import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
 import { canDraftRules } from '@workflow-service/contract'
 import { type RunDelivery, type RunDetails, SOURCE_PAUSED_NOTE } from '@workflow-service/database'
-import { STATUS_COLOURS } from '../run-columns.ts'
+import { DELIVERY_COLUMNS, DELIVERY_ID, STATUS_COLOURS } from '../run-columns.ts'
 import {
   type Column,
   type Format,
@@ -206,12 +206,9 @@ function withoutTags(text: string): string {
 function formatDeliveries(terminal: Terminal, deliveries: readonly RunDelivery[]): string {
   if (deliveries.length === 0) return ''
   const columns: readonly Column<RunDelivery>[] = [
-    { title: 'SENT (UTC)', time: (row) => row.created_at },
-    { title: 'TO', value: (row) => row.source_name ?? row.source_id, cut: 'name' },
-    { title: 'OUTCOME', value: (row) => row.outcome },
-    { title: 'STATUS', value: (row) => (row.status === null ? '–' : String(row.status)) },
+    ...DELIVERY_COLUMNS,
     { title: 'TOOK', value: (row) => showDuration(row.duration_ms) },
-    { title: 'DELIVERY', value: (row) => row.id, cut: 'id' },
+    DELIVERY_ID,
     { title: 'REASON OR ANSWER', value: (row) => row.reason ?? row.answer ?? '' },
   ]
   return `\n${paint(terminal, 'bold', 'Deliveries')}\n${renderTable(terminal, columns, deliveries, '')}`
