@@ -1,27 +1,16 @@
 // node packages/console/test/click-to-paint.ts: measures how long clicks and keys take until their next paint, on the
 // main pages with the deliveries of fill-volume.ts, as Chromium reports it (Event Timing, in steps of 8 ms).
-import { createDatabase, migrate } from '@workflow-service/database'
-import { startPostgres } from '@workflow-service/testkit'
-import { launchChromium, type Page } from '@workflow-service/testkit/launch-chromium'
+import type { Page } from '@workflow-service/testkit/launch-chromium'
 import { fillVolume } from './support/fill-volume.ts'
 import { settle, show } from './support/show.ts'
-import { startConsole } from './support/start-console.ts'
+import { openConsole, print } from './support/open-console.ts'
 
 const ROUNDS = Number(process.argv[2] ?? 5)
 /** Longer than an object of 60 kB, which a page colors as JSON. */
 const LARGE = { items: Array.from({ length: 1_500 }, (_, index) => ({ sku: `S-${index}`, count: index })) }
 
-await using stack = new AsyncDisposableStack()
-const postgres = await startPostgres()
-stack.defer(postgres.stop)
-await migrate({ databaseUrl: postgres.url })
-const db = createDatabase({ url: postgres.url, applicationName: 'click-to-paint' })
-stack.defer(async () => await db.close())
-const service = await startConsole(db, postgres.url)
-stack.defer(service.stop)
-const browser = await launchChromium({ log: print })
-stack.defer(async () => await browser.close())
-
+await using opened = await openConsole('click-to-paint')
+const { db, console: service, browser } = opened
 const owner = await service.signIn()
 await fillVolume(service, owner)
 await db.pool.query(
@@ -94,7 +83,3 @@ const describe = (name: string, list: readonly number[]) =>
   print(`median ${quantile(list, 0.5)} ms, p95 ${quantile(list, 0.95)} ms  ${name}`)
 for (const [name, list] of Object.entries(durations)) describe(name, list)
 describe(`all ${Object.values(durations).flat().length} steps`, Object.values(durations).flat())
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
-}

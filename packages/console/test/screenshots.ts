@@ -4,14 +4,13 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { createDatabase, migrate } from '@workflow-service/database'
-import { startPostgres } from '@workflow-service/testkit'
-import { launchChromium, type Page } from '@workflow-service/testkit/launch-chromium'
+import type { Page } from '@workflow-service/testkit/launch-chromium'
 import { fill } from './support/fill.ts'
 import { fillLong } from './support/fill-long.ts'
+import { openConsole, print } from './support/open-console.ts'
 import { NOTHING_FILLED, PAGES } from './support/pages.ts'
 import { show } from './support/show.ts'
-import { type SignedIn, startConsole } from './support/start-console.ts'
+import type { SignedIn } from './support/start-console.ts'
 
 const folder = resolve(process.argv[2] ?? join(import.meta.dirname, '../screenshots'))
 const names = process.argv.slice(3)
@@ -51,16 +50,8 @@ async function compare(page: Page, file: string): Promise<void> {
   await rename(join(folder, file), join(folder, 'before', file)).catch(() => {})
 }
 
-await using stack = new AsyncDisposableStack()
-const postgres = await startPostgres()
-stack.defer(postgres.stop)
-await migrate({ databaseUrl: postgres.url })
-const db = createDatabase({ url: postgres.url, applicationName: 'screenshots' })
-stack.defer(async () => await db.close())
-const console = await startConsole(db, postgres.url)
-stack.defer(console.stop)
-const browser = await launchChromium({ log: print })
-stack.defer(async () => await browser.close())
+await using opened = await openConsole('screenshots')
+const { console, browser } = opened
 
 const owner = await console.signIn()
 const states = [
@@ -98,7 +89,3 @@ for (const [state, person, prepare] of states) {
 await writeFile(hashFile, JSON.stringify(hashes))
 for (const file of changed) print(`changed: ${file}`)
 print(`${count} pictures in ${folder}, ${changed.length} changed`)
-
-function print(line: string): void {
-  process.stdout.write(`${line}\n`)
-}
