@@ -369,25 +369,13 @@ function renderWebhook(document: OpenApiDocument, webhook: Operation): Html {
         <h2 id="${id}-body">Body</h2>
         ${schema?.properties ? renderFields(document, schema, { idPrefix: `${id}.`, showsRequired: false }) : html`<p>${renderInline(schema?.description ?? '')}</p>`}
         <h2 id="${id}-answers">Your answer</h2>
-        <div class="table" tabindex="0">
-          <table>
-            <thead>
-              <tr>
-                <th>Status</th>
-                <th>Means</th>
-              </tr>
-            </thead>
-            <tbody>
-              ${Object.entries(responses).map(
-                ([status, response]) =>
-                  html`<tr>
-                    <td><code>${status === 'default' ? 'other' : status}</code></td>
-                    <td>${renderInline(resolve(document, response).description)}</td>
-                  </tr>`,
-              )}
-            </tbody>
-          </table>
-        </div>
+        ${renderMeanings(
+          'Status',
+          Object.entries(responses).map(([status, response]) => [
+            status === 'default' ? 'other' : status,
+            resolve(document, response).description,
+          ]),
+        )}
         <p>The guide <a href="#receiving">Receiving</a> shows how to check the token and answer.</p>
       </div>
       <div class="aside">
@@ -438,25 +426,30 @@ function renderErrors({ errors, fieldCodes }: Reference): Html {
       A 422 <code>validation_error</code> lists in <code>error.details</code> every field that fails, with
       <code>field</code>, <code>code</code> and <code>message</code>.
     </p>
-    <div class="table" tabindex="0">
-      <table>
-        <thead>
-          <tr>
-            <th>Code</th>
-            <th>Meaning</th>
-          </tr>
-        </thead>
-        <tbody>
-          ${Object.entries(fieldCodes).map(
-            ([code, meaning]) =>
-              html`<tr id="field-code-${code}">
-                <td><code>${code}</code></td>
-                <td>${renderInline(meaning)}</td>
-              </tr>`,
-          )}
-        </tbody>
-      </table>
-    </div>`
+    ${renderMeanings('Code', Object.entries(fieldCodes), 'field-code-')}`
+}
+
+/** A table of codes with what they mean; `idPrefix` gives each row an id. */
+function renderMeanings(title: string, meanings: readonly (readonly [string, string])[], idPrefix?: string): Html {
+  return html`<div class="table" tabindex="0">
+    <table>
+      <thead>
+        <tr>
+          <th>${title}</th>
+          <th>Meaning</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${meanings.map(
+          ([code, meaning]) =>
+            html`<tr ${idPrefix !== undefined && html`id="${idPrefix}${code}"`}>
+              <td><code>${code}</code></td>
+              <td>${renderInline(meaning)}</td>
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`
 }
 
 /** Makes error codes in texts links to the list of errors. */
