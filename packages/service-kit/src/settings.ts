@@ -6,11 +6,11 @@ import { splitList } from './split-list.ts'
 
 /** Every error of the settings at once: a line for each setting, with what is wrong and an example. */
 export class SettingsError extends Error {
+  override name = 'SettingsError'
   readonly errors: readonly string[]
 
   constructor(errors: readonly string[]) {
     super(`The settings are not valid:\n${errors.map((error) => `  - ${error}`).join('\n')}`)
-    this.name = 'SettingsError'
     this.errors = errors
   }
 }

@@ -3,28 +3,30 @@ export const NOT_AVAILABLE = "The run cannot go on: the service's model is not a
 
 /** The run failed and another attempt would not help. `code` is stable (docs/agents.md, "Why a run failed"). */
 export class RunError extends Error {
+  override name = 'RunError'
   readonly code: string
 
   constructor(code: string, message: string) {
     super(message)
-    this.name = 'RunError'
     this.code = code
   }
 }
 
 /** Another runner may have leased the session: this runner must write nothing more, send nothing more and stop. */
 export class LeaseLostError extends Error {
+  override name = 'LeaseLostError'
+
   constructor(message = 'The lease of the session is lost') {
     super(message)
-    this.name = 'LeaseLostError'
   }
 }
 
 /** The runner is stopping: the run neither succeeded nor failed, and continues later from its journal. */
 export class RunInterruptedError extends Error {
+  override name = 'RunInterruptedError'
+
   constructor(message = 'The run was interrupted because the runner stops') {
     super(message)
-    this.name = 'RunInterruptedError'
   }
 }
 
@@ -33,11 +35,11 @@ export class RunInterruptedError extends Error {
  * journal after `delayMs`, or once something else makes the session acquirable. No attempt is counted.
  */
 export class RunParkedError extends Error {
+  override name = 'RunParkedError'
   readonly delayMs: number
 
   constructor(message: string, delayMs: number) {
     super(message)
-    this.name = 'RunParkedError'
     this.delayMs = delayMs
   }
 }

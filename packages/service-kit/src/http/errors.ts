@@ -22,6 +22,7 @@ export interface ApiErrorOptions {
 
 /** An error answer: its code decides the status, its message is for the caller. */
 export class ApiError extends Error {
+  override name = 'ApiError'
   readonly code: ErrorCode
   readonly status: ErrorStatus
   readonly details: FieldError[] | undefined
@@ -30,7 +31,6 @@ export class ApiError extends Error {
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
-    this.name = 'ApiError'
     this.code = code
     this.status = ERROR_CODES[code]
     this.details = options.details

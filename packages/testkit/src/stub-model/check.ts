@@ -2,11 +2,11 @@ import type { ModelToolDefinition } from './turn.ts'
 
 /** A request that the real API rejects; the message is close to the real one. */
 export class ProtocolViolation extends Error {
+  override name = 'ProtocolViolation'
   readonly status: number
 
   constructor(message: string, status = 400) {
     super(message)
-    this.name = 'ProtocolViolation'
     this.status = status
   }
 }

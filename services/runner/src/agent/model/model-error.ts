@@ -30,6 +30,7 @@ export type ModelErrorKind = 'limited' | 'unavailable' | 'unreadable' | 'too_lon
  * organization reads them. `detail` is for the log of the operator.
  */
 export class ModelError extends Error {
+  override name = 'ModelError'
   readonly code: ModelErrorCode
   readonly kind: ModelErrorKind
   readonly detail: string
@@ -46,7 +47,6 @@ export class ModelError extends Error {
     }: { message: string; detail?: string; retryAfterMs?: number | null },
   ) {
     super(message)
-    this.name = 'ModelError'
     this.code = code
     this.kind = kind
     this.detail = detail

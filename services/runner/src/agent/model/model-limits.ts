@@ -13,10 +13,7 @@ const MAX_TOOL_CALLS_PER_ANSWER = 100
 
 /** The answer is larger than this service accepts: the run fails, since another answer would probably be as large. */
 export class ModelAnswerLimitError extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'ModelAnswerLimitError'
-  }
+  override name = 'ModelAnswerLimitError'
 }
 
 /**
