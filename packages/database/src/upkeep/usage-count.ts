@@ -70,27 +70,17 @@ interface LookupGroup extends Pick<Group, 'workflow_id' | 'api_key_id'> {
 
 type Batch = RowOfStatement<typeof COUNT_STARTS>
 
-const COUNT_STARTS = statement(
-  'upkeep/count-starts',
-  {
-    groups: column.json<readonly Group[]>().orNull,
-    models: column.json<readonly ModelGroup[]>().orNull,
-    lookups: column.json<readonly LookupGroup[]>().orNull,
-    rows: column.integer,
-    last_created_at: column.timestamptz,
-    last_id: column.uuid,
-  },
-  { CLASS_FACTOR },
-)
-
-const COUNT_DELIVERIES = statement('upkeep/count-deliveries', {
+const BATCH = {
   groups: column.json<readonly Group[]>().orNull,
   models: column.json<readonly ModelGroup[]>().orNull,
   lookups: column.json<readonly LookupGroup[]>().orNull,
   rows: column.integer,
   last_created_at: column.timestamptz,
   last_id: column.uuid,
-})
+}
+
+const COUNT_STARTS = statement('upkeep/count-starts', BATCH, { CLASS_FACTOR })
+const COUNT_DELIVERIES = statement('upkeep/count-deliveries', BATCH)
 
 /** Counts rows by the columns of `usage_hours`. */
 class UsageCounter {
