@@ -15,7 +15,6 @@ export const SERVICE_SETTINGS = {
 
 export const SERVICE_NAMES = Object.keys(SERVICE_SETTINGS) as ServiceName[]
 
-/** One setting of one service. */
 export interface ServiceSetting {
   readonly service: ServiceName
   readonly name: string

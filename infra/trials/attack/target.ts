@@ -23,7 +23,6 @@ import {
 /** Settings and limits of the services in an attack, beside the defaults. */
 export type AttackedServices = Partial<Record<ServiceName, ServiceOptions>>
 
-/** How a run ended. */
 export interface EndedRun {
   readonly id: string
   readonly status: string

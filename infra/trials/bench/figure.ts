@@ -33,7 +33,6 @@ export function fixedLimit(value: number): Pick<Figure, 'baseline' | 'target'> {
   return { baseline: { name: 'fixed', value }, target: { kind: 'at most', ratio: 1 } }
 }
 
-/** The figures as a table. */
 export function toFigureTable(figures: readonly Figure[]): string {
   const rows = figures.map((figure) => {
     const { name, unit, value, baseline, target } = figure

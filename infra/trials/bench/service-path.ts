@@ -146,7 +146,6 @@ export async function writesPerRun(
   ]
 }
 
-/** Counts the runs that have ended. */
 export async function countEnded({ pool }: System): Promise<number> {
   const { rows } = await pool.query<{ count: number }>(
     `SELECT count(*)::int AS count FROM starts WHERE status IN ('succeeded', 'failed')`,

@@ -1,7 +1,6 @@
 import { findProgram, spawnGuarded } from '@workflow-service/dev-servers'
 import { text } from 'node:stream/consumers'
 
-/** A command line. */
 export interface CommandLine {
   readonly command: string
   readonly args: string[]

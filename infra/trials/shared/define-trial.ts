@@ -83,7 +83,6 @@ export function defineTrial<Options>({ name, summary, parts = [], options, run }
   }
 }
 
-/** A whole number. */
 export function whole(help: string, fallback: number, { least = 1, most = Infinity } = {}): Option<number> {
   const range = most === Infinity ? `of at least ${least}` : `from ${least} to ${most}`
   return {

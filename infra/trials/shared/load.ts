@@ -34,7 +34,6 @@ export interface LoadOptions<Result> {
 /** A load under way. */
 export type Load = ReturnType<typeof startLoad>
 
-/** Starts a load. */
 export function startLoad<Result>(options: LoadOptions<Result>) {
   const { callers = 1, pauseMs, spacingMs = 0, everyMs, seconds = Infinity, count = Infinity, call } = options
   const calls: Call[] = []

@@ -212,7 +212,6 @@ function deadPercent({ tables }: Sample): number {
   return Math.max(0, ...tables.flatMap(({ dead, live }) => (live >= MIN_ROWS ? (100 * dead) / live : [])))
 }
 
-/** The verdict as a table. */
 export function toVerdictTable(verdicts: readonly Verdict[]): string {
   return toTable(
     ['figure', 'first third', 'last third', 'limit', ''],

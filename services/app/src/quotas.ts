@@ -16,7 +16,6 @@ function quotaSetting(what: string, value: number) {
   })
 }
 
-/** The settings of the quotas. */
 export const quotaSettings = {
   MAX_WORKFLOWS: quotaSetting('workflows of an organization', 1_000),
   MAX_TRIGGERS_PER_WORKFLOW: quotaSetting('triggers of a workflow', 100),

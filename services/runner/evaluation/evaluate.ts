@@ -4,7 +4,6 @@ import type { EvaluationCase } from './case-schema.ts'
 import { type ObservedRun, runCase } from './run-case.ts'
 import { type RunScore, scoreRun } from './score-run.ts'
 
-/** One run of one case. */
 export interface CaseResult {
   readonly entry: EvaluationCase
   readonly repeat: number

@@ -190,7 +190,6 @@ function formatShare(share: number | null): string {
   return share === null ? '-' : `${Math.floor(share * 100)} %`
 }
 
-/** The report as JSON. */
 export function toJsonReport(results: readonly CaseResult[], agent: string, price?: ModelPrice): object {
   const groups = Map.groupBy(results, ({ entry }) => `${entry.kind} ${entry.category}`)
   const kinds = Map.groupBy(results, ({ entry }) => entry.kind)

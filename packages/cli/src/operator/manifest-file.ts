@@ -20,7 +20,6 @@ export interface ManifestFile {
   readonly lineOf: (path: string) => number | undefined
 }
 
-/** An error in a manifest file. */
 export interface FileError extends ManifestFieldError {
   readonly file: string
   readonly line?: number

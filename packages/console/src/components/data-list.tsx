@@ -289,7 +289,6 @@ interface ListPageProps<Row> extends DataListProps<Row> {
   children?: ReactNode
 }
 
-/** A page with a list. */
 export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) {
   const { title, intro, back, create, children, ...list } = props
   const action = create && ({ variant: 'primary', icon: 'plus', ...create } as const)

@@ -44,7 +44,6 @@ function Field<Props extends FieldProps>(props: {
   )
 }
 
-/** The hint or the error of a field. */
 export function FieldText({ id, hint, error }: Pick<FieldProps, 'hint' | 'error'> & { id?: string | undefined }) {
   if (!error && !hint) return null
   return (

@@ -31,7 +31,6 @@ export const tryLink = (workflowId: string, search = {}): LinkProps => ({
   search,
 })
 
-/** A file of a workflow. */
 export const fileLink = (workflowId: string, file: string): LinkProps => ({
   to: '/workflows/$workflow_id/files',
   params: { workflow_id: workflowId },

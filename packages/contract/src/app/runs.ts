@@ -9,7 +9,6 @@ import { APPROVAL_DECISIONS } from '../internal/resources.ts'
 import { AppDeliveryOut, IDS_QUERY, PERIOD_QUERY, SEARCHED } from './webhook-sources.ts'
 import { Type } from '../schema/type.ts'
 
-/** A run in a list. */
 export const RunOut = Closed('RunOut', 'A run.', {
   id: Uuid('The run, and its start.'),
   workflow: Closed('RunWorkflowOut', 'The workflow.', named('The workflow.')),
@@ -154,7 +153,6 @@ export const RunListQuery = Parameters('RunListQuery', 'Query parameters of the 
   search: Type.Optional(Text(SEARCH_MAX_LENGTH, `Only runs with ${SEARCHED} in the text of their start, or as an id.`)),
 })
 
-/** A session in a list. */
 export const SessionOut = Closed('SessionOut', 'A session.', {
   id: Uuid('The session.'),
   is_open: Bool('Whether starts are accepted.'),

@@ -105,7 +105,6 @@ export const LookupCallIn = Closed('LookupCallIn', 'A call of a tool.', {
 })
 export type LookupCallIn = Static<typeof LookupCallIn>
 
-/** What a look-up answered. */
 export const LookupCallOut = Closed('LookupCallOut', 'What a look-up answered.', {
   ok: Bool('Whether it answered with a result.'),
   status: Nullable(Int("The answer's HTTP status; null without one.")),

@@ -46,7 +46,6 @@ export interface InternalOperation {
 /** Whether a save sends the verification request (contract README, "Internal API"). */
 export const VERIFY_MODES = ['always', 'if_changed', 'never'] as const
 
-/** Query parameters of a save. */
 export const WebhookSourceSaveQuery = Parameters('WebhookSourceSaveQuery', 'Query parameters of a save.', {
   verify: Type.Optional(
     StringEnum(

@@ -28,7 +28,6 @@ const RUN_FIELDS = {
   finished_at: Nullable(DateTime('When it ended; null before.')),
 } as const
 
-/** A run of a session. */
 export const PublicSessionRun = Closed('PublicSessionRun', 'A run.', RUN_FIELDS)
 
 /** A run with its deliveries. */

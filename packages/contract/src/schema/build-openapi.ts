@@ -82,7 +82,6 @@ export type Credential =
   | { readonly kind: 'bearer'; readonly description: string }
   | { readonly kind: 'cookie'; readonly cookie: string; readonly description: string }
 
-/** An API to describe. */
 export interface DescribedApi {
   readonly title: string
   readonly description: string

@@ -3,7 +3,6 @@ import { fileURLToPath } from 'node:url'
 import { type Client, DatabaseError } from 'pg'
 import { toPrimary } from './connect-to-primary.ts'
 
-/** How to migrate. */
 export interface MigrateOptions {
   databaseUrl: string
   /** Called before each wait for a lock that another connection holds, with a sentence that names the connection. */

@@ -45,7 +45,6 @@ export interface Statement<Row> {
   readonly columns: { readonly [Name in keyof Row]: Column<Row[Name]> }
 }
 
-/** The row that a statement returns. */
 export type RowOfStatement<Of> = Of extends Statement<infer Row> ? Row : never
 
 /** What takes the place of `:NAME` in a file: a fragment that several statements share, or a limit. */

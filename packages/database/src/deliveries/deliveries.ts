@@ -264,7 +264,6 @@ export async function recordVerification(
   })
 }
 
-/** The outcome of one delivery, to record. */
 export interface DeliveryOutcomeRecord {
   organizationId: string
   id: string

@@ -145,7 +145,6 @@ export async function renewLeases(db: Db, owner: string, leaseMs: number, leases
 
 const RELEASE_SESSIONS = statement('runs/release-sessions', {})
 
-/** A lease to release. */
 export interface ReleasedLease extends Lease {
   /** Parks the session: it is not acquired before this time has passed. Without it, it can be acquired at once. */
   readonly parkedMs?: number

@@ -19,7 +19,6 @@ const NOT_ENDED = `${IN_QUEUE} - (
 
 type SessionRow = Omit<RowOf<SessionOut>, 'id' | 'created_at'> & { readonly id: string; readonly created_at: Date }
 
-/** Which sessions to list. */
 export interface SessionQuery {
   readonly isOpen?: boolean | undefined
   readonly limit: number

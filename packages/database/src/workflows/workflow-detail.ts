@@ -72,7 +72,6 @@ export function scheduleVersion(schedule: Pick<ScheduleRow, 'enabled' | 'frequen
 
 const TIMES_SHOWN = 5
 
-/** The next times of the schedule. */
 function nextTimes({ frequency, timing, anchor_at: anchorAt, next_at: nextAt }: ScheduleRow): string[] {
   if (frequency === null || anchorAt === null || nextAt === null) return []
   const schedule = { frequency, timing, anchorAt: new Date(anchorAt) }

@@ -19,7 +19,6 @@ const MIN_BYTES = 65_536
 /** Of a file in a comparison: the page does not show more. */
 const MAX_COMPARED_LENGTH = 100_000
 
-/** What a version has. */
 export interface VersionDocument {
   readonly name: string
   readonly description: string

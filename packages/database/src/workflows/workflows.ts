@@ -31,7 +31,6 @@ export interface WorkflowPageRows {
   readonly hasMore: boolean
 }
 
-/** Which workflow to read. */
 export interface WorkflowLookUp {
   readonly organizationId: string
   readonly workflowId: string

@@ -44,7 +44,6 @@ export type Rule<Values, Principal> = (
   },
 ) => readonly FieldError[]
 
-/** The rules of one operation. */
 export interface OperationRules<Operation extends HttpOperation, Principal> {
   readonly query?: Rule<PartOf<Operation, 'query'>, Principal>
   readonly body?: Rule<PartOf<Operation, 'body'>, Principal>

@@ -11,7 +11,6 @@ export interface JsonBody {
 
 export const NO_BODY: JsonBody = { value: undefined, text: undefined }
 
-/** The limits of a body. */
 export interface BodyLimits {
   readonly maxBytes: number
   /** Members and list items in all. Default: no limit. */

@@ -16,7 +16,6 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 const FIXED_HEADERS: readonly string[] = Object.entries(SECURITY_HEADERS).flat()
 
-/** A JSON answer. */
 export interface JsonAnswer {
   readonly status: number
   /** JSON as text or as its UTF-8 bytes; undefined for an answer without a body (204). */

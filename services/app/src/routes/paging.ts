@@ -66,7 +66,6 @@ function readCursor<Position>({ cursor }: PageQuery, list: CursorFormat<Position
   throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
 }
 
-/** What is read for a page. */
 interface PageRead<Position> {
   readonly limit: number
   readonly after: Position | undefined

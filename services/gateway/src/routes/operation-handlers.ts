@@ -2,7 +2,6 @@ import type { OPERATIONS } from '@workflow-service/contract'
 import type { Principal } from '@workflow-service/database'
 import type { OperationHandlers, OperationRules } from '@workflow-service/service-kit'
 
-/** A handler for each operation of the public API. */
 export type PublicApiHandlers = OperationHandlers<typeof OPERATIONS, Principal>
 
 /** Checks of one operation beyond its schemas. */

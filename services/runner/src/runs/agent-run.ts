@@ -10,7 +10,6 @@ import type { RunStore } from './run-store.ts'
 /** Notes that executeRun writes. The agent does not see them: it resumes from its own steps only. */
 export const ATTEMPT_NOTES = { resumed: 'taken_up_again', failed: 'attempt_failed' } as const
 
-/** An attempt at a run. */
 export interface Attempt extends DeliveringAttempt {
   readonly steps: readonly JournalStep[]
   /**

@@ -75,7 +75,6 @@ export interface DispatcherTransport {
   close(): Promise<void>
 }
 
-/** An answer of the dispatcher. */
 export interface DispatcherAnswer {
   readonly status: number
   /** The parsed body; undefined when it was no JSON. */

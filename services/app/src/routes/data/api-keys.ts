@@ -7,7 +7,6 @@ import { answerRows, byTime, timeOf, toDate } from '../paging.ts'
 
 const API_KEYS = byTime('api_keys')
 
-/** Handlers of the API keys. */
 export function apiKeyHandlers(ctx: AppServiceContext) {
   const { db } = ctx
   return {

@@ -13,7 +13,6 @@ export function exportWorkflow(ctx: Pick<AppServiceContext, 'db'>): AppHandlers[
   }
 }
 
-/** Exports the organization as a manifest. */
 export function exportOrganization(ctx: Pick<AppServiceContext, 'db'>): AppHandlers['exportManifest'] {
   return ({ principal }) => answerManifest(ctx, principal.organizationId, {})
 }

@@ -20,7 +20,6 @@ export interface AttachedFile {
   readonly tokens: number
 }
 
-/** One answer of a model. */
 export interface ModelAnswer {
   readonly parts: readonly ModelAnswerContent[]
   /** Why the model stopped, as the AI SDK names it: stop, tool-calls, length, content-filter, error or other. */

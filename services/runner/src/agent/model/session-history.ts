@@ -39,7 +39,6 @@ export interface EarlierRuns {
   readonly total: number
 }
 
-/** The summary in the journal of a run. */
 export function findSummary(steps: readonly (JournalStep | NewJournalStep)[]): SessionSummaryStep | undefined {
   return steps.flatMap((step) => (step.kind === 'session_summary' ? [step.data] : []))[0]
 }
