@@ -43,33 +43,25 @@ export const PASSED_ON: readonly string[] = [
 ].filter((name) => !(OWN_SETTINGS as readonly string[]).includes(name))
 
 /** The settings of the local stack. */
-export interface LocalConfig {
-  /** The folder of data, settings and logs. */
-  readonly localDir: string
-  /** The port of the public API. */
-  readonly port: number
-  /** The port of the application; undefined lets `chooseAppPort` choose. */
-  readonly appPort: number | undefined
-  readonly logLevel: string
-  /** Settings of the services that the environment has. */
-  readonly servicesEnv: NodeJS.ProcessEnv
-  /** Names of settings that the environment has and that are not used. */
-  readonly unusedSettings: readonly string[]
-  /** Whether npm started the parent process. If npm is killed, the local stack stops too. */
-  readonly isStartedByNpm: boolean
-}
+export type LocalConfig = ReturnType<typeof readLocalConfig>
 
 /** @throws SettingsError that names every invalid setting. */
-export function readLocalConfig(env: NodeJS.ProcessEnv = process.env): LocalConfig {
+export function readLocalConfig(env: NodeJS.ProcessEnv = process.env) {
   const settings = readSettings(LocalSettings, env)
   return {
+    /** The folder of data, settings and logs. */
     localDir: readLocalDir(env),
+    /** The port of the public API. */
     port: settings.PORT,
+    /** The port of the application; undefined lets `chooseAppPort` choose. */
     appPort: settings.APP_PORT,
     logLevel: settings.LOG_LEVEL,
+    /** Settings of the services that the environment has. */
     servicesEnv: Object.fromEntries(PASSED_ON.flatMap((name) => (env[name] ? [[name, env[name]]] : []))),
+    /** Names of settings that the environment has and that are not used. */
     // PORT is a setting of the local stack too.
     unusedSettings: OWN_SETTINGS.filter((name) => name !== 'PORT' && env[name]),
+    /** Whether npm started the parent process. If npm is killed, the local stack stops too. */
     isStartedByNpm: env['npm_lifecycle_event'] !== undefined,
   }
 }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { ErrorResponse, Manifest, WebhookSourceIn, WorkflowStartOut } from '@workflow-service/contract'
+import type { ErrorResponse, WebhookSourceIn, WorkflowStartOut } from '@workflow-service/contract'
 import { type Database, findOrganizations, findWebhookSource, listRuns, showRun } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import type { InternalClient } from '@workflow-service/service-kit/internal-client'
@@ -17,15 +17,10 @@ export interface DemoValues {
 }
 
 /** The manifest of demo.yaml, the workflow that the demo starts, and the webhook source that the workflow sends to. */
-export interface Demo {
-  readonly manifest: Manifest
-  readonly organizationId: string
-  readonly workflow: { readonly id: string; readonly name: string }
-  readonly source: { readonly id: string; readonly name: string; readonly signingSecret: string | null }
-}
+export type Demo = Awaited<ReturnType<typeof readDemo>>
 
 /** Reads demo.yaml and fills in the values. */
-export async function readDemo(values: DemoValues): Promise<Demo> {
+export async function readDemo(values: DemoValues) {
   const text = await readFile(new URL('../demo.yaml', import.meta.url), 'utf8')
   const filled = text.replaceAll(/\$\{(\w+)\}/g, (_match, name: string) => values[name as keyof DemoValues])
   const manifest = toManifest(parse(filled))
@@ -95,19 +90,8 @@ async function saveSource(
   await dispatcher.call('saveWebhookSource', { params, query: { verify: 'if_changed' }, body: source })
 }
 
-/** The demo's things as they are now: people may have renamed or deleted them. */
-export interface DemoState {
-  /** Undefined when it was deleted. */
-  readonly organization: { readonly id: string; readonly name: string } | undefined
-  /** The name of the webhook source; undefined when it was deleted. */
-  readonly sourceName: string | undefined
-  /** Whether the workflow can be started. */
-  readonly canStart: boolean
-  readonly hasRun: boolean
-}
-
 /** Finds the demo's things by their ids. */
-export async function findDemo(db: Database, { organizationId, workflow, source }: Demo): Promise<DemoState> {
+export async function findDemo(db: Database, { organizationId, workflow, source }: Demo) {
   const [organization] = await findOrganizations(db, { id: organizationId }, { limit: 1 })
   const stored = await findWebhookSource(db, organizationId, source.id)
   const { rowCount } = await db.pool.query(
@@ -116,8 +100,11 @@ export async function findDemo(db: Database, { organizationId, workflow, source 
   )
   const runs = await listRuns(db, organizationId, { workflowId: workflow.id, limit: 1 })
   return {
+    /** Undefined when it was deleted. */
     organization,
+    /** The name of the webhook source; undefined when it was deleted. */
     sourceName: stored?.name,
+    /** Whether the workflow can be started. */
     canStart: organization !== undefined && !organization.isSuspended && rowCount === 1,
     hasRun: runs.length > 0,
   }

@@ -7,14 +7,6 @@ import { toShownPath } from '@workflow-service/cli/terminal'
 import { createApiKey } from '@workflow-service/database'
 import { describeFileError, LocalStackError } from './local-stack-error.ts'
 
-/** Secrets that the first start generates and `.local/env` keeps. */
-export interface LocalSecrets {
-  readonly INTERNAL_API_TOKEN: string
-  readonly SECRETS_KEY: string
-  readonly DEMO_API_KEY: string
-  readonly DEMO_SIGNING_SECRET: string
-}
-
 const HEADER = `# Written by npm start, read by wf. Keep it secret: it gives access to everything in this folder.
 `
 
@@ -60,7 +52,7 @@ export async function readSavedSettings(localDir: string): Promise<NodeJS.Dict<s
 }
 
 /** Returns the saved secrets, with new ones for those that are missing. */
-export function completeSecrets(saved: NodeJS.Dict<string>): LocalSecrets {
+export function completeSecrets(saved: NodeJS.Dict<string>) {
   return {
     INTERNAL_API_TOKEN: saved['INTERNAL_API_TOKEN'] ?? randomBytes(32).toString('hex'),
     SECRETS_KEY: saved['SECRETS_KEY'] ?? randomBytes(32).toString('base64'),

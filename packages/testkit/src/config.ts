@@ -1,32 +1,22 @@
 import { homedir, tmpdir } from 'node:os'
 
-/** The testkit's settings from the environment. No other file of it reads the environment. */
-export interface TestkitConfig {
-  /** A PostgreSQL whose role may create databases, instead of the embedded one. */
-  testDatabaseUrl?: string
-  /** A RabbitMQ, instead of a private node. */
-  amqpUrl?: string
-  /**
-   * The management API of `amqpUrl`, with credentials.
-   * @default port 15672 of the same host
-   */
-  amqpManagementUrl?: string
-  /** The URL of this Jest run's control server; the global setup sets it for the workers. */
-  controlUrl?: string
-  /** The file to write the number of passed and failed tests to. */
-  countsFile?: string
-  home: string
-}
-
 const CONTROL_URL_VARIABLE = 'WORKFLOW_SERVICE_TESTKIT_URL'
 
 /** Reads the environment at each call, because Jest's global setup adds to it. */
-export function readConfig(env: NodeJS.ProcessEnv = process.env): TestkitConfig {
+export function readConfig(env: NodeJS.ProcessEnv = process.env) {
   return {
+    /** A PostgreSQL whose role may create databases, instead of the embedded one. */
     testDatabaseUrl: env['TEST_DATABASE_URL'] || undefined,
+    /** A RabbitMQ, instead of a private node. */
     amqpUrl: env['AMQP_URL'] || undefined,
+    /**
+     * The management API of `amqpUrl`, with credentials.
+     * @default port 15672 of the same host
+     */
     amqpManagementUrl: env['AMQP_MANAGEMENT_URL'] || undefined,
+    /** The URL of this Jest run's control server; the global setup sets it for the workers. */
     controlUrl: env[CONTROL_URL_VARIABLE] || undefined,
+    /** The file to write the number of passed and failed tests to. */
     countsFile: env['TEST_COUNTS_FILE'] || undefined,
     home: env['HOME'] || homedir() || tmpdir(),
   }

@@ -1,20 +1,14 @@
-import { createLogger, type Logger } from '@workflow-service/service-kit/logger'
+import { createLogger } from '@workflow-service/service-kit/logger'
 
 /** A service's logger, and the lines that it has written. */
-export interface CapturedLogger {
-  logger: Logger
-  /** The parsed lines, oldest first. */
-  lines: Record<string, unknown>[]
-  /** The same lines as written, to search for text that must not appear in any of them. */
-  readonly text: string
-}
+export type CapturedLogger = ReturnType<typeof createCapturedLogger>
 
 /**
  * Creates the logger that services use, with redaction, and keeps its lines in memory.
  * @param options.service - the `service` field of each line; default `test`
  * @param options.level - the lowest level that is written; default `debug`
  */
-export function createCapturedLogger(options: { service?: string; level?: string } = {}): CapturedLogger {
+export function createCapturedLogger(options: { service?: string; level?: string } = {}) {
   const { service = 'test', level = 'debug' } = options
   const lines: Record<string, unknown>[] = []
   let text = ''
@@ -24,7 +18,9 @@ export function createCapturedLogger(options: { service?: string; level?: string
   }
   return {
     logger: createLogger({ service, level, destination: { write } }),
+    /** The parsed lines, oldest first. */
     lines,
+    /** The same lines as written, to search for text that must not appear in any of them. */
     get text() {
       return text
     },

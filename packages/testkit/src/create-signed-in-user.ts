@@ -3,11 +3,7 @@ import { createSignIn, foldCase, newId } from '@workflow-service/database'
 import type { ClientBase, Pool } from 'pg'
 
 /** A person of an organization, signed in to the application. */
-export interface SignedInTestUser {
-  readonly accountId: string
-  readonly userId: string
-  readonly cookie: { readonly name: string; readonly value: string }
-}
+export type SignedInTestUser = Awaited<ReturnType<typeof createSignedInUser>>
 
 /** Inserts an account without a password, its user in an existing organization, and a sign-in. */
 export async function createSignedInUser(
@@ -18,7 +14,7 @@ export async function createSignedInUser(
     name = 'Ada Lovelace',
     email = `${newId()}@acme.test`,
   }: { role?: Role; name?: string; email?: string } = {},
-): Promise<SignedInTestUser> {
+) {
   const [accountId, userId] = [newId(), newId()]
   await client.query(`INSERT INTO accounts (id, email, email_key, name) VALUES ($1, $2, $3, $4)`, [
     accountId,

@@ -2,21 +2,12 @@ import { afterAll, beforeAll } from '@jest/globals'
 import { createDatabase, type Database, type DatabaseOptions } from '@workflow-service/database'
 import { createTestDatabase, type TestDatabase } from './create-test-database.ts'
 
-/** The database of a test file. Reading a property outside of hooks and tests throws. */
-export interface UsedTestDatabase {
-  /** Connects as the owner, who is no superuser. */
-  readonly url: string
-  readonly db: Database
-}
-
 /**
  * Sets up a migrated database for the test file, or for the `describe` block that calls it: created before its first
  * test, closed and dropped after its last one. Imported as `@workflow-service/testkit/use-test-database`, because
  * `@jest/globals` cannot be loaded outside of Jest and the testkit can.
  */
-export function useTestDatabase(
-  options: Pick<DatabaseOptions, 'maxConnections' | 'statementTimeoutMs'> = {},
-): UsedTestDatabase {
+export function useTestDatabase(options: Pick<DatabaseOptions, 'maxConnections' | 'statementTimeoutMs'> = {}) {
   let created: TestDatabase | undefined
   let opened: Database | undefined
   beforeAll(async () => {
@@ -28,6 +19,7 @@ export function useTestDatabase(
     await created?.drop()
   })
   return {
+    /** Connects as the owner, who is no superuser. */
     get url() {
       return assertCreated(created).url
     },

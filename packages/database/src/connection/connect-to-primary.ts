@@ -6,20 +6,12 @@ const PROBE_TIMEOUT_MS = 2_000
 /** After a change of the primary, a pool opens many connections at once: one probe serves them all. */
 const PROBE_REUSE_MS = 1_000
 
-/** What a pool or a client needs to connect to the primary. */
-export interface PrimaryConnection {
-  /** The URL with its first host: user, database and options are the same for all. */
-  readonly connectionString: string
-  /** Connects to the host that accepts writes. */
-  readonly Client: typeof Client
-}
-
 /**
  * Reads a URL that may name several hosts of a cluster. With several, each new connection goes to the one that accepts
  * writes, as libpq does with `target_session_attrs=read-write`; when none does, connecting fails like that to a server
  * that is down. One host alone is not asked.
  */
-export function toPrimary(url: string): PrimaryConnection {
+export function toPrimary(url: string) {
   const urls = splitHosts(url)
   const [connectionString] = urls
   if (urls.length === 1) return { connectionString, Client }
@@ -47,7 +39,12 @@ export function toPrimary(url: string): PrimaryConnection {
       return this
     }
   }
-  return { connectionString, Client: PrimaryClient }
+  return {
+    /** The URL with its first host: user, database and options are the same for all. */
+    connectionString,
+    /** Connects to the host that accepts writes. */
+    Client: PrimaryClient,
+  }
 }
 
 interface Host {

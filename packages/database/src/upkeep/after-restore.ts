@@ -3,16 +3,6 @@ import { type Db, inTransaction } from '../connection/index.ts'
 import { UNKNOWN_REASON } from '../deliveries/index.ts'
 import { nextAutoRunAt } from '../workflows/index.ts'
 
-/** What `endWorkAfterRestore` changed. */
-export interface EndedWork {
-  /** Runs that had not ended. */
-  readonly runs: number
-  /** Deliveries that were in flight. */
-  readonly deliveries: number
-  /** Schedules that were due. */
-  readonly schedules: number
-}
-
 /** The error of a run that had not ended at the moment to which the database was restored (contract README, "Runs"). */
 export const INTERRUPTED_BY_RESTORE =
   'interrupted_by_restore: The database was restored to a moment before the end of this run. Its payloads may have arrived or not; they are not sent again.'
@@ -34,8 +24,15 @@ export async function listConnectedServices(db: Db): Promise<readonly string[]> 
  * of it is sent again: deliveries in flight become `unknown`, runs that had not ended fail, approvals that wait expire,
  * and due schedules advance without a run. Call it while no service runs. Works in batches and is safe to repeat.
  */
-export async function endWorkAfterRestore(db: Db): Promise<EndedWork> {
-  const ended = { runs: 0, deliveries: 0, schedules: 0 }
+export async function endWorkAfterRestore(db: Db) {
+  const ended = {
+    /** Runs that had not ended. */
+    runs: 0,
+    /** Deliveries that were in flight. */
+    deliveries: 0,
+    /** Schedules that were due. */
+    schedules: 0,
+  }
   const { rowCount } = await db.pool.query(
     `UPDATE deliveries SET outcome = 'unknown', reason = $1, finished_at = now() WHERE outcome = 'in_flight'`,
     [UNKNOWN_REASON],

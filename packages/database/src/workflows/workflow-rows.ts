@@ -44,18 +44,15 @@ const READ_ROWS = statement(
   { IS_VISIBLE: isVisible('workflow', '$3') },
 )
 
-/** One page of the workflows that a person sees, oldest first. */
-export interface WorkflowRows {
-  readonly rows: readonly WorkflowRowOut[]
-  /** After which the next page begins; undefined for the last page. */
-  readonly next: WorkflowPosition | undefined
-}
-
 /** Lists the workflows that a person sees with their last runs (contract README, "Pagination and search"). */
-export async function listWorkflowRows(db: Db, viewer: Viewer, query: WorkflowQuery): Promise<WorkflowRows> {
+export async function listWorkflowRows(db: Db, viewer: Viewer, query: WorkflowQuery) {
   const { workflows, hasMore } = await listPositions(db, viewer, query)
   const ids = workflows.map(({ id }) => id)
-  return { rows: await findWorkflowRows(db, viewer, ids), next: hasMore ? workflows.at(-1) : undefined }
+  return {
+    rows: await findWorkflowRows(db, viewer, ids),
+    /** After which the next page begins; undefined for the last page. */
+    next: hasMore ? workflows.at(-1) : undefined,
+  }
 }
 
 /** Those of the workflows with these ids that a person sees, in the order of the ids. */

@@ -24,13 +24,6 @@ export interface WorkflowVersion {
 /** A workflow of a page, and its position in the list. */
 export interface ListedWorkflow extends WorkflowVersion, WorkflowPosition {}
 
-/** One page of the list. `findWorkflows` reads the documents of the versions that the caller does not have. */
-export interface WorkflowPageRows {
-  readonly workflows: readonly ListedWorkflow[]
-  /** Whether more workflows follow after the last one of the page. */
-  readonly hasMore: boolean
-}
-
 export interface WorkflowLookUp {
   readonly organizationId: string
   readonly workflowId: string
@@ -140,15 +133,15 @@ const SEARCH_WORKFLOWS = statement('workflows/search-workflows', {
  * A page of the organization's workflows, oldest first (contract README, "Pagination and search"). Consecutive pages
  * repeat no workflow, and omit none that existed all the time.
  */
-export async function listWorkflows(
-  db: Db,
-  organizationId: string,
-  { limit, after, search = '' }: WorkflowQuery,
-): Promise<WorkflowPageRows> {
+export async function listWorkflows(db: Db, organizationId: string, { limit, after, search = '' }: WorkflowQuery) {
   // One row more than the page has shows whether there is a next page.
   const values = [organizationId, after?.createdAt.toISOString() ?? '-infinity', after?.id ?? NIL_UUID, limit + 1]
   const { rows } = await (search === ''
     ? runStatement(db, LIST_WORKFLOWS, values)
     : runStatement(db, SEARCH_WORKFLOWS, [...values, foldSearch(search)]))
-  return { workflows: rows.slice(0, limit), hasMore: rows.length > limit }
+  return {
+    workflows: rows.slice(0, limit),
+    /** Whether more workflows follow after the last one of the page. */
+    hasMore: rows.length > limit,
+  }
 }

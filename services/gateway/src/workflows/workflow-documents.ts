@@ -31,14 +31,6 @@ export function joinJson(parts: JsonParts): Buffer {
   return Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
 }
 
-/** The documents of a page, or of its beginning. */
-export interface ListedDocuments {
-  /** Without workflows deleted since they were listed. */
-  readonly documents: readonly JsonParts[]
-  /** How many workflows of the page were read, deleted ones included. */
-  readonly count: number
-}
-
 interface CachedDocument extends Pick<WorkflowDocument, 'version' | 'start' | 'end'> {
   readonly organizationId: string
   /** Null for a document that does not list all users. */
@@ -144,7 +136,7 @@ async function readPage(
   page: readonly WorkflowVersion[],
   pageMaxBytes: number,
   readGroup: (rest: readonly WorkflowVersion[], maxReads: number) => Promise<readonly (JsonParts | null)[]>,
-): Promise<ListedDocuments> {
+) {
   const startedMs = performance.now()
   const documents: JsonParts[] = []
   let [count, bytes] = [0, 0]
@@ -163,7 +155,12 @@ async function readPage(
     const fitting = Math.floor((pageMaxBytes - bytes) / Math.max(1, meanBytes))
     maxReads = Math.max(1, Math.min(MAX_DOCUMENTS_PER_STATEMENT, fitting))
   }
-  return { documents, count }
+  return {
+    /** Without workflows deleted since they were listed. */
+    documents,
+    /** How many workflows of the page were read, deleted ones included. */
+    count,
+  }
 }
 
 /** Documents by workflow, and the users that the documents of an organization share. */
