@@ -190,6 +190,7 @@ describe('applyManifests', () => {
     expect(applied.webhookSources).toEqual([
       {
         id: expect.any(String),
+        kept: ['approval'],
         shouldVerify: true,
         save: manifest.webhook_sources[0],
         version: 0,
