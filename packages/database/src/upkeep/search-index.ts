@@ -20,8 +20,10 @@ const CHUNK_ROWS = 128
 /** A row has up to 600 KB of text. */
 const ROWS_PER_READ = 16
 /** Rows of an organization that are found at once, and of each of its sources: then others have their turn. */
-const ROWS_PER_TURN = 5_000
-const ROWS_OF_SOURCE = 500
+const ROWS_PER_TURN = 40 * CHUNK_ROWS
+const ROWS_OF_SOURCE = 4 * CHUNK_ROWS
+/** After a text that is longer, other requests of the process have their turn. */
+const LONG_TEXT = 10_000
 /** Organizations that are looked at in one statement. */
 const ORGANIZATIONS = 500
 
@@ -135,13 +137,18 @@ async function indexRows(
   { organizationId, kind, createdAt, id }: Unindexed,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
-  const { rows: found } = await db.pool.query<{ id: string }>(positionsAfter(kind), [organizationId, createdAt, id])
+  const { rows: found } = await db.pool.query<{ id: string }>({
+    name: `search_positions_of_${kind}`,
+    text: POSITIONS_AFTER[kind],
+    values: [organizationId, createdAt, id],
+  })
   let words = new Set<string>()
   let chunk: paging.TimePosition[] = []
   for (let at = 0; at < found.length; at += ROWS_PER_READ) {
     if (signal?.aborted) return false
+    // The rest does not fill a chunk.
+    if (chunk.length + found.length - at < CHUNK_ROWS) break
     const { rows } = await db.pool.query<paging.TimePosition & { text: string }>({
-      // Named, because to plan it takes longer than to execute it.
       name: `search_texts_of_${kind}`,
       text: READ_TEXTS[kind],
       values: [found.slice(at, at + ROWS_PER_READ).map((row) => row.id)],
@@ -153,11 +160,16 @@ async function indexRows(
         if (!(await writeChunk(db, { organizationId, kind, rows: chunk, words }))) return false
         ;[chunk, words] = [[], new Set()]
       }
-      // Texts may be long: other requests of the process have their turn.
-      await setImmediate()
+      if (text.length > LONG_TEXT) await setImmediate()
     }
   }
   return found.length >= ROWS_OF_SOURCE
+}
+
+// Statements are named, because to plan them takes longer than to execute them.
+const POSITIONS_AFTER: Readonly<Record<SearchKind, string>> = {
+  runs: positionsAfter('runs'),
+  deliveries: positionsAfter('deliveries'),
 }
 
 const READ_TEXTS: Readonly<Record<SearchKind, string>> = {
@@ -181,13 +193,14 @@ async function writeChunk(db: Db, { organizationId, kind, rows, words }: Chunk):
   const [first, last] = [rows[0]!, rows.at(-1)!]
   const ids = rows.map(({ id }) => id)
   const values = [organizationId, kind, first.createdAt, first.id, last.createdAt, last.id, ids, makeFilter(words)]
-  const { rowCount } = await db.pool.query(
-    `INSERT INTO search_chunks (organization_id, kind, first_at, first_id, last_at, last_id, ids, words)
+  const { rowCount } = await db.pool.query({
+    name: `search_chunk_of_${kind}`,
+    text: `INSERT INTO search_chunks (organization_id, kind, first_at, first_id, last_at, last_id, ids, words)
      SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM organizations
      WHERE id = $1 AND (SELECT count(*) FROM ${kind === 'runs' ? 'starts' : 'deliveries'} WHERE id = ANY ($7)) = cardinality($7)
      ON CONFLICT DO NOTHING`,
     values,
-  )
+  })
   return rowCount === 1
 }
 
