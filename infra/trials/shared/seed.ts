@@ -82,13 +82,21 @@ export async function seedTriggers({ pool }: Seeded, workflowIds: readonly strin
   )
 }
 
-/** Inserts finished payload deliveries of the customer's webhook source. */
+/** The order with this number, as the text of a run and the payload of its delivery have it. */
+const ORDER_TEXT = `'New order' || chr(10) || 'order_id: ORDER-' || order_number || chr(10) || 'customer: name' || order_number % 5000`
+const ORDER_BODY = `json_build_object('order_id', 'ORDER-' || n, 'customer', 'name' || n % 5000, 'reference', md5(n::text))`
+
+/** Inserts finished payload deliveries of the customer's webhook source, of its seeded runs if it has such. */
 export const seedDeliveries: Seed<'sourceId'> = async ({ pool }, { organizationId, sourceId }, count) => {
   await pool.query(
-    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, duration_ms, request_body, created_at, finished_at)
-     SELECT gen_random_uuid(), $1, $2, 'payload', CASE n % 10 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, 12,
-            json_build_object('order_id', n), now() - interval '1 day' + n * interval '10 milliseconds', now()
-     FROM generate_series(1, $3) n`,
+    `INSERT INTO deliveries (id, organization_id, source_id, run_id, kind, outcome, status, duration_ms, request_body, created_at,
+                             finished_at)
+     SELECT gen_random_uuid(), $1, $2, run.id, 'payload', CASE n % 10 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, 12,
+            ${ORDER_BODY}, now() - interval '1 day' + n * interval '10 milliseconds', now()
+     FROM generate_series(1, $3) n
+     LEFT JOIN (
+       SELECT id, row_number() OVER (ORDER BY created_at) AS n FROM starts WHERE organization_id = $1
+     ) AS run USING (n)`,
     [organizationId, sourceId, count],
   )
   await pool.query('ANALYZE deliveries')
@@ -104,11 +112,12 @@ export const seedRuns: Seed<'workflowId'> = async ({ pool }, { organizationId, w
      )
      INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error,
                          attempts, created_at, started_at, finished_at)
-     SELECT gen_random_uuid(), $1, $2, id, number, 'api', 'a seeded start', 'bench',
+     SELECT gen_random_uuid(), $1, $2, id, number, 'api', ${ORDER_TEXT}, 'bench',
             CASE number WHEN 10 THEN 'failed' ELSE 'succeeded' END, CASE number WHEN 10 THEN 'seeded: It failed.' END,
             1, at, at, at + interval '20 milliseconds'
      FROM seeded, generate_series(1, 10) number,
-          LATERAL (SELECT now() - interval '1 day' + (n * 10 + number) * interval '10 milliseconds') AS t (at)`,
+          LATERAL (SELECT n * 10 + number) AS of_order (order_number),
+          LATERAL (SELECT now() - interval '1 day' + order_number * interval '10 milliseconds') AS t (at)`,
     [organizationId, workflowId, count],
   )
   await pool.query('ANALYZE sessions, starts')

@@ -1,16 +1,27 @@
 import { buildConsole, measureConsole } from '@workflow-service/console/build'
+import { createDatabase, indexForSearch } from '@workflow-service/database'
 import { createSignedInUser } from '@workflow-service/testkit'
 import { type Browser, launchChromium, type Page, signedInContext } from '@workflow-service/testkit/launch-chromium'
 import { createCustomer, createWorkflow, type Customer } from '../../shared/customers.ts'
 import { median, percentile } from '../../shared/figures.ts'
 import { runLoad, send } from '../../shared/load.ts'
+import { cpuMs } from '../../shared/process-usage.ts'
 import { startRemoteReceiver } from '../../shared/receiver.ts'
 import { seedDeliveries, seedRuns } from '../../shared/seed.ts'
 import { type Service, type System, withSystem } from '../../shared/system.ts'
 import { type BenchOptions, type Figure, fixedLimit } from '../figure.ts'
-import { payloadsPerSecond, type ServicePath, startsOf, warmUp, withServicePath } from '../service-path.ts'
+import {
+  payloadsPerSecond,
+  runsPerSecond,
+  type ServicePath,
+  startsOf,
+  warmUp,
+  withServicePath,
+} from '../service-path.ts'
 
 const REQUESTS = 200
+const SEARCHES = 20
+const MAX_SEARCH_MS = 50
 const SMALL_TABLE = 1_000
 const COLD_STARTS = 7
 const CLICKS = 60
@@ -66,11 +77,55 @@ async function measurePage(options: BenchOptions): Promise<Figure[]> {
       const load = payloadsPerSecond(path, path.gateway.url, Math.max(options.seconds * 4, 20))
       const underLoad = percentile(await rowDelaysMs(visit), 0.95)
       figures.push(limited(`commit → row at ${Math.round(await load)} runs/s, p95`, underLoad, 'ms', 1_500))
-      return figures
+      return [...figures, ...(await measureFilling(path, app, options))]
     } finally {
       await browser.close()
     }
   })
+}
+
+/** Longer than the application's timer that fills the search index, with runs of the last minute. */
+const FILLING_SECONDS = 12
+
+/**
+ * Measures runs while the application fills the search index with those of the last minute, which are twice as many as
+ * begin meanwhile, and while it does nothing.
+ */
+async function measureFilling(path: ServicePath, app: Service, { rounds, log }: BenchOptions): Promise<Figure[]> {
+  log('runs while the search index is filled')
+  const measure = async () => {
+    const [cpu, appCpu] = [await path.readCpu(), await cpuMs(app.process.pid)]
+    const rate = await runsPerSecond(path, FILLING_SECONDS)
+    const spent = Object.entries(await path.readCpu()).reduce((sum, [name, ms]) => sum + ms - (cpu[name] ?? 0), 0)
+    const runs = rate * FILLING_SECONDS
+    return { rate, cpu: spent / runs, appCpu: ((await cpuMs(app.process.pid)) - appCpu) / runs }
+  }
+  const filling: Awaited<ReturnType<typeof measure>>[] = []
+  const idle: typeof filling = []
+  for (let round = 0; round <= rounds; round += 1) {
+    app.pause()
+    idle.push(await measure())
+    app.resume()
+    filling.push(await measure())
+  }
+  // Not the first round, before which nothing was recorded long enough ago.
+  const medianOf = (of: typeof filling, key: 'rate' | 'cpu' | 'appCpu') => median(of.slice(1).map((each) => each[key]))
+  const figure = (name: string, key: 'rate' | 'cpu', unit: string): Figure => ({
+    name: `${name} while the search index is filled`,
+    value: medianOf(filling, key),
+    unit,
+    baseline: { name: 'while it is not', value: medianOf(idle, key) },
+  })
+  return [
+    figure('runs completed', 'rate', '/s'),
+    figure('CPU per run, five processes', 'cpu', 'ms'),
+    {
+      name: 'CPU of the application for it, per run',
+      value: medianOf(filling, 'appCpu'),
+      unit: 'ms',
+      baseline: { name: 'CPU per run', value: medianOf(idle, 'cpu') },
+    },
+  ]
 }
 
 async function openPage(browser: Browser, { url }: Service, cookie: { name: string; value: string }): Promise<Page> {
@@ -176,14 +231,24 @@ export async function measureDeliveryLog(options: BenchOptions): Promise<Figure[
   return figures.map((figure) => ({ ...figure, name: figure.name.replace(/rows$/, 'deliveries') }))
 }
 
-/** Pages to measure, by name and path. */
+/** Pages to measure, by name and path: compared with those of small tables, unless they have a limit in ms. */
 interface Pages {
   readonly origin: string
   readonly headers: Record<string, string>
-  readonly pages: readonly (readonly [name: string, path: string])[]
+  readonly pages: readonly (readonly [name: string, path: string, limitMs?: number])[]
 }
 
 async function applicationPages(system: System, { organizationId, sourceId, workflowId }: Customer): Promise<Pages> {
+  // The application would do it, too, beside what is measured.
+  const db = createDatabase({ url: system.postgres.url, applicationName: 'trial', maxConnections: 2 })
+  await indexForSearch(db).finally(() => db.close())
+  const { rows } = await system.pool.query<{ id: string; order: string }>(
+    `SELECT id, request_body->>'order_id' AS order FROM deliveries WHERE source_id = $1 ORDER BY created_at OFFSET 300 LIMIT 1`,
+    [sourceId],
+  )
+  const { id, order } = rows[0]!
+  const search = (name: string, text: string, limitMs = MAX_SEARCH_MS) =>
+    [`search of ${name}`, `/app/deliveries?search=${text}`, limitMs] as const
   const app = await system.start('app')
   const { cookie } = await createSignedInUser(system.pool, organizationId)
   return {
@@ -195,6 +260,12 @@ async function applicationPages(system: System, { organizationId, sourceId, work
       ['run list', '/app/runs'],
       ['run list of failures', '/app/runs?status=failed'],
       ['run list of a workflow', `/app/runs?workflow_id=${workflowId}`],
+      search('a word of each delivery', 'customer'),
+      search('an order number', order),
+      search('the last 8 characters of an id', id.slice(-8)),
+      search('a word of none', 'nowhere'),
+      search('a word of 1 in 5,000', 'name17', 300),
+      ['run search of an order number', `/app/runs?search=${order}`, MAX_SEARCH_MS],
     ],
   }
 }
@@ -205,33 +276,43 @@ async function compareTables(
   name: string,
   pagesOf: (system: System, customer: Customer, dispatcher: Service) => Promise<Pages>,
 ): Promise<Figure[]> {
-  const measureTables = async (rows: number): Promise<Map<string, number>> =>
+  const measureTables = async (rows: number): Promise<Map<string, Measured>> =>
     await withSystem(options, async (system) => {
       options.log(`${name}: inserting ${rows.toLocaleString('en')} deliveries and runs`)
       const receiver = await startRemoteReceiver(system)
       const dispatcher = await system.start('dispatcher')
       const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url })
-      await seedDeliveries(system, customer, rows)
       await seedRuns(system, customer, rows)
+      await seedDeliveries(system, customer, rows)
       const { origin, headers, pages } = await pagesOf(system, customer, dispatcher)
-      const measured = new Map<string, number>()
-      for (const [page, path] of pages) {
+      const measured = new Map<string, Measured>()
+      for (const [page, path, limitMs] of pages) {
         const rounds: number[] = []
+        const count = limitMs === undefined ? REQUESTS : SEARCHES
         for (let round = 0; round < options.rounds; round += 1) {
-          const calls = await runLoad({ count: REQUESTS, call: async () => await send(origin + path, { headers }) })
+          const calls = await runLoad({ count, call: async () => await send(origin + path, { headers }) })
           rounds.push(median(calls.map(({ ms }) => ms)))
         }
-        measured.set(page, median(rounds))
+        measured.set(page, { ms: median(rounds), limitMs })
       }
       return measured
     })
   const small = await measureTables(SMALL_TABLE)
   const large = await measureTables(options.largeTable)
-  return [...large].map(([page, value]) => ({
+  return [...large].map(([page, { ms: value, limitMs }]) => ({
     name: `${name}, ${page}, ${options.largeTable.toLocaleString('en')} rows`,
     value,
     unit: 'ms',
-    baseline: { name: 'at 1,000', value: small.get(page) ?? Number.NaN },
-    target: { kind: 'at most', ratio: 1.5 },
+    ...(limitMs === undefined
+      ? {
+          baseline: { name: 'at 1,000', value: small.get(page)?.ms ?? Number.NaN },
+          target: { kind: 'at most', ratio: 1.5 },
+        }
+      : fixedLimit(limitMs)),
   }))
+}
+
+interface Measured {
+  readonly ms: number
+  readonly limitMs: number | undefined
 }
