@@ -63,7 +63,7 @@ export function createInternalClient({ url, token, headersOf = () => ({}) }: Int
   return {
     call: async (id, { params = {}, query = {}, headers, body, requestId }) => {
       const { method, path } = INTERNAL_OPERATIONS[id]
-      const values: Readonly<Record<string, unknown>> = params
+      const values = params as Readonly<Record<string, unknown>>
       const filled = path.replaceAll(/\{(\w+)\}/g, (_part, name: string) => encodeURIComponent(String(values[name])))
       const given = Object.entries(query).filter(([, value]) => value !== undefined)
       const response = await got(`${url.replace(/\/+$/, '')}${filled}`, {

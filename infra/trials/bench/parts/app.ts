@@ -241,7 +241,11 @@ interface Pages {
 async function applicationPages(system: System, { organizationId, sourceId, workflowId }: Customer): Promise<Pages> {
   // The application would do it, too, beside what is measured.
   const db = createDatabase({ url: system.postgres.url, applicationName: 'trial', maxConnections: 2 })
-  await indexForSearch(db).finally(() => db.close())
+  try {
+    await indexForSearch(db)
+  } finally {
+    await db.close()
+  }
   const { rows } = await system.pool.query<{ id: string; order: string }>(
     `SELECT id, request_body->>'order_id' AS order FROM deliveries WHERE source_id = $1 ORDER BY created_at OFFSET 300 LIMIT 1`,
     [sourceId],

@@ -28,7 +28,7 @@ export interface InternalOperation {
   readonly path: string
   readonly summary: string
   readonly description: string
-  readonly params?: TSchema
+  readonly params: TSchema
   readonly query?: TSchema
   readonly headers?: TSchema
   readonly body?: TSchema
@@ -240,9 +240,7 @@ export const INTERNAL_OPERATIONS = defineOperations({
     successes: [{ status: 200, schema: DeliveryOut, description: 'The outcome of the delivery.' }],
   },
   sendPayloads: {
-    id: 'sendPayloads',
-    method: 'post',
-    path: '/internal/deliveries',
+    route: 'post /internal/deliveries',
     summary: 'Send payloads',
     description:
       'Does for each payload what `sendPayload` does, and answers each with a line as soon as its outcome is known. A payload without a line, because the connection was lost, may have been sent: repeat it with the same id.',

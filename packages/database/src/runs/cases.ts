@@ -9,7 +9,7 @@ import {
   type JournalStep,
   type NewJournalStep,
 } from '@workflow-service/contract'
-import { type Connection, type Database, type Db, type Transaction } from '../connection/index.ts'
+import type { Connection, Database, Db, Transaction } from '../connection/index.ts'
 import { changedFields, isVisible, queryVisible, type Viewer, viewerOf } from '../organizations/index.ts'
 import { assertUnchangedSince, editBesideWorkflow, EditRefused, type WorkflowEdit } from '../workflows/index.ts'
 

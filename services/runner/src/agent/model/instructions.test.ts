@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { SYSTEM_RULES } from '@workflow-service/contract/system-text'
-import { type ModelProtocolName, type ModelTurn, type StubModelServer } from '@workflow-service/testkit'
+import type { ModelProtocolName, ModelTurn, StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { Crash, createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { LOOKUP_BYTES_PER_RUN, LOOKUP_CALLS_PER_RUN } from '@workflow-service/contract'
-import { type ModelProtocolName, type ModelTurn, type StubModelServer } from '@workflow-service/testkit'
+import type { ModelProtocolName, ModelTurn, StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { HELD_BACK, HELD_BACK_LATER, type Injection, INJECTIONS } from '../../../test/support/injections.ts'

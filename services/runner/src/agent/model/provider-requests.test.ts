@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { type ModelProtocolName, type StubModelServer } from '@workflow-service/testkit'
+import type { ModelProtocolName, StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { jsonSchema, type ModelMessage, tool } from 'ai'
 import { modelConfig } from '../../../test/support/model-config.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { type ModelProtocolName, type ModelTurn, type StubModelServer } from '@workflow-service/testkit'
+import type { ModelProtocolName, ModelTurn, StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { createInMemoryRun, type InMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'

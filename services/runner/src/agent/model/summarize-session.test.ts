@@ -1,12 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import type { SessionSummaryStep } from '@workflow-service/contract'
 import type { CostReservation } from '@workflow-service/database'
-import {
-  type ModelProtocolName,
-  type ModelRequest,
-  type ModelTurn,
-  type StubModelServer,
-} from '@workflow-service/testkit'
+import type { ModelProtocolName, ModelRequest, ModelTurn, StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
