@@ -75,8 +75,8 @@ export async function runAttack(
   ): Promise<{ victimFigures: VictimFigures; load: LoadFigures }> => {
     const before = await readCpuTimes(target)
     await target.victim.startLoad()
-    // The victim's connections are open by then: how long a new one waits is a matter of those of the load alone, of which
-    // the ordinary requests have as many.
+    // The victim's connections are open by then: how long a new one waits is a matter of those of the load alone, of
+    // which the ordinary requests have as many.
     await sleep(WARM_UP_MS)
     const startedAt = performance.now()
     await sendLoad()

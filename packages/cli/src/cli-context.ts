@@ -57,7 +57,7 @@ export function createCliContext(overrides: CliOverrides = {}) {
     env: overrides.env ?? process.env,
     /** Reads standard input to its end. */
     readInput: async () => overrides.input ?? (await readAll(process.stdin)),
-    /** Returns a signal that aborts on Ctrl-C and after the time. Until a command calls this, Ctrl-C ends the process. */
+    /** Returns a signal that aborts on Ctrl-C and after the time. Before the first call, Ctrl-C ends the process. */
     interrupted: (timeoutMs?: number) => {
       interrupt ??= overrides.interrupted ?? interruptOfProcess()
       timeout = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs)

@@ -56,7 +56,7 @@ export function createDeliveryMetrics(
     },
     /** Counts log entries that were deleted because of their age. */
     countDeleted: (entries: number) => deleted.inc(entries),
-    /** Counts other rows that were deleted because of their age: `runs`, `journal_steps`, `sessions`, `audit_events`. */
+    /** Counts other rows deleted because of their age: `runs`, `journal_steps`, `sessions`, `audit_events`. */
     countRetired: (rows: string, count: number) => retired.inc({ rows }, count),
     /** Counts deliveries of dead dispatchers that became `unknown`. */
     countAbandoned: (count: number) => abandoned.inc(count),

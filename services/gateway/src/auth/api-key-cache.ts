@@ -84,8 +84,8 @@ export function createApiKeyCache(options: ApiKeyCacheOptions) {
 
   return {
     /**
-     * Returns the principal of a key; null when the key is malformed, unknown, revoked or expired; a look-up if it is not
-     * cached.
+     * Returns the principal of a key; null when the key is malformed, unknown, revoked or expired; a look-up if it is
+     * not cached.
      */
     find: (key: string) => {
       const parsed = parseApiKey(key)

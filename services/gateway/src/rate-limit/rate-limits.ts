@@ -46,7 +46,7 @@ export function createRateLimits(options: {
           onLocalDecision: () => metrics.rateLimitLocalDecisions.inc(),
         })
   return {
-    /** Counts one request of an API key's id or an address. Undefined when there is no limit, a promise with a store. */
+    /** Counts one request of an API key's id or an address. Undefined without a limit, a promise with a store. */
     consume: (policy: RatePolicy, name: string) => {
       const state = limiter.consume(`${policy}:${name}`)
       return state instanceof Promise

@@ -68,7 +68,7 @@ export function createStartRecorder(options: { db: Db; metrics: Pick<GatewayMetr
     return outcome === 'retry_alone' ? recordStart(db, organizationId, start) : outcome
   }
   return {
-    /** Resolves once the start is committed or refused. After a database error it is unknown whether it was recorded. */
+    /** Resolves once the start is committed or refused. After a database error it may have been recorded or not. */
     record: async (organizationId: string, start: NewStart) => {
       const outcome = await record(organizationId, start)
       metrics.starts.inc({ kind: outcome.kind })

@@ -67,9 +67,9 @@ export function startLeaseRenewer(options: {
 
   return {
     /**
-     * Renews the leases if that is overdue, as after a pause of the process or an outage of the database. Call it before
-     * acquiring sessions: otherwise this process could acquire its own sessions, whose leases have expired, a second
-     * time. Rejects when the leases cannot be renewed.
+     * Renews the leases if that is overdue, as after a pause of the process or an outage of the database. Call it
+     * before acquiring sessions: otherwise this process could acquire its own sessions, whose leases have expired, a
+     * second time. Rejects when the leases cannot be renewed.
      */
     async ensureFresh() {
       if (now() - renewedMs > leaseMs / 2) await renew()

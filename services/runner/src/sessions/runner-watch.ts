@@ -69,7 +69,7 @@ export function watchRunners(options: {
   })
 
   return {
-    /** Gives up the lock. `hasReleased`: whether this runner has no lease, so that the others need not take any over. */
+    /** Gives up the lock. `hasReleased`: whether this runner has no lease, so that others need not take any over. */
     async stop(hasReleased: boolean) {
       await watch.stop()
       if (hasReleased) await forgetRunners(db, [owner]).catch(() => {})
