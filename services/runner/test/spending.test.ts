@@ -66,7 +66,9 @@ async function runAll(acme: TestOrganization, runners: () => Promise<unknown>): 
     async () => (await fixture.db.prisma.start.count({ where: { status: { in: ['queued', 'running'] } } })) === 0,
     { timeoutMs: TEST_MS, message: `${RUNS} runs to end` },
   )
-  return await Promise.all(starts.map(({ startId }) => fixture.run(startId)))
+  const runs: RunDetails[] = []
+  for (const { startId } of starts) runs.push(await fixture.run(startId))
+  return runs
 }
 
 /** The answers and the summaries of sessions. */

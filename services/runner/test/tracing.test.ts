@@ -143,6 +143,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       'gen_ai.response.finish_reasons': ['tool-calls'],
       'gen_ai.usage.input_tokens': 90,
       'gen_ai.usage.cache_read.input_tokens': 40,
+      'gen_ai.usage.cache_write.input_tokens': 0,
       'gen_ai.usage.output_tokens': 20,
       'gen_ai.usage.reasoning.output_tokens': 7,
     })

@@ -239,16 +239,11 @@ const CUT_BODIES = 5_000
  * connections alone cost, which is half of the attack's CPU time.
  */
 function cutBodies(name: string, service: 'app' | 'gateway', linesOf: (target: AttackTarget) => Lines): Attack {
-  const open = async (
-    { target, seconds }: { target: AttackTarget; seconds: number },
-    lines: readonly string[],
-    body: string,
-  ): Promise<number> => {
+  const open = async (target: AttackTarget, request: string, seconds: number, least = CUT_BODIES): Promise<number> => {
     const { url } = target.services[service]
-    const request = toHead(...lines, `Host: ${new URL(url).host}`) + body
     const endsMs = performance.now() + seconds * 1_000
     let opened = 0
-    for (; opened < CUT_BODIES || performance.now() < endsMs; opened += 250) {
+    for (; opened < least || performance.now() < endsMs; opened += 250) {
       const sockets = Array.from({ length: 250 }, () => openSocket(url, request).socket)
       await sleep(100)
       for (const socket of sockets.splice(0, 125)) socket.end()
@@ -256,14 +251,18 @@ function cutBodies(name: string, service: 'app' | 'gateway', linesOf: (target: A
     }
     return opened
   }
+  const request = (target: AttackTarget, lines: readonly string[], body = ''): string =>
+    toHead(...lines, `Host: ${new URL(target.services[service].url).host}`) + body
+  const cut = (target: AttackTarget): string =>
+    request(target, [...linesOf(target).cut, 'Content-Type: application/json', 'Content-Length: 1000'], '{')
   return {
     name,
     isOnApplication: service === 'app',
-    sendOrdinary: async (target, { seconds }) => void (await open({ target, seconds }, linesOf(target).read, '')),
-    async run(target, { seconds }) {
-      const lines = [...linesOf(target).cut, 'Content-Type: application/json', 'Content-Length: 1000']
-      return `${await open({ target, seconds }, lines, '{')} bodies that end after one byte`
-    },
+    // The first ones compile code.
+    prepare: async (target) => void (await open(target, cut(target), 0, 500)),
+    sendOrdinary: async (target, { seconds }) =>
+      void (await open(target, request(target, linesOf(target).read), seconds)),
+    run: async (target, { seconds }) => `${await open(target, cut(target), seconds)} bodies that end after one byte`,
     async checkAfterwards(target, expect) {
       const areFree = async (): Promise<boolean> => {
         const metrics = await (await fetch(`${target.services[service].metricsUrl}/metrics`)).text()
