@@ -2,7 +2,7 @@ import { Session } from 'node:inspector/promises'
 import { performance } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 
-const MAX_UTILIZATION = 0.1
+const MAX_UTILIZATION = 0.02
 const MIN_GROWTH_BYTES = 8 * 1024 * 1024
 
 /**

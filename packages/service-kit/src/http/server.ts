@@ -154,7 +154,11 @@ export async function startHttpServer(listener: RequestListener, options: HttpSe
   const { port } = server.address() as AddressInfo
   const drain = (): void => {
     isDraining = true
-    for (const res of inFlight) if (!res.headersSent) res.setHeader('Connection', 'close')
+    for (const res of inFlight) {
+      if (!res.headersSent) res.setHeader('Connection', 'close')
+      // Its caller would send the next request on the connection.
+      else res.once('finish', () => res.req.socket.destroySoon())
+    }
   }
   return {
     server,

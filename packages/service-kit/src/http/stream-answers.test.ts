@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import express from 'express'
 import { afterEach, expect, test } from '@jest/globals'
@@ -31,7 +33,7 @@ async function start(lines: readonly Promise<object>[] = []): Promise<HttpServer
     handlerTimeoutMs: 50,
   })
   const app = express().use(assignRequestId, operations, handleErrors({ error: () => {}, warn: () => {} } as never))
-  const server = await startHttpServer(app, { host: '127.0.0.1', port: 0 })
+  const server = await startHttpServer(app, { host: '127.0.0.1', port: 0, keepAliveTimeoutMs: 60_000 })
   running.push(server)
   return server
 }
@@ -69,6 +71,20 @@ test('lines are sent as they come; until the last, the answer takes a slot and h
   expect(await reader.read()).toMatchObject({ value: '{"first":1}\n' })
   expect(await reader.read()).toMatchObject({ done: true })
   await closed
+})
+
+test('a connection whose lines outlast the begin of a stop is closed after the last', async () => {
+  const line = Promise.withResolvers<object>()
+  const server = await start([Promise.resolve({}), line.promise])
+  const agent = new Agent({ keepAlive: true })
+  const call = get(`${server.url}/lines`, { agent })
+  const [answer] = (await once(call, 'response')) as [IncomingMessage]
+  server.drain()
+  line.resolve({})
+  const closed = once(answer.socket, 'close')
+  await once(answer.resume(), 'end')
+  await expect(closed).resolves.toEqual([false])
+  agent.destroy()
 })
 
 test('lines of a caller that is gone are not written', async () => {
