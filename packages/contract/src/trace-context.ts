@@ -37,7 +37,7 @@ export function readTraceContext(
 }
 
 function readTracestate(header: string | string[] | undefined): string | null {
-  const text = Array.isArray(header) ? header.join(',') : (header ?? '')
+  const text = Array.isArray(header) ? header.join(',') : typeof header === 'string' ? header : ''
   if (text.length > TRACESTATE_MAX_LENGTH) return null
   // An empty list member is allowed.
   const members = text.split(',').map((member) => member.replaceAll(/^[ \t]+|[ \t]+$/gu, ''))

@@ -64,6 +64,7 @@ export const LOG_EVENTS = {
   'delivery.abandoned': '`count` deliveries without an outcome became `unknown`: their dispatcher has died.',
   'delivery.answered': 'A delivery has its outcome.',
   'delivery.not_sent': 'A payload was not sent for want of something of the service; its claim was removed.',
+  'delivery.refused': 'A payload in a request of several was answered with this `status`: this call did not send it.',
   'delivery.outcome_delayed': 'An outcome could not be recorded yet; it is tried again.',
   'delivery.outcome_lost': 'An outcome was not recorded: the database stayed unavailable. The delivery is `unknown`.',
   'delivery.outcome_recorded': 'An outcome that was delayed has been recorded.',

@@ -107,7 +107,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     const hostName = host.kind === 'address' ? host.address : host.name
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 
-    // Of a tunnel, nobody knows whether the proxy would still let it through.
+    // Of a tunnel, it is unknown whether the proxy would still let it through.
     const reuseKey = request.reuseKey && egressProxy === null ? `${request.reuseKey} ${url.origin}` : undefined
     let connection: Result<Socket>
     if (egressProxy === null) {

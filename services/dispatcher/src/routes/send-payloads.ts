@@ -27,6 +27,9 @@ export function sendPayloads(ctx: DispatcherContext) {
         const answer = await send({ params: { delivery_id }, body, requestId, trace: span.context })
         span.set({ 'http.response.status_code': answer.status })
         if (answer.status >= 500) span.fail(String(answer.status))
+        if (answer.status !== 200) {
+          ctx.logger.info({ request_id: requestId, delivery_id, status: answer.status }, 'delivery.refused')
+        }
         return toLine(index, answer)
       })
     }),
