@@ -23,7 +23,9 @@ export async function planLookups(ctx: ApplyContext): Promise<{ lookups: Planned
     if (stored && stored.organizationId !== organizationId) ctx.report(`lookups[${index}].id`, plan.FOREIGN_ID)
     const changes = stored ? changesOf(ctx, stored, save) : []
     const outcome = !stored ? 'created' : changes.length > 0 ? 'changed' : 'unchanged'
-    return { id, save, version: stored?.version ?? 0, outcome, changes, kept: plan.absentFields(save, 'header_value') }
+    // Without its name, the header goes.
+    const kept = save.header_name ? plan.absentFields(save, 'header_value') : []
+    return { id, save, version: stored?.version ?? 0, outcome, changes, kept }
   })
   return { lookups, things: lookups.map((lookup) => plan.toThing('lookup', lookup)) }
 }

@@ -111,7 +111,8 @@ export async function planWorkflows(
             ...workflowChanges(before, rows[index]!, entry),
             ...changedParts.flatMap((parts) => (parts.get(id) ?? []).map(({ change }) => change)),
           ]
-    const kept = entry.auto_run ? absentFields(entry.auto_run, 'timing') : []
+    const keepsTiming = entry.auto_run?.frequency === before?.auto_run_frequency
+    const kept = entry.auto_run && keepsTiming ? absentFields(entry.auto_run, 'timing') : []
     return { kind: 'workflow', id, name: entry.name, outcome, changes, kept }
   })
   return {
