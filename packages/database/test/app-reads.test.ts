@@ -79,10 +79,10 @@ const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unkn
   'running runs beside a long queue': [100, (on) => listVisibleRuns(on, queueing, { limit, status: 'running' })],
   'waiting runs beside a long queue': [100, (on) => listVisibleRuns(on, queueing, { limit, status: 'waiting' })],
   'queued runs of a workflow that are cancelled': [
-    100,
+    7_000,
     (on) => cancelQueuedRuns(on, queueing, { kind: 'workflow', id: shortQueue }, by),
   ],
-  'a workflow that is deleted': [100, (on) => deleteWorkflow(on, editOf(noQueue))],
+  'a workflow that is deleted': [7_000, (on) => deleteWorkflow(on, editOf(noQueue))],
   'runs of a workflow': [100, (on) => listVisibleRuns(on, admin, { limit, after, workflowId: workflowIds[3] })],
   'failed runs of a workflow': [
     100,

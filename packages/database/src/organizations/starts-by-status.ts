@@ -52,18 +52,17 @@ const WAITING = `(
     ) AS approval CROSS JOIN LATERAL (SELECT * FROM starts WHERE id = approval.run_id OFFSET 0) AS waiting
   ) AS starts`
 
-/** Unfinished starts up to which all are read: 5,000 take some 30 ms. */
-const MAX_READ = 5_000
+/** Unfinished starts up to which a list reads all: they take some 30 ms. */
+export const LONG_QUEUE = 5_000
+/** Up to which a change reads all; from then on it reads the workflow's own starts, most of which may have ended. */
+export const VERY_LONG_QUEUE = 20_000
 
-/**
- * Whether an organization has more unfinished starts than a request may read. Those that were cancelled before their
- * turn count, too.
- */
-export async function hasLongQueue(db: Queryable, organizationId: string): Promise<boolean> {
+/** Whether an organization has so many unfinished starts. Those that were cancelled before their turn count, too. */
+export async function hasQueueOf(db: Queryable, organizationId: string, length: number): Promise<boolean> {
   const { rows } = await db.query<{ isLong: boolean }>(
-    `SELECT sum(last_start_number - last_finished_number) >= ${MAX_READ} AS "isLong" FROM (
+    `SELECT sum(last_start_number - last_finished_number) >= ${length} AS "isLong" FROM (
        SELECT last_start_number, last_finished_number FROM sessions
-       WHERE organization_id = $1 AND last_finished_number < last_start_number ORDER BY waiting_since LIMIT ${MAX_READ}
+       WHERE organization_id = $1 AND last_finished_number < last_start_number ORDER BY waiting_since LIMIT ${length}
      ) AS session`,
     [organizationId],
   )

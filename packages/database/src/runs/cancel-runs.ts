@@ -2,7 +2,8 @@ import type { PoolClient } from 'pg'
 import { type Db, inTransaction } from '../connection/index.ts'
 import {
   type AuditedBy,
-  hasLongQueue,
+  hasQueueOf,
+  VERY_LONG_QUEUE,
   isVisible,
   recordAuditEvent,
   unfinishedStarts,
@@ -78,7 +79,7 @@ export async function cancelQueuedRuns(
   const starts =
     kind === 'session'
       ? unfinishedStarts('sessions.id = $2')
-      : (await hasLongQueue(db.pool, organizationId))
+      : (await hasQueueOf(db.pool, organizationId, VERY_LONG_QUEUE))
         ? `(
             SELECT * FROM starts WHERE workflow_id = $2 AND status = 'queued'
             ORDER BY created_at DESC, id DESC LIMIT ${MAX_RUNS + 1}

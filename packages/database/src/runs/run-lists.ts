@@ -5,7 +5,8 @@ import { listDeliveriesOfRun, stepsOfRow } from '../deliveries/index.ts'
 import {
   type Candidates,
   type Compared,
-  hasLongQueue,
+  hasQueueOf,
+  LONG_QUEUE,
   hasStatus,
   isVisible,
   readFound,
@@ -103,7 +104,7 @@ export async function needsSearch(
   { search, status, sessionId }: Pick<RunSearch, 'search' | 'status' | 'sessionId'>,
 ): Promise<boolean> {
   if (search?.trim()) return true
-  return status === 'queued' && sessionId === undefined && (await hasLongQueue(db.pool, organizationId))
+  return status === 'queued' && sessionId === undefined && (await hasQueueOf(db.pool, organizationId, LONG_QUEUE))
 }
 
 /** Which runs to find. */

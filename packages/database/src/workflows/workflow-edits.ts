@@ -23,7 +23,8 @@ import {
   type AuditAction,
   type AuditChange,
   changedFields,
-  hasLongQueue,
+  hasQueueOf,
+  VERY_LONG_QUEUE,
   isVisible,
   type LimitedByQuotas,
   recordAuditEvent,
@@ -465,7 +466,7 @@ export async function saveWorkflowUsers(
 
 /** Finds a run that has not ended: with a long queue, among all of the workflow, the newest first. */
 async function findUnfinishedRun(tx: Transaction, organizationId: string, workflowId: string) {
-  return (await hasLongQueue(tx, organizationId))
+  return (await hasQueueOf(tx, organizationId, VERY_LONG_QUEUE))
     ? await tx.query(
         `SELECT FROM starts WHERE workflow_id = $1 AND finished_at IS NULL ORDER BY created_at DESC, id DESC LIMIT 1`,
         [workflowId],
