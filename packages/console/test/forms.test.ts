@@ -384,11 +384,19 @@ test('a sign-in that is sent before the page knows whether cookies are kept wait
   expect(sent).not.toContain('/app/sign-in')
 }, 60_000)
 
-test('a new key says what its scopes allow', async () => {
+test('a new key says what its scopes allow, and that it needs one', async () => {
   const { page } = await open('/keys')
   await press(page, 'New key')
-  await page.getByLabel('Read: the organization and its workflows').waitFor()
-  await page.getByLabel('Start: start workflows', { exact: true }).waitFor()
+  const scopes = page.getByRole('dialog').getByRole('group')
+  const read = page.getByLabel('Read: the organization and its workflows')
+  const start = page.getByLabel('Start: start workflows', { exact: true })
+  await read.uncheck()
+  await start.uncheck()
+  await page.getByLabel('Name').fill('Shop')
+  await press(page, 'Create key')
+  await page.locator('[aria-invalid]:focus').waitFor()
+  const text = await scopes.getAttribute('aria-describedby')
+  expect(await page.locator(`[id="${text}"]`).textContent()).not.toBe('')
   expect(await findIssues(page)).toEqual([])
 })
 

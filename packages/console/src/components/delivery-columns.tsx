@@ -30,7 +30,7 @@ export const TextStart = ({ text }: { text: string }) => (
 
 export type DeliveryColumn = Column<AppDeliveryOut>
 
-/** The columns of every list of deliveries. */
+/** The first columns of every list of deliveries. */
 export const SHORT_COLUMNS: [DeliveryColumn, DeliveryColumn, DeliveryColumn] = [
   { header: 'Time', cell: ({ created_at: at }) => <FullTime value={at} /> },
   {

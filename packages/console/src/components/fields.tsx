@@ -154,10 +154,12 @@ interface CheckProps extends Omit<Bound<boolean>, 'label'> {
   label: ReactNode
   hint?: ReactNode
   isSwitch?: boolean
+  /** Without an error of its own. Default: if it has one. */
+  isInvalid?: boolean
 }
 
 /** A choice that is saved with its form. */
-export function Checkbox({ label, hint, error, value, onValue, isSwitch }: CheckProps) {
+export function Checkbox({ label, hint, error, value, onValue, isSwitch, isInvalid = Boolean(error) }: CheckProps) {
   const id = useId()
   return (
     <div className="check">
@@ -168,7 +170,7 @@ export function Checkbox({ label, hint, error, value, onValue, isSwitch }: Check
         className={isSwitch ? 'switch' : undefined}
         checked={value}
         aria-describedby={error || hint ? `${id}-text` : undefined}
-        aria-invalid={error ? true : undefined}
+        aria-invalid={isInvalid || undefined}
         onChange={(event) => onValue(event.target.checked)}
       />
       <label htmlFor={id}>{label}</label>
@@ -181,20 +183,22 @@ export function Checkbox({ label, hint, error, value, onValue, isSwitch }: Check
 export function CheckboxGroup<Value extends string>(
   props: Bound<Value[]> & { options: { readonly [Key in Value]: string } },
 ) {
+  const id = useId()
   const { label, value, onValue, options, error } = props
   const values = Object.keys(options) as Value[]
   return (
-    <fieldset className="radios">
+    <fieldset className="radios" aria-describedby={error ? `${id}-error` : undefined}>
       <legend>{label}</legend>
-      {values.map((each) => (
+      {values.map((each, index) => (
         <Checkbox
           key={each}
           label={options[each]}
           value={value.includes(each)}
+          isInvalid={index === 0 && Boolean(error)}
           onValue={(isOn) => onValue(values.filter((other) => (other === each ? isOn : value.includes(other))))}
         />
       ))}
-      <FieldText error={error} />
+      <FieldText id={`${id}-error`} error={error} />
     </fieldset>
   )
 }
