@@ -21,7 +21,7 @@ const PAUSED_SECONDS = 15
 type JobContext = Pick<AppServiceContext, 'db' | 'dispatcher' | 'changeNotices'>
 
 /**
- * Sends the payloads of running jobs until there is none. Nothing is sent twice, whoever is killed when: the ids of the
+ * Sends the payloads of running jobs until there is none. Nothing is sent twice, also after a kill: the ids of the
  * new deliveries are in the job, and the dispatcher sends each at most once. `untilNextSecond` is called when a job
  * begins to send what its rate allows in a second.
  */
