@@ -7,6 +7,11 @@ import { type AttackTarget, LATENCY_KINDS, type LatencyKind, type VictimFigures 
 
 const MIN_LOAD_MS = 3_000
 const WARM_UP_MS = 300
+/**
+ * Between as many ordinary requests and the attack: when these open thousands of connections, the kernel's queue is
+ * full for a while, and the victim's first connections, which are then opened, wait 0.3 s for a retransmission.
+ */
+const SETTLE_MS = 1_000
 
 const MAX_LATENCY_MS = 100
 const MAX_LATENCY_RATIO = 5
@@ -95,6 +100,7 @@ export async function runAttack(
   const pids = SERVICES.map((name) => ({ name, pid: target.services[name].process.pid }))
   let summary = 'ended early'
   let durationMs = 0
+  if (ordinary) await sleep(SETTLE_MS)
   const { victimFigures, load: during } = await measure(async () => {
     const startedAt = performance.now()
     try {

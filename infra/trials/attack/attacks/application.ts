@@ -239,11 +239,11 @@ const CUT_BODIES = 5_000
  * connections alone cost, which is half of the attack's CPU time.
  */
 function cutBodies(name: string, service: 'app' | 'gateway', linesOf: (target: AttackTarget) => Lines): Attack {
-  const open = async (target: AttackTarget, request: string, seconds: number, least = CUT_BODIES): Promise<number> => {
+  const open = async (target: AttackTarget, request: string, seconds: number): Promise<number> => {
     const { url } = target.services[service]
     const endsMs = performance.now() + seconds * 1_000
     let opened = 0
-    for (; opened < least || performance.now() < endsMs; opened += 250) {
+    for (; opened < CUT_BODIES || performance.now() < endsMs; opened += 250) {
       const sockets = Array.from({ length: 250 }, () => openSocket(url, request).socket)
       await sleep(100)
       for (const socket of sockets.splice(0, 125)) socket.end()
@@ -258,8 +258,6 @@ function cutBodies(name: string, service: 'app' | 'gateway', linesOf: (target: A
   return {
     name,
     isOnApplication: service === 'app',
-    // The first ones compile code.
-    prepare: async (target) => void (await open(target, cut(target), 0, 500)),
     sendOrdinary: async (target, { seconds }) =>
       void (await open(target, request(target, linesOf(target).read), seconds)),
     run: async (target, { seconds }) => `${await open(target, cut(target), seconds)} bodies that end after one byte`,
