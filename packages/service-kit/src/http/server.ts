@@ -208,7 +208,7 @@ const waitForTurn = createFairQueue()
 
 /**
  * Reads and drops the rest of a body, at most about so many bytes of it: one chunk in a turn of the event loop for all
- * connections, since the chunks of 40 of them made each turn 12 ms longer.
+ * connections, so that those of many make no turn long.
  */
 function dropAtMost(req: IncomingMessage, bytes: number): void {
   let left = bytes
