@@ -49,6 +49,11 @@ describe('readTraceContext', () => {
   ])('reads a tracestate with %s', (_what, tracestate, read) => {
     expect(readTraceContext({ traceparent: VALID, tracestate })).toEqual({ traceparent: VALID, tracestate: read })
   })
+
+  test('ignores a tracestate that is no text, as a value of JSON may be', () => {
+    const context = { traceparent: VALID, tracestate: 5 } as unknown as Record<string, string>
+    expect(readTraceContext(context)).toEqual({ traceparent: VALID, tracestate: null })
+  })
 })
 
 test('the headers that continue a trace are read as the same context', () => {

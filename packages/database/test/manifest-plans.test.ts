@@ -38,6 +38,7 @@ const manifest = {
 }
 const acme = (fields: object) => ({ organization: { name: 'Acme', ...fields } })
 const withWorkflow = (changes: object) => ({ ...manifest, workflows: [{ ...workflow, ...changes }, { name: 'Idle' }] })
+const scheduled = (frequency: string) => withWorkflow({ auto_run: { enabled: true, frequency } })
 
 const apply = async (value: object, options: ApplyOptions = {}): Promise<AppliedManifest> =>
   (await applyManifests(database.db, [toManifest(value)], options))[0]!
@@ -251,6 +252,13 @@ describe('what a person changed in the application', () => {
     await expect(apply(acme({ month_budget: 5 }))).rejects.toBeInstanceOf(ManifestOverwriteError)
     await apply(acme({ suspended: true, month_budget: 9 }))
     expect((await apply(acme({ month_budget: 5 }))).overwrites).toEqual([])
+  })
+
+  test('asks when a manifest without its times changes the frequency of a schedule, which drops them', async () => {
+    const { organization, workflows } = await apply(scheduled('daily'))
+    await recordEdit(organization.id, 'workflow.saved', workflows[0]!.id, 'Ada', ['timing'])
+    await apply(scheduled('daily'))
+    await expect(apply(scheduled('weekly'))).rejects.toBeInstanceOf(ManifestOverwriteError)
   })
 
   test('stays protected as a revoked key that a manifest without "revoked" has', async () => {

@@ -699,6 +699,10 @@ describe('several payloads in one request', () => {
       { index: 5, status: 409, journal: null, body: errorOf('idempotency_conflict') },
     ])
     expect(lines.every((line) => isLine(line))).toBe(true)
+    const refusals = dispatcher.logLines.filter(({ msg }) => msg === 'delivery.refused')
+    expect(refusals.map(({ delivery_id, status }) => [delivery_id, status])).toEqual(
+      expect.arrayContaining(lines.slice(2).map(({ index, status }) => [deliveries[index]!.delivery_id, status])),
+    )
     expect(dispatcher.endpoint.requests.map(({ headers }) => headers['x-request-id'])).toEqual(['together'])
   })
 
