@@ -150,7 +150,6 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
  * dispatcher gets the dead runner's request when another one has the lease.
  */
 async function interruptBeforeClaim(pool: Pool, dispatcher: Killable, runners: readonly Killable[]): Promise<void> {
-  dispatcher.pause()
   const findWaiting = async (id: string | null): Promise<string | undefined> => {
     const { rows } = await pool.query<{ id: string }>(
       `SELECT id FROM starts WHERE status = 'running' AND started_at < clock_timestamp() - interval '300 milliseconds'
@@ -160,7 +159,16 @@ async function interruptBeforeClaim(pool: Pool, dispatcher: Killable, runners: r
     return rows[0]?.id
   }
   let waiting: string | undefined
-  await waitUntil(async () => (waiting = await findWaiting(null)) !== undefined, { timeoutMs: 60_000 })
+  // A pause can fall on a moment when each session's run has claimed its payload: then none of them gets to this point.
+  await waitUntil(
+    async () => {
+      dispatcher.pause()
+      const isFound = async (): Promise<boolean> => (waiting = await findWaiting(null)) !== undefined
+      await waitUntil(isFound, { timeoutMs: 2_000 }).catch(() => dispatcher.resume())
+      return waiting !== undefined
+    },
+    { timeoutMs: 60_000, intervalMs: 200 },
+  )
   for (const runner of runners) await runner.kill('SIGKILL')
   await Promise.all(runners.map((runner) => runner.restart()))
   await waitUntil(async () => (await findWaiting(waiting!)) === undefined, { timeoutMs: 60_000 })
