@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   appendSteps,
@@ -493,6 +494,36 @@ describe('finishRuns', () => {
     expect(await showRun(db, first.startId)).toMatchObject({ status: 'succeeded', finished_at: expect.any(Date) })
     expect(await finish('a', acquired!.lease, 2)).toEqual({ kind: 'finished', isReleased: true, next: null })
     expect(await showSession(db, first.sessionId)).toMatchObject({ lease: null, starts: 2, finished: 2 })
+  })
+
+  test('a start that waited for its session begins after the run before it ended, also by its times', async () => {
+    const first = await start(db, acme)
+    const second = await start(db, acme, first.sessionId)
+    const { lease } = (await acquire('a', first.sessionId))!
+    const client = await db.pool.connect()
+    try {
+      await client.query('BEGIN')
+      await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [first.sessionId])
+      const claimed = claimNextRun(db, 'a', lease)
+      await waitUntil(async () => {
+        const waiting = await db.pool.query(
+          "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%claimed_at%'",
+        )
+        return waiting.rowCount === 1
+      })
+      await client.query('UPDATE starts SET finished_at = clock_timestamp() WHERE id = $1', [first.startId])
+      await client.query('UPDATE sessions SET last_finished_number = 1 WHERE id = $1', [first.sessionId])
+      await client.query('COMMIT')
+      expect(await claimed).toMatchObject({ kind: 'run', run: { id: second.startId, isFirst: true } })
+    } finally {
+      client.release(true)
+    }
+    const { rows } = await db.pool.query(
+      `SELECT next.started_at > first.finished_at AS follows FROM starts AS first, starts AS next
+       WHERE first.id = $1 AND next.id = $2`,
+      [first.startId, second.startId],
+    )
+    expect(rows).toEqual([{ follows: true }])
   })
 
   test('a start recorded while the session is released is found by the owner or by the next acquisition', async () => {

@@ -90,7 +90,7 @@ export async function claimTrial(db: Db, leaseMs: number): Promise<ClaimedTrial 
        SELECT leased.id, leased.organization_id, leased.workflow_id, coalesce(leased.session_id, leased.id) AS session_id,
          coalesce(sessions.last_start_number, 0) + 1 AS number, coalesce(trigger.input_message, '') AS input_message,
          leased.context, leased.rules, leased.created_at, leased.attempts, leased.id::text AS request_id,
-         NULL AS traceparent, NULL AS tracestate, now() AS started_at
+         NULL AS traceparent, NULL AS tracestate, now() AS started_at, now() AS claimed_at
        FROM leased
        JOIN workflows AS workflow ON workflow.id = leased.workflow_id
        LEFT JOIN sessions ON sessions.id = leased.session_id

@@ -1,4 +1,5 @@
--- A ClaimedRun as JSON, from `starts` as `claimed` and `workflows`. A fragment of the statements that claim runs.
+-- A ClaimedRun as JSON, from `starts` as `claimed`, with the time of the claim, and `workflows`. A fragment of the
+--   statements that claim runs.
 json_build_object(
   'id', claimed.id,
   'organizationId', claimed.organization_id,
@@ -20,7 +21,7 @@ json_build_object(
   'trace', CASE WHEN claimed.traceparent IS NOT NULL
     THEN json_build_object('traceparent', claimed.traceparent, 'tracestate', claimed.tracestate) END,
   'attempts', claimed.attempts,
-  'isFirst', claimed.started_at = now(),
-  'waitedMs', CASE WHEN claimed.started_at = now()
-    THEN greatest(0, 1000 * extract(epoch FROM now() - claimed.created_at)) END
+  'isFirst', claimed.started_at = claimed.claimed_at,
+  'waitedMs', CASE WHEN claimed.started_at = claimed.claimed_at
+    THEN greatest(0, 1000 * extract(epoch FROM claimed.claimed_at - claimed.created_at)) END
 )

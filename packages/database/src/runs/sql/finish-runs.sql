@@ -41,7 +41,7 @@ claimed AS (
   FROM advanced
   WHERE NOT advanced.is_released AND starts.session_id = advanced.id AND starts.number = advanced.number
     AND starts.finished_at IS NULL
-  RETURNING starts.*
+  RETURNING starts.*, now() AS claimed_at
 )
 SELECT advanced.id AS "sessionId", advanced.is_released AS "isReleased",
   CASE WHEN workflows.id IS NOT NULL THEN :CLAIMED_RUN END AS next

@@ -1,8 +1,9 @@
 -- Leases sessions of the CTE `candidate` and claims their first runs. A fragment of the two acquisitions.
 -- `ranked` gives the slots to organizations in turn, the one with the fewest sessions at this runner first, and
---   `chosen` has as many as there are slots. `claimed` starts the next run of each, or fails it when it has no
---   attempt left (`exhausted`), and `acquired` moves the session past a failed one. It ends the wait for a paused
---   source: a later resume must not end another wait of the session.
+--   `chosen` has as many as there are slots. Its time comes after the locks: the run before may have ended since the
+--   statement began. `claimed` starts the next run of each, or fails it when it has no attempt left (`exhausted`), and
+--   `acquired` moves the session past a failed one. It ends the wait for a paused source: a later resume must not end
+--   another wait of the session.
 -- The commit does not wait for the disk (`commit`), unless a run failed: what follows from a lease waits, and its
 --   commit brings the lease to the disk. A lease that PostgreSQL loses when it crashes is acquired anew; the time in
 --   its epoch, in microseconds, tells the two apart (docs/decisions/2).
@@ -14,19 +15,19 @@ ranked AS (
   FROM candidate LEFT JOIN leased ON leased.organization_id = candidate.organization_id
 ),
 chosen AS MATERIALIZED (
-  SELECT id, number FROM ranked WHERE rank <= $4 ORDER BY rank, waiting_since LIMIT $3
+  SELECT id, number, clock_timestamp() AS claimed_at FROM ranked WHERE rank <= $4 ORDER BY rank, waiting_since LIMIT $3
 ),
 claimed AS (
   UPDATE starts SET
     status = CASE WHEN attempts < :MAX_RUN_ATTEMPTS THEN 'running' ELSE 'failed' END,
     error = CASE WHEN attempts >= :MAX_RUN_ATTEMPTS THEN :TOO_MANY_ATTEMPTS END,
     attempts = least(attempts + 1, :MAX_RUN_ATTEMPTS),
-    started_at = coalesce(started_at, now()),
+    started_at = coalesce(started_at, claimed_at),
     finished_at = CASE WHEN attempts >= :MAX_RUN_ATTEMPTS THEN now() END,
     not_succeeded_at = CASE WHEN attempts >= :MAX_RUN_ATTEMPTS THEN now() END
   FROM chosen
   WHERE starts.session_id = chosen.id AND starts.number = chosen.number AND starts.finished_at IS NULL
-  RETURNING starts.*
+  RETURNING starts.*, claimed_at
 ),
 exhausted AS MATERIALIZED (
   SELECT array_agg(session_id) AS session_ids FROM claimed WHERE status = 'failed'
