@@ -19,17 +19,17 @@ afterEach(async () => {
 
 async function listen(applicationName = 'notices-test') {
   const heard = { notices: [] as ChangeNotice[], states: [] as string[], gaps: 0 }
-  listeners.push(
-    listenToChanges({
-      url: database.url,
-      applicationName,
-      onNotice: (notice) => heard.notices.push(notice),
-      onGap: () => (heard.gaps += 1),
-      onState: (state) => heard.states.push(state),
-    }),
-  )
+  const listener = listenToChanges({
+    url: database.url,
+    applicationName,
+    onNotice: (notice) => heard.notices.push(notice),
+    onGap: () => (heard.gaps += 1),
+    onState: (state) => heard.states.push(state),
+  })
+  listeners.push(listener)
   await waitUntil(() => heard.states.includes('up'))
-  return heard
+  await listener.addPage()
+  return { ...listener, heard }
 }
 
 /** A sender that counts its statements. */
@@ -46,7 +46,7 @@ function createSender(query?: () => Promise<never>) {
 
 describe('notices', () => {
   test('of 250 ms are merged by organization and sent with one statement, and nothing is sent when idle', async () => {
-    const heard = await listen()
+    const { heard } = await listen()
     const { sent, sender } = createSender()
     const [acme, other] = [newId(), newId()]
     for (let count = 0; count < 1_000; count += 1) sender.add(acme, 'runs')
@@ -63,7 +63,7 @@ describe('notices', () => {
   })
 
   test('of any number of organizations fit into notifications', async () => {
-    const heard = await listen()
+    const { heard } = await listen()
     const { sender } = createSender()
     const ids = Array.from({ length: 1_000 }, newId)
     for (const id of ids) sender.add(id, ...EVENT_TOPICS)
@@ -71,6 +71,33 @@ describe('notices', () => {
     await waitUntil(() => heard.notices.length === ids.length)
     expect(heard.notices.map(({ organizationId }) => organizationId)).toEqual(ids)
     expect(heard.notices.at(-1)?.topics).toEqual([...EVENT_TOPICS])
+  })
+
+  test('are sent while a page of any application is open, and nothing is written without one', async () => {
+    const [{ heard, ...one }, other] = [await listen(), await listen()]
+    const { sender } = createSender()
+    const send = async (): Promise<string> => {
+      const id = newId()
+      sender.add(id, 'runs')
+      await sender.close()
+      return id
+    }
+    await one.addPage()
+    one.removePage()
+    one.removePage()
+    const first = await send()
+    other.removePage()
+    // The lock is freed beside the statements of this test.
+    await waitUntil(async () => {
+      const query = `SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database
+        WHERE datname = current_database() AND locktype = 'advisory'`
+      return (await database.db.pool.query(query)).rowCount === 0
+    })
+    await send()
+    await one.addPage()
+    const third = await send()
+    await waitUntil(() => heard.notices.length === 2)
+    expect(heard.notices.map(({ organizationId }) => organizationId)).toEqual([first, third])
   })
 
   test('that cannot be sent are reported once, until one is sent again', async () => {
@@ -85,7 +112,7 @@ describe('notices', () => {
 
 describe('a listener', () => {
   test('reconnects by itself after its connection broke, says that notices may be lost, and hears the next ones', async () => {
-    const heard = await listen('notices-broken')
+    const { heard } = await listen('notices-broken')
     await database.db.pool.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'notices-broken'`,
     )

@@ -114,14 +114,11 @@ export function createEventStreams(options: {
         stream.blockedSince = undefined
         send(stream)
       })
-      res.once('close', () => streams.delete(stream))
-      // X-Accel-Buffering: nginx would hold back the events.
-      res.writeHead(200, {
-        'Content-Type': 'text/event-stream',
-        'Cache-Control': 'no-store',
-        'X-Accel-Buffering': 'no',
+      res.once('close', () => {
+        streams.delete(stream)
+        listener.removePage()
       })
-      res.write('retry: 3000\n\n')
+      void beginAnswer(res, listener.addPage())
     },
     /** How many streams of the person are open. */
     countOf: ({ organizationId, userId }: Pick<StreamOwner, 'organizationId' | 'userId'>) =>
@@ -134,6 +131,18 @@ export function createEventStreams(options: {
       for (const { res } of streams) res.end()
     },
   }
+}
+
+/** Begins the answer once notices are sent: the page reads then, and needs every notice from then on. */
+async function beginAnswer(res: Response, areNoticesSent: Promise<void>): Promise<void> {
+  // X-Accel-Buffering: nginx would hold back the events.
+  res.writeHead(200, {
+    'Content-Type': 'text/event-stream',
+    'Cache-Control': 'no-store',
+    'X-Accel-Buffering': 'no',
+  })
+  await areNoticesSent
+  if (!res.destroyed && !res.writableEnded) res.write('retry: 3000\n\n')
 }
 
 function toEvent(topics: Iterable<EventTopic>): string {

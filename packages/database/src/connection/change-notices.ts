@@ -14,10 +14,18 @@ export interface ChangeNotice {
   readonly topics: readonly EventTopic[]
 }
 
-/** Collects notices and sends them beside the statements of the process. A lost notice does no harm. */
+/**
+ * Collects notices and sends them beside the statements of the process, while a page is open. A lost notice does no
+ * harm.
+ */
 export type ChangeNotifier = ReturnType<typeof createChangeNotifier>
 
 const CHANNEL = 'app_events'
+/** An application has this lock, shared with others, while a page is open. */
+const PAGES_LOCK = `hashtextextended('open pages', 0)`
+/** Without a page, it writes nothing: a transaction that notifies is one more commit, up to three for each run. */
+const SEND = `SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload
+  WHERE NOT pg_try_advisory_xact_lock(${PAGES_LOCK})`
 const SEND_INTERVAL_MS = 250
 /** With all topics, an entry has 130 bytes, and a notification at most 8,000. */
 const ORGANIZATIONS_PER_NOTIFICATION = 50
@@ -48,7 +56,7 @@ export function createChangeNotifier(options: {
     }
     if (payloads.length === 0) return
     try {
-      await db.pool.query('SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload', [CHANNEL, payloads])
+      await db.pool.query(SEND, [CHANNEL, payloads])
       hasFailed = false
     } catch (error) {
       if (!hasFailed) onError(error)
@@ -68,8 +76,11 @@ export function createChangeNotifier(options: {
   }
 }
 
-/** Receives the notices of all processes. */
+/** Receives the notices of all processes, while a page is open. */
 export interface ChangeListener {
+  /** Counts a page that opens. Resolves when notices are sent, or to `onGap` later while PostgreSQL is unavailable. */
+  addPage(): Promise<void>
+  removePage(): void
   close(): Promise<void>
 }
 
@@ -96,6 +107,14 @@ export function listenToChanges(options: {
   let retry: NodeJS.Timeout | undefined
   let delayMs = FIRST_RECONNECT_MS
   let hasBeenUp = false
+  let pages = 0
+  /** The lock for open pages, while there are any and a connection listens. */
+  let lock: Promise<unknown> | undefined
+  let query: ((text: string) => Promise<unknown>) | undefined
+  const lockForPages = async (): Promise<void> => {
+    lock ??= query?.(`SELECT pg_advisory_lock_shared(${PAGES_LOCK})`)
+    await lock
+  }
 
   const connect = async (): Promise<void> => {
     const current = new primary.Client({
@@ -111,6 +130,8 @@ export function listenToChanges(options: {
     const reconnect = (cause?: Error): void => {
       if (isDown) return
       isDown = true
+      query = undefined
+      lock = undefined
       clearInterval(ping)
       void current.end().catch(() => {})
       if (isClosed) return
@@ -128,6 +149,8 @@ export function listenToChanges(options: {
     try {
       await current.connect()
       await current.query(`LISTEN ${CHANNEL}`)
+      query = async (text) => await current.query(text).catch(reconnect)
+      if (pages > 0) await lockForPages()
     } catch (error) {
       reconnect(error as Error)
       return
@@ -141,6 +164,16 @@ export function listenToChanges(options: {
   }
   void connect()
   return {
+    addPage: async () => {
+      pages += 1
+      await lockForPages()
+    },
+    removePage: () => {
+      pages -= 1
+      if (pages > 0 || !lock) return
+      lock = undefined
+      void query?.(`SELECT pg_advisory_unlock_shared(${PAGES_LOCK})`)
+    },
     close: async () => {
       isClosed = true
       clearTimeout(retry)
