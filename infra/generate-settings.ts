@@ -94,7 +94,6 @@ function settingsTable(): string {
   return toMarkdownTable([['setting', 'read by', 'default', 'meaning'], ...rows])
 }
 
-/** The text of .env.example. */
 export function envExample(): string {
   const settings = groupedByName().filter(([{ name }]) => !SET_BY_COMPOSE.has(name))
   const required = settings.filter(isRequired)

@@ -32,7 +32,6 @@ interface Operation {
 
 const FIELDS = new Set(['apiVersion', 'kind', 'namespace', 'resources', 'components', 'replicas', 'images', 'patches'])
 
-/** Reads the manifests of a YAML file. */
 export function readManifests(file: string): Manifest[] {
   return parseAllDocuments(readFileSync(file, 'utf8')).map((document) => document.toJS() as Manifest)
 }

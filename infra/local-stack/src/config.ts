@@ -42,7 +42,6 @@ export const PASSED_ON: readonly string[] = [
   ...new Set(SCHEMAS.flatMap(({ properties }) => Object.keys(properties))),
 ].filter((name) => !(OWN_SETTINGS as readonly string[]).includes(name))
 
-/** The settings of the local stack. */
 export type LocalConfig = ReturnType<typeof readLocalConfig>
 
 /** @throws SettingsError that names every invalid setting. */

@@ -32,7 +32,6 @@ import { makeSetupLink } from './setup-link.ts'
 import { servicesEnv, type SharedSettings } from './services-env.ts'
 import { createWebhookInbox, type WebhookInbox } from './webhook-inbox.ts'
 
-/** A local stack that runs. */
 export interface LocalStack {
   /** Resolves with the reason when PostgreSQL has ended by itself. */
   readonly postgresFailure: Promise<string>

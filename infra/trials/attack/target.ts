@@ -133,7 +133,6 @@ export async function startAttackTarget(options: AttackedServices = {}, systemOp
 export const LATENCY_KINDS = ['reads', 'starts', 'appReads', 'appSaves'] as const
 export type LatencyKind = (typeof LATENCY_KINDS)[number]
 
-/** What the victim noticed. */
 export interface VictimFigures {
   /** Of the calls that succeeded, in ms. */
   readonly ms: Readonly<Record<LatencyKind, readonly number[]>>

@@ -72,7 +72,6 @@ export async function copyOrganization(
   }
 }
 
-/** Deletes an organization that has moved. */
 export async function deleteMoved({ url }: CellDatabase, organizationId: string): Promise<void> {
   const db = createDatabase({ url, applicationName: 'trial', maxConnections: 2 })
   try {

@@ -8,7 +8,6 @@ const execute = promisify(execFile)
 /** Nodes with an address and a network stack each, on a bridge of this machine. */
 export type Network = Awaited<ReturnType<typeof createNetwork>>
 
-/** One network namespace. */
 export interface NetworkNode {
   readonly namespace: string
   readonly address: string

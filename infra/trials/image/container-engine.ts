@@ -33,7 +33,6 @@ export async function findContainerEngine(): Promise<ContainerEngine> {
   )
 }
 
-/** Runs a command to its end. */
 export async function runToEnd(
   { command, args }: CommandLine,
   input?: string,

@@ -40,7 +40,6 @@ export interface RolloutOptions {
   readonly rabbitMq?: SystemOptions['rabbitMq']
 }
 
-/** What a rollout did to the requests and starts made meanwhile. */
 export interface RolloutReport {
   readonly text: string
   /** Failed requests, and starts answered 202 that did not succeed or whose payload did not arrive exactly once. */

@@ -2,7 +2,6 @@ import { createApiKey, hashApiKey, newId } from '@workflow-service/database'
 import type { Pool } from 'pg'
 import type { Service, System } from './system.ts'
 
-/** An organization with an API key. */
 export interface Organization {
   readonly organizationId: string
   readonly apiKey: string

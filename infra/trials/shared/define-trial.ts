@@ -11,7 +11,6 @@ export interface Trial {
   run(args: readonly string[]): Promise<readonly string[]>
 }
 
-/** One option of a trial. */
 export interface Option<Value> {
   readonly help: string
   /** Names the value in the help; a flag has none. */

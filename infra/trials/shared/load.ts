@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Dispatcher, request } from 'undici'
 
-/** One call of a load. */
 export interface Call {
   /** When it began, in ms since 1970. */
   readonly at: number
@@ -79,7 +78,6 @@ export function startLoad<Result>(options: LoadOptions<Result>) {
   }
   const done = end()
   return {
-    /** The calls that have ended. */
     calls,
     /** Resolves when the load has ended and all its calls have. */
     done,

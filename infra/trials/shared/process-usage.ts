@@ -21,7 +21,6 @@ export async function cpuMsWithChildren(pid: number): Promise<number> {
   return sumOf(pid)
 }
 
-/** The resident memory of a process in MiB. */
 export async function residentMiB(pid: number): Promise<number> {
   return (await readStatusMiB(pid, 'VmRSS')) ?? Number.NaN
 }

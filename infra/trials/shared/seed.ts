@@ -72,7 +72,6 @@ export async function seedWorkflows(
   await pool.query('ANALYZE')
 }
 
-/** Inserts triggers of each of the workflows. */
 export async function seedTriggers({ pool }: Seeded, workflowIds: readonly string[], count: number): Promise<void> {
   await pool.query(
     `INSERT INTO triggers (id, workflow_id, name, is_active, source_slug, source_name, created_at)

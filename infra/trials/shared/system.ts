@@ -37,7 +37,6 @@ export type ProcessName = ServiceName | 'compact'
 /** What incidents do to a service or a server. */
 export type Killable = Pick<PrivateServer, 'kill' | 'restart' | 'pause' | 'resume'>
 
-/** A service in a child process. */
 export interface Service extends Killable {
   readonly name: ProcessName
   /** Another one after each restart. */

@@ -39,7 +39,6 @@ export interface SoakRecord {
   readonly starts: readonly number[]
 }
 
-/** One rule of the verdict. */
 export interface Verdict {
   readonly name: string
   readonly unit: string

@@ -84,7 +84,6 @@ export interface CommandGroup {
   readonly commands: readonly CommandDeclaration[]
 }
 
-/** Declares a group of commands. */
 export function group(name: string, summary: string, commands: readonly CommandDeclaration[]): CommandGroup {
   return { name, summary, commands }
 }
@@ -98,13 +97,11 @@ export function argument(flags: string, description: string, parse?: Parse): Arg
   return parse ? declared.argParser(parse as (text: string) => unknown) : declared
 }
 
-/** Declares an option. */
 export function option(flags: string, description: string, parse?: Parse, defaultValue?: unknown): Option {
   const declared = new Option(flags, description).default(defaultValue)
   return parse ? declared.argParser(parse as (text: string, earlier: unknown) => unknown) : declared
 }
 
-/** Declares a command. */
 export function command(
   name: string,
   summary: string,
@@ -153,7 +150,6 @@ function nameOrganizationOnce(first: Argument | Option | undefined, parameters: 
   options.organization = parameters[0] as string
 }
 
-/** Options that many commands have. */
 interface CommonOptions {
   readonly json?: boolean
   readonly since?: Date

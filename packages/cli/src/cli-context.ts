@@ -55,7 +55,6 @@ export function createCliContext(overrides: CliOverrides = {}) {
   const ctx = {
     terminal: overrides.terminal ? guardTerminal(overrides.terminal) : createTerminal(),
     env: overrides.env ?? process.env,
-    /** Reads standard input to its end. */
     readInput: async () => overrides.input ?? (await readAll(process.stdin)),
     /** Returns a signal that aborts on Ctrl-C and after the time. Before the first call, Ctrl-C ends the process. */
     interrupted: (timeoutMs?: number) => {

@@ -1,6 +1,5 @@
 import { type Column, renderTable, type Terminal } from './terminal.ts'
 
-/** The result of a command, as JSON and as text. */
 export interface CommandResult {
   readonly json: unknown
   readonly text: (terminal: Terminal) => string
@@ -20,7 +19,6 @@ export function listResult<Row>(
   return { json: rows.map((row) => toJson(row)), text: (terminal) => renderTable(terminal, columns, rows, whenEmpty) }
 }
 
-/** The result of a command that has printed it as it went. */
 export function printedResult(isGood: boolean): CommandResult {
   return { json: undefined, text: () => '', isPrinted: true, exitStatus: isGood ? 0 : 1 }
 }

@@ -30,7 +30,6 @@ export function createCompletion(
 
 interface Position {
   readonly command: Command
-  /** The option whose value comes next. */
   readonly option: Option | undefined
   /** The argument that comes next. */
   readonly argument: Argument | undefined

@@ -355,7 +355,6 @@ export function formatFacts(terminal: Terminal, facts: readonly (readonly [name:
     .join('')
 }
 
-/** Formats a duration. */
 export function showDuration(ms: number | null): string {
   if (ms === null) return '–'
   if (ms < 1_000) return `${Math.round(ms)} ms`

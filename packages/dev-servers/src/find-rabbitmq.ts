@@ -4,7 +4,6 @@ import { promisify } from 'node:util'
 import { findProgram, isExecutable } from './find-program.ts'
 import { findOrInstall } from './programs.ts'
 
-/** The programs of an installed RabbitMQ. */
 export interface RabbitMqPrograms {
   server: string
   /** Erlang's name server, which each node registers with. */

@@ -36,7 +36,6 @@ export async function startRedis(options: { log?: (line: string) => void } = {})
   })
 }
 
-/** The file of an installed Redis or Valkey. */
 export async function findRedisFile(): Promise<string | undefined> {
   return (await findProgram('redis-server')) ?? (await findProgram('valkey-server'))
 }

@@ -8,7 +8,6 @@ import type { DeadLetterReason } from './session-queue.ts'
 /** `blocked`: connected, but the broker accepts no messages because of its memory or disk alarm. */
 export type ConnectionState = 'up' | 'down' | 'blocked'
 
-/** The options of `connectRabbitMq`. */
 export interface RabbitMqOptions {
   /**
    * `amqp://` or `amqps://`, with user, password and virtual host. `?heartbeat=` sets the heartbeat in seconds. May

@@ -23,7 +23,6 @@ export interface Guide {
   readonly markdown: string
 }
 
-/** An error code of the API. */
 export interface ErrorEntry {
   readonly code: string
   readonly status: number
@@ -32,7 +31,6 @@ export interface ErrorEntry {
   readonly action?: string
 }
 
-/** What the page shows. */
 export interface Reference {
   readonly document: OpenApiDocument
   /** Whether the address in samples is replaced by that of the page. */

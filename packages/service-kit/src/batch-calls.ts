@@ -1,6 +1,5 @@
 /** How calls are grouped. */
 export interface BatchOptions<Item> {
-  /** Most items in one batch. */
   maxSize: number
   /** Most bytes in one batch, by `sizeOf` of its items; a larger item is run in a separate batch. Default: no limit. */
   maxBytes?: number

@@ -16,7 +16,6 @@ type SchemasOf<Id extends keyof InternalOperations> = Extract<
   { readonly schema: TSchema }
 >['schema']
 
-/** A success of an internal operation. */
 export interface InternalResponse<Id extends keyof InternalOperations> {
   readonly status: number
   /** Undefined if the operation has none. */

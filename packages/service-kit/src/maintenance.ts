@@ -20,7 +20,6 @@ export interface MaintenanceTask<Context> {
   readonly run: (ctx: Context, signal: AbortSignal) => Promise<unknown>
 }
 
-/** Starts the tasks. */
 export function startMaintenance<Context extends { readonly logger: Logger }>(
   ctx: Context,
   tasks: readonly MaintenanceTask<Context>[],

@@ -17,7 +17,6 @@ export interface RepeatOptions {
   run: (signal: AbortSignal) => Promise<unknown>
 }
 
-/** Controls a repeated task. */
 export interface RepeatedTask {
   /** Starts the next run now; while one is under way, right after it. */
   trigger(): void

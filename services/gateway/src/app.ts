@@ -74,7 +74,6 @@ const keepRequestId: RequestHandler = (req, res, next) => {
   next()
 }
 
-/** Measures and logs each request. */
 function logAnswers({ logger, gatewayMetrics }: Pick<GatewayContext, 'logger' | 'gatewayMetrics'>): RequestHandler {
   return logRequests({
     logger,

@@ -23,7 +23,6 @@ import type { DeliveryResult, OwnModelKey } from '../src/agent/agent.ts'
 import type { DispatcherClient } from '../src/runs/dispatcher-client.ts'
 import type { RunStore } from '../src/runs/run-store.ts'
 
-/** A workflow's file with its content. */
 export type InMemoryFile = WorkflowFile & { readonly content: string }
 
 /** What the tables of an organization hold for its runs. */

@@ -116,7 +116,6 @@ function findBadMatchers(expected: unknown): string[] {
   return typeof expected === 'object' && expected !== null ? Object.values(expected).flatMap(findBadMatchers) : []
 }
 
-/** Joins the lines of a text. */
 export function toText(text: string | readonly string[]): string {
   return typeof text === 'string' ? text : text.join('\n')
 }

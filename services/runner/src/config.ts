@@ -49,7 +49,6 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env) {
   return {
     ...toServiceConfig(settings),
     ...toClientConfig(settings),
-    /** Maximum sessions at once. */
     concurrency,
     /** Maximum sessions of one organization at once. */
     perOrganization: Math.max(1, Math.floor((concurrency * settings.RUNNER_ORGANIZATION_SHARE) / 100)),

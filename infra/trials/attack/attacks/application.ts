@@ -9,7 +9,6 @@ import type { AttackTarget } from '../target.ts'
 
 const ROUND_MS = 1_000
 
-/** One request to the application. */
 interface AppRequest {
   readonly method?: 'GET' | 'POST' | 'PUT'
   readonly path: string

@@ -14,7 +14,6 @@ async function startWithItems(target: AttackTarget, source: string, count: numbe
   return await target.runAll(source, Array<string>(count).fill(CONTEXT))
 }
 
-/** The starts of these attacks to an ordinary source. */
 async function sendOrdinaryStarts(target: AttackTarget): Promise<void> {
   await target.saveSource('Ordinary', { text: 'x', order_id: 1 })
   await startWithItems(target, 'Ordinary', 50)

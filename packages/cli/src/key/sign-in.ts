@@ -26,7 +26,6 @@ export async function login(ctx: CliContext, given: string | undefined): Promise
   }
 }
 
-/** `wf logout` */
 export async function logout(ctx: CliContext): Promise<CommandResult> {
   const file = deleteCredentials(ctx.env)
   const isSet = Boolean(ctx.env['WF_API_KEY'])
@@ -37,7 +36,6 @@ export async function logout(ctx: CliContext): Promise<CommandResult> {
   }
 }
 
-/** `wf whoami` */
 export async function whoami({ client, url }: KeyContext): Promise<CommandResult> {
   const organization = await client.organization.get()
   return { json: { organization, url }, text: () => `${organization.name}  ${organization.id}\n${url}\n` }

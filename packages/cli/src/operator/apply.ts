@@ -28,7 +28,6 @@ import { findOrganization } from './find.ts'
 import { formatEdit, formatPlan, THING_NAMES } from './format-plan.ts'
 import { type Column, paint, renderTable, type Terminal } from '../terminal.ts'
 
-/** The result for one webhook source. */
 interface SourceResult {
   id: string
   name: string

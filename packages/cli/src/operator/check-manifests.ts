@@ -4,7 +4,6 @@ import { type Db, deriveId, listOpenValues, listSourceStates, normalizedName } f
 import { checkRules, checkWorkflow, type WorkflowWarning } from '@workflow-service/rules/check-workflow'
 import type { FileError, ManifestFile } from './manifest-file.ts'
 
-/** A warning about a workflow of a manifest. */
 export interface ManifestWarning extends WorkflowWarning {
   readonly file: string
   /** Such as `workflows[0].description`. */
@@ -103,7 +102,6 @@ function findUnknownSources(
   })
 }
 
-/** Formats the warnings, one a line. */
 export function formatWarnings(warnings: readonly ManifestWarning[]): string {
   const lines = warnings.map(({ file, line, workflow, message, excerpt }) => {
     const place = line === undefined ? file : `${file}, line ${line}`

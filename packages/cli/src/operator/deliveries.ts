@@ -21,7 +21,6 @@ interface ResendOptions {
   dryRun?: boolean
 }
 
-/** `wf deliveries resend` */
 export async function resend(
   ctx: OperatorContext,
   organization: OrganizationName,

@@ -39,7 +39,6 @@ export async function erasePerson(ctx: OperatorContext, given: string, options: 
   }
 }
 
-/** `wf runs delete ID` */
 export async function deleteRun(ctx: OperatorContext, prefix: string, options: Options): Promise<CommandResult> {
   const id = await findId(ctx, 'run', prefix, options.organization)
   await confirm(ctx, options, `This deletes run ${id} with its journal and deliveries. It cannot be undone.`)

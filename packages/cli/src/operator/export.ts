@@ -10,7 +10,6 @@ interface Options {
   readonly json?: boolean
 }
 
-/** `wf export [ORGANIZATION]` */
 export async function exportOrganization(
   ctx: OperatorContext,
   organization: OrganizationName,

@@ -3,7 +3,6 @@ import type { CommandResult } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { renderTable, showTime } from '../terminal.ts'
 
-/** `wf instructions [ORGANIZATION]` */
 export async function show(
   ctx: OperatorContext,
   organization: OrganizationName,

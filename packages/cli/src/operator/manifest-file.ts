@@ -6,7 +6,6 @@ import type { Manifest } from '@workflow-service/contract'
 import { type Document, isNode, LineCounter, parseAllDocuments, type YAMLError } from 'yaml'
 import { CliError } from '../cli-error.ts'
 
-/** A manifest that was read from a file. */
 export interface ManifestFile {
   /** The name as the user gave it. */
   readonly name: string

@@ -21,7 +21,6 @@ interface PageProps {
   children: ReactNode
 }
 
-/** A page with its heading. */
 export function Page({ title, back, meta, actions, intro, children }: PageProps) {
   return (
     <div className="page">

@@ -34,7 +34,6 @@ export const column = {
 
 type Columns = Record<string, Column<unknown>>
 
-/** The row of these columns. */
 export type RowOfColumns<Of extends Columns> = { [Name in keyof Of]: Of[Name]['value'] }
 
 /** A statement that PostgreSQL parses and plans once for each connection. */
@@ -87,7 +86,6 @@ export function statement<Of extends Columns>(
   return loaded
 }
 
-/** Runs a named statement. */
 export function runStatement<Row extends object>(
   db: Connection,
   { name, text: of }: Statement<Row>,

@@ -79,7 +79,6 @@ export async function touchApiKeys(db: Db, usedAt: ReadonlyMap<string, Date>): P
   await runStatement(db, TOUCH_API_KEYS, [[...usedAt.keys()], [...usedAt.values()]])
 }
 
-/** A key to store. */
 export interface NewApiKey {
   /** Default: a new one. */
   readonly id?: string

@@ -150,7 +150,6 @@ export async function changeAudited(
   })
 }
 
-/** The operator as the one who changes this organization. */
 export function operatorOf(organizationId: string): AuditedBy {
   return { principal: { organizationId, userId: null, name: OPERATOR.name, address: null }, requestId: null }
 }

@@ -96,7 +96,6 @@ export async function findAccountByOidc(
   return await findAccount(db, { oidcIssuer, oidcSubject })
 }
 
-/** Finds the account of a user, by the user's id. */
 export async function findAccountByUser(db: PrismaDb, userId: string): Promise<Account | undefined> {
   return await findAccount(db, { users: { some: { id: userId } } })
 }

@@ -3,7 +3,6 @@ import { column, type Db, inTransaction, newId, runStatement, statement } from '
 import { isVisible, recordAuditEvent, viewerOf } from '../organizations/index.ts'
 import { nextAutoRunAt, type WorkflowEdit } from '../workflows/index.ts'
 
-/** A scheduled run that was started. */
 export interface AutoRunStart {
   readonly organizationId: string
   readonly workflowId: string

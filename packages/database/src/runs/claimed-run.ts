@@ -6,7 +6,6 @@ export const MAX_RUN_ATTEMPTS = 5
 
 /** A run that the owner of the session's lease executes now. */
 export interface ClaimedRun {
-  /** The id of the start. */
   readonly id: string
   readonly organizationId: string
   readonly sessionId: string

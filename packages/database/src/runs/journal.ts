@@ -64,7 +64,6 @@ const READ_STEPS = statement('runs/read-steps', {
   createdAt: column.timestamptz,
 })
 
-/** The journal of a run, in order. */
 export async function readSteps(db: Db, runId: string): Promise<readonly JournalStep[]> {
   return (await readStepsOfRuns(db, [runId])).get(runId) ?? []
 }

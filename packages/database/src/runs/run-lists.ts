@@ -107,7 +107,6 @@ export async function needsSearch(
   return status === 'queued' && sessionId === undefined && (await hasQueueOf(db.pool, organizationId, LONG_QUEUE))
 }
 
-/** Which runs to find. */
 type RunSearch = RunQuery & { readonly sessionId?: string | undefined }
 
 /**

@@ -53,7 +53,6 @@ export type SaveLookupResult =
   | { kind: 'name_taken' }
   | { kind: 'no_organization' }
 
-/** The columns of a `Lookup`. */
 export const LOOKUP_COLUMNS = `id, organization_id AS "organizationId", name, kind, url, header_name AS "headerName",
   header_value AS "headerValue", tools, version, created_at AS "createdAt", updated_at AS "updatedAt"`
 

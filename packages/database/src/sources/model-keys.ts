@@ -6,7 +6,6 @@ import { type AuditedBy, changeAudited, recordAuditEvent } from '../organization
 export interface ModelKey {
   readonly id: string
   readonly organizationId: string
-  /** The name of the model. */
   readonly model: string
   /** Encrypted for the organization and the id. */
   readonly key: Buffer

@@ -202,7 +202,6 @@ async function readKeyFacts(db: Db, organizationId: string): Promise<Fact[]> {
   })
 }
 
-/** A notice to send. */
 export interface DueNotice {
   readonly id: string
   readonly organizationId: string

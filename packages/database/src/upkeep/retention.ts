@@ -46,7 +46,6 @@ function isCounted(time: string): string {
 const oldRuns = (limit: string, after: string) => sql('upkeep/old-runs', { LIMIT: limit, AFTER: after, MAX_STEP_ROWS })
 
 const LAST_OF_BATCH = sql('upkeep/last-of-batch')
-/** The columns of LAST_OF_BATCH. */
 const BATCH = { createdAt: column.timestamptz, id: column.uuid, deleted: column.integer, isLast: column.boolean }
 
 const DELETE_OLD_RUNS = statement('upkeep/delete-old-runs', BATCH, {

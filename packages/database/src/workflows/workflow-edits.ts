@@ -48,7 +48,6 @@ export interface WorkflowEdit extends LimitedByQuotas {
   readonly requestId: string
 }
 
-/** The person of a request. */
 export interface EditingPerson {
   readonly organizationId: string
   readonly userId: string

@@ -9,7 +9,6 @@ import { type BodyLimits, type JsonBody, NO_BODY, readJsonBody } from './json-bo
 import { createRequestSlots, type RequestSlots, type RequestSlotsOptions } from './request-slots.ts'
 import { writeJson } from './write-json.ts'
 
-/** Operations by their ids. */
 export type OperationTable = Readonly<Record<string, HttpOperation>>
 
 /** A request that is authorized and whose parts are checked. */

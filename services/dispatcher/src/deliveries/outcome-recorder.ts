@@ -11,7 +11,6 @@ import type { DeliveryStore } from './delivery-store.ts'
 
 /** What an outcome writes into the journal of its run. */
 export interface RunJournal extends DeliveryJournal {
-  /** Returns the step of a result. */
   readonly toStep: (result: DeliveryResult) => string
 }
 

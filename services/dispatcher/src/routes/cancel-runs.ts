@@ -17,7 +17,6 @@ export function cancelOneRun({ db, changeNotices }: DispatcherContext): Internal
   }
 }
 
-/** Cancels the queued runs of a workflow or session of the organization. */
 export function cancelQueue({ db, changeNotices }: DispatcherContext): InternalHandlers['cancelQueuedRuns'] {
   return async (request) => {
     const { organization_id: organizationId } = request.params

@@ -23,7 +23,6 @@ import { inTurn } from './in-turn.ts'
 /** Shorter than a payload's: a person waits for the answer to a save. */
 const SLOT_WAIT_MS = 5_000
 
-/** The content of a verification request. */
 export interface VerificationRequest {
   organizationId: string
   sourceId: string

@@ -181,7 +181,6 @@ export type AgentSettings = Omit<Static<TObject<typeof agentSettings>>, 'AGENT_M
   readonly AGENT_MODEL_OPTIONS: ModelOptions
 }
 
-/** The agents that execute the runs. */
 export interface AgentConfig {
   /** What executes the runs of workflows that choose nothing: a name in `models`, or `builtin`. */
   readonly defaultModel: string

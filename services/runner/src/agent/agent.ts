@@ -74,7 +74,6 @@ export interface AgentRun {
    * longer that version.
    */
   readInstructions(number?: number): Promise<Instructions | undefined>
-  /** The organization's own keys of models. */
   readModelKeys(): Promise<readonly OwnModelKey[]>
   /** The workflow's files, sorted by folder, then by name. */
   listFiles(): Promise<readonly WorkflowFile[]>
@@ -120,7 +119,6 @@ export interface ApprovalRequired {
 export interface OwnModelKey {
   /** New for each key. */
   readonly id: string
-  /** The name of the model. */
   readonly model: string
   /** Null: this runner cannot decrypt it. */
   readonly key: string | null

@@ -120,7 +120,6 @@ export function createDispatcherHttp(options: {
   }
 }
 
-/** A delivery, and its text in a request. */
 interface SerializedDelivery {
   readonly delivery: OutgoingDelivery
   readonly text: string

@@ -2,7 +2,6 @@ import type { AcquiredSession } from '@workflow-service/database'
 import { LeaseLostError, RunInterruptedError } from '../run-errors.ts'
 import type { ActiveLease } from '../runs/active-lease.ts'
 
-/** A session that this process has leased. */
 export interface LeasedSession extends ActiveLease {
   readonly organizationId: string
 }

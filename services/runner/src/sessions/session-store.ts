@@ -71,7 +71,6 @@ export function createSessionStore(options: {
       acquireWaitingSessions(db, acquireOptions(), fromOrganizationId, endedRunners),
     /** Resolves to the leases that are still this runner's. */
     renew: (leases: readonly Lease[]) => renewLeases(db, owner, leaseMs, leases),
-    /** Claims the session's next start as a run. */
     claimNext,
     /** Records how a run ended, and claims the next one or releases the session in the same statement. */
     async finishRun(

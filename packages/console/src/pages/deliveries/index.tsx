@@ -47,7 +47,6 @@ const ANSWER: Column = {
 const ALL_COLUMNS = [TIME, OUTCOME, SOURCE, PAYLOAD, TOOK, KIND]
 const LOG_COLUMNS = [TIME, OUTCOME, PAYLOAD, TOOK, KIND, ANSWER]
 
-/** Opens a delivery beside the list. */
 const openBeside = ({ id }: AppDeliveryOut): LinkProps => ({
   to: '.',
   search: (before: object) => ({ ...before, open: id }),
@@ -179,7 +178,6 @@ function OpenDelivery({ rows }: { rows: readonly AppDeliveryOut[] }) {
   return <Drawer id={id} onOpen={open} newer={rows[at - 1]?.id} older={at < 0 ? undefined : rows[at + 1]?.id} />
 }
 
-/** A delivery beside the log of its source. */
 export function DeliveryDrawer() {
   const { source_id: sourceId, delivery_id: id } = useParams({ from: '/app/sources/$source_id/logs/$delivery_id' })
   const navigate = useNavigate()

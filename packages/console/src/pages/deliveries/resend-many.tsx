@@ -23,7 +23,6 @@ export function ResendMatching({ filters }: { filters: Filters }) {
   return <Button label="Send all again" icon="refresh" onClick={() => ask(filters)} />
 }
 
-/** Sends the selected deliveries again. */
 export function ResendSelected({ ids }: { ids: readonly string[] }) {
   const ask = useResend()
   return <Button label={`Send selected again (${ids.length})`} icon="refresh" onClick={() => ask({}, ids)} />

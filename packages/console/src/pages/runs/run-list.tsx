@@ -51,7 +51,6 @@ const ALL_COLUMNS = [{ header: 'Workflow', cell: ({ workflow }: RunOut) => oneLi
 /** Where a run is shown. */
 export const runLink = ({ id }: RunOut) => linkTo('run', id)
 
-/** Whether a run has ended. */
 export const hasEnded = ({ finished_at: end }: Pick<RunOut, 'finished_at'>): boolean => end !== null
 
 /** A button that ends the queued runs of a workflow or session, if some of these runs are queued. */

@@ -48,7 +48,6 @@ export function SourcesPage() {
   )
 }
 
-/** A URL on one line. */
 const Url = ({ url }: { url: string }) => (
   <span className="muted clamp url" title={url}>
     {url}

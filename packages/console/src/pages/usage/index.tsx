@@ -56,7 +56,6 @@ export function UsagePage() {
 const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' })
 const HOUR = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 
-/** One measure by hour or day. */
 function OverTime(props: { usage: UsageOut; title: string; measure: Measure; results: readonly Result[] }) {
   const { usage, title, measure, results } = props
   const isHour = usage.bucket === 'hour'

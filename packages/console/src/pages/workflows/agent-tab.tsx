@@ -15,7 +15,6 @@ const valuesOf = (agent: WorkflowDetailOut['agent']) => ({
   when_spent: agent.when_spent,
 })
 
-/** The model and the budgets of a workflow. */
 export function WorkflowAgentPage() {
   return (
     <Section title="Agent" intro="What executes the runs, and what they may spend on models." isNarrow>

@@ -16,7 +16,6 @@ import { answerRows, BY_EMAIL } from '../paging.ts'
 import { emailTaken } from './me.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 
-/** Handlers of an organization's users. */
 export function userHandlers(ctx: AppServiceContext) {
   const changed = ({ organizationId }: Principal): void => ctx.changeNotices.add(organizationId, 'users', 'workflows')
   return {

@@ -5,14 +5,12 @@ import type { AppServiceContext } from '../../app-service-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 
-/** A request to change a workflow. */
 interface EditRequest extends LimitedByQuotas {
   readonly params: { readonly workflow_id: string }
   readonly principal: Principal
   readonly requestId: string
 }
 
-/** Returns what every edit of a workflow needs of its request. */
 export function editContextOf({ params, principal, requestId, quotas }: EditRequest): WorkflowEdit {
   return { workflowId: params.workflow_id, principal, requestId, ...(quotas && { quotas }) }
 }

@@ -7,7 +7,6 @@ type ProviderModel = Exclude<LanguageModel, string>
 
 type RequestOptions = Readonly<Record<string, unknown>>
 
-/** One provider of models. */
 interface Provider {
   /** Its name in the semantic conventions for generative AI; for a compatible API that of the format. */
   readonly tracingName: string

@@ -14,7 +14,6 @@ import { type Ending, readEnding } from './model-tools.ts'
 
 type Steps = readonly (JournalStep | NewJournalStep)[]
 
-/** A tool call with its result, if it has one. */
 interface CallWithResult {
   readonly turn: number
   readonly call: ToolCallPart

@@ -87,13 +87,11 @@ async function send(
   await sendDelivery(run, steps, call)
 }
 
-/** A delivery with its result. */
 interface Sent {
   readonly call: DeliveryCall
   readonly result: RecordedDelivery
 }
 
-/** The deliveries in the journal that have a result. */
 function listSent(all: AgentSteps['all']): Sent[] {
   const results = indexToolResults(all)
   return listPlannedDeliveries(all).flatMap((call) => {
