@@ -133,16 +133,21 @@ function defineOperations<Rows extends Record<RouteId, OperationRow>>(rows: Rows
   return Object.fromEntries(operations) as unknown as Operations<Rows>
 }
 
-function ok<Schema extends TSchema>(schema: Schema, description: string) {
+/** A success with a body; by default, the description of the schema is that of the answer. */
+function ok<Schema extends TSchema>(schema: Schema, description = descriptionOf(schema)) {
   return { status: 200, schema, description } as const
 }
 
-function created<Schema extends TSchema>(schema: Schema, description: string) {
+function created<Schema extends TSchema>(schema: Schema, description = descriptionOf(schema)) {
   return { status: 201, schema, description } as const
 }
 
-const PERSON = ok(signIn.MeOut, 'The person.')
-const WORKFLOW = ok(workflows.WorkflowDetailOut, 'The workflow.')
+function descriptionOf(schema: TSchema): string {
+  return (schema as { readonly description: string }).description
+}
+
+const PERSON = ok(signIn.MeOut)
+const WORKFLOW = ok(workflows.WorkflowDetailOut)
 
 const SearchText = Text(SEARCH_MAX_LENGTH, 'What to look for.')
 const OidcText = Type.Optional(Str('From the provider.', { maxLength: 4_000 }))
@@ -180,11 +185,7 @@ const OidcCallbackQuery = Parameters('OidcCallbackQuery', 'Query parameters from
 
 /** Every operation of the application's API (contract README, "Application"). */
 export const APP_OPERATIONS = defineOperations({
-  getSetup: {
-    access: 'public',
-    summary: 'Read the state of the sign-in',
-    success: ok(signIn.SetupStateOut, 'The state.'),
-  },
+  getSetup: { access: 'public', summary: 'Read the state of the sign-in', success: ok(signIn.SetupStateOut) },
   tryCookie: {
     access: 'public',
     summary: 'Try whether the browser keeps cookies',
@@ -207,7 +208,7 @@ export const APP_OPERATIONS = defineOperations({
     description: 'One message for every failure: 401 `sign_in_failed`.',
     body: signIn.SignInIn,
     trimmed: ['email'],
-    success: ok(signIn.MeOut, 'The person is signed in.'),
+    success: ok(signIn.MeOut),
   },
   startOidc: {
     access: 'public',
@@ -228,7 +229,7 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Read what a link is for',
     description: 'Does not use the link.',
     body: signIn.OpenLinkIn,
-    success: ok(signIn.LinkOut, 'The link.'),
+    success: ok(signIn.LinkOut),
   },
   acceptLink: {
     access: 'link',
@@ -237,7 +238,7 @@ export const APP_OPERATIONS = defineOperations({
       'Uses the link and signs the person in. An invitation of an address that has an account, and another address, need the password of the account: 401 `sign_in_failed`.',
     body: signIn.AcceptLinkIn,
     trimmed: ['name'],
-    success: ok(signIn.MeOut, 'The person is signed in.'),
+    success: ok(signIn.MeOut),
   },
   getMe: { access: 'signed_in', summary: 'Read who is signed in', success: PERSON },
   saveMe: {
@@ -270,39 +271,36 @@ export const APP_OPERATIONS = defineOperations({
     body: signIn.ConfirmIn,
     success: PERSON,
   },
-  listSignIns: { access: 'signed_in', summary: 'List sign-ins', success: ok(signIn.SignInList, 'The sign-ins.') },
+  listSignIns: { access: 'signed_in', summary: 'List sign-ins', success: ok(signIn.SignInList) },
   endSignIn: { access: 'signed_in', summary: 'End a sign-in' },
-  getOverview: { summary: 'Read the overview', success: ok(overview.OverviewOut, 'The overview.') },
-  getNotices: { access: 'admin', summary: 'Read the notices', success: ok(notices.NoticesOut, 'The notices.') },
+  getOverview: { summary: 'Read the overview', success: ok(overview.OverviewOut) },
+  getNotices: { access: 'admin', summary: 'Read the notices', success: ok(notices.NoticesOut) },
   saveNoticeWebhook: {
     access: 'admin',
     summary: 'Save where notices are sent',
     description: 'Signed like payloads. No request is made: test it.',
     body: notices.NoticeWebhookIn,
     trimmed: ['url'],
-    success: ok(notices.NoticesOut, 'The notices.'),
+    success: ok(notices.NoticesOut),
   },
   deleteNoticeWebhook: { access: 'admin', summary: 'Send no more notices to the webhook' },
   testNoticeWebhook: {
     access: 'admin',
     summary: 'Send a test notice to the webhook',
-    success: ok(notices.NoticeSentOut, 'What became of it.'),
+    success: ok(notices.NoticeSentOut),
   },
-  getMyNotices: { summary: 'Read which notices come by e-mail', success: ok(notices.MyNoticesOut, 'The choice.') },
+  getMyNotices: { summary: 'Read which notices come by e-mail', success: ok(notices.MyNoticesOut) },
   saveMyNotices: {
     summary: 'Choose which notices come by e-mail',
     body: notices.MyNoticesIn,
-    success: ok(notices.MyNoticesOut, 'The choice.'),
+    success: ok(notices.MyNoticesOut),
   },
-  testMyNotices: {
-    summary: 'Send a test notice to oneself',
-    success: ok(notices.NoticeSentOut, 'What became of it.'),
-  },
+  testMyNotices: { summary: 'Send a test notice to oneself', success: ok(notices.NoticeSentOut) },
   markAttentionDone: {
     summary: 'Mark failures as done',
     description: 'Of a group of the overview: they are counted as failed, but need no attention any more.',
     body: overview.AttentionDoneIn,
-    success: ok(overview.AttentionDoneOut, 'How many.'),
+    success: ok(overview.AttentionDoneOut),
   },
   streamEvents: {
     summary: 'Follow changes',
@@ -316,33 +314,33 @@ export const APP_OPERATIONS = defineOperations({
     query: SearchQuery,
     success: ok(overview.SearchOut, 'What was found.'),
   },
-  getOrganization: { summary: 'Read the organization', success: ok(people.AppOrganizationOut, 'The organization.') },
+  getOrganization: { summary: 'Read the organization', success: ok(people.AppOrganizationOut) },
   listUsers: {
     summary: 'List users',
     description: 'By email address.',
     query: PageQuery,
-    success: ok(people.AppUserPage, 'The users.'),
+    success: ok(people.AppUserPage),
   },
   getUsage: {
     summary: 'Read the usage',
     description: 'At most 92 days; the last 7 days by default.',
     query: UsageQuery,
-    success: ok(overview.UsageOut, 'The usage.'),
+    success: ok(overview.UsageOut),
   },
   listWorkflows: {
     summary: 'List workflows',
     description: 'By creation, oldest first. A member sees `company_wide` workflows and those that list them.',
     query: WorkflowQuery,
-    success: ok(workflows.WorkflowRowPage, 'The workflows.'),
+    success: ok(workflows.WorkflowRowPage),
   },
   createWorkflow: {
     summary: 'Create a workflow',
     description: 'Repeated with the same id and values, it answers the same. The person is among its users.',
     body: workflows.CreateWorkflowIn,
     trimmed: ['name'],
-    success: created(workflows.WorkflowDetailOut, 'The workflow.'),
+    success: created(workflows.WorkflowDetailOut),
   },
-  getWorkflow: { summary: 'Read a workflow', success: ok(workflows.WorkflowReadOut, 'The workflow.') },
+  getWorkflow: { summary: 'Read a workflow', success: ok(workflows.WorkflowReadOut) },
   saveWorkflow: { summary: 'Save a workflow', body: workflows.SaveWorkflowIn, trimmed: ['name'], success: WORKFLOW },
   deleteWorkflow: {
     summary: 'Delete a workflow',
@@ -352,24 +350,17 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Duplicate a workflow',
     body: workflows.DuplicateWorkflowIn,
     trimmed: ['name'],
-    success: created(workflows.WorkflowDetailOut, 'The copy.'),
+    success: created(workflows.WorkflowDetailOut),
   },
   exportWorkflow: {
     summary: 'Export a workflow as a manifest',
     description: 'With the users that it lists. 409 `manifest_too_large` beyond 10 MiB: use `wf export`.',
-    success: ok(overview.ManifestOut, 'The manifest.'),
+    success: ok(overview.ManifestOut),
   },
   setWorkflowActive: { summary: 'Switch a workflow on or off', body: workflows.SetActiveIn, success: WORKFLOW },
   saveAutoRun: { summary: 'Save the schedule', body: workflows.SaveAutoRunIn, success: WORKFLOW },
-  saveWorkflowAgent: {
-    summary: 'Save model and budgets',
-    body: workflows.SaveWorkflowAgentIn,
-    success: WORKFLOW,
-  },
-  listModels: {
-    summary: 'List the models that workflows may choose',
-    success: ok(workflows.ModelList, 'The models.'),
-  },
+  saveWorkflowAgent: { summary: 'Save model and budgets', body: workflows.SaveWorkflowAgentIn, success: WORKFLOW },
+  listModels: { summary: 'List the models that workflows may choose', success: ok(workflows.ModelList) },
   startScheduled: {
     summary: 'Start a workflow as its schedule does',
     description: 'Now, in a new session, with the text of a scheduled run. The schedule stays as it is.',
@@ -391,7 +382,7 @@ export const APP_OPERATIONS = defineOperations({
     success: WORKFLOW,
   },
   deleteTrigger: { summary: 'Delete a trigger', query: workflows.VersionQuery, success: WORKFLOW },
-  getFile: { summary: 'Read a file', success: ok(workflows.AppFileOut, 'The file.') },
+  getFile: { summary: 'Read a file', success: ok(workflows.AppFileOut) },
   saveFile: {
     summary: 'Save a file',
     body: workflows.SaveFileIn,
@@ -404,13 +395,13 @@ export const APP_OPERATIONS = defineOperations({
   listWorkflowVersions: {
     summary: 'List the versions of a workflow',
     description: 'Every save of its task, triggers or files is one.',
-    success: ok(versions.WorkflowVersionList, 'The versions.'),
+    success: ok(versions.WorkflowVersionList),
   },
   getWorkflowVersion: {
     summary: 'Compare a version of a workflow',
     description: 'With the one before, or with the newest.',
     query: versions.VersionCompareQuery,
-    success: ok(versions.WorkflowVersionDetailOut, 'The version and the differences.'),
+    success: ok(versions.WorkflowVersionDetailOut),
   },
   restoreWorkflowVersion: {
     summary: 'Restore a version of a workflow',
@@ -422,12 +413,9 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Check rules',
     description: 'The errors that a `rules.yaml` with this text would have. Saves nothing.',
     body: workflows.CheckRulesIn,
-    success: ok(workflows.RulesCheckOut, 'The errors.'),
+    success: ok(workflows.RulesCheckOut),
   },
-  getReadiness: {
-    summary: 'Read whether a workflow can start',
-    success: ok(workflows.ReadinessOut, 'The rules and the named sources.'),
-  },
+  getReadiness: { summary: 'Read whether a workflow can start', success: ok(workflows.ReadinessOut) },
   tryWorkflow: {
     summary: 'Try a workflow without sending',
     description:
@@ -436,9 +424,9 @@ export const APP_OPERATIONS = defineOperations({
     trimmed: ['context'],
     success: { status: 202, schema: trials.TrialOut, description: 'Accepted: read it again for its result.' },
   },
-  getTrial: { summary: 'Read what a run would send', success: ok(trials.TrialOut, 'The trial.') },
-  listCases: { summary: 'List the cases of a workflow', success: ok(evaluations.CaseList, 'The cases.') },
-  getCase: { summary: 'Read a case', success: ok(evaluations.CaseOut, 'The case.') },
+  getTrial: { summary: 'Read what a run would send', success: ok(trials.TrialOut) },
+  listCases: { summary: 'List the cases of a workflow', success: ok(evaluations.CaseList) },
+  getCase: { summary: 'Read a case', success: ok(evaluations.CaseOut) },
   saveCase: {
     summary: 'Keep a text with the payloads that are right',
     description:
@@ -446,17 +434,14 @@ export const APP_OPERATIONS = defineOperations({
     body: evaluations.CaseIn,
     trimmed: ['name', 'context'],
     bodyLimits: { maxBytes: CASE_MAX_BYTES + APP_BODY_MAX_BYTES, maxMembers: PAYLOAD_MAX_VALUES },
-    success: ok(evaluations.CaseOut, 'The case.'),
+    success: ok(evaluations.CaseOut),
   },
   deleteCase: {
     summary: 'Delete a case',
     description: 'With its results.',
     query: workflows.VersionQuery,
   },
-  listEvaluations: {
-    summary: 'List the evaluations of a workflow',
-    success: ok(evaluations.EvaluationList, 'The evaluations.'),
-  },
+  listEvaluations: { summary: 'List the evaluations of a workflow', success: ok(evaluations.EvaluationList) },
   startEvaluation: {
     summary: 'Try all cases of a workflow without sending',
     description:
@@ -464,14 +449,11 @@ export const APP_OPERATIONS = defineOperations({
     body: evaluations.EvaluationIn,
     success: { status: 202, schema: evaluations.EvaluationDetailOut, description: 'Accepted: read it again.' },
   },
-  getEvaluation: {
-    summary: 'Read an evaluation',
-    success: ok(evaluations.EvaluationDetailOut, 'The evaluation.'),
-  },
+  getEvaluation: { summary: 'Read an evaluation', success: ok(evaluations.EvaluationDetailOut) },
   stopEvaluation: {
     summary: 'Stop an evaluation',
     description: 'No further case begins. No change if it has ended.',
-    success: ok(evaluations.EvaluationDetailOut, 'The evaluation.'),
+    success: ok(evaluations.EvaluationDetailOut),
   },
   startWorkflow: {
     summary: 'Start a workflow',
@@ -480,18 +462,12 @@ export const APP_OPERATIONS = defineOperations({
     trimmed: ['context'],
     success: { status: 202, schema: workflows.AppStartOut, description: 'Accepted.' },
   },
-  listWebhookSources: {
-    summary: 'List webhook sources',
-    success: ok(sources.AppWebhookSourceList, 'The webhook sources.'),
-  },
-  getWebhookSource: {
-    summary: 'Read a webhook source',
-    success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
-  },
+  listWebhookSources: { summary: 'List webhook sources', success: ok(sources.AppWebhookSourceList) },
+  getWebhookSource: { summary: 'Read a webhook source', success: ok(sources.AppWebhookSourceOut) },
   listSourceWorkflows: {
     summary: 'List the workflows that name a webhook source',
     description: 'In their `rules.yaml`, or else in their task. At most 20, of the first 100 in which the name occurs.',
-    success: ok(sources.SourceWorkflowList, 'The workflows.'),
+    success: ok(sources.SourceWorkflowList),
   },
   saveWebhookSource: {
     access: 'admin',
@@ -501,7 +477,7 @@ export const APP_OPERATIONS = defineOperations({
     body: sources.SaveWebhookSourceIn,
     trimmed: ['name'],
     bodyLimits: { maxMembers: PAYLOAD_MAX_VALUES + APP_BODY_MAX_MEMBERS },
-    success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
+    success: ok(sources.AppWebhookSourceOut),
   },
   saveWebhookSourceSettings: {
     access: 'admin',
@@ -509,41 +485,41 @@ export const APP_OPERATIONS = defineOperations({
     description:
       'The settings that the endpoint does not confirm. No verification request, so also while the endpoint is down.',
     body: sources.SaveWebhookSourceSettingsIn,
-    success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
+    success: ok(sources.AppWebhookSourceOut),
   },
   deleteWebhookSource: { access: 'admin', summary: 'Delete a webhook source', description: 'Its log stays readable.' },
   testWebhookSource: {
     access: 'admin',
     summary: 'Test a webhook source',
     description: 'Sends the verification request once.',
-    success: ok(sources.AppDeliveryOut, 'The outcome.'),
+    success: ok(sources.AppDeliveryOut),
   },
   pauseWebhookSource: {
     access: 'admin',
     summary: 'Pause a webhook source',
     description: 'Its payloads wait, up to 3 days, until it is resumed. Those under way are finished.',
-    success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
+    success: ok(sources.AppWebhookSourceOut),
   },
   resumeWebhookSource: {
     access: 'admin',
     summary: 'Resume a webhook source',
     description: 'Runs that wait for it go on, in the order of their starts.',
-    success: ok(sources.AppWebhookSourceOut, 'The webhook source.'),
+    success: ok(sources.AppWebhookSourceOut),
   },
-  listLookups: { summary: 'List look-ups', success: ok(lookups.AppLookupList, 'The look-ups.') },
-  getLookup: { summary: 'Read a look-up', success: ok(lookups.AppLookupOut, 'The look-up.') },
+  listLookups: { summary: 'List look-ups', success: ok(lookups.AppLookupList) },
+  getLookup: { summary: 'Read a look-up', success: ok(lookups.AppLookupOut) },
   saveLookup: {
     access: 'admin',
     summary: 'Save a look-up',
     description: 'A server of the Model Context Protocol is asked for its tools, at most 10 seconds.',
     body: lookups.SaveLookupIn,
     trimmed: ['name'],
-    success: ok(lookups.AppLookupOut, 'The look-up.'),
+    success: ok(lookups.AppLookupOut),
   },
   getInstructions: {
     summary: 'Read what agents with a model follow',
     description: "The service's system text with the organization's instructions, and their versions.",
-    success: ok(instructions.InstructionsOut, 'The instructions.'),
+    success: ok(instructions.InstructionsOut),
   },
   saveInstructions: {
     access: 'admin',
@@ -552,7 +528,7 @@ export const APP_OPERATIONS = defineOperations({
       'They become a version, which runs that begin from now on follow. To restore a version, save its text. The rules of the service stay at the end of the system text.',
     body: instructions.SaveInstructionsIn,
     trimmed: ['text'],
-    success: ok(instructions.InstructionsOut, 'The instructions.'),
+    success: ok(instructions.InstructionsOut),
   },
   listModelKeys: {
     access: 'admin',
@@ -566,14 +542,10 @@ export const APP_OPERATIONS = defineOperations({
       'In place of an earlier one. Runs use it instead of the key of the service, and a runner tries it at once: `test` says what came of it.',
     body: modelKeys.ModelKeyIn,
     trimmed: ['key'],
-    success: ok(modelKeys.ModelKeyList, 'The keys.'),
+    success: ok(modelKeys.ModelKeyList),
   },
   deleteModelKey: { access: 'admin', summary: 'Delete a key: runs use that of the service again' },
-  testModelKey: {
-    access: 'admin',
-    summary: 'Have a runner try a key',
-    success: ok(modelKeys.ModelKeyList, 'The keys.'),
-  },
+  testModelKey: { access: 'admin', summary: 'Have a runner try a key', success: ok(modelKeys.ModelKeyList) },
   deleteLookup: { access: 'admin', summary: 'Delete a look-up' },
   testLookup: {
     access: 'admin',
@@ -585,22 +557,22 @@ export const APP_OPERATIONS = defineOperations({
   listDeliveries: {
     summary: 'Read the log of a webhook source',
     query: sources.AppDeliveryQuery,
-    success: ok(sources.AppDeliveryPage, 'One page, newest first.'),
+    success: ok(sources.AppDeliveryPage),
   },
   listAllDeliveries: {
     summary: 'List the deliveries of all webhook sources',
     description:
       'Newest first. A search, and the filters by status, workflow and resends, look at a bounded number of deliveries for a page, which may have none: follow `next_cursor`.',
     query: sources.AllDeliveriesQuery,
-    success: ok(sources.AppDeliveryPage, 'One page, newest first.'),
+    success: ok(sources.AppDeliveryPage),
   },
-  getDelivery: { summary: 'Read a delivery', success: ok(sources.DeliveryDetailOut, 'The delivery.') },
+  getDelivery: { summary: 'Read a delivery', success: ok(sources.DeliveryDetailOut) },
   resendDelivery: {
     summary: 'Send a delivery again',
     description:
       'As a new delivery with the id of the path, signed with the current secret. Answers when its outcome is known. Repeated, it sends nothing and answers the same.',
     body: sources.ResendIn,
-    success: ok(sources.DeliveryDetailOut, 'The new delivery.'),
+    success: ok(sources.DeliveryDetailOut),
   },
   previewResends: {
     summary: 'Preview sending payloads again',
@@ -617,28 +589,28 @@ export const APP_OPERATIONS = defineOperations({
     body: resends.ResendJobIn,
     bodyLimits: { maxMembers: APP_BODY_MAX_MEMBERS + RESEND_IDS_MAX },
     trimmed: ['search'],
-    success: created(resends.ResendJobOut, 'The job.'),
+    success: created(resends.ResendJobOut),
   },
   listResendJobs: {
     summary: 'List jobs that send payloads again',
     description: 'The newest 50; of a member those that they started.',
-    success: ok(resends.ResendJobList, 'The jobs.'),
+    success: ok(resends.ResendJobList),
   },
-  getResendJob: { summary: 'Read a job that sends payloads again', success: ok(resends.ResendJobOut, 'The job.') },
+  getResendJob: { summary: 'Read a job that sends payloads again', success: ok(resends.ResendJobOut) },
   stopResendJob: {
     summary: 'Stop sending payloads again',
     description: 'Before the next payload. No change if the job has ended.',
-    success: ok(resends.ResendJobOut, 'The job.'),
+    success: ok(resends.ResendJobOut),
   },
-  countApprovals: { summary: 'Count payloads that wait', success: ok(runs.WaitingCountOut, 'How many.') },
-  listApprovals: { summary: 'List payloads that wait', success: ok(runs.WaitingApprovalList, 'The oldest first.') },
+  countApprovals: { summary: 'Count payloads that wait', success: ok(runs.WaitingCountOut) },
+  listApprovals: { summary: 'List payloads that wait', success: ok(runs.WaitingApprovalList) },
   decideApprovals: {
     access: 'admin',
     summary: 'Approve or decline several payloads',
     description: 'Each as by itself; one that does not wait any more is left as it is.',
     body: runs.DecideIn,
     trimmed: ['reason'],
-    success: ok(runs.DecideOut, 'How many.'),
+    success: ok(runs.DecideOut),
   },
   approveDelivery: {
     access: 'admin',
@@ -647,7 +619,7 @@ export const APP_OPERATIONS = defineOperations({
       'The run continues and sends exactly this payload, or the edited one. 409 `not_waiting` if it was decided or expired.',
     body: runs.ApproveIn,
     bodyLimits: { maxMembers: PAYLOAD_MAX_VALUES + APP_BODY_MAX_MEMBERS },
-    success: ok(runs.RunDetailOut, 'The run.'),
+    success: ok(runs.RunDetailOut),
   },
   declineDelivery: {
     access: 'admin',
@@ -655,21 +627,21 @@ export const APP_OPERATIONS = defineOperations({
     description: 'It is never sent, and the run continues without it. 409 `not_waiting` if it was decided or expired.',
     body: runs.DeclineIn,
     trimmed: ['reason'],
-    success: ok(runs.RunDetailOut, 'The run.'),
+    success: ok(runs.RunDetailOut),
   },
   listRuns: {
     summary: 'List runs',
     description:
       'Newest first. A search, and the list of queued runs while thousands are queued, look at up to 20,000 runs for a page, which may have none: follow `next_cursor`.',
     query: runs.RunListQuery,
-    success: ok(runs.RunPage, 'One page, newest first.'),
+    success: ok(runs.RunPage),
   },
-  getRun: { summary: 'Read a run', success: ok(runs.RunDetailOut, 'The run.') },
+  getRun: { summary: 'Read a run', success: ok(runs.RunDetailOut) },
   cancelRun: {
     summary: 'Cancel a run',
     description:
       'Ends a run that has not ended, before its next step. A payload that is under way is finished and recorded. 409 `run_ended` if it has ended.',
-    success: ok(runs.RunDetailOut, 'The run.'),
+    success: ok(runs.RunDetailOut),
   },
   cancelQueuedRuns: {
     summary: 'Cancel queued runs',
@@ -681,36 +653,28 @@ export const APP_OPERATIONS = defineOperations({
     access: 'admin',
     summary: 'Read what a model was asked',
     description: 'The system text, tools and messages of each request of the run. Empty for a run without a model.',
-    success: ok(runs.RunPromptsOut, 'The prompts.'),
+    success: ok(runs.RunPromptsOut),
   },
   getRulesDraft: {
     summary: 'Draft the rules that a run needs',
     description:
       'For a run that failed with `needs_a_model`, `payload_incomplete`, `rules_needed` or `no_destination`; 404 for any other. Saves nothing.',
-    success: ok(runs.RulesDraftOut, 'The draft.'),
+    success: ok(runs.RulesDraftOut),
   },
-  listSessions: {
-    summary: 'List sessions',
-    query: runs.SessionListQuery,
-    success: ok(runs.SessionPage, 'One page, newest first.'),
-  },
-  createSession: {
-    summary: 'Open a session',
-    body: runs.CreateSessionIn,
-    success: created(runs.SessionDetailOut, 'The session.'),
-  },
-  getSession: { summary: 'Read a session', success: ok(runs.SessionDetailOut, 'The session.') },
+  listSessions: { summary: 'List sessions', query: runs.SessionListQuery, success: ok(runs.SessionPage) },
+  createSession: { summary: 'Open a session', body: runs.CreateSessionIn, success: created(runs.SessionDetailOut) },
+  getSession: { summary: 'Read a session', success: ok(runs.SessionDetailOut) },
   closeSession: {
     summary: 'Close a session',
     description: 'Accepted starts still run.',
-    success: ok(runs.SessionDetailOut, 'The session.'),
+    success: ok(runs.SessionDetailOut),
   },
   listApiKeys: {
     access: 'admin',
     summary: 'List API keys',
     description: 'Newest first, revoked ones included.',
     query: PageQuery,
-    success: ok(runs.ApiKeyPage, 'The keys.'),
+    success: ok(runs.ApiKeyPage),
   },
   createApiKey: {
     access: 'admin',
@@ -718,7 +682,7 @@ export const APP_OPERATIONS = defineOperations({
     description: 'The answer holds the key, once.',
     body: runs.CreateApiKeyIn,
     trimmed: ['name'],
-    success: created(runs.NewApiKeyOut, 'The key.'),
+    success: created(runs.NewApiKeyOut),
   },
   revokeApiKey: { access: 'admin', summary: 'Revoke an API key', description: 'It stops working within 5 seconds.' },
   createUser: {
@@ -727,7 +691,7 @@ export const APP_OPERATIONS = defineOperations({
     description: 'Only an owner makes an owner.',
     body: people.CreateUserIn,
     trimmed: ['email', 'first_name', 'last_name'],
-    success: created(people.AppUserOut, 'The user.'),
+    success: created(people.AppUserOut),
   },
   saveUser: {
     access: 'admin',
@@ -735,7 +699,7 @@ export const APP_OPERATIONS = defineOperations({
     description: 'To or from owner: only an owner, with a confirmation. 409 `last_owner` if none would be left.',
     body: people.SaveUserIn,
     trimmed: ['first_name', 'last_name'],
-    success: ok(people.AppUserOut, 'The user.'),
+    success: ok(people.AppUserOut),
   },
   deleteUser: { access: 'admin', summary: 'Remove a user' },
   createUserLink: {
@@ -745,21 +709,21 @@ export const APP_OPERATIONS = defineOperations({
       'An invitation (72 hours), a reset link (1 hour), or a link with which the person gets another email address (72 hours). The last two need a confirmation of the last 10 minutes.',
     body: people.CreateUserLinkIn,
     trimmed: ['email'],
-    success: created(people.UserLinkOut, 'The link.'),
+    success: created(people.UserLinkOut),
   },
   signUserOut: { access: 'admin', summary: 'Sign a user out everywhere' },
   listAuditEvents: {
     access: 'admin',
     summary: 'Read the audit log',
     query: AuditQuery,
-    success: ok(overview.AuditEventPage, 'One page, newest first.'),
+    success: ok(overview.AuditEventPage),
   },
   exportManifest: {
     access: 'admin',
     summary: 'Export the organization as a manifest',
     description:
       'Users, webhook sources and workflows, without keys and secrets. 409 `manifest_too_large` beyond 10 MiB: use `wf export`.',
-    success: ok(overview.ManifestOut, 'The manifest.'),
+    success: ok(overview.ManifestOut),
   },
   saveOrganization: {
     access: 'admin',
@@ -767,7 +731,7 @@ export const APP_OPERATIONS = defineOperations({
     description: 'What is absent stays as it is.',
     body: people.SaveOrganizationIn,
     trimmed: ['name'],
-    success: ok(people.AppOrganizationOut, 'The organization.'),
+    success: ok(people.AppOrganizationOut),
   },
   deleteOrganization: {
     access: 'owner',
