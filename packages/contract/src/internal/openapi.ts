@@ -1,6 +1,4 @@
-import { errorExample } from '../public/examples.ts'
 import * as openApi from '../schema/build-openapi.ts'
-import * as examples from './examples.ts'
 import { INTERNAL_OPERATIONS, type InternalOperation } from './operations.ts'
 import { InternalErrorResponse } from './resources.ts'
 
@@ -44,76 +42,23 @@ identifier does nothing twice.
 again with the same identifier.
 `.trim()
 
-type Id = keyof typeof INTERNAL_OPERATIONS
-
-const DELIVERY: openApi.Examples = { accepted: { summary: 'An accepted payload', value: examples.DELIVERY_EXAMPLE } }
-const SOURCE: openApi.Examples = { source: { summary: 'A webhook source', value: examples.WEBHOOK_SOURCE_EXAMPLE } }
-
-const BODY_EXAMPLES: Partial<Record<Id, openApi.Examples>> = {
-  saveWebhookSource: { source: { summary: 'A source with a secret', value: examples.WEBHOOK_SOURCE_IN_EXAMPLE } },
-  sendPayload: {
-    payload: { summary: 'A new payload', value: examples.PAYLOAD_IN_EXAMPLE },
-    again: { summary: 'An earlier payload again', value: examples.RESEND_IN_EXAMPLE },
-  },
-}
-
-const SUCCESS_EXAMPLES: Partial<Record<Id, openApi.Examples>> = {
-  listWebhookSources: {
-    sources: { summary: 'One webhook source', value: { data: [examples.WEBHOOK_SOURCE_EXAMPLE] } },
-  },
-  getWebhookSource: SOURCE,
-  saveWebhookSource: SOURCE,
-  testWebhookSource: {
-    accepted: { summary: 'The endpoint confirmed', value: examples.VERIFICATION_DELIVERY_EXAMPLE },
-  },
-  listDeliveries: { page: { summary: 'The only page', value: examples.DELIVERY_PAGE_EXAMPLE } },
-  sendPayload: DELIVERY,
-}
-
 const ERRORS: readonly openApi.DescribedError[] = [
-  {
-    status: 400,
-    description: 'The request cannot be read: not JSON, too large, another content type.',
-  },
-  {
-    status: 401,
-    description: 'No token, or an unknown one: `unauthorized`.',
-    examples: errorExample('unauthorized', 'No token', 'Send a valid internal API token.'),
-  },
-  {
-    status: 403,
-    description: '`organization_suspended` for a payload: nothing was sent.',
-  },
+  { status: 400, description: 'The request cannot be read: not JSON, too large, another content type.' },
+  { status: 401, description: 'No token, or an unknown one: `unauthorized`.' },
+  { status: 403, description: '`organization_suspended` for a payload: nothing was sent.' },
   {
     status: 404,
     description: 'The organization, the source, the delivery to send again or the route does not exist: `not_found`.',
-    examples: errorExample('not_found', 'No such source', 'Webhook source not found.'),
   },
   {
     status: 409,
     description:
       '`name_taken`, `id_taken` or `source_changed` for a save; `lease_lost`, `approval_required`, `idempotency_conflict` or `not_resendable` for a delivery.',
-    examples: errorExample('name_taken', 'The name is taken', 'Another webhook source has this name.'),
   },
   {
     status: 422,
     description:
       '`validation_error` with one entry in `details` for each failing field; `verification_failed` with `reason` if the endpoint did not confirm.',
-    examples: {
-      ...errorExample('validation_error', 'A field fails', 'endpoint_url must begin with https:// or http://.', {
-        details: [{ field: 'endpoint_url', code: 'url_scheme', message: 'must begin with https:// or http://' }],
-      }),
-      ...errorExample(
-        'verification_failed',
-        'The endpoint did not confirm',
-        'The endpoint answered 500 instead of 2xx.',
-        {
-          reason: 'status',
-          delivery_id: examples.VERIFICATION_DELIVERY_EXAMPLE.id,
-          status: 500,
-        },
-      ),
-    },
   },
   { status: 500, description: 'An unexpected error: `internal_error`.' },
   {
@@ -141,13 +86,6 @@ const TAGS = [
 ] as const
 
 function toDescribed(operation: InternalOperation): openApi.DescribedOperation {
-  const id = operation.id as Id
-  const { [id]: bodyExamples } = BODY_EXAMPLES
-  const { [id]: success } = SUCCESS_EXAMPLES
-  return {
-    ...operation,
-    tag: TAGS.find(([segment]) => operation.path.includes(segment))?.[1] ?? 'Webhook sources',
-    ...(bodyExamples ? { bodyExamples } : {}),
-    successes: operation.successes.map((each) => (each.schema && success ? { ...each, examples: success } : each)),
-  }
+  const tag = TAGS.find(([segment]) => operation.path.includes(segment))?.[1] ?? 'Webhook sources'
+  return { ...operation, tag }
 }
