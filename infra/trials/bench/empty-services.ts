@@ -1,7 +1,9 @@
 // A baseline of the runs: gateway, runner and dispatcher with the same HTTP requests and the same hop over a quorum
 // queue, and nothing else: no authentication, no validation, no database, no log.
 // Usage: empty-services.ts gateway|runner|dispatcher TARGET_URL AMQP_URL
-import { createServer, type IncomingMessage, request, type RequestListener } from 'node:http'
+import { createServer, request, type RequestListener } from 'node:http'
+import { buffer } from 'node:stream/consumers'
+import { listen } from '@workflow-service/testkit'
 import { connect, type ConsumeMessage } from 'amqplib'
 import { Pool } from 'undici'
 
@@ -9,9 +11,9 @@ const [role = '', targetUrl = '', amqpUrl = ''] = process.argv.slice(2)
 const QUEUE = 'bench-empty-services'
 const CONNECTIONS = 100
 
-if (role === 'gateway') await listen(await createGateway())
+if (role === 'gateway') await serve(await createGateway())
 else if (role === 'runner') await startRunner()
-else if (role === 'dispatcher') await listen((req, res) => void dispatch(req, res))
+else if (role === 'dispatcher') await serve((req, res) => void dispatch(req, res))
 else throw new Error(`Unknown role: ${role}`)
 
 /** Publishes each request's body, and answers 202. */
@@ -19,7 +21,7 @@ async function createGateway(): Promise<RequestListener> {
   const channel = await (await connect(amqpUrl, { noDelay: true })).createConfirmChannel()
   await channel.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'quorum' } })
   const accept = async (...[req, res]: Parameters<RequestListener>): Promise<void> => {
-    channel.sendToQueue(QUEUE, await readBody(req), { persistent: true })
+    channel.sendToQueue(QUEUE, await buffer(req), { persistent: true })
     res.writeHead(202).end()
   }
   return (req, res) => void accept(req, res)
@@ -44,7 +46,7 @@ async function startRunner(): Promise<void> {
 
 /** Posts each body to the endpoint over a new connection, as the dispatcher does, and answers after the endpoint. */
 async function dispatch(...[req, res]: Parameters<RequestListener>): Promise<void> {
-  const body = await readBody(req)
+  const body = await buffer(req)
   const headers = { 'content-type': 'application/json', 'content-length': body.length }
   const outbound = request(targetUrl, { method: 'POST', agent: false, headers }, (response) => {
     response.resume().on('end', () => res.writeHead(200).end('{}'))
@@ -52,15 +54,6 @@ async function dispatch(...[req, res]: Parameters<RequestListener>): Promise<voi
   outbound.end(body)
 }
 
-async function readBody(req: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  for await (const chunk of req) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
-}
-
-async function listen(listener: RequestListener): Promise<void> {
-  const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  process.stdout.write(`listening ${typeof address === 'object' ? address?.port : ''}\n`)
+async function serve(listener: RequestListener): Promise<void> {
+  process.stdout.write(`listening ${await listen(createServer(listener))}\n`)
 }

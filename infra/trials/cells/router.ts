@@ -1,6 +1,5 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { waitUntil } from '@workflow-service/testkit'
+import { close, listen, waitUntil } from '@workflow-service/testkit'
 
 /** Forwards each request of the public API to the cell of its API key. */
 export interface Router {
@@ -27,18 +26,15 @@ export async function startRouter(fallbackUrl: string): Promise<Router> {
     outgoing.once('close', () => change(prefix, -1))
     forward(incoming, outgoing, cell ?? fallbackUrl)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listen(server)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     route: (prefix, gatewayUrl) => void cells.set(prefix, gatewayUrl),
     async hold(prefix) {
       cells.set(prefix, null)
       await waitUntil(() => !underWay.get(prefix), { timeoutMs: 30_000 })
     },
-    close: async () => {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    close: () => close(server),
   }
 }
 

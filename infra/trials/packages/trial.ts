@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
-import { freePort, waitUntil } from '@workflow-service/testkit'
+import { close, freePort, listen, waitUntil } from '@workflow-service/testkit'
 import { launchChromium } from '@workflow-service/testkit/launch-chromium'
 import { anyText, defineTrial, type Log } from '../shared/define-trial.ts'
 import { COMMON_JS, EXAMPLES, EXPECTED, MODULE, PYTHON } from './programs.ts'
@@ -38,12 +38,11 @@ export const trial = defineTrial({
   run: async ({ options, parts, log }) => {
     const folder = mkdtempSync(join(tmpdir(), 'packages-trial-'))
     const api = createServer(answerAsApi)
-    await new Promise<void>((resolve) => api.listen(0, '127.0.0.1', resolve))
+    await listen(api)
     try {
       return await tryPackages({ folder, log, apiUrl: urlOf(api), ...options }, parts.length > 0 ? parts : PARTS)
     } finally {
-      api.closeAllConnections()
-      api.close()
+      await close(api)
       rmSync(folder, { recursive: true, force: true })
     }
   },
@@ -256,7 +255,7 @@ async function tryServiceWorker(ctx: Trying): Promise<string> {
     response.setHeader('Content-Type', url === '/worker.js' ? 'text/javascript' : 'text/html')
     response.end(url === '/worker.js' ? worker : '<!doctype html>')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await listen(server)
   const browser = await launchChromium()
   try {
     const page = await browser.newPage()
@@ -267,8 +266,7 @@ async function tryServiceWorker(ctx: Trying): Promise<string> {
     return await page.evaluate<string>("fetch('/exercise').then((answer) => answer.text())")
   } finally {
     await browser.close()
-    server.closeAllConnections()
-    server.close()
+    await close(server)
   }
 }
 

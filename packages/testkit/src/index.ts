@@ -33,6 +33,7 @@ export {
   modernMcpHandler,
   startLookupServer,
 } from './start-lookup-server.ts'
+export { close, listen } from './loopback-server.ts'
 export { startRawEndpoint, type RawEndpointOptions } from './start-raw-endpoint.ts'
 export { createCertificate } from './create-certificate.ts'
 export {

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Server } from 'node:net'
 import { waitUntil } from '@workflow-service/dev-servers'
 
 /** Listens on the port, or on a free one, of loopback, or of another address. Resolves to the port. */
@@ -11,7 +10,7 @@ export async function listen(server: Server, port = 0, host = '127.0.0.1'): Prom
 }
 
 /** Closes the server and its connections. Calling it again does nothing. */
-export async function close(server: Server): Promise<void> {
+export async function close(server: Server & { closeAllConnections(): void }): Promise<void> {
   if (!server.listening) return
   server.closeAllConnections()
   server.close()

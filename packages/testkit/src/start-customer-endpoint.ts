@@ -1,5 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
+import { buffer } from 'node:stream/consumers'
 import { parseJson } from '@workflow-service/contract'
 import { close, listen, waitForRequestsIn } from './loopback-server.ts'
 
@@ -120,9 +121,7 @@ export async function startCustomerEndpoint(options: CustomerEndpointOptions = {
 }
 
 async function record(incoming: IncomingMessage): Promise<RecordedRequest> {
-  const chunks: Buffer[] = []
-  for await (const chunk of incoming) chunks.push(chunk as Buffer)
-  const body = Buffer.concat(chunks)
+  const body = await buffer(incoming)
   const text = body.toString('utf8')
   return {
     method: incoming.method ?? '',

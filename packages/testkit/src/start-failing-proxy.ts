@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, request, type RequestOptions, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { close, listen } from './loopback-server.ts'
 
 /** What the proxy does in place of an answer. `lose`, `cut` and `replace` come after the target has answered. */
 const FAILURES = ['refuse', 'status', 'lose', 'cut', 'replace', 'hang'] as const
@@ -12,18 +13,15 @@ export type FailingProxy = Awaited<ReturnType<typeof startFailingProxy>>
 export async function startFailingProxy(target: string) {
   const failures = new Map<Failure, number>()
   const server = createServer((incoming, answer) => failAtRandom(incoming, answer, target, failures))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listen(server)
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     /** How often it has failed, and in which ways it has not yet. */
     get failures() {
       const count = [...failures.values()].reduce((sum, each) => sum + each, 0)
       return { count, unseen: FAILURES.filter((failure) => !failures.has(failure)) }
     },
-    close: async () => {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    close: () => close(server),
   }
 }
 
@@ -44,18 +42,15 @@ function failAtRandom(
   if (failure === 'status') return fail([429, 500, 503][Math.floor(Math.random() * 3)]!)
   if (failure === 'hang') return
   const options: RequestOptions = { method: incoming.method, headers: incoming.headers, agent: false }
-  const passed = request(`${target}${incoming.url}`, options, (received) => {
-    const chunks: Buffer[] = []
-    received.on('data', (chunk: Buffer) => chunks.push(chunk))
-    received.on('end', () => {
-      if (failure === 'lose') return incoming.socket.destroy()
-      if (failure === 'replace') return fail(503)
-      const body = Buffer.concat(chunks)
-      answer.writeHead(received.statusCode ?? 0, { ...received.headers, 'content-length': body.length })
-      if (failure !== 'cut') return answer.end(body)
-      answer.write(body.subarray(0, body.length / 2), () => incoming.socket.destroy())
-    })
-  })
+  const passOn = async (received: IncomingMessage): Promise<unknown> => {
+    const body = await buffer(received)
+    if (failure === 'lose') return incoming.socket.destroy()
+    if (failure === 'replace') return fail(503)
+    answer.writeHead(received.statusCode ?? 0, { ...received.headers, 'content-length': body.length })
+    if (failure !== 'cut') return answer.end(body)
+    return answer.write(body.subarray(0, body.length / 2), () => incoming.socket.destroy())
+  }
+  const passed = request(`${target}${incoming.url}`, options, (received) => void passOn(received))
   passed.on('error', () => incoming.socket.destroy())
   incoming.pipe(passed)
 }

@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { close, listen } from './loopback-server.ts'
 
 export interface LookupRequest {
   readonly method: string
@@ -16,20 +16,15 @@ export async function startLookupServer(handler: LookupHandler) {
   const requests: LookupRequest[] = []
   const server = createServer((incoming, response) => {
     void (async () => {
-      let body = ''
-      for await (const chunk of incoming.setEncoding('utf8')) body += String(chunk)
+      const body = await text(incoming)
       const { method = '', url = '', headers } = incoming
       requests.push({ method, url, headers, body })
       handler(requests.at(-1)!, response)
     })()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const close = (): void => {
-    server.closeAllConnections()
-    server.close()
-  }
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, close, [Symbol.dispose]: close }
+  const port = await listen(server)
+  const end = (): void => void close(server)
+  return { url: `http://127.0.0.1:${port}`, requests, close: end, [Symbol.dispose]: end }
 }
 
 interface McpTool {
@@ -78,12 +73,12 @@ export function mcpHandler(
     }
     const { [called]: result } = results
     const answer = result ? { result: result() } : { error: { code: -32601, message: 'Method not found' } }
-    const text = JSON.stringify({ jsonrpc: '2.0', id, ...answer })
+    const answered = JSON.stringify({ jsonrpc: '2.0', id, ...answer })
     const type = isStream ? 'text/event-stream' : 'application/json'
     response.writeHead(200, { 'content-type': type, 'mcp-session-id': 's-1' })
-    const events = [...before.map((each) => JSON.stringify(each)), text]
+    const events = [...before.map((each) => JSON.stringify(each)), answered]
     if (isStream) response.write(events.map((each) => `event: message\ndata: ${each}\n\n`).join(''))
-    else response.end(text)
+    else response.end(answered)
   }
 }
 

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { createServer, type AddressInfo, type Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
+import { listen } from './loopback-server.ts'
 
 export interface RawEndpointOptions {
   /**
@@ -42,9 +43,7 @@ export async function startRawEndpoint(
     socket.on('close', () => sockets.delete(socket))
   })
   server.on('tlsClientError', () => {})
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  const port = await listen(server)
   return {
     /** Without a trailing slash. */
     url: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { json } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { close, listen, waitForRequestsIn } from './loopback-server.ts'
 import { anthropicMessages } from './stub-model/anthropic-messages.ts'
@@ -100,9 +101,7 @@ const PROTOCOLS: readonly ModelProtocol[] = [
 ]
 
 async function readRequest(incoming: IncomingMessage, protocol: ModelProtocol): Promise<ModelRequest> {
-  const chunks: Buffer[] = []
-  for await (const chunk of incoming) chunks.push(chunk as Buffer)
-  const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Record<string, unknown>
+  const body = (await json(incoming)) as Record<string, unknown>
   const path = incoming.url ?? ''
   const model = protocol.path.exec(path)?.groups?.['model']
   return {

@@ -1,13 +1,5 @@
-import { mkdir } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect } from '@jest/globals'
-import {
-  type Browser,
-  type BrowserContext,
-  type BrowserContextOptions,
-  launchChromium,
-  type Page,
-} from './launch-chromium.ts'
+import { type Browser, type BrowserContext, type BrowserContextOptions, launchChromium } from './launch-chromium.ts'
 import { collectProblems } from './page-problems.ts'
 
 export { findAxeIssues } from './find-axe-issues.ts'
@@ -59,10 +51,4 @@ export function useBrowser() {
     /** Accepts problems of the current test that match, such as console errors of a page whose server is stopped. */
     expectProblem: (pattern: RegExp) => void expected.push(pattern),
   }
-}
-
-/** Writes a picture of the whole page as PNG; creates the folder. */
-export async function takeScreenshot(page: Page, file: string): Promise<void> {
-  await mkdir(dirname(file), { recursive: true })
-  await page.screenshot({ path: file, fullPage: true, animations: 'disabled' })
 }

@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
+import { close, listen } from '../loopback-server.ts'
 import { startBrokerServer } from './broker-server.ts'
 import { startDatabaseServer } from './database-server.ts'
 import type { JestRun } from './jest-run.ts'
@@ -33,12 +32,11 @@ export async function startInfrastructure(log: (line: string) => void) {
     )
   })
   server.requestTimeout = 0
-  const url = await listen(server)
+  const port = await listen(server)
   return {
-    url,
+    url: `http://127.0.0.1:${port}`,
     async stop() {
-      server.closeAllConnections()
-      server.close()
+      await close(server)
       await Promise.allSettled([...servers.values()].map(async (lazy) => await lazy.started()))
       await Promise.all(stops.map(async (stop) => await stop()))
     },
@@ -49,10 +47,4 @@ export async function startInfrastructure(log: (line: string) => void) {
 function lazily(start: () => Promise<object>) {
   let starting: Promise<object> | undefined
   return { get: () => (starting ??= start()), started: () => starting }
-}
-
-async function listen(server: Server): Promise<string> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
