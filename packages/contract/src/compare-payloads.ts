@@ -1,5 +1,6 @@
 import type { CaseDifference, CasePayload } from './app/evaluations.ts'
 import { MISMATCHES_MAX_COUNT } from './limits.ts'
+import { isJsonObject } from './schema/payload-shape.ts'
 import { truncateText } from './schema/text.ts'
 
 /** Characters of a value in a difference. */
@@ -61,9 +62,7 @@ function fieldsOf(value: unknown): Map<string, unknown> | undefined {
 function canonical(value: unknown, maxLength?: number): string {
   const text =
     JSON.stringify(value, (_, each: unknown) =>
-      typeof each === 'object' && each !== null && !Array.isArray(each)
-        ? Object.fromEntries(Object.entries(each).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-        : each,
+      isJsonObject(each) ? Object.fromEntries(Object.entries(each).toSorted(([a], [b]) => (a < b ? -1 : 1))) : each,
     ) ?? ''
   return maxLength === undefined ? text : truncateText(text, maxLength)
 }

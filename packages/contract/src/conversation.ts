@@ -1,5 +1,6 @@
 import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep } from './journal.ts'
 import { truncateText } from './schema/text.ts'
+import { isJsonObject } from './schema/payload-shape.ts'
 
 /** The tool that ends a run with a model. */
 export const END_RUN = 'end_run'
@@ -119,7 +120,7 @@ function toAssistantPart(part: ModelAnswerPart): AssistantMessagePart {
   if (part.type !== 'tool_call') return part
   const { type, call_id, tool, arguments: given, provider_options } = part
   // Model APIs require an object here, even if the model wrote something else.
-  const args = isObject(given) ? given : { unreadable: given }
+  const args = isJsonObject(given) ? given : { unreadable: given }
   return {
     type,
     call_id,
@@ -132,8 +133,4 @@ function toAssistantPart(part: ModelAnswerPart): AssistantMessagePart {
 /** A tool name that the model invented may contain characters that its own API rejects. */
 function toToolName(name: string): string {
   return name.replace(/[^a-zA-Z0-9_-]/gu, '_').slice(0, 64) || 'unnamed'
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,3 +1,5 @@
+import { isJsonObject } from '@workflow-service/contract'
+
 /**
  * Matchers in the expected payload of a case: objects whose names begin with `$`. Any other value matches itself.
  *
@@ -21,20 +23,20 @@ export interface Matcher {
 
 /** The items of `$anyOrder`; undefined for any other value. */
 export function anyOrderItems(expected: unknown): readonly unknown[] | undefined {
-  return isObject(expected) && Array.isArray(expected['$anyOrder']) ? expected['$anyOrder'] : undefined
+  return isJsonObject(expected) && Array.isArray(expected['$anyOrder']) ? expected['$anyOrder'] : undefined
 }
 
 export function isAbsent(expected: unknown): boolean {
-  return expected === undefined || (isObject(expected) && expected['$absent'] === true)
+  return expected === undefined || (isJsonObject(expected) && expected['$absent'] === true)
 }
 
 export function isUnscored(expected: unknown): boolean {
-  return isObject(expected) && '$any' in expected
+  return isJsonObject(expected) && '$any' in expected
 }
 
 /** Whether the value is a matcher, and not a structure whose fields are compared one by one. */
 export function isMatcher(value: unknown): value is Record<string, unknown> {
-  return isObject(value) && Object.keys(value).some((name) => name.startsWith('$'))
+  return isJsonObject(value) && Object.keys(value).some((name) => name.startsWith('$'))
 }
 
 /** @throws TypeError for an object with names that begin with `$` but are no matcher. */
@@ -79,8 +81,8 @@ export function toSamplePayload(expected: unknown, example: unknown): unknown {
     const itemExamples = Array.isArray(example) ? (example as unknown[]) : []
     return items.map((item) => toSamplePayload(item, commonFields(itemExamples)))
   }
-  if (isMatcher(expected) || !isObject(expected)) return toMatcher(expected).sample
-  const fields = isObject(example) ? example : {}
+  if (isMatcher(expected) || !isJsonObject(expected)) return toMatcher(expected).sample
+  const fields = isJsonObject(example) ? example : {}
   const names = [...new Set([...Object.keys(fields), ...Object.keys(expected)])]
   return Object.fromEntries(names.map((name) => [name, toSamplePayload(expected[name], fields[name])]))
 }
@@ -88,14 +90,14 @@ export function toSamplePayload(expected: unknown, example: unknown): unknown {
 /** An example item with the fields that all items have: others are optional. */
 function commonFields(items: readonly unknown[]): unknown {
   const [first] = items
-  if (!isObject(first)) return first
-  const names = Object.keys(first).filter((name) => items.every((item) => isObject(item) && name in item))
+  if (!isJsonObject(first)) return first
+  const names = Object.keys(first).filter((name) => items.every((item) => isJsonObject(item) && name in item))
   return Object.fromEntries(names.map((name) => [name, first[name]]))
 }
 
 function emptyLike(example: unknown): unknown {
   if (Array.isArray(example)) return []
-  if (isObject(example)) {
+  if (isJsonObject(example)) {
     return Object.fromEntries(Object.entries(example).map(([name, value]) => [name, emptyLike(value)]))
   }
   return { string: '', number: 0, boolean: false }[typeof example as string] ?? null
@@ -105,8 +107,4 @@ function emptyLike(example: unknown): unknown {
 export function isEmpty(value: unknown): boolean {
   if (typeof value === 'object' && value !== null) return Object.values(value).every(isEmpty)
   return value === undefined || value === null || value === '' || value === 0 || value === false
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
-import { compile, findExampleErrors, findPayloadMismatches } from '@workflow-service/contract'
+import { compile, findExampleErrors, findPayloadMismatches, isJsonObject } from '@workflow-service/contract'
 import { CaseFile, type EvaluationCase } from './case-schema.ts'
-import { isMatcher, isObject, toMatcher, toSamplePayload } from './matchers.ts'
+import { isMatcher, toMatcher, toSamplePayload } from './matchers.ts'
 
 /** A case file that cannot be used. The message names the file, the case and the field. */
 export class CaseError extends Error {
@@ -57,7 +57,7 @@ function parse(file: string): unknown {
 
 function nameCase(content: unknown, index: string): string {
   const entry: unknown = Array.isArray(content) ? content[Number(index)] : undefined
-  if (isObject(entry) && typeof entry['id'] === 'string') return entry['id']
+  if (isJsonObject(entry) && typeof entry['id'] === 'string') return entry['id']
   return index === '' ? 'the file' : `case ${Number(index) + 1}`
 }
 

@@ -1,4 +1,5 @@
-import { anyOrderItems, isAbsent, isEmpty, isMatcher, isObject, isUnscored, toMatcher } from './matchers.ts'
+import { isJsonObject } from '@workflow-service/contract'
+import { anyOrderItems, isAbsent, isEmpty, isMatcher, isUnscored, toMatcher } from './matchers.ts'
 
 /** Fields of one payload, or of several. A field is a value that is neither an object nor a list. */
 export interface FieldScore {
@@ -51,8 +52,8 @@ function compare(expected: unknown, actual: unknown, path: readonly string[], sc
     }
     return
   }
-  if (isObject(expected) && !isMatcher(expected) && Object.keys(expected).length > 0) {
-    const fields = isObject(actual) ? actual : {}
+  if (isJsonObject(expected) && !isMatcher(expected) && Object.keys(expected).length > 0) {
+    const fields = isJsonObject(actual) ? actual : {}
     for (const name of new Set([...Object.keys(expected), ...Object.keys(fields)])) {
       compare(expected[name], fields[name], [...path, name], score)
     }

@@ -10,6 +10,7 @@ import { findJsonObjectErrors } from '../schema/check-json-value.ts'
 import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { Type } from '../schema/type.ts'
+import { isJsonObject } from '../schema/payload-shape.ts'
 
 /** What a look-up connects to (contract README, "Look-ups"). */
 export const LOOKUP_KINDS = ['http', 'mcp'] as const
@@ -171,7 +172,7 @@ function toolErrors({ path, parameters = {} }: LookupTool): (readonly [field: st
   const unknown = Object.keys(others).filter((name) => name !== 'additionalProperties')
   if (unknown.length > 0) return [['parameters', `has ${unknown[0]}, which is not supported`]]
   if (Object.keys(parameters).length > 0 && type !== 'object') return [['parameters', 'must have the type "object"']]
-  if (!isObject(properties)) return [['parameters.properties', 'must be an object']]
+  if (!isJsonObject(properties)) return [['parameters.properties', 'must be an object']]
   const names = Object.keys(properties)
   const errors: [string, string][] = []
   if (names.length > MAX_PARAMETERS) errors.push(['parameters.properties', `must be at most ${MAX_PARAMETERS}`])
@@ -194,7 +195,7 @@ function toolErrors({ path, parameters = {} }: LookupTool): (readonly [field: st
 
 function parameterError(name: string, schema: unknown): string | undefined {
   if (!PARAMETER_NAME.test(name)) return 'must have a name of letters, digits and underscores'
-  if (!isObject(schema)) return 'must be an object'
+  if (!isJsonObject(schema)) return 'must be an object'
   if (!PARAMETER_TYPES.includes(schema['type'] as string)) return `must have a type of ${PARAMETER_TYPES.join(', ')}`
   const unknown = Object.keys(schema).find((field) => !PARAMETER_FIELDS.includes(field))
   if (unknown !== undefined) return `has ${unknown}, which is not supported`
@@ -207,8 +208,4 @@ function parameterError(name: string, schema: unknown): string | undefined {
 /** Whether a value is of a type of PARAMETER_TYPES. */
 export function isOfType(value: unknown, type: string): boolean {
   return type === 'integer' ? Number.isSafeInteger(value) : typeof value === type
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

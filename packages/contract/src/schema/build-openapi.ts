@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox'
 import type { ErrorStatus } from '../errors.ts'
 import { OWN_FORMATS } from './ajv.ts'
+import { isJsonObject } from './payload-shape.ts'
 
 /** One operation to describe; the operations of both APIs have this shape. */
 export interface DescribedOperation {
@@ -251,18 +252,14 @@ function toReference(schema: Json, components: Components): Json {
 function convert(value: unknown, components: Components, key: string): unknown {
   // These keywords hold plain values, not schemas.
   if (['enum', 'const', 'default', 'examples', 'required'].includes(key)) return value
-  if (Array.isArray(value)) return value.map((item) => (isJson(item) ? toReference(item, components) : item))
-  if (!isJson(value)) return value
+  if (Array.isArray(value)) return value.map((item) => (isJsonObject(item) ? toReference(item, components) : item))
+  if (!isJsonObject(value)) return value
   if (key === 'properties') {
     return Object.fromEntries(
-      Object.entries(value).map(([name, item]) => [name, isJson(item) ? toReference(item, components) : item]),
+      Object.entries(value).map(([name, item]) => [name, isJsonObject(item) ? toReference(item, components) : item]),
     )
   }
   return toReference(value, components)
-}
-
-function isJson(value: unknown): value is Json {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** Removes the symbols that TypeBox adds to a schema. */

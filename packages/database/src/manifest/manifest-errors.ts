@@ -3,6 +3,7 @@ import {
   findFileSizeError,
   findLookupErrors,
   findRulesNameError,
+  isJsonObject,
   isStorableText,
   type LookupIn,
   type Manifest,
@@ -238,7 +239,7 @@ function idsAt(path: string, items: readonly Loose[]): Entry[] {
 }
 
 function asObject(value: unknown): Loose {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Loose) : {}
+  return isJsonObject(value) ? value : {}
 }
 
 function asList(value: unknown): unknown[] {

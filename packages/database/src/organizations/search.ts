@@ -1,4 +1,4 @@
-import type { SearchOut } from '@workflow-service/contract'
+import { type SearchOut, UUID_PATTERN } from '@workflow-service/contract'
 import { type Db, foldCase, foldSearch } from '../connection/index.ts'
 import { isSessionVisible, isVisible, USER_NAME, type Viewer } from './visibility.ts'
 
@@ -6,13 +6,12 @@ type Found = SearchOut['data'][number]
 
 const MAX_FOUND = 20
 const MAX_BY_NAME = 8
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** Finds things of the organization by a part of the name, by id, or by the id of a request. At most 20. */
 export async function searchEverything(db: Db, viewer: Viewer, text: string): Promise<readonly Found[]> {
   const wanted = text.trim()
   if (wanted === '') return []
-  if (!UUID.test(wanted)) {
+  if (!UUID_PATTERN.test(wanted)) {
     const named = await findByName(db, viewer, wanted)
     return named.length > 0 || /\s/.test(wanted) ? named : await findByRequestId(db, viewer, wanted)
   }

@@ -1,4 +1,4 @@
-import { type JsonSchema, truncateText } from '@workflow-service/contract'
+import { isJsonObject, type JsonSchema, truncateText } from '@workflow-service/contract'
 
 /** Field names that all APIs accept: Google's is the narrowest. */
 const FIELD_NAME = /^[a-zA-Z_][a-zA-Z0-9_]{0,63}$/
@@ -84,7 +84,7 @@ function convert(schema: JsonSchema, aliases: ReadonlyMap<string, string>, examp
   if (type !== 'object') return typeof example === 'string' ? withSample(schema, example) : schema
   const fields = Object.entries(properties as Record<string, JsonSchema>).map(([name, sub]) => {
     const alias = aliases.get(name)
-    const value = isObject(example) && Object.hasOwn(example, name) ? example[name] : undefined
+    const value = isJsonObject(example) && Object.hasOwn(example, name) ? example[name] : undefined
     const converted = convert(sub, aliases, value)
     return [
       alias ?? name,
@@ -151,9 +151,5 @@ function restore(value: unknown, schema: JsonSchema, realNames: ReadonlyMap<stri
 }
 
 function isField(value: unknown): value is { name: string; value: unknown } {
-  return isObject(value) && typeof value['name'] === 'string' && 'value' in value && Object.keys(value).length === 2
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isJsonObject(value) && typeof value['name'] === 'string' && 'value' in value && Object.keys(value).length === 2
 }

@@ -1,3 +1,4 @@
+import { isJsonObject } from '@workflow-service/contract'
 import type { JsonValue } from '@workflow-service/rules'
 
 export type JsonObject = { readonly [name: string]: JsonValue }
@@ -7,7 +8,7 @@ export function withoutFields(example: Record<string, unknown>, values: JsonObje
   const entries = Object.entries(example).flatMap(([name, field]): [string, unknown][] => {
     if (!Object.hasOwn(values, name)) return [[name, field]]
     const value = values[name]
-    if (!isObject(field) || !isObject(value)) return []
+    if (!isJsonObject(field) || !isJsonObject(value)) return []
     const rest = withoutFields(field, value)
     return Object.keys(rest).length > 0 ? [[name, rest]] : []
   })
@@ -26,11 +27,12 @@ export function mergeValues(
     const value = values[name]
     const field = Object.hasOwn(example, name) ? example[name] : undefined
     const rest = Object.hasOwn(filled, name) ? filled[name] : {}
-    return [[name, isObject(field) && isObject(value) && isObject(rest) ? mergeValues(field, rest, value) : value]]
+    return [
+      [
+        name,
+        isJsonObject(field) && isJsonObject(value) && isJsonObject(rest) ? mergeValues(field, rest, value) : value,
+      ],
+    ]
   })
   return Object.fromEntries(entries)
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
