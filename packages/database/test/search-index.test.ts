@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
+import type { QueryConfig } from 'pg'
 import {
   deleteRun,
   deleteOldSearchChunks,
@@ -211,7 +212,15 @@ describe('The search index', () => {
        FROM generate_series(1, 5760) n`,
       [organizationId, other, sources],
     )
-    await indexForSearch(database.db)
+    const lags: number[] = []
+    let pauses = 0
+    await indexForSearch(database.db, {
+      pace: async () => void (pauses += 1),
+      onLag: (seconds) => lags.push(Math.round(seconds / 60)),
+    })
+    expect(lags[0]).toBe(30)
+    expect(pauses).toBeGreaterThan(5_760 / 128)
+    expect(await indexForSearch(database.db)).toBe(0)
     const { rows } = await pool.query<{ organization: string; written: number; ids: string[] }>(
       `SELECT organization_id AS organization, xmin::text::float8 AS written, ids FROM search_chunks
        WHERE kind = 'deliveries' ORDER BY first_at`,
@@ -224,5 +233,41 @@ describe('The search index', () => {
     expect(own.length).toBeGreaterThan(5_632)
     expect(own).toEqual(sorted.rows.map(({ id }) => id))
     expect(rows.toSorted((a, b) => a.written - b.written).at(-1)?.organization).toBe(organizationId)
+  })
+
+  test('reads texts of a bounded size at once', async () => {
+    const { pool } = database.db
+    const session = newId()
+    await pool.query('INSERT INTO sessions (id, organization_id, last_start_number) VALUES ($1, $2, 200)', [
+      session,
+      organizationId,
+    ])
+    await pool.query(
+      `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, created_at)
+       SELECT gen_random_uuid(), $1, $2, $3, n, 'api', repeat('long' || n || ' ', 4000), 'r', now() - interval '1 minute'
+       FROM generate_series(1, 200) n`,
+      [organizationId, workflowId, session],
+    )
+    const sizes: number[] = []
+    const connect = async () => {
+      const client = await pool.connect()
+      const query = async (config: QueryConfig, values?: unknown[]) => {
+        const result = await client.query<{ text?: string }>(config, values)
+        sizes.push(result.rows.reduce((sum, { text = '' }) => sum + text.length, 0))
+        return result
+      }
+      return Object.assign(Object.create(client) as typeof client, { query })
+    }
+    await indexForSearch({ pool: { connect } } as unknown as typeof database.db)
+    expect(Math.max(...sizes)).toBeLessThan(1_100_000)
+    const { rows } = await pool.query<{ id: string; isIndexed: boolean }>(
+      `SELECT id, EXISTS (SELECT FROM search_chunks WHERE id = ANY (ids)) AS "isIndexed"
+       FROM starts WHERE session_id = $1 ORDER BY created_at, id`,
+      [session],
+    )
+    const count = rows.filter(({ isIndexed }) => isIndexed).length
+    expect(count).toBeGreaterThan(70)
+    expect(rows.findIndex(({ isIndexed }) => !isIndexed)).toBe(count)
+    expect((await found('long7')).lines).toHaveLength(1)
   })
 })

@@ -11,7 +11,7 @@ import {
   purgeDeletedWorkflows,
   rollUpUsage,
 } from '@workflow-service/database'
-import type { MaintenanceTask } from '@workflow-service/service-kit'
+import { createPace, type MaintenanceTask } from '@workflow-service/service-kit'
 import type { AppServiceContext } from './app-service-context.ts'
 import { makeNotices, makeRunEvents, sendNotices } from './notices.ts'
 import { sendResendJobs } from './resend-jobs.ts'
@@ -21,6 +21,8 @@ const BATCH_SIZE = 1_000
 const RUNS_PER_BATCH = 500
 /** Pause between two batches, which leaves the database to the other services. */
 const BATCH_PAUSE_MS = 50
+/** Of the time, at most, that each task works which has more to do the more runs there are. */
+const SHARE = 0.1
 
 /** What the application does on a timer. */
 export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
@@ -53,7 +55,7 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     intervalMs: 60_000,
     statements: ['rollUpUsage'],
     run: async ({ db, logger }, signal) => {
-      const hours = await rollUpUsage(db, signal)
+      const hours = await rollUpUsage(db, { signal, pace: createPace(SHARE, signal) })
       if (hours.length > 0) logger.info({ hours: hours.length, last_hour: hours.at(-1) }, 'usage.rolled_up')
     },
   },
@@ -61,7 +63,10 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     name: 'index for the search',
     intervalMs: 10_000,
     statements: ['indexForSearch'],
-    run: ({ db }, signal) => indexForSearch(db, signal),
+    run: async ({ db, searchLag }, signal) => {
+      const onLag = (seconds: number) => searchLag.set(seconds)
+      onLag((await indexForSearch(db, { signal, pace: createPace(SHARE, signal), onLag })) ?? 0)
+    },
   },
   {
     name: 'delete the search index of deleted rows',

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { buildConsole, measureConsole } from '@workflow-service/console/build'
 import { createDatabase, indexForSearch } from '@workflow-service/database'
 import { createSignedInUser } from '@workflow-service/testkit'
@@ -84,12 +85,12 @@ async function measurePage(options: BenchOptions): Promise<Figure[]> {
   })
 }
 
-/** Longer than the application's timer that fills the search index, with runs of the last minute. */
-const FILLING_SECONDS = 12
+/** The interval of the application's timer that fills the search index. */
+const FILLING_SECONDS = 10
 
 /**
- * Measures runs while the application fills the search index with those of the last minute, which are twice as many as
- * begin meanwhile, and while it does nothing.
+ * Measures runs while the application fills the search index with as many, those of 30 to 40 s ago, and while it is
+ * stopped.
  */
 async function measureFilling(path: ServicePath, app: Service, { rounds, log }: BenchOptions): Promise<Figure[]> {
   log('runs while the search index is filled')
@@ -98,18 +99,35 @@ async function measureFilling(path: ServicePath, app: Service, { rounds, log }: 
     const rate = await runsPerSecond(path, FILLING_SECONDS)
     const spent = Object.entries(await path.readCpu()).reduce((sum, [name, ms]) => sum + ms - (cpu[name] ?? 0), 0)
     const runs = rate * FILLING_SECONDS
-    return { rate, cpu: spent / runs, appCpu: ((await cpuMs(app.process.pid)) - appCpu) / runs }
+    return { rate, cpu: spent / runs, appCpu: ((await cpuMs(app.process.pid)) - appCpu) / runs, indexed: 0 }
+  }
+  const db = createDatabase({ url: path.system.postgres.url, applicationName: 'trial', maxConnections: 2 })
+  const countIndexed = async (): Promise<number> => {
+    const { rows } = await db.pool.query<{ count: number }>(
+      `SELECT coalesce(sum(cardinality(ids)), 0)::integer AS count FROM search_chunks WHERE kind = 'runs'`,
+    )
+    return rows[0]!.count
   }
   const filling: Awaited<ReturnType<typeof measure>>[] = []
   const idle: typeof filling = []
   for (let round = 0; round <= rounds; round += 1) {
-    app.pause()
+    for (app.pause(); (await indexForSearch(db)) === undefined; app.pause()) {
+      // It was stopped while it filled the index.
+      app.resume()
+      await sleep(100)
+    }
     idle.push(await measure())
+    await indexForSearch(db)
+    await sleep(FILLING_SECONDS * 1_000)
     app.resume()
-    filling.push(await measure())
+    const before = await countIndexed()
+    const measured = await measure()
+    filling.push({ ...measured, indexed: (await countIndexed()) - before })
   }
+  await db.close()
   // Not the first round, before which nothing was recorded long enough ago.
-  const medianOf = (of: typeof filling, key: 'rate' | 'cpu' | 'appCpu') => median(of.slice(1).map((each) => each[key]))
+  const medianOf = (of: typeof filling, key: 'rate' | 'cpu' | 'appCpu' | 'indexed') =>
+    median(of.slice(1).map((each) => each[key]))
   const figure = (name: string, key: 'rate' | 'cpu', unit: string): Figure => ({
     name: `${name} while the search index is filled`,
     value: medianOf(filling, key),
@@ -119,6 +137,12 @@ async function measureFilling(path: ServicePath, app: Service, { rounds, log }: 
   return [
     figure('runs completed', 'rate', '/s'),
     figure('CPU per run, five processes', 'cpu', 'ms'),
+    {
+      name: 'runs added to the search index meanwhile',
+      value: medianOf(filling, 'indexed') / FILLING_SECONDS,
+      unit: '/s',
+      baseline: { name: 'runs completed', value: medianOf(filling, 'rate') },
+    },
     {
       name: 'CPU of the application for it, per run',
       value: medianOf(filling, 'appCpu'),

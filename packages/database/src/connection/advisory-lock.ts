@@ -1,3 +1,4 @@
+import type { PoolClient } from 'pg'
 import type { Db } from './client.ts'
 import { ignore } from './in-transaction.ts'
 
@@ -5,7 +6,7 @@ import { ignore } from './in-transaction.ts'
 export async function withAdvisoryLock<Result>(
   db: Db,
   lock: number,
-  task: () => Promise<Result>,
+  task: (client: PoolClient) => Promise<Result>,
 ): Promise<Result | undefined> {
   const client = await db.pool.connect()
   client.on('error', ignore)
@@ -14,7 +15,7 @@ export async function withAdvisoryLock<Result>(
     const { rows } = await client.query<{ isLocked: boolean }>('SELECT pg_try_advisory_lock($1) AS "isLocked"', [lock])
     if (!rows[0]?.isLocked) return undefined
     try {
-      return await task()
+      return await task(client)
     } finally {
       await client.query('SELECT pg_advisory_unlock($1)', [lock])
     }

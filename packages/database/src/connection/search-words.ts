@@ -8,27 +8,30 @@ const EDGES = /^[^\p{L}\p{N}\p{M}]+|[^\p{L}\p{N}\p{M}]+$/gu
 /** Of JSON. Raw texts may have backslashes, too, so that words are taken with and without them. */
 const ESCAPE = /\\(?:u[0-9a-f]{4}|.)/gis
 
-function* wordsOf(text: string): Generator<string> {
-  const texts = text.includes('\\') ? [text, text.replaceAll(ESCAPE, ' ')] : [text]
-  for (const each of texts) for (const [word] of foldCase(each).matchAll(WORD)) yield word
-}
+const textsOf = (text: string): string[] =>
+  (text.includes('\\') ? [text, text.replaceAll(ESCAPE, ' ')] : [text]).map(foldCase)
 
 /** Adds the words of a text to `words`: runs of letters and digits, with folded case. */
 export function addWords(text: string, words: Set<string>): void {
-  for (const word of wordsOf(text)) words.add(word)
+  // Twice as fast as `matchAll`, with all words in memory.
+  for (const each of textsOf(text)) for (const word of each.match(WORD) ?? []) words.add(word)
 }
 
-/** Words of a text between which other work of the process has its turn. */
+/** Words of a text, in a row, between which other work of the process has its turn, and characters of a short text. */
 const WORDS_AT_ONCE = 2_000
+const SHORT_TEXT = 10_000
 
 /** Adds the words of a text of any length, until they are more than a filter takes. */
 export async function collectWords(text: string, words: Set<string>): Promise<void> {
+  if (text.length <= SHORT_TEXT) return addWords(text, words)
   let count = 0
-  for (const word of wordsOf(text)) {
-    words.add(word)
-    if (words.size > MAX_WORDS_IN_FILTER) return
-    count += 1
-    if (count % WORDS_AT_ONCE === 0) await setImmediate()
+  for (const each of textsOf(text)) {
+    for (const [word] of each.matchAll(WORD)) {
+      words.add(word)
+      if (words.size > MAX_WORDS_IN_FILTER) return
+      count += 1
+      if (count % WORDS_AT_ONCE === 0) await setImmediate()
+    }
   }
 }
 

@@ -5,7 +5,7 @@ import {
   makeFilter,
   MAX_FILTER_WORDS,
   NIL_UUID,
-  type paging,
+  type Queryable,
   withAdvisoryLock,
 } from '../connection/index.ts'
 import { DELIVERY_TEXT, MAX_SOURCES } from '../deliveries/index.ts'
@@ -17,13 +17,13 @@ const INDEX_LOCK = 1_970_324_837
 
 /** Rows of a chunk, unless their words fill its filter before. A search compares all rows of a chunk that it reads. */
 const CHUNK_ROWS = 128
-/** A row has up to 600 KB of text. */
-const ROWS_PER_READ = 16
+/** Texts that are read at once, in bytes, and one more: a row has up to 600 KB. */
+const BYTES_PER_READ = 1_000_000
 /** Rows of an organization that are found at once, and of each of its sources: then others have their turn. */
 const ROWS_PER_TURN = 40 * CHUNK_ROWS
 const ROWS_OF_SOURCE = 4 * CHUNK_ROWS
-/** After a text that is longer, other requests of the process have their turn. */
-const LONG_TEXT = 10_000
+/** After so many of a batch of texts, other requests of the process have their turn. */
+const CHARACTERS_AT_ONCE = 50_000
 /** Organizations that are looked at in one statement. */
 const ORGANIZATIONS = 500
 
@@ -33,9 +33,21 @@ const ORGANIZATIONS = 500
  */
 const SETTLED = `now() - interval '30 seconds'`
 
-interface Unindexed extends paging.TimePosition {
+interface Unindexed {
   readonly organizationId: string
   readonly kind: SearchKind
+  /** Where the index ends. */
+  readonly lastAt: Date
+  readonly lastId: string
+  /** How long ago the row was recorded that completes the next chunk. */
+  readonly ageSeconds: number
+}
+
+interface Indexing {
+  /** The connection that holds the lock. */
+  readonly client: Queryable
+  readonly pace: () => Promise<void>
+  readonly signal: AbortSignal | undefined
 }
 
 /** SQL for the rows of an organization, `$1`, that are newer than a position and settled, oldest first. */
@@ -51,11 +63,11 @@ function rowsAfter(kind: SearchKind, organizationId: string, position: string, l
 }
 
 /**
- * SQL for the positions of the oldest of these rows. With many sources, only those up to where one of them may have
- * more: the first 5,000 of each of 1,000 sources were 5,000,000.
+ * SQL for the ids of the oldest of these rows. With many sources, only those up to where one of them may have more: the
+ * first 5,000 of each of 1,000 sources were 5,000,000.
  */
-function positionsAfter(kind: SearchKind): string {
-  if (kind === 'runs') return rowsAfter(kind, '$1', '($2, $3)', ROWS_PER_TURN)
+function idsAfter(kind: SearchKind): string {
+  if (kind === 'runs') return `SELECT id FROM (${rowsAfter(kind, '$1', '($2, $3)', ROWS_PER_TURN)}) AS unindexed`
   return `WITH of_source AS MATERIALIZED (
       SELECT of_source.* FROM (
         SELECT id FROM webhook_sources WHERE organization_id = $1 LIMIT ${MAX_SOURCES}
@@ -69,7 +81,7 @@ function positionsAfter(kind: SearchKind): string {
     complete AS (
       SELECT created_at, id FROM of_source WHERE number = ${ROWS_OF_SOURCE} ORDER BY created_at, id LIMIT 1
     )
-    SELECT of_source.id, of_source.created_at FROM of_source LEFT JOIN complete ON true
+    SELECT of_source.id FROM of_source LEFT JOIN complete ON true
     WHERE complete.id IS NULL OR (of_source.created_at, of_source.id) <= (complete.created_at, complete.id)
     ORDER BY of_source.created_at, of_source.id LIMIT ${ROWS_PER_TURN}`
 }
@@ -77,129 +89,179 @@ function positionsAfter(kind: SearchKind): string {
 /**
  * Adds the new rows of all organizations to the search index, in whole chunks, and begins again while one of them has
  * more. Only one process does it at a time. An error of one organization is thrown when the others are done.
+ * Resolves to the age of the oldest chunk that the last round had to write, in seconds, 0 for none; undefined if
+ * another process does it.
+ * @param options `pace` is called after each batch, and may pause. `onLag` is called with that age after each round.
  */
-export async function indexForSearch(db: Db, signal?: AbortSignal): Promise<void> {
+export async function indexForSearch(
+  db: Db,
+  options: { signal?: AbortSignal; pace?: () => Promise<void>; onLag?: (seconds: number) => void } = {},
+): Promise<number | undefined> {
+  const { signal, pace = async () => {}, onLag } = options
   const errors: unknown[] = []
-  await withAdvisoryLock(db, INDEX_LOCK, async () => {
-    while (errors.length === 0 && (await indexInTurn(db, errors, signal)));
+  const lag = await withAdvisoryLock(db, INDEX_LOCK, async (client) => {
+    let [hasMore, lagSeconds] = [true, 0]
+    while (hasMore && errors.length === 0) {
+      ;({ hasMore, lagSeconds } = await indexInTurn({ client, pace, signal }, errors))
+      onLag?.(lagSeconds)
+    }
+    return lagSeconds
   })
   if (errors.length > 0) throw errors[0]
+  return lag
 }
 
-/** Indexes some rows of each organization. Resolves to whether one may have more. */
-async function indexInTurn(db: Db, errors: unknown[], signal: AbortSignal | undefined): Promise<boolean> {
-  let hasMore = false
+/** Indexes some rows of each organization. Resolves to whether one may have more, and the age of the oldest chunk. */
+async function indexInTurn(indexing: Indexing, errors: unknown[]): Promise<{ hasMore: boolean; lagSeconds: number }> {
+  let [hasMore, lagSeconds] = [false, 0]
   for (let [after, isLast] = [NIL_UUID, false]; !isLast;) {
-    const { rows } = await db.pool.query<{ id: string }>(
+    const { rows } = await indexing.client.query<{ id: string }>(
       'SELECT id FROM organizations WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2',
       [after, ORGANIZATIONS],
     )
     const ids = rows.map(({ id }) => id)
     for (const kind of ['runs', 'deliveries'] as const) {
-      for (const position of await listUnindexed(db, kind, ids)) {
-        if (signal?.aborted) return false
+      for (const unindexed of await listUnindexed(indexing, kind, ids)) {
+        lagSeconds = Math.max(lagSeconds, unindexed.ageSeconds)
         try {
-          if (await indexRows(db, position, signal)) hasMore = true
+          if (await indexRows(indexing, unindexed)) hasMore = true
         } catch (error) {
           errors.push(error)
         }
+        if (indexing.signal?.aborted) return { hasMore: false, lagSeconds }
       }
     }
     after = ids.at(-1) ?? after
     isLast = ids.length < ORGANIZATIONS
   }
-  return hasMore
+  return { hasMore, lagSeconds }
 }
 
-/** Those of the organizations that have enough new rows, and where the index of each ends. */
-async function listUnindexed(db: Db, kind: SearchKind, ids: readonly string[]): Promise<Unindexed[]> {
-  const { rows } = await db.pool.query<Unindexed>(
-    `SELECT organization.id AS "organizationId", $2 AS kind, indexed.at AS "createdAt", indexed.id
-     FROM unnest($1::uuid[]) AS organization (id)
-     CROSS JOIN LATERAL (
-       SELECT coalesce(max(last_at), '-infinity') AS at, coalesce(max(last_id::text), '${NIL_UUID}')::uuid AS id FROM (
-         SELECT last_at, last_id FROM search_chunks WHERE organization_id = organization.id AND kind = $2
-         ORDER BY first_at DESC, first_id DESC LIMIT 1
-       ) AS newest
-     ) AS indexed
-     WHERE (
-       SELECT true FROM (${rowsAfter(kind, 'organization.id', '(indexed.at, indexed.id)', CHUNK_ROWS)}) AS unindexed
-       OFFSET ${CHUNK_ROWS - 1} LIMIT 1
-     )`,
-    [ids, kind],
-  )
+/** Those of the organizations that have enough new rows. */
+async function listUnindexed(
+  { client, pace }: Indexing,
+  kind: SearchKind,
+  ids: readonly string[],
+): Promise<Unindexed[]> {
+  const { rows } = await client.query<Unindexed>({
+    name: `search_unindexed_${kind}`,
+    text: LIST_UNINDEXED[kind],
+    values: [ids, kind],
+  })
+  await pace()
   return rows
 }
 
 /** Indexes the next rows of an organization, as many as fill chunks. Resolves to whether it may have more. */
 async function indexRows(
-  db: Db,
-  { organizationId, kind, createdAt, id }: Unindexed,
-  signal: AbortSignal | undefined,
+  { client, pace, signal }: Indexing,
+  { organizationId, kind, lastAt, lastId }: Unindexed,
 ): Promise<boolean> {
-  const { rows: found } = await db.pool.query<{ id: string }>({
-    name: `search_positions_of_${kind}`,
-    text: POSITIONS_AFTER[kind],
-    values: [organizationId, createdAt, id],
+  const { rows: found } = await client.query<{ id: string }>({
+    name: `search_ids_of_${kind}`,
+    text: IDS_AFTER[kind],
+    values: [organizationId, lastAt, lastId],
   })
   let words = new Set<string>()
-  let chunk: paging.TimePosition[] = []
-  for (let at = 0; at < found.length; at += ROWS_PER_READ) {
+  let chunk: string[] = []
+  let count = CHUNK_ROWS
+  // The rest does not fill a chunk.
+  for (let at = 0; chunk.length + found.length - at >= CHUNK_ROWS;) {
     if (signal?.aborted) return false
-    // The rest does not fill a chunk.
-    if (chunk.length + found.length - at < CHUNK_ROWS) break
-    const { rows } = await db.pool.query<paging.TimePosition & { text: string }>({
+    const ids = found.slice(at, at + count).map((row) => row.id)
+    const { rows } = await client.query<{ id: string; text: string }>({
       name: `search_texts_of_${kind}`,
       text: READ_TEXTS[kind],
-      values: [found.slice(at, at + ROWS_PER_READ).map((row) => row.id)],
+      values: [ids],
     })
-    for (const { text, ...row } of rows) {
+    // Rows are missing after long texts, which the next batch has, and those that were deleted meanwhile.
+    const isShort = rows.length < ids.length
+    at += isShort ? ids.indexOf(rows.at(-1)?.id ?? ids.at(-1)!) + 1 : ids.length
+    count = isShort ? Math.max(rows.length, 1) : Math.min(2 * count, CHUNK_ROWS)
+    let characters = 0
+    for (const { id, text } of rows) {
       await collectWords(text, words)
-      chunk.push(row)
+      characters += text.length
+      if (characters > CHARACTERS_AT_ONCE) {
+        await setImmediate()
+        characters = 0
+      }
+      chunk.push(id)
       if (chunk.length === CHUNK_ROWS || words.size >= MAX_FILTER_WORDS) {
-        if (!(await writeChunk(db, { organizationId, kind, rows: chunk, words }))) return false
+        if (!(await writeChunk(client, { organizationId, kind, ids: chunk, words }))) return false
         ;[chunk, words] = [[], new Set()]
       }
-      if (text.length > LONG_TEXT) await setImmediate()
     }
+    await pace()
   }
   return found.length >= ROWS_OF_SOURCE
 }
 
 // Statements are named, because to plan them takes longer than to execute them.
-const POSITIONS_AFTER: Readonly<Record<SearchKind, string>> = {
-  runs: positionsAfter('runs'),
-  deliveries: positionsAfter('deliveries'),
-}
+const LIST_UNINDEXED = eachKind(
+  (kind) => `SELECT organization.id AS "organizationId", $2 AS kind, indexed.at AS "lastAt", indexed.id AS "lastId",
+    extract(epoch FROM now() - unindexed.created_at)::float8 AS "ageSeconds"
+  FROM unnest($1::uuid[]) AS organization (id)
+  CROSS JOIN LATERAL (
+    SELECT coalesce(max(last_at), '-infinity') AS at, coalesce(max(last_id::text), '${NIL_UUID}')::uuid AS id FROM (
+      SELECT last_at, last_id FROM search_chunks WHERE organization_id = organization.id AND kind = $2
+      ORDER BY first_at DESC, first_id DESC LIMIT 1
+    ) AS newest
+  ) AS indexed
+  CROSS JOIN LATERAL (
+    SELECT created_at FROM (${rowsAfter(kind, 'organization.id', '(indexed.at, indexed.id)', CHUNK_ROWS)}) AS unindexed
+    OFFSET ${CHUNK_ROWS - 1} LIMIT 1
+  ) AS unindexed`,
+)
 
-const READ_TEXTS: Readonly<Record<SearchKind, string>> = {
-  runs: `SELECT start.id, start.created_at AS "createdAt", concat_ws(' ', start.workflow_id, ${RUN_TEXT}) AS text
-    FROM starts AS start WHERE start.id = ANY ($1) ORDER BY start.created_at, start.id`,
-  deliveries: `SELECT delivery.id, delivery.created_at AS "createdAt",
+const IDS_AFTER = eachKind(idsAfter)
+
+const TEXTS = {
+  runs: `SELECT start.id, start.created_at, concat_ws(' ', start.workflow_id, ${RUN_TEXT}) AS text
+    FROM starts AS start WHERE start.id = ANY ($1)`,
+  deliveries: `SELECT delivery.id, delivery.created_at,
       concat_ws(' ', delivery.source_id, start.workflow_id, ${DELIVERY_TEXT}) AS text
     FROM deliveries AS delivery LEFT JOIN starts AS start ON start.id = delivery.run_id
-    WHERE delivery.id = ANY ($1) ORDER BY delivery.created_at, delivery.id`,
+    WHERE delivery.id = ANY ($1)`,
+}
+
+// OFFSET 0: else PostgreSQL makes each text once for its length and once for itself.
+const READ_TEXTS = eachKind(
+  (kind) => `SELECT id, text FROM (
+    SELECT id, created_at, text, sum(octet_length(text)) OVER (ORDER BY created_at, id) - octet_length(text) AS bytes_before
+    FROM (${TEXTS[kind]} OFFSET 0) AS read
+  ) AS counted WHERE bytes_before < ${BYTES_PER_READ} ORDER BY created_at, id`,
+)
+
+// The index can be made again from the rows, and without its last chunks after a crash it is as it was before them.
+const WRITE_CHUNK = eachKind(
+  (kind) => `WITH row AS (
+    SELECT count(*), min(created_at) AS first_at, max(created_at) AS last_at FROM ${kind === 'runs' ? 'starts' : 'deliveries'}
+    WHERE id = ANY ($3)
+  )
+  INSERT INTO search_chunks (organization_id, kind, first_at, first_id, last_at, last_id, ids, words)
+  SELECT id, $2, first_at, $3[1], last_at, $3[cardinality($3)], $3, $4 FROM organizations, row
+  WHERE id = $1 AND count = cardinality($3) AND set_config('synchronous_commit', 'off', true) = 'off'
+  ON CONFLICT DO NOTHING`,
+)
+
+function eachKind(text: (kind: SearchKind) => string): Readonly<Record<SearchKind, string>> {
+  return { runs: text('runs'), deliveries: text('deliveries') }
 }
 
 interface Chunk {
   readonly organizationId: string
   readonly kind: SearchKind
-  readonly rows: readonly paging.TimePosition[]
+  readonly ids: readonly string[]
   readonly words: ReadonlySet<string>
 }
 
 /** Resolves to false if a row, or the organization, was deleted meanwhile: the next round reads them again. */
-async function writeChunk(db: Db, { organizationId, kind, rows, words }: Chunk): Promise<boolean> {
-  const [first, last] = [rows[0]!, rows.at(-1)!]
-  const ids = rows.map(({ id }) => id)
-  const values = [organizationId, kind, first.createdAt, first.id, last.createdAt, last.id, ids, makeFilter(words)]
-  const { rowCount } = await db.pool.query({
+async function writeChunk(client: Queryable, { organizationId, kind, ids, words }: Chunk): Promise<boolean> {
+  const { rowCount } = await client.query({
     name: `search_chunk_of_${kind}`,
-    text: `INSERT INTO search_chunks (organization_id, kind, first_at, first_id, last_at, last_id, ids, words)
-     SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM organizations
-     WHERE id = $1 AND (SELECT count(*) FROM ${kind === 'runs' ? 'starts' : 'deliveries'} WHERE id = ANY ($7)) = cardinality($7)
-     ON CONFLICT DO NOTHING`,
-    values,
+    text: WRITE_CHUNK[kind],
+    values: [organizationId, kind, ids, makeFilter(words)],
   })
   return rowCount === 1
 }

@@ -82,6 +82,11 @@ const BATCH = {
 const COUNT_STARTS = statement('upkeep/count-starts', BATCH, { CLASS_FACTOR })
 const COUNT_DELIVERIES = statement('upkeep/count-deliveries', BATCH)
 
+interface CountLimits {
+  readonly maxRows?: number
+  readonly pace?: (() => Promise<void>) | undefined
+}
+
 /** Counts rows by the columns of `usage_hours`. */
 class UsageCounter {
   readonly rows = new Map<string, UsageRow>()
@@ -102,8 +107,12 @@ class UsageCounter {
   }
 }
 
-/** Counts in batches; `maxRows` bounds the rows of one kind that are read. */
-export async function countPeriod(db: Db, period: Period, maxRows = Infinity): Promise<UsageCounter> {
+/** Counts in batches; `maxRows` bounds the rows of one kind that are read, and `pace` may pause after each batch. */
+export async function countPeriod(
+  db: Db,
+  period: Period,
+  { maxRows = Infinity, pace }: CountLimits = {},
+): Promise<UsageCounter> {
   const counter = new UsageCounter()
   const onModel = (model: ModelGroup): void =>
     counter.add('model', NIL_UUID, 'answers', { ...model, run_class: null, sum_ms: 0 })
@@ -127,9 +136,9 @@ export async function countPeriod(db: Db, period: Period, maxRows = Infinity): P
       if (group.run_class !== null) counter.add(kind, id, 'run_ms', { ...group, tokens: 0, cost_micros: 0 })
     }
   }
-  await forEachBatch(db, COUNT_STARTS, period, [], maxRows, onStarts, onModel, onLookup)
+  await forEachBatch(db, COUNT_STARTS, period, [], { maxRows, pace }, onStarts, onModel, onLookup)
   for (const sourceId of await listActiveSources(db, period)) {
-    await forEachBatch(db, COUNT_DELIVERIES, period, [sourceId], maxRows, (group) => {
+    await forEachBatch(db, COUNT_DELIVERIES, period, [sourceId], { maxRows, pace }, (group) => {
       counter.add('organization', NIL_UUID, 'deliveries', group)
       counter.add('workflow', group.workflow_id, 'deliveries', group)
       counter.add('api_key', group.api_key_id, 'deliveries', group)
@@ -144,7 +153,7 @@ async function forEachBatch(
   counting: Statement<Batch>,
   { organizationId, since, until }: Period,
   further: readonly unknown[],
-  maxRows: number,
+  { maxRows, pace }: CountLimits & { readonly maxRows: number },
   onGroup: (group: Group) => void,
   onModel: (group: ModelGroup) => void = () => {},
   onLookup: (group: LookupGroup) => void = () => {},
@@ -157,6 +166,7 @@ async function forEachBatch(
     for (const group of batch?.groups ?? []) onGroup(group)
     for (const model of batch?.models ?? []) onModel(model)
     for (const lookup of batch?.lookups ?? []) onLookup(lookup)
+    await pace?.()
     if (!batch || batch.rows < BATCH_SIZE) return
     read += batch.rows
     createdAt = batch.last_created_at

@@ -37,7 +37,7 @@ export async function countLastDay(
 }
 
 async function countKind(db: Db, period: Period, kind: UsageKind): Promise<UsageRow[]> {
-  const { rows } = await countPeriod(db, period, MAX_LIVE_ROWS)
+  const { rows } = await countPeriod(db, period, { maxRows: MAX_LIVE_ROWS })
   return [...rows.values()].filter((row) => row.kind === kind)
 }
 

@@ -26,17 +26,23 @@ export const HOURS_COUNTED_AGAIN = `(
   SELECT hour FROM usage_rollups WHERE has_unfinished AND hour > now() - interval '${REPEAT_DAYS + 1} days'
 )`
 
+interface RollUpOptions {
+  readonly signal?: AbortSignal
+  readonly pace?: () => Promise<void>
+}
+
 /**
  * Rolls up the closed hours that are not yet, oldest first, and again those in which runs had not ended. Only one
  * process does it at a time, and a process that dies leaves nothing half-written: the next one repeats the hour.
  * Resolves to the hours.
+ * @param options `pace` is called after each batch of rows, and may pause.
  */
-export async function rollUpUsage(db: Db, signal?: AbortSignal): Promise<readonly Date[]> {
+export async function rollUpUsage(db: Db, options: RollUpOptions = {}): Promise<readonly Date[]> {
   const done: Date[] = []
   await withAdvisoryLock(db, ROLL_UP_LOCK, async () => {
     for (;;) {
-      const hour = signal?.aborted ? undefined : await findHourToRollUp(db)
-      if (!hour || !(await rollUpHour(db, hour, signal))) return
+      const hour = options.signal?.aborted ? undefined : await findHourToRollUp(db)
+      if (!hour || !(await rollUpHour(db, hour, options))) return
       done.push(hour)
     }
   })
@@ -68,7 +74,7 @@ async function findHourToRollUp(db: Db): Promise<Date | undefined> {
 }
 
 /** Rolls up one hour of all organizations. False if it was aborted between two of them: the hour is repeated. */
-async function rollUpHour(db: Db, hour: Date, signal: AbortSignal | undefined): Promise<boolean> {
+async function rollUpHour(db: Db, hour: Date, { signal, pace }: RollUpOptions): Promise<boolean> {
   const period = { since: hour, until: new Date(hour.getTime() + HOUR_MS) }
   let hasUnfinished = false
   let after = NIL_UUID
@@ -77,7 +83,7 @@ async function rollUpHour(db: Db, hour: Date, signal: AbortSignal | undefined): 
     for (const { id: organizationId, isActive } of organizations) {
       if (signal?.aborted) return false
       if (!isActive) continue
-      const { rows } = await countPeriod(db, { organizationId, ...period })
+      const { rows } = await countPeriod(db, { organizationId, ...period }, { pace })
       const list = [...rows.values()]
       hasUnfinished ||= list.some(
         ({ measure, label }) => measure === 'starts' && /^(queued|running|waiting)$/.test(label),
