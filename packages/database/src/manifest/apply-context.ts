@@ -77,6 +77,20 @@ export function outcomeOf(stored: unknown, wanted: unknown): ManifestOutcome {
   return isSame(stored, wanted) ? 'unchanged' : 'changed'
 }
 
+/** Whether a secret is the stored one. A stored one that cannot be decrypted is another. */
+export function isSameSecret(
+  { secrets }: ApplyContext,
+  { organizationId, id: sourceId }: { readonly organizationId: string; readonly id: string },
+  encrypted: Buffer,
+  secret: string,
+): boolean {
+  try {
+    return secrets?.decrypt({ organizationId, sourceId }, encrypted) === secret
+  } catch {
+    return false
+  }
+}
+
 /** The fields in which a stored and a wanted object differ. None for a new object. */
 export function changesBetween<Values extends object>(stored: Values | undefined, wanted: Values): ManifestChange[] {
   if (stored === undefined) return []

@@ -6,6 +6,7 @@ import { toMoney } from './plan-workflows.ts'
 import { ManifestError } from './manifest-errors.ts'
 import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'
 import type { TriggerRow } from './plan-triggers.ts'
+import { inChunks } from './write-rows.ts'
 
 type UserEntry = NonNullable<Manifest['users']>[number]
 type SourceEntry = NonNullable<Manifest['webhook_sources']>[number]
@@ -332,27 +333,12 @@ async function* readFiles(client: PoolClient, workflowId: string): AsyncGenerato
     'SELECT id, octet_length(content) AS bytes FROM files WHERE workflow_id = $1 ORDER BY path, name, id',
     [workflowId],
   )
-  for (const ids of toChunks(rows)) {
+  for (const chunk of inChunks(rows, FILES_CHUNK_BYTES, ({ bytes }) => bytes)) {
     const files = await client.query<FileEntry>(
       `SELECT id, name, CASE WHEN path <> '{}' THEN path END AS path, nullif(content, '') AS content FROM files
        WHERE id = ANY ($1::uuid[]) ORDER BY array_position($1::uuid[], id)`,
-      [ids],
+      [chunk.map(({ id }) => id)],
     )
     yield* files.rows
   }
-}
-
-function* toChunks(files: readonly { id: string; bytes: number }[]): Generator<string[]> {
-  let ids: string[] = []
-  let total = 0
-  for (const { id, bytes } of files) {
-    if (ids.length > 0 && total + bytes > FILES_CHUNK_BYTES) {
-      yield ids
-      ids = []
-      total = 0
-    }
-    ids.push(id)
-    total += bytes
-  }
-  if (ids.length > 0) yield ids
 }

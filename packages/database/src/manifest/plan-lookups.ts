@@ -40,17 +40,12 @@ function changesOf(ctx: ApplyContext, stored: Lookup, save: LookupIn): ManifestC
   return [
     ...plan.changesBetween(before, wanted),
     ...(isSame ? [] : [{ field: 'tools', old: stored.tools, new: tools }]),
-    ...(isSameSecret(ctx, stored, value) ? [] : [{ field: 'header_value', old: null, new: 'another value' }]),
+    ...(isSameHeader(ctx, stored, value) ? [] : [{ field: 'header_value', old: null, new: 'another value' }]),
   ]
 }
 
-function isSameSecret({ secrets }: ApplyContext, stored: Lookup, value: string | null | undefined): boolean {
+function isSameHeader(ctx: ApplyContext, stored: Lookup, value: string | null | undefined): boolean {
   if (value === undefined) return true
   if (value === null || !stored.headerValue) return value === stored.headerValue
-  try {
-    const owner = { organizationId: stored.organizationId, sourceId: stored.id }
-    return secrets?.decrypt(owner, stored.headerValue) === value
-  } catch {
-    return false
-  }
+  return plan.isSameSecret(ctx, stored, stored.headerValue, value)
 }

@@ -7,6 +7,7 @@ import {
   type ApplyContext,
   changesBetween,
   FOREIGN_ID,
+  isSameSecret,
   lowerCaseId,
   type ManifestChange,
   type ManifestOutcome,
@@ -110,23 +111,13 @@ function changesOf(
   ]
 }
 
-function secretChange(
-  { secrets }: ApplyContext,
-  stored: StoredSource,
-  secret: string | null | undefined,
-): ManifestChange[] {
+function secretChange(ctx: ApplyContext, stored: StoredSource, secret: string | null | undefined): ManifestChange[] {
   const change = (text: string) => [{ field: 'signing_secret', old: stored.signingSecret && 'set', new: text }]
   if (secret === undefined || (secret === null && !stored.signingSecret)) return []
   if (secret === null) return [{ field: 'signing_secret', old: 'set', new: null }]
   if (!stored.signingSecret) return change('set')
-  if (!secrets) return change('compared when it is saved')
-  try {
-    const owner = { organizationId: stored.organizationId, sourceId: stored.id }
-    return secrets.decrypt(owner, stored.signingSecret) === secret ? [] : change('another secret')
-  } catch {
-    // The given secret replaces a stored one that cannot be decrypted.
-    return change('another secret')
-  }
+  if (!ctx.secrets) return change('compared when it is saved')
+  return isSameSecret(ctx, stored, stored.signingSecret, secret) ? [] : change('another secret')
 }
 
 /** An id derived from the name that no source has, not even a deleted or renamed one. */

@@ -8,7 +8,9 @@ const MAX_CHUNK_LENGTH = 4_000_000
  * parameter has no limit of 65,535 values.
  */
 export async function writeRows(client: Queryable, statement: string, rows: readonly object[]): Promise<void> {
-  for (const chunk of toChunks(rows)) await client.query(statement, [chunk])
+  for (const chunk of inChunks(serialize(rows), MAX_CHUNK_LENGTH, ({ length }) => length)) {
+    await client.query(statement, [`[${chunk.join(',')}]`])
+  }
 }
 
 /** Inserts rows whose fields are named like the columns. The columns that they do not have get their defaults. */
@@ -31,18 +33,26 @@ export async function updateRows(
   await writeRows(client, `UPDATE ${table} SET ${assignments} FROM ${from} WHERE ${table}.id = row.id`, rows)
 }
 
-function* toChunks(rows: readonly object[]): Generator<string> {
-  let chunk: string[] = []
-  let length = 0
-  for (const row of rows) {
-    const json = JSON.stringify(row)
-    if (length + json.length > MAX_CHUNK_LENGTH && chunk.length > 0) {
-      yield `[${chunk.join(',')}]`
+function* serialize(rows: readonly object[]): Generator<string> {
+  for (const row of rows) yield JSON.stringify(row)
+}
+
+/** Divides items into chunks of at most this size; a larger item is a chunk by itself. */
+export function* inChunks<Item>(
+  items: Iterable<Item>,
+  maxSize: number,
+  sizeOf: (item: Item) => number,
+): Generator<Item[]> {
+  let chunk: Item[] = []
+  let size = 0
+  for (const item of items) {
+    if (chunk.length > 0 && size + sizeOf(item) > maxSize) {
+      yield chunk
       chunk = []
-      length = 0
+      size = 0
     }
-    chunk.push(json)
-    length += json.length
+    chunk.push(item)
+    size += sizeOf(item)
   }
-  if (chunk.length > 0) yield `[${chunk.join(',')}]`
+  if (chunk.length > 0) yield chunk
 }
