@@ -23,51 +23,38 @@ export interface SavedThing {
   readonly bytes?: number
 }
 
+/** The things of a table that meet the condition count, one each; `stored`, whether the one with the id counts. */
+const things = (table: string, condition: string, stored = 'true') => ({
+  amounts: `SELECT 1 FROM ${table}, given WHERE ${condition}`,
+  stored: `SELECT 1 FROM ${table}, given WHERE ${table}.id = given.id AND ${stored}`,
+})
+const OF_ORGANIZATION = 'organization_id = given.organization'
+const OF_WORKFLOW = 'workflow_id = given.workflow'
+
 /**
  * For each kind, the amounts (`n`) that count, and the size of what is stored under the id already. Deleted, revoked
  * and closed things do not count.
  */
 const COUNTED: Readonly<Record<QuotaKind, { readonly amounts: string; readonly stored: string }>> = {
-  workflows: {
-    amounts: 'SELECT 1 FROM workflows, given WHERE organization_id = given.organization AND deleted_at IS NULL',
-    stored: 'SELECT 1 FROM workflows, given WHERE workflows.id = given.id',
-  },
-  triggers: {
-    amounts: 'SELECT 1 FROM triggers, given WHERE workflow_id = given.workflow',
-    stored: 'SELECT 1 FROM triggers, given WHERE triggers.id = given.id',
-  },
-  files: {
-    amounts: 'SELECT 1 FROM files, given WHERE workflow_id = given.workflow',
-    stored: 'SELECT 1 FROM files, given WHERE files.id = given.id',
-  },
+  workflows: things('workflows', `${OF_ORGANIZATION} AND deleted_at IS NULL`),
+  triggers: things('triggers', OF_WORKFLOW),
+  files: things('files', OF_WORKFLOW),
   // octet_length reads only the head of a text that is stored apart.
   file_bytes: {
     amounts: `SELECT octet_length(content) FROM given JOIN workflows ON organization_id = given.organization
       JOIN files ON files.workflow_id = workflows.id WHERE deleted_at IS NULL`,
     stored: 'SELECT octet_length(content) FROM files, given WHERE files.id = given.id',
   },
-  webhook_sources: {
-    amounts: 'SELECT 1 FROM webhook_sources, given WHERE organization_id = given.organization AND deleted_at IS NULL',
-    stored: 'SELECT 1 FROM webhook_sources, given WHERE webhook_sources.id = given.id AND deleted_at IS NULL',
-  },
-  lookups: {
-    amounts: 'SELECT 1 FROM lookups, given WHERE organization_id = given.organization',
-    stored: 'SELECT 1 FROM lookups, given WHERE lookups.id = given.id',
-  },
+  webhook_sources: things('webhook_sources', `${OF_ORGANIZATION} AND deleted_at IS NULL`, 'deleted_at IS NULL'),
+  lookups: things('lookups', OF_ORGANIZATION),
   // Starts of the API create sessions too, without a limit: those are not empty.
   empty_sessions: {
     amounts: `SELECT 1 FROM (SELECT is_open, last_start_number FROM sessions WHERE organization_id = $1
       ORDER BY created_at DESC, id DESC LIMIT 2 * $4::bigint) AS newest WHERE is_open AND last_start_number = 0`,
     stored: 'SELECT 1 FROM sessions, given WHERE sessions.id = given.id',
   },
-  api_keys: {
-    amounts: 'SELECT 1 FROM api_keys, given WHERE organization_id = given.organization AND revoked_at IS NULL',
-    stored: 'SELECT 1 FROM api_keys, given WHERE api_keys.id = given.id',
-  },
-  users: {
-    amounts: 'SELECT 1 FROM users, given WHERE organization_id = given.organization',
-    stored: 'SELECT 1 FROM users, given WHERE users.id = given.id',
-  },
+  api_keys: things('api_keys', `${OF_ORGANIZATION} AND revoked_at IS NULL`),
+  users: things('users', OF_ORGANIZATION),
 }
 
 /** What a change may need of a quota. A size has bytes. */

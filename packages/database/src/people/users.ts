@@ -11,13 +11,7 @@ import {
   violatedConstraint,
 } from '../connection/index.ts'
 import type { Prisma } from '../generated/client.ts'
-import {
-  assertQuotas,
-  type AuditPrincipal,
-  changedFields,
-  type LimitedByQuotas,
-  recordAuditEvent,
-} from '../organizations/index.ts'
+import { assertQuotas, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
 import {
   deleteAccountsWithoutUser,
   lockAccount,
@@ -43,11 +37,6 @@ interface StoredUser extends AppUserOut, UserValues {
  * locked.
  */
 export type CheckUserChange = (user: Pick<AppUserOut, 'role'>, next?: Pick<AppUserOut, 'role'>) => void
-
-interface Request {
-  readonly principal: AuditPrincipal
-  readonly requestId: string | null
-}
 
 /** What the unique index of users compares: the address, its case folded (see migration 019). */
 export const EMAIL_KEY = 'coalesce(email_key, lower(email))'
@@ -250,7 +239,7 @@ type NewUser = Pick<AppUserOut, 'id' | 'email' | 'first_name' | 'last_name' | 'r
 export async function createUser(
   db: Database,
   { id, ...values }: NewUser,
-  request: Request & LimitedByQuotas,
+  request: AuditedBy,
 ): Promise<AppUserOut | 'email_taken' | 'id_taken'> {
   const { principal, requestId } = request
   const { organizationId } = principal
@@ -297,7 +286,7 @@ export async function saveUser(
   userId: string,
   { version, ...change }: Partial<UserValues> & { version: string },
   check: CheckUserChange,
-  { principal, requestId }: Request,
+  { principal, requestId }: AuditedBy,
 ): Promise<{ kind: 'saved' | 'changed_meanwhile'; user: AppUserOut } | 'last_owner' | undefined> {
   const { organizationId } = principal
   return await inUsersTransaction(db, organizationId, async (tx) => {
@@ -340,7 +329,7 @@ export async function deleteUser(
   db: Database,
   userId: string,
   check: CheckUserChange,
-  { principal, requestId }: Request,
+  { principal, requestId }: AuditedBy,
   finish: (tx: Transaction) => Promise<void> = async () => {},
 ): Promise<'removed' | 'last_owner' | undefined> {
   const { organizationId } = principal
@@ -379,7 +368,7 @@ export async function signUserOut(
   db: Database,
   userId: string,
   check: CheckUserChange,
-  { principal, requestId }: Request,
+  { principal, requestId }: AuditedBy,
 ): Promise<'signed_out' | undefined> {
   const { organizationId } = principal
   return await inUsersTransaction(db, organizationId, async (tx) => {
@@ -411,7 +400,7 @@ export async function createUserLink(
   userId: string,
   link: NewUserLink,
   check: CheckUserChange,
-  { principal, requestId }: Request,
+  { principal, requestId }: AuditedBy,
 ): Promise<{ token: string; expiresAt: Date } | 'not_possible' | 'email_taken' | undefined> {
   const { organizationId } = principal
   const { kind } = link

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { WorkflowPosition } from './workflows.ts'
+import type { paging } from '../connection/index.ts'
 
 /** The list that a cursor was made in. */
 export interface ListScope {
@@ -19,7 +19,7 @@ const MAX_TIME_MS = Date.parse('9999-12-31T23:59:59.999Z')
  * organization and search, so that callers cannot mix lists up by mistake. It is not secret: a cursor only leads
  * through the caller's own workflows.
  */
-export function encodeListCursor(position: WorkflowPosition, scope: ListScope): string {
+export function encodeListCursor(position: paging.TimePosition, scope: ListScope): string {
   const bytes = Buffer.alloc(BYTES)
   bytes.writeUInt8(VERSION, 0)
   bytes.writeBigInt64BE(BigInt(position.createdAt.getTime()), 1)
@@ -29,7 +29,7 @@ export function encodeListCursor(position: WorkflowPosition, scope: ListScope): 
 }
 
 /** Decodes a cursor; undefined for any text that is not a cursor of this list. */
-export function decodeListCursor(cursor: string, scope: ListScope): WorkflowPosition | undefined {
+export function decodeListCursor(cursor: string, scope: ListScope): paging.TimePosition | undefined {
   const bytes = Buffer.from(cursor, 'base64url')
   if (bytes.length !== BYTES || bytes.toString('base64url') !== cursor || bytes.readUInt8(0) !== VERSION)
     return undefined

@@ -1,7 +1,7 @@
 import { RULES_FILE_NAME, type WorkflowRowOut } from '@workflow-service/contract'
-import { column, type Db, foldSearch, NIL_UUID, runStatement, statement } from '../connection/index.ts'
+import { column, type Db, foldSearch, NIL_UUID, type paging, runStatement, statement } from '../connection/index.ts'
 import { isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
-import { listWorkflows, type WorkflowPosition, type WorkflowQuery } from './workflows.ts'
+import { listWorkflows, type WorkflowQuery } from './workflows.ts'
 
 const LIST_VISIBLE_WORKFLOWS = statement(
   'workflows/list-visible-workflows',
@@ -14,7 +14,7 @@ async function listPositions(
   db: Db,
   { organizationId, memberId }: Viewer,
   query: WorkflowQuery,
-): Promise<{ readonly workflows: readonly WorkflowPosition[]; readonly hasMore: boolean }> {
+): Promise<{ readonly workflows: readonly paging.TimePosition[]; readonly hasMore: boolean }> {
   if (memberId === null) return await listWorkflows(db, organizationId, query)
   const { limit, after, search = '' } = query
   const { rows } = await runStatement(db, LIST_VISIBLE_WORKFLOWS, [

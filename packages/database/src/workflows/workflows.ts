@@ -1,16 +1,10 @@
-import { column, type Db, foldSearch, NIL_UUID, runStatement, statement } from '../connection/index.ts'
-
-/** A position in the list: continues after this workflow. Both values never change, and their pair is unique. */
-export interface WorkflowPosition {
-  readonly createdAt: Date
-  readonly id: string
-}
+import { column, type Db, foldSearch, NIL_UUID, type paging, runStatement, statement } from '../connection/index.ts'
 
 /** Which page of the list to read. */
 export interface WorkflowQuery {
   /** Maximum workflows of the page. */
   readonly limit: number
-  readonly after?: WorkflowPosition
+  readonly after?: paging.TimePosition
   /** The search as the caller sent it; empty lists all workflows. */
   readonly search?: string
 }
@@ -20,9 +14,6 @@ export interface WorkflowVersion {
   readonly id: string
   readonly version: string
 }
-
-/** A workflow of a page, and its position in the list. */
-export interface ListedWorkflow extends WorkflowVersion, WorkflowPosition {}
 
 export interface WorkflowLookUp {
   readonly organizationId: string
