@@ -18,7 +18,7 @@ export interface OperatorContext extends CliContext {
   readonly config: CliConfig
   database(): Database
   dispatcher(): InternalClient
-  /** Hints at a change for the pages of the application that are open. */
+  /** Sends a change notice to the pages of the application that are open. */
   notify(organizationId: string, ...topics: EventTopic[]): void
 }
 

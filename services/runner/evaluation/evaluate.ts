@@ -20,12 +20,11 @@ export interface EvaluateOptions {
   readonly repeats?: number
   /** Runs at once. */
   readonly concurrency?: number
-  readonly onResult?: (result: CaseResult) => void
 }
 
 /** Executes every case `repeats` times, and resolves to the results in the order of the cases. */
 export async function evaluate(options: EvaluateOptions): Promise<CaseResult[]> {
-  const { cases, agentFor, repeats = 1, concurrency = 1, onResult } = options
+  const { cases, agentFor, repeats = 1, concurrency = 1 } = options
   const jobs = cases.flatMap((entry) => Array.from({ length: repeats }, (_, index) => ({ entry, repeat: index + 1 })))
   const results: CaseResult[] = []
   let next = 0
@@ -34,9 +33,7 @@ export async function evaluate(options: EvaluateOptions): Promise<CaseResult[]> 
       const index = next++
       const { entry, repeat } = jobs[index]!
       const run = await runCase(await agentFor(entry, repeat), entry, repeat)
-      const result = { entry, repeat, run, score: scoreRun(entry, run), model: countModelUse(run.steps) }
-      results[index] = result
-      onResult?.(result)
+      results[index] = { entry, repeat, run, score: scoreRun(entry, run), model: countModelUse(run.steps) }
     }
   }
   await Promise.all(Array.from({ length: concurrency }, work))

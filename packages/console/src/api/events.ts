@@ -8,7 +8,7 @@ const REFRESH_PAUSE_MS = 400
 const RECONNECT_MAX_MS = 30_000
 
 /**
- * Follows the stream of hints while the tab is visible, and refreshes what the page shows of their topics. Returns
+ * Follows the stream of change notices while the tab is visible, and refreshes what the page shows of their topics. Returns
  * whether the connection is lost: a stream that ends once is only renewed.
  */
 export function useEvents(): boolean {
@@ -39,7 +39,7 @@ export function useEvents(): boolean {
         void refreshTopics()
       })
       source.addEventListener('open', () => {
-        // Hints are lost while there is no stream, as between the first reads of a page and now.
+        // Notices are lost while there is no stream, as between the first reads of a page and now.
         void refresh()
         failures = 0
         setIsLost(false)
