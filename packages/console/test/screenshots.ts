@@ -4,7 +4,8 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import type { Page } from '@workflow-service/testkit/launch-chromium'
+import { waitUntil } from '@workflow-service/testkit'
+import type { Page, Request } from '@workflow-service/testkit/launch-chromium'
 import { fill } from './support/fill.ts'
 import { fillLong } from './support/fill-long.ts'
 import { openConsole, print } from './support/open-console.ts'
@@ -24,6 +25,7 @@ const SIZES = {
 const FREEZE = `(() => {
   const freeze = (text) => text
     .replaceAll(/(?<![0-9a-f-])[0-9a-f]{8}[0-9a-f-]{0,28}(?![0-9a-f])|wfk_[\\w-]+/g, 'id')
+    .replaceAll(/\\d+(\\.\\d)? m?s(?!\\w)/g, '0 ms')
     .replaceAll(/(?<!\\d)\\d{1,6}(?!\\d)/g, '0')
     .replaceAll(/[A-Z][a-z]{2} (?=0, 0)|[AP]M/g, 'PM')
   document.querySelector('.avatar')?.removeAttribute('style')
@@ -32,6 +34,15 @@ const FREEZE = `(() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
   while (texts.nextNode()) texts.currentNode.data = freeze(texts.currentNode.data)
 })()`
+
+/** Waits until every request of the page is answered, but for its stream of events, and its fonts are loaded. */
+async function untilRead(page: Page, pending: ReadonlySet<Request>): Promise<void> {
+  do {
+    await waitUntil(async () => pending.size === 0)
+    // What was answered last may ask for more.
+    await page.evaluate('document.fonts.ready.then(() => new Promise((done) => setTimeout(done, 50)))')
+  } while (pending.size > 0)
+}
 
 const hashFile = join(folder, 'hashes.json')
 const hashes = JSON.parse(await readFile(hashFile, 'utf8').catch(() => '{}')) as Record<string, string>
@@ -50,7 +61,8 @@ async function compare(page: Page, file: string): Promise<void> {
   await rename(join(folder, file), join(folder, 'before', file)).catch(() => {})
 }
 
-await using opened = await openConsole('screenshots')
+// The antialiasing of corners would differ by one level between two runs.
+await using opened = await openConsole('screenshots', ['--disable-partial-raster', '--num-raster-threads=1'])
 const { console, browser } = opened
 
 const owner = await console.signIn()
@@ -70,9 +82,14 @@ for (const [state, person, prepare] of states) {
     for (const colorScheme of ['light', 'dark'] as const) {
       const context = await browser.newContext({ ...person.context, viewport, colorScheme })
       const page = await context.newPage()
+      const pending = new Set<Request>()
+      page.on('request', (request) => request.resourceType() === 'eventsource' || pending.add(request))
+      const onEnd = (request: Request) => pending.delete(request)
+      page.on('requestfinished', onEnd).on('requestfailed', onEnd)
       for (const { name, path } of pages) {
         try {
           await show(page, path(filled))
+          await untilRead(page, pending)
         } catch (error) {
           print(`${name}, ${state}: ${String(error).split('\n')[0]}`)
         }

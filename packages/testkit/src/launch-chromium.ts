@@ -1,7 +1,7 @@
 import { findChromium } from '@workflow-service/dev-servers'
 import { type Browser, type BrowserContextOptions, chromium } from 'playwright-core'
 
-export type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
+export type { Browser, BrowserContext, BrowserContextOptions, Locator, Page, Request } from 'playwright-core'
 
 /** Keep a browser that tests pages on loopback from contacting any other host. */
 const OFFLINE_FLAGS = [

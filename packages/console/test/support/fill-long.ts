@@ -68,14 +68,15 @@ export async function fillLong(
   await call('saveLookup', { params: { lookup_id: ids.lookupId }, body: lookup })
   await saveModelKey({ db }, owner, long('m'))
   await call('saveInstructions', { body: { text: long('i'), version: '0' } })
-  await createWorkflow(ids.workflowId, long('W'), `Send the text to "${long('S')}".`)
+  await createWorkflow(ids.workflowId, long('W'), `Send every ${long('m')} to "${long('S')}".`)
   const params = { workflow_id: ids.workflowId }
   await owner.saveTrigger(ids.workflowId, {
     name: long('T'),
     trigger_source: { slug: 'api', name: long('A') },
     events: [{ slug: long('g').slice(0, 100), name: long('G') }],
     filters: { [long('x')]: long('y') },
-    input_message: long('m'),
+    // The built-in agent reads no other texts before a context.
+    input_message: `A new ${long('m')}:`,
     subagent_sources: [{ id: randomUUID(), type: long('u').slice(0, 100), name: long('U') }],
   })
   await call('saveFile', {
@@ -107,7 +108,8 @@ export async function fillLong(
   }
   const { data: events } = await call('listAuditEvents')
   const eventId = events.find(({ action }) => action === 'webhook_source.saved')?.id ?? ''
-  const deliveryId = run.deliveries[0]?.id ?? ''
+  const deliveryId = run.deliveries[0]?.id
+  if (deliveryId === undefined) throw new Error(`Nothing was sent: ${run.error}`)
   const resendJobId = await insertEndedResends(db, ids.sourceId, long('B'))
   return { ...ids, runId, sessionId, deliveryId, eventId, resendJobId }
 }

@@ -4,7 +4,7 @@ import { launchChromium } from '@workflow-service/testkit/launch-chromium'
 import { startConsole } from './start-console.ts'
 
 /** Starts the console on a new PostgreSQL, and a browser, for a program; they end with its disposal. */
-export async function openConsole(name: string) {
+export async function openConsole(name: string, args: string[] = []) {
   const stack = new AsyncDisposableStack()
   const postgres = await startPostgres()
   stack.defer(postgres.stop)
@@ -13,7 +13,7 @@ export async function openConsole(name: string) {
   stack.defer(async () => await db.close())
   const console = await startConsole(db, postgres.url)
   stack.defer(console.stop)
-  const browser = await launchChromium({ log: print })
+  const browser = await launchChromium({ log: print, args })
   stack.defer(async () => await browser.close())
   return { db, console, browser, [Symbol.asyncDispose]: async () => await stack.disposeAsync() }
 }
