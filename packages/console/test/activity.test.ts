@@ -323,7 +323,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   await page.getByRole('checkbox', { name: 'All' }).check()
   await page.getByRole('button', { name: 'Approve selected (1)' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Approve and send' }).click()
-  await page.getByText('Nothing waits for an approval.').waitFor()
+  await page.getByText('Nothing waits for an approval').waitFor()
   const edited = await start('W-3')
   await show(page, `/runs/${edited}`)
   await page.getByRole('button', { name: 'Edit' }).click()

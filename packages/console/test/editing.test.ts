@@ -115,7 +115,7 @@ test('a refused start says so once until its cause is gone, and a narrow page sh
     expect((tab?.x ?? 375) + (tab?.width ?? 0)).toBeLessThanOrEqual(375)
     rows.add(tab?.y)
   }
-  expect(rows.size).toBe(1)
+  expect(rows.size).toBe(2)
   const text = page.getByRole('textbox', { name: 'Text' })
   await press(page, 'Clear')
   await press(page, 'Use an example')

@@ -79,6 +79,7 @@ describe('every page', () => {
 
     // What opens above a page.
     await show(page, '/runs')
+    await page.getByRole('button', { name: 'Filters' }).click()
     await page.getByRole('combobox', { name: 'Workflow' }).click()
     await page.getByRole('option', { name: 'WWW' }).first().waitFor()
     await inspectWidths('options of a combobox')
@@ -129,6 +130,11 @@ async function inspect(page: Page, path: string, isFilled: boolean): Promise<str
   await page.emulateMedia({ colorScheme: 'light' })
   shown.push(...(await findAxeIssues(page)).map((issue) => `at ${NARROW} pixels: ${issue}`))
   const tooWide = await findTooWide(page)
+  const hidden = await page.evaluate<string[]>(
+    `[...document.querySelectorAll('td:not(.secondary) button:not([popover] *)')]
+      .filter((each) => !each.checkVisibility())
+      .map((each) => each.outerHTML)`,
+  )
   await page.setViewportSize(ZOOMED)
   await page.emulateMedia({ forcedColors: 'active' })
   const zoomed = [...(await findTooWide(page)), ...(await findCutOff(page)), ...(await findUnseenFocus(page))]
@@ -136,6 +142,7 @@ async function inspect(page: Page, path: string, isFilled: boolean): Promise<str
   return [
     ...shown,
     ...(moving > 0 ? [`${moving} animations although motion is to be reduced`] : []),
+    ...hidden.map((element) => `hidden at ${NARROW} pixels: ${element}`),
     ...tooWide.map((element) => `wider than ${NARROW} pixels: ${element}`),
     ...zoomed.map((element) => `zoomed with forced colours: ${element}`),
   ]
@@ -198,6 +205,21 @@ async function findUnseenFocus(page: Page): Promise<string[]> {
     })
   })()`)
 }
+
+test('on a phone the filters of a list are behind one button that counts them, beside what removes them', async () => {
+  const { page } = await openFilled('/deliveries?outcome=rejected&last=24h', {
+    viewport: { width: PHONE, height: 800 },
+  })
+  const outcome = page.getByRole('combobox', { name: 'Outcome' })
+  await page.getByRole('button', { name: 'Remove the filter Outcome: Rejected' }).waitFor()
+  expect(await outcome.isVisible()).toBe(false)
+  await page.getByRole('button', { name: 'Filters (2)', expanded: false }).click()
+  await outcome.click()
+  await page.getByRole('option', { name: 'Accepted', exact: true }).click()
+  await page.getByRole('button', { name: 'Remove the filter Outcome: Accepted' }).waitFor()
+  await page.setViewportSize({ width: 1280, height: 800 })
+  expect(await page.getByRole('button', { name: 'Filters (2)' }).isVisible()).toBe(false)
+})
 
 test('forced colours show which switch is on and which tab is open', async () => {
   const { owner, page, workflowId } = await openFilled(undefined, { forcedColors: 'active', reducedMotion: 'reduce' })

@@ -52,8 +52,8 @@ function ChoiceBox({ label, of, choice }: { label: string; of: readonly string[]
   )
 }
 
-/** Shorter texts need no more than two lines. */
-const LONG = 60
+/** Shorter texts fit into the narrowest column. */
+const LONG = 30
 
 /** A table that becomes cards on a phone. Hundreds of rows are not rendered again beside a delivery that opens. */
 export const Table = memo(TableOf) as typeof TableOf
@@ -178,6 +178,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   const table = useRef<HTMLDivElement>(null)
   const navigate = useNavigate()
   const [clears, setClears] = useState(0)
+  const [isOpen, setIsOpen] = useState(false)
   const [chosen, setChosen] = useState<readonly string[]>([])
   // A filter, or what happened since, may have removed a row.
   const choice = useMemo(
@@ -189,10 +190,14 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
     await navigate({ to: '.', replace: true, search: (before: object) => ({ ...before, ...none }) })
     setClears(clears + 1)
   }
+  const active = Object.entries(filters).filter(
+    ([name, value]) => value && name !== 'search' && !(name === 'until' && filters['since']),
+  ).length
   const clearAll = () => clear(...Object.keys(filters), ...PERIOD)
   useEffect(() => {
     // The button is gone, and with it the focus.
-    if (clears > 0) table.current?.querySelector<HTMLElement>('.filters :is(input, select)')?.focus()
+    const inputs = table.current?.querySelectorAll<HTMLElement>('.filters :is(input, select, button)') ?? []
+    if (clears > 0) [...inputs].find((each) => each.checkVisibility())?.focus()
   }, [clears])
   const newText = Number.isFinite(newCount) ? `${newCount} new` : 'Many new'
   useEffect(() => {
@@ -212,8 +217,20 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
     <div ref={table} className="list">
       {controls && !isEmpty(props) ? (
         // New after a "Clear": a search field keeps what was typed.
-        <div key={clears} className="filters" role="search" aria-label={`Filter ${label}`}>
+        <div
+          key={clears}
+          className="filters"
+          role="search"
+          aria-label={`Filter ${label}`}
+          data-open={isOpen || undefined}
+        >
           {search ? <FilterSearch name="search" label={search} /> : null}
+          <Button
+            label={active > 0 ? `Filters (${active})` : 'Filters'}
+            className="fold"
+            aria-expanded={isOpen}
+            onClick={() => setIsOpen(!isOpen)}
+          />
           {Object.entries(fields).map(([name, { label: of, options }]) =>
             options ? <FilterSelect key={name} name={name} label={of} options={options} /> : null,
           )}
@@ -420,6 +437,7 @@ export function FilterPeriod() {
         const [from, to] = [typed.since, typed.until].map((value) => value && new Date(value).toISOString())
         await set({ since: from || undefined, until: to || undefined })
       },
+      // The browser's own fields: phones have a picker for them, and the order of day and month is the system's.
       fields: ({ field }) => (
         <div className="columns">
           <TextField type="datetime-local" {...field('since', 'Since')} />

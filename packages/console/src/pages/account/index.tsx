@@ -37,15 +37,15 @@ type Kind = keyof typeof NOTICE_KINDS
 
 const sendTest = async () => reportTest(await mutate('testMyNotices', {}))
 
-/** The notices that the person gets by e-mail. */
+/** The notices that the person gets by email. */
 function MyNotices() {
   const mine = useRead('getMyNotices').data
   if (!mine) return null
   return (
     <Section
-      title="Notices by e-mail"
+      title="Notices by email"
       isNarrow
-      intro={mine.has_mail ? 'At most once an hour each.' : 'Your operator has not set up e-mail (SMTP_URL).'}
+      intro={mine.has_mail ? 'At most once an hour each.' : 'Your operator has not set up email (SMTP_URL).'}
     >
       {mine.has_mail ? <NoticesForm kinds={mine.kinds} /> : null}
     </Section>

@@ -22,7 +22,8 @@ export function Notices() {
   return (
     <Section
       title="Notices"
-      intro="Failures, waiting approvals, paused or failing sources and expiring keys, at most once an hour each. To a webhook, such as one of Slack; people choose e-mail under Account."
+      isNarrow
+      intro="Failures, waiting approvals, paused or failing sources and expiring keys, at most once an hour each. To a webhook, such as one of Slack; people choose email under Account."
     >
       <Loaded query={useRead('getNotices')}>{(notices) => <Details {...notices} />}</Loaded>
     </Section>

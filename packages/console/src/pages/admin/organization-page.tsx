@@ -55,22 +55,26 @@ function Details({ organization }: { organization: Organization }) {
       {role === 'member' ? null : (
         <Section
           title="Manifest"
+          isNarrow
           intro={
             <>
               Everything of the organization as one YAML file, without secrets and keys: keep it in version control, and
               apply it with <code>wf apply</code>.
             </>
           }
-          actions={<Button label="Export the manifest" icon="file" onClick={exportManifest} />}
-        />
+        >
+          <Button label="Export the manifest" icon="file" onClick={exportManifest} />
+        </Section>
       )}
       {role === 'member' ? null : <Notices />}
       {role === 'owner' ? (
         <Section
           title="Delete the organization"
+          isNarrow
           intro="With its workflows, sessions, runs, webhook sources, logs and keys."
-          actions={<Button label="Delete the organization" icon="trash" variant="danger" onClick={remove} />}
-        />
+        >
+          <Button label="Delete the organization" icon="trash" variant="danger" onClick={remove} />
+        </Section>
       ) : null}
     </>
   )

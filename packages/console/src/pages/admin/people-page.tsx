@@ -35,7 +35,7 @@ export function PeoplePage() {
       }}
       columns={[
         { header: 'Person', cell: (user) => nameOf(user) + (user.id === me.user_id ? ' (you)' : '') },
-        { header: 'Email', cell: (user) => user.email },
+        { header: 'Email', cell: (user) => user.email, isOptional: true },
         { header: 'Role', cell: (user) => (user.role ? ROLE_TEXTS[user.role] : '–'), isShort: true },
         { header: 'State', cell: (user) => <State user={user} /> },
         { header: 'Workflows', cell: (user) => user.workflow_count, isNumber: true, isSecondary: true },

@@ -64,7 +64,7 @@ function KeyTable({ keys }: { keys: readonly ModelKey[] }) {
           rows={keys}
           columns={[
             { header: 'Model', cell: ({ model }) => model },
-            { header: 'Key', cell: ({ last_characters: end }) => `…${end}` },
+            { header: 'Key', cell: ({ last_characters: end }) => `…${end}`, isShort: true },
             { header: 'Saved', cell: ({ saved_by: by, saved_at: at }) => <KeySaved by={by} at={at} /> },
             {
               header: 'Test',
@@ -86,9 +86,9 @@ function KeyTable({ keys }: { keys: readonly ModelKey[] }) {
 }
 
 const KeySaved = ({ by, at }: { by: string; at: string }) => (
-  <>
+  <span className="clamp">
     {by}, <Time value={at} />
-  </>
+  </span>
 )
 
 function KeyActions({ of }: { of: ModelKey }) {

@@ -41,7 +41,7 @@ const TOOK: Column = {
 const KIND: Column = { header: 'Kind', cell: (delivery) => oneLine(kindText(delivery)), isSecondary: true }
 const ANSWER: Column = {
   header: 'Answer or reason',
-  cell: ({ reason, answer }) => (reason || answer ? <span className="muted clamp">{reason ?? answer}</span> : null),
+  cell: ({ reason, answer }) => (reason || answer ? <span className="muted clamp">{answer || reason}</span> : null),
   isOptional: true,
 }
 const ALL_COLUMNS = [TIME, OUTCOME, SOURCE, PAYLOAD, TOOK, KIND]

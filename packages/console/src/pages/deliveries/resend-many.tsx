@@ -104,7 +104,7 @@ function ResendJob(job: Job) {
     <Page
       title={`${payloads(total)} sent again`}
       back={['Deliveries', { to: '/deliveries' }]}
-      intro="It goes on without this page, and sends each payload once."
+      intro={isRunning ? 'It goes on without this page, and sends each payload once.' : null}
       actions={isRunning ? <Button label="Stop" icon="close" onClick={stop} done="Stopped." /> : null}
     >
       <div className="stack" role="status">

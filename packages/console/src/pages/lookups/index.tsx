@@ -23,8 +23,8 @@ export function LookupsPage() {
       list={toList(useRead('listLookups'))}
       columns={[
         { header: 'Name', cell: ({ name }) => name },
-        { header: 'Kind', cell: ({ kind }) => KINDS[kind] },
-        { header: 'URL', cell: ({ url }) => <span className="muted clamp url">{url}</span> },
+        { header: 'Kind', cell: ({ kind }) => KINDS[kind], isShort: true },
+        { header: 'URL', cell: ({ url }) => <span className="muted clamp url">{url}</span>, isOptional: true },
         { header: 'Tools', cell: ({ tools }) => tools.map(({ name }) => name).join(', '), isSecondary: true },
       ]}
       rowLink={({ id }) => ({ to: '/lookups/$lookup_id', params: { lookup_id: id } })}

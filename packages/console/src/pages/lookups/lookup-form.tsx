@@ -72,44 +72,46 @@ export function LookupForm({ lookup }: { lookup?: AppLookupOut }) {
   const isMcp = form.values.kind === 'mcp'
   return (
     <Form form={form} action={lookup ? 'Save' : 'Create'} canReset={lookup !== undefined}>
-      <div className="narrow stack">
-        <TextField
-          required
-          maxLength={WEBHOOK_SOURCE_NAME_MAX_LENGTH}
-          placeholder="Customers"
-          hint="You write this name in a workflow’s task. A workflow that names a look-up sends only to the webhook sources that it names, too."
-          {...form.field('name', 'Name')}
-        />
-        <RadioGroup options={KINDS} {...form.field('kind', 'Kind')} />
-        <TextField
-          type="url"
-          inputMode="url"
-          required
-          spellCheck={false}
-          placeholder={isMcp ? 'https://mcp.example.com/mcp' : 'https://api.example.com'}
-          hint={
-            isMcp
-              ? 'A server that speaks the protocol over HTTP. It is asked for its tools when you save.'
-              : 'Requests go to this origin only, and redirects are not followed.'
-          }
-          {...form.field('url', 'URL')}
-        />
-        <TextField
-          spellCheck={false}
-          placeholder="Authorization"
-          hint="Optional. A header that every request has."
-          {...form.field('header_name', 'Header')}
-        />
-        {form.values.header_name === '' ? null : (
+      <div className={lookup ? 'narrow stack' : 'two-columns'}>
+        <div className="stack">
           <TextField
-            type="password"
-            autoComplete="off"
-            hint={
-              lookup?.has_header_value ? 'Empty keeps the stored value.' : 'Stored encrypted, and never shown again.'
-            }
-            {...form.field('header_value', 'Value of the header')}
+            required
+            maxLength={WEBHOOK_SOURCE_NAME_MAX_LENGTH}
+            placeholder="Customers"
+            hint="You write this name in a workflow’s task. A workflow that names a look-up sends only to the webhook sources that it names, too."
+            {...form.field('name', 'Name')}
           />
-        )}
+          <RadioGroup options={KINDS} {...form.field('kind', 'Kind')} />
+          <TextField
+            type="url"
+            inputMode="url"
+            required
+            spellCheck={false}
+            placeholder={isMcp ? 'https://mcp.example.com/mcp' : 'https://api.example.com'}
+            hint={
+              isMcp
+                ? 'A server that speaks the protocol over HTTP. It is asked for its tools when you save.'
+                : 'Requests go to this origin only, and redirects are not followed.'
+            }
+            {...form.field('url', 'URL')}
+          />
+          <TextField
+            spellCheck={false}
+            placeholder="Authorization"
+            hint="Optional. A header that every request has."
+            {...form.field('header_name', 'Header')}
+          />
+          {form.values.header_name === '' ? null : (
+            <TextField
+              type="password"
+              autoComplete="off"
+              hint={
+                lookup?.has_header_value ? 'Empty keeps the stored value.' : 'Stored encrypted, and never shown again.'
+              }
+              {...form.field('header_value', 'Value of the header')}
+            />
+          )}
+        </div>
         {isMcp ? (
           <TextAreaField
             rows={3}

@@ -6,7 +6,7 @@ import { invalid, mutate, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { Checkbox, TextAreaField } from '../../components/fields.tsx'
-import { Loaded, Page, Section } from '../../components/page.tsx'
+import { EmptyState, Loaded, Page, Section } from '../../components/page.tsx'
 import { parseJson } from '../../components/parse-json.ts'
 import { Time } from '../../components/status-and-time.tsx'
 import { linkTo, ThingLink } from '../../components/thing-link.tsx'
@@ -33,7 +33,7 @@ function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut
     else next.delete(id)
     setChosen(next)
   }
-  if (approvals.length === 0) return <p className="muted">Nothing waits for an approval.</p>
+  if (approvals.length === 0) return <EmptyState icon="check" title="Nothing waits for an approval" />
   const decide = async (decision: 'approved' | 'declined', reason: string | null) => {
     const { decided, not_waiting: rest } = await mutate('decideApprovals', {
       body: { decision, delivery_ids: ids, reason },
@@ -84,7 +84,7 @@ function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut
             choice={
               isAdmin ? (
                 <Checkbox
-                  label={`Select the payload to ${approval.source_name}`}
+                  label={<span className="visually-hidden">{`Select the payload to ${approval.source_name}`}</span>}
                   value={ids.includes(approval.delivery_id)}
                   onValue={(isChosen) => choose(approval.delivery_id, isChosen)}
                 />

@@ -29,7 +29,7 @@ export function SourcesPage() {
       list={{ ...list, rows }}
       columns={[
         { header: 'Name', cell: ({ name }) => name },
-        { header: 'Endpoint', cell: ({ endpoint_url: url }) => <Url url={url} /> },
+        { header: 'Endpoint', cell: ({ endpoint_url: url }) => <Url url={url} />, isOptional: true },
         { header: 'Verified', cell: (source) => <Verified source={source} /> },
         { header: 'Last delivery', cell: (source) => <Last request={source.last_payload} /> },
         { header: 'Signed', cell: (source) => (source.has_signing_secret ? 'Yes' : 'No'), isSecondary: true },

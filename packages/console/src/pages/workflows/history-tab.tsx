@@ -40,7 +40,7 @@ export function WorkflowHistoryPage() {
           { header: 'Version', cell: ({ number }) => `${number}${number === newest?.number ? ', now' : ''}` },
           { header: 'Changed', cell: partsText },
           { header: 'By', cell: authorText },
-          { header: 'Saved', cell: ({ created_at: at }) => <FullTime value={at} />, isNumber: true },
+          { header: 'Saved', cell: ({ created_at: at }) => <FullTime value={at} />, isNumber: true, isOptional: true },
         ]}
         empty={{ icon: 'clock', title: 'No version yet', text: 'The next save is the first one.' }}
       />

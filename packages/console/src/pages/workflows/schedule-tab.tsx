@@ -6,7 +6,7 @@ import { Table } from '../../components/data-list.tsx'
 import { Checkbox, SelectField, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { Notice, Section } from '../../components/page.tsx'
-import { Time, utcText } from '../../components/status-and-time.tsx'
+import { Time } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
 
@@ -64,7 +64,8 @@ export function WorkflowSchedulePage() {
   }
   const { enabled, frequency } = form.values
   const off = { disabled: !enabled }
-  const zone = autoRun.timing?.time_zone
+  const { time_zone: ofTiming = HERE } = autoRun.timing ?? {}
+  const zone = ofTiming === HERE ? 'UTC' : ofTiming
   return (
     <Section
       title="Schedule"
@@ -106,9 +107,11 @@ export function WorkflowSchedulePage() {
               rows={autoRun.next_at.map((at) => ({ id: at }))}
               columns={[
                 { header: 'Your time', cell: ({ id: at }) => <Time value={at} isExact /> },
-                zone && zone !== HERE && zone !== 'UTC'
-                  ? { header: zone, cell: ({ id: at }) => timeIn(zone, at) }
-                  : { header: 'UTC', cell: ({ id: at }) => <span className="muted">{utcText(at)}</span> },
+                {
+                  header: zone,
+                  cell: ({ id: at }) => <span className="muted">{timeIn(zone, at)}</span>,
+                  isOptional: true,
+                },
               ]}
             />
           ) : (

@@ -18,6 +18,8 @@ const TABS = [
   ['/workflows/$workflow_id/schedule', 'Schedule'],
   ['/workflows/$workflow_id/agent', 'Agent'],
   ['/workflows/$workflow_id/runs', 'Runs'],
+  ['/workflows/$workflow_id/cases', 'Cases'],
+  ['/workflows/$workflow_id/history', 'History'],
   ['/workflows/$workflow_id/try', 'Try it'],
 ] as const
 
@@ -67,8 +69,6 @@ function Layout(workflow: WorkflowDetailOut) {
             label="More actions"
             groups={[
               [
-                { label: 'History', icon: 'clock', link: { to: '/workflows/$workflow_id/history', params } },
-                { label: 'Cases', icon: 'check', link: { to: '/workflows/$workflow_id/cases', params } },
                 { label: 'Duplicate', icon: 'copy', onClick: duplicate },
                 { label: 'Export as manifest', icon: 'file', onClick: exportManifest },
               ],
