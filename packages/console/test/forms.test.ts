@@ -400,7 +400,7 @@ test('a new key says what its scopes allow, and that it needs one', async () => 
   expect(await findIssues(page)).toEqual([])
 })
 
-test('each person chooses the notices that they get by e-mail', async () => {
+test('each person chooses the notices that they get by email', async () => {
   const { owner, page } = await open('/account')
   const member = await service.signIn({ role: 'member', organizationId: owner.organizationId })
   await member.call('saveMyNotices', { body: { kinds: ['approvals'] } })

@@ -7,7 +7,7 @@ import { fill } from './support/fill.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
-const { service, browser, open, openFilled } = useConsole()
+const { service, browser, open, openFilled } = useConsole({ hasMail: false })
 
 const PASSWORD = 'seven calm turtles walk'
 const field = (page: Page, name: string) => page.getByLabel(name, { exact: true })
@@ -168,6 +168,12 @@ test('the end of an id, which pages show, has its whole id on hover, and is not 
   await page.getByRole('status').getByText('Ids are found as a whole').waitFor()
   await search.fill(runId)
   expect(await page.getByRole('option', { name: /Run/ }).textContent()).toContain('Forward orders')
+})
+
+test('an account says that the service cannot send email', async () => {
+  const { page } = await open('/account')
+  await page.getByText('Your operator has not set up email (SMTP_URL).').waitFor()
+  expect(await page.getByRole('group', { name: 'Send me' }).count()).toBe(0)
 })
 
 test('the keys are listed with ?', async () => {

@@ -78,6 +78,8 @@ describe('Notices', () => {
     const chosen = await data.call(admin, 'saveMyNotices', { url, body: { kinds: ['failures'] } })
     expect(chosen.body).toEqual({ kinds: ['failures'], has_mail: true })
     await data.call(member, 'saveMyNotices', { url, body: { kinds: ['approvals'] } })
+    // The first application has no mail server.
+    expect((await data.call(member, 'getMyNotices')).body).toEqual({ kinds: ['approvals'], has_mail: false })
     const sourceId = await data.saveSource({ name: 'Order intake' }, organization)
     for (let n = 0; n < 3; n += 1) await data.addDelivery(sourceId, { outcome: 'rejected' })
     await Promise.all([recordNotices(db, id, true), recordNotices(db, id, true)])

@@ -176,8 +176,13 @@ describe('Payloads that are sent again together', () => {
     over.resolve()
     await untilDone(5)
     expect([seconds, received()]).toEqual([3, ['R1', 'R2', 'R3', 'R4', 'R5']])
-    stop.abort()
     await sending
+    // By itself, a second is a second: a timer never ends early.
+    await create({ ids: [await addFailed('R6'), await addFailed('R7')], per_second: 1 })
+    const startedMs = performance.now()
+    await sendResendJobs(ctx, stop.signal)
+    expect(received()).toHaveLength(7)
+    expect(performance.now() - startedMs).toBeGreaterThan(1_990)
     await ctx.close()
   })
 

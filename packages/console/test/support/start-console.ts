@@ -24,6 +24,11 @@ import { buildConsole } from '../../build.ts'
 /** Only in links: the browser uses the port that the application has got. */
 const APP_URL = 'http://app.acme.test'
 
+export interface ConsoleOverrides extends AppOverrides {
+  /** Default true. */
+  hasMail?: boolean
+}
+
 /** The whole service in this process, as `npm start` runs it, without an organization. */
 export interface Console {
   readonly url: string
@@ -62,7 +67,11 @@ export interface SignedIn {
 type Call = <Id extends AppOperationId>(id: Id, request?: Partial<AppRequest<Id>>) => Promise<AppAnswer<Id>>
 
 /** Builds the page if its sources have changed, and starts the service on a migrated database. */
-export async function startConsole(db: Database, databaseUrl: string, overrides: AppOverrides = {}): Promise<Console> {
+export async function startConsole(
+  db: Database,
+  databaseUrl: string,
+  overrides: ConsoleOverrides = {},
+): Promise<Console> {
   const stack = new AsyncDisposableStack()
   try {
     await buildConsole()
@@ -112,7 +121,7 @@ function requestsOf(call: Call): Pick<SignedIn, 'saveSource' | 'saveTrigger' | '
 
 async function startServices(
   databaseUrl: string,
-  { overrides, model }: { overrides: AppOverrides; model: StubModelServer },
+  { overrides, model }: { overrides: ConsoleOverrides; model: StubModelServer },
   stack: AsyncDisposableStack,
 ): Promise<string> {
   const folder = stack.use(await mkdtempDisposable(join(tmpdir(), 'workflow-service-console-')))
@@ -135,7 +144,7 @@ async function startServices(
   const dispatcher = await startDispatcher(readDispatcherConfig(shared), { logger })
   stack.defer(async () => await dispatcher.stop())
   // Nothing listens there: mails are not sent.
-  const mail = { SMTP_URL: 'smtp://127.0.0.1:9', SMTP_FROM: 'Workflows <w@acme.test>' }
+  const mail = overrides.hasMail !== false && { SMTP_URL: 'smtp://127.0.0.1:9', SMTP_FROM: 'Workflows <w@acme.test>' }
   const env = { ...shared, ...mail, DISPATCHER_URL: dispatcher.url, API_URL: 'https://api.acme.test', APP_URL }
   const runner = await startRunner(readRunnerConfig({ ...env, AGENT_MODELS: models }), { sessionQueue, logger })
   stack.defer(async () => await runner.stop())

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll } from '@jest/globals'
-import type { AppOverrides } from '@workflow-service/app'
 import {
   type BrowserContextOptions,
   type Page,
@@ -9,7 +8,7 @@ import {
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { fill, type Filled } from './fill.ts'
 import { show } from './show.ts'
-import { type Console, type SignedIn, startConsole } from './start-console.ts'
+import { type Console, type ConsoleOverrides, type SignedIn, startConsole } from './start-console.ts'
 
 /** The owner of a new organization, and a page of the application that the owner sees. */
 export interface Opened {
@@ -31,7 +30,7 @@ export interface UsedConsole {
 }
 
 /** Starts the service and a browser for the test file that calls it. Using them outside of hooks and tests throws. */
-export function useConsole(overrides?: AppOverrides): UsedConsole {
+export function useConsole(overrides?: ConsoleOverrides): UsedConsole {
   const database = useTestDatabase()
   const browser = useBrowser()
   let started: Console | undefined
