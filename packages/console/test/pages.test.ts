@@ -6,7 +6,7 @@ import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
 import { fillLong } from './support/fill-long.ts'
 import { NOTHING_FILLED, PAGES } from './support/pages.ts'
-import { show } from './support/show.ts'
+import { follow, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()
@@ -73,7 +73,7 @@ describe('every page', () => {
       { name: 'new workflow for a source', path: () => `/workflows/new?source=${'S'.repeat(200)}` },
     ]
     for (const { name, path } of [...PAGES, ...drawers]) {
-      await show(page, path(filled))
+      await follow(page, path(filled))
       await inspectWidths(name)
     }
 
@@ -111,7 +111,7 @@ async function findScrolledSideways(page: Page): Promise<string[]> {
 async function inspect(page: Page, path: string, isFilled: boolean): Promise<string[]> {
   await page.setViewportSize({ width: 1280, height: 800 })
   await page.emulateMedia({ colorScheme: 'light' })
-  await show(page, path)
+  await follow(page, path)
   // First, because what moves when a page opens may have ended later.
   const moving = await page.evaluate<number>(
     `document.getAnimations().filter((each) => each.effect.getComputedTiming().activeDuration > ${UNSEEN_MS}).length`,
