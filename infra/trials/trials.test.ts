@@ -8,6 +8,9 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { type PrivateRabbitMq, startProcess, startRabbitMq, waitUntil } from '@workflow-service/testkit'
+import { runAttack } from './attack/run-attack.ts'
+import { type AttackTarget, startAttackTarget } from './attack/target.ts'
+import { ATTACKS } from './attack/trial.ts'
 import { runBackupTrial, SMALL } from './backup/trial.ts'
 import { toFigureTable } from './bench/figure.ts'
 import { measureLatency } from './bench/parts/runs.ts'
@@ -86,6 +89,7 @@ describe('a small trial keeps every promise', () => {
         delaySeconds: 1,
         services: ['gateway'],
         startProxy: startSmallProxy,
+        pauseMs: 100,
         rabbitMq,
         log,
       })
@@ -149,6 +153,25 @@ describe('a small trial keeps every promise', () => {
       await expect(tryService(container, { hasPage: false, rabbitMq, log })).resolves.toBeUndefined()
     },
     TIMEOUT_MS,
+  )
+})
+
+describe('an attack', () => {
+  let target: AttackTarget
+  beforeAll(async () => {
+    target = await startAttackTarget({}, { rabbitMq })
+  }, 120_000)
+  afterAll(() => target.close())
+
+  // Of the API, the application and the runs, those that end within seconds. The last one ends the runner.
+  test.each(['app-large-edits', 'app-cut-bodies', 'stored-example-list', 'malformed-http', 'stored-null-fields'])(
+    '%s ends no process, and takes no response or payload from another organization',
+    async (name) => {
+      const attack = ATTACKS.find((each) => each.name === name)!
+      const { violations } = await runAttack(target, attack, { seconds: 0.5, loadMs: 100, findsDelays: false })
+      expect(violations).toEqual([])
+    },
+    60_000,
   )
 })
 

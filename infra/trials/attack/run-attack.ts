@@ -65,11 +65,16 @@ export interface AttackReport {
 /**
  * Measures the victim before and during an attack, and the processes after it.
  * @param options.loadMs How long the victim's load lasts before the attack, and at least from the start of the attack.
+ * @param options.findsDelays False where only `violations` are read: without a warm-up and as many ordinary requests.
  */
 export async function runAttack(
   target: AttackTarget,
   attack: Attack,
-  { seconds, loadMs = MIN_LOAD_MS }: Pick<AttackOptions, 'seconds'> & { readonly loadMs?: number },
+  {
+    seconds,
+    loadMs = MIN_LOAD_MS,
+    findsDelays = true,
+  }: Pick<AttackOptions, 'seconds'> & { readonly loadMs?: number; readonly findsDelays?: boolean },
 ): Promise<AttackReport> {
   const violations: string[] = []
   const expect = (isMet: boolean, violation: string): void => {
@@ -92,11 +97,12 @@ export async function runAttack(
   }
   await attack.prepare?.(target)
   // The first starts compile code.
-  await measure(async () => {})
+  if (findsDelays) await measure(async () => {})
   const { load: before } = await measure(async () => {})
-  const ordinary = attack.sendOrdinary
-    ? (await measure(async () => attack.sendOrdinary?.(target, { seconds }))).load
-    : null
+  const ordinary =
+    attack.sendOrdinary && findsDelays
+      ? (await measure(async () => attack.sendOrdinary?.(target, { seconds }))).load
+      : null
   const pids = SERVICES.map((name) => ({ name, pid: target.services[name].process.pid }))
   let summary = 'ended early'
   let durationMs = 0
@@ -126,7 +132,7 @@ export async function runAttack(
     (error) => checksLatency || error.startsWith('The payload') || error.startsWith('A payload'),
   )
   expect(errors.length === 0, `The victim had ${errors.length} errors, such as: ${errors[0]}`)
-  const delays = checksLatency ? findDelays(attack, { before, ordinary, during }) : []
+  const delays = checksLatency && findsDelays ? findDelays(attack, { before, ordinary, during }) : []
   return { name: attack.name, summary, durationMs, before, ordinary, during, peakMiB, violations, delays }
 }
 

@@ -38,6 +38,8 @@ export interface RolloutOptions {
   readonly log: Log
   /** Default: starts one, and stops it. */
   readonly rabbitMq?: SystemOptions['rabbitMq']
+  /** The pause of a caller between two requests. Default 20 ms. */
+  readonly pauseMs?: number
 }
 
 export interface RolloutReport {
@@ -49,8 +51,6 @@ export interface RolloutReport {
 }
 
 const CALLERS = { starts: 8, reads: 4 }
-/** The pause of a caller between two requests. */
-const PAUSE_MS = 20
 /** Of each kind, before the first restart. */
 const REQUESTS_BEFORE = 50
 
@@ -74,7 +74,7 @@ type Counted = Pick<Load, 'stop'> & {
  * workflows and read from the public API and the application.
  */
 export async function runRollout(options: RolloutOptions): Promise<RolloutReport> {
-  const { delaySeconds, services, startProxy, rabbitMq, log } = options
+  const { delaySeconds, services, startProxy, rabbitMq, pauseMs = 20, log } = options
   const instances = await chooseInstances(services)
   const behindProxy = SERVICES.filter((service) => service !== 'runner')
   const proxy = await startProxy(
@@ -88,7 +88,7 @@ export async function runRollout(options: RolloutOptions): Promise<RolloutReport
       const running = await Promise.all(instances.map((instance) => start(system, proxy, instance)))
       const dispatcher = running.find(({ name }) => name === 'dispatcher')!
       const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url, paths: ['/orders'] })
-      const { starts, loads } = await startLoads(system, proxy, customer)
+      const { starts, loads } = await startLoads(system, proxy, customer, pauseMs)
       const beganMs = performance.now()
       await waitUntil(() => loads.every(({ count }) => count() > REQUESTS_BEFORE), { timeoutMs: 60_000 })
       const restarted = running.filter(({ name }) => services.some((service) => service === name))
@@ -147,13 +147,14 @@ async function startLoads(
   { pool }: System,
   { urls: { gateway = '', app = '' } }: Proxy,
   customer: Customer,
+  pauseMs: number,
 ): Promise<{ starts: Callers; loads: Counted[] }> {
   const { cookie } = await createSignedInUser(pool, customer.organizationId)
   const starts = startCallers({
     gatewayUrls: [gateway],
     customer,
     callers: CALLERS.starts,
-    pauseMs: [PAUSE_MS, PAUSE_MS],
+    pauseMs: [pauseMs, pauseMs],
     startsPerSession: 1,
     repeats: false,
     random: createRandom(1),
@@ -161,7 +162,7 @@ async function startLoads(
   })
   const read = (name: string, url: string, headers: Record<string, string>): Counted => {
     const call = async (): Promise<string> => await send(url, { headers })
-    const load = startLoad({ callers: CALLERS.reads, pauseMs: () => PAUSE_MS, call })
+    const load = startLoad({ callers: CALLERS.reads, pauseMs: () => pauseMs, call })
     const failures = () => load.calls.flatMap(({ failure }) => failure ?? [])
     return { name, count: () => load.calls.length, failures, stop: async () => await load.stop() }
   }

@@ -11,7 +11,6 @@ export const SLOW_FILES: readonly string[] = [
   'infra/trials/trials.test.ts',
   'packages/console/test/pages.test.ts',
   'infra/image.test.ts',
-  'infra/trials/attack/attacks.test.ts',
   'packages/console/test/failures.test.ts',
   'services/gateway/test/protocol.test.ts',
   'packages/messaging/test/connect-rabbitmq.test.ts',
