@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
-import { type PrivateRabbitMq, startRabbitMq, waitUntil } from '@workflow-service/testkit'
+import { createTestBroker, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import type { RunningService } from '@workflow-service/service-kit'
+import { type Proxy, startProxy } from '../../../packages/console/test/support/start-proxy.ts'
 import {
   type AcceptedStart,
   FAST_TIMING,
@@ -11,24 +12,30 @@ import {
 } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture()
-let broker: PrivateRabbitMq
+let broker: TestBroker
+/** What the runners see of the broker. */
+let proxy: Proxy
+let url: string
 let acme: TestOrganization
 let gatewayQueue: SessionQueue
 beforeAll(async () => {
   acme = await fixture.createOrganization()
-  broker = await startRabbitMq()
-  gatewayQueue = connectRabbitMq({ url: broker.url, queueType: 'classic', connectionName: 'test' })
+  broker = await createTestBroker()
+  proxy = await startProxy(broker.url)
+  url = Object.assign(new URL(broker.url), { port: new URL(proxy.url).port }).href
+  gatewayQueue = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test' })
 }, 180_000)
 afterAll(async () => {
   await gatewayQueue.close()
-  await broker.stop()
+  await proxy.die()
+  await broker.drop()
 })
 
 /** Starts a runner that uses the broker. With `sweepMs: NEVER_MS` it acquires sessions only because of messages. */
 const startRunner = (sweepMs: number) =>
   fixture.startRunner(
     { sessionQueue: undefined, timing: { ...FAST_TIMING, sweepMs } },
-    { AMQP_URL: broker.url, AMQP_QUEUE_TYPE: 'classic' },
+    { AMQP_URL: url, AMQP_QUEUE_TYPE: 'classic' },
   )
 
 async function startAndPublish(): Promise<AcceptedStart> {
@@ -68,7 +75,7 @@ describe('a runner with RabbitMQ', () => {
     const sweeping = await startRunner(500)
     const waiting = await startRunner(NEVER_MS)
     await fixture.waitForRuns([await startAndPublish()])
-    await broker.kill()
+    await proxy.die()
     const startMany = () => Promise.all(Array.from({ length: 20 }, () => fixture.start(acme, { isPublished: false })))
     await fixture.waitForRuns(await startMany())
     expect(await Promise.all([sweeping, waiting].map(isConsuming))).toEqual([false, false])
@@ -77,7 +84,7 @@ describe('a runner with RabbitMQ', () => {
     const late = await startRunner(500)
     expect([await statusOf(late, '/healthz'), await statusOf(late, '/readyz')]).toEqual([200, 503])
     await fixture.waitForRuns(await startMany())
-    await broker.restart()
+    await proxy.comeBack()
     await waitUntil(async () => (await statusOf(late, '/readyz')) === 200, { timeoutMs: 30_000 })
     for (const runner of [late, waiting]) await waitUntil(async () => await isConsuming(runner), { timeoutMs: 30_000 })
     await late.stop()
