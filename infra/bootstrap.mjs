@@ -100,7 +100,8 @@ async function runCheck(name, args) {
 async function runJest(args) {
   const folder = mkdtempSync(join(tmpdir(), 'workflow-service-counts-'))
   const countsFile = join(folder, 'counts.json')
-  const jest = ['node_modules/jest/bin/jest.js', '--config', 'infra/jest.config.mjs']
+  // With Node's 16 MB, collecting garbage took 7 % of the processor time of Jest's workers, which get this option too.
+  const jest = ['--max-semi-space-size=32', 'node_modules/jest/bin/jest.js', '--config', 'infra/jest.config.mjs']
   const status = await runNode([...jest, ...args], { TEST_COUNTS_FILE: countsFile })
   const counts = existsSync(countsFile) ? readJson(countsFile) : { passed: 0, failed: 0 }
   rmSync(folder, { recursive: true, force: true })

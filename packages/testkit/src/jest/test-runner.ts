@@ -51,6 +51,8 @@ const runNatively: TestRunner = async (globalConfig, config, environment, _runti
     enterTestCode() {},
     leaveTestCode() {},
   }
+  // Jest formats every stack anew by source maps, which there are none of: 2 % of the processor time of all tests.
+  Reflect.deleteProperty(Error, 'prepareStackTrace')
   try {
     return await circus.default(globalConfig, config, environment, runtime, testPath, sendMessageToJest)
   } finally {
