@@ -16,6 +16,8 @@ export async function hearNotices(
       for (const topic of notices[organizationId] ?? []) heard.add(topic)
     })
     await client.query('LISTEN app_events')
+    // As the application does for an open page: without one, no notice is sent.
+    await client.query(`SELECT pg_advisory_lock_shared(hashtextextended('open pages', 0))`)
     await work()
     await waitUntil(() => topics.every((topic) => heard.has(topic)))
   } finally {
