@@ -8,8 +8,8 @@ const REFRESH_PAUSE_MS = 400
 const RECONNECT_MAX_MS = 30_000
 
 /**
- * Follows the stream of change notices while the tab is visible, and refreshes what the page shows of their topics. Returns
- * whether the connection is lost: a stream that ends once is only renewed.
+ * Follows the stream of change notices while the tab is visible, and refreshes what the page shows of their topics.
+ * Returns whether the connection is lost: a stream that ends once is only renewed.
  */
 export function useEvents(): boolean {
   const [isLost, setIsLost] = useState(false)

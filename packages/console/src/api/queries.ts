@@ -14,7 +14,10 @@ import { LIST_MAX_LIMIT } from '@workflow-service/contract/limits'
 import { AppError, call, type CallRequest, type RequestArgument } from './call.ts'
 import { askForPassword } from './prompts.ts'
 
-/** The topics of change notices after which an operation's answer is read again. The others are read every 30 s and on focus. */
+/**
+ * The topics of change notices after which an operation's answer is read again. The others are read every 30 s and on
+ * focus.
+ */
 const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
   getMe: ['organization', 'users'],
   getOverview: ['runs', 'deliveries', 'webhook_sources', 'workflows', 'api_keys'],

@@ -1,5 +1,5 @@
--- Claims the next start of a session under its lease. By hand: the bench's runs; the counters are in the locked row. The
---   time of the claim is taken after the lock, which may have waited until the run before ended.
+-- Claims the next start of a session under its lease. By hand: the bench's runs; the counters are in the locked row.
+--   The time of the claim is taken after the lock, which may have waited until the run before ended.
 -- Parameters: $1 owner, $2 session, $3 epoch. Rows: one if the lease is the owner's.
 WITH leased AS MATERIALIZED (
   SELECT id, last_finished_number + 1 AS number, last_finished_number < last_start_number AS has_work
