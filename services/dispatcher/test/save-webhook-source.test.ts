@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { newId, readRejectedAnswers } from '@workflow-service/database'
+import { newId, readAnswers } from '@workflow-service/database'
 import { createCertificate, freePort, startCustomerEndpoint, startRawEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { type Answer, callDispatcher, invalidField, refusal, sourceIn, sourcePath } from './support/test-dispatcher.ts'
@@ -353,8 +353,8 @@ describe('422 verification_failed', () => {
       rejected_answer: expect.stringMatching(/^not valid:\n\{.*\[hidden\]/),
     })
     expect(JSON.stringify(error)).not.toContain('echoed-secret')
-    const kept = await readRejectedAnswers(dispatcher.db, dispatcher.organizationId, [String(error.delivery_id)])
-    expect([...kept.values()]).toEqual([error.rejected_answer])
+    const kept = await readAnswers(dispatcher.db, dispatcher.organizationId, [String(error.delivery_id)])
+    expect(kept.get(String(error.delivery_id))?.rejectedAnswer).toBe(error.rejected_answer)
     // Too short to be recognized in a text.
     const short = await dispatcher.save(newId(), { signing_secret: 'short' })
     expect(short.body.error.reason).toBe('status')

@@ -6,7 +6,7 @@ import {
   InternalErrorResponse,
   WebhookSourceOut,
 } from '@workflow-service/contract'
-import { newId, readRejectedAnswers, readSteps } from '@workflow-service/database'
+import { newId, readAnswers, readSteps } from '@workflow-service/database'
 import { freePort, startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken } from '@workflow-service/webhook-token'
 import * as fc from 'fast-check'
@@ -44,9 +44,10 @@ const send = (id: string, change: Record<string, unknown> = {}, url = dispatcher
   dispatcher.send(id, { source_id: sourceId, ...change }, url)
 
 /** What the log keeps for people. */
-const rejectedAnswers = async (id: string): Promise<string[]> => [
-  ...(await readRejectedAnswers(dispatcher.db, dispatcher.organizationId, [id])).values(),
-]
+const rejectedAnswers = async (id: string): Promise<string[]> =>
+  [...(await readAnswers(dispatcher.db, dispatcher.organizationId, [id])).values()].flatMap(
+    ({ rejectedAnswer }) => rejectedAnswer ?? [],
+  )
 
 /** What the log keeps of the headers of an answer. */
 const answerHeaders = async (headers: Record<string, string>, answer: { status: number; body?: string }) => {

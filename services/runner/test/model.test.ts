@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { readRejectedAnswers, type RunDetails, showSession } from '@workflow-service/database'
+import { readAnswers, type RunDetails, showSession } from '@workflow-service/database'
 import {
   type ModelAnswer,
   type ModelRequest,
@@ -221,8 +221,8 @@ describe('runs with a model', () => {
     expect(JSON.stringify([server.requests, run])).not.toMatch(/IGNORE ALL RULES/)
     const deliveries = await fixture.db.prisma.delivery.findMany({ where: { runId: start.startId } })
     const ids = deliveries.map(({ id }) => id)
-    const kept = await readRejectedAnswers(fixture.db, deliveries[0]?.organizationId ?? '', ids)
-    expect([...kept.values()]).toEqual([injection])
+    const kept = await readAnswers(fixture.db, deliveries[0]?.organizationId ?? '', ids)
+    expect([...kept.values()].map(({ rejectedAnswer }) => rejectedAnswer)).toEqual([injection])
   }, 60_000)
 
   test('send a payload again that may have arrived only when the model says so: the endpoint resets its connection', async () => {

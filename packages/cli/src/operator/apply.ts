@@ -196,7 +196,7 @@ async function applyFiles(
   const applied: Applied[] = []
   const savedVersions = new Map<string, number>()
   for (const result of await write(ctx, manifests, options)) {
-    hintAt(ctx, result)
+    notifyOf(ctx, result)
     const sources = dispatcher ? await saveSources(ctx, dispatcher, result, savedVersions) : []
     const unverified = result.webhookSources.filter(({ shouldVerify }) => !shouldVerify).map(({ save }) => save.name)
     const savedLookups = dispatcher ? await saveLookups(ctx, dispatcher, result) : []
@@ -220,7 +220,7 @@ async function applyFiles(
 }
 
 /** Notifies of what was created or changed; the dispatcher notifies of the webhook sources that it saves. */
-function hintAt(ctx: OperatorContext, { organization, users, apiKeys, workflows, sessions }: AppliedManifest): void {
+function notifyOf(ctx: OperatorContext, { organization, users, apiKeys, workflows, sessions }: AppliedManifest): void {
   const things: [EventTopic, readonly { outcome: Outcome }[]][] = [
     ['organization', [organization]],
     ['users', users],

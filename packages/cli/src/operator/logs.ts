@@ -4,7 +4,7 @@ import {
   type DeliveryQuery,
   listDeliveries,
   type OrganizationName,
-  readRejectedAnswers,
+  readAnswers,
 } from '@workflow-service/database'
 import { type CommandResult, toSnakeCase } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
@@ -43,14 +43,13 @@ export async function logs(
     await follow(ctx, organization.id, query, newest, options)
     return undefined
   }
-  const ids = newest.filter((delivery) => delivery.outcome === 'rejected').map(({ id }) => id)
-  const answers = await readRejectedAnswers(ctx.database(), organization.id, ids)
-  const headers = await readAnswerHeaders(ctx, organization.id, newest)
+  const ids = newest.map(({ id }) => id)
+  const answers = await readAnswers(ctx.database(), organization.id, ids)
   return {
     json: newest.map((delivery) => ({
       ...toJson(delivery),
-      rejected_answer: answers.get(delivery.id) ?? null,
-      answer_headers: headers.get(delivery.id) ?? null,
+      rejected_answer: answers.get(delivery.id)?.rejectedAnswer ?? null,
+      answer_headers: answers.get(delivery.id)?.answerHeaders ?? null,
     })),
     text: (terminal) =>
       [
@@ -60,28 +59,16 @@ export async function logs(
           newest,
           `Nothing was sent to ${source.name}${hasFilter ? ' that matches the options' : ' yet'}.`,
         ),
-        ...(options.answers ? newest.map((delivery) => formatAnswer(terminal, delivery, answers)) : []),
+        ...(options.answers
+          ? newest.map((delivery) => formatAnswer(terminal, delivery, answers.get(delivery.id)?.rejectedAnswer))
+          : []),
       ].join(''),
   }
 }
 
-/** The headers of answers, as the application shows them, by the id of their delivery. */
-async function readAnswerHeaders(ctx: OperatorContext, organizationId: string, deliveries: readonly Delivery[]) {
-  const rows = await ctx.database().prisma.delivery.findMany({
-    where: { organizationId, id: { in: deliveries.map(({ id }) => id) } },
-    select: { id: true, answerHeaders: true },
-  })
-  return new Map(rows.map(({ id, answerHeaders }) => [id, answerHeaders]))
-}
-
 /** The text of a rejection below a headline, each line indented; empty if there is none. */
-function formatAnswer(
-  terminal: Terminal,
-  { id, createdAt, status }: Delivery,
-  answers: ReadonlyMap<string, string>,
-): string {
-  const text = answers.get(id)
-  if (text === undefined) return ''
+function formatAnswer(terminal: Terminal, { createdAt, status }: Delivery, text?: string | null): string {
+  if (typeof text !== 'string') return ''
   const lines = text.trimEnd().split('\n')
   const headline = paint(terminal, 'bold', `${showTime(createdAt)}  answered ${status}`)
   return `\n${headline}\n${lines.map((line) => `  ${withoutControls(line)}\n`).join('')}`

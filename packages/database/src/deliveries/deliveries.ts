@@ -480,23 +480,6 @@ export async function listDeliveries(db: Db, organizationId: string, query: Deli
   return rows
 }
 
-/**
- * What the endpoint answered to each of these deliveries that it rejected, by id. For people: an agent must not read
- * it.
- */
-export async function readRejectedAnswers(
-  db: Db,
-  organizationId: string,
-  deliveryIds: readonly string[],
-): Promise<Map<string, string>> {
-  const { rows } = await db.pool.query<{ id: string; answer: string }>(
-    `SELECT id, rejected_answer AS answer FROM deliveries
-     WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND rejected_answer IS NOT NULL`,
-    [organizationId, deliveryIds],
-  )
-  return new Map(rows.map(({ id, answer }) => [id, answer]))
-}
-
 /** The reason of an `unknown` delivery. */
 export const UNKNOWN_REASON =
   'The service was interrupted while it was sending: the request may have arrived or not. It is not sent again.'

@@ -1,6 +1,15 @@
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import { addWords, type Db, matches, paging, parseSearch, queryRows, type WordSearch } from '../connection/index.ts'
+import {
+  addWords,
+  type Db,
+  matches,
+  paging,
+  parseSearch,
+  type PrismaDb,
+  queryRows,
+  type WordSearch,
+} from '../connection/index.ts'
 import {
   type Candidates,
   type Compared,
@@ -270,4 +279,13 @@ export async function findVisibleDelivery(
       [organizationId, memberId, deliveryId],
     )
   )[0]
+}
+
+/** What the endpoints answered to these deliveries, by id. For people: an agent must not read it. */
+export async function readAnswers(db: PrismaDb, organizationId: string, deliveryIds: readonly string[]) {
+  const rows = await db.prisma.delivery.findMany({
+    where: { organizationId, id: { in: [...deliveryIds] } },
+    select: { id: true, rejectedAnswer: true, answerHeaders: true },
+  })
+  return new Map(rows.map((row) => [row.id, row]))
 }
