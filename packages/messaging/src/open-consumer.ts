@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { SESSIONS_QUEUE } from '@workflow-service/contract'
 import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ConsumeMessage } from 'amqplib'
+import { collectCalls } from './collect-calls.ts'
 import { publishDeadLetter, REQUEST_ID_HEADER } from './dead-letters.ts'
 import { closeChannel, openChannel } from './declare-queues.ts'
 import { decodeSessionMessage, type MessageError } from './decode-session-message.ts'
@@ -12,6 +13,11 @@ import type { Consumer, MessageHandler } from './session-queue.ts'
 /** The publishing connection may come up a little later than the consuming one. */
 const DEAD_LETTER = { attempts: 10, intervalMs: 300 } as const
 const CANCEL_TIMEOUT_MS = 2_000
+/**
+ * Acknowledgements wait this long for each other, or until half of `prefetch` do: a quorum queue writes them to disk,
+ * just when the run that the message began commits its payload.
+ */
+const ACKNOWLEDGE_AFTER_MS = 20
 
 /** Opens a connection that consumes the session queue. Messages that cannot be read leave through the publisher. */
 export function openConsumer(
@@ -22,6 +28,7 @@ export function openConsumer(
 ): Consumer {
   const { logger, onDeadLetter } = options
   const running = new Set<Promise<void>>()
+  const settlements = collectCalls(prefetch / 2, ACKNOWLEDGE_AFTER_MS)
   let current: { channel: Channel; consumerTag: string } | undefined
   let isClosing = false
   let closing: Promise<void> | undefined
@@ -64,7 +71,7 @@ export function openConsumer(
       // null: the broker cancelled the consumer.
       if (message === null) return reconnect('The broker cancelled the consumer')
       const done = handle(message)
-        .then((verdict) => settle(channel, message, verdict))
+        .then((verdict) => settlements.add(() => settle(channel, message, verdict)))
         .finally(() => running.delete(done))
       running.add(done)
     })
@@ -79,6 +86,7 @@ export function openConsumer(
       await withTimeout(channel.cancel(consumerTag), CANCEL_TIMEOUT_MS).catch(() => {})
     }
     await Promise.all(running)
+    settlements.makeAll()
     // Closing the channel first makes sure that the broker has processed the last acknowledgement.
     if (current) await closeChannel(current.channel)
     await connection.close()

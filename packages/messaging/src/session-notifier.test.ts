@@ -3,7 +3,7 @@ import type { SessionMessage, SessionsMessage } from '@workflow-service/contract
 import { createInProcessQueue } from './in-process-queue.ts'
 import { createSessionNotifier } from './session-notifier.ts'
 
-/** What is published of these notifications: those of an inner list come in one turn of the event loop. */
+/** What is published of these notifications: those of an inner list come together. */
 async function publishedOf(turns: string[][]) {
   const published: (SessionMessage | SessionsMessage | string)[] = []
   const sessionQueue = createInProcessQueue()
@@ -20,19 +20,20 @@ async function publishedOf(turns: string[][]) {
   })
   for (const turn of turns) {
     for (const id of turn) notifier.notify(id, `request of ${id}`)
-    await new Promise(setImmediate)
+    // The answers of the starts follow after microtasks, too.
+    await Promise.resolve()
   }
   await notifier.close()
   await sessionQueue.close()
   return { published, outcomes }
 }
 
-test('one session has a message of version 1 with its request id', async () => {
+test('one session has a message of version 1 with its request id, published at once', async () => {
   const { published } = await publishedOf([['a'], ['b']])
   expect(published).toEqual([{ session_id: 'a' }, 'request of a', { session_id: 'b' }, 'request of b'])
 })
 
-test('the sessions of one turn share a message, and each has its outcome', async () => {
+test('the sessions of starts that were recorded together share a message, and each has its outcome', async () => {
   const { published, outcomes } = await publishedOf([['a', 'b', 'c']])
   expect(published).toEqual([{ session_ids: ['a', 'b', 'c'] }, 'none'])
   expect(outcomes).toEqual(['confirmed', 'confirmed', 'confirmed'])
