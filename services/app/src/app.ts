@@ -29,6 +29,8 @@ import { securityHeaders } from './security-headers.ts'
 import { servePage } from './serve-page.ts'
 
 const MAX_REQUESTS_IN_FLIGHT = 500
+/** Of a network whose callers are not signed in. */
+const MAX_REQUESTS_OF_NETWORK = 50
 /** A resend answers when its outcome is known, after 50 s at most. */
 const HANDLER_TIMEOUT_MS = 65_000
 
@@ -74,6 +76,7 @@ function serveApi(ctx: AppServiceContext): RequestHandler {
       total: MAX_REQUESTS_IN_FLIGHT,
       perKey: MAX_REQUESTS_IN_FLIGHT / 2,
       keyOf: (caller) => ('organizationId' in caller ? caller.organizationId : networkOf(caller.address)),
+      strangers: { includes: (caller) => !('organizationId' in caller), perKey: MAX_REQUESTS_OF_NETWORK },
       metrics: ctx.metrics,
     },
     handlerTimeoutMs: HANDLER_TIMEOUT_MS,

@@ -82,6 +82,8 @@ const HEAVY_ADMITTED = { total: 50, perKey: 3 }
 const HEAVY_OUTSIDE = { maxWaiting: 200, maxWaitingPerKey: 40 }
 const HEAVY_AT_ONCE = 2
 const WAITING_AT_ONCE = { total: 400, perKey: 100 }
+/** Of people who are not signed in, apart: an attempt at an account with many failures takes one for up to 8 s. */
+const STRANGERS_AT_ONCE = { total: 400, perKey: 25 }
 
 /**
  * Creates the shares of a process: each organization, and each person in it, has a share of the requests that are
@@ -105,6 +107,7 @@ export function createOperationShares({
   const heavyAdmitted = limiterOf(HEAVY_ADMITTED, HEAVY_OUTSIDE)
   const heavy = limiterOf({ total: heavyAtOnce, perKey: 1 })
   const waiting = limiterOf(WAITING_AT_ONCE)
+  const strangers = limiterOf(STRANGERS_AT_ONCE)
 
   const limitersOf = (
     id: string,
@@ -112,7 +115,7 @@ export function createOperationShares({
     isHeavyNow: boolean,
   ): [InFlightLimiter, key: string][] => {
     const key = keyOf(caller)
-    if (WAITING.has(id)) return [[waiting, key]]
+    if (WAITING.has(id)) return [['userId' in caller ? waiting : strangers, key]]
     if (isHeavyNow) return [[heavy, key]]
     return 'userId' in caller
       ? [

@@ -1,3 +1,4 @@
+import { argon2Sync } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
 import {
   acceptInvitation,
@@ -128,6 +129,20 @@ describe('A reset link', () => {
       ]).toContainEqual(ended)
     }
   })
+})
+
+test('A password that an earlier release has hashed signs the person in, and is hashed again', async () => {
+  const { accountId, email } = await withPassword(app.organization.id)
+  const [memory, nonce] = [47_104, Buffer.alloc(16, 7)]
+  const tag = argon2Sync('argon2id', { message: PASSWORD, nonce, parallelism: 1, tagLength: 32, memory, passes: 1 })
+  const [salt, hash] = [nonce, tag].map((bytes) => bytes.toString('base64').replace(/=+$/, ''))
+  const passwordHash = `$argon2id$v=19$m=${memory},t=1,p=1$${salt}$${hash}`
+  await app.db.prisma.account.update({ where: { id: accountId }, data: { passwordHash } })
+  expect(await people.signIn(email, NEW_PASSWORD)).toBeUndefined()
+  expect(await people.signIn(email)).toBeDefined()
+  const account = await app.db.prisma.account.findUniqueOrThrow({ where: { id: accountId } })
+  expect(account.passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
+  expect(await people.signIn(email)).toBeDefined()
 })
 
 describe('A password that was replaced', () => {

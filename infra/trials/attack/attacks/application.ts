@@ -5,7 +5,7 @@ import { tally } from '../../shared/figures.ts'
 import { requestOnce, startLoad } from '../../shared/load.ts'
 import { seedDeliveries, seedRuns, seedTriggers, seedWorkflows } from '../../shared/seed.ts'
 import { type Attack, type AttackOptions, openSocket, toHead } from '../attack.ts'
-import type { AttackTarget } from '../target.ts'
+import type { AttackedServices, AttackTarget } from '../target.ts'
 
 const ROUND_MS = 1_000
 
@@ -21,12 +21,16 @@ interface Burst {
   readonly name: string
   readonly what: string
   readonly atOnce: number
+  readonly services?: AttackedServices
   readonly prepare?: (target: AttackTarget) => Promise<void>
   /** @param n Counts the requests. */
   readonly requestOf: (target: AttackTarget, n: number) => AppRequest
 }
 
 const STRANGER = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
+/** With it, strangers come from many networks: each request names its own. */
+const BEHIND_PROXY: AttackedServices = { app: { env: { TRUST_PROXY: '1' } } }
+const networkOf = (n: number): string => `198.18.${Math.floor(n / 250) % 250}.${n % 250}`
 const WIDE_BODY = JSON.stringify(Object.fromEntries(Array.from({ length: 220_000 }, (_, n) => [`f${n}`, 1])))
 const DEEP_BODY = `{"email":${'[['.repeat(400_000)}`
 const LARGE_TRIGGER = JSON.stringify({
@@ -148,6 +152,18 @@ const BURSTS: readonly Attack[] = (
       atOnce: 30,
       requestOf: () => ({ method: 'POST', path: '/app/sign-in', body: DEEP_BODY, headers: STRANGER }),
     },
+    {
+      name: 'app-sign-ins',
+      what: 'wrong passwords, each from another network',
+      atOnce: 100,
+      services: BEHIND_PROXY,
+      requestOf: (_target, n) => ({
+        method: 'POST',
+        path: '/app/sign-in',
+        body: JSON.stringify({ email: `person-${n}@acme.test`, password: 'orbit-velvet-cactus-41' }),
+        headers: { ...STRANGER, 'x-forwarded-for': networkOf(n) },
+      }),
+    },
   ] satisfies Burst[]
 ).map(toAttack)
 
@@ -160,9 +176,10 @@ function saveFile(target: AttackTarget, name: string, content: string): AppReque
   return save(`/app/workflows/${workflowOf(target)}/files/${newId()}`, file)
 }
 
-function toAttack({ name, what, atOnce, prepare, requestOf }: Burst): Attack {
+function toAttack({ name, what, atOnce, services = {}, prepare, requestOf }: Burst): Attack {
   return {
     name,
+    services,
     isOnApplication: true,
     async prepare(target) {
       workflowIds.set(target, await target.createWorkflow('Send it to "Endpoint".'))
@@ -229,6 +246,36 @@ const unreadExports: Attack = {
   },
 }
 
+/** Bodies of strangers that do not arrive, on connections that stay open, so many from each of 20 networks. */
+const HELD_BODIES = 26
+
+const heldBodies: Attack = {
+  name: 'app-held-bodies',
+  services: BEHIND_PROXY,
+  isOnApplication: true,
+  sendOrdinary: async (target, options) => void (await holdOpen(target, options, ['GET /app/setup HTTP/1.1'])),
+  async run(target, options) {
+    const body = ['Content-Type: application/json', 'Content-Length: 1000']
+    const lines = ['POST /app/sign-in HTTP/1.1', 'Sec-Fetch-Site: same-origin', ...body]
+    return `${await holdOpen(target, options, lines)} bodies that never arrive, from 20 networks`
+  },
+}
+
+async function holdOpen(
+  { services }: AttackTarget,
+  { seconds }: Pick<AttackOptions, 'seconds'>,
+  lines: readonly string[],
+): Promise<number> {
+  const { url } = services.app
+  const sockets = Array.from({ length: 20 * HELD_BODIES }, (_, n) => {
+    const head = toHead(...lines, `Host: ${new URL(url).host}`, `X-Forwarded-For: ${networkOf(n % 20)}`)
+    return openSocket(url, head).socket
+  })
+  await sleep(seconds * 1_000)
+  for (const socket of sockets) socket.destroy()
+  return sockets.length
+}
+
 /** At least; 2 s of them are few samples of the victim's latency. */
 const CUT_BODIES = 5_000
 
@@ -238,24 +285,27 @@ const CUT_BODIES = 5_000
  * connections alone cost, which is half of the attack's CPU time.
  */
 function cutBodies(name: string, service: 'app' | 'gateway', linesOf: (target: AttackTarget) => Lines): Attack {
-  const open = async (target: AttackTarget, request: string, seconds: number): Promise<number> => {
+  const open = async (target: AttackTarget, requestOf: (n: number) => string, seconds: number): Promise<number> => {
     const { url } = target.services[service]
     const endsMs = performance.now() + seconds * 1_000
     let opened = 0
     for (; opened < CUT_BODIES || performance.now() < endsMs; opened += 250) {
-      const sockets = Array.from({ length: 250 }, () => openSocket(url, request).socket)
+      const sockets = Array.from({ length: 250 }, (_, n) => openSocket(url, requestOf(n)).socket)
       await sleep(100)
       for (const socket of sockets.splice(0, 125)) socket.end()
       for (const socket of sockets) socket.resetAndDestroy()
     }
     return opened
   }
-  const request = (target: AttackTarget, lines: readonly string[], body = ''): string =>
-    toHead(...lines, `Host: ${new URL(target.services[service].url).host}`) + body
-  const cut = (target: AttackTarget): string =>
+  const request = (target: AttackTarget, lines: readonly string[], body = '') => {
+    const host = `Host: ${new URL(target.services[service].url).host}`
+    return (n: number): string => toHead(...lines, host, `X-Forwarded-For: ${networkOf(n)}`) + body
+  }
+  const cut = (target: AttackTarget) =>
     request(target, [...linesOf(target).cut, 'Content-Type: application/json', 'Content-Length: 1000'], '{')
   return {
     name,
+    services: BEHIND_PROXY,
     isOnApplication: service === 'app',
     sendOrdinary: async (target, { seconds }) =>
       void (await open(target, request(target, linesOf(target).read), seconds)),
@@ -293,7 +343,7 @@ const CUT = [
 ]
 
 /** Attacks on the application, by one organization or by strangers, and the cut bodies of the API. */
-export const APPLICATION_ATTACKS: readonly Attack[] = [...BURSTS, unreadExports, ...CUT]
+export const APPLICATION_ATTACKS: readonly Attack[] = [...BURSTS, unreadExports, heldBodies, ...CUT]
 
 const workflowIds = new WeakMap<AttackTarget, string>()
 

@@ -299,6 +299,15 @@ export async function setPassword(
   await prisma.account.update({ where: { id: accountId }, data: { passwordHash, passwordChangedAt: new Date() } })
 }
 
+/** Replaces the hash of a password by another one of it, unless the password was changed meanwhile. */
+export async function replacePasswordHash(
+  { prisma }: PrismaDb,
+  { id, passwordHash }: Pick<Account, 'id' | 'passwordHash'>,
+  newHash: string,
+): Promise<void> {
+  await prisma.account.updateMany({ where: { id, passwordHash }, data: { passwordHash: newHash } })
+}
+
 /** Deletes those of the accounts that no user has any more. */
 export async function deleteAccountsWithoutUser(
   { prisma }: Pick<Transaction, 'prisma'>,

@@ -40,3 +40,15 @@ test('the requests of one organization take their turns together, and so are the
   void slots.whileAnswering(res, 'a1', () => {})
   expect(responseState(res).key).toBe('a')
 })
+
+test('callers who are not known take no slot of those who are, and share theirs', () => {
+  const strangers = { includes: (name: string) => name.startsWith('stranger'), perKey: 1 }
+  const limits = { total: 2, perKey: 2, strangers, metrics: new Registry() }
+  const slots = createRequestSlots<string>({ ...limits, keyOf: (name) => name })
+  const begin = (name: string) =>
+    void slots.whileAnswering(new ServerResponse({ method: 'GET' } as IncomingMessage), name, () => {})
+  for (const name of ['stranger 1', 'stranger 2']) begin(name)
+  expect(() => begin('stranger 3')).toThrow('Too many requests are under way')
+  for (const name of ['Ada', 'Ada']) begin(name)
+  expect(() => begin('Bo')).toThrow('Too many requests are under way')
+})

@@ -11,9 +11,16 @@ export interface RequestSlotsOptions<Principal> {
   readonly perKey: number
   /** What shares the slots of `perKey`, such as an organization. */
   readonly keyOf: (principal: Principal) => string
+  /**
+   * Callers with slots of their own, as many in total: those who are not signed in take none of the slots of the
+   * others.
+   */
+  readonly strangers?: { readonly includes: (principal: Principal) => boolean; readonly perKey: number }
   /** Gets the gauge `http_request_slots_in_use`. */
   readonly metrics: Registry
 }
+
+type Stages = Readonly<Record<'reading' | 'answering', InFlightLimiter>>
 
 /** The slots of requests. Both functions throw an ApiError 503 when there is no free slot. */
 export interface RequestSlots<Principal> {
@@ -44,31 +51,35 @@ export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Prin
       whileReading: (_res, _principal, read) => read(() => nextTurn()),
       whileAnswering: (_res, _principal, answer) => answer(),
     }
-  const { total, perKey, keyOf, metrics } = options
-  const limits = { total, perKey, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
+  const { total, perKey, keyOf, strangers, metrics } = options
+  const create = (most: number): Stages => {
+    const limits = { total, perKey: most, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
+    return { reading: createInFlightLimiter(limits), answering: createInFlightLimiter(limits) }
+  }
+  const [known, unknown] = [create(perKey), create(strangers?.perKey ?? perKey)]
+  const stagesOf = (principal: Principal): Stages => (strangers?.includes(principal) ? unknown : known)
   const waitForTurn = createFairQueue()
-  const [reading, answering] = [createInFlightLimiter(limits), createInFlightLimiter(limits)]
   const gauge: Gauge<'stage'> = new Gauge({
     name: 'http_request_slots_in_use',
     help: 'Slots of requests whose bodies are being read (reading), and of those being answered (answering).',
     labelNames: ['stage'],
     registers: [metrics],
     collect: () => {
-      gauge.set({ stage: 'reading' }, reading.inFlight)
-      gauge.set({ stage: 'answering' }, answering.inFlight)
+      for (const stage of ['reading', 'answering'] as const)
+        gauge.set({ stage }, known[stage].inFlight + unknown[stage].inFlight)
     },
   })
   return {
     whileReading: async (res, principal, read) => {
       const key = keyOf(principal)
-      const releaseSlot = acquire(reading, key)
+      const releaseSlot = acquire(stagesOf(principal).reading, key)
       // Node does not tell the reader of a body that its request has been answered, such as after a time-out.
       onceClosed(res, releaseSlot)
       return read(() => waitForTurn(key)).finally(releaseSlot)
     },
     whileAnswering: (res, principal, answer) => {
       const key = keyOf(principal)
-      const releaseSlot = acquire(answering, key)
+      const releaseSlot = acquire(stagesOf(principal).answering, key)
       const state = responseState(res)
       state.key = key
       // Not before the handler has ended: a caller that disconnects leaves its work behind.

@@ -56,8 +56,8 @@ export function meHandlers(ctx: AppServiceContext) {
     confirmPassword: async (request) => {
       const { principal, body } = request
       const isConfirmed = await ctx.signInLimits.attempt(principal, principal.email, async () => {
-        const account = await findAccountById(ctx.db, principal.accountId)
-        return (await verifyPassword(principal, body.password, account?.passwordHash ?? null)) || undefined
+        const find = () => findAccountById(ctx.db, principal.accountId)
+        return (await verifyPassword(principal, body.password, find)).isRight || undefined
       })
       if (!isConfirmed) throw new ApiError('sign_in_failed', 'The password is not right.')
       await confirmSignIn(ctx.db, request)

@@ -1,4 +1,5 @@
 import {
+  type Account,
   acceptEmail,
   acceptInvitation,
   acceptReset,
@@ -10,13 +11,14 @@ import {
   type LinkPerson,
   type OneTimeLink,
   recordFailedSignIn,
+  replacePasswordHash,
   signIn,
   type UsedLink,
 } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { hasTrialCookie, trialCookie } from '../../auth/cookie.ts'
-import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
+import { hashAgain, hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import type { Visitor } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { answerSignedIn } from './me.ts'
@@ -38,7 +40,7 @@ export function signInHandlers(ctx: AppServiceContext) {
     }),
     signIn: async (request) => {
       const { email, password } = request.body
-      const account = await checkAccount(ctx, request, email, password)
+      const account = await renewHash(ctx, request, await checkAccount(ctx, request, email, password), password)
       const [membership] = account.organizations
       const token = membership && (await signIn(ctx.db, account, membership, 'password', request))
       if (token === undefined) throw signInFailed()
@@ -128,14 +130,21 @@ async function countProbe(ctx: AppServiceContext, request: VisitorRequest, email
 async function checkAccount(ctx: AppServiceContext, request: VisitorRequest, email: string, password: string) {
   const { principal } = request
   const account = await ctx.signInLimits.attempt(principal, email, async () => {
-    const found = await findAccountByEmail(ctx.db, email)
-    const isRight = await verifyPassword(principal, password, found?.passwordHash ?? null)
+    const { found, isRight } = await verifyPassword(principal, password, () => findAccountByEmail(ctx.db, email))
     if (isRight) return found
     await recordFailedSignIn(ctx.db, found, request)
     return undefined
   })
   if (!account) throw signInFailed()
   return account
+}
+
+/** Stores the password of the account as this release does, if an earlier one has hashed it. */
+async function renewHash(ctx: AppServiceContext, { principal }: VisitorRequest, account: Account, password: string) {
+  const passwordHash = await hashAgain(principal, password, account.passwordHash)
+  if (passwordHash === undefined) return account
+  await replacePasswordHash(ctx.db, account, passwordHash)
+  return { ...account, passwordHash }
 }
 
 /**
@@ -150,8 +159,7 @@ async function checkPerson(
 ): Promise<LinkPerson> {
   const { principal } = request
   const person = await ctx.signInLimits.attempt<LinkPerson>(principal, email, async () => {
-    const found = await findAccountByEmail(ctx.db, email)
-    const isRight = await verifyPassword(principal, password, found?.passwordHash ?? null)
+    const { found, isRight } = await verifyPassword(principal, password, () => findAccountByEmail(ctx.db, email))
     if (found && isRight) return { accountId: found.id, passwordHash: found.passwordHash }
     if (found) await recordFailedSignIn(ctx.db, found, request)
     const passwordHash = await hashNewPassword(principal, 'password', password, words)
