@@ -22,7 +22,7 @@ const RUNS_PER_BATCH = 500
 /** Pause between two batches, which leaves the database to the other services. */
 const BATCH_PAUSE_MS = 50
 /** Of the time, at most, that each task works which has more to do the more runs there are. */
-const SHARE = 0.1
+const SHARE = 0.05
 
 /** What the application does on a timer. */
 export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
