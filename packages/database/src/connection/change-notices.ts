@@ -149,7 +149,9 @@ export function listenToChanges(options: {
     try {
       await current.connect()
       await current.query(`LISTEN ${CHANNEL}`)
-      query = async (text) => await current.query(text).catch(reconnect)
+      // In turn: pg 9 refuses a query of a client that executes another one.
+      let last: Promise<unknown> = Promise.resolve()
+      query = (text) => (last = last.then(() => current.query(text)).catch(reconnect))
       if (pages > 0) await lockForPages()
     } catch (error) {
       reconnect(error as Error)
@@ -160,7 +162,7 @@ export function listenToChanges(options: {
     onState('up')
     if (hasBeenUp) onGap()
     hasBeenUp = true
-    ping = setInterval(() => void current.query('SELECT 1').catch(reconnect), PING_INTERVAL_MS).unref()
+    ping = setInterval(() => void query?.('SELECT 1'), PING_INTERVAL_MS).unref()
   }
   void connect()
   return {
