@@ -411,6 +411,7 @@ test('each person chooses the notices that they get by email', async () => {
   await press(page, 'Save notices')
   await page.getByText('Saved.', { exact: true }).first().waitFor()
   await show(page, '/account')
+  await notices.waitFor()
   expect(await notices.getByRole('checkbox', { checked: true }).count()).toBe(2)
   expect((await owner.call('getMyNotices')).kinds).toEqual(['failures', 'keys'])
   expect((await member.call('getMyNotices')).kinds).toEqual(['approvals'])
