@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { RunnerTiming } from '@workflow-service/runner'
 import { type PrivateRabbitMq, startRabbitMq, waitUntil } from '@workflow-service/testkit'
 import type { Pool } from 'pg'
-import { checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
+import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import type { Findings } from '../shared/check-record.ts'
 import { createCustomer } from '../shared/customers.ts'
 import { anyText, defineTrial, flag, type Log, positive, whole } from '../shared/define-trial.ts'
@@ -103,14 +103,14 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
         endpointUrl: receiver.url,
         paths: ['/orders', '/audit'],
       })
-      const load = startCallers({
+      const callersOptions = {
         gatewayUrls: [gateway.url],
         customer,
-        callers,
         pauseMs: [50, 600],
         random: createRandom(seed + 1),
         pool,
-      })
+      } as const
+      const load = startCallers({ ...callersOptions, callers })
       const takeOvers = measureTakeOvers(pool)
       const incidents = await causeIncidents({
         parts: [
@@ -125,18 +125,22 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
         pausedMs,
         log,
       })
-      if (!compact) await interruptBeforeClaim(pool, dispatcher, runners)
+      const startNewcomer = (): Callers =>
+        startCallers({ ...callersOptions, callers: 1, name: 'newcomer ', startsPerSession: 1 })
+      const newcomer = compact ? undefined : await interruptBeforeClaim(pool, dispatcher, runners, startNewcomer)
       log(`${incidents} incidents; every part is up again`)
       await pause(1_000)
-      await load.stop()
-      log(`${load.requested.length} starts requested; waiting for all runs to end`)
+      await Promise.all([load.stop(), newcomer?.stop()])
+      const requested = [...load.requested, ...(newcomer?.requested ?? [])]
+      const failures = [...load.failures, ...(newcomer?.failures ?? [])]
+      log(`${requested.length} starts requested; waiting for all runs to end`)
       const output = (): string => [gateway, dispatcher, ...runners].map((each) => each.output()).join('\n')
       await untilAllEnded(pool).catch((error: unknown) => {
         throw new Error(`Seed ${seed}: ${String(error)}\n${output()}`)
       })
       log(await takeOvers.describe())
       log(await describeInterruptions(pool))
-      const findings = await checkCallers(pool, load, receiver)
+      const findings = await checkCallers(pool, { customer, requested, failures }, receiver)
       log(`${describeFindings(findings)}; ${findings.violations.length} violations`)
       return { ...findings, incidents, output: output() }
     })
@@ -147,9 +151,15 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 
 /**
  * Kills the runners while a run waits for the dispatcher with its plan in memory, which random incidents rarely do. The
- * dispatcher gets the dead runner's request when another one has the lease.
+ * dispatcher gets the dead runner's request when another one has the lease. Returns a caller that still requests starts:
+ * the sessions of the others can all have a payload that is claimed and not sent, a new session cannot.
  */
-async function interruptBeforeClaim(pool: Pool, dispatcher: Killable, runners: readonly Killable[]): Promise<void> {
+async function interruptBeforeClaim(
+  pool: Pool,
+  dispatcher: Killable,
+  runners: readonly Killable[],
+  startNewcomer: () => Callers,
+): Promise<Callers> {
   const findWaiting = async (id: string | null): Promise<string | undefined> => {
     const { rows } = await pool.query<{ id: string }>(
       `SELECT id FROM starts WHERE status = 'running' AND started_at < clock_timestamp() - interval '300 milliseconds'
@@ -158,19 +168,14 @@ async function interruptBeforeClaim(pool: Pool, dispatcher: Killable, runners: r
     )
     return rows[0]?.id
   }
+  const options = { timeoutMs: 60_000, intervalMs: 50, message: 'a run before its claim' }
+  dispatcher.pause()
+  const newcomer = startNewcomer()
   let waiting: string | undefined
-  // A pause can fall on a moment when each session's run has claimed its payload: then none of them gets to this point.
-  await waitUntil(
-    async () => {
-      dispatcher.pause()
-      const isFound = async (): Promise<boolean> => (waiting = await findWaiting(null)) !== undefined
-      await waitUntil(isFound, { timeoutMs: 2_000 }).catch(() => dispatcher.resume())
-      return waiting !== undefined
-    },
-    { timeoutMs: 60_000, intervalMs: 200 },
-  )
+  await waitUntil(async () => (waiting = await findWaiting(null)) !== undefined, options)
   for (const runner of runners) await runner.kill('SIGKILL')
   await Promise.all(runners.map((runner) => runner.restart()))
-  await waitUntil(async () => (await findWaiting(waiting!)) === undefined, { timeoutMs: 60_000 })
+  await waitUntil(async () => (await findWaiting(waiting!)) === undefined, options)
   dispatcher.resume()
+  return newcomer
 }
