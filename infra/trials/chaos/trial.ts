@@ -151,8 +151,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
 
 /**
  * Kills the runners while a run waits for the dispatcher with its plan in memory, which random incidents rarely do. The
- * dispatcher gets the dead runner's request when another one has the lease. Returns a caller that still requests starts:
- * the sessions of the others can all have a payload that is claimed and not sent, a new session cannot.
+ * dispatcher gets the dead runner's request when another one has the lease. Returns a caller that still requests
+ * starts: the sessions of the others can all have a payload that is claimed and not sent, a new session cannot.
  */
 async function interruptBeforeClaim(
   pool: Pool,
