@@ -139,12 +139,15 @@ async function checkAccount(ctx: AppServiceContext, request: VisitorRequest, ema
   return account
 }
 
-/** Stores the password of the account as this release does, if an earlier one has hashed it. */
-async function renewHash(ctx: AppServiceContext, { principal }: VisitorRequest, account: Account, password: string) {
-  const passwordHash = await hashAgain(principal, password, account.passwordHash)
+/**
+ * Stores the password of the account as this release does, if an earlier one has hashed it. If it was replaced
+ * meanwhile, by another sign-in or a reset, it is checked again.
+ */
+async function renewHash(ctx: AppServiceContext, request: VisitorRequest, account: Account, password: string) {
+  const passwordHash = await hashAgain(request.principal, password, account.passwordHash)
   if (passwordHash === undefined) return account
-  await replacePasswordHash(ctx.db, account, passwordHash)
-  return { ...account, passwordHash }
+  if (await replacePasswordHash(ctx.db, account, passwordHash)) return { ...account, passwordHash }
+  return await checkAccount(ctx, request, account.email, password)
 }
 
 /**
