@@ -35,7 +35,7 @@ describe('Runs', () => {
     expect((await list({ until: minutesAgo(58.5).toISOString() })).data.map(({ id }) => id)).toEqual(ids.slice(2))
   })
 
-  test('of a session are in the order of their numbers', async () => {
+  test('of a session are in the order of their numbers, and the session shows the text of the latest', async () => {
     const sessionId = newId()
     const ids: string[] = []
     for (const number of [1, 2, 3]) {
@@ -43,6 +43,12 @@ describe('Runs', () => {
       ids.unshift(await data.createRun(everyones, { sessionId, number, createdAt: minutesAgo(number) }))
     }
     expect(await data.app.listAll('admin', 'listRuns', 'id', { session_id: sessionId })).toEqual(ids)
+    const [latest, earlier] = ids
+    const setText = 'UPDATE starts SET context = $2 WHERE id = $1'
+    await data.app.db.pool.query(setText, [latest, ' \nBook 12 pumps\nfor Ada'])
+    await data.app.db.pool.query(setText, [earlier, 'Book 1 pump'])
+    const { body } = await data.call('admin', 'getSession', { params: { session_id: sessionId } })
+    expect(body.first_line).toBe('Book 12 pumps')
   })
 
   test('that the built-in agent refused have a draft of rules for those who see them', async () => {

@@ -156,6 +156,7 @@ export const RunListQuery = Parameters('RunListQuery', 'Query parameters of the 
 export const SessionOut = Closed('SessionOut', 'A session.', {
   id: Uuid('The session.'),
   is_open: Bool('Whether starts are accepted.'),
+  first_line: Str('The first line of the text of its latest start, at most 200 characters; empty without one.'),
   start_count: Int('Starts so far.'),
   waiting_count: Int('Of them, those that have not ended.'),
   created_at: DateTime('When it was opened.'),

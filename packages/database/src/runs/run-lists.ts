@@ -40,8 +40,10 @@ export interface RunNumber {
 /** The runs that one statement reads for a page; a member may not see all of them. */
 const NEAR_ROWS = 500
 
+export const FIRST_LINE = `left(split_part(ltrim(start.context, E' \\r\\n\\t'), E'\\n', 1), 200)`
+
 const RUN_COLUMNS = `start.id, json_build_object('id', workflow.id, 'name', workflow.name) AS workflow,
-  left(split_part(ltrim(start.context, E' \\r\\n\\t'), E'\\n', 1), 200) AS first_line, start.session_id,
+  ${FIRST_LINE} AS first_line, start.session_id,
   start.number::float8 AS number, start.status, start.error, start.attempts, start.origin, start.cancelled_by_name AS cancelled_by,
   CASE
     WHEN start.user_id IS NOT NULL THEN (

@@ -1,10 +1,13 @@
 import type { SessionDetailOut, SessionOut } from '@workflow-service/contract'
 import { datesToIso, type Db, paging, queryRows, type RowOf } from '../connection/index.ts'
 import { isSessionVisible, type Viewer } from '../organizations/index.ts'
-import { listRunsOfSession } from './run-lists.ts'
+import { FIRST_LINE, listRunsOfSession } from './run-lists.ts'
 
 const columns = (waitingCount: string) => `id, is_open, last_start_number::float8 AS start_count,
-  (${waitingCount})::float8 AS waiting_count, created_at, closed_at`
+  (${waitingCount})::float8 AS waiting_count, created_at, closed_at,
+  coalesce((
+    SELECT ${FIRST_LINE} FROM starts AS start WHERE session_id = sessions.id ORDER BY number DESC LIMIT 1
+  ), '') AS first_line`
 
 const IN_QUEUE = 'last_start_number - last_finished_number'
 

@@ -5,6 +5,7 @@ import { newId, useList, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { DataList, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
+import { TextStart } from '../../components/delivery-columns.tsx'
 import { Page, pageOf } from '../../components/page.tsx'
 import { StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
@@ -33,6 +34,7 @@ export function SessionsPage() {
       columns={[
         { header: 'Opened', cell: (session) => <Time value={session.created_at} /> },
         { header: 'State', cell: (session) => <StatusBadge status={session.is_open ? 'open' : 'closed'} /> },
+        { header: 'Latest text', cell: (session) => <TextStart text={session.first_line} /> },
         { header: 'Session', cell: (session) => <CopyId id={session.id} isShort label="session id" /> },
         { header: 'Starts', cell: (session) => session.start_count.toLocaleString('en'), isNumber: true },
         { header: 'Not ended', cell: (session) => session.waiting_count.toLocaleString('en'), isNumber: true },
