@@ -5,7 +5,7 @@ import { Button } from '../../components/button.tsx'
 import { openForm, showOnce } from '../../components/dialog.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Notice, Page, pageOf } from '../../components/page.tsx'
-import { StatusBadge, Time } from '../../components/status-and-time.tsx'
+import { statusText, Time } from '../../components/status-and-time.tsx'
 import { KeyValueList } from '../../components/values.tsx'
 
 type Job = AppAnswer<'getResendJob'>
@@ -118,12 +118,7 @@ function ResendJob(job: Job) {
         items={{
           Status: isRunning ? 'Running' : status === 'stopped' ? 'Stopped' : 'Done',
           ...Object.fromEntries(
-            Object.entries(outcomes).map(([outcome, count]) => [
-              `Outcome ${outcome.replace('_', ' ')}`,
-              <>
-                <StatusBadge status={outcome as 'accepted'} /> {count.toLocaleString('en')}
-              </>,
-            ]),
+            Object.entries(outcomes).map(([outcome, count]) => [statusText(outcome), count.toLocaleString('en')]),
           ),
           'Not sent': notSent > 0 && `${notSent}: the source was deleted, or asks for approval now`,
           Rate: `${job.per_second} a second`,
