@@ -96,10 +96,10 @@ export const NoticesOut = Closed('NoticesOut', 'Where notices go, and the newest
   ),
   data: List(NoticeOut, 'The newest 50.'),
 })
-export const MyNoticesOut = Closed('MyNoticesOut', 'The notices that the person gets by e-mail.', {
+export const MyNoticesOut = Closed('MyNoticesOut', 'The notices that the person gets by email.', {
   kinds: List(StringEnum(NOTICE_KINDS, 'A kind.'), 'The kinds; none: nothing.'),
-  has_mail: Bool('Whether the service can send e-mail.'),
+  has_mail: Bool('Whether the service can send email.'),
 })
-export const MyNoticesIn = Closed('MyNoticesIn', 'The notices to get by e-mail.', {
+export const MyNoticesIn = Closed('MyNoticesIn', 'The notices to get by email.', {
   kinds: MyNoticesOut.properties.kinds,
 })

@@ -51,7 +51,7 @@ export const AppSettings = Type.Object({
       writeOnly: true,
       pattern: '^smtps?://',
       description:
-        'The mail server for notices, with user and password: smtps:// for TLS from the start (port 465), smtp:// for STARTTLS (port 587). Without it, no e-mail is sent.',
+        'The mail server for notices, with user and password: smtps:// for TLS from the start (port 465), smtp:// for STARTTLS (port 587). Without it, no email is sent.',
       examples: ['smtp://user:password@mail.example.com:587'],
     }),
   ),

@@ -84,7 +84,7 @@ async function trySending({ config, db, dispatcher }: NoticeContext, notice: Due
     ).error
   }
   const { smtp, appUrl } = config
-  if (!smtp) return 'E-mail is not set up: SMTP_URL is not set.'
+  if (!smtp) return 'Email is not set up: SMTP_URL is not set.'
   const transport = createTransport({
     url: smtp.url,
     dnsTimeout: STEP_TIMEOUT_MS,

@@ -62,7 +62,7 @@ beforeEach(async () => {
 const list = async () => (await data.call(organization.admin, 'getNotices', { url })).body.data
 
 describe('Notices', () => {
-  test('of failures go to the webhook, signed, and by e-mail to whom chose them, once an hour for a reason', async () => {
+  test('of failures go to the webhook, signed, and by email to whom chose them, once an hour for a reason', async () => {
     const { db } = data.app
     const { admin, member, id } = organization
     const secret = 'the secret of the notices, long enough'

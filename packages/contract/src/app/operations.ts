@@ -289,9 +289,9 @@ export const APP_OPERATIONS = defineOperations({
     summary: 'Send a test notice to the webhook',
     success: ok(notices.NoticeSentOut),
   },
-  getMyNotices: { summary: 'Read which notices come by e-mail', success: ok(notices.MyNoticesOut) },
+  getMyNotices: { summary: 'Read which notices come by email', success: ok(notices.MyNoticesOut) },
   saveMyNotices: {
-    summary: 'Choose which notices come by e-mail',
+    summary: 'Choose which notices come by email',
     body: notices.MyNoticesIn,
     success: ok(notices.MyNoticesOut),
   },

@@ -218,7 +218,7 @@ const DUE = `id, organization_id AS "organizationId", user_id AS "userId", recip
 const MAX_OF_ORGANIZATION = 4
 
 /**
- * Takes notices that are due, for a minute: one that is not finished by then is due again. Those by e-mail only if the
+ * Takes notices that are due, for a minute: one that is not finished by then is due again. Those by email only if the
  * caller has a mail server. Those of suspended organizations wait, and those of `busy` ones.
  */
 export async function takeDueNotices(
@@ -298,7 +298,7 @@ export async function deleteOldNotices(db: Db, limit: number): Promise<number> {
   return rowCount ?? 0
 }
 
-/** The notices that a person gets by e-mail. */
+/** The notices that a person gets by email. */
 export async function readNoticeKinds(db: Db, organizationId: string, userId: string): Promise<NoticeKind[]> {
   const { rows } = await db.pool.query<{ kinds: NoticeKind[] | null }>(
     'SELECT notice_kinds AS kinds FROM users WHERE organization_id = $1 AND id = $2',

@@ -20,7 +20,7 @@ function ruledRun(rules: string, options: InMemoryRunOptions = {}) {
       { id: randomUUID(), name: 'about.md', path: ['old'], content: 'not read' },
       { id: randomUUID(), name: 'rules.yaml', path: [], content: rules },
     ],
-    context: 'Total: 250.50\nCustomer name: Ada\nCustomer e-mail: ada@home.test\nSubject: Broken\nTags: ["b"]',
+    context: 'Total: 250.50\nCustomer name: Ada\nCustomer email: ada@home.test\nSubject: Broken\nTags: ["b"]',
     ...options,
   })
 }
