@@ -237,7 +237,7 @@ export function Form<Values extends object>(props: FormProps & { form: FormState
           </div>
         </div>
       ) : null}
-      <div className="form-actions">
+      <div className="actions">
         <Button label={action} type="submit" variant={variant} isBusy={form.isSaving} />
         {canReset && form.isDirty ? <Button label="Revert" onClick={form.reset} /> : null}
         {extra}
