@@ -140,11 +140,6 @@ describe('wf apply over changes of people', () => {
     expect(await descriptionInDatabase()).toBe(description)
   })
 
-  test('asks nothing when the manifest leaves them as they are', async () => {
-    expect((await apply(manifest('First.'))).exitStatus).toBe(0)
-    expect((await apply(manifest('Second.'))).exitStatus).toBe(0)
-  })
-
   test('protects webhook sources too, and records that an operator saved them', async () => {
     await changeInApplication('webhook_source', ids.organization_id, ids.webhook_sources[0]!.id)
     const changed = manifest('First.', { description: 'Other.' })

@@ -1,6 +1,5 @@
 import { createApiKey } from '@workflow-service/database'
 import { mcpHandler, startCustomerEndpoint, startLookupServer } from '@workflow-service/testkit'
-import { checkServiceToken } from '@workflow-service/webhook-token'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
 import { wf } from './support/wf.ts'
@@ -134,35 +133,11 @@ workflows:
     expect(stdout).toContain(`ci    created  read, start  ${key}`)
   })
 
-  test('sends one verification request for a new source, with its secret', async () => {
-    await apply(manifest(source()))
-    expect(endpoint.requests).toHaveLength(1)
-    const [request] = endpoint.requests
-    expect(request?.json).toMatchObject({
-      type: 'service.webhook.verification',
-      data: { target_url: `${endpoint.url}/orders`, signing_secret: 'a signing secret' },
-    })
-    expect((await checkServiceToken(request?.headers['x-service-token'], 'a signing secret')).ok).toBe(true)
-  })
-
   test('sends no verification request when nothing changed', async () => {
     await apply(manifest(source()))
     const again = await apply(manifest(source()))
     expect(sourcesOf(again.json())).toMatchObject([{ outcome: 'unchanged', verified: true }])
     expect(endpoint.requests).toHaveLength(1)
-  })
-
-  test.each<[string, () => object]>([
-    ['secret', () => ({ signing_secret: 'another secret' })],
-    ['removed secret', () => ({ signing_secret: null })],
-    ['URL', () => ({ endpoint_url: `${endpoint.url}/elsewhere` })],
-    ['example', () => ({ example_request_body: { order_id: 'A-1', total: 2.5 } })],
-    ['description', () => ({ description: 'Other.' })],
-  ])('sends a verification request after a change of the %s', async (_what, changes) => {
-    await apply(manifest(source()))
-    const changed = await apply(manifest(source(changes())))
-    expect(sourcesOf(changed.json())).toMatchObject([{ outcome: 'changed', verified: true }])
-    expect(endpoint.requests).toHaveLength(2)
   })
 
   test('keeps the stored secret if the manifest has none', async () => {
@@ -289,19 +264,6 @@ describe('wf apply writes nothing and exits with 1', () => {
     expect(exitStatus).toBe(1)
     expect(stderr).toContain(`${bad}: workflows[0].triggers[0].trigger_source.slug: is missing  (line 5)\n`)
     expect(stderr).toContain(`${bad}: users[0].email: must be an email address such as ada@acme.test  (line 7)\n`)
-    expect(await environment.db.prisma.organization.count()).toBe(0)
-  })
-
-  test('when the database contradicts the manifest', async () => {
-    const bad = await environment.writeFile(
-      'bad.yaml',
-      'organization: { name: Acme }\nworkflows:\n  - name: A\n    users: [eve@acme.test]\n',
-    )
-    const { exitStatus, stderr } = await wf(environment.env, ['apply', bad, '--json'])
-    expect(exitStatus).toBe(1)
-    expect(JSON.parse(stderr)).toMatchObject({
-      error: { faults: [{ file: bad, path: 'workflows[0].users[0]', line: 4 }] },
-    })
     expect(await environment.db.prisma.organization.count()).toBe(0)
   })
 

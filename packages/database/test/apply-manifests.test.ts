@@ -185,22 +185,6 @@ describe('applyManifests', () => {
     expect(filters.rows).toEqual([{ filters: '{"zebra":1,"ape":[{"b":1.5,"a":null}]}' }])
   })
 
-  test('plans the webhook sources, but does not save them', async () => {
-    const applied = await apply(manifest)
-    expect(applied.webhookSources).toEqual([
-      {
-        id: expect.any(String),
-        kept: ['approval'],
-        shouldVerify: true,
-        save: manifest.webhook_sources[0],
-        version: 0,
-        outcome: 'created',
-        changes: [],
-      },
-    ])
-    expect((await snapshot())['webhook_sources']).toEqual([])
-  })
-
   test('changes nothing when it is applied again, and reports that', async () => {
     await apply(manifest)
     const before = await snapshot()
@@ -353,18 +337,6 @@ describe('applyManifests', () => {
     expect([first.organization.outcome, second.organization.outcome].toSorted()).toEqual(['created', 'unchanged'])
     expect(await db.prisma.workflow.count()).toBe(2)
   })
-
-  test('writes thousands of workflows with few statements', async () => {
-    const many = Array.from({ length: 1_000 }, (_, i) => ({
-      name: `W${i}`,
-      triggers: [trigger],
-      files: [{ name: 'a' }],
-    }))
-    await apply({ organization: { name: 'Acme' }, workflows: many })
-    expect(await db.prisma.trigger.count()).toBe(1_000)
-    const again = await apply({ organization: { name: 'Acme' }, workflows: many })
-    expect(again.workflows.every(({ outcome }) => outcome === 'unchanged')).toBe(true)
-  })
 })
 
 describe('a manifest may not', () => {
@@ -469,21 +441,6 @@ describe('a manifest may not', () => {
 })
 
 describe('the API keys of a manifest', () => {
-  test('are created once, and shown only then', async () => {
-    const { key, prefix } = (await apply(withKey({}))).apiKeys[0]!
-    expect(key?.startsWith(prefix)).toBe(true)
-    expect(Buffer.from((await storedKey()).keySha256)).toEqual(hashApiKey(key!))
-    expect((await apply(withKey({}))).apiKeys[0]).toEqual({
-      id: expect.any(String),
-      name: 'ci',
-      prefix,
-      scopes: ['read', 'start'],
-      revoked: false,
-      outcome: 'unchanged',
-      changes: [],
-    })
-  })
-
   test('replace the stored keys when they are given', async () => {
     await apply(withKey({}))
     const { key, prefix } = createApiKey()

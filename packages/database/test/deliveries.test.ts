@@ -49,15 +49,6 @@ describe('removeUnsentDelivery', () => {
     expect(await removeUnsentDelivery(acme.db, first)).toBe(false)
     expect(await outcomeOf(claim.id)).toBe('in_flight')
   })
-
-  test('keeps a delivery that has an outcome', async () => {
-    const claim = request()
-    await claimDeliveries(acme.db, [claim])
-    await recordOutcomes(acme.db, [{ organizationId: acme.organizationId, id: claim.id, result: accepted }])
-    const { delivery } = (await findDeliveryState(acme.db, claim.id))!
-    expect(await removeUnsentDelivery(acme.db, delivery)).toBe(false)
-    expect(await outcomeOf(claim.id)).toBe('accepted')
-  })
 })
 
 describe('deleteOldDeliveries', () => {
@@ -81,54 +72,6 @@ describe('deleteOldDeliveries', () => {
 })
 
 describe('claimDeliveries', () => {
-  test('decides each request independently, in the order of the requests', async () => {
-    const { sessionId } = await start(acme.db, acme)
-    const known = request()
-    await claimDeliveries(acme.db, [known])
-    const requests = [
-      request(),
-      request({ sourceId: newId() }),
-      known,
-      request({ lease: { sessionId, epoch: 0 } }),
-      request({ lease: { sessionId, epoch: 1 } }),
-      request({ organizationId: newId() }),
-      request({ lease: { sessionId: newId(), epoch: 0 } }),
-    ]
-    expect(await kindsOf(requests)).toEqual([
-      'claimed',
-      'no_source',
-      'known',
-      'claimed',
-      'lease_lost',
-      'no_source',
-      'lease_lost',
-    ])
-    expect(await Promise.all(requests.map(({ id }) => outcomeOf(id)))).toEqual([
-      'in_flight',
-      undefined,
-      'in_flight',
-      'in_flight',
-      undefined,
-      undefined,
-      undefined,
-    ])
-  })
-
-  test('claims nothing for a suspended organization, and still finds what was claimed before', async () => {
-    const { sessionId } = await start(acme.db, acme)
-    const known = request()
-    await claimDeliveries(acme.db, [known])
-    const suspend = (isSuspended: boolean): Promise<unknown> =>
-      acme.db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
-    await suspend(true)
-    const fresh = request()
-    const lost = request({ lease: { sessionId, epoch: 1 } })
-    expect(await kindsOf([known, fresh, lost])).toEqual(['known', 'organization_suspended', 'lease_lost'])
-    expect(await outcomeOf(fresh.id)).toBeUndefined()
-    await suspend(false)
-    expect(await kindsOf([fresh])).toEqual(['claimed'])
-  })
-
   test('claims an id that the batch contains twice once', async () => {
     const twice = request()
     expect(await kindsOf([twice, request(), { ...twice }])).toEqual(['claimed', 'claimed', 'known'])

@@ -94,15 +94,6 @@ async function appliedEvents() {
 }
 
 describe('the plan of a manifest', () => {
-  test('is made without writing anything', async () => {
-    const planned = await plan(manifest)
-    expect([planned.organization, ...planned.users, ...planned.workflows].map(({ outcome }) => outcome)).toEqual(
-      Array.from({ length: 5 }, () => 'created'),
-    )
-    expect(await database.db.prisma.organization.count()).toBe(0)
-    expect(await appliedEvents()).toEqual([])
-  })
-
   test('lists the old and the new value of each field', async () => {
     await apply(manifest)
     const changed = {

@@ -5,14 +5,12 @@ import {
   finishRuns,
   listEarlierRuns,
   readSessionSummary,
-  listRuns,
   listWorkflowFiles,
   newId,
   readWorkflowFile,
-  showRun,
   acquireSessions,
 } from '../src/index.ts'
-import { ACQUIRE_ALL, createStartable, listWrongEnds, start, useStartable } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createStartable, start, useStartable } from './support/start-fixtures.ts'
 
 const acme = useStartable()
 
@@ -33,74 +31,6 @@ async function runAll(sessionId: string, results: (string | null)[]): Promise<vo
     run = ended?.kind === 'finished' ? ended.next : undefined
   }
 }
-
-describe('listRuns', () => {
-  test('lists the newest first, and by status, workflow, session and time', async () => {
-    const one = await start(acme.db, acme)
-    const two = await start(acme.db, acme, one.sessionId)
-    const three = await start(acme.db, acme)
-    await runAll(one.sessionId, [null, 'model_refused: it said no'])
-    const ids = async (filter: Partial<Parameters<typeof listRuns>[2]>) =>
-      (await listRuns(acme.db, acme.organizationId, { limit: 10, ...filter })).map(({ id }) => id)
-    expect(await ids({})).toEqual([three.startId, two.startId, one.startId])
-    expect(await ids({ limit: 1 })).toEqual([three.startId])
-    expect(await ids({ status: 'failed' })).toEqual([two.startId])
-    expect(await ids({ sessionId: one.sessionId })).toEqual([two.startId, one.startId])
-    expect(await ids({ workflowId: newId() })).toEqual([])
-    const [, second] = await listRuns(acme.db, acme.organizationId, { limit: 10 })
-    expect(second).toEqual({
-      id: two.startId,
-      workflow_id: acme.workflowId,
-      session_id: one.sessionId,
-      status: 'failed',
-      attempts: 1,
-      error: 'model_refused: it said no',
-      created_at: expect.any(Date),
-      started_at: expect.any(Date),
-      finished_at: expect.any(Date),
-    })
-    expect(await ids({ since: second!.created_at, until: new Date(second!.created_at.getTime() + 1) })).toContain(
-      two.startId,
-    )
-    expect(await ids({ until: new Date(0) })).toEqual([])
-    expect(await listWrongEnds(acme.db)).toEqual([])
-  })
-
-  test("shows nothing of another organization's", async () => {
-    const other = await createStartable(acme.db)
-    await start(acme.db, acme)
-    expect(await listRuns(acme.db, other.organizationId, { limit: 10 })).toEqual([])
-  })
-})
-
-describe('showRun', () => {
-  test('returns the start, the journal and the deliveries', async () => {
-    const { startId, sessionId } = await start(acme.db, acme)
-    await runAll(sessionId, [null])
-    await acme.db.pool.query(
-      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, finished_at)
-       VALUES ($1, $2, $3, 'payload', 'accepted', 204, '{}', $4, now())`,
-      [newId(), acme.organizationId, newId(), startId],
-    )
-    expect(await showRun(acme.db, startId)).toMatchObject({
-      id: startId,
-      organization_id: acme.organizationId,
-      workflow_name: 'Forward orders',
-      status: 'succeeded',
-      number: 1,
-      origin: 'api',
-      context: 'order_id: A-1',
-      input_message: 'New order',
-      request_id: 'request-1',
-      steps: [{ kind: 'message', position: 0, data: { text: 'run 1' } }],
-      deliveries: [{ outcome: 'accepted', status: 204, source_name: null }],
-    })
-  })
-
-  test('resolves to null for a run that does not exist', async () => {
-    expect(await showRun(acme.db, newId())).toBeNull()
-  })
-})
 
 describe('listEarlierRuns', () => {
   test('returns the newest runs before this one, oldest first, with their journals', async () => {

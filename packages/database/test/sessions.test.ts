@@ -409,18 +409,6 @@ describe('the sweep', () => {
 })
 
 describe('leases', () => {
-  test('renewing resolves to the leases that are still owned', async () => {
-    const mine = await start(db, acme)
-    const lost = await start(db, acme)
-    const { sessions: acquired } = await acquireSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
-    const leases = acquired.map(({ lease }) => lease)
-    await expireLease(lost.sessionId)
-    await acquireSessions(db, runner('b'), [lost.sessionId])
-    expect(await renewLeases(db, 'a', 60_000, leases)).toEqual([
-      { sessionId: mine.sessionId, epoch: expect.any(Number), isRenewed: true },
-    ])
-  })
-
   test('renewing waits for no locked row: the other leases are renewed, and that one is known as owned', async () => {
     const [locked, free] = [await start(db, acme), await start(db, acme)]
     const { sessions } = await acquireSessions(db, runner('a'), [locked.sessionId, free.sessionId])

@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { Database } from '../src/connection/client.ts'
 import { newId } from '../src/connection/ids.ts'
@@ -90,18 +89,6 @@ describe('recordStart', () => {
     await expect(recordStart(db, organizationId, again)).rejects.toMatchObject({ code: '23505' })
     const { rowCount } = await db.pool.query('SELECT FROM sessions WHERE id = $1', [again.newSessionId])
     expect(rowCount).toBe(0)
-  })
-
-  test('waits for a session that another transaction has locked', async () => {
-    const client = await db.pool.connect()
-    await client.query('BEGIN')
-    await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [sessionId])
-    const recording = recordStart(db, organizationId, start({ sessionId }))
-    const blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-    await waitUntil(async () => (await db.pool.query(blocked)).rowCount === 1)
-    await client.query('COMMIT')
-    client.release()
-    expect(await recording).toMatchObject({ kind: 'accepted', sessionId })
   })
 })
 

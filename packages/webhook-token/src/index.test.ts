@@ -139,10 +139,6 @@ describe('checkServiceToken', () => {
     })
   })
 
-  test('throws for an empty secret, independent of the received value', async () => {
-    for (const none of ['', [], [secret, '']]) await expect(checkServiceToken(token, none)).rejects.toThrow(TypeError)
-  })
-
   test.each([
     ['undefined', undefined],
     ['undefined', [undefined as never]],
@@ -153,24 +149,6 @@ describe('checkServiceToken', () => {
     const message = `the signing secret must be a non-empty string, and is ${found}: is its setting missing?`
     await expect(checkServiceToken(token, none, { now })).rejects.toThrow(new TypeError(message))
     expect(() => verifyServiceToken(none)).toThrow(new TypeError(message))
-  })
-
-  test('agrees with an independent implementation for any secret and time', async () => {
-    const secrets = fc.string({ unit: 'binary', minLength: 1, maxLength: 200 })
-    const seconds = fc.integer({ min: 0, max: 4_102_444_800 })
-    await fc.assert(
-      fc.asyncProperty(secrets, seconds, async (anySecret, second) => {
-        const made = await createServiceToken(anySecret, { now: () => second * 1000 })
-        expect(receive(made, anySecret, second)).toBe(true)
-        expect(receive(made, `${anySecret}.`, second)).toBe(false)
-        expect(await checkServiceToken(made, anySecret, { now: () => second * 1000 })).toEqual({
-          ok: true,
-          timestamp: second,
-        })
-        expect((await checkServiceToken(made, `${anySecret}.`, { now: () => second * 1000 })).ok).toBe(false)
-      }),
-      { seed: 1 },
-    )
   })
 
   // Decoders of Base64 skip characters outside the alphabet, and read a second alphabet.
@@ -239,11 +217,6 @@ describe('verifyServiceToken', () => {
       server.closeAllConnections()
       server.close()
     }
-  })
-
-  test('throws for an empty secret when it is created, not at the first request', () => {
-    expect(() => verifyServiceToken('')).toThrow(TypeError)
-    expect(() => verifyServiceToken([])).toThrow(TypeError)
   })
 })
 
@@ -328,13 +301,4 @@ test('says on a runtime without WebCrypto what it needs', async () => {
 
 function base64(text: string): string {
   return Buffer.from(text, 'latin1').toString('base64')
-}
-
-/** Checks a token as the contract describes it, with `node:crypto` instead of the package's code. */
-function receive(value: string, secretText: string, nowSeconds: number): boolean {
-  const decoded = atob(value)
-  const dot = decoded.indexOf('.')
-  const received = decoded.slice(0, dot)
-  if (Math.abs(nowSeconds - Number.parseInt(received, 10)) > 300) return false
-  return createHmac('sha256', secretText).update(received).digest('hex') === decoded.slice(dot + 1)
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId, readAnswers } from '@workflow-service/database'
-import { createCertificate, freePort, startCustomerEndpoint, startRawEndpoint } from '@workflow-service/testkit'
+import { createCertificate, freePort, startCustomerEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { type Answer, callDispatcher, invalidField, refusal, sourceIn, sourcePath } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
@@ -107,13 +107,6 @@ describe('201 and 200', () => {
     await dispatcher.save(id.toUpperCase(), { name: 'Upper' })
     expect((await dispatcher.save(id, { name: 'Lower' })).status).toBe(200)
     expect((await dispatcher.readSource(id.toUpperCase())).body.id).toBe(id)
-  })
-
-  test('any 2xx confirms, with any body', async () => {
-    for (const answer of [{ status: 200, body: 'not json' }, { status: 202 }, { status: 299 }]) {
-      dispatcher.endpoint.answerWith(answer)
-      expect((await dispatcher.save(newId(), {})).status).toBe(201)
-    }
   })
 
   test('the verification is logged without the secret', async () => {
@@ -314,11 +307,6 @@ describe('422 verification_failed', () => {
     })
   })
 
-  test('a connection that is reset', async () => {
-    dispatcher.endpoint.answerWith(() => (isFirst() ? {} : 'reset'))
-    expect(await verificationError({})).toMatchObject({ reason: 'unreachable', kind: 'connection_reset' })
-  })
-
   test('a certificate that is not trusted; the error says why', async () => {
     const tls = await createCertificate({ names: ['127.0.0.1'] })
     const secure = await startCustomerEndpoint({ tls })
@@ -329,19 +317,6 @@ describe('422 verification_failed', () => {
     })
     expect(secure.requests).toHaveLength(0)
     await secure.close()
-  })
-
-  test('a secret that the endpoint repeats in its answer appears neither in the error nor in the log', async () => {
-    const secret = 'echoed-secret with space'
-    const echo = await startRawEndpoint((socket) => {
-      const location = `https://x.example/?s=${encodeURIComponent(secret)}&t=${secret.replaceAll(' ', '%20')}`
-      socket.end(`HTTP/1.1 302 Found\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`)
-    })
-    const id = newId()
-    const answer = await dispatcher.save(id, { endpoint_url: echo.url, signing_secret: secret })
-    expect(answer).toMatchObject({ status: 422, body: { error: { location: expect.stringContaining('[hidden]') } } })
-    expect(JSON.stringify([answer.body, await dispatcher.readLog(id)])).not.toMatch(/echoed-secret/)
-    await echo.close()
   })
 
   test('a rejection shows what the endpoint answered, without the secret', async () => {
@@ -359,28 +334,6 @@ describe('422 verification_failed', () => {
     const short = await dispatcher.save(newId(), { signing_secret: 'short' })
     expect(short.body.error.reason).toBe('status')
     expect(JSON.stringify(short.body)).not.toMatch(/short|rejected_answer/)
-  })
-
-  test('a time-out', async () => {
-    // The deadline itself is tested in test/outbound.
-    const late = await dispatcher.startAnother({
-      sendRequest: async ({ deadlineMs }) => ({
-        kind: 'timed_out',
-        phase: 'answer',
-        wasSent: true,
-        detail: 'the endpoint took too long to answer',
-        durationMs: deadlineMs,
-      }),
-    })
-    const id = newId()
-    const answer = await callDispatcher(late.url, 'PUT', dispatcher.sourcePath(id), sourceIn({}))
-    expect(answer).toMatchObject({
-      status: 422,
-      body: { error: { code: 'verification_failed', reason: 'timed_out', kind: 'answer' } },
-    })
-    expect(await dispatcher.readLog(id)).toEqual([
-      expect.objectContaining({ outcome: 'timed_out', duration_ms: 10_000 }),
-    ])
   })
 
   test('a name that resolves to a private address; only the log of the service has the address', async () => {
@@ -415,15 +368,6 @@ async function validationErrors(change: Record<string, unknown>): Promise<[strin
 }
 
 describe('422 validation_error', () => {
-  test.each([
-    ['another scheme', 'ftp://hooks.example.com/', 'url_scheme'],
-    ['2,001 characters', `https://hooks.example.com/${'a'.repeat(1_975)}`, 'string_too_long'],
-    ['no characters', '', 'string_too_short'],
-    ['a private address', 'http://10.0.0.1/', 'url_not_public'],
-  ])('refuses an endpoint URL with %s', async (_what, url, code) => {
-    expect(await validationErrors({ endpoint_url: url })).toEqual([['endpoint_url', code]])
-  })
-
   test('refuses localhost and loopback by default', async () => {
     const strict = await dispatcher.startAnother({}, { allowedSubnets: { cidrs: [], contains: () => false } })
     for (const host of ['localhost', '127.0.0.1', '[::1]', '0x7f.1']) {
@@ -475,35 +419,11 @@ describe('422 validation_error', () => {
     expect(dispatcher.endpoint.requests).toHaveLength(0)
   })
 
-  test.each([
-    ['a list', [1]],
-    ['null', null],
-  ])('refuses %s as the example', async (_what, example) => {
-    expect(await validationErrors({ example_request_body: example })).toEqual([['example_request_body', 'dict_type']])
-  })
-
   test('refuses the type of a verification request in the example', async () => {
     const example = { type: 'service.webhook.verification', id: 1 }
     expect(await validationErrors({ example_request_body: example })).toEqual([
       ['example_request_body.type', 'reserved_value'],
     ])
-  })
-
-  test('accepts that type deeper in the example', async () => {
-    const example = { event: { type: 'service.webhook.verification' } }
-    expect((await dispatcher.save(newId(), { example_request_body: example })).status).toBe(201)
-  })
-
-  test.each([
-    ['is larger than 64 KiB', { text: 'x'.repeat(64 * 1024) }, 'too_large'],
-    ['has a list of more than 100 items', { lines: Array.from({ length: 101 }, () => 1) }, 'too_long'],
-    [
-      'has more than 500 fields',
-      Object.fromEntries(Array.from({ length: 501 }, (_, index) => [`field_${index}`, 1])),
-      'too_many_fields',
-    ],
-  ])('refuses an example that %s', async (_what, example, code) => {
-    expect(await validationErrors({ example_request_body: example })).toEqual([['example_request_body', code]])
   })
 
   test('refuses an example that nests too deep, even 100,000 levels', async () => {
@@ -549,10 +469,5 @@ describe('422 validation_error', () => {
       ['example_request_body', 'dict_type'],
       ['extra', 'extra_forbidden'],
     ])
-  })
-
-  test('does not repeat the secret', async () => {
-    const answer = await dispatcher.save(newId(), { signing_secret: 'do-not-repeat-me', endpoint_url: 'nonsense' })
-    expect(JSON.stringify(answer.body)).not.toContain('do-not-repeat-me')
   })
 })

@@ -334,12 +334,4 @@ describe('the organization', () => {
     })
     expect(status).toBe(200)
   })
-
-  test('answers a new name within seconds', async () => {
-    const { id, key } = await gateway.apply({ organization: { name: 'Before' } })
-    const nameOf = async () => (await gateway.get(ORGANIZATION, { key })).body.name
-    expect(await nameOf()).toBe('Before')
-    await gateway.db.pool.query(`UPDATE organizations SET name = 'After' WHERE id = $1`, [id])
-    await waitUntil(async () => (await nameOf()) === 'After')
-  })
 })

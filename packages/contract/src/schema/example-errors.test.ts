@@ -44,10 +44,11 @@ describe('findExampleErrors', () => {
     ])
   })
 
-  test('refuses the type of verification requests', () => {
+  test('refuses the type of verification requests, which may be deeper in the example', () => {
     expect(findExampleErrors({ type: 'service.webhook.verification' })).toMatchObject([
       { field: 'example_request_body.type', code: 'reserved_value' },
     ])
+    expect(findExampleErrors({ event: { type: 'service.webhook.verification' } })).toEqual([])
   })
 
   test('accepts the maximum depth and refuses more', () => {

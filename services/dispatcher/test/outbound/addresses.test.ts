@@ -9,7 +9,7 @@ import { NO_SUBNETS, parseSubnets } from '../../src/outbound/parse-subnets.ts'
 import { createResolver } from '../../src/outbound/resolver.ts'
 import type { NameResolver } from '../../src/outbound/resolver.ts'
 import { createSendRequest } from '../../src/outbound/send-request.ts'
-import { address, alias, nameServer, zoneOf } from './name-server.ts'
+import { address, nameServer, zoneOf } from './name-server.ts'
 import type { NameServer, Zone } from './name-server.ts'
 import { loopback, request } from './post-to.ts'
 
@@ -116,12 +116,7 @@ describe('a name', () => {
 
   test.each([
     ['loopback', ['127.0.0.1'], '127.0.0.1'],
-    ['a private network', ['10.0.0.1'], '10.0.0.1'],
-    ['cloud metadata', ['169.254.169.254'], '169.254.169.254'],
-    ['this host', ['0.0.0.0'], '0.0.0.0'],
-    ['loopback in IPv6', ['::1'], '::1'],
     ['loopback, mapped to IPv6', ['::ffff:127.0.0.1'], '::ffff:127.0.0.1'],
-    ['a private network behind NAT64', ['64:ff9b::a00:1'], '64:ff9b::a00:1'],
     ['a public and a private address', ['93.184.215.14', '10.0.0.1'], '10.0.0.1'],
     ['a private and a public address', ['10.0.0.1', '93.184.215.14'], '10.0.0.1'],
     ['a public IPv4 and a private IPv6 address', ['93.184.215.14', 'fd00::1'], 'fd00::1'],
@@ -151,15 +146,6 @@ describe('a name', () => {
     const { connect, targets } = recordConnects()
     await post('hooks.example.com', { connect, allowedSubnets: NO_SUBNETS, deadlineMs: 500 })
     expect(targets).toHaveLength(8)
-  })
-
-  test('is refused if its alias resolves to a private address', async () => {
-    zone = ({ name, type }) => ({
-      records: [alias(name, 'cdn.example.net'), ...(type === 'A' ? [address('cdn.example.net', '192.168.1.1')] : [])],
-    })
-    expect(await post('hooks.example.com', { allowedSubnets: NO_SUBNETS })).toMatchObject(
-      refusedName('hooks.example.com', '192.168.1.1'),
-    )
   })
 
   test('that changes its address between two requests is checked again', async () => {
@@ -196,11 +182,7 @@ describe('a name', () => {
 describe('a name without an address in DNS', () => {
   test.each<[string, Zone, string]>([
     ['does not exist', () => ({ code: 'NXDOMAIN' }), 'name_not_found'],
-    ['has no address', () => ({ records: [] }), 'name_not_found'],
-    ['has an alias without an address', ({ name }) => ({ records: [alias(name, 'b.example.com')] }), 'name_not_found'],
     ['gets SERVFAIL', () => ({ code: 'SERVFAIL' }), 'dns_failed'],
-    ['gets REFUSED', () => ({ code: 'REFUSED' }), 'dns_failed'],
-    ['gets an invalid answer', () => 'garbage', 'dns_failed'],
   ])('is unreachable if it %s, and nothing is connected to', async (_, reply, cause) => {
     zone = reply
     const { connect, targets } = recordConnects()
@@ -298,17 +280,6 @@ describe('with allowed subnets', () => {
     const { connect, targets } = recordConnects()
     await post('public.internal', { connect, deadlineMs: 500 })
     expect(targets).toEqual(['93.184.215.14'])
-  })
-
-  test('an allowed IPv6 address is recognized in every spelling', async () => {
-    const mapped = parseSubnets('::ffff:127.0.0.0/104')
-    expect(await post('[::FFFF:127.0.0.1]', { allowedSubnets: mapped })).toMatchObject(ok)
-    expect(await post('[0:0:0:0:0:ffff:7f00:1]', { allowedSubnets: mapped })).toMatchObject(ok)
-  })
-
-  test('the IPv6 spelling of an allowed IPv4 address is refused', async () => {
-    zone = zoneOf({ 'hooks.example.com': ['::ffff:127.0.0.1'] })
-    expect(await post('hooks.example.com')).toMatchObject(refusedName('hooks.example.com', '::ffff:127.0.0.1'))
   })
 })
 

@@ -243,10 +243,4 @@ describe('parseEgressProxy', () => {
   ])('rejects %j', (text) => {
     expect(() => parseEgressProxy(text)).toThrow('must be the URL of an HTTP CONNECT proxy')
   })
-
-  test('repeats no password in its error', () => {
-    for (const text of ['https://ada:hunter2@proxy:1', 'http://ada:hunter2%@proxy:1', 'http://ada:hunter2@proxy:1/x']) {
-      expect(() => parseEgressProxy(text)).toThrow(/^(?!.*hunter2)/u)
-    }
-  })
 })
