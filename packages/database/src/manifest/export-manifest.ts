@@ -1,11 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Manifest, MANIFEST_EXPORT_MAX_BYTES, type ScheduleTiming } from '@workflow-service/contract'
+import { type Manifest, MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
-import { toMoney } from './plan-workflows.ts'
 import { ManifestError } from './manifest-errors.ts'
-import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'
-import type { TriggerRow } from './plan-triggers.ts'
+import { createManifestWriter, type ManifestFormat, withoutNulls, type WriteText } from './manifest-writer.ts'
 import { inChunks } from './write-rows.ts'
 
 type UserEntry = NonNullable<Manifest['users']>[number]
@@ -208,87 +206,62 @@ const SELECT_LOOKUPS = `
 /** A workflow may have 50 KB, and each of its triggers as much. */
 const WORKFLOWS_PAGE_SIZE = 20
 
+/** A time as `toISOString` writes it. */
+const isoTime = (column: string) =>
+  `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${column}`
+
 const SELECT_WORKFLOWS = `
-  SELECT id, name, description, scope, is_active, auto_run_enabled, auto_run_frequency, auto_run_timing, model,
-    run_budget, day_budget, when_spent, created_at, updated_at,
+  SELECT id, name, nullif(description, '') AS description, scope, is_active,
+    CASE WHEN auto_run_enabled IS NOT NULL THEN json_build_object(
+      'enabled', auto_run_enabled, 'frequency', auto_run_frequency, 'timing', auto_run_timing
+    ) END AS auto_run,
+    model, run_budget / 1e6::float8 AS run_budget, day_budget / 1e6::float8 AS day_budget,
+    nullif(when_spent, 'fail') AS when_spent, ${isoTime('created_at')}, ${isoTime('updated_at')},
     (SELECT coalesce(array_agg(users.email ORDER BY users.email), '{}') FROM workflow_users access
       JOIN users ON users.id = access.user_id WHERE access.workflow_id = workflows.id) AS users
   FROM workflows
-  WHERE organization_id = $1 AND deleted_at IS NULL AND (created_at, id) > ($2, $3) AND ($4::uuid IS NULL OR id = $4)
-  ORDER BY created_at, id LIMIT ${WORKFLOWS_PAGE_SIZE}`
-
-interface StoredWorkflow {
-  id: string
-  name: string
-  description: string
-  scope: string
-  is_active: boolean
-  auto_run_enabled: boolean | null
-  auto_run_frequency: NonNullable<WorkflowEntry['auto_run']>['frequency']
-  model: string | null
-  run_budget: string | null
-  day_budget: string | null
-  when_spent: NonNullable<WorkflowEntry['when_spent']>
-  auto_run_timing: ScheduleTiming | null
-  created_at: Date
-  updated_at: Date
-  users: string[]
-}
+  WHERE organization_id = $1 AND deleted_at IS NULL AND (workflows.created_at, id) > ($2, $3)
+    AND ($4::uuid IS NULL OR id = $4)
+  ORDER BY workflows.created_at, id LIMIT ${WORKFLOWS_PAGE_SIZE}`
 
 async function* readWorkflows(
   client: PoolClient,
   organizationId: string,
   workflowId: string | undefined,
 ): AsyncGenerator<WorkflowEntry> {
-  let after: [Date | '-infinity', string] = ['-infinity', NIL_UUID]
+  let after = ['-infinity', NIL_UUID]
   for (;;) {
-    const { rows } = await client.query<StoredWorkflow>(SELECT_WORKFLOWS, [organizationId, ...after, workflowId])
+    const { rows } = await client.query<WorkflowEntry & { id: string; created_at: string }>(SELECT_WORKFLOWS, [
+      organizationId,
+      ...after,
+      workflowId,
+    ])
     const triggers = await readTriggers(
       client,
       rows.map(({ id }) => id),
     )
-    for (const row of rows) yield toWorkflowEntry(row, triggers.get(row.id) ?? [])
+    for (const row of rows) {
+      const schedule = row.auto_run && (withoutNulls(row.auto_run) as typeof row.auto_run)
+      yield { ...row, auto_run: schedule, triggers: triggers.get(row.id) ?? [] }
+    }
     if (rows.length < WORKFLOWS_PAGE_SIZE) return
     const last = rows.at(-1)!
     after = [last.created_at, last.id]
   }
 }
 
-function toWorkflowEntry(row: StoredWorkflow, triggers: TriggerEntry[]): WorkflowEntry {
-  const { auto_run_enabled: enabled, auto_run_frequency: frequency = null, auto_run_timing: timing } = row
-  return {
-    id: row.id,
-    name: row.name,
-    ...(row.description === '' ? {} : { description: row.description }),
-    scope: row.scope,
-    is_active: row.is_active,
-    ...(enabled === null
-      ? {}
-      : { auto_run: { enabled, ...(frequency === null ? {} : { frequency }), ...(timing && { timing }) } }),
-    ...(row.model === null ? {} : { model: row.model }),
-    ...(row.run_budget === null ? {} : { run_budget: toMoney(row.run_budget) }),
-    ...(row.day_budget === null ? {} : { day_budget: toMoney(row.day_budget) }),
-    ...(row.when_spent === 'fail' ? {} : { when_spent: row.when_spent }),
-    created_at: row.created_at.toISOString(),
-    updated_at: row.updated_at.toISOString(),
-    users: row.users,
-    triggers,
-  }
-}
-
 const SELECT_TRIGGERS = `
-  SELECT t.workflow_id, t.id, t.name, t.is_active, t.source_slug, t.source_name, t.filters::text AS filters, t.input_message,
-    t.created_at,
-    coalesce((SELECT json_agg(json_build_object('slug', e.slug, 'name', e.name) ORDER BY e.position)
-      FROM trigger_events e WHERE e.trigger_id = t.id), '[]') AS events,
-    coalesce((SELECT json_agg(json_build_object('id', s.source_id, 'name', s.name, 'type', s.type)
-      ORDER BY s.position) FROM subagent_sources s WHERE s.trigger_id = t.id), '[]') AS subagent_sources
+  SELECT t.workflow_id, t.id, nullif(t.name, '') AS name, t.is_active,
+    json_build_object('slug', t.source_slug, 'name', t.source_name) AS trigger_source,
+    (SELECT json_agg(json_build_object('slug', e.slug, 'name', e.name) ORDER BY e.position)
+      FROM trigger_events e WHERE e.trigger_id = t.id) AS events,
+    t.filters::text AS filters, nullif(t.input_message, '') AS input_message,
+    (SELECT json_agg(json_strip_nulls(json_build_object('id', s.source_id, 'name', s.name, 'type', s.type))
+      ORDER BY s.position) FROM subagent_sources s WHERE s.trigger_id = t.id) AS subagent_sources,
+    ${isoTime('created_at')}
   FROM triggers t WHERE t.workflow_id = ANY ($1::uuid[]) ORDER BY t.created_at, t.id`
 
-interface StoredTrigger extends Omit<TriggerRow, 'subagent_sources'> {
-  workflow_id: string
-  subagent_sources: { id: string | null; name: string; type: string }[]
-}
+type StoredTrigger = Omit<TriggerEntry, 'filters'> & { workflow_id: string; filters: string | null }
 
 async function readTriggers(
   client: PoolClient,
@@ -299,24 +272,9 @@ async function readTriggers(
   return new Map([...byWorkflow].map(([workflowId, triggers]) => [workflowId, triggers.map(toTriggerEntry)]))
 }
 
-function toTriggerEntry(row: StoredTrigger): TriggerEntry {
-  return {
-    id: row.id,
-    ...(row.name === '' ? {} : { name: row.name }),
-    is_active: row.is_active,
-    trigger_source: { slug: row.source_slug, name: row.source_name },
-    ...(row.events.length === 0 ? {} : { events: row.events }),
-    ...(row.filters === null ? {} : { filters: JSON.parse(row.filters, keepDigits) as Record<string, unknown> }),
-    ...(row.input_message === '' ? {} : { input_message: row.input_message }),
-    ...(row.subagent_sources.length === 0
-      ? {}
-      : {
-          subagent_sources: row.subagent_sources.map(({ id, name, type }) =>
-            id === null ? { name, type } : { id, name, type },
-          ),
-        }),
-    created_at: row.created_at.toISOString(),
-  }
+function toTriggerEntry({ workflow_id: _id, ...trigger }: StoredTrigger): TriggerEntry {
+  const { filters } = trigger
+  return { ...trigger, filters: filters === null ? null : (JSON.parse(filters, keepDigits) as Record<string, unknown>) }
 }
 
 /** Keeps all digits of integers that a JavaScript number would round: filters are exported as they are stored. */
