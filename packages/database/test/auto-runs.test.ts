@@ -88,18 +88,6 @@ describe('startDueAutoRuns', () => {
     expect(await nextOf(acme)).toBe(next)
   })
 
-  test('a schedule of the 31st runs once in every month', async () => {
-    const acme = await scheduled('monthly', '2027-12-31T12:00:00Z')
-    const days: string[] = []
-    for (let day = 1; day <= 366; day++) {
-      const now = new Date(Date.UTC(2028, 0, day, 12)).toISOString()
-      for (const { dueAt } of await startDue(now)) days.push(dueAt.toISOString().slice(0, 10))
-    }
-    // The last day of each month, as `auto-run-schedule.test.ts` says.
-    expect(days.map((day) => new Date(Date.parse(day) + 86_400_000).getUTCDate())).toEqual(Array(12).fill(1))
-    expect(await nextOf(acme)).toBe('2029-01-31T12:00:00.000Z')
-  })
-
   test.each(['an inactive workflow', 'a suspended organization'])(
     'the schedule of %s advances without a run',
     async (what) => {

@@ -3,12 +3,7 @@ import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { Database } from '../src/connection/client.ts'
 import { newId } from '../src/connection/ids.ts'
 import { workflowSearchText } from '../src/connection/search-text.ts'
-import {
-  findWorkflows,
-  findWorkflowVersions,
-  listWorkflows,
-  type WorkflowDocument,
-} from '../src/workflows/workflows.ts'
+import { findWorkflows, listWorkflows, type WorkflowDocument } from '../src/workflows/workflows.ts'
 import { explain, rowsReadOf, sequentialScans } from './support/explain.ts'
 
 const COUNT = 6_000
@@ -120,30 +115,6 @@ describe('findWorkflows', () => {
       workflows[0]!.version,
       workflows[2]!.version,
     ])
-  })
-
-  test('is null for a workflow of another organization', async () => {
-    const foreign = [{ organizationId: newId(), workflowId: firstId }]
-    expect(await findWorkflows(db, foreign)).toEqual([null])
-    expect(await findWorkflowVersions(db, foreign)).toEqual([null])
-  })
-})
-
-describe('findWorkflowVersions', () => {
-  test('reads one row for each workflow, by index, and nothing of what belongs to it', async () => {
-    const plan = await explain(db, (on) =>
-      findWorkflowVersions(on, lookUpsOf(...Array.from({ length: 100 }, () => firstId))),
-    )
-    expect(sequentialScans(plan)).toEqual([])
-    expect(rowsReadOf(plan, 'workflows')).toBe(100)
-    expect(plan.map(({ relation }) => relation)).not.toContain('triggers')
-  })
-
-  test('resolves to the version that the document and the list have', async () => {
-    const { workflows } = await listWorkflows(db, organizationId, { limit: 1 })
-    const lookUp = [{ organizationId, workflowId: workflows[0]!.id }]
-    expect(await findWorkflowVersions(db, lookUp)).toEqual([workflows[0]!.version])
-    expect((await findWorkflows(db, lookUp))[0]?.version).toBe(workflows[0]!.version)
   })
 })
 

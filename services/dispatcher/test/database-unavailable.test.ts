@@ -118,15 +118,4 @@ describe('while the database is unavailable', () => {
     expect((await send(behind)).body.outcome).toBe('accepted')
     expect(endpoint.requests).toHaveLength(2)
   }, 60_000)
-
-  test('a save is answered 503, and nothing is sent', async () => {
-    endpoint.requests.length = 0
-    await postgres.kill()
-    const path = sourcePath(organizationId, newId())
-    const answer = await callDispatcher(dispatcher.url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url }))
-    expect(answer).toMatchObject(refusal(503, 'service_unavailable'))
-    expect(endpoint.requests).toEqual([])
-    await postgres.restart()
-    await waitUntil(async () => (await fetch(`${dispatcher.url}/readyz`)).status === 200)
-  }, 60_000)
 })

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { type CustomerEndpoint, startCustomerEndpoint, type StartedProcess, waitUntil } from '@workflow-service/testkit'
@@ -46,13 +45,6 @@ const send = (id: string, url = dispatcher.url): Promise<Answer> =>
     organization_id: organizationId,
     source_id: sourceId,
     payload: PAYLOAD,
-  })
-
-const resend = (id: string, resendOf: string): Promise<Answer> =>
-  callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, {
-    organization_id: organizationId,
-    resend_of: resendOf,
-    sent_by: newId(),
   })
 
 async function killAndRestart(): Promise<void> {
@@ -140,22 +132,6 @@ describe('a dispatcher that is killed', () => {
     expect(endpoint.requests).toHaveLength(2)
   })
 
-  test('while it sends a payload again: the outcome is unknown, and it is sent once', async () => {
-    const [first, id] = [newId(), newId()]
-    await send(first)
-    endpoint.requests.length = 0
-    endpoint.answerWith('hang')
-    const call = resend(id, first).catch(() => 'disconnected')
-    await endpoint.waitForRequests(1)
-    await killAndRestart()
-    expect(await call).toBe('disconnected')
-    endpoint.answerWith({ status: 200 })
-    const answer = await resend(id, first)
-    expect(answer).toMatchObject({ status: 200, body: { outcome: 'unknown', resend_of: first } })
-    expect((await resend(id, first)).body).toEqual(answer.body)
-    expect(endpoint.requests).toHaveLength(1)
-  })
-
   test('after the request, before its outcome is recorded: the outcome is unknown, and no second request is sent', async () => {
     const id = newId()
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -200,44 +176,9 @@ describe('a dispatcher that is killed', () => {
     expect((await send(id)).body.outcome).toBe(outcome)
     expect(endpoint.requests).toHaveLength(outcome === 'accepted' ? 1 : 0)
   })
-
-  test('at any moment: no delivery arrives twice, and every accepted one has arrived', async () => {
-    const ids = Array.from({ length: 5 }, newId)
-    for (const [index, id] of ids.entries()) {
-      const call = send(id).catch(() => undefined)
-      // Spreads the kills over the few milliseconds that a delivery takes.
-      await sleep(index * 3)
-      await killAndRestart()
-      await call
-    }
-    const answers = await Promise.all(ids.map((id) => send(id)))
-    const again = await Promise.all(ids.map((id) => send(id)))
-    expect(again.map(({ body }) => body)).toEqual(answers.map(({ body }) => body))
-    const arrivals = answers.map(({ body }) => ({
-      outcome: body.outcome,
-      arrived: endpoint.requests.filter(({ headers }) => headers['x-request-id'] === body.request_id).length,
-    }))
-    for (const arrival of arrivals) {
-      expect([
-        { outcome: 'accepted', arrived: 1 },
-        { outcome: 'unknown', arrived: 1 },
-        { outcome: 'unknown', arrived: 0 },
-      ]).toContainEqual(arrival)
-    }
-    expect(endpoint.requests).toHaveLength(arrivals.filter(({ arrived }) => arrived === 1).length)
-  }, 120_000)
 })
 
 describe('a dispatcher that gets SIGTERM', () => {
-  test('is not ready first, and takes deliveries for SHUTDOWN_DELAY_SECONDS', async () => {
-    const stopping = await startDispatcherProcess({ ...env, SHUTDOWN_DELAY_SECONDS: '3' })
-    stopping.process.kill('SIGTERM')
-    await waitUntil(async () => (await fetch(`${stopping.url}/readyz`)).status === 503)
-    endpoint.answerWith({ status: 204 })
-    expect(await send(newId(), stopping.url)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
-    expect(await stopping.process.exited).toMatchObject({ code: 0 })
-  })
-
   test('completes and records the requests in flight, and exits with status 0', async () => {
     const id = newId()
     const { promise, resolve } = Promise.withResolvers<void>()
