@@ -28,9 +28,23 @@ export interface Figure {
   readonly target?: { readonly kind: 'at least' | 'at most'; readonly ratio: number }
 }
 
-/** A limit that does not depend on the machine, for figures that must not exceed it. */
-export function fixedLimit(value: number): Pick<Figure, 'baseline' | 'target'> {
-  return { baseline: { name: 'fixed', value }, target: { kind: 'at most', ratio: 1 } }
+/** A figure and what it is compared with, by name and value. Without a target, it is only shown. */
+export function compare(
+  name: string,
+  value: number,
+  unit: string,
+  [baseline, baselineValue]: readonly [name: string, value: number],
+  target?: Figure['target'],
+): Figure {
+  return { name, value, unit, baseline: { name: baseline, value: baselineValue }, ...(target && { target }) }
+}
+
+export const atLeast = (ratio: number) => ({ kind: 'at least', ratio }) as const
+export const atMost = (ratio: number) => ({ kind: 'at most', ratio }) as const
+
+/** A figure with a limit that does not depend on the machine. */
+export function limit(name: string, value: number, unit: string, most: number): Figure {
+  return compare(name, value, unit, ['fixed', most], atMost(1))
 }
 
 export function toFigureTable(figures: readonly Figure[]): string {

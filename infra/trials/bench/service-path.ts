@@ -4,7 +4,7 @@ import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers
 import { cpuMs, cpuMsWithChildren } from '../shared/process-usage.ts'
 import { type RemoteLoad, type RemoteReceiver, startRemoteReceiver } from '../shared/receiver.ts'
 import { type Service, type System, type SystemOptions, withSystem } from '../shared/system.ts'
-import type { BenchOptions, Figure } from './figure.ts'
+import { type BenchOptions, compare, type Figure } from './figure.ts'
 
 export const SESSIONS_AT_ONCE = 64
 const WARM_UP_RUNS = 5_000
@@ -107,12 +107,9 @@ export async function cpuPerRun(path: ServicePath, name: string, work: () => Pro
   const after = await path.readCpu()
   const spent = Object.entries(after).map(([process, ms]) => ({ process, ms: (ms - (before[process] ?? 0)) / runs }))
   const all = spent.reduce((sum, { ms }) => sum + ms, 0)
-  return spent.map(({ process, ms }) => ({
-    name: `CPU per run, ${name}, ${process}`,
-    value: ms,
-    unit: 'ms',
-    baseline: { name: 'all five processes', value: all },
-  }))
+  return spent.map(({ process, ms }) =>
+    compare(`CPU per run, ${name}, ${process}`, ms, 'ms', ['all five processes', all]),
+  )
 }
 
 /**
@@ -136,13 +133,9 @@ export async function writesPerRun(
   const after = await read()
   const bytes = (after.bytes - before.bytes) / runs
   const commits = (after.commits - before.commits) / runs
-  const baselines = [
-    { name: 'a page', value: 8_192 },
-    { name: 'start, lease, claim, outcome', value: 4 },
-  ] as const
   return [
-    { name: `write-ahead log per run, ${name}`, value: bytes, unit: 'bytes', baseline: baselines[0] },
-    { name: `commits per run, ${name}`, value: commits, unit: '', baseline: baselines[1] },
+    compare(`write-ahead log per run, ${name}`, bytes, 'bytes', ['a page', 8_192]),
+    compare(`commits per run, ${name}`, commits, '', ['start, lease, claim, outcome', 4]),
   ]
 }
 

@@ -7,7 +7,7 @@ import { send } from '../../shared/load.ts'
 import { seedWorkflows } from '../../shared/seed.ts'
 import { withSystem } from '../../shared/system.ts'
 import { requestsPerSecond, singleRowCommitsPerSecond } from '../baselines.ts'
-import { type BenchOptions, type Figure, measureAlternately, pieceSeconds } from '../figure.ts'
+import { atLeast, type BenchOptions, compare, type Figure, measureAlternately, pieceSeconds } from '../figure.ts'
 
 const CONNECTIONS = 64
 const START = { method: 'POST' as const, body: JSON.stringify({ context: '{"order_id": "A-1001", "total": 99.5}' }) }
@@ -45,8 +45,7 @@ export async function measureApi(options: BenchOptions): Promise<Figure[]> {
           () => requestsPerSecond({ ...load, url: gateway.url, paths }),
           { express: () => requestsPerSecond({ ...load, url: express.url, paths: [expressPath] }) },
         )
-        const baseline = { name: 'Express 5', value: baselines.express }
-        return { name, value, unit: '/s', baseline, target: { kind: 'at least', ratio } }
+        return compare(name, value, '/s', ['Express 5', baselines.express], atLeast(ratio))
       }
       const gets = [
         await measureGet('GET /v1/organization', ['/v1/organization'], '/get/organization', 0.8),
@@ -69,11 +68,10 @@ export async function measureApi(options: BenchOptions): Promise<Figure[]> {
           commits: () => singleRowCommitsPerSecond(system.postgres.url, load.seconds),
         },
       )
-      const start = { name: 'POST start, 202', value, unit: '/s', target: { kind: 'at least', ratio: 0.2 } } as const
       return [
         ...gets,
-        { ...start, baseline: { name: 'Express 5 with ajv', value: baselines.express } },
-        { ...start, baseline: { name: 'single-row commits', value: baselines.commits } },
+        compare('POST start, 202', value, '/s', ['Express 5 with ajv', baselines.express], atLeast(0.2)),
+        compare('POST start, 202', value, '/s', ['single-row commits', baselines.commits], atLeast(0.2)),
       ]
     })
   } finally {
@@ -109,11 +107,9 @@ export async function measureTracing(options: BenchOptions): Promise<Figure[]> {
         traced: () => startsPerSecond(untraced, { traceparent: TRACEPARENT }),
         exported: () => startsPerSecond(tracing, { traceparent: TRACEPARENT }),
       })
-      const baseline = { name: 'without a trace', value: plain }
-      const target = { kind: 'at least', ratio: 0.95 } as const
       return [
-        { name: 'POST start with a trace', value: baselines.traced, unit: '/s', baseline, target },
-        { name: 'POST start with exported spans', value: baselines.exported, unit: '/s', baseline },
+        compare('POST start with a trace', baselines.traced, '/s', ['without a trace', plain], atLeast(0.95)),
+        compare('POST start with exported spans', baselines.exported, '/s', ['without a trace', plain]),
       ]
     })
   } finally {

@@ -10,7 +10,7 @@ import { cpuMs } from '../../shared/process-usage.ts'
 import { startRemoteReceiver } from '../../shared/receiver.ts'
 import { seedDeliveries, seedRuns } from '../../shared/seed.ts'
 import { type Service, type System, withSystem } from '../../shared/system.ts'
-import { type BenchOptions, type Figure, fixedLimit } from '../figure.ts'
+import { atMost, type BenchOptions, compare, type Figure, limit } from '../figure.ts'
 import {
   payloadsPerSecond,
   runsPerSecond,
@@ -41,14 +41,10 @@ export async function measureApp(options: BenchOptions): Promise<Figure[]> {
 function measureSizes(): Figure[] {
   const { scriptsAtStart, largestPage, styles } = measureConsole()
   return [
-    limited('JavaScript at start, gzip', scriptsAtStart / 1_000, 'kB', 150),
-    limited('JavaScript of the largest page, gzip', largestPage / 1_000, 'kB', 230),
-    limited('CSS, gzip', styles / 1_000, 'kB', 12),
+    limit('page, JavaScript at start, gzip', scriptsAtStart / 1_000, 'kB', 150),
+    limit('page, JavaScript of the largest page, gzip', largestPage / 1_000, 'kB', 230),
+    limit('page, CSS, gzip', styles / 1_000, 'kB', 12),
   ]
-}
-
-function limited(name: string, value: number, unit: string, limit: number): Figure {
-  return { name: `page, ${name}`, value, unit, ...fixedLimit(limit) }
 }
 
 /** A page of the application in a browser, signed in as an owner. */
@@ -69,15 +65,15 @@ async function measurePage(options: BenchOptions): Promise<Figure[]> {
       const visit = { path, app, open }
       await warmUp(path, options)
       options.log('page: ready, cold')
-      const figures = [limited('ready, cold', await readyMs(visit), 'ms', 1_000)]
-      figures.push(limited('ready, cold, CPU 4 times slower', await readyMs(visit, 4), 'ms', 2_500))
+      const figures = [limit('page, ready, cold', await readyMs(visit), 'ms', 1_000)]
+      figures.push(limit('page, ready, cold, CPU 4 times slower', await readyMs(visit, 4), 'ms', 2_500))
       options.log('page: clicks')
-      figures.push(limited('click → paint, p95', await clickMs(visit), 'ms', 100))
+      figures.push(limit('page, click → paint, p95', await clickMs(visit), 'ms', 100))
       options.log('page: start → row')
-      figures.push(limited('commit → row, idle, p95', percentile(await rowDelaysMs(visit), 0.95), 'ms', 600))
+      figures.push(limit('page, commit → row, idle, p95', percentile(await rowDelaysMs(visit), 0.95), 'ms', 600))
       const load = payloadsPerSecond(path, path.gateway.url, Math.max(options.seconds * 4, 20))
       const underLoad = percentile(await rowDelaysMs(visit), 0.95)
-      figures.push(limited(`commit → row at ${Math.round(await load)} runs/s, p95`, underLoad, 'ms', 1_500))
+      figures.push(limit(`page, commit → row at ${Math.round(await load)} runs/s, p95`, underLoad, 'ms', 1_500))
       return [...figures, ...(await measureFilling(path, app, options))]
     } finally {
       await browser.close()
@@ -128,27 +124,18 @@ async function measureFilling(path: ServicePath, app: Service, { rounds, log }: 
   // Not the first round, before which nothing was recorded long enough ago.
   const medianOf = (of: typeof filling, key: 'rate' | 'cpu' | 'appCpu' | 'indexed') =>
     median(of.slice(1).map((each) => each[key]))
-  const figure = (name: string, key: 'rate' | 'cpu', unit: string): Figure => ({
-    name: `${name} while the search index is filled`,
-    value: medianOf(filling, key),
-    unit,
-    baseline: { name: 'while it is not', value: medianOf(idle, key) },
-  })
+  const figure = (name: string, key: 'rate' | 'cpu', unit: string): Figure =>
+    compare(`${name} while the search index is filled`, medianOf(filling, key), unit, [
+      'while it is not',
+      medianOf(idle, key),
+    ])
+  const indexed = medianOf(filling, 'indexed') / FILLING_SECONDS
+  const [rate, cpu] = [medianOf(filling, 'rate'), medianOf(idle, 'cpu')]
   return [
     figure('runs completed', 'rate', '/s'),
     figure('CPU per run, five processes', 'cpu', 'ms'),
-    {
-      name: 'runs added to the search index meanwhile',
-      value: medianOf(filling, 'indexed') / FILLING_SECONDS,
-      unit: '/s',
-      baseline: { name: 'runs completed', value: medianOf(filling, 'rate') },
-    },
-    {
-      name: 'CPU of the application for it, per run',
-      value: medianOf(filling, 'appCpu'),
-      unit: 'ms',
-      baseline: { name: 'CPU per run', value: medianOf(idle, 'cpu') },
-    },
+    compare('runs added to the search index meanwhile', indexed, '/s', ['runs completed', rate]),
+    compare('CPU of the application for it, per run', medianOf(filling, 'appCpu'), 'ms', ['CPU per run', cpu]),
   ]
 }
 
@@ -327,17 +314,11 @@ async function compareTables(
     })
   const small = await measureTables(SMALL_TABLE)
   const large = await measureTables(options.largeTable)
-  return [...large].map(([page, { ms: value, limitMs }]) => ({
-    name: `${name}, ${page}, ${options.largeTable.toLocaleString('en')} rows`,
-    value,
-    unit: 'ms',
-    ...(limitMs === undefined
-      ? {
-          baseline: { name: 'at 1,000', value: small.get(page)?.ms ?? Number.NaN },
-          target: { kind: 'at most', ratio: 1.5 },
-        }
-      : fixedLimit(limitMs)),
-  }))
+  return [...large].map(([page, { ms, limitMs }]) => {
+    const title = `${name}, ${page}, ${options.largeTable.toLocaleString('en')} rows`
+    if (limitMs !== undefined) return limit(title, ms, 'ms', limitMs)
+    return compare(title, ms, 'ms', ['at 1,000', small.get(page)?.ms ?? Number.NaN], atMost(1.5))
+  })
 }
 
 interface Measured {

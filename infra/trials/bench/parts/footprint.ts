@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { median } from '../../shared/figures.ts'
 import { residentMiB } from '../../shared/process-usage.ts'
 import { type Service, withSystem } from '../../shared/system.ts'
-import { type BenchOptions, type Figure, fixedLimit } from '../figure.ts'
+import { type BenchOptions, compare, type Figure, limit } from '../figure.ts'
 
 const IDLE_LIMIT_MIB = 110
 const BOOT_LIMIT_MS = 1_500
@@ -38,18 +38,10 @@ export async function measureFootprint(options: BenchOptions): Promise<Figure[]>
     })
   }
   return [
-    ...[...memory].map(([name, values]) => ({
-      name: `${name}, idle memory`,
-      value: median(values),
-      unit: 'MiB',
-      ...fixedLimit(IDLE_LIMIT_MIB),
-    })),
-    ...[...boots].flatMap(([name, values]) => {
-      const boot = { name: `${name}, boot to ready`, value: median(values), unit: 'ms' }
-      return [
-        { ...boot, ...fixedLimit(BOOT_LIMIT_MS) },
-        { ...boot, baseline: { name: 'Express 5 with ajv', value: median(expressBoots) } },
-      ]
-    }),
+    ...[...memory].map(([name, values]) => limit(`${name}, idle memory`, median(values), 'MiB', IDLE_LIMIT_MIB)),
+    ...[...boots].flatMap(([name, values]) => [
+      limit(`${name}, boot to ready`, median(values), 'ms', BOOT_LIMIT_MS),
+      compare(`${name}, boot to ready`, median(values), 'ms', ['Express 5 with ajv', median(expressBoots)]),
+    ]),
   ]
 }

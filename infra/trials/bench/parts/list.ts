@@ -4,7 +4,7 @@ import { send } from '../../shared/load.ts'
 import { cpuMs, cpuMsWithChildren } from '../../shared/process-usage.ts'
 import { ABSENT_WORD, RARE_WORD, seedWorkflows } from '../../shared/seed.ts'
 import { type Service, startSystem, type System } from '../../shared/system.ts'
-import { type BenchOptions, type Figure, fixedLimit } from '../figure.ts'
+import { atMost, type BenchOptions, compare, type Figure, limit } from '../figure.ts'
 
 /** The CPU time of gateway and PostgreSQL together that a page of 25 may take. */
 const PAGE_CPU_LIMIT_MS = 12
@@ -64,11 +64,10 @@ export async function measureList(options: BenchOptions): Promise<Figure[]> {
 
 function toFigures(page: string, large: PageCost & { size: number }, small: PageCost): Figure[] {
   const name = `list, ${page}, ${large.size.toLocaleString('en')} workflows`
-  const cpu = { name, value: large.cpuTimeMs, unit: 'ms CPU' }
   return [
-    { ...cpu, ...fixedLimit(PAGE_CPU_LIMIT_MS) },
-    { ...cpu, baseline: { name: 'at 1,000', value: small.cpuTimeMs }, target: { kind: 'at most', ratio: 1.5 } },
-    { name, value: large.latencyMs, unit: 'ms', baseline: { name: 'at 1,000', value: small.latencyMs } },
+    limit(name, large.cpuTimeMs, 'ms CPU', PAGE_CPU_LIMIT_MS),
+    compare(name, large.cpuTimeMs, 'ms CPU', ['at 1,000', small.cpuTimeMs], atMost(1.5)),
+    compare(name, large.latencyMs, 'ms', ['at 1,000', small.latencyMs]),
   ]
 }
 

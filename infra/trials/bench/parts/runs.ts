@@ -4,7 +4,16 @@ import { median, percentile } from '../../shared/figures.ts'
 import { residentMiB } from '../../shared/process-usage.ts'
 import { queueStarts } from '../../shared/seed.ts'
 import { openMinimalPath, requestsPerSecond, singleRowCommitsPerSecond } from '../baselines.ts'
-import { type BenchOptions, type Figure, fixedLimit, measureAlternately, pieceSeconds } from '../figure.ts'
+import {
+  atLeast,
+  atMost,
+  type BenchOptions,
+  compare,
+  type Figure,
+  limit,
+  measureAlternately,
+  pieceSeconds,
+} from '../figure.ts'
 import {
   countEnded,
   cpuPerRun,
@@ -51,43 +60,21 @@ export async function measureRuns(options: BenchOptions): Promise<Figure[]> {
     options.log('draining 10,000 queued starts')
     const drains: Drain[] = []
     for (let round = 0; round < options.rounds; round += 1) drains.push(await drain(path))
-    const perSecond = { value: rate, unit: '/s' }
-    const commits = { name: 'single-row commits', value: baselines.commits }
+    const { commits, express: gets, emptyServices: hops } = baselines
+    const drained = median(drains.map((each) => each.perSecond))
+    const [beforeMiB, peakMiB] = [
+      median(drains.map((each) => each.beforeMiB)),
+      median(drains.map((each) => each.peakMiB)),
+    ]
     return [
-      {
-        name: 'runs completed, 64 sessions at once',
-        ...perSecond,
-        baseline: commits,
-        target: { kind: 'at least', ratio: 0.3 },
-      },
-      {
-        name: 'the same, against a GET',
-        ...perSecond,
-        baseline: { name: 'Express 5', value: baselines.express },
-        target: { kind: 'at least', ratio: TARGET_RUNS_PER_GET },
-      },
-      {
-        name: 'the same, against the hops alone',
-        ...perSecond,
-        baseline: { name: '3 empty services and RabbitMQ', value: baselines.emptyServices },
-      },
-      { name: 'the hops alone, against commits', value: baselines.emptyServices, unit: '/s', baseline: commits },
+      compare('runs completed, 64 sessions at once', rate, '/s', ['single-row commits', commits], atLeast(0.3)),
+      compare('the same, against a GET', rate, '/s', ['Express 5', gets], atLeast(TARGET_RUNS_PER_GET)),
+      compare('the same, against the hops alone', rate, '/s', ['3 empty services and RabbitMQ', hops]),
+      compare('the hops alone, against commits', hops, '/s', ['single-row commits', commits]),
       ...cpu,
       ...writes,
-      {
-        name: 'runs completed, draining 10,000',
-        value: median(drains.map((each) => each.perSecond)),
-        unit: '/s',
-        baseline: { name: '64 sessions at once', value: rate },
-        target: { kind: 'at least', ratio: 0.8 },
-      },
-      {
-        name: 'runner memory at its peak, draining',
-        value: median(drains.map(({ peakMiB }) => peakMiB)),
-        unit: 'MiB',
-        baseline: { name: 'before', value: median(drains.map(({ beforeMiB }) => beforeMiB)) },
-        target: { kind: 'at most', ratio: 1.5 },
-      },
+      compare('runs completed, draining 10,000', drained, '/s', ['64 sessions at once', rate], atLeast(0.8)),
+      compare('runner memory at its peak, draining', peakMiB, 'MiB', ['before', beforeMiB], atMost(1.5)),
     ]
   })
 }
@@ -155,17 +142,11 @@ export async function measureLatency(
       for (let number = 0; number < startsPerRound; number += 1) await measureStart(path)
       return startsPerRound
     })
-    const baseline = {
-      name: 'HTTP + 2 commits + broker hop',
-      value: median(rounds.map(({ baselines }) => median(baselines))),
+    const minimalMs = median(rounds.map(({ baselines }) => median(baselines)))
+    const toFigure = (name: string, share: number, ratio: number): Figure => {
+      const ms = median(rounds.map(({ latencies }) => percentile(latencies, share)))
+      return compare(`start → endpoint, ${name}`, ms, 'ms', ['HTTP + 2 commits + broker hop', minimalMs], atMost(ratio))
     }
-    const toFigure = (name: string, share: number, ratio: number): Figure => ({
-      name: `start → endpoint, ${name}`,
-      value: median(rounds.map(({ latencies }) => percentile(latencies, share))),
-      unit: 'ms',
-      baseline,
-      target: { kind: 'at most', ratio },
-    })
     return [toFigure('p50', 0.5, 3), toFigure('p99', 0.99, 10), ...cpu, ...writes]
   })
 }
@@ -214,7 +195,5 @@ export async function measureWaiting(options: BenchOptions): Promise<Figure[]> {
     })
     rounds.push(measured)
   }
-  return [
-    { name: 'runner, 1,000 sessions waiting', value: median(rounds), unit: 'MiB', ...fixedLimit(WAITING_LIMIT_MIB) },
-  ]
+  return [limit('runner, 1,000 sessions waiting', median(rounds), 'MiB', WAITING_LIMIT_MIB)]
 }

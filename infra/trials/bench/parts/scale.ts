@@ -4,7 +4,7 @@ import { migrate } from '@workflow-service/database'
 import { type PrivatePostgres, startPostgres } from '@workflow-service/testkit'
 import { Client } from 'pg'
 import { POSTGRES_SETTINGS } from '../../shared/system.ts'
-import type { BenchOptions, Figure } from '../figure.ts'
+import { atLeast, atMost, type BenchOptions, compare, type Figure } from '../figure.ts'
 import { readLists, retire, runStarts, sweep } from '../scale/calls.ts'
 import { measureRetentionLoad } from '../scale/retention-load.ts'
 import { type LargeTables, SEEDED_DAYS, seedLargeTables } from '../scale/seed-large-tables.ts'
@@ -61,19 +61,17 @@ export async function measureScale(options: BenchOptions): Promise<Figure[]> {
     return [
       size,
       ...toFigures(options.rows, small.measured.costs(), large.measured.costs()),
-      {
-        name: 'all statements of 20 starts at 200 starts/s, with retention, p95',
-        value: load.p95WithMs,
-        unit: 'ms',
-        baseline: { name: 'without retention', value: load.p95WithoutMs },
-      },
-      {
-        name: 'starts that the retention deletes, meanwhile',
-        value: load.retiredPerSecond,
-        unit: '/s',
-        baseline: { name: 'starts', value: load.startsPerSecond },
-        target: { kind: 'at least', ratio: 1 },
-      },
+      compare('all statements of 20 starts at 200 starts/s, with retention, p95', load.p95WithMs, 'ms', [
+        'without retention',
+        load.p95WithoutMs,
+      ]),
+      compare(
+        'starts that the retention deletes, meanwhile',
+        load.retiredPerSecond,
+        '/s',
+        ['starts', load.startsPerSecond],
+        atLeast(1),
+      ),
     ]
   } finally {
     await postgres.stop()
@@ -136,12 +134,8 @@ async function readSize(postgres: PrivatePostgres, { rows }: BenchOptions): Prom
     const result = await client.query<{ bytes: number }>('SELECT pg_database_size(current_database())::float8 AS bytes')
     return result.rows[0]?.bytes ?? Number.NaN
   })
-  return {
-    name: `stored per start, ${rows.toLocaleString('en')} starts`,
-    value: bytes / rows,
-    unit: 'bytes',
-    baseline: { name: 'all together, GiB', value: bytes / 2 ** 30 },
-  }
+  const name = `stored per start, ${rows.toLocaleString('en')} starts`
+  return compare(name, bytes / rows, 'bytes', ['all together, GiB', bytes / 2 ** 30])
 }
 
 async function open(postgres: PrivatePostgres, name: string, tables: LargeTables): Promise<Filled> {
@@ -195,13 +189,13 @@ function toFigures(
 ): Figure[] {
   return [...large].flatMap(([name, cost]): Figure[] => {
     const before = small.get(name)
-    const named = (value: number) => ({ name: before ? `at ${SMALL_ROWS.toLocaleString('en')}` : 'no other', value })
-    const target = before && !GROWING.has(name) ? { target: { kind: 'at most', ratio: MAX_RATIO } as const } : {}
+    const other = before ? `at ${SMALL_ROWS.toLocaleString('en')}` : 'no other'
+    const target = before && !GROWING.has(name) ? atMost(MAX_RATIO) : undefined
     const title = `${name}, ${rows.toLocaleString('en')} rows`
     return [
-      { name: title, value: cost.ms, unit: 'ms', baseline: named(before?.ms ?? cost.ms) },
-      { name: title, value: cost.pages, unit: 'pages', baseline: named(before?.pages ?? cost.pages), ...target },
-      { name: title, value: cost.walBytes, unit: 'bytes of log', baseline: named(before?.walBytes ?? cost.walBytes) },
+      compare(title, cost.ms, 'ms', [other, before?.ms ?? cost.ms]),
+      compare(title, cost.pages, 'pages', [other, before?.pages ?? cost.pages], target),
+      compare(title, cost.walBytes, 'bytes of log', [other, before?.walBytes ?? cost.walBytes]),
     ]
   })
 }
