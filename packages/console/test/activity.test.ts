@@ -41,12 +41,10 @@ test('the overview leads through the first steps, then counts the day and opens 
 }, 90_000)
 
 test('each number of the last 24 hours is that of the list which it opens, also with several sources', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
+  const { owner, page, workflowId } = await openFilled()
   await owner.saveSource({ name: 'Billing', endpoint_url: `${service.endpoint.url}/bills` })
   service.endpoint.answerWith({ status: 500 })
   await owner.start(workflowId, 'order_id: A-1\ncustomer: Ada\ntotal: 1')
-  const page = await browser.newPage(owner.context)
   await show(page, '/')
   await page.getByRole('link', { name: '2 Runs failed 2 deliveries not accepted' }).waitFor()
   const tiles = page.getByRole('link', { name: /^\d+ Runs/ })
@@ -63,13 +61,12 @@ test('each number of the last 24 hours is that of the list which it opens, also 
 })
 
 test('the demo, which needs nothing, is the first of the first steps', async () => {
-  const owner = await service.signIn()
+  const { owner, page } = await open()
   const demo = await readFile(new URL('../../../infra/local-stack/demo.yaml', import.meta.url), 'utf8')
   const id = /workflows:\n {2}- id: (\S+)/.exec(demo)?.[1] ?? ''
   const scope = 'company_wide'
   await owner.call('createWorkflow', { body: { id, name: 'Demo', description: 'Send it to "Order intake".', scope } })
   await owner.call('setWorkflowActive', { params: { workflow_id: id }, body: { is_active: true } })
-  const page = await browser.newPage(owner.context)
   await show(page, '/')
   const first = page.getByRole('listitem').filter({ hasText: 'To do' }).first()
   await first.getByRole('link', { name: 'Try the demo' }).waitFor()
@@ -85,8 +82,7 @@ test('a member is not sent to pages of admins by the first steps', async () => {
 })
 
 test('a member sees what a webhook source sends', async () => {
-  const owner = await service.signIn()
-  const { sourceId } = await fill(service, owner)
+  const { owner, page: ownPage, sourceId } = await openFilled()
   const { organizationId } = owner
   const page = await browser.newPage((await service.signIn({ role: 'member', organizationId })).context)
   await show(page, `/sources/${sourceId}`)
@@ -97,7 +93,6 @@ test('a member sees what a webhook source sends', async () => {
     .getByRole('row', { name: /Accepted 200/ })
     .waitFor()
   await page.getByRole('link', { name: 'Forward orders' }).waitFor()
-  const ownPage = await browser.newPage(owner.context)
   await show(ownPage, `/sources/${sourceId}`)
   await ownPage.getByRole('img', { name: /^deliveries of the last 24 hours: 1 accepted, 1 not accepted/ }).waitFor()
   await ownPage.getByText('50 % of deliveries were not accepted in the last 24 hours.').waitFor()
@@ -192,10 +187,7 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
 })
 
 test('the usage has a table under every chart, by workflow, webhook source and key, and downloads as CSV', async () => {
-  const owner = await service.signIn()
-  await fill(service, owner)
-  const page = await browser.newPage(owner.context)
-  await show(page, '/usage')
+  const { page } = await openFilled('/usage')
   await page.getByText('Table', { exact: true }).first().click()
   expect(await page.getByRole('table', { name: 'Starts by day' }).getByRole('row').count()).toBe(1 + 7)
   // Nothing to worry about.
@@ -240,7 +232,7 @@ test('a delivery is found among those of all sources by its order number, and by
   await page.getByRole('row', { name: /Rejected 422/ }).click()
   // Beside the list, which keeps its filters; the next one by a key.
   const drawer = page.getByRole('dialog', { name: 'Delivery to Order intake' })
-  await drawer.waitFor()
+  await drawer.getByText('The endpoint received it and did not accept it.').waitFor()
   expect(await findAxeIssues(page)).toEqual([])
   await page.keyboard.press('Escape')
   await drawer.waitFor({ state: 'detached' })
@@ -251,6 +243,11 @@ test('a delivery is found among those of all sources by its order number, and by
   await page.getByRole('row', { name: /Rejected 422/ }).click()
   await drawer.getByRole('button', { name: 'Older (j)' }).click()
   await drawer.getByText(/^Status 200/).waitFor()
+  await drawer.getByRole('button', { name: 'Send again' }).click()
+  const question = page.getByRole('dialog').last()
+  await question.getByText('Your endpoint gets the same payload again and may act twice.').waitFor()
+  await question.getByRole('button', { name: 'Send again' }).click()
+  await page.getByRole('dialog').getByText('Resend of').waitFor()
   await page.keyboard.press('Escape')
   // And from everywhere.
   await page.keyboard.press('Control+k')
@@ -347,8 +344,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
 }, 90_000)
 
 test('the page of a run shows admins what its model was asked, and everybody why a payload was sent again', async () => {
-  const owner = await service.signIn()
-  const { runId, deliveryId } = await fill(service, owner)
+  const { owner, page, runId, deliveryId } = await openFilled()
   const reason = 'Repeated orders are ignored.'
   await service.db.pool.query(
     `UPDATE run_steps SET data = jsonb_set(data::jsonb, '{delivery,send_again}', $2)::json,
@@ -362,7 +358,6 @@ test('the page of a run shows admins what its model was asked, and everybody why
     tools,
     message: 'The first message.',
   })
-  const page = await browser.newPage(owner.context)
   await show(page, `/runs/${runId}`)
   await page.getByText(`send it again: ${reason}`).waitFor()
   await page.getByText('What the model was asked').click()
@@ -430,17 +425,17 @@ test('a row that has not ended is read again wherever it is in a list', async ()
   expect(await older.getByRole('row').count()).toBe(rows)
 }, 60_000)
 
-test('a log keeps its position when an entry opens and closes, and the focus goes to the entry shown last', async () => {
-  const owner = await service.signIn()
-  const { sourceId } = await fill(service, owner)
+test('a log keeps its position and filter when an entry opens and closes, and the focus goes to the entry shown last', async () => {
+  const { owner, page, sourceId } = await openFilled(undefined, { viewport: { width: 1280, height: 400 } })
   for (let count = 0; count < 20; count += 1) await owner.call('testWebhookSource', { params: { source_id: sourceId } })
-  const page = await browser.newPage({ ...owner.context, viewport: { width: 1280, height: 400 } })
-  await show(page, `/sources/${sourceId}/logs`)
+  await show(page, `/sources/${sourceId}/logs?kind=verification`)
   const links = page.getByRole('rowheader').getByRole('link')
   const position = async () => await page.evaluate<number>('scrollY')
   await links.nth(14).scrollIntoViewIfNeeded()
   const before = await position()
   expect(before).toBeGreaterThan(200)
+  // Without the payloads.
+  expect(await links.count()).toBe(21)
   await links.nth(14).click()
   const drawer = page.getByRole('dialog')
   await drawer.getByText('Delivery id', { exact: true }).waitFor()
@@ -455,7 +450,8 @@ test('a log keeps its position when an entry opens and closes, and the focus goe
   await page.keyboard.press('Escape')
   await drawer.waitFor({ state: 'detached' })
   await links.nth(12).and(page.locator(':focus')).waitFor()
-  expect(await links.nth(12).getAttribute('href')).toBe(last)
+  expect(new URL(String(await links.nth(12).getAttribute('href')), page.url()).pathname).toBe(last)
+  expect(new URL(page.url()).search).toBe('?kind=verification')
   expect(await position()).toBe(before)
 }, 60_000)
 

@@ -2,7 +2,6 @@ import { expect, test } from '@jest/globals'
 import { mcpHandler, startLookupServer, waitUntil } from '@workflow-service/testkit'
 import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
-import { fill } from './support/fill.ts'
 import { show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
 import { useConsole } from './support/use-console.ts'
@@ -99,14 +98,13 @@ test('a new source says everything that it lacks at once', async () => {
 
 test('a refused start says so once until its cause is gone, and a narrow page shows every tab and an example', async () => {
   browser.expectProblem(/409/)
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
+  const phone = { viewport: { width: 375, height: 800 }, hasTouch: true }
+  const { owner, page, workflowId } = await openFilled(undefined, phone)
   const params = { workflow_id: workflowId }
   const { version } = await owner.call('getWorkflow', { params })
   const description = 'If the customer is new, send it to Order intake.'
   await owner.call('saveWorkflow', { params, body: { name: 'F', description, scope: 'company_wide', version } })
   await owner.call('setWorkflowActive', { params, body: { is_active: false } })
-  const page = await browser.newPage({ ...owner.context, viewport: { width: 375, height: 800 }, hasTouch: true })
   await show(page, `/workflows/${workflowId}/try`)
   expect(await page.getByText('Ctrl-Enter').isVisible()).toBe(false)
   const rows = new Set<number | undefined>()
@@ -411,25 +409,6 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
   const saved = await service.db.prisma.organization.findFirstOrThrow({ where: { id: organizationId } })
   expect(saved).toMatchObject({ monthBudget: 20_000_000n, offeredModels: ['builtin'] })
 })
-
-test('the log is filtered by its URL, and read and resent with the keyboard', async () => {
-  const { page } = await openFilled(({ sourceId }) => `/sources/${sourceId}/logs?kind=payload`)
-  expect(await page.getByRole('row').count()).toBe(3)
-  await page.keyboard.press('j')
-  await page.keyboard.press('Enter')
-  const dialog = page.getByRole('dialog')
-  await dialog.getByText('The endpoint received it and did not accept it.').waitFor()
-  await page.keyboard.press('j')
-  await dialog.getByText('Order accepted.').first().waitFor()
-  expect(await findAxeIssues(page)).toEqual([])
-  await press(page, 'Send again')
-  await dialog.getByText('Your endpoint gets the same payload again and may act twice.').waitFor()
-  await dialog.last().getByRole('button', { name: 'Send again' }).click()
-  await dialog.getByText('Resend of').waitFor()
-  await page.keyboard.press('Escape')
-  await dialog.waitFor({ state: 'detached' })
-  expect(new URL(page.url()).search).toBe('?kind=payload')
-}, 60_000)
 
 test('a description with a condition leads to a filled-in rule, after which nothing is refused', async () => {
   const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}`)

@@ -7,7 +7,7 @@ import { createSetupLink } from '@workflow-service/database'
 import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
-import { fill } from './support/fill.ts'
+import { PASSWORD, setUp } from './support/set-up.ts'
 import { show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
 import { useConsole } from './support/use-console.ts'
@@ -125,11 +125,8 @@ async function load(code: string): Promise<(token: string | undefined, secret: s
 }
 
 test('the approval of a source is changed while its endpoint is down, and everything else is not', async () => {
-  const owner = await service.signIn()
-  const { sourceId } = await fill(service, owner)
+  const { owner, page, sourceId } = await openFilled((filled) => `/sources/${filled.sourceId}`)
   const params = { source_id: sourceId }
-  const page = await browser.newPage(owner.context)
-  await show(page, `/sources/${sourceId}`)
   service.endpoint.answerWith({ status: 500 })
   const requests = service.endpoint.requests.length
   await page
@@ -158,16 +155,13 @@ test('the approval of a source is changed while its endpoint is down, and everyt
 
 test('of a source that another person saved meanwhile, a change of the approval keeps the version that is chosen', async () => {
   browser.expectProblem(/409/)
-  const owner = await service.signIn()
-  const { sourceId } = await fill(service, owner)
+  const { owner, page, sourceId } = await openFilled((filled) => `/sources/${filled.sourceId}`)
   const params = { source_id: sourceId }
   const saveTheirs = async (description: string) => {
     const { name, endpoint_url, example_request_body, version } = await owner.call('getWebhookSource', { params })
     const body = { name, endpoint_url, example_request_body, description, version }
     await owner.call('saveWebhookSource', { params, body })
   }
-  const page = await browser.newPage(owner.context)
-  await show(page, `/sources/${sourceId}`)
   const description = page.getByLabel('When to send here')
   const save = page.locator('form').getByRole('button', { name: /save$/i })
   await page.getByText('More settings: signed, sent at once').click()
@@ -194,8 +188,7 @@ test('of a source that another person saved meanwhile, a change of the approval 
 }, 60_000)
 
 test('a trigger shows what is kept for other systems as such, and keeps it when it is edited', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
+  const { owner, page, workflowId } = await openFilled()
   const params = { workflow_id: workflowId, trigger_id: randomUUID() }
   const kept = {
     trigger_source: { slug: 'street', name: 'Street' },
@@ -204,7 +197,6 @@ test('a trigger shows what is kept for other systems as such, and keeps it when 
     subagent_sources: [{ id: null, name: 'Researcher', type: 'platform_internal' }],
   }
   await owner.saveTrigger(workflowId, { ...kept, name: 'Visits' }, params.trigger_id)
-  const page = await browser.newPage(owner.context)
   await show(page, `/workflows/${workflowId}/triggers`)
   const sentence = 'Kept for other systems; this service does not evaluate it:'
   const card = page.getByRole('article', { name: 'Visits' })
@@ -250,13 +242,11 @@ test('a trigger shows what is kept for other systems as such, and keeps it when 
 }, 60_000)
 
 test('a workflow whose only trigger belongs to another system cannot start, and the panel adds one that can', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
+  const { owner, page, workflowId } = await openFilled()
   const params = { workflow_id: workflowId }
   const [first] = (await owner.call('getWorkflow', { params })).triggers
   const kept = { trigger_source: { slug: 'street', name: 'Street' }, version: first!.version }
   await owner.saveTrigger(workflowId, kept, first!.id)
-  const page = await browser.newPage(owner.context)
   await show(page, `/workflows/${workflowId}/try`)
   const readiness = page.getByRole('region', { name: 'Ready to start?' })
   await readiness.getByText('People and programs cannot start it yet').waitFor()
@@ -267,8 +257,7 @@ test('a workflow whose only trigger belongs to another system cannot start, and 
 }, 60_000)
 
 test('a try says which sources get the payload at once, and which only after an approval', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
+  const { owner, page, workflowId } = await openFilled()
   for (const [name, approval] of [
     ['Billing', 'always'],
     ['Stock', 'first'],
@@ -281,7 +270,6 @@ test('a try says which sources get the payload at once, and which only after an 
   const { version, name, scope } = await owner.call('getWorkflow', { params })
   const description = 'Send it to Order intake, Billing and Stock.'
   await owner.call('saveWorkflow', { params, body: { name, scope: scope as 'company_wide', description, version } })
-  const page = await browser.newPage(owner.context)
   await show(page, `/workflows/${workflowId}/try`)
   await page
     .getByText(
@@ -355,13 +343,7 @@ test('a browser that keeps no cookie over http says so before a link is used, wh
 
   // Another browser.
   const other = await browser.newPage({ baseURL: service.url })
-  await other.goto(`/setup#${token}`)
-  await other.getByRole('textbox', { name: 'Organization' }).fill('Acme')
-  await other.getByRole('textbox', { name: 'Your name' }).fill('Ada Lovelace')
-  await other.getByRole('textbox', { name: 'Email' }).fill('ada@acme.test')
-  await other.getByLabel('Password').fill('seven calm turtles walk')
-  await other.getByRole('button', { name: 'Create and sign in' }).click()
-  await other.getByRole('heading', { name: 'Overview' }).waitFor()
+  await setUp(service.db, other, { token })
 }, 60_000)
 
 test('a sign-in that is sent before the page knows whether cookies are kept waits for that', async () => {
@@ -377,7 +359,7 @@ test('a sign-in that is sent before the page knows whether cookies are kept wait
   })
   await page.goto('/sign-in')
   await page.getByLabel('Email').fill('ada@acme.test')
-  await page.getByLabel('Password').fill('seven calm turtles walk')
+  await page.getByLabel('Password').fill(PASSWORD)
   await press(page, 'Sign in')
   isTried.resolve()
   await page.getByRole('alert').filter({ hasText: 'This browser does not keep the sign-in' }).waitFor()

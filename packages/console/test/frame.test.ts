@@ -3,13 +3,12 @@ import { describe, expect, test } from '@jest/globals'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { createSetupLink } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
-import { fill } from './support/fill.ts'
+import { PASSWORD, setUp } from './support/set-up.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole({ hasMail: false })
 
-const PASSWORD = 'seven calm turtles walk'
 const field = (page: Page, name: string) => page.getByLabel(name, { exact: true })
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
 const status = async (page: Page, text: string) => await page.getByText(text, { exact: true }).first().waitFor()
@@ -18,18 +17,10 @@ async function newVisitor() {
   return await browser.newPage({ baseURL: service.url })
 }
 
-/** Sets up an organization with the printed link; resolves to the owner's page and email address. */
+/** Sets up an organization; resolves to the owner's page and email address. */
 async function newOwner() {
   const page = await newVisitor()
-  const email = `${randomUUID()}@acme.test`
-  await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
-  await field(page, 'Organization').fill('Acme')
-  await field(page, 'Your name').fill('Ada Lovelace')
-  await field(page, 'Email').fill(email)
-  await field(page, 'Password').fill(PASSWORD)
-  await button(page, 'Create and sign in').click()
-  await page.getByRole('heading', { name: 'Overview' }).waitFor()
-  return { page, email }
+  return { page, email: await setUp(service.db, page) }
 }
 
 describe('sign-in', () => {
@@ -266,9 +257,8 @@ test('unsaved changes are not left without a warning', async () => {
 })
 
 test('what changes before the stream of hints is open is shown once it is', async () => {
-  const owner = await service.signIn()
-  const { workflowId } = await fill(service, owner)
-  const [page, other] = [await browser.newPage(owner.context), await browser.newPage(owner.context)]
+  const { owner, page, workflowId } = await openFilled()
+  const other = await browser.newPage(owner.context)
   const opens = Promise.withResolvers<void>()
   await page.route(`**${APP_ROUTES.streamEvents.path}`, async (route) => {
     await opens.promise
@@ -287,11 +277,10 @@ test('what changes before the stream of hints is open is shown once it is', asyn
 })
 
 test('new rows are announced and shown when asked for', async () => {
-  const owner = await service.signIn()
+  const { owner, page } = await open()
   const newKey = async (name: string) =>
     await owner.call('createApiKey', { body: { id: randomUUID(), name, scopes: ['read'], expires_at: null } })
   await newKey('first')
-  const page = await browser.newPage(owner.context)
   await show(page, '/keys')
   await page.getByRole('rowheader', { name: 'first' }).waitFor()
   await newKey('second')

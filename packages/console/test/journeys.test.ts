@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
 import { createSetupLink } from '@workflow-service/database'
 import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
+import { PASSWORD, setUp } from './support/set-up.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -26,7 +27,7 @@ test('a stranger becomes owner, fixes a source, starts a workflow, and finds and
   await field('Organization').fill('Acme')
   await field('Your name').fill('Ada Lovelace')
   await field('Email').fill('ada@acme.test')
-  await page.getByLabel('Password').fill('seven calm turtles walk')
+  await page.getByLabel('Password').fill(PASSWORD)
   await button('Create and sign in').click()
   await hasFocus(heading('Overview'))
 
@@ -117,8 +118,6 @@ test('a person of two organizations sees one at a time, changes the password, ex
   browser.expectProblem(/40[134]/)
   const page = await browser.newPage({ reducedMotion: 'no-preference', baseURL: service.url })
   const button = (name: string) => page.getByRole('button', { name, exact: true })
-  const email = `${randomUUID()}@acme.test`
-  const oldPassword = 'seven calm turtles walk'
   const newPassword = 'nine loud herons dive'
 
   /** Adds a workflow as another person of the organization. */
@@ -128,13 +127,7 @@ test('a person of two organizations sees one at a time, changes the password, ex
     await call('createWorkflow', { body: { id, name, description: 'Do it.', scope: 'company_wide' } })
     return id
   }
-  await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
-  await page.getByLabel('Organization').fill('Northwind')
-  await page.getByLabel('Your name').fill('Ada Lovelace')
-  await page.getByLabel('Email').fill(email)
-  await page.getByLabel('Password').fill(oldPassword)
-  await button('Create and sign in').click()
-  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  const email = await setUp(service.db, page, { organization: 'Northwind' })
   const { rows } = await service.db.pool.query<{ account_id: string; organization_id: string }>(
     'SELECT account_id, organization_id FROM users WHERE email = $1',
     [email],
@@ -180,7 +173,7 @@ test('a person of two organizations sees one at a time, changes the password, ex
     await tab.getByRole('button', { name: 'Sign in', exact: true }).click()
   }
   await elsewhere.goto('/sign-in')
-  await signIn(elsewhere, oldPassword)
+  await signIn(elsewhere, PASSWORD)
   await elsewhere.getByRole('heading', { name: 'Overview' }).waitFor()
   await show(page, '/account')
   await page.getByLabel('New password').fill(newPassword)
@@ -188,7 +181,7 @@ test('a person of two organizations sees one at a time, changes the password, ex
   await page.getByText('Password changed. Every other sign-in has ended.').first().waitFor()
   await elsewhere.goto('/account')
   await elsewhere.getByRole('heading', { name: 'Sign in' }).waitFor()
-  await signIn(elsewhere, oldPassword)
+  await signIn(elsewhere, PASSWORD)
   await elsewhere.getByRole('alert').waitFor()
   await signIn(elsewhere, newPassword)
   await elsewhere.getByRole('heading', { name: 'Account', exact: true }).waitFor()
@@ -291,12 +284,12 @@ test('the keyboard alone signs in, fixes a source, makes a workflow, invites a p
   await enter(field('Organization'), 'Acme')
   await enter(field('Your name'), 'Ada Lovelace')
   await enter(field('Email'), 'keys@acme.test')
-  await enter(page.getByLabel('Password'), 'seven calm turtles walk')
+  await enter(page.getByLabel('Password'), PASSWORD)
   await keyboard.press('Enter')
   await heading('Overview')
   await signOut()
   await enter(field('Email'), 'keys@acme.test')
-  await enter(page.getByLabel('Password'), 'seven calm turtles walk')
+  await enter(page.getByLabel('Password'), PASSWORD)
   await keyboard.press('Enter')
   await heading('Overview')
 
