@@ -22,7 +22,6 @@ import type { ModelConfig } from '../agent-settings.ts'
 import type { Agent, AgentRun } from '../agent.ts'
 import type { ModelClock } from './ask-with-retries.ts'
 import { type AgentHooks, createModelAgent, MAX_TURNS } from './model-agent.ts'
-import { MODEL_ANSWER_MAX_BYTES } from './model-limits.ts'
 
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 }, 'New orders go here.')
 const audit = webhookSource('Audit log', { message: 'x' })
@@ -159,16 +158,6 @@ describe('an agent with a model', () => {
     },
   )
 
-  test('fails the run for an answer that is too large, without another request', async () => {
-    const body = `data: "${'x'.repeat(MODEL_ANSWER_MAX_BYTES)}"\n\n`
-    const agent = await createScriptedAgent(variant, [{ failure: 'status', status: 200, body }])
-    await expect(createInMemoryRun({ sources }).execute(agent)).rejects.toMatchObject({
-      code: 'model_answer_invalid',
-      message: "The model's answer is larger than 8 MiB",
-    })
-    expect(requests()).toHaveLength(1)
-  })
-
   test('sends at most as many payloads as set, says so to the model, and does not succeed', async () => {
     const agent = await createScriptedAgent(
       variant,
@@ -206,18 +195,6 @@ describe('an agent with a model', () => {
     expect(read(1)).toContain('There is no such tool. The tools are: end_run, send_to_audit_log, send_to_order_intake.')
     const sending = await createScriptedAgent(variant, [unknown, { toolCalls: [sendOrder] }, done])
     await createInMemoryRun({ sources }).execute(sending)
-  })
-
-  test.each([
-    ['length', 'model_answer_cut_off', /^The model's answer 1 was cut off/],
-    ['content_filter', 'model_refused', /^The model refused: I would rather not\.$/],
-  ] as const)('executes no tool call of an answer that ends by %s', async (finishReason, code, message) => {
-    const text = 'I would rather not.'
-    const agent = await createScriptedAgent(variant, [{ text, toolCalls: [sendOrder], finishReason }])
-    const run = createInMemoryRun({ sources })
-    await expect(run.execute(agent)).rejects.toMatchObject({ code, message: expect.stringMatching(message) })
-    expect(run.sent).toEqual([])
-    expect(run.steps.at(-1)?.kind).toBe('model_answer')
   })
 
   test('repeats the request after 500 and when the model hangs, and notes it in the journal', async () => {
@@ -321,20 +298,6 @@ describe('an agent with a model', () => {
       message: expect.stringMatching(/^The model's API cannot be reached\. The run waits/),
     })
     expect(logged[0]?.['error']).toMatch(/ECONNREFUSED$/)
-  })
-
-  test('repeats the request when a stream ends before the answer does', async () => {
-    const half = { choices: [{ index: 0, delta: { role: 'assistant', content: 'I will now' }, finish_reason: null }] }
-    const body = `data: ${JSON.stringify({ id: 'x', created: 1, model: 'stub-1', ...half })}\n\n`
-    const turns: ModelTurn[] = [
-      { failure: 'status', status: 200, body },
-      { ...idle, text: 'Nothing.' },
-    ]
-    const agent = await createScriptedAgent({ ...variant, isStreaming: true }, turns)
-    const run = createInMemoryRun({ sources })
-    await run.execute(agent)
-    expect(run.steps.map(({ kind }) => kind).slice(0, 4)).toEqual(['message', 'note', 'note', 'model_answer'])
-    expect(run.steps[3]).toMatchObject({ data: { parts: [{ type: 'text', text: 'Nothing.' }, { tool: 'end_run' }] } })
   })
 
   test('ends at the next step boundary when the runner stops, also before a retry', async () => {
