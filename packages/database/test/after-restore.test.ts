@@ -9,7 +9,7 @@ import {
   newId,
   showRun,
 } from '../src/index.ts'
-import { ACQUIRE_ALL, createSource, createStartable, listWrongEnds, start } from './support/start-fixtures.ts'
+import { ACQUIRE_ALL, createSource, createStartable, listWrongEnds, newClaim, start } from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 beforeEach(async () => {
@@ -25,16 +25,7 @@ test('ends what was under way at the restored moment, so that no runner does it 
   const lease = sessions[0]!.lease
   const untouched = await start(db, acme)
   const sourceId = await createSource(db, acme)
-  const delivery = {
-    id: newId(),
-    organizationId: acme.organizationId,
-    sourceId,
-    requestBody: '{}',
-    runId: running.startId,
-    requestId: 'request-1',
-    lease,
-    resend: null,
-  }
+  const delivery = newClaim(acme.organizationId, sourceId, { runId: running.startId, lease })
   expect(await claimDeliveries(db, [delivery])).toMatchObject([{ kind: 'claimed' }])
   await db.pool.query(
     `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, expires_at)

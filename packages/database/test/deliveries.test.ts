@@ -12,25 +12,12 @@ import {
   removeUnsentDelivery,
 } from '../src/index.ts'
 import { explain } from './support/explain.ts'
-import { ACCEPTED, start, useStartable } from './support/start-fixtures.ts'
+import { ACCEPTED, newClaim, start, useStartable } from './support/start-fixtures.ts'
 
 const acme = useStartable()
 
-function request(changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequest {
-  const { organizationId } = acme
-  const requestBody = '{"order_id":"A-2"}'
-  return {
-    id: newId(),
-    organizationId,
-    sourceId: acme.sourceId,
-    requestBody,
-    runId: null,
-    requestId: 'r',
-    lease: null,
-    resend: null,
-    ...changes,
-  }
-}
+const request = (changes: Partial<DeliveryClaimRequest> = {}): DeliveryClaimRequest =>
+  newClaim(acme.organizationId, acme.sourceId, { requestBody: '{"order_id":"A-2"}', ...changes })
 const accepted: DeliveryResult = { ...ACCEPTED, answer: 'thanks' }
 const kindsOf = async (requests: DeliveryClaimRequest[]) =>
   (await claimDeliveries(acme.db, requests)).map(({ kind }) => kind)

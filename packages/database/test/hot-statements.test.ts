@@ -45,7 +45,7 @@ import {
 } from '../src/index.ts'
 import { excessiveReads } from './support/count-reads.ts'
 import { onConnection } from './support/on-connection.ts'
-import { newStart } from './support/start-fixtures.ts'
+import { newClaim, newStart } from './support/start-fixtures.ts'
 
 /** Rows of each table. */
 const ROWS = 4_000
@@ -153,16 +153,7 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
   claimDeliveries: (on) =>
     claimDeliveries(
       on,
-      leases.map((lease) => ({
-        id: newId(),
-        organizationId,
-        sourceId,
-        requestBody: '{}',
-        runId: null,
-        requestId: 'r',
-        lease,
-        resend: null,
-      })),
+      leases.map((lease) => newClaim(organizationId, sourceId, { lease })),
     ),
   'claimDeliveries with the steps of runs': (on) =>
     claimDeliveries(
@@ -170,8 +161,7 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
       leases.map((lease, n) => {
         const runId = id('starts', 2 * (n + 1) + 1)
         const journal = { runId, lease, position: 900, steps: [{ kind: 'note', data: '{}' }], lastOfRun: 1 }
-        const base = { requestBody: '{}', requestId: 'r', resend: null }
-        return { id: newId(), organizationId, sourceId, runId, lease, journal, ...base }
+        return newClaim(organizationId, sourceId, { runId, lease, journal })
       }),
     ),
   recordRunOutcomes: (on) =>

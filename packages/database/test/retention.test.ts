@@ -30,7 +30,16 @@ import {
   serializeStep,
 } from '../src/index.ts'
 import * as upkeep from '../src/upkeep/index.ts'
-import { createSource, createStartable, newStart, start, type Startable } from './support/start-fixtures.ts'
+import {
+  ACCEPTED,
+  ACQUIRE_ALL,
+  createSource,
+  createStartable,
+  newClaim,
+  newStart,
+  start,
+  type Startable,
+} from './support/start-fixtures.ts'
 
 const database = useTestDatabase()
 let db: Database
@@ -71,39 +80,20 @@ async function endedRun(
   { sessionId, outcome = 'accepted' }: { sessionId?: string; outcome?: 'accepted' | 'unknown' } = {},
 ): Promise<Run> {
   const started = await start(db, startable, sessionId ?? null)
-  const owner = 'runner'
-  const options = { owner, leaseMs: 60_000, slots: 1, maxPerOrganization: 1, leasedByOrganization: new Map() }
-  const { sessions } = await acquireSessions(db, options, [started.sessionId])
+  const { owner } = ACQUIRE_ALL
+  const { sessions } = await acquireSessions(db, ACQUIRE_ALL, [started.sessionId])
   const { lease, run } = sessions[0]!
   const step = serializeStep({ kind: 'note', data: { code: 'payload_filled', text: 'a step' } })
   await appendSteps(db, owner, [{ lease, runId: started.startId, position: 0, steps: [step] }])
-  const deliveryId = newId()
   const { organizationId } = startable
-  await claimDeliveries(db, [
-    {
-      id: deliveryId,
-      organizationId,
-      sourceId,
-      requestBody: '{}',
-      runId: started.startId,
-      requestId: 'r',
-      lease,
-      resend: null,
-    },
-  ])
-  const answer = {
-    status: outcome === 'accepted' ? 200 : null,
-    reason: null,
-    mismatches: null,
-    durationMs: 1,
-    answer: null,
-  }
-  await recordOutcomes(db, [{ organizationId, id: deliveryId, result: { outcome, ...answer } }])
+  const claim = newClaim(organizationId, sourceId, { runId: started.startId, lease })
+  await claimDeliveries(db, [claim])
+  await recordOutcomes(db, [{ organizationId, id: claim.id, result: { ...ACCEPTED, outcome } }])
   await finishRuns(db, owner, [
     { lease, number: run!.number, status: 'succeeded', error: null, shouldClaimNext: false },
   ])
   await age(started.startId, days)
-  return { ...started, deliveryId }
+  return { ...started, deliveryId: claim.id }
 }
 
 type DeleteBatch = (db: Pick<Database, 'pool'>, batch: RetentionBatch) => Promise<RetentionResult>
@@ -253,17 +243,7 @@ describe('old runs', () => {
       agent_answer: null,
     })
     const resend = { of: run.deliveryId, sentBy: null, sessionId: run.sessionId }
-    const { organizationId } = startable
-    const again = {
-      id: newId(),
-      organizationId,
-      sourceId,
-      requestBody: '{}',
-      runId: run.startId,
-      requestId: 'r',
-      lease: null,
-      resend,
-    }
+    const again = newClaim(startable.organizationId, sourceId, { runId: run.startId, resend })
     expect(await claimDeliveries(db, [again])).toMatchObject([{ kind: 'claimed' }])
   })
 })

@@ -14,7 +14,7 @@ import {
   removeUnsentDelivery,
   serializeStep,
 } from '../src/index.ts'
-import { ACCEPTED, ACQUIRE_ALL, start, useStartable } from './support/start-fixtures.ts'
+import { ACCEPTED, ACQUIRE_ALL, newClaim, start, useStartable } from './support/start-fixtures.ts'
 
 const acme = useStartable()
 
@@ -29,21 +29,11 @@ const RESULT = serializeStep({
 
 /** A run that runner `a` executes, and the claim of its only payload. */
 async function leaseRun() {
-  const { organizationId } = acme
+  const { organizationId, sourceId } = acme
   const { sessionId, startId: runId } = await start(acme.db, acme)
   const lease = await acquire('a', sessionId)
   const journal: DeliveryJournal = { runId, lease, position: 0, steps: PLAN, lastOfRun: 1 }
-  const base = { requestBody: '{}', requestId: 'r', resend: null }
-  const request: DeliveryClaimRequest = {
-    id: newId(),
-    organizationId,
-    sourceId: acme.sourceId,
-    runId,
-    lease,
-    journal,
-    ...base,
-  }
-  return { sessionId, runId, journal, request }
+  return { sessionId, runId, journal, request: newClaim(organizationId, sourceId, { runId, lease, journal }) }
 }
 
 async function acquire(owner: string, sessionId: string, on: Pick<Database, 'pool'> = acme.db) {

@@ -220,17 +220,9 @@ export async function createWorkflow(
   edit: WorkflowEdit,
   values: WorkflowValues,
 ): Promise<WorkflowDetailOut> {
-  const { name, description, scope } = values
   return await inPrismaTransaction(db, async (tx) => {
     await assertQuotas(tx, edit)
-    if (await insertWorkflow(tx, edit, values)) {
-      await recordVersions(tx, [edit.workflowId], edit.principal.name)
-      await audit(tx, edit, name, {
-        action: 'workflow.created',
-        changes: changedFields({}, { name, description, scope }),
-      })
-    }
-    return await readCreated(tx, edit, values)
+    return await insertWorkflow(tx, edit, values)
   })
 }
 
@@ -247,15 +239,7 @@ export async function duplicateWorkflow(
     await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
     await assertQuotas(tx, edit)
     const { description, scope } = await readDetail(tx, edit)
-    const values = { name, description, scope }
-    const copy = { ...edit, workflowId: id }
-    if (await insertWorkflow(tx, copy, values)) {
-      await tx.query(COPY_PARTS, [edit.workflowId, id, edit.principal.organizationId])
-      await recordVersions(tx, [id], edit.principal.name)
-      const changes = changedFields({}, { ...values, copy_of: edit.workflowId })
-      await audit(tx, copy, name, { action: 'workflow.created', changes })
-    }
-    return await readCreated(tx, copy, values)
+    return await insertWorkflow(tx, { ...edit, workflowId: id }, { name, description, scope }, edit.workflowId)
   })
 }
 
@@ -290,36 +274,33 @@ const COPY_PARTS = `
   INSERT INTO files (id, workflow_id, name, path, content)
   SELECT gen_random_uuid(), $2, name, path, content FROM files WHERE workflow_id = $1`
 
-/** Resolves to false when the id is taken. */
+/** @throws EditRefused `id_taken` if the id is that of a workflow with other values. */
 async function insertWorkflow(
   tx: Transaction,
-  { workflowId, principal: { organizationId, userId } }: WorkflowEdit,
-  { name, description, scope }: { name: string; description: string; scope: string },
-): Promise<boolean> {
+  edit: WorkflowEdit,
+  { name, description, scope }: Pick<WorkflowDetailOut, 'name' | 'description' | 'scope'>,
+  copyOf?: string,
+): Promise<WorkflowDetailOut> {
+  const { workflowId, principal } = edit
+  const { organizationId, userId } = principal
+  const values = { name, description, scope }
   const { count } = await tx.prisma.workflow.createMany({
     data: {
       id: workflowId,
       organizationId,
-      name,
-      description,
-      scope,
+      ...values,
       searchText: workflowSearchText(name, description),
       isActive: false,
     },
     skipDuplicates: true,
   })
-  if (count === 0) return false
-  await tx.prisma.workflowUser.create({ data: { organizationId, workflowId, userId } })
-  return true
-}
-
-/** @throws EditRefused `id_taken` if the id is that of another workflow. */
-async function readCreated(
-  tx: Transaction,
-  edit: WorkflowEdit,
-  { name, description, scope }: { name: string; description: string; scope: string },
-): Promise<WorkflowDetailOut> {
-  const { principal, workflowId } = edit
+  if (count === 1) {
+    await tx.prisma.workflowUser.create({ data: { organizationId, workflowId, userId } })
+    if (copyOf) await tx.query(COPY_PARTS, [copyOf, workflowId, organizationId])
+    await recordVersions(tx, [workflowId], principal.name)
+    const changes = changedFields({}, copyOf ? { ...values, copy_of: copyOf } : values)
+    await audit(tx, edit, name, { action: 'workflow.created', changes })
+  }
   const found = await readWorkflowDetail({ pool: tx }, viewerOf(principal), workflowId)
   if (found?.version === versionOf([name, description, scope])) return found
   throw new EditRefused('id_taken')

@@ -3,6 +3,7 @@ import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   createApiKey,
   type Database,
+  type DeliveryClaimRequest,
   type DeliveryResult,
   hashApiKey,
   newId,
@@ -130,6 +131,23 @@ export async function createSource(db: Database, { organizationId }: Startable):
   await db.prisma.webhookSource.create({ data: { id, organizationId, ...names, ...endpoint } })
   return id
 }
+
+/** The claim of a payload of nobody's run. */
+export const newClaim = (
+  organizationId: string,
+  sourceId: string,
+  change: Partial<DeliveryClaimRequest> = {},
+): DeliveryClaimRequest => ({
+  id: newId(),
+  organizationId,
+  sourceId,
+  requestBody: '{}',
+  runId: null,
+  requestId: 'r',
+  lease: null,
+  resend: null,
+  ...change,
+})
 
 /** Which runs have `not_succeeded_at`, the end of runs that failed or were cancelled, wrongly: none. */
 export async function listWrongEnds(db: Database): Promise<object[]> {

@@ -265,55 +265,6 @@ describe('checkUrl', () => {
       { seed: 1, numRuns: 700 },
     )
   })
-
-  test('accepts a URL only if its host is the one that a reader sees in the text', () => {
-    const parts = [
-      'http://',
-      'https://',
-      '@',
-      ':',
-      '/',
-      '\\',
-      '#',
-      '?',
-      '.',
-      '%',
-      '[',
-      ']',
-      '::1',
-      '127.0.0.1',
-      '0x7f.1',
-    ]
-    const words = [
-      'localhost',
-      'example.com',
-      'a.example',
-      '8.8.8.8',
-      '80',
-      '0',
-      '\t',
-      '\n',
-      ' ',
-      '\u200B',
-      '。',
-      '%40',
-      '%61',
-      '%2f',
-    ]
-    const texts = fc
-      .array(fc.constantFrom(...parts, ...words), { maxLength: 8 })
-      .map((list) => `https://${list.join('')}`)
-    fc.assert(
-      fc.property(texts, (text) => {
-        const check = checkUrl(text)
-        fc.pre(check.isAllowed)
-        const shown = /^https:\/\/([a-z0-9.。]+)(?::\d*)?(?:[/?#]|$)/u.exec(text)?.[1]?.replaceAll('。', '.')
-        expect(check.isAllowed ? check.url.hostname : '').toBe(shown)
-        expect(toShort(check)).not.toMatch(/[ .]localhost$|^address (?:0|127)\.|^address .*::/u)
-      }),
-      { seed: 1, numRuns: 1_000 },
-    )
-  })
 })
 
 describe('checkUrl with allowed subnets', () => {
