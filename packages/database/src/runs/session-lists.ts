@@ -4,10 +4,11 @@ import { isSessionVisible, type Viewer } from '../organizations/index.ts'
 import { FIRST_LINE, listRunsOfSession } from './run-lists.ts'
 
 const columns = (waitingCount: string) => `id, is_open, last_start_number::float8 AS start_count,
-  (${waitingCount})::float8 AS waiting_count, created_at, closed_at,
-  coalesce((
+  (${waitingCount})::float8 AS waiting_count, created_at, closed_at`
+
+const LATEST_LINE = `coalesce((
     SELECT ${FIRST_LINE} FROM starts AS start WHERE session_id = sessions.id ORDER BY number DESC LIMIT 1
-  ), '') AS first_line`
+  ), '')`
 
 const IN_QUEUE = 'last_start_number - last_finished_number'
 
@@ -39,12 +40,14 @@ export async function listSessions(
 ): Promise<paging.ReadPage<SessionOut>> {
   const read = async (position: paging.TimePosition | undefined, count: number) => {
     const { rows } = await db.pool.query<SessionRow & { readonly isVisible: boolean }>(
-      `SELECT session.*, ${isSessionVisible('session', '$5')} AS "isVisible" FROM (
-       SELECT ${columns(IN_QUEUE)} FROM sessions
-       WHERE organization_id = $1 AND (created_at, id) < ($2, $3)
-         ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
-       ORDER BY created_at DESC, id DESC LIMIT $4
-     ) AS session ORDER BY created_at DESC, id DESC`,
+      `SELECT sessions.*, CASE WHEN "isVisible" THEN ${LATEST_LINE} END AS first_line FROM (
+         SELECT session.*, ${isSessionVisible('session', '$5')} AS "isVisible" FROM (
+           SELECT ${columns(IN_QUEUE)} FROM sessions
+           WHERE organization_id = $1 AND (created_at, id) < ($2, $3)
+             ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
+           ORDER BY created_at DESC, id DESC LIMIT $4
+         ) AS session OFFSET 0
+       ) AS sessions ORDER BY created_at DESC, id DESC`,
       [organizationId, ...paging.positionParams(position), count, memberId],
     )
     return rows
@@ -74,7 +77,7 @@ export async function findSessions(
 ): Promise<SessionOut[]> {
   return await queryRows<SessionOut>(
     db,
-    `SELECT ${columns(NOT_ENDED)} FROM sessions
+    `SELECT ${columns(NOT_ENDED)}, ${LATEST_LINE} AS first_line FROM sessions
      WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND ${isSessionVisible('sessions', '$3')}`,
     [organizationId, ids, memberId],
   )
