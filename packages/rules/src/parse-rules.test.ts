@@ -114,7 +114,8 @@ describe('a text', () => {
       for (const other of others) await parseInTurns(other)
       expect(await parseInTurns(text)).toEqual({ parsed: first.parsed, isKnown: true })
       for (const other of others.map((content) => `${content}y`)) await parseInTurns(other)
-      expect((await parseInTurns(others.at(-1)!)).isKnown).toBe(false)
+      const [last, again] = await Promise.all([parseInTurns(others.at(-1)!), parseInTurns(others.at(-1)!)])
+      expect([last.isKnown, again.isKnown]).toEqual([false, true])
       expect((await parseInTurns(text)).isKnown).toBe(false)
     },
   )

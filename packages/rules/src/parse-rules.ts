@@ -89,21 +89,21 @@ class Turns {
   }
 }
 
-/** What `parseRules` found in the latest texts, the least recently used first. */
-const known = new Map<string, ParsedRules>()
+/** What `parseRules` finds in the latest texts, the least recently used first. */
+const known = new Map<string, Promise<ParsedRules>>()
 let knownWeight = 0
 
 /**
  * Parses and compiles a `rules.yaml` (docs/rules.md, "The file"). A file may take 40 ms, one of the
  * latest none.
- * @param waitForTurn Awaited every 2 ms, so that other work of the process goes on.
+ * @param waitForTurn Awaited every 2 ms, so that other work of the process goes on; that of the first call for a text.
  */
 export async function parseRules(
   text: string,
   waitForTurn: () => Promise<void> = () => nextTurn(),
 ): Promise<ParsedRules> {
   if (Buffer.byteLength(text) > RULES_MAX_BYTES) return refuse(`is larger than ${RULES_MAX_BYTES / 1024} KiB`)
-  const parsed = known.get(text) ?? (await parseText(text, new Turns(waitForTurn)))
+  const parsed = known.get(text) ?? parseText(text, new Turns(waitForTurn))
   if (!known.delete(text)) knownWeight += weightOf(text)
   known.set(text, parsed)
   for (const oldest of known.keys()) {
@@ -111,7 +111,7 @@ export async function parseRules(
     known.delete(oldest)
     knownWeight -= weightOf(oldest)
   }
-  return parsed
+  return await parsed
 }
 
 async function parseText(text: string, turns: Turns): Promise<ParsedRules> {

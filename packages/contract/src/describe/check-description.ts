@@ -186,6 +186,6 @@ function testAt(pattern: RegExp, text: string, position: number): boolean {
 /** Makes a run of white space one line break if it has one, else one space, and removes it at the ends. */
 function squash(text: string): string {
   return normalizeText(text)
-    .replace(/\s+/gu, (space) => (/[\n\r\u0085\u2028\u2029]/u.test(space) ? '\n' : ' '))
+    .replace(/ \s+|[^\S ]\s*/gu, (space) => (/[\n\r\u0085\u2028\u2029]/u.test(space) ? '\n' : ' '))
     .trim()
 }

@@ -16,6 +16,14 @@ const { object: anyExample } = fc.letrec<{ value: unknown; object: Record<string
 }))
 
 describe('inferShape', () => {
+  test('reads an example once', () => {
+    let reads = 0
+    const example = new Proxy({ a: 1 }, { ownKeys: (target) => ((reads += 1), Reflect.ownKeys(target)) })
+    expect(findPayloadMismatches(example, { a: 2 })).toEqual([])
+    expect(inferShape(example)).toBe(inferShape(example))
+    expect(reads).toBe(1)
+  })
+
   test('gives the shape that merging the shapes of the items one by one gives', () => {
     fc.assert(
       fc.property(anyExample, (example) => {

@@ -32,11 +32,21 @@ export interface ObjectShape {
  */
 export type ScalarType = 'string' | 'integer' | 'number' | 'boolean' | 'null'
 
-/** Derives the shape of every payload from the example, in time proportional to the example's size. */
+/** The shapes of examples that are in memory: a run needs one several times, and many runs share an example. */
+const shapes = new WeakMap<Record<string, unknown>, PayloadShape>()
+
+/**
+ * Derives the shape of every payload from the example, in time proportional to the example's size; once for an object,
+ * which may not change afterwards.
+ */
 export function inferShape(example: Record<string, unknown>): PayloadShape {
-  const draft = emptyDraft()
-  addValue(draft, example, 1)
-  return toShape(draft)
+  let shape = shapes.get(example)
+  if (!shape) {
+    const draft = emptyDraft()
+    addValue(draft, example, 1)
+    shapes.set(example, (shape = toShape(draft)))
+  }
+  return shape
 }
 
 /** Reports whether the shape allows any value. */

@@ -3,6 +3,20 @@ import { type Database, newId } from '@workflow-service/database'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
 import { createRunStore } from './run-store.ts'
 
+test('reads of the same sources in one turn of the event loop share a statement', async () => {
+  const read: string[][] = []
+  const query = async ({ values: [, ids] }: { values: [organizationId: string, ids: string[]] }) => {
+    read.push(ids)
+    return { rows: ids.map((id) => ({ id })) }
+  }
+  const store = createRunStore({ pool: { query } } as unknown as Database, 'runner')
+  const readSources = (...ids: string[]) => store.readSources(createLeasedSession().session, 'organization', ids)
+  const [first, second] = await Promise.all([readSources('a', 'b'), readSources('a', 'b'), readSources('b')])
+  await readSources('b')
+  expect(read).toEqual([['a', 'b'], ['b'], ['b']])
+  expect(second).toBe(first)
+})
+
 test('a statement writes at most 1 MiB of steps, of as many runs as that holds', async () => {
   const runsPerStatement: number[] = []
   const query = async ({ values }: { values: [owner: string, sessionIds: string[], epochs: number[]] }) => {

@@ -52,13 +52,40 @@ const MAX_BATCH_BYTES = 1_048_576
 /** Repeats a statement while the database is unavailable. */
 type Retry = <Result>(lease: ActiveLease, operation: (timeouts: number) => Promise<Result>) => Promise<Result>
 
-/** What a run reads alone. */
+/**
+ * Lets calls with the same ids in one turn of the event loop share a read: runs that begin together mostly read the
+ * same, such as large examples, and 50 reads at once would open connections, which takes several turns each.
+ */
+function shareReads<Ids extends readonly (string | readonly string[])[], Read>(
+  read: (...ids: Ids) => Promise<Read>,
+): (...ids: Ids) => Promise<Read> {
+  const readAll = batchCalls(
+    async (calls: Ids[]) => {
+      const reads = new Map<string, Promise<Read>>()
+      return calls.map((ids) => {
+        const key = ids.flat().join()
+        const shared = reads.get(key) ?? read(...ids)
+        reads.set(key, shared)
+        return shared
+      })
+    },
+    { maxSize: Infinity, concurrency: Infinity },
+  )
+  return async (...ids) => await readAll(ids)
+}
+
+/** What a run reads. */
 function createReads(db: SqlDatabase, retry: Retry, secrets: SecretBox | null) {
+  const names = shareReads((organizationId: string) => listSourceNames(db, organizationId))
+  const sources = shareReads((organizationId: string, ids: readonly string[]) => readSources(db, organizationId, ids))
+  const files = shareReads((...of: [organizationId: string, workflowId: string, fileId: string]) =>
+    readWorkflowFile(db, ...of),
+  )
   return {
     listSourceNames: (lease: ActiveLease, organizationId: string): Promise<readonly SourceName[]> =>
-      retry(lease, () => listSourceNames(db, organizationId)),
+      retry(lease, () => names(organizationId)),
     readSources: (lease: ActiveLease, organizationId: string, ids: readonly string[]) =>
-      retry<readonly SourceForAgent[]>(lease, () => readSources(db, organizationId, ids)),
+      retry<readonly SourceForAgent[]>(lease, () => sources(organizationId, ids)),
     /** The sources whose names or descriptions have one of the words in lower case, the best match first. */
     searchSources: (lease: ActiveLease, organizationId: string, words: readonly string[], limit: number) =>
       retry<readonly FoundSource[]>(lease, () => searchSources(db, organizationId, words, limit)),
@@ -76,7 +103,7 @@ function createReads(db: SqlDatabase, retry: Retry, secrets: SecretBox | null) {
     listFiles: (lease: ActiveLease, organizationId: string, workflowId: string) =>
       retry<readonly WorkflowFile[]>(lease, () => listWorkflowFiles(db, organizationId, workflowId)),
     readFile: (lease: ActiveLease, organizationId: string, workflowId: string, fileId: string) =>
-      retry<string | undefined>(lease, () => readWorkflowFile(db, organizationId, workflowId, fileId)),
+      retry<string | undefined>(lease, () => files(organizationId, workflowId, fileId)),
     readApproval: (lease: ActiveLease, organizationId: string, deliveryId: string) =>
       retry<ApprovalState | undefined>(lease, () => readApproval(db, organizationId, deliveryId)),
   }

@@ -71,8 +71,10 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
  * built.
  */
 async function planByDescription(agentRun: AgentRun, sources: readonly SourceName[]): Promise<NewJournalStep[]> {
-  const { workflow, inputMessage, context: text } = agentRun.run
-  const { named, rulesNeeded } = readDescription(workflow.description, sources, inputMessage)
+  const { organizationId, workflow, inputMessage, context: text } = agentRun.run
+  const { named, rulesNeeded } = await inTurn(organizationId, () =>
+    readDescription(workflow.description, sources, inputMessage),
+  )
   const details = { sources: named.slice(0, 100).map(({ name }) => name), missing: [], unusable: [], unused: [] }
   if (rulesNeeded) {
     const sentence = JSON.stringify(rulesNeeded.excerpt)
@@ -80,14 +82,14 @@ async function planByDescription(agentRun: AgentRun, sources: readonly SourceNam
   }
   if (named.length === 0) throw new PlanError('no_destination', describeNoDestination(sources), details)
 
-  const context = readContext(text)
+  const context = await inTurn(organizationId, () => readContext(text))
   const steps: NewJournalStep[] = []
   const payloads: Parameters<typeof refuseIncomplete>[1][number][] = []
   let freeBytes = RUN_MAX_BYTES
   for await (const source of readInParts(agentRun, named)) {
     const { id, name, exampleRequestBody: example } = source
     // A description can name a thousand sources: other runs of this process must not wait for all of them.
-    const { filled, bytes } = await inTurn(() => buildPayload(source, context, freeBytes))
+    const { filled, bytes } = await inTurn(organizationId, () => buildPayload(source, context, freeBytes))
     freeBytes -= bytes
     payloads.push({ source: name, example, filled })
     const delivery = { id: newDeliveryId(), source_id: id, source_name: name, payload: filled.payload }
@@ -96,7 +98,7 @@ async function planByDescription(agentRun: AgentRun, sources: readonly SourceNam
       { kind: 'tool_call', data: { call_id: `${BUILTIN}-${payloads.length}`, tool: BUILTIN, delivery } },
     )
   }
-  refuseIncomplete(context, payloads)
+  await inTurn(organizationId, () => refuseIncomplete(context, payloads))
   return steps
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { fillPayload } from './fill-payload.ts'
-import { readContext } from './read-context.ts'
+import { type ContextObject, readContext } from './read-context.ts'
 
 /** The payload, or the fields without a value and those whose value cannot be used. */
 function fill(example: Record<string, unknown>, context: unknown): unknown {
@@ -128,6 +128,15 @@ describe('a payload from lines', () => {
   test.each(['ja', 'on', '1', 'y', 'true!', 'paid', 'oui'])('has no boolean from %j', (text) => {
     expect(fill({ b: true }, `b: ${text}`)).toEqual(['b!'])
   })
+})
+
+test('a list that makes a payload too large is refused before any item of it is filled', () => {
+  const example = { items: [Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`field_${n}`, null]))] }
+  let searched = 0
+  const item = new Proxy({}, { ownKeys: () => ((searched += 1), []) })
+  const context = { json: { items: Array.from({ length: 51 }, (): ContextObject => item) } }
+  expect(() => fillPayload(example, context)).toThrow(expect.objectContaining({ code: 'delivery_invalid' }))
+  expect(searched).toBe(0)
 })
 
 describe('a context', () => {

@@ -34,7 +34,7 @@ const LISTED_FIELDS = 20
 export function fillPayload(example: Record<string, unknown>, context: ReadContext): FilledPayload {
   const filler = new Filler()
   const shape = inferShape(example)
-  const payload = shape.object ? filler.fillObject(shape.object, toScope(shape, context), []) : {}
+  const payload = shape.object ? filler.fillObject(shape.object, toScope(shape, context)) : {}
   return { payload, missing: filler.missing, unusable: filler.unusable }
 }
 
@@ -78,112 +78,145 @@ class Filler {
   readonly unusable: { field: string; reason: string }[] = []
   #values = 0
   #length = 0
+  /** The path of the value that is being filled. */
+  readonly #path: string[] = []
 
-  fillObject(shape: ObjectShape, scope: Scope, path: readonly string[]): Record<string, unknown> {
-    if (allowsAnyField(shape))
-      return 'object' in scope ? (this.#copy(scope.object, path) as Record<string, unknown>) : {}
-    const entries: [string, unknown][] = []
+  fillObject(shape: ObjectShape, scope: Scope): Record<string, unknown> {
+    if (allowsAnyField(shape)) return 'object' in scope ? (this.#copy(scope.object) as Record<string, unknown>) : {}
+    const findLine = (_name: string, field: PayloadShape): Found =>
+      hasFields(field) || 'object' in scope ? undefined : scope.findLine(this.#path.join('.'))
+    const find = 'object' in scope ? searchObject(scope.object, shape) : findLine
+    const payload: Record<string, unknown> = {}
     for (const [name, field] of shape.fields) {
       this.#count(name.length)
-      const value = this.#fillField(name, { field, shape, scope, path: [...path, name] })
-      if (value !== undefined) entries.push([name, value])
+      this.#path.push(name)
+      const value = this.#fillField(name, { field, shape, scope, find })
+      this.#path.pop()
+      if (value !== undefined) payload[name] = value
     }
-    return Object.fromEntries(entries)
+    return payload
   }
 
   #fillField(
     name: string,
-    { field, shape, scope, path }: { field: PayloadShape; shape: ObjectShape; scope: Scope; path: readonly string[] },
+    { field, shape, scope, find }: { field: PayloadShape; shape: ObjectShape; scope: Scope; find: Find },
   ): unknown {
     const isJson = 'object' in scope
-    const found = isJson
-      ? findInObject(scope.object, name, shape)
-      : hasFields(field)
-        ? undefined
-        : scope.findLine(path.join('.'))
-    if (found)
-      return 'error' in found ? this.#refuse(path, found.error) : this.#convert(field, found.value, path, !isJson)
+    const found = find(name, field)
+    if (found) return 'error' in found ? this.#refuse(found.error) : this.#convert(field, found.value, !isJson)
     if (!shape.required.has(name)) return undefined
     if (field.scalars.has('null')) return null
     // The fields of an object that is missing are what the context lacks. In lines they have names of their own.
-    return hasFields(field) ? this.fillObject(field.object, isJson ? { object: {} } : scope, path) : this.#miss(path)
+    return hasFields(field) ? this.fillObject(field.object, isJson ? { object: {} } : scope) : this.#miss()
   }
 
   /** The value of a field in JSON; undefined if it is refused. `isLine`: the value is the text of a line. */
-  #convert(shape: PayloadShape, value: ContextValue, path: readonly string[], isLine = false): unknown {
-    if (allowsAnyValue(shape)) return this.#copy(value, path)
+  #convert(shape: PayloadShape, value: ContextValue, isLine = false): unknown {
+    if (allowsAnyValue(shape)) return this.#copy(value)
     const { object, list, scalars } = shape
-    if (value === null) return scalars.has('null') ? null : this.#miss(path)
-    if (isContextObject(value) && object) return this.fillObject(object, { object: value }, path)
+    if (value === null) return scalars.has('null') ? null : this.#miss()
+    if (isContextObject(value) && object) return this.fillObject(object, { object: value })
     this.#count(typeof value === 'string' ? value.length : 0)
-    if (Array.isArray(value) && list)
-      return value.map((item, index) => this.#convert(list, item, [...path, `${index}`]))
+    if (Array.isArray(value) && list) return this.#convertItems(list, value)
     if (typeof value === 'string' && scalars.has('string')) {
       const isFitting = !shape.isDate || value === '' || ISO_DATE_TIME.test(value)
-      return isFitting ? value : this.#refuse(path, `${describeValue(value)} is no date such as 2026-01-31`)
+      return isFitting ? value : this.#refuse(`${describeValue(value)} is no date such as 2026-01-31`)
     }
     // A line can hold a list in JSON.
     const parsed = isLine && typeof value === 'string' && (list ?? object) ? parseStructure(value) : undefined
-    if (parsed !== undefined) return this.#convert(shape, parsed, path)
+    if (parsed !== undefined) return this.#convert(shape, parsed)
     const isNumber = (scalars.has('number') || scalars.has('integer')) && typeof value !== 'boolean'
     const tried = [...(isNumber ? [toNumber(value)] : []), ...(scalars.has('boolean') ? [toBoolean(value)] : [])]
     const converted = tried.find((result) => 'value' in result) ?? tried[0]
     if (converted && 'value' in converted) return converted.value
     const expected = object ? 'an object' : list ? 'a list, which only JSON has' : 'a text'
-    return this.#refuse(path, converted?.error ?? `${describeValue(value)} is not ${expected}`)
+    return this.#refuse(converted?.error ?? `${describeValue(value)} is not ${expected}`)
+  }
+
+  #convertItems(shape: PayloadShape, items: readonly ContextValue[]): unknown[] {
+    // Counting first takes a hundredth of the time in which a payload that is too large would be built.
+    const fields = shape.object ? shape.object.fields.size * items.filter(isContextObject).length : 0
+    if (this.#values + fields > PAYLOAD_MAX_VALUES) throw tooLarge()
+    return items.map((item, index) => {
+      this.#path.push(String(index))
+      const value = this.#convert(shape, item)
+      this.#path.pop()
+      return value
+    })
   }
 
   /** The value as it is in the context. */
-  #copy(value: ContextValue, path: readonly string[]): unknown {
+  #copy(value: ContextValue): unknown {
     this.#count(typeof value === 'string' ? value.length : 0)
     if (value instanceof NumberText) {
       const number = toNumber(value)
-      return 'value' in number ? number.value : this.#refuse(path, number.error)
+      return 'value' in number ? number.value : this.#refuse(number.error)
     }
-    if (Array.isArray(value)) return value.map((item) => this.#copy(item, path))
+    if (Array.isArray(value)) return value.map((item) => this.#copy(item))
     if (!isContextObject(value)) return value
-    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, this.#copy(item, path)]))
+    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, this.#copy(item)]))
   }
 
-  #miss(path: readonly string[]): undefined {
-    if (this.missing.length < LISTED_FIELDS) this.missing.push(path.join('.'))
+  #miss(): undefined {
+    if (this.missing.length < LISTED_FIELDS) this.missing.push(this.#path.join('.'))
   }
 
-  #refuse(path: readonly string[], reason: string): undefined {
-    if (this.unusable.length < LISTED_FIELDS) this.unusable.push({ field: path.join('.') || 'the context', reason })
+  #refuse(reason: string): undefined {
+    const field = this.#path.join('.') || 'the context'
+    if (this.unusable.length < LISTED_FIELDS) this.unusable.push({ field, reason })
   }
 
   /** Bounds the memory of a payload that could not be sent: the items of a list repeat the names of the example. */
   #count(length: number): void {
     this.#values += 1
     this.#length += length
-    if (this.#values <= PAYLOAD_MAX_VALUES && this.#length <= PAYLOAD_MAX_BYTES) return
-    const limits = `${PAYLOAD_MAX_VALUES.toLocaleString('en')} values or ${PAYLOAD_MAX_BYTES / 1024} KiB`
-    throw new PlanError('delivery_invalid', `Nothing was sent: a payload would have more than ${limits}`)
+    if (this.#values > PAYLOAD_MAX_VALUES || this.#length > PAYLOAD_MAX_BYTES) throw tooLarge()
   }
 }
 
-/** The names of an object by their folded form. */
-const foldedNames = new WeakMap<object, ReadonlyMap<string, readonly string[]>>()
+function tooLarge(): PlanError {
+  const limits = `${PAYLOAD_MAX_VALUES.toLocaleString('en')} values or ${PAYLOAD_MAX_BYTES / 1024} KiB`
+  return new PlanError('delivery_invalid', `Nothing was sent: a payload would have more than ${limits}`)
+}
 
-function foldNames(key: object, names: () => Iterable<string>): ReadonlyMap<string, readonly string[]> {
-  const folded = foldedNames.get(key) ?? Map.groupBy(names(), foldName)
-  foldedNames.set(key, folded)
+/** The folded names of an object's fields, and the fields of each: a shape is searched once for each object of a list. */
+interface FoldedFields {
+  readonly of: ReadonlyMap<string, string>
+  readonly fields: ReadonlyMap<string, readonly string[]>
+}
+const foldedFields = new WeakMap<ObjectShape, FoldedFields>()
+
+function foldFields(shape: ObjectShape): FoldedFields {
+  let folded = foldedFields.get(shape)
+  if (!folded) {
+    const of = new Map(Array.from(shape.fields.keys(), (name) => [name, foldName(name)]))
+    folded = { of, fields: Map.groupBy(of.keys(), (name) => of.get(name) ?? name) }
+    foldedFields.set(shape, folded)
+  }
   return folded
 }
 
-/** The value of the name itself, or else of one that differs in case, separators or accents and is no other field. */
-function findInObject(object: ContextObject, name: string, { fields }: ObjectShape): Found {
-  if (Object.hasOwn(object, name)) return { value: object[name] ?? null }
-  const alike = foldNames(object, () => Object.keys(object)).get(foldName(name)) ?? []
-  const names = alike.filter((other) => !fields.has(other))
-  const [first] = names
-  if (first === undefined) return undefined
-  const twins = foldNames(fields, () => fields.keys()).get(foldName(name)) ?? []
-  if (twins.length > 1) return { error: `${twins.join(' and ')} are alike, so that the context must have these names` }
-  const values = new Set(names.map((other) => JSON.stringify(object[other])))
-  if (values.size > 1) return { error: `${JSON.stringify(names).slice(0, 200).toWellFormed()} have different values` }
-  return { value: object[first] ?? null }
+type Find = (name: string, field: PayloadShape) => Found
+
+/** Finds the value of the name itself, or else of one that differs in case, separators or accents and is no field. */
+function searchObject(object: ContextObject, shape: ObjectShape): Find {
+  const others = Object.keys(object).filter((name) => !shape.fields.has(name))
+  const othersByFold = others.length > 0 ? Map.groupBy(others, foldName) : undefined
+  return (name) => {
+    if (Object.hasOwn(object, name)) return { value: object[name] ?? null }
+    if (!othersByFold) return undefined
+    const folded = foldFields(shape)
+    const fold = folded.of.get(name) ?? name
+    const names = othersByFold.get(fold) ?? []
+    const [first] = names
+    if (first === undefined) return undefined
+    const twins = folded.fields.get(fold) ?? []
+    if (twins.length > 1)
+      return { error: `${twins.join(' and ')} are alike, so that the context must have these names` }
+    const values = new Set(names.map((other) => JSON.stringify(object[other])))
+    if (values.size > 1) return { error: `${JSON.stringify(names).slice(0, 200).toWellFormed()} have different values` }
+    return { value: object[first] ?? null }
+  }
 }
 
 /** Says in the journal where the values of a payload came from. */

@@ -60,9 +60,9 @@ export async function planByRules(
     const source = byId.get(delivery.sourceId)
     const problem = source ? source.exampleError : 'the webhook source was deleted'
     if (!source || problem !== undefined) throw failAt(rule, ['to'], problem ?? '')
-    const { payload, filled } = await inTurn(() => fillByRule(delivery, source))
+    const { payload, filled, bytes } = await inTurn(agentRun.run.organizationId, () => fillByRule(delivery, source))
     const names = Object.keys(values)
-    freeBytes -= Buffer.byteLength(JSON.stringify(payload))
+    freeBytes -= bytes
     if (freeBytes < 0) {
       throw failAt(rule, [], `the payloads of one run would be larger than ${maxBytes / 1024 / 1024} MiB`)
     }
@@ -91,10 +91,12 @@ async function evaluateRules(
   const { found, errors } = findSources(rules, sources)
   const [unknown] = errors
   if (unknown) throw new PlanError('rule_failed', unknown.message)
-  const context = readOrError(run.context)
-  const isUnreadable = context instanceof Error
   let needsFields = false
-  const fields = toRuleFields(isUnreadable ? undefined : context, () => (needsFields = true))
+  const { context, fields } = await inTurn(run.organizationId, () => {
+    const read = readOrError(run.context)
+    return { context: read, fields: toRuleFields(read instanceof Error ? undefined : read, () => (needsFields = true)) }
+  })
+  const isUnreadable = context instanceof Error
   const evaluation = createEvaluation({
     ...fields,
     context: run.context,
@@ -113,9 +115,9 @@ async function evaluateRules(
   const asked: AskedDelivery[] = []
   for (const [index, rule] of rules.deliveries.entries()) {
     const sourceId = found[index]?.id ?? ''
-    const expanded = await inTurn(() => evaluate(() => rule.expand(evaluation)))
+    const expanded = await inTurn(run.organizationId, () => evaluate(() => rule.expand(evaluation)))
     for (const { evaluation: own, item } of expanded) {
-      await inTurn(() => {
+      await inTurn(run.organizationId, () => {
         if (!evaluate(() => rule.applies(own))) return
         const from = item === undefined ? context : { json: toObject(toContextValue(item)) }
         asked.push({ rule, sourceId, values: evaluate(() => rule.values(own)), context: from })
@@ -144,15 +146,15 @@ function toObject(value: ContextValue) {
 function fillByRule(
   { rule, values, context }: AskedDelivery,
   { name: source, exampleRequestBody: example }: AgentWebhookSource,
-): { payload: Record<string, unknown>; filled: Record<string, unknown> | undefined } {
+): { payload: Record<string, unknown>; filled: Record<string, unknown> | undefined; bytes: number } {
   const open = withoutFields(example, values)
   const isAllGiven = Object.keys(values).length > 0 && Object.keys(open).length === 0
   const filled = isAllGiven ? undefined : fillOpen(open, context)
   const payload = mergeValues(example, filled?.payload ?? {}, values)
   const isComplete = !filled || filled.missing.length + filled.unusable.length === 0
-  checkPayload(rule, example, payload, isComplete)
+  const bytes = checkPayload(rule, example, payload, isComplete)
   if (filled && !(context instanceof Error)) refuseIncomplete(context, [{ source, example: open, filled }], true)
-  return { payload, filled: filled?.payload }
+  return { payload, filled: filled?.payload, bytes }
 }
 
 function fillOpen(open: Record<string, unknown>, context: ReadContext | Error): FilledPayload {
@@ -160,21 +162,24 @@ function fillOpen(open: Record<string, unknown>, context: ReadContext | Error): 
   return fillPayload(open, context)
 }
 
+/** Returns the bytes of the payload as JSON. @throws PlanError `rule_failed` */
 function checkPayload(
   rule: Rule,
   example: Record<string, unknown>,
   payload: Record<string, unknown>,
   isComplete: boolean,
-): void {
+): number {
   const mismatches = findPayloadMismatches(example, payload)
   const mismatch = mismatches.find(({ code }) => isComplete || code !== 'missing')
   if (mismatch) {
     const steps = mismatch.field === 'body' ? [] : mismatch.field.split('.')
     throw failAt(rule, ['payload', ...steps], mismatch.message)
   }
-  if (Buffer.byteLength(JSON.stringify(payload)) > PAYLOAD_MAX_BYTES) {
+  const bytes = Buffer.byteLength(JSON.stringify(payload))
+  if (bytes > PAYLOAD_MAX_BYTES) {
     throw failAt(rule, ['payload'], `the payload would be larger than ${PAYLOAD_MAX_BYTES / 1024} KiB`)
   }
+  return bytes
 }
 
 function failAt(rule: Rule, steps: readonly string[], reason: string): PlanError {

@@ -1,7 +1,11 @@
 import { findRulesNameError, RULES_FILE_NAME } from '@workflow-service/contract'
 import type { Rules } from '@workflow-service/rules'
+import { createFairQueue } from '@workflow-service/service-kit'
 import type { AgentRun } from '../agent.ts'
 import { PlanError } from '../builtin/plan-error.ts'
+
+/** Parsing goes on for 2 ms at a time. */
+const waitForTurn = createFairQueue()
 
 /**
  * Reads and compiles the workflow's rules; undefined if it has none.
@@ -18,7 +22,7 @@ export async function readRules({ run, readFile }: Pick<AgentRun, 'run' | 'readF
   if (text === undefined) return undefined
   // CEL takes 60 ms to load, and most organizations have no rules.
   const { parseRules } = await import('@workflow-service/rules')
-  const parsed = await parseRules(text)
+  const parsed = await parseRules(text, () => waitForTurn(run.organizationId))
   if ('rules' in parsed) return parsed.rules
   const [first, ...others] = parsed.errors
   const more = others.length > 0 ? ` (and ${others.length} more)` : ''
