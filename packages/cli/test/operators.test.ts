@@ -46,6 +46,19 @@ async function addUser(organizationId: string, email: string, role: string | nul
   )
 }
 
+/** A run that has not ended, of a new workflow in a new session. */
+async function createRun(organizationId: string, context: string) {
+  const { prisma } = database.db
+  const [workflowId, sessionId] = [newId(), newId()]
+  const texts = { name: 'W', description: '', scope: 'company_wide', searchText: '' }
+  await prisma.workflow.create({ data: { id: workflowId, organizationId, isActive: true, ...texts } })
+  await prisma.session.create({ data: { id: sessionId, organizationId } })
+  const ids = { organizationId, workflowId, sessionId }
+  const run = { id: newId(), ...ids, number: 1, origin: 'api', context, requestId: 'r' }
+  await prisma.start.create({ data: { ...run, status: 'running', startedAt: new Date() } })
+  return run
+}
+
 const storedLinks = async () =>
   await database.db.pool.query(
     `SELECT organization_id, role, encode(token_sha256, 'hex') AS hash,
@@ -322,18 +335,15 @@ async function nameBob(organizationId: string, userId: string): Promise<void> {
      FROM users, unnest(ARRAY['person', 'stranger']) AS kind WHERE users.id = $2`,
     [organizationId, userId, name],
   )
-  const [workflowId, sessionId, runId, deliveryId] = [newId(), newId(), newId(), newId()]
-  const texts = { name: 'W', description: '', scope: 'company_wide', searchText: '' }
-  await prisma.workflow.create({ data: { id: workflowId, organizationId, isActive: true, ...texts } })
+  const run = await createRun(organizationId, '')
+  const { id: runId, workflowId } = run
+  const deliveryId = newId()
   await prisma.workflowVersion.create({
     data: { workflowId, number: 1, savedBy: name, parts: [], document: {}, bytes: 2 },
   })
-  await prisma.session.create({ data: { id: sessionId, organizationId } })
   const text = `Nothing was sent to Order intake: ${name} declined the payload: No`
-  const ids = { organizationId, workflowId, sessionId }
-  const run = { id: runId, ...ids, number: 1, origin: 'api', context: '', requestId: 'r' }
-  const ended = { status: 'failed', startedAt: new Date(), finishedAt: new Date(), error: `delivery_declined: ${text}` }
-  await prisma.start.create({ data: { ...run, ...ended } })
+  const ended = { status: 'failed', finishedAt: new Date(), error: `delivery_declined: ${text}` }
+  await prisma.start.update({ where: { id: runId }, data: ended })
   const later = newId()
   await prisma.start.create({ data: { ...run, id: later, number: 2, status: 'succeeded', finishedAt: new Date() } })
   await prisma.runPrompt.create({ data: { runId: later, position: 0, askedPosition: 0, prompt: { text } } })
@@ -444,21 +454,9 @@ describe('single runs and deliveries', () => {
   test('are deleted with everything that has their texts, but not while they are under way', async () => {
     const { id: organizationId } = await create('Acme')
     const { prisma } = database.db
-    const [workflowId, sessionId, runId, sourceId] = [newId(), newId(), newId(), newId()]
-    const texts = { name: 'W', description: '', scope: 'company_wide', searchText: '' }
-    await prisma.workflow.create({ data: { id: workflowId, organizationId, isActive: true, ...texts } })
-    await prisma.session.create({ data: { id: sessionId, organizationId } })
-    const run = {
-      id: runId,
-      organizationId,
-      workflowId,
-      sessionId,
-      number: 1,
-      origin: 'api',
-      context: 'Ada',
-      requestId: 'r',
-    }
-    await prisma.start.create({ data: { ...run, status: 'running', startedAt: new Date() } })
+    const run = await createRun(organizationId, 'Ada')
+    const { id: runId, workflowId } = run
+    const sourceId = newId()
     await prisma.runStep.create({ data: { runId, position: 0, kind: 'message', data: {}, epoch: 1 } })
     const sent = {
       organizationId,

@@ -4,23 +4,10 @@ import { useDispatcher } from './support/use-dispatcher.ts'
 
 const dispatcher = useDispatcher()
 
-/** A workflow with queued runs in a session. */
-async function createRuns(count: number): Promise<{ workflowId: string; sessionId: string; runIds: string[] }> {
-  const { organizationId, db } = dispatcher
-  const [workflowId, sessionId] = [newId(), newId()]
-  const named = { name: 'Forward', description: '', searchText: '', scope: 'company_wide', isActive: true }
-  await db.prisma.workflow.create({ data: { id: workflowId, organizationId, ...named } })
-  await db.prisma.session.create({ data: { id: sessionId, organizationId, lastStartNumber: count } })
-  const runIds = Array.from({ length: count }, () => newId())
-  const common = { organizationId, workflowId, sessionId, origin: 'api', context: 'text', requestId: 'r' }
-  await db.prisma.start.createMany({ data: runIds.map((id, index) => ({ id, number: index + 1, ...common })) })
-  return { workflowId, sessionId, runIds }
-}
-
 const runsPath = (organizationId = dispatcher.organizationId) => `/internal/organizations/${organizationId}/runs`
 
 test('the internal API cancels a run and a queue, each once, as the person of X-Actor', async () => {
-  const { workflowId, runIds } = await createRuns(3)
+  const { workflowId, runIds } = await dispatcher.createRuns(3)
   const actor = JSON.stringify({ user_id: newId(), name: 'Ada', address: null })
   const cancel = (path: string, body?: unknown) => dispatcher.call('POST', path, body, { 'x-actor': actor })
   expect(await cancel(`${runsPath()}/${runIds[1]}/cancel`)).toMatchObject({ status: 204 })
@@ -37,7 +24,7 @@ test('the internal API cancels a run and a queue, each once, as the person of X-
 })
 
 test('the internal API cancels nothing of another organization', async () => {
-  const { sessionId, runIds } = await createRuns(1)
+  const { sessionId, runIds } = await dispatcher.createRuns(1)
   const other = runsPath(await dispatcher.createOrganization())
   expect(await dispatcher.call('POST', `${other}/${runIds[0]}/cancel`)).toMatchObject({ status: 404 })
   const { body } = await dispatcher.call('POST', `${other}/cancel-queued`, { kind: 'session', id: sessionId })

@@ -185,20 +185,11 @@ let guardedId: string
 async function approve(id: string, { status = 'approved', payload = PAYLOAD } = {}): Promise<void> {
   const { organizationId } = dispatcher
   const { pool } = dispatcher.db
-  const [workflowId, sessionId, runId] = [newId(), await dispatcher.createSession(1), newId()]
-  await pool.query(
-    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active) VALUES ($1, $2, 'W', '', 'company_wide', 'w', true)`,
-    [workflowId, organizationId],
-  )
-  await pool.query(
-    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id)
-     VALUES ($1, $2, $3, $4, 1, 'api', '', 'r')`,
-    [runId, organizationId, workflowId, sessionId],
-  )
+  const { runIds } = await dispatcher.createRuns(1)
   await pool.query(
     `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, status, expires_at, decided_at)
      VALUES ($1, $2, $3, $4, 'Orders', $5, $6, now(), CASE WHEN $6 <> 'waiting' THEN now() END)`,
-    [id, organizationId, runId, guardedId, JSON.stringify(payload), status],
+    [id, organizationId, runIds[0], guardedId, JSON.stringify(payload), status],
   )
 }
 

@@ -496,17 +496,18 @@ describe('with the journal of a run', () => {
   }
 
   test('the steps and the result are written, and the run of which it was the last payload ends', async () => {
-    const { db, organizationId } = dispatcher
-    const sessionId = newId()
-    const [runId, workflowId, id] = [newId(), newId(), newId()]
-    const leaseUntil = new Date(Date.now() + 60_000)
-    const counters = { leaseEpoch: 1, leaseOwner: 'a', leaseUntil, lastStartNumber: 1, waitingSince: new Date() }
-    await db.prisma.session.create({ data: { id: sessionId, organizationId, ...counters } })
-    const text = { name: 'Orders', description: '', searchText: '', isActive: true }
-    await db.prisma.workflow.create({ data: { id: workflowId, organizationId, scope: 'company_wide', ...text } })
-    const start = { organizationId, sessionId, workflowId, number: 1, status: 'running', startedAt: new Date() }
-    const asked = { inputMessage: '', context: '', requestId: 'r', attempts: 1, origin: 'api' }
-    await db.prisma.start.create({ data: { id: runId, ...start, ...asked } })
+    const { db } = dispatcher
+    const { sessionId, runIds } = await dispatcher.createRuns(1)
+    const [runId, id] = [runIds[0]!, newId()]
+    const lease = {
+      leaseEpoch: 1,
+      leaseOwner: 'a',
+      leaseUntil: new Date(Date.now() + 60_000),
+      waitingSince: new Date(),
+    }
+    await db.prisma.session.update({ where: { id: sessionId }, data: lease })
+    const running = { status: 'running', startedAt: new Date(), attempts: 1 }
+    await db.prisma.start.update({ where: { id: runId }, data: running })
     dispatcher.endpoint.answerWith({ status: 200, body: 'thanks' })
     const answer = await send(id, { run_id: runId, lease: { session_id: sessionId, epoch: 1 }, journal })
     expect(answer.body.outcome).toBe('accepted')

@@ -37,6 +37,8 @@ export interface UsedDispatcher {
    * Creates a session whose current lease has this epoch, by default of the test's organization. Resolves to its id.
    */
   createSession(leaseEpoch: number, organizationId?: string): Promise<string>
+  /** Creates a workflow with queued runs in a new session. */
+  createRuns(count: number): Promise<{ workflowId: string; sessionId: string; runIds: string[] }>
   /** Starts another dispatcher with the same database. A test may stop it. */
   startAnother(overrides?: DispatcherOverrides, config?: Partial<DispatcherConfig>): Promise<RunningService>
 }
@@ -103,6 +105,16 @@ export function useDispatcher(overrides: DispatcherOverrides = {}, env: Record<s
         }),
       isRecorded: async (id) => (await db.prisma.delivery.findUnique({ where: { id } })) !== null,
       createOrganization,
+      createRuns: async (count) => {
+        const [workflowId, sessionId] = [newId(), newId()]
+        const named = { name: 'Forward', description: '', searchText: '', scope: 'company_wide', isActive: true }
+        await db.prisma.workflow.create({ data: { id: workflowId, organizationId, ...named } })
+        await db.prisma.session.create({ data: { id: sessionId, organizationId, lastStartNumber: count } })
+        const runIds = Array.from({ length: count }, () => newId())
+        const common = { organizationId, workflowId, sessionId, origin: 'api', context: 'text', requestId: 'r' }
+        await db.prisma.start.createMany({ data: runIds.map((id, index) => ({ id, number: index + 1, ...common })) })
+        return { workflowId, sessionId, runIds }
+      },
       createSession: async (leaseEpoch, ownerId = organizationId) => {
         const id = newId()
         await db.prisma.session.create({ data: { id, organizationId: ownerId, leaseEpoch } })
