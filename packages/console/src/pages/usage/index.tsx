@@ -99,7 +99,7 @@ function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> 
   const answers = numbers('Answers', (row: Row) => row.starts['answers'] ?? 0)
   const ofDeliveries = countColumns('deliveries', DELIVERY_RESULTS, 'Deliveries ')
   const ofLookups = [
-    numbers('Look\u2011ups', (row: Row) => row.lookup_calls),
+    numbers('Look-ups', (row: Row) => row.lookup_calls),
     numbers('Look-up bytes', (row: Row) => row.lookup_bytes),
   ]
   const secondary = ofLookups.map((column) => ({ ...column, isSecondary: true }))
