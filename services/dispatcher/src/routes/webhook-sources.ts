@@ -8,7 +8,7 @@ import {
   setSourcePaused,
   wakePausedSessions,
 } from '@workflow-service/database'
-import { notFound } from '@workflow-service/service-kit'
+import { notFound, orNotFound } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
@@ -29,8 +29,7 @@ export function listSources(ctx: Pick<DispatcherContext, 'db'>): InternalHandler
 export function getSource(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers['getWebhookSource'] {
   return async ({ params }) => {
     const source = await findWebhookSource(ctx.db, params.organization_id, params.source_id)
-    if (!source) throw notFound('Webhook source')
-    return { status: 200, body: toWebhookSourceOut(source) }
+    return { status: 200, body: toWebhookSourceOut(orNotFound(source, 'Webhook source')) }
   }
 }
 
@@ -72,8 +71,7 @@ export function testSource(ctx: DispatcherContext): InternalHandlers['testWebhoo
     const { params, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId } = params
     const by = readActor(organizationId, request)
-    const source = await findWebhookSource(ctx.db, organizationId, sourceId)
-    if (!source) throw notFound('Webhook source')
+    const source = orNotFound(await findWebhookSource(ctx.db, organizationId, sourceId), 'Webhook source')
     const { delivery, failure } = await verifySource(ctx, {
       organizationId,
       sourceId,
