@@ -2,12 +2,11 @@ import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { parse } from 'yaml'
 import { readSettings } from '../packages/service-kit/src/index.ts'
+import { startCustomerEndpoint } from '../packages/testkit/src/start-customer-endpoint.ts'
 import { SERVICE_NAMES, SERVICE_SETTINGS, type ServiceName, settingsOf } from './service-settings.ts'
 
 interface ComposeService {
@@ -179,9 +178,7 @@ describe('the containers', () => {
   ])(
     'have health checks that end with the right status for a service that is %s',
     async (_state, status, exitStatus) => {
-      const server = createServer((_req, res) => res.writeHead(status).end()).listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      const { port } = server.address() as AddressInfo
+      const { port, close } = await startCustomerEndpoint({ answer: { status } })
       for (const name of SERVICE_NAMES) {
         const [kind, ...command] = service(name).healthcheck?.test ?? []
         expect(kind).toBe('CMD')
@@ -191,8 +188,7 @@ describe('the containers', () => {
       }
       const [program = '', ...words] = imageHealthcheck()
       expect(await exitStatusOf([program, ...words], { PORT: String(port) })).toBe(exitStatus)
-      server.close()
-      server.closeAllConnections()
+      await close()
     },
   )
 })

@@ -1,13 +1,11 @@
 import { randomInt } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, request, type Server } from 'node:http'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { type PrivateRabbitMq, startProcess, startRabbitMq, waitUntil } from '@workflow-service/testkit'
+import { close, listen, type PrivateRabbitMq, startProcess, startRabbitMq, waitUntil } from '@workflow-service/testkit'
 import { runAttack } from './attack/run-attack.ts'
 import { type AttackTarget, startAttackTarget } from './attack/target.ts'
 import { ATTACKS } from './attack/trial.ts'
@@ -210,9 +208,8 @@ async function startSmallProxy(services: Parameters<typeof startHaproxy>[0]): Pr
         },
       )
       req.pipe(passed).on('error', () => res.writeHead(503).end('{}'))
-    }).listen(0, '127.0.0.1')
-    await once(proxy, 'listening')
-    urls[name] = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`
+    })
+    urls[name] = `http://127.0.0.1:${await listen(proxy)}`
     proxies.push(proxy)
   }
   return {
@@ -224,10 +221,7 @@ async function startSmallProxy(services: Parameters<typeof startHaproxy>[0]): Pr
     async stop() {
       stopping.abort()
       await checking
-      for (const proxy of proxies) {
-        proxy.closeAllConnections()
-        proxy.close()
-      }
+      await Promise.all(proxies.map(close))
     },
   }
 }

@@ -1,13 +1,10 @@
 import { existsSync } from 'node:fs'
-import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { freePort, startProcess, waitUntil } from '@workflow-service/testkit'
+import { freePort, startCustomerEndpoint, startProcess, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import got from 'got'
 import { wf } from './support/wf.ts'
@@ -97,15 +94,14 @@ async function runHints(output: string): Promise<Awaited<ReturnType<typeof wf>>[
 
 /** Applies a manifest with an endpoint that answers "mine". */
 async function applyWithEndpoint(edit: (manifest: string, endpointUrl: string) => string, file: string): Promise<void> {
-  const endpoint = createServer((_request, response) => response.end('mine')).listen(0, '127.0.0.1')
+  const endpoint = await startCustomerEndpoint({ answer: { body: 'mine' } })
   try {
-    await once(endpoint, 'listening')
-    const url = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}/orders`
     const path = join(folder, file)
-    await writeFile(path, edit(await readFile(join(import.meta.dirname, '..', file), 'utf8'), url))
+    const manifest = await readFile(join(import.meta.dirname, '..', file), 'utf8')
+    await writeFile(path, edit(manifest, `${endpoint.url}/orders`))
     expect(await wf(localDir, 'apply', '--yes', path)).toMatchObject({ exitStatus: 0 })
   } finally {
-    endpoint.close()
+    await endpoint.close()
   }
 }
 
@@ -255,7 +251,7 @@ describe('npm start', () => {
   )
 
   test('says what to do when the port is taken, and creates no files', async () => {
-    const other = createServer().listen(port, '127.0.0.1')
+    const other = await startCustomerEndpoint({ port })
     try {
       const { code, stderr } = await failedStart()
       expect(code).toBe(1)
@@ -263,18 +259,16 @@ describe('npm start', () => {
       expect(stderr).toMatch(/use another port: LOCAL_DIR=\S+ PORT=\d+ npm start/)
       expect(existsSync(localDir)).toBe(false)
     } finally {
-      other.close()
+      await other.close()
     }
   })
 
   test(
     "says why the demo's run has failed, as soon as it has",
     async () => {
-      const model = createServer((_request, response) => response.writeHead(401).end('{}')).listen(0, '127.0.0.1')
+      const model = await startCustomerEndpoint({ answer: { status: 401, body: '{}' } })
       try {
-        await once(model, 'listening')
-        const baseUrl = `http://127.0.0.1:${(model.address() as AddressInfo).port}`
-        const settings = { AGENT_MODEL: 'openai-compatible:x', AGENT_BASE_URL: baseUrl, AGENT_API_KEY: 'a wrong key' }
+        const settings = { AGENT_MODEL: 'openai-compatible:x', AGENT_BASE_URL: model.url, AGENT_API_KEY: 'a wrong key' }
         const stack = await run({ ...settings, APP_URL: 'https://workflows.example.com', HOST: '0.0.0.0' }, [], READY)
         expect(stack.stdout).toMatch(
           /The demo's run failed: model_unauthorized: .* the service's model is not available/,
@@ -283,7 +277,7 @@ describe('npm start', () => {
         expect(stack.stdout).toContain('https://workflows.example.com/setup#')
         expect(stack.stdout).toContain('Not used, because npm start sets its own: HOST\n')
       } finally {
-        model.close()
+        await model.close()
       }
     },
     START_MS,

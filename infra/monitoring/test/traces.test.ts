@@ -2,13 +2,16 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import {
   type CustomerEndpoint,
   freePort,
+  type OtlpReceiver,
+  type ReceivedSpan,
+  SPAN_KINDS,
   startCustomerEndpoint,
+  startOtlpReceiver,
   startStubModelServer,
   type StubModelServer,
   waitUntil,
 } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
-import { type OtlpReceiver, type ReceivedSpan, SPAN_KINDS, startOtlpReceiver } from './support/otlp-receiver.ts'
 import { type ServiceName, useServices, type Workflow } from './support/use-services.ts'
 
 const services = useServices()

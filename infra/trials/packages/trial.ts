@@ -1,7 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -38,9 +37,9 @@ export const trial = defineTrial({
   run: async ({ options, parts, log }) => {
     const folder = mkdtempSync(join(tmpdir(), 'packages-trial-'))
     const api = createServer(answerAsApi)
-    await listen(api)
+    const apiUrl = `http://127.0.0.1:${await listen(api)}`
     try {
-      return await tryPackages({ folder, log, apiUrl: urlOf(api), ...options }, parts.length > 0 ? parts : PARTS)
+      return await tryPackages({ folder, log, apiUrl, ...options }, parts.length > 0 ? parts : PARTS)
     } finally {
       await close(api)
       rmSync(folder, { recursive: true, force: true })
@@ -255,11 +254,11 @@ async function tryServiceWorker(ctx: Trying): Promise<string> {
     response.setHeader('Content-Type', url === '/worker.js' ? 'text/javascript' : 'text/html')
     response.end(url === '/worker.js' ? worker : '<!doctype html>')
   })
-  await listen(server)
+  const port = await listen(server)
   const browser = await launchChromium()
   try {
     const page = await browser.newPage()
-    await page.goto(urlOf(server))
+    await page.goto(`http://127.0.0.1:${port}`)
     await page.evaluate("navigator.serviceWorker.register('/worker.js', { type: 'module' })")
     await page.evaluate('navigator.serviceWorker.ready.then(() => true)')
     await page.reload()
@@ -323,8 +322,4 @@ function answerAsApi({ url = '', method }: { url?: string; method?: string }, re
     'Access-Control-Allow-Headers': '*, authorization',
   })
   response.end(method === 'OPTIONS' ? '' : JSON.stringify(isStart ? { id, workflow_id: id, session_id: id } : run))
-}
-
-function urlOf(server: Server): string {
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { EXAMPLE_MAX_BYTES } from '@workflow-service/contract'
-import { waitUntil } from '@workflow-service/testkit'
+import { untilLocked } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   appendSteps,
@@ -496,12 +496,7 @@ describe('finishRuns', () => {
       await client.query('BEGIN')
       await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [first.sessionId])
       const claimed = claimNextRun(db, 'a', lease)
-      await waitUntil(async () => {
-        const waiting = await db.pool.query(
-          "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%claimed_at%'",
-        )
-        return waiting.rowCount === 1
-      })
+      await untilLocked(db.pool, 'claimed_at')
       await client.query('UPDATE starts SET finished_at = clock_timestamp() WHERE id = $1', [first.startId])
       await client.query('UPDATE sessions SET last_finished_number = 1 WHERE id = $1', [first.sessionId])
       await client.query('COMMIT')

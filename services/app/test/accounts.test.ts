@@ -9,6 +9,7 @@ import {
   operatorOf,
   signIn as signInWith,
 } from '@workflow-service/database'
+import { untilLocked } from '@workflow-service/testkit'
 import { NEW_PASSWORD, PASSWORD, usePeople } from './support/people.ts'
 import { type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'
 
@@ -164,7 +165,7 @@ describe('A password that was replaced', () => {
     await holder.query('BEGIN')
     await holder.query('SELECT FROM accounts WHERE id = $1 FOR UPDATE', [person.accountId])
     const change = app.call(person, 'changePassword', { body: { new_password: PASSWORD } })
-    await waitForLocks(1)
+    await untilLocked(app.db.pool)
     await holder.query('DELETE FROM sign_ins WHERE account_id = $1', [person.accountId])
     await holder.query('COMMIT')
     holder.release()
@@ -172,15 +173,6 @@ describe('A password that was replaced', () => {
     expect((await accept(reset, NEW_PASSWORD)).status).toBe(200)
   })
 })
-
-async function waitForLocks(count: number): Promise<void> {
-  for (;;) {
-    const { rowCount } = await app.db.pool.query(
-      `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-    )
-    if (rowCount !== null && rowCount >= count) return
-  }
-}
 
 describe('A sign-in in another organization', () => {
   test.each([

@@ -2,7 +2,14 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import { type AppOperation, type AppOperationId, RESEND_IDS_MAX } from '@workflow-service/contract'
 import { APP_OPERATIONS, bodyLimitsOf, describeAppApi, isOpen } from '@workflow-service/contract/app'
 import { newId } from '@workflow-service/database'
-import { openConnection, openUnfinishedRequests, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
+import {
+  openConnection,
+  openUnfinishedRequests,
+  parseAnswer,
+  sendRaw,
+  untilLocked,
+  waitUntil,
+} from '@workflow-service/testkit'
 import { type AppCall, useTestApp } from './support/test-app.ts'
 
 const app = useTestApp()
@@ -167,10 +174,7 @@ test('many exports of one organization take no connection from the requests of a
     // An export waits for the lock, and keeps its connection.
     await blocker.query('BEGIN; LOCK TABLE webhook_sources IN ACCESS EXCLUSIVE MODE')
     const exports = Array.from({ length: 30 }, () => app.call(app.organization.admin, 'exportManifest'))
-    await waitUntil(async () => {
-      const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-      return (await app.db.pool.query(waiting)).rows.length > 0
-    })
+    await untilLocked(app.db.pool)
     for (const person of [other.member, app.organization.admin, other.owner]) {
       expect((await app.call(person, 'listSignIns')).status).toBe(200)
     }

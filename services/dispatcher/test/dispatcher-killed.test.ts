@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { type CustomerEndpoint, startCustomerEndpoint, type StartedProcess, waitUntil } from '@workflow-service/testkit'
+import {
+  type CustomerEndpoint,
+  startCustomerEndpoint,
+  type StartedProcess,
+  untilLocked,
+  waitUntil,
+} from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   type Answer,
@@ -83,17 +89,6 @@ async function whileLocked(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Waits until a statement with this text in its first 1,024 characters waits for the lock. */
-async function untilBlocked(statement: string): Promise<void> {
-  await waitUntil(async () => {
-    const blocked = await database.db.pool.query(
-      `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1 AND datname = current_database()`,
-      [`%${statement}%`],
-    )
-    return blocked.rows.length > 0
-  })
-}
-
 describe('a dispatcher that is killed', () => {
   test('during the request: the outcome is unknown, and no second request is sent', async () => {
     const id = newId()
@@ -143,7 +138,7 @@ describe('a dispatcher that is killed', () => {
     await endpoint.waitForRequests(1)
     await whileLocked(async () => {
       resolve()
-      await untilBlocked('UPDATE deliveries SET outcome = result.outcome')
+      await untilLocked(database.db.pool, 'UPDATE deliveries SET outcome = result.outcome')
       dispatcher.process.kill('SIGKILL')
       await dispatcher.process.exited
       await database.db.pool.query(
@@ -162,7 +157,7 @@ describe('a dispatcher that is killed', () => {
     let call: Promise<Answer | string> | undefined
     await whileLocked(async () => {
       call = send(id).catch(() => 'disconnected')
-      await untilBlocked('AS request (id, organization_id, source_id')
+      await untilLocked(database.db.pool, 'AS request (id, organization_id, source_id')
       dispatcher.process.kill('SIGKILL')
       await dispatcher.process.exited
     })

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals'
 import { claimDeliveries, inTransaction, newDeliveryId, newId } from '@workflow-service/database'
 import type { RunningService } from '@workflow-service/service-kit'
-import { freePort, waitUntil } from '@workflow-service/testkit'
+import { freePort, untilLocked } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import type { OutboundResult } from '../src/outbound/outbound-result.ts'
 import { parseSubnets } from '../src/outbound/parse-subnets.ts'
@@ -314,12 +314,7 @@ describe('a payload to a source that asks for approval', () => {
       const [claim] = await claimDeliveries({ pool: client }, [{ ...request, lease: null, resend: null }])
       expect(claim).toMatchObject({ kind: 'claimed', target: { endpointUrl: dispatcher.endpoint.url } })
       const saved = moveTo('/elsewhere')
-      await waitUntil(async () => {
-        const { rows } = await db.pool.query(
-          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        )
-        return rows.length > 0
-      })
+      await untilLocked(db.pool)
       return { saved }
     })
     await edit.saved

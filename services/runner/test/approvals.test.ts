@@ -12,7 +12,7 @@ import {
   showSession,
   wakePausedSessions,
 } from '@workflow-service/database'
-import { startStubModelServer, waitUntil } from '@workflow-service/testkit'
+import { startStubModelServer, untilLocked, waitUntil } from '@workflow-service/testkit'
 import { type AcceptedStart, SHAPES, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const kindsOf = (run: RunDetails) => run.steps.map(({ kind }) => kind).filter((kind) => kind !== 'note')
@@ -57,6 +57,14 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
       return run.status === 'waiting' ? run : undefined
     })
 
+  /** Starts a runner, and a run whose payload to the source waits for an approval. */
+  async function startWaiting(source: 'Order intake' | 'Audit log' = 'Order intake') {
+    await fixture.startRunner()
+    await setApproval(source, 'always')
+    const start = await fixture.start(acme, { context: 'one' })
+    return [start, await waitForApproval(start)] as const
+  }
+
   function decide(
     { startId: runId }: AcceptedStart,
     decision: 'approved' | 'declined',
@@ -66,11 +74,8 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     return decideApprovals(fixture.db, { decision, reason, runId, deliveryId }, operatorOf(acme.organizationId))
   }
 
-  /** Makes the approvals of the run expire now. */
-  async function expire({ startId, sessionId }: AcceptedStart) {
-    await fixture.db.pool.query('UPDATE approvals SET expires_at = now() WHERE run_id = $1', [startId])
+  const wakeNow = async ({ sessionId }: AcceptedStart) =>
     await fixture.db.pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [sessionId])
-  }
 
   const setPaused = async (isPaused: boolean) => {
     const { organizationId } = acme
@@ -123,7 +128,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
       await pool.query(`UPDATE run_steps SET created_at = created_at - interval '3 days' WHERE run_id = $1`, [
         one.startId,
       ])
-      await pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [one.sessionId])
+      await wakeNow(one)
       const [run] = await fixture.waitForRuns([one])
       expect(run).toMatchObject({ status: 'failed', error: 'source_paused: Order intake was paused for 3 days' })
       // Otherwise a resume would end a later wait of the session.
@@ -193,13 +198,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
         const [decided] = await inTransaction(fixture.db, async (client) => {
           await client.query('UPDATE webhook_sources SET version = version')
           const editing = edit({ message: 'one, corrected' })
-          await waitUntil(async () => {
-            const { rows } = await fixture.db.pool.query(
-              `SELECT FROM pg_stat_activity
-             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FOR SHARE OF source%'`,
-            )
-            return rows.length > 0
-          })
+          await untilLocked(fixture.db.pool, 'FOR SHARE OF source')
           await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE NOWAIT', [one.sessionId])
           return [editing]
         })
@@ -216,10 +215,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
       }, 60_000)
 
     test('is never sent when a person declines it; the run fails with the reason, after its other payloads', async () => {
-      await fixture.startRunner()
-      await setApproval('Order intake', 'always')
-      const one = await fixture.start(acme, { context: 'one' })
-      await waitForApproval(one)
+      const [one] = await startWaiting()
       await decide(one, 'declined', { reason: 'The total is wrong.' })
       const [run] = await fixture.waitForRuns([one])
       const error =
@@ -229,11 +225,9 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     })
 
     test('counts as declined when its time is over, and can no longer be approved', async () => {
-      await fixture.startRunner()
-      await setApproval('Audit log', 'always')
-      const one = await fixture.start(acme, { context: 'one' })
-      await waitForApproval(one)
-      await expire(one)
+      const [one] = await startWaiting('Audit log')
+      await fixture.db.pool.query('UPDATE approvals SET expires_at = now() WHERE run_id = $1', [one.startId])
+      await wakeNow(one)
       const [run] = await fixture.waitForRuns([one])
       expect(run!.error).toMatch(
         /^approval_expired: Nothing was sent to Audit log: no person approved .* within 7 days$/,
@@ -245,11 +239,8 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     })
 
     test('asks together with the planned payloads after it; an approval of one sends it in its turn', async () => {
-      await fixture.startRunner()
-      await setApproval('Order intake', 'always')
       await setApproval('Audit log', 'always')
-      const one = await fixture.start(acme, { context: 'one' })
-      const { approvals } = await waitForApproval(one)
+      const [one, { approvals }] = await startWaiting()
       const idOf = (name: string) => approvals.find(({ source_name: source }) => source === name)!.delivery_id
       expect(await decide(one, 'approved', { deliveryId: idOf('Audit log') })).toMatchObject({ kind: 'decided' })
       await waitForApproval(one)
@@ -281,10 +272,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     })
 
     test('that was approved while the organization is suspended is sent after it is resumed', async () => {
-      await fixture.startRunner()
-      await setApproval('Order intake', 'always')
-      const one = await fixture.start(acme, { context: 'one' })
-      await waitForApproval(one)
+      const [one] = await startWaiting()
       const where = { id: acme.organizationId }
       await fixture.db.prisma.organization.update({ where, data: { isSuspended: true } })
       await decide(one, 'approved')
@@ -320,10 +308,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     })
 
     test('is not sent when the URL is edited meanwhile: the run ends with the reason, and cannot be approved any more', async () => {
-      await fixture.startRunner()
-      await setApproval('Order intake', 'always')
-      const one = await fixture.start(acme, { context: 'one' })
-      const { approvals } = await waitForApproval(one)
+      const [one, { approvals }] = await startWaiting()
       expect(approvals).toMatchObject([{ endpoint_url: `${endpoint.url}/orders` }])
       await editUrl('Order intake', `${endpoint.url}/elsewhere`)
       const [run] = await fixture.waitForRuns([one])
@@ -344,13 +329,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
       const one = await inTransaction(fixture.db, async (client) => {
         await client.query(`UPDATE webhook_sources SET endpoint_url = endpoint_url || '/new' WHERE ${where}`)
         const started = await fixture.start(acme, { context: 'one' })
-        await waitUntil(async () => {
-          const { rows } = await fixture.db.pool.query(
-            `SELECT FROM pg_stat_activity
-           WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%FROM webhook_sources%'`,
-          )
-          return rows.length > 0
-        })
+        await untilLocked(fixture.db.pool, 'FROM webhook_sources')
         return started
       })
       const { approvals } = await waitForApproval(one)
@@ -364,10 +343,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     })
 
     test('has one decision, however many people decide at once', async () => {
-      await fixture.startRunner()
-      await setApproval('Order intake', 'always')
-      const one = await fixture.start(acme, { context: 'one' })
-      await waitForApproval(one)
+      const [one] = await startWaiting()
       const outcomes = await Promise.all([decide(one, 'approved'), decide(one, 'declined'), decide(one, 'declined')])
       expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(['decided', 'not_waiting', 'not_waiting'])
       const isApproved = outcomes[0].kind === 'decided'

@@ -17,7 +17,13 @@ import {
   stopEvaluation,
   type WorkflowEdit,
 } from '@workflow-service/database'
-import { type ModelTurn, startStubModelServer, type StubModelServer, waitUntil } from '@workflow-service/testkit'
+import {
+  type ModelTurn,
+  startStubModelServer,
+  type StubModelServer,
+  untilLocked,
+  waitUntil,
+} from '@workflow-service/testkit'
 import { MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture('one process')
@@ -222,10 +228,7 @@ describe('a run that is kept as a case', () => {
         () => 'kept',
         (error: Error) => error.message,
       )
-      await waitUntil(async () => {
-        const waiting = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FOR KEY SHARE%'`
-        return (await pool.query(waiting)).rowCount === 1
-      })
+      await untilLocked(pool, 'FOR KEY SHARE')
       await deleting.query('DELETE FROM starts WHERE id = $1', [run_id])
       await deleting.query('COMMIT')
       expect(await kept).toBe('must be a run that has succeeded')

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import {
-  type CustomerEndpoint,
   type ModelTurn,
-  startCustomerEndpoint,
+  type OtlpReceiver,
+  SPAN_KINDS,
+  startOtlpReceiver,
   type StubModelServer,
 } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
@@ -14,10 +15,10 @@ const KEY = 'sk-test-0123456789abcdef'
 const HEADER = 'receiver-key-0123456789'
 
 let acme: TestOrganization
-let receiver: CustomerEndpoint
+let receiver: OtlpReceiver
 let model: StubModelServer | undefined
 beforeEach(async () => {
-  receiver = await startCustomerEndpoint({ answer: { body: {} } })
+  receiver = await startOtlpReceiver()
   acme = await fixture.createOrganization({ description: DESCRIPTION })
 })
 const startModelServer = useStubModel()
@@ -39,43 +40,6 @@ async function envWithModel(...turns: ModelTurn[]): Promise<Record<string, strin
 const send = { name: 'send_to_order_intake', arguments: { message: 'cockatoo' } }
 const end = { name: 'end_run', arguments: { status: 'done', reason: 'The cockatoo has landed.' } }
 
-interface OtlpSpan {
-  readonly traceId: string
-  readonly spanId: string
-  readonly parentSpanId?: string
-  readonly name: string
-  readonly kind: number
-  readonly status: { readonly code: number; readonly message?: string }
-  readonly events: readonly unknown[]
-  readonly attributes: readonly { readonly key: string; readonly value: OtlpValue }[]
-}
-interface OtlpValue {
-  readonly stringValue?: string
-  readonly intValue?: number
-  readonly boolValue?: boolean
-  readonly arrayValue?: { readonly values: readonly OtlpValue[] }
-}
-
-/** The spans that arrived, in the order in which they ended, with their attributes as an object. */
-function receivedSpans() {
-  const bodies = receiver.requests.map(
-    ({ json }) => json as { resourceSpans: { scopeSpans: { spans: OtlpSpan[] }[] }[] },
-  )
-  const spans = bodies.flatMap(({ resourceSpans }) =>
-    resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)),
-  )
-  return spans.map((span) => ({
-    ...span,
-    attributes: Object.fromEntries(span.attributes.map(({ key, value }) => [key, toValue(value)])),
-  }))
-}
-
-function toValue({ arrayValue, stringValue, intValue, boolValue }: OtlpValue): unknown {
-  return arrayValue ? arrayValue.values.map(toValue) : (stringValue ?? intValue ?? boolValue)
-}
-
-const INTERNAL = 1
-const CLIENT = 3
 const UNSET = 0
 const ERROR = 2
 
@@ -96,9 +60,9 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     expect(run).toMatchObject({ status: 'succeeded' })
     await runner.stop()
 
-    const spans = receivedSpans()
+    const spans = receiver.spans()
     const attempt = spans.at(-1)!
-    expect(attempt).toMatchObject({ name: 'invoke_agent', kind: INTERNAL, status: { code: UNSET } })
+    expect(attempt).toMatchObject({ name: 'invoke_agent', kind: SPAN_KINDS.internal, status: { code: UNSET } })
     expect(attempt.parentSpanId).toBeUndefined()
     expect(attempt.attributes).toEqual({
       'gen_ai.operation.name': 'invoke_agent',
@@ -131,7 +95,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       'server.port': Number(new URL(model!.baseUrl).port),
     }
     for (const span of requests) {
-      expect(span).toMatchObject({ name: 'chat stub-1', kind: CLIENT, traceId: attempt.traceId, events: [] })
+      expect(span).toMatchObject({ name: 'chat stub-1', kind: SPAN_KINDS.client, traceId: attempt.traceId, events: [] })
       expect(span.parentSpanId).toBe(attempt.spanId)
       expect(span.attributes).toMatchObject(request)
     }
@@ -148,7 +112,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       'gen_ai.usage.reasoning.output_tokens': 7,
     })
 
-    const exported = receiver.requests.map(({ path, text }) => `${path}\n${text}`).join('\n')
+    const exported = receiver.text()
     for (const text of ['parrot', 'Ada', 'cockatoo', 'macaw', 'Order intake', 'order_intake', 'Forward', KEY, HEADER]) {
       expect(exported).not.toContain(text)
     }
@@ -161,7 +125,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     const [run] = await fixture.waitForRuns([await fixture.start(acme)])
     expect(run).toMatchObject({ status: 'failed' })
     await runner.stop()
-    const [, request, attempt] = receivedSpans()
+    const [, request, attempt] = receiver.spans()
     expect(request!.attributes).toMatchObject({ 'error.type': 'model_unauthorized' })
     expect(attempt).toMatchObject({ name: 'invoke_agent', status: { code: ERROR } })
     expect(attempt!.attributes).toMatchObject({
@@ -174,7 +138,7 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     const runner = await fixture.startRunner({ timing: MODEL_TIMING }, { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url })
     await fixture.waitForRuns(await Promise.all(['one', 'two'].map((context) => fixture.start(acme, { context }))))
     await runner.stop()
-    expect(new Set(receivedSpans().map(({ traceId }) => traceId)).size).toBe(2)
+    expect(new Set(receiver.spans().map(({ traceId }) => traceId)).size).toBe(2)
   })
 
   test('a receiver that is unreachable changes nothing for runs, and is logged once', async () => {
@@ -218,5 +182,5 @@ test.each([
   expect(await runner.stop()).toMatchObject({ code: 0 })
   const loaded = runner.stderr.split('\n').filter((line) => line.startsWith('loaded '))
   expect(loaded.length > 0).toBe(isSet)
-  expect(receivedSpans()).toHaveLength(isSet ? 5 : 0)
+  expect(receiver.spans()).toHaveLength(isSet ? 5 : 0)
 })

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { listen } from '@workflow-service/testkit'
 
 /** A server process as its clients see it, which dies and comes back at the same address. */
 export interface Proxy {
@@ -20,7 +21,7 @@ export async function startProxy(target: string): Promise<Proxy> {
   let closedUnused = 0
   let port = 0
   let server: Server | undefined
-  const listen = async () => {
+  const comeBack = async () => {
     server = createServer((client) => {
       const upstream = connect(Number(targetPort), hostname)
       unused.add(client)
@@ -40,9 +41,7 @@ export async function startProxy(target: string): Promise<Proxy> {
         from.pipe(to)
       }
     })
-    server.listen(port, '127.0.0.1')
-    await once(server, 'listening')
-    port = (server.address() as AddressInfo).port
+    port = await listen(server, port)
   }
   const die = async () => {
     if (!server?.listening) return
@@ -50,14 +49,14 @@ export async function startProxy(target: string): Promise<Proxy> {
     for (const socket of sockets) socket.destroy()
     await once(server, 'close')
   }
-  await listen()
+  await comeBack()
   return {
     url: `http://127.0.0.1:${port}`,
     get unused() {
       return { open: unused.size, closed: closedUnused }
     },
     die,
-    comeBack: listen,
+    comeBack,
     [Symbol.asyncDispose]: die,
   }
 }

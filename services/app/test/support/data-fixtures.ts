@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach } from '@jest/globals'
 import type { AppOperationId, DeliveryOut, RunStatus } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
-import { createCapturedLogger, type CustomerEndpoint, startCustomerEndpoint } from '@workflow-service/testkit'
+import { createCapturedLogger, type CustomerEndpoint, listen, startCustomerEndpoint } from '@workflow-service/testkit'
 import {
   type AppCall,
   type AppResponse,
@@ -86,8 +84,7 @@ export async function cutAnswers(target: string): Promise<{ url: string; close: 
     })
     req.pipe(passed)
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() }
+  return { url: `http://127.0.0.1:${await listen(server)}`, close: () => server.close() }
 }
 
 /** Sets up the three for the test file. The returned object is filled before the first test. */

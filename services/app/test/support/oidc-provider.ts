@@ -1,8 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { jest } from '@jest/globals'
+import { close, listen } from '@workflow-service/testkit'
 
 /** What the provider says of the person who signs in. */
 export interface OidcPerson {
@@ -47,15 +46,11 @@ export async function startOidcProvider(redirectUri: string): Promise<TestProvid
   jest.spyOn(console, 'info').mockImplementation(() => {})
   jest.spyOn(console, 'warn').mockImplementation(() => {})
   const server = createServer()
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const issuer = `http://127.0.0.1:${await listen(server)}`
   const state: TestProvider = {
     person: { sub: 'nobody', email: 'nobody@acme.test', email_verified: true },
     hasForeignKey: false,
-    close: async () => {
-      server.closeAllConnections()
-      await once(server.close(), 'close')
-    },
+    close: () => close(server),
     issuer,
   }
   const foreignKey = { ...createKey().publicKey.export({ format: 'jwk' }), ...KEY }

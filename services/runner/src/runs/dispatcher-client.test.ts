@@ -1,10 +1,15 @@
-import { once } from 'node:events'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { type DeliveriesIn, DELIVERY_OUTCOMES } from '@workflow-service/contract'
-import { type CapturedLogger, createCapturedLogger, freePort, waitUntil } from '@workflow-service/testkit'
+import {
+  type CapturedLogger,
+  close,
+  createCapturedLogger,
+  freePort,
+  listen,
+  waitUntil,
+} from '@workflow-service/testkit'
 import * as fc from 'fast-check'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
@@ -35,10 +40,7 @@ async function scriptedDispatcher(...answers: Answer[]) {
       respond(response, Object.assign(request, { body }))
     })()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  return { requests, url: `http://127.0.0.1:${port}`, server }
+  return { requests, url: `http://127.0.0.1:${await listen(server)}`, server }
 }
 
 const lineOf = (index: number, status: number, body: unknown): string =>
@@ -71,7 +73,7 @@ let log: CapturedLogger
 let client: DispatcherClient | undefined
 let nowMs: number
 let waiting: number[]
-const servers: { closeAllConnections(): void; close(): void }[] = []
+const servers: Server[] = []
 
 beforeEach(() => {
   leased = createLeasedSession()
@@ -94,10 +96,7 @@ beforeEach(() => {
 })
 afterEach(async () => {
   await client?.close()
-  for (const server of servers.splice(0)) {
-    server.closeAllConnections()
-    server.close()
-  }
+  await Promise.all(servers.splice(0).map(close))
 })
 
 function useClient(url: string): DispatcherClient {

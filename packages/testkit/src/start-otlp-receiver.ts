@@ -1,4 +1,5 @@
-import { type CustomerEndpoint, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
+import { waitUntil } from '@workflow-service/dev-servers'
+import { type RecordedRequest, startCustomerEndpoint } from './start-customer-endpoint.ts'
 
 /** A span as it was exported, with its attributes as an object. */
 export interface ReceivedSpan {
@@ -11,7 +12,8 @@ export interface ReceivedSpan {
   readonly kind: number
   readonly startTimeUnixNano: string
   readonly endTimeUnixNano: string
-  readonly status: { readonly code: number }
+  readonly status: { readonly code: number; readonly message?: string }
+  readonly events: readonly unknown[]
   readonly attributes: Readonly<Record<string, unknown>>
 }
 
@@ -21,6 +23,8 @@ export const SPAN_KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as 
 /** A receiver of OTLP over HTTP, which keeps everything that it gets. */
 export interface OtlpReceiver {
   readonly url: string
+  readonly requests: readonly RecordedRequest[]
+  /** In the order in which they ended. */
   spans(): ReceivedSpan[]
   /** All requests with their headers, as text. */
   text(): string
@@ -28,7 +32,9 @@ export interface OtlpReceiver {
   close(): Promise<void>
 }
 
-type OtlpAttributes = readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[]
+type OtlpAttributes = readonly { readonly key: string; readonly value: OtlpValue }[]
+/** A scalar has one property, named for its type. */
+type OtlpValue = Readonly<Record<string, unknown>> & { readonly arrayValue?: { readonly values: readonly OtlpValue[] } }
 type OtlpSpan = Omit<ReceivedSpan, 'service' | 'attributes'> & { readonly attributes: OtlpAttributes }
 interface OtlpBody {
   readonly resourceSpans: readonly {
@@ -38,10 +44,11 @@ interface OtlpBody {
 }
 
 export async function startOtlpReceiver(): Promise<OtlpReceiver> {
-  const endpoint: CustomerEndpoint = await startCustomerEndpoint({ answer: { body: {} } })
+  const endpoint = await startCustomerEndpoint({ answer: { body: {} } })
   const spans = (): ReceivedSpan[] => endpoint.requests.flatMap(({ json }) => toSpans(json as OtlpBody))
   return {
     url: endpoint.url,
+    requests: endpoint.requests,
     spans,
     text: () => endpoint.requests.map(({ path, text }) => `${path}\n${text}`).join('\n'),
     waitForSpans: (areEnough, what) =>
@@ -72,5 +79,9 @@ function toSpans({ resourceSpans }: OtlpBody): ReceivedSpan[] {
 }
 
 function toObject(attributes: OtlpAttributes): Record<string, unknown> {
-  return Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, toValue(value)]))
+}
+
+function toValue(value: OtlpValue): unknown {
+  return value.arrayValue ? value.arrayValue.values.map(toValue) : Object.values(value)[0]
 }
