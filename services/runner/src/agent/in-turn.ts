@@ -2,7 +2,7 @@
 const TURN_MS = 5
 
 let spentMs = 0
-/** What waits, by organization. The first organization was served last, unless it is not in `waiting`. */
+/** The works that wait, by organization. The first organization is served next, unless it is `lastServed`. */
 const waiting = new Map<string, (() => void)[]>()
 let lastServed = ''
 let isServing = false

@@ -179,7 +179,7 @@ function tooLarge(): PlanError {
   return new PlanError('delivery_invalid', `Nothing was sent: a payload would have more than ${limits}`)
 }
 
-/** The folded names of an object's fields, and the fields of each: a shape is searched once for each object of a list. */
+/** The folded names of an object's fields, and the fields of each. All objects of a list share them. */
 interface FoldedFields {
   readonly of: ReadonlyMap<string, string>
   readonly fields: ReadonlyMap<string, readonly string[]>
