@@ -53,6 +53,13 @@ const send = (id: string, url = dispatcher.url): Promise<Answer> =>
     payload: PAYLOAD,
   })
 
+const resend = (id: string, resendOf: string): Promise<Answer> =>
+  callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, {
+    organization_id: organizationId,
+    resend_of: resendOf,
+    sent_by: newId(),
+  })
+
 async function killAndRestart(): Promise<void> {
   dispatcher.process.kill('SIGKILL')
   await dispatcher.process.exited
@@ -127,6 +134,22 @@ describe('a dispatcher that is killed', () => {
     expect(endpoint.requests).toHaveLength(2)
   })
 
+  test('while it sends a payload again: the outcome is unknown, and it is sent once', async () => {
+    const [first, id] = [newId(), newId()]
+    await send(first)
+    endpoint.requests.length = 0
+    endpoint.answerWith('hang')
+    const call = resend(id, first).catch(() => 'disconnected')
+    await endpoint.waitForRequests(1)
+    await killAndRestart()
+    expect(await call).toBe('disconnected')
+    endpoint.answerWith({ status: 200 })
+    const answer = await resend(id, first)
+    expect(answer).toMatchObject({ status: 200, body: { outcome: 'unknown', resend_of: first } })
+    expect((await resend(id, first)).body).toEqual(answer.body)
+    expect(endpoint.requests).toHaveLength(1)
+  })
+
   test('after the request, before its outcome is recorded: the outcome is unknown, and no second request is sent', async () => {
     const id = newId()
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -174,6 +197,15 @@ describe('a dispatcher that is killed', () => {
 })
 
 describe('a dispatcher that gets SIGTERM', () => {
+  test('is not ready first, and takes deliveries for SHUTDOWN_DELAY_SECONDS', async () => {
+    const stopping = await startDispatcherProcess({ ...env, SHUTDOWN_DELAY_SECONDS: '3' })
+    stopping.process.kill('SIGTERM')
+    await waitUntil(async () => (await fetch(`${stopping.url}/readyz`)).status === 503)
+    endpoint.answerWith({ status: 204 })
+    expect(await send(newId(), stopping.url)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
+    expect(await stopping.process.exited).toMatchObject({ code: 0 })
+  })
+
   test('completes and records the requests in flight, and exits with status 0', async () => {
     const id = newId()
     const { promise, resolve } = Promise.withResolvers<void>()
