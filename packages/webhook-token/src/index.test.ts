@@ -139,6 +139,10 @@ describe('checkServiceToken', () => {
     })
   })
 
+  test('throws for an empty secret, independent of the received value', async () => {
+    for (const none of ['', [], [secret, '']]) await expect(checkServiceToken(token, none)).rejects.toThrow(TypeError)
+  })
+
   test.each([
     ['undefined', undefined],
     ['undefined', [undefined as never]],
@@ -217,6 +221,11 @@ describe('verifyServiceToken', () => {
       server.closeAllConnections()
       server.close()
     }
+  })
+
+  test('throws for an empty secret when it is created, not at the first request', () => {
+    expect(() => verifyServiceToken('')).toThrow(TypeError)
+    expect(() => verifyServiceToken([])).toThrow(TypeError)
   })
 })
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId, readAnswers } from '@workflow-service/database'
-import { createCertificate, freePort, startCustomerEndpoint } from '@workflow-service/testkit'
+import { createCertificate, freePort, startCustomerEndpoint, startRawEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { type Answer, callDispatcher, invalidField, refusal, sourceIn, sourcePath } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
@@ -286,6 +286,19 @@ describe('422 verification_failed', () => {
       logged: 'rejected',
     })
     expect(dispatcher.endpoint.requests).toHaveLength(3)
+  })
+
+  test('a secret that the endpoint repeats in its answer appears neither in the error nor in the log', async () => {
+    const secret = 'echoed-secret with space'
+    const echo = await startRawEndpoint((socket) => {
+      const location = `https://x.example/?s=${encodeURIComponent(secret)}&t=${secret.replaceAll(' ', '%20')}`
+      socket.end(`HTTP/1.1 302 Found\r\nlocation: ${location}\r\ncontent-length: 0\r\n\r\n`)
+    })
+    const id = newId()
+    const answer = await dispatcher.save(id, { endpoint_url: echo.url, signing_secret: secret })
+    expect(answer).toMatchObject({ status: 422, body: { error: { location: expect.stringContaining('[hidden]') } } })
+    expect(JSON.stringify([answer.body, await dispatcher.readLog(id)])).not.toMatch(/echoed-secret/)
+    await echo.close()
   })
 
   test('a redirect is not followed; the error has its location', async () => {
