@@ -24,6 +24,12 @@ async function parseInTurns(text: string) {
 }
 
 describe('parseRules', () => {
+  test('parses a text again after a call that was given up', async () => {
+    const text = withPayload('{ total: "7" }')
+    await expect(parseRules(text, () => Promise.reject(new Error('gone')))).rejects.toThrow('gone')
+    expect(await rulesOf(text)).toBeDefined()
+  })
+
   test.each([
     ['', 'rules.yaml: is empty; it begins with "deliveries:"'],
     ['Send it', 'rules.yaml, line 1: must begin with "deliveries:"'],

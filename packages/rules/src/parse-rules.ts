@@ -104,14 +104,23 @@ export async function parseRules(
 ): Promise<ParsedRules> {
   if (Buffer.byteLength(text) > RULES_MAX_BYTES) return refuse(`is larger than ${RULES_MAX_BYTES / 1024} KiB`)
   const parsed = known.get(text) ?? parseText(text, new Turns(waitForTurn))
-  if (!known.delete(text)) knownWeight += weightOf(text)
+  forget(text)
   known.set(text, parsed)
+  knownWeight += weightOf(text)
   for (const oldest of known.keys()) {
     if (knownWeight <= MAX_KNOWN_WEIGHT) break
-    known.delete(oldest)
-    knownWeight -= weightOf(oldest)
+    forget(oldest)
   }
-  return await parsed
+  try {
+    return await parsed
+  } catch (error) {
+    forget(text)
+    throw error
+  }
+}
+
+function forget(text: string): void {
+  if (known.delete(text)) knownWeight -= weightOf(text)
 }
 
 async function parseText(text: string, turns: Turns): Promise<ParsedRules> {
