@@ -39,6 +39,7 @@ export async function listSessions(
   { isOpen, limit, after }: SessionQuery,
 ): Promise<paging.ReadPage<SessionOut>> {
   const read = async (position: paging.TimePosition | undefined, count: number) => {
+    // OFFSET 0 keeps PostgreSQL from deciding twice for each session whether the viewer sees it.
     const { rows } = await db.pool.query<SessionRow & { readonly isVisible: boolean }>(
       `SELECT sessions.*, CASE WHEN "isVisible" THEN ${LATEST_LINE} END AS first_line FROM (
          SELECT session.*, ${isSessionVisible('session', '$5')} AS "isVisible" FROM (

@@ -132,7 +132,7 @@ export async function createSource(db: Database, { organizationId }: Startable):
   return id
 }
 
-/** The claim of a payload of nobody's run. */
+/** The claim of a payload, by default one without a run. */
 export const newClaim = (
   organizationId: string,
   sourceId: string,
