@@ -83,6 +83,8 @@ async function measurePage(options: BenchOptions): Promise<Figure[]> {
 
 /** The interval of the application's timer that fills the search index. */
 const FILLING_SECONDS = 10
+/** The age at which a run is added to the search index. */
+const SETTLED_SECONDS = 30
 
 /**
  * Measures runs while the application fills the search index with as many, those of 30 to 40 s ago, and while it is
@@ -106,7 +108,7 @@ async function measureFilling(path: ServicePath, app: Service, { rounds, log }: 
   }
   const filling: Awaited<ReturnType<typeof measure>>[] = []
   const idle: typeof filling = []
-  for (let round = 0; round <= rounds; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     for (app.pause(); (await indexForSearch(db)) === undefined; app.pause()) {
       // It was stopped while it filled the index.
       app.resume()
@@ -114,16 +116,15 @@ async function measureFilling(path: ServicePath, app: Service, { rounds, log }: 
     }
     idle.push(await measure())
     await indexForSearch(db)
-    await sleep(FILLING_SECONDS * 1_000)
+    await sleep(SETTLED_SECONDS * 1_000)
     app.resume()
     const before = await countIndexed()
     const measured = await measure()
     filling.push({ ...measured, indexed: (await countIndexed()) - before })
   }
   await db.close()
-  // Not the first round, before which nothing was recorded long enough ago.
   const medianOf = (of: typeof filling, key: 'rate' | 'cpu' | 'appCpu' | 'indexed') =>
-    median(of.slice(1).map((each) => each[key]))
+    median(of.map((each) => each[key]))
   const figure = (name: string, key: 'rate' | 'cpu', unit: string): Figure =>
     compare(`${name} while the search index is filled`, medianOf(filling, key), unit, [
       'while it is not',
