@@ -289,7 +289,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
         await attempt.deliver({ call: { call_id: 'one', tool: 'test', delivery }, isLast: true })
       }
       await fixture.startRunner({ agent })
-      await waitUntil(async () => (await showSession(fixture.db, start.sessionId))?.lease === null && executions.length)
+      await waitUntil(async () => executions.length && (await showSession(fixture.db, start.sessionId))?.lease === null)
       expect(await fixture.run(start.startId)).toMatchObject({ status: 'queued', attempts: 0 })
       await fixture.queue.publish({ session_id: start.sessionId })
       const other = await fixture.start(await fixture.createOrganization(), { isPublished: false })
