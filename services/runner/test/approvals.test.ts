@@ -13,7 +13,13 @@ import {
   wakePausedSessions,
 } from '@workflow-service/database'
 import { startStubModelServer, untilLocked, waitUntil } from '@workflow-service/testkit'
-import { type AcceptedStart, SHAPES, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
+import {
+  type AcceptedStart,
+  MODEL_TIMING,
+  SHAPES,
+  type TestOrganization,
+  useRunnerFixture,
+} from './support/runner-fixture.ts'
 
 const kindsOf = (run: RunDetails) => run.steps.map(({ kind }) => kind).filter((kind) => kind !== 'note')
 
@@ -356,7 +362,7 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     const end = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }] }
     const model = await startStubModelServer({ turns: [send('wrong'), send('right'), end] })
     await fixture.startRunner(
-      {},
+      { timing: MODEL_TIMING },
       { AGENT_MODEL: 'openai-compatible:stub', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: 'k' },
     )
     await setApproval('Audit log', 'always')

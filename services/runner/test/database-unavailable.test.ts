@@ -67,7 +67,7 @@ describe('a run during an outage of the database', () => {
   }, 90_000)
 
   test('is not taken over by another runner when PostgreSQL restarts', async () => {
-    const timing = { leaseMs: NEVER_MS, renewMs: 1_000, checkRunnersMs: 200 }
+    const timing = { leaseMs: NEVER_MS, renewMs: 1_000, checkRunnersMs: 500 }
     const [id = ''] = (await insertStarts(db, 1)).ids
     const { promise: outageEnded, resolve: reportEnd } = Promise.withResolvers<void>()
     let begun = 0
@@ -85,7 +85,7 @@ describe('a run during an outage of the database', () => {
       await postgres.kill()
       await postgres.restart()
       // Longer than a runner that has ended keeps its sessions.
-      await new Promise((done) => setTimeout(done, 10 * timing.checkRunnersMs))
+      await new Promise((done) => setTimeout(done, 5 * timing.checkRunnersMs))
       reportEnd()
       await waitUntil(async () => (await showRun(db, id))?.status === 'succeeded', { timeoutMs: 30_000 })
       expect(await showRun(db, id)).toMatchObject({ attempts: 1 })

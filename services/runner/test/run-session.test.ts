@@ -94,12 +94,12 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
         order.push(run.context)
         if (run.context !== 'slow' || steps.length > 0) return
         await agentRun.append([{ kind: 'note', data: { code: 'waits', text: 'for something' } }])
-        throw new RunParkedError('It waits', 400)
+        throw new RunParkedError('It waits', 1_000)
       }
-      await fixture.startRunner({ agent }, { RUNNER_CONCURRENCY: '1' })
       const parked = await fixture.start(acme, { context: 'slow' })
       const later = await fixture.start(acme, { context: 'later', sessionId: parked.sessionId })
       const other = await fixture.start(acme, { context: 'other' })
+      await fixture.startRunner({ agent }, { RUNNER_CONCURRENCY: '1' })
       const [run] = await fixture.waitForRuns([parked, later, other])
       expect(order).toEqual(['slow', 'other', 'slow', 'later'])
       expect(run).toMatchObject({ status: 'succeeded', attempts: 1 })
@@ -399,7 +399,11 @@ describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
     const unknown = await get('/v1/workflows')
     expect(unknown.status).toBe(404)
     expect(await unknown.json()).toMatchObject({ error: { code: 'not_found', request_id: expect.any(String) } })
-    const metrics = await (await get('/metrics')).text()
+    // The dispatcher records the end of the run, and the runner counts it after that.
+    const metrics = await waitUntil(async () => {
+      const text = await (await get('/metrics')).text()
+      return /^runner_runs_total\{/m.test(text) && text
+    })
     for (const line of [
       /^runner_runs_total\{outcome="succeeded",service="runner"\} 1$/m,
       /^runner_run_duration_seconds_count\{service="runner",outcome="succeeded"\} 1$/m,

@@ -1,5 +1,6 @@
-import { beforeEach, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { createDatabase, type Database, newId } from '@workflow-service/database'
+import { waitUntil } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
   MAX_STATEMENT_TIMEOUTS,
@@ -11,7 +12,15 @@ import { createActiveSessions, type LeasedSession } from '../src/sessions/active
 import { createSessionStore } from '../src/sessions/session-store.ts'
 import { insertStarts } from './support/insert-starts.ts'
 
-const database = useTestDatabase({ statementTimeoutMs: 300 })
+/** Of the statements of the stores; those that prepare a test may take longer. */
+const STATEMENT_TIMEOUT_MS = 600
+let db: Database
+afterAll(() => db.close())
+const database = useTestDatabase()
+beforeAll(() => {
+  db = createDatabase({ url: database.url, applicationName: 'slow', statementTimeoutMs: STATEMENT_TIMEOUT_MS })
+})
+
 const note = { kind: 'note' as const, data: { code: 'test', text: 'a step' } }
 
 let sessions: LeasedSession[]
@@ -21,18 +30,13 @@ beforeEach(async () => {
   const inserted = await insertStarts(database.db, 3)
   organizationId = inserted.organizationId
   const activeSessions = createActiveSessions(10)
-  const acquired = await openSessionStore(activeSessions).acquire(inserted.ids)
+  const acquired = await openSessionStore({ activeSessions, db: database.db }).acquire(inserted.ids)
   sessions = acquired.sessions.map((session) => activeSessions.add(session))
 })
 
-function openSessionStore(activeSessions = createActiveSessions(10)) {
-  return createSessionStore({
-    db: database.db,
-    owner: 'test',
-    leaseMs: 60_000,
-    perOrganization: 10,
-    activeSessions,
-  })
+function openSessionStore(options: Partial<Parameters<typeof createSessionStore>[0]> = {}) {
+  const activeSessions = createActiveSessions(10)
+  return createSessionStore({ db, owner: 'test', leaseMs: 60_000, perOrganization: 10, activeSessions, ...options })
 }
 
 /** Runs the work while another connection has locked the session. */
@@ -52,7 +56,7 @@ async function whileLocked(session: LeasedSession, work: () => Promise<void>): P
 
 describe('a statement that is slow while the database answers others', () => {
   test('fails the attempt of its run, and not of the other runs in the same batch', async () => {
-    const store = createRunStore(database.db, 'test')
+    const store = createRunStore(db, 'test')
     const append = (session: LeasedSession) => store.appendSteps(session, session.sessionId, 0, [note])
     const [slow, ...others] = sessions
     await whileLocked(slow!, async () => {
@@ -67,9 +71,8 @@ describe('a statement that is slow while the database answers others', () => {
   test('of one organization fails no read of the sources of another', async () => {
     const slowId = newId()
     const query = (statement: { text: string; values: string[][] }) =>
-      database.db.pool.query(statement.values.flat().includes(slowId) ? 'SELECT pg_sleep(10)' : statement)
-    const db = { ping: () => database.db.ping(), pool: { query } } as unknown as Database
-    const store = createRunStore(db, 'test')
+      db.pool.query(statement.values.flat().includes(slowId) ? 'SELECT pg_sleep(10)' : statement)
+    const store = createRunStore({ ping: () => db.ping(), pool: { query } } as unknown as Database, 'test')
     const [session] = sessions
     const ids = [organizationId, slowId, newId()]
     const reads = await Promise.allSettled(ids.map((id) => store.listSmallSources(session!, id)))
@@ -86,12 +89,17 @@ describe('a statement that is slow while the database answers others', () => {
   })
 
   test('does not fail the end of a run when the lock is gone before the last try', async () => {
-    const store = openSessionStore()
+    let tries = 0
+    const query = (statement: string) => {
+      tries += 1
+      return db.pool.query(statement)
+    }
+    const store = openSessionStore({ db: { ping: () => db.ping(), pool: { query } as unknown as Database['pool'] } })
     const [slow] = sessions
     let finished: Promise<unknown> | undefined
     await whileLocked(slow!, async () => {
       finished = store.finishRun(slow!, { number: 1, status: 'succeeded', error: null, shouldClaimNext: true })
-      await new Promise((done) => setTimeout(done, 400))
+      await waitUntil(() => tries === 2)
     })
     expect(await finished).toEqual({ kind: 'released' })
   })
@@ -100,20 +108,22 @@ describe('a statement that is slow while the database answers others', () => {
     const timeouts: number[] = []
     const operation = async (count: number): Promise<void> => {
       timeouts.push(count)
-      await database.db.pool.query('SELECT pg_sleep(10)')
+      await db.pool.query('SELECT pg_sleep(10)')
     }
-    const options = { db: database.db, signal: new AbortController().signal }
+    const options = { db, signal: new AbortController().signal }
     await expect(retryWhileUnavailable(options, operation)).rejects.toThrow(SlowStatementError)
     expect(timeouts).toEqual(Array.from({ length: MAX_STATEMENT_TIMEOUTS }, (_, count) => count))
   })
 
   test('is tried without limit while the database answers nothing else', async () => {
     let calls = 0
-    const db: Pick<Database, 'ping'> = { ping: () => Promise.reject(new Error('connect ECONNREFUSED')) }
     const operation = async (): Promise<string> => {
-      if (++calls <= MAX_STATEMENT_TIMEOUTS) await database.db.pool.query('SELECT pg_sleep(10)')
+      if (++calls <= MAX_STATEMENT_TIMEOUTS) await db.pool.query('SELECT pg_sleep(10)')
       return 'done'
     }
-    expect(await retryWhileUnavailable({ db, signal: new AbortController().signal }, operation)).toBe('done')
+    const unavailable: Pick<Database, 'ping'> = { ping: () => Promise.reject(new Error('connect ECONNREFUSED')) }
+    expect(await retryWhileUnavailable({ db: unavailable, signal: new AbortController().signal }, operation)).toBe(
+      'done',
+    )
   })
 })

@@ -26,11 +26,15 @@ function delayNextAnswer(): () => void {
   return resolve
 }
 
-/** Starts "one" and "two" in one session, and waits until the first payload of "one" is under way. */
+/**
+ * Starts "one" and "two" in one session, and waits until the first payload of "one" is under way and others know its
+ * runner.
+ */
 async function startTwo(): Promise<[support.AcceptedStart, support.AcceptedStart]> {
   const one = await fixture.start(acme, { context: 'one' })
   const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
   await endpoint.waitForRequests(1)
+  await waitUntil(async () => (await countRunners()) === 1)
   return [one, two]
 }
 
@@ -108,9 +112,11 @@ test.each([
     const answer = delayNextAnswer()
     const disturbed = await fixture.startRunnerProcess(longLease)
     const starts = await startTwo()
-    const other = await startOther(longLease)
+    // Time for the runner to get its lock back: three checks.
+    const checkRunnersMs = 500
+    const other = await startOther({ ...longLease, checkRunnersMs })
     await disturb(disturbed)
-    await setTimeout(10 * support.FAST_TIMING.checkRunnersMs)
+    await setTimeout(5 * checkRunnersMs)
     disturbed.kill('SIGCONT')
     answer()
     expect(await fixture.waitForRuns(starts)).toMatchObject([{ attempts: 1 }, { attempts: 1 }])
