@@ -150,7 +150,7 @@ describe('runner and dispatcher in one process', () => {
     answer.resolve({ status: 204 })
     expect(contexts()).toEqual(['three'])
     expect([run.attempts, run.deliveries.map(({ outcome }) => outcome)]).toEqual([2, ['unknown']])
-  })
+  }, 60_000)
 })
 
 test('the settings of both services are checked at once', () => {
