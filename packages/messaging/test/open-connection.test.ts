@@ -97,6 +97,6 @@ async function failFirst(model: ChannelModel, attempt: number): Promise<void> {
 }
 
 async function waitForReplacement({ proxy, states }: ProxiedConnection) {
-  await waitUntil(() => states.includes('up'))
+  await waitUntil(() => states.includes('up'), { timeoutMs: 20_000 })
   return { states, isOpen: proxy.open }
 }
