@@ -31,8 +31,9 @@ describe('startProcess', () => {
   })
 
   test('rejects and kills a program that is not ready in time', async () => {
-    const args = ['-e', `console.log('pid', process.pid); ${idle}`]
-    const starting = startProcess({ args, readyWhen: { line: 'listening' }, timeoutMs: 2000 })
+    // A shell: Node may take longer to start.
+    const args = ['-c', 'echo pid $$; exec sleep 60']
+    const starting = startProcess({ command: '/bin/sh', args, readyWhen: { line: 'listening' }, timeoutMs: 2000 })
     const failure = await starting.then(
       () => '',
       (error: Error) => error.message,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { startCustomerEndpoint } from '../src/index.ts'
+import { startCustomerEndpoint, waitUntil } from '../src/index.ts'
 import { collectProblems } from '../src/page-problems.ts'
 import { findAxeIssues, useBrowser } from '../src/use-browser.ts'
 
@@ -37,7 +37,11 @@ describe('the browser of a test file', () => {
     const page = await browser.newPage()
     const problems = collectProblems(page.context())
     await page.goto(site.url)
-    expect(problems).toContainEqual(expect.stringMatching(problem))
+    // Chromium reports some of them after the page has loaded.
+    await waitUntil(() => {
+      expect(problems).toContainEqual(expect.stringMatching(problem))
+      return true
+    })
   })
 })
 
