@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
 import { Client } from 'pg'
-import { type PrivatePostgres, startPostgres, waitUntil } from '../src/index.ts'
+import { type PrivatePostgres, startPostgres } from '../src/index.ts'
 
 let postgres: PrivatePostgres
 
@@ -16,8 +16,8 @@ afterEach(async () => {
   await postgres.restart()
 })
 
-async function connected(): Promise<Client> {
-  const client = new Client({ connectionString: postgres.url, connectionTimeoutMillis: 500 })
+async function connected(connectionTimeoutMillis = 10_000): Promise<Client> {
+  const client = new Client({ connectionString: postgres.url, connectionTimeoutMillis })
   client.on('error', () => {})
   await client.connect()
   return client
@@ -42,9 +42,9 @@ describe('startPostgres', () => {
 
   test('accepts no new connection while it is paused', async () => {
     postgres.pause()
-    await expect(connected()).rejects.toThrow('timeout')
+    await expect(connected(500)).rejects.toThrow('timeout')
     postgres.resume()
-    const client = await waitUntil(connected)
+    const client = await connected()
     await client.end()
   })
 
