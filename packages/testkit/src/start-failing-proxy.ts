@@ -9,10 +9,20 @@ type Failure = (typeof FAILURES)[number]
 /** A proxy before a public API that fails at random. */
 export type FailingProxy = Awaited<ReturnType<typeof startFailingProxy>>
 
-/** Starts a proxy that passes requests on to the target, and fails in 31 of 100 cases. */
+/**
+ * Starts a proxy that passes requests on to the target, and fails in 31 of 100 cases: it hangs at each hundredth
+ * request, and fails otherwise at random.
+ */
 export async function startFailingProxy(target: string) {
   const failures = new Map<Failure, number>()
-  const server = createServer((incoming, answer) => failAtRandom(incoming, answer, target, failures))
+  let requests = 0
+  const server = createServer((incoming, answer) => {
+    requests += 1
+    // Hanging takes a whole time-out, so it is rare: at random, it would come in no request of 300 calls now and then.
+    const failure = requests % 100 === 0 ? 'hang' : FAILURES.slice(0, 5)[Math.floor(Math.random() * 16.5)]
+    if (failure) failures.set(failure, (failures.get(failure) ?? 0) + 1)
+    answerOrFail(incoming, answer, target, failure)
+  })
   const port = await listen(server)
   return {
     url: `http://127.0.0.1:${port}`,
@@ -25,15 +35,12 @@ export async function startFailingProxy(target: string) {
   }
 }
 
-function failAtRandom(
+function answerOrFail(
   incoming: IncomingMessage,
   answer: ServerResponse,
   target: string,
-  failures: Map<Failure, number>,
+  failure: Failure | undefined,
 ): void {
-  // Hanging takes a whole time-out, so it is rare.
-  const failure = Math.random() < 0.01 ? 'hang' : FAILURES.slice(0, 5)[Math.floor(Math.random() * 16.5)]
-  if (failure) failures.set(failure, (failures.get(failure) ?? 0) + 1)
   const fail = (status: number): void => {
     const body = { error: { code: 'service_unavailable', message: 'Try again.', request_id: 'r' } }
     answer.writeHead(status, { 'Content-Type': 'application/json', 'Retry-After': '0' }).end(JSON.stringify(body))
