@@ -106,7 +106,7 @@ const findings = {
   own: await post(own),
   ownName: await post('own.example.com'),
   loopback: await post('127.0.0.1'),
-  silent: await post('silent.example.com', 300),
+  silent: await post('silent.example.com', 1_000),
   questionsForTurning: dns.questions.filter(({ name }) => name === 'turning.example.com').length,
   trapped,
 }
