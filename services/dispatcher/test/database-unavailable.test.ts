@@ -105,9 +105,12 @@ describe('while the database is unavailable', () => {
       )
       return rows.length > 0
     })
-    const sentMs = performance.now()
     const sendingBehind = send(behind)
-    await waitUntil(() => performance.now() - sentMs > 3_000)
+    const bothInFlight = /^webhook_deliveries_in_flight\{service="dispatcher"\} 2$/m
+    await waitUntil(async () => bothInFlight.test(await (await fetch(`${dispatcher.url}/metrics`)).text()))
+    // More than a claim may wait for others, and less than the statement of the others may take.
+    const queuedMs = performance.now()
+    await waitUntil(() => performance.now() - queuedMs > 2_600)
     await blocker.query('ROLLBACK')
     blocker.release()
 

@@ -94,7 +94,8 @@ describe('limits', () => {
   })
 
   test('a delivery that got no slot in time keeps its place before later ones when it is asked for again', async () => {
-    const narrow = await dispatcher.startAnother({ slotWaitMs: 1_500 }, { maxInFlightPerSource: 1 })
+    // The calls below have to be made within this time.
+    const narrow = await dispatcher.startAnother({ slotWaitMs: 4_000 }, { maxInFlightPerSource: 1 })
     const untilWaiting = (count: number) =>
       waitUntil(async () => waitingMetric(count).test(await (await fetch(`${narrow.url}/metrics`)).text()))
     const { open, answer } = createGate()
