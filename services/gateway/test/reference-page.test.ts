@@ -74,12 +74,14 @@ describe('the reference page', () => {
     expect(missing).toEqual([])
 
     await page.getByRole('link', { name: 'Start a workflow' }).first().click()
+    // The link itself reveals its article; the page then hides the others.
+    await page.locator('#introduction[hidden]').waitFor({ state: 'attached' })
     expect(await page.locator('article:not([hidden])').count()).toBe(1)
     expect(await page.title()).toContain('Start a workflow')
     await page.setViewportSize(PHONE)
     await page.locator('.menu').click()
     await page.getByRole('link', { name: 'Going live' }).first().click()
-    expect(await page.getByRole('heading', { level: 1, name: 'Going live' }).isVisible()).toBe(true)
+    await page.getByRole('heading', { level: 1, name: 'Going live' }).waitFor()
   })
 
   test('finds articles, fields and error codes by keyboard', async () => {
@@ -93,14 +95,14 @@ describe('the reference page', () => {
       return new URL(page.url()).hash
     }
     expect(await search('session_closed')).toBe('#error-session_closed')
-    expect(await page.locator('#error-session_closed').isVisible()).toBe(true)
+    await page.locator('#error-session_closed').waitFor()
     expect(await search('rotating')).toBe('#rotating-a-secret')
     expect(await search('list workflows')).toBe('#listWorkflows')
     await page.keyboard.press('Control+k')
     await page.keyboard.type('no such thing anywhere')
     expect(await page.locator('dialog').getByRole('status').textContent()).toContain('Nothing found')
     await page.keyboard.press('Escape')
-    expect(await page.locator('dialog[open]').count()).toBe(0)
+    await page.locator('dialog[open]').waitFor({ state: 'detached' })
   })
 
   test('keeps the theme and the language of samples that a reader chose', async () => {
