@@ -31,6 +31,16 @@ test('has closed its connection when it resolves', async () => {
   proxy.close()
 })
 
+/**
+ * The first message that names the connection, and the number of its attempt. A migration knows no name if it could not
+ * look in time, such as on a busy machine.
+ */
+function firstWithName(messages: readonly string[]): { message: string | undefined; attempt: number } {
+  const index = messages.findIndex((message) => NAMED.test(message))
+  return { message: messages[index], attempt: index + 1 }
+}
+const NAMED = /process \d+ \(/
+
 describe('while another connection holds a lock', () => {
   let reader: Client
   let urlOfOutdated: string
@@ -59,24 +69,22 @@ describe('while another connection holds a lock', () => {
       firstRetryMs: 1,
       onRetry: (message) => {
         messages.push(message)
-        if (messages.length === 2) void reader.query('ROLLBACK')
+        if (messages.length >= 2 && NAMED.test(message)) void reader.query('ROLLBACK')
       },
     })
     // The table has what the migration adds: it fails, but not because of the lock.
     await expect(migrating).rejects.toMatchObject({ code: expect.stringMatching(/^42/) })
-    expect(messages).toEqual(
-      [2, 3].map((attempt) =>
-        expect.stringMatching(
-          new RegExp(
-            String.raw`^The migration waits for a lock on workflows that is held by process \d+ \(long reader, idle in transaction since .+Z\): SELECT count\(\*\) FROM workflows; attempt ${attempt} of 10 follows\.$`,
-          ),
-        ),
+    expect(messages.length).toBeGreaterThanOrEqual(2)
+    const { message, attempt } = firstWithName(messages)
+    expect(message).toMatch(
+      new RegExp(
+        String.raw`^The migration waits for a lock on workflows that is held by process \d+ \(long reader, idle in transaction since .+Z\): SELECT count\(\*\) FROM workflows; attempt ${attempt + 1} of 10 follows\.$`,
       ),
     )
   })
 
   test('rejects after the last attempt, and names the connection', async () => {
-    const migrating = migrate({ databaseUrl: urlOfOutdated, lockTimeoutMs: 1_000, firstRetryMs: 1, maxAttempts: 2 })
+    const migrating = migrate({ databaseUrl: urlOfOutdated, maxAttempts: 1 })
     await expect(migrating).rejects.toThrow(/process \d+ \(long reader, .+ End that connection or its transaction/)
   })
 })
@@ -93,15 +101,13 @@ test('waits for another migration however long it takes, and says so', async () 
     maxAttempts: 1,
     onRetry: (message) => {
       messages.push(message)
-      void other.end()
+      if (NAMED.test(message)) void other.end()
     },
   })
   expect(applied).toEqual([])
-  expect(messages).toEqual([
-    expect.stringMatching(
-      /^The migration waits for another migration: process \d+ \(migrate, idle since .+ attempt 2 follows\.$/,
-    ),
-  ])
+  const { message, attempt } = firstWithName(messages)
+  expect(message).toMatch(/^The migration waits for another migration: process \d+ \(migrate, idle since .+ follows\.$/)
+  expect(message).toContain(`attempt ${attempt + 1} follows`)
 })
 
 test('rejects with the reason when it cannot connect', async () => {
