@@ -14,7 +14,8 @@ describe('createSignInLimits', () => {
       await limits.attempt(visitor(`2001:db8:0:1::${count}`), `person-${count}@acme.test`, fail)
     }
     const refused = limits.attempt(visitor('2001:db8:0:1:ffff::1'), 'other@acme.test', succeed)
-    await expect(refused).rejects.toMatchObject({ code: 'rate_limited', headers: { 'Retry-After': '300' } })
+    const retryAfter = { 'Retry-After': expect.stringMatching(/^(300|29\d)$/) as unknown }
+    await expect(refused).rejects.toMatchObject({ code: 'rate_limited', headers: retryAfter })
     await expect(limits.attempt(visitor('2001:db8:0:2::1'), 'other@acme.test', succeed)).resolves.toBe(true)
     limits.close()
   })
