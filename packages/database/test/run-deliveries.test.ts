@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { waitUntil } from '@workflow-service/testkit'
+import { untilLocked } from '@workflow-service/testkit'
 import {
   acquireSessions,
   claimDeliveries,
@@ -86,10 +86,7 @@ describe('the claim of a payload', () => {
       await client.query('BEGIN')
       await acquire('b', sessionId, { pool: client } as unknown as Database)
       const claiming = kindOf(request)
-      await waitUntil(async () => {
-        const { rowCount } = await acme.db.pool.query(`SELECT FROM pg_locks WHERE NOT granted`)
-        return rowCount === 1
-      })
+      await untilLocked(acme.db.pool)
       await client.query('COMMIT')
       expect(await claiming).toBe('lease_lost')
     } finally {
