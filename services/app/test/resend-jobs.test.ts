@@ -99,7 +99,7 @@ describe('Payloads that are sent again together', () => {
     // All of the source is done now.
     const none = await create({ source_id: sourceId, outcome: 'rejected' })
     expect([none.status, none.error?.code]).toEqual([409, 'not_resendable'])
-  })
+  }, 60_000)
 
   test('go on when the application is killed in the middle, and none is sent twice', async () => {
     const orders = Array.from({ length: 12 }, (_, n) => `K${String(n).padStart(2, '0')}`)
@@ -199,7 +199,7 @@ describe('Payloads that are sent again together', () => {
     expect(await untilEnded(body.id)).toMatchObject({ status: 'done', not_sent: 1 })
     expect(received().filter((order) => order === 'S1')).toHaveLength(1)
     expect(await read(stopped.body.id)).toMatchObject({ status: 'stopped', done: 0, outcomes: {} })
-  })
+  }, 60_000)
 
   test('are, of a member, those of workflows that they see, and so are their jobs', async () => {
     const hidden = await data.createRun(await data.createWorkflow('Salaries', []))
