@@ -133,7 +133,8 @@ async function withNoticeWebhook({ organization }: World) {
 }
 
 async function resendJobOf(world: World): Promise<string> {
-  const body = { ids: [await deliveryOf(world)], per_second: 1 }
+  // Two, one a second: the application's timer does not finish it at once.
+  const body = { ids: [await deliveryOf(world), await deliveryOf(world)], per_second: 1 }
   return (await data.call(world.person, 'createResendJob', { body })).body.id
 }
 
@@ -332,9 +333,9 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   saveMyNotices: () => ({ body: { kinds: ['failures'] } }),
   testMyNotices: nothing,
   markAttentionDone: async (world) => {
-    const until = new Date(Date.now() + 1_000).toISOString()
     const { source_id: id } = (await savedSource(world)).params
     await data.addDelivery(id, { outcome: 'rejected' })
+    const until = new Date(Date.now() + 1_000).toISOString()
     return { body: { kind: 'delivery_not_accepted', id, code: 'rejected', status: 204, until } }
   },
   previewResends: async (world) => ({ body: { ids: [await deliveryOf(world)], per_second: 1 } }),
