@@ -31,8 +31,8 @@ export interface Forwarding {
     readonly hasSigningSecret: boolean
     readonly exampleRequestBody: Record<string, unknown> | null
   }
-  /** Those that were never sent are left out. */
-  payloads(signal: AbortSignal): AsyncIterable<{ body: object; copyOf: string; requestId: string }>
+  /** Resolves when every later payload will be among them. Those that were never sent are left out. */
+  payloads(signal: AbortSignal): Promise<AsyncIterable<{ body: object; copyOf: string; requestId: string }>>
 }
 
 /** What is sent, and where. */
@@ -57,14 +57,14 @@ export async function listen(ctx: CliContext, endpoint: string, options: Options
   const session = await openSession(ctx, url, options, forwarded?.source)
   const show = options.json ? createJsonPrinter(terminal, session) : createTextPrinter(terminal, session)
   const isConfirmed = await verify(session, show, { signal, isOnce: options.once ?? false })
+  // Before the further requests: a payload that is sent when they are shown is not missed.
+  const payloads = isConfirmed && !options.once ? await forwarded?.payloads(signal) : undefined
   const isChecking = isConfirmed && (session.secret === null || (await checkRejections(session, session.secret, show)))
   if (isConfirmed && options.example !== undefined && options.source === undefined) {
     await show({ kind: 'payload', body: session.example, deadlineMs: PAYLOAD_DEADLINE_MS })
   }
-  if (isConfirmed && forwarded && !options.once) {
-    for await (const copied of forwarded.payloads(signal)) {
-      await show({ kind: 'payload', deadlineMs: PAYLOAD_DEADLINE_MS, ...copied })
-    }
+  for await (const copied of payloads ?? []) {
+    await show({ kind: 'payload', deadlineMs: PAYLOAD_DEADLINE_MS, ...copied })
   }
   return printedResult(isConfirmed && isChecking)
 }

@@ -25,7 +25,11 @@ export async function* followDeliveries(
     return await readAll(ctx, organizationId, { ...query, since })
   }
   let found: readonly Delivery[] = await read(newestMs - OVERLAP_MS)
-  let seen = new Set([...newest, ...found].filter(isFinished).map(({ id }) => id))
+  // What is above the newest entry, or has finished, since `newest` was read is news.
+  const listed = new Set(newest.map(({ id }) => id))
+  const firstOld = found.findIndex(({ id }) => id === newest[0]?.id)
+  const older = firstOld < 0 ? [] : found.slice(firstOld).filter(({ id }) => !listed.has(id))
+  let seen = new Set([...newest, ...older].filter(isFinished).map(({ id }) => id))
   while (!signal.aborted) {
     await sleep(POLL_MS, undefined, { signal }).catch(() => {})
     const unfinishedMs = found.filter((delivery) => !isFinished(delivery)).map(({ createdAt }) => createdAt.getTime())

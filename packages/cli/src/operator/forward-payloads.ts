@@ -1,4 +1,4 @@
-import { findWebhookSource, listDeliveries } from '@workflow-service/database'
+import { type Delivery, findWebhookSource, listDeliveries } from '@workflow-service/database'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import type { Forwarding } from '../listen/listen.ts'
@@ -16,11 +16,13 @@ export async function openForwarding(
   const source = await findWebhookSource(ctx.database(), organization.id, sourceId)
   if (!source) throw new CliError(`${organization.name} has no webhook source ${given} any more.`)
   const exampleRequestBody = source.exampleRequestBody as Record<string, unknown> | null
-  return { source: { ...source, exampleRequestBody }, payloads }
+  const query = { sourceId, kind: 'payload', limit: 1 } as const
+  return {
+    source: { ...source, exampleRequestBody },
+    payloads: async (signal) => payloadsAfter(await listDeliveries(ctx.database(), organization.id, query), signal),
+  }
 
-  async function* payloads(signal: AbortSignal) {
-    const query = { sourceId, kind: 'payload', limit: 1 } as const
-    const newest = await listDeliveries(ctx.database(), organization.id, query)
+  async function* payloadsAfter(newest: readonly Delivery[], signal: AbortSignal) {
     for await (const news of followDeliveries(ctx, organization.id, query, newest, signal)) {
       for (const { id, outcome, requestBody, requestId } of news) {
         if (outcome !== 'invalid') yield { body: requestBody as object, copyOf: id, requestId: requestId ?? id }
