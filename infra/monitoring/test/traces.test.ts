@@ -185,6 +185,8 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       first.kill('SIGKILL')
       await first.exited
       gate.resolve()
+      const accepted = { where: { runId, outcome: 'accepted' } }
+      await waitUntil(async () => (await services.db.prisma.delivery.count(accepted)) === 1)
       const second = await services.startProcess('runner', env)
       await waitForRun(runId)
       await second.stop()
