@@ -84,7 +84,8 @@ describe('a small trial keeps every promise', () => {
     'rollout: a gateway is restarted behind a proxy',
     async () => {
       const report = await runRollout({
-        delaySeconds: 1,
+        // A busy machine takes a second to notice that a gateway stops.
+        delaySeconds: 3,
         services: ['gateway'],
         startProxy: startSmallProxy,
         pauseMs: 100,
@@ -187,10 +188,11 @@ async function startSmallProxy(services: Parameters<typeof startHaproxy>[0]): Pr
   const servers = Object.values(services).flat()
   const stopping = new AbortController()
   const check = async (): Promise<void> => {
-    for (const { port, checkPort } of servers) {
+    const checks = servers.map(async ({ port, checkPort }) => {
       const response = await fetch(`http://127.0.0.1:${checkPort}/readyz`).catch(() => undefined)
       ready.set(port, response?.status === 200)
-    }
+    })
+    await Promise.all(checks)
   }
   const checking = (async () => {
     for (; !stopping.signal.aborted; await pause(100)) await check()
