@@ -345,8 +345,11 @@ test('the keyboard finds pages, opens rows, and single keys can be switched off'
   await page.getByRole('row', { name: /API key created/ }).waitFor()
   await page.keyboard.press('j')
   await page.keyboard.press('Enter')
-  await page.getByRole('dialog', { name: 'API key created' }).waitFor()
+  const drawer = page.getByRole('dialog', { name: 'API key created' })
+  await drawer.waitFor()
   await page.keyboard.press('Escape')
+  // Below a dialog the keys do nothing.
+  await drawer.waitFor({ state: 'detached' })
   await page.keyboard.press('g')
   await page.keyboard.press('p')
   await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
