@@ -59,7 +59,7 @@ async function waitFast(target: Locator): Promise<void> {
 
 const retryButtons = (part: Page | Locator) => part.getByRole('button', { name: 'Try again' })
 
-/** Presses every “Try again”, those in a drawer before those behind it. */
+/** Presses “Try again” until there is none, those in a drawer before those behind it. */
 async function retry(page: Page): Promise<void> {
   const drawer = page.getByRole('dialog')
   if ((await drawer.count()) > 0) {
@@ -67,8 +67,11 @@ async function retry(page: Page): Promise<void> {
     await retryButtons(drawer).waitFor({ state: 'detached' })
     await page.keyboard.press('Escape')
   }
-  // One that is not there any more has recovered by itself.
-  for (const button of await retryButtons(page).all()) await button.click({ timeout: 2_000 }).catch(() => undefined)
+  await waitUntil(async () => {
+    // One that is not there any more has recovered by itself.
+    for (const button of await retryButtons(page).all()) await button.click({ timeout: 2_000 }).catch(() => undefined)
+    return (await retryButtons(page).count()) === 0
+  })
 }
 
 /** Resolves to what is wrong about a page whose requests fail, apart from what axe finds. */
@@ -114,7 +117,6 @@ test('every page whose requests fail shows the request id and “Try again”, n
     await settle(page)
     api.mend()
     await retry(page)
-    await retryButtons(page).first().waitFor({ state: 'detached' })
     await page.getByRole('heading', { level: 1 }).waitFor()
     return flaws
   }

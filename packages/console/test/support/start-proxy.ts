@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { listen } from '@workflow-service/testkit'
+import { freePort, listen } from '@workflow-service/testkit'
 
 /** A server process as its clients see it, which dies and comes back at the same address. */
 export interface Proxy {
@@ -19,7 +19,8 @@ export async function startProxy(target: string): Promise<Proxy> {
   const sockets = new Set<Socket>()
   const unused = new Set<Socket>()
   let closedUnused = 0
-  let port = 0
+  // Not one that an outgoing connection gets while the server is dead.
+  const port = await freePort()
   let server: Server | undefined
   const comeBack = async () => {
     server = createServer((client) => {
@@ -41,7 +42,7 @@ export async function startProxy(target: string): Promise<Proxy> {
         from.pipe(to)
       }
     })
-    port = await listen(server, port)
+    await listen(server, port)
   }
   const die = async () => {
     if (!server?.listening) return
