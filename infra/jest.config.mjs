@@ -15,7 +15,7 @@ export default {
   modulePathIgnorePatterns: ['<rootDir>/.local/'],
   // Faked in the process that also runs Node's own code, these would stop its streams.
   fakeTimers: { doNotFake: ['nextTick', 'queueMicrotask'] },
-  testTimeout: 30_000,
+  testTimeout: 60_000,
   // The servers that the tests start need processors too. With 2 processors, a third worker uses the time in which the
   // others wait.
   maxWorkers: availableParallelism() > 4 ? '50%' : 3,

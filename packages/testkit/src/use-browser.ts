@@ -44,7 +44,7 @@ export function useBrowser() {
       // Without the frames of animations, pages take an eighth less processor time. The journeys show them.
       const context = await browser.newContext({ reducedMotion: 'reduce', ...options })
       // Shorter than a test's time limit, so that the error names what the page did not show.
-      context.setDefaultTimeout(10_000)
+      context.setDefaultTimeout(20_000)
       opened.push({ context, problems: collectProblems(context) })
       return await context.newPage()
     },
