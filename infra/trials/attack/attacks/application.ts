@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { tally } from '../../shared/figures.ts'
-import { requestOnce, startLoad } from '../../shared/load.ts'
+import { type LoadOptions, requestOnce, startLoad } from '../../shared/load.ts'
 import { seedDeliveries, seedRuns, seedTriggers, seedWorkflows } from '../../shared/seed.ts'
 import { type Attack, type AttackOptions, openSocket, toHead } from '../attack.ts'
 import type { AttackedServices, AttackTarget } from '../target.ts'
@@ -45,6 +45,9 @@ const LARGE_TRIGGER = JSON.stringify({
 })
 /** 32 KiB of conditions that parse, compile and are true for no start. */
 const LONG_RULES = `deliveries:\n${Array.from({ length: 50 }, (_, n) => `  - to: Endpoint\n    when: ${Array.from({ length: 17 }, (_each, part) => `context.contains("a${n} ${part}")`).join(' && ')}\n`).join('')}`
+
+/** As long as a context may be: each condition reads all of it. */
+const LONG_CONTEXT = `text: ${'y '.repeat(4_990)}`
 
 const BURSTS: readonly Attack[] = (
   [
@@ -141,6 +144,13 @@ const BURSTS: readonly Attack[] = (
         }),
     },
     {
+      name: 'app-resends',
+      what: 'payloads sent again to an endpoint that takes 3 s',
+      atOnce: 250,
+      prepare: seedDelivery,
+      requestOf: (target) => save(`/app/deliveries/${newId()}`, { resend_of: deliveryIds.get(target) }),
+    },
+    {
       name: 'app-strangers-wide',
       what: 'bodies of 2.4 MB with 220,000 members, of people who are not signed in',
       atOnce: 30,
@@ -171,9 +181,9 @@ function save(path: string, body: object): AppRequest {
   return { method: 'PUT', path, body: JSON.stringify(body) }
 }
 
-function saveFile(target: AttackTarget, name: string, content: string): AppRequest {
+function saveFile(target: AttackTarget, name: string, content: string, workflowId = workflowOf(target)): AppRequest {
   const file = { name, path: [], content, version: null }
-  return save(`/app/workflows/${workflowOf(target)}/files/${newId()}`, file)
+  return save(`/app/workflows/${workflowId}/files/${newId()}`, file)
 }
 
 function toAttack({ name, what, atOnce, services = {}, prepare, requestOf }: Burst): Attack {
@@ -227,24 +237,35 @@ async function sendToApp(
   }
 }
 
-/** Connections that ask for a large answer and do not read it. */
-const unreadExports: Attack = {
-  name: 'app-unread-exports',
-  isOnApplication: true,
-  prepare: seedMuch,
-  async sendOrdinary(target, options) {
-    await sendRounds(target, { ...options, atOnce: 200 }, () => ({ path: '/app/me' }))
-  },
-  async run(target, { seconds }) {
-    const { url } = target.services.app
-    const headers = Object.entries(target.appHeaders).map(([name, value]) => `${name}: ${value}`)
-    const head = toHead('GET /app/manifest HTTP/1.1', `Host: ${new URL(url).host}`, ...headers)
-    const sockets = Array.from({ length: 200 }, () => openSocket(url, head).socket.pause())
-    await sleep(seconds * 1_000)
-    for (const socket of sockets) socket.destroy()
-    return `${sockets.length} connections that do not read a manifest`
-  },
+/** Connections that ask for an answer and do not read it; the control sends as many small reads at once. */
+function unread(
+  name: string,
+  what: string,
+  { atOnce, path, prepare }: { atOnce: number; path: string; prepare?: Attack['prepare'] },
+): Attack {
+  return {
+    name,
+    isOnApplication: true,
+    ...(prepare && { prepare }),
+    async sendOrdinary(target, options) {
+      await sendRounds(target, { ...options, atOnce }, () => ({ path: '/app/me' }))
+    },
+    async run(target, { seconds }) {
+      const { url } = target.services.app
+      const headers = Object.entries(target.appHeaders).map(([header, value]) => `${header}: ${value}`)
+      const head = toHead(`GET ${path} HTTP/1.1`, `Host: ${new URL(url).host}`, ...headers)
+      const sockets = Array.from({ length: atOnce }, () => openSocket(url, head).socket.pause())
+      await sleep(seconds * 1_000)
+      for (const socket of sockets) socket.destroy()
+      return `${atOnce} connections that do not read ${what}`
+    },
+  }
 }
+
+const UNREAD = [
+  unread('app-unread-exports', 'a manifest', { atOnce: 200, path: '/app/manifest', prepare: seedMuch }),
+  unread('app-event-streams', 'their events', { atOnce: 300, path: '/app/events' }),
+]
 
 /** Bodies of strangers that do not arrive, on connections that stay open, so many from each of 20 networks. */
 const HELD_BODIES = 26
@@ -342,10 +363,61 @@ const CUT = [
   })),
 ]
 
-/** Attacks on the application, by one organization or by strangers, and the cut bodies of the API. */
-export const APPLICATION_ATTACKS: readonly Attack[] = [...BURSTS, unreadExports, heldBodies, ...CUT]
+/** The control starts as often through the API: the victim's starts wait for a machine that is busy with runs. */
+const appStarts: Attack = {
+  ...toAttack({
+    name: 'app-starts',
+    what: 'starts of a workflow in the application',
+    atOnce: 60,
+    prepare: async (target) => void (await target.saveSource('Endpoint', { text: 'x' })),
+    requestOf: (target) => ({
+      method: 'POST',
+      path: `/app/workflows/${workflowOf(target)}/start`,
+      body: JSON.stringify({ id: newId(), context: 'text: y', session_id: null }),
+    }),
+  }),
+  async sendOrdinary(target, { seconds }) {
+    const load = { callers: 60, spacingMs: ROUND_MS, seconds }
+    await sendStarts(target, load, { workflowId: workflowOf(target), context: 'text: y' })
+  },
+}
+
+/** As many starts as 40 callers get answered, of a workflow whose rules are as long as they may be. */
+const costlyRules: Attack = {
+  name: 'costly-rules',
+  async prepare(target) {
+    await target.saveSource('Endpoint', { text: 'x' })
+    for (const ids of [workflowIds, ruledIds]) ids.set(target, await target.createWorkflow('Send it to "Endpoint".'))
+    await sendToApp(target, saveFile(target, 'rules.yaml', LONG_RULES, ruledIds.get(target)))
+  },
+  async sendOrdinary(target, { seconds }) {
+    await sendStarts(target, { callers: 40, seconds }, { workflowId: workflowOf(target), context: LONG_CONTEXT })
+  },
+  async run(target, { seconds }) {
+    const start = { workflowId: ruledIds.get(target) ?? '', context: LONG_CONTEXT }
+    return `starts with 32 KiB of rules: ${tally(await sendStarts(target, { callers: 40, seconds }, start))}`
+  },
+}
+
+/** Starts a workflow of the attacker through the API. Resolves to the statuses. */
+async function sendStarts(
+  { services, headers }: AttackTarget,
+  load: Pick<LoadOptions<unknown>, 'callers' | 'spacingMs' | 'seconds'>,
+  { workflowId, context }: { readonly workflowId: string; readonly context: string },
+): Promise<number[]> {
+  const statuses: number[] = []
+  const url = `${services.gateway.url}/v1/workflows/${workflowId}/start`
+  const start = { method: 'POST', headers, body: JSON.stringify({ context }) } as const
+  await startLoad({ ...load, call: async () => statuses.push((await requestOnce(url, start)).status) }).done
+  return statuses
+}
+
+/** Attacks on the application, by one organization or by strangers, and others of section E on the API. */
+export const APPLICATION_ATTACKS: readonly Attack[] = [...BURSTS, appStarts, ...UNREAD, heldBodies, ...CUT, costlyRules]
 
 const workflowIds = new WeakMap<AttackTarget, string>()
+const ruledIds = new WeakMap<AttackTarget, string>()
+const deliveryIds = new WeakMap<AttackTarget, string>()
 
 function workflowOf(target: AttackTarget): string {
   return workflowIds.get(target) ?? ''
@@ -381,4 +453,16 @@ async function seedMuch(target: AttackTarget): Promise<void> {
   await seedRuns(system, { ...attacker, workflowId }, 60_000)
   const { sourceId } = await target.saveSource('Endpoint', { text: 'x' }, false)
   await seedDeliveries(system, { ...attacker, sourceId }, 30_000)
+}
+
+async function seedDelivery(target: AttackTarget): Promise<void> {
+  const { system, attacker, endpoint } = target
+  const { sourceId } = await target.saveSource('Endpoint', { text: 'x' })
+  await seedDeliveries(system, { ...attacker, sourceId }, 1)
+  const { rows } = await system.pool.query<{ id: string }>(
+    `UPDATE deliveries SET request_body = '{"text":"y"}' WHERE source_id = $1 AND kind = 'payload' RETURNING id`,
+    [sourceId],
+  )
+  deliveryIds.set(target, rows[0]!.id)
+  endpoint.answerWith({ status: 204, delayMs: 3_000 })
 }
