@@ -22,6 +22,7 @@ import {
   readAttention,
   readOverview,
   readUsage,
+  recordOutcomes,
   rollUpUsage,
   searchEverything,
   searchVisibleRuns,
@@ -63,6 +64,14 @@ const limit = 26
 const queueing = { organizationId: newId(), memberId: null }
 const [longQueue, shortQueue, noQueue] = [newId(), newId(), newId()]
 const by = { principal: { organizationId, userId: newId(), name: 'Ada', address: null }, requestId: null }
+
+/** Of one payload, which was sent again 300 times. */
+const resends = Array.from({ length: 100 }, (_, n) => id('deliveries', ROWS + 2 + n))
+const accepted = (resend: string) => ({
+  organizationId: queueing.organizationId,
+  id: resend,
+  result: { outcome: 'accepted' as const, status: 200, answer: null, reason: null, mismatches: null, durationMs: 1 },
+})
 
 type Pooled = Pick<Database, 'pool' | 'prisma'>
 /** The calls of the application, and how many rows of one table each may read. */
@@ -120,6 +129,7 @@ const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unkn
   verifications: [100, (on) => listVisibleDeliveries(on, admin, { sourceId, limit, kind: 'verification' })],
   'a log for a member': [4_700, (on) => listVisibleDeliveries(on, member, { sourceId, limit })],
   'a delivery': [300, (on) => findVisibleDelivery(on, member, id('deliveries', 20))],
+  'outcomes of resends of one payload': [2_000, (on) => recordOutcomes(on, resends.map(accepted))],
   sources: [300, (on) => listSourcesWithLastRequests(on, member)],
   keys: [100, (on) => listApiKeyPage(on, organizationId, { limit, after })],
   'the overview': [1_100, (on) => readOverview(on, member)],
@@ -218,8 +228,18 @@ async function seed({ pool }: Pooled): Promise<void> {
       now() - interval '2 hours' - n * interval '1 second'
     FROM generate_series(1, ${ROWS}) n`)
   await seedQueue({ pool })
+  await seedResends({ pool })
   await rollUpUsage(database.db)
   await indexForSearch(database.db)
+}
+
+async function seedResends({ pool }: Pick<Pooled, 'pool'>): Promise<void> {
+  await pool.query(
+    `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, resend_of)
+     SELECT ${sqlId('deliveries')}, $1, gen_random_uuid(), 'payload', 'unknown', '{}', CASE WHEN n > $2 THEN $3::uuid END
+     FROM generate_series($2::int, $2 + 300) n`,
+    [queueing.organizationId, ROWS + 1, id('deliveries', ROWS + 1)],
+  )
 }
 
 let plannedEmpty: PoolClient

@@ -6,6 +6,7 @@ import { createSignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
 import { createEventStreams } from './event-stream.ts'
 import { createDispatcherClient } from './dispatcher-client.ts'
+import { createOperationShares } from './operation-shares.ts'
 
 export interface AppOverrides extends ServiceOverrides {
   /** Whether this process runs the background tasks. Default true. */
@@ -36,6 +37,8 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
     sessionNotifier,
     dispatcher: createDispatcherClient({ url: config.dispatcherUrl, token: config.internalApiToken, tracing }),
     signInLimits,
+    /** Of the requests that are answered at once. */
+    shares: createOperationShares(config),
     searchLag: new Gauge({
       name: 'app_search_lag_seconds',
       help: 'Age of the oldest chunk that the search index lacked when the application last looked; 0 in processes that do not fill it.',

@@ -24,7 +24,6 @@ import { identityHandlers } from './routes/identity/index.ts'
 import { workflowsHandlers, workflowsRules } from './routes/workflows/index.ts'
 import { QUOTAS, quotaExceeded, quotasOf } from './quotas.ts'
 import { requireHost } from './require-host.ts'
-import { createOperationShares } from './operation-shares.ts'
 import { securityHeaders } from './security-headers.ts'
 import { servePage } from './serve-page.ts'
 
@@ -69,7 +68,7 @@ function serveApi(ctx: AppServiceContext): RequestHandler {
     operations: APP_OPERATIONS,
     authorize: authorize(ctx),
     handlers: withQuotas(ctx, handlers),
-    shares: createOperationShares(ctx.config),
+    shares: ctx.shares,
     rules: { ...workflowsRules, ...dataRules },
     bodyLimits: bodyLimitsOf,
     slots: {

@@ -72,6 +72,23 @@ describe('the shares of operations', () => {
     await Promise.all(requests)
   })
 
+  test('let what waited for an endpoint read in turn with other requests', async () => {
+    const shares = createOperationShares({ databasePoolSize: 10 })
+    const begun: string[] = []
+    const end = Promise.withResolvers<void>()
+    const read = async (organizationId: string) =>
+      await shares.inTurn(person(organizationId, organizationId), async () => {
+        begun.push(organizationId)
+        await end.promise
+      })
+    const reads = [...Array.from({ length: 20 }, () => read('a')), read('b')]
+    await new Promise(setImmediate)
+    expect(begun).toEqual(['a', 'a', 'b'])
+    end.resolve()
+    await Promise.all(reads)
+    expect(begun).toHaveLength(21)
+  })
+
   test('let heavy requests of an organization wait before their bodies are read, and refuse them when many wait', async () => {
     const shares = createOperationShares({ databasePoolSize: 10 })
     expect(shares.admit('listRuns', person('a', '1'), '/')).toBeUndefined()

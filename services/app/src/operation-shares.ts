@@ -85,6 +85,11 @@ const WAITING_AT_ONCE = { total: 400, perKey: 100 }
 /** Of people who are not signed in, apart: an attempt at an account with many failures takes one for up to 8 s. */
 const STRANGERS_AT_ONCE = { total: 400, perKey: 25 }
 
+interface Turns {
+  /** Reads for a caller of an operation of `WAITING`, in the caller's share of the connections. @throws ApiError 503 */
+  inTurn<Result>(caller: Principal, read: () => Promise<Result>): Promise<Result>
+}
+
 /**
  * Creates the shares of a process: each organization, and each person in it, has a share of the requests that are
  * answered at once. Turns go to the organizations in rotation, and within one to the requests in the order of their
@@ -95,7 +100,7 @@ export function createOperationShares({
   databasePoolSize,
 }: {
   readonly databasePoolSize: number
-}): OperationShares<Visitor | Principal> {
+}): OperationShares<Visitor | Principal> & Turns {
   const heavyAtOnce = Math.min(HEAVY_AT_ONCE, databasePoolSize - 1)
   const total = Math.max(1, databasePoolSize - heavyAtOnce)
   const perOrganization = Math.ceil(total / 2)
@@ -109,36 +114,45 @@ export function createOperationShares({
   const waiting = limiterOf(WAITING_AT_ONCE)
   const strangers = limiterOf(STRANGERS_AT_ONCE)
 
+  const smallOf = (caller: Visitor | Principal): [InFlightLimiter, key: string][] =>
+    'userId' in caller
+      ? [
+          [people, caller.userId],
+          [small, keyOf(caller)],
+        ]
+      : [[small, keyOf(caller)]]
   const limitersOf = (
     id: string,
     caller: Visitor | Principal,
     isHeavyNow: boolean,
   ): [InFlightLimiter, key: string][] => {
-    const key = keyOf(caller)
-    if (WAITING.has(id)) return [['userId' in caller ? waiting : strangers, key]]
-    if (isHeavyNow) return [[heavy, key]]
-    return 'userId' in caller
-      ? [
-          [people, caller.userId],
-          [small, key],
-        ]
-      : [[small, key]]
+    if (WAITING.has(id)) return [['userId' in caller ? waiting : strangers, keyOf(caller)]]
+    return isHeavyNow ? [[heavy, keyOf(caller)]] : smallOf(caller)
   }
 
   return {
     admit: (id, caller, target) => (isHeavy(id, target) ? acquire(heavyAdmitted, keyOf(caller)) : undefined),
     run: async (id, caller, target, answer) => {
       const isHeavyNow = isHeavy(id, target)
-      const releases: (() => void)[] = []
-      try {
-        for (const [each, key] of limitersOf(id, caller, isHeavyNow)) {
-          releases.push(await acquire(each, key))
-        }
-        await (isHeavyNow ? answerAndPause(answer, releases) : answer())
-      } finally {
-        for (const release of releases.toReversed()) release()
-      }
+      await holding(limitersOf(id, caller, isHeavyNow), (releases) =>
+        isHeavyNow ? answerAndPause(answer, releases) : answer(),
+      )
     },
+    inTurn: async (caller, read) => await holding(smallOf(caller), read),
+  }
+}
+
+/** Acquires a slot of each, and in the end releases those that `work` has not taken. @throws ApiError 503 */
+async function holding<Result>(
+  limiters: readonly [InFlightLimiter, key: string][],
+  work: (releases: (() => void)[]) => Result | Promise<Result>,
+): Promise<Result> {
+  const releases: (() => void)[] = []
+  try {
+    for (const [each, key] of limiters) releases.push(await acquire(each, key))
+    return await work(releases)
+  } finally {
+    for (const release of releases.toReversed()) release()
   }
 }
 

@@ -1,6 +1,7 @@
 import type { TraceContext } from '@workflow-service/contract'
 import {
   type AuditedBy,
+  countTimesSent,
   type Delivery,
   findDeliveryState,
   findFirstSent,
@@ -40,7 +41,8 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
     recorded?.organizationId === organizationId && recorded.resendOf === resendOf
       ? recorded
       : await findResendable(ctx, request)
-  const { firstId, timesSent } = await findFirstSent(ctx.db, resendOf)
+  const firstId = await findFirstSent(ctx.db, resendOf)
+  const attempt = 1 + (await countTimesSent(ctx.db, firstId))
   return await deliverPayload(ctx, {
     id,
     organizationId,
@@ -48,7 +50,7 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
     payload: earlier.requestBody,
     runId: earlier.runId,
     lease: null,
-    resend: { of: resendOf, firstId, attempt: timesSent + 1, sentBy, sessionId: earlier.sessionId, by },
+    resend: { of: resendOf, firstId, attempt, sentBy, sessionId: earlier.sessionId, by },
     requestId,
     trace,
   })

@@ -109,7 +109,7 @@ async function decideMany(
 async function readDelivery(ctx: AppServiceContext, viewer: Viewer, deliveryId: string): Promise<DeliveryDetailOut> {
   const read = orNotFound(await findVisibleDelivery(ctx.db, viewer, deliveryId), 'Delivery')
   const { has_signing_secret: hasSecretNow, ...delivery } = read
-  const { firstId } = delivery.resend_of ? await findFirstSent(ctx.db, delivery.resend_of) : { firstId: delivery.id }
+  const firstId = delivery.resend_of ? await findFirstSent(ctx.db, delivery.resend_of) : delivery.id
   return { ...delivery, headers: toHeaders(delivery, firstId, hasSecretNow) }
 }
 
@@ -143,14 +143,16 @@ async function resendDelivery(
 ): Promise<{ body: DeliveryDetailOut }> {
   const viewer = viewerOf(principal)
   const { organizationId, userId } = principal
-  const known = await findVisibleDelivery(ctx.db, viewer, params.delivery_id)
+  const earlierId = body.resend_of.toLowerCase()
+  const ids = [params.delivery_id, earlierId]
+  const known = await ctx.shares.inTurn(principal, () => findVisibleDeliveries(ctx.db, viewer, null, ids))
   // A repeated request is not a second resend, also when the earlier delivery is deleted by now.
-  if (known?.resend_of !== body.resend_of)
-    orNotFound(await findVisibleDelivery(ctx.db, viewer, body.resend_of), 'Delivery')
+  const isKnown = known.some(({ id, resend_of }) => (id === params.delivery_id ? resend_of : id) === earlierId)
+  if (!isKnown) throw notFound('Delivery')
   const sent = await ctx.dispatcher
     .call('sendPayload', {
       params: { delivery_id: params.delivery_id },
-      body: { organization_id: organizationId, resend_of: body.resend_of, sent_by: userId },
+      body: { organization_id: organizationId, resend_of: earlierId, sent_by: userId },
       headers: actorHeaders(principal),
       requestId,
     })
@@ -160,6 +162,6 @@ async function resendDelivery(
     })
   // The outcome may still be on its way into the database.
   const { outcome, status, reason, mismatches, duration_ms, answer, finished_at } = sent
-  const recorded = await readDelivery(ctx, viewer, params.delivery_id)
+  const recorded = await ctx.shares.inTurn(principal, () => readDelivery(ctx, viewer, params.delivery_id))
   return { body: { ...recorded, outcome, status, reason, mismatches, duration_ms, answer, finished_at } }
 }
