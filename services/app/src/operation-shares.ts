@@ -52,7 +52,7 @@ const isHeavy = (id: string, target: string) =>
 
 /**
  * Operations that wait for an endpoint, for a password to be hashed, or for as long as a page is open: their statements
- * are short.
+ * are short, or take turns by `inTurn`.
  */
 const WAITING: ReadonlySet<string> = new Set<AppOperationId>([
   'setUp',
