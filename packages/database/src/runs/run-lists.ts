@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { AppDeliveryOut, NewJournalStep, RunDetailOut, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import { addWords, type Db, matches, paging, parseSearch, queryRows } from '../connection/index.ts'
@@ -280,10 +281,13 @@ export async function findVisibleRun(
   )
   const deliveries: AppDeliveryOut[] = await listDeliveriesOfRun(db, organizationId, runId)
   const approvals = await listApprovalsOfRun(db, organizationId, runId)
+  const steps = await readBoundedSteps(db, runId)
+  // Up to 4 MiB have just been parsed: other requests are answered before they are serialized.
+  await setImmediate()
   return {
     ...run,
     ...used[0]!,
-    steps: await readBoundedSteps(db, runId),
+    steps,
     deliveries,
     approvals,
   }

@@ -211,6 +211,23 @@ describe('serveOperations', () => {
     expect((await call('put', `/things/${id}`, { app, body: '{"name":"x"}' })).status).toBe(404)
   })
 
+  test('sends a large answer in a turn of its own, after others that waited while it was serialized', async () => {
+    const text = 'ä'.repeat(300_000)
+    let response: express.Response | undefined
+    let hasBegun: boolean | undefined
+    const toJSON = () => {
+      setImmediate(() => (hasBegun = response?.headersSent))
+      return text
+    }
+    const app = express().use((_req, res, next) => {
+      response = res
+      next()
+    })
+    app.use(serve({ handlers: { ...handlers, getThing: async () => ({ body: { text: { toJSON } } }) } }))
+    expect((await call('get', `/things/${id}`, { app })).body).toEqual({ text })
+    expect(hasBegun).toBe(false)
+  })
+
   test('calls a handler back once its answer has been sent', async () => {
     const { promise: answered, resolve } = Promise.withResolvers<string>()
     let isSent = false

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { readTraceContext, type TraceContext } from '@workflow-service/contract'
 import type { Request, RequestHandler, Response } from 'express'
 import type { ReleaseSlot } from '../in-flight-limiter.ts'
@@ -231,18 +232,25 @@ async function writeLines(res: Response, { lines }: LinesAnswer): Promise<void> 
   res.end()
 }
 
+/** Longer ones, in characters, are sent in a turn of the event loop of their own. */
+const MAX_AT_ONCE = 256 * 1024
+
 function writeAnswer(
   res: Response,
   answer: WholeAnswer,
   { status = 200, ...options }: { requestId: string; status: number | undefined; isInternal: boolean | undefined },
-): void {
+): void | Promise<void> {
   const { answerHeaders: headers } = res.locals
   if (typeof answer === 'string' || Buffer.isBuffer(answer)) {
     writeJson(res, { ...options, status, body: answer, headers })
   } else {
     const body = answer.body === undefined ? undefined : JSON.stringify(answer.body)
     const all = answer.headers ? [...(headers ?? []), ...answer.headers] : headers
-    writeJson(res, { ...options, status: answer.status ?? status, body, headers: all })
+    const json = { ...options, status: answer.status ?? status, headers: all }
+    if (body === undefined || body.length <= MAX_AT_ONCE) return writeJson(res, { ...json, body })
+    // Other requests are answered between the two. Bytes are sent without another copy.
+    const bytes = Buffer.from(body)
+    return setImmediate().then(() => writeJson(res, { ...json, body: bytes }))
   }
 }
 
