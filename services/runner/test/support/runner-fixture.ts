@@ -157,6 +157,16 @@ function startTestDispatcher(databaseUrl: string, token: string, secretsKey: str
   return startDispatcher(config, { logger: createLogger({ service: 'dispatcher', level: 'silent' }) })
 }
 
+/** Ends what a test has left: a runner of a later one would take over the sessions of a runner that has ended. */
+async function cancelUnfinishedRuns(db: Database): Promise<void> {
+  await db.pool.query(
+    `WITH cancelled AS (UPDATE starts SET status = 'cancelled', finished_at = now() WHERE finished_at IS NULL)
+     UPDATE sessions SET last_finished_number = last_start_number, waiting_since = NULL, lease_owner = NULL,
+       lease_until = NULL, paused_source_id = NULL
+     WHERE last_finished_number < last_start_number OR lease_owner IS NOT NULL`,
+  )
+}
+
 /** Sets the fixture up for a test file. */
 export function useRunnerFixture(shape: (typeof SHAPES)[number] = 'two processes'): RunnerFixture {
   const token = randomBytes(24).toString('hex')
@@ -175,6 +185,7 @@ export function useRunnerFixture(shape: (typeof SHAPES)[number] = 'two processes
   afterEach(async () => {
     for (const started of processes.splice(0)) started.kill('SIGKILL')
     await Promise.all(runners.splice(0).map((runner) => runner.stop()))
+    await cancelUnfinishedRuns(database.db)
   })
   // Jest calls the hooks in this order: the dispatcher starts after, and stops before, its database.
   afterAll(async () => {
