@@ -72,8 +72,9 @@ export function watchRunners(options: {
     /** Gives up the lock. `hasReleased`: whether this runner has no lease, so that others need not take any over. */
     async stop(hasReleased: boolean) {
       await watch.stop()
-      if (hasReleased) await forgetRunners(db, [owner]).catch(() => {})
+      // First, as it may be about to record the runner.
       await lock.stop()
+      if (hasReleased) await forgetRunners(db, [owner]).catch(() => {})
     },
   }
 }
