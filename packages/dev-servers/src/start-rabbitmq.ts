@@ -104,7 +104,9 @@ async function configure(folder: string, ports: Ports): Promise<Record<string, s
     ERL_EPMD_ADDRESS: '127.0.0.1',
     RABBITMQ_NODENAME: `test-${ports.amqp}@localhost`,
     RABBITMQ_DIST_PORT: String(ports.distribution),
-    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '-kernel inet_dist_use_interface {127,0,0,1}',
+    // Without busy waiting, a start takes 3.4 s of processor time instead of 5.
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
+      '-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none',
   }
 }
 
