@@ -1,17 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Manifest, MANIFEST_EXPORT_MAX_BYTES } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { type Db, inTransaction, NIL_UUID } from '../connection/index.ts'
+import { type Db, inTransaction } from '../connection/index.ts'
 import { ManifestError } from './manifest-errors.ts'
-import { createManifestWriter, type ManifestFormat, withoutNulls, type WriteText } from './manifest-writer.ts'
-import { inChunks } from './write-rows.ts'
+import { createManifestWriter, type ManifestFormat, type WriteText } from './manifest-writer.ts'
 
-type UserEntry = NonNullable<Manifest['users']>[number]
-type SourceEntry = NonNullable<Manifest['webhook_sources']>[number]
-type LookupEntry = NonNullable<Manifest['lookups']>[number]
 type WorkflowEntry = NonNullable<Manifest['workflows']>[number]
 type TriggerEntry = NonNullable<WorkflowEntry['triggers']>[number]
-type FileEntry = NonNullable<WorkflowEntry['files']>[number]
 
 export interface ExportOptions {
   /** Default: `yaml`. */
@@ -65,36 +60,24 @@ export async function writeManifest(
     if (isPortable) await assertNamesAreUnique(client, organizationId)
     const shown = isPortable ? withoutIdsAndTimes : <Entry extends object>(entry: Entry) => entry
     const writer = createManifestWriter(format, write, isPortable)
-    const giveWay = createPause()
+    const read = createReader(client)
     writer.begin(shown(organization))
-    for await (const user of readUsers(client, organizationId, workflowId)) writer.item('users', user)
+    for await (const user of read('users', 1_000, SELECT_USERS, organizationId, workflowId)) writer.item('users', user)
     if (workflowId === undefined) {
-      for await (const { hasSecret, ...source } of readSources(client, organizationId)) {
-        const kept = isPortable
-          ? 'A signing secret is set: give the copy its own.'
-          : 'A signing secret is set. An apply keeps it.'
-        writer.item('webhook_sources', shown(source), hasSecret ? kept : undefined)
+      const ofSecret = `A signing secret is set${isPortable ? ': give the copy its own.' : '. An apply keeps it.'}`
+      for await (const { hasSecret, ...source } of read('sources', 50, SELECT_SOURCES, organizationId)) {
+        writer.item('webhook_sources', shown(source), hasSecret ? ofSecret : undefined)
       }
-      // At most LOOKUPS_MAX, unless manifests made more.
-      const { rows: lookups } = await client.query<LookupEntry & { hasSecret: boolean }>(SELECT_LOOKUPS, [
-        organizationId,
-      ])
-      for (const { hasSecret, ...lookup } of lookups) {
+      for await (const { hasSecret, ...lookup } of read('look_ups', 50, SELECT_LOOKUPS, organizationId)) {
         writer.item('lookups', lookup, hasSecret ? 'The header has a value. An apply keeps it.' : undefined)
-        await giveWay()
       }
     }
-    for await (const { triggers = [], ...workflow } of readWorkflows(client, organizationId, workflowId)) {
-      writer.item('workflows', shown(triggers.length === 0 ? { ...workflow, triggers } : workflow))
-      for (const trigger of triggers) {
-        writer.part('triggers', shown(trigger))
-        await giveWay()
+    for await (const workflow of read<{ id: string }>('workflows', 20, SELECT_WORKFLOWS, organizationId, workflowId)) {
+      writer.item('workflows', shown(workflow))
+      for await (const trigger of read<StoredTrigger>('triggers', 20, SELECT_TRIGGERS, workflow.id)) {
+        writer.part('triggers', shown(withFilters(trigger)))
       }
-      for await (const file of readFiles(client, workflow.id!)) {
-        writer.part('files', shown(file))
-        await giveWay()
-      }
-      await giveWay()
+      for await (const file of read('files', 4, SELECT_FILES, workflow.id)) writer.part('files', shown(file))
     }
     writer.end()
     return true
@@ -125,13 +108,31 @@ function withoutIdsAndTimes(entry: object): object {
 
 const MAX_BUSY_MS = 5
 
-/** Returns a function that lets others use the event loop if the caller has used it for 5 ms since it last did. */
-function createPause(): () => Promise<void> {
+/**
+ * Returns a function that reads the rows of a statement with a cursor of the transaction, `count` at a time: a source
+ * may have 64 KiB, a workflow 50 KB and each of its triggers as much, a file 1 MiB. It lets others use the event loop
+ * when the caller has used it for 5 ms.
+ */
+function createReader(client: PoolClient) {
   let startedMs = performance.now()
-  return async () => {
-    if (performance.now() - startedMs < MAX_BUSY_MS) return
-    await nextTurn()
-    startedMs = performance.now()
+  return async function* read<Row extends object = Record<string, unknown>>(
+    cursor: string,
+    count: number,
+    select: string,
+    ...values: (string | undefined)[]
+  ): AsyncGenerator<Row> {
+    await client.query(`DECLARE ${cursor} CURSOR FOR ${select}`, values)
+    for (let isLast = false; !isLast;) {
+      const { rows } = await client.query<Row>(`FETCH ${count} FROM ${cursor}`)
+      for (const row of rows) {
+        yield row
+        if (performance.now() - startedMs < MAX_BUSY_MS) continue
+        await nextTurn()
+        startedMs = performance.now()
+      }
+      isLast = rows.length < count
+    }
+    await client.query(`CLOSE ${cursor}`)
   }
 }
 
@@ -147,53 +148,16 @@ const SELECT_ORGANIZATION = `
     SELECT FROM workflows WHERE organization_id = $1 AND workflows.id = $2 AND deleted_at IS NULL
   ))`
 
-const PAGE_SIZE = 1_000
-
 const SELECT_USERS = `
   SELECT email, nullif(first_name, '') AS first_name, nullif(last_name, '') AS last_name FROM users
-  WHERE organization_id = $1 AND email > $2
-    AND ($3::uuid IS NULL OR EXISTS (SELECT FROM workflow_users WHERE workflow_id = $3 AND user_id = users.id))
-  ORDER BY email LIMIT ${PAGE_SIZE}`
-
-async function* readUsers(
-  client: PoolClient,
-  organizationId: string,
-  workflowId: string | undefined,
-): AsyncGenerator<UserEntry> {
-  let after = ''
-  for (;;) {
-    const { rows } = await client.query<UserEntry>(SELECT_USERS, [organizationId, after, workflowId])
-    yield* rows
-    if (rows.length < PAGE_SIZE) return
-    after = rows.at(-1)!.email
-  }
-}
-
-/** An example may have 64 KiB. */
-const SOURCES_PAGE_SIZE = 50
+  WHERE organization_id = $1
+    AND ($2::uuid IS NULL OR EXISTS (SELECT FROM workflow_users WHERE workflow_id = $2 AND user_id = users.id))
+  ORDER BY email`
 
 const SELECT_SOURCES = `
-  SELECT name_key, signing_secret IS NOT NULL AS "hasSecret", id, name, description, endpoint_url, example_request_body,
+  SELECT signing_secret IS NOT NULL AS "hasSecret", id, name, description, endpoint_url, example_request_body,
     nullif(approval, 'none') AS approval, CASE WHEN verified_at IS NULL THEN false END AS verify
-  FROM webhook_sources
-  WHERE organization_id = $1 AND deleted_at IS NULL AND name_key > $2
-  ORDER BY name_key LIMIT ${SOURCES_PAGE_SIZE}`
-
-async function* readSources(
-  client: PoolClient,
-  organizationId: string,
-): AsyncGenerator<SourceEntry & { hasSecret: boolean }> {
-  let after = ''
-  for (;;) {
-    const { rows } = await client.query<SourceEntry & { hasSecret: boolean; name_key: string }>(SELECT_SOURCES, [
-      organizationId,
-      after,
-    ])
-    for (const { name_key: _nameKey, ...source } of rows) yield source
-    if (rows.length < SOURCES_PAGE_SIZE) return
-    after = rows.at(-1)!.name_key
-  }
-}
+  FROM webhook_sources WHERE organization_id = $1 AND deleted_at IS NULL ORDER BY name_key`
 
 const SELECT_LOOKUPS = `
   SELECT id, name, kind, url, header_name, header_value IS NOT NULL AS "hasSecret",
@@ -203,55 +167,25 @@ const SELECT_LOOKUPS = `
     ) ELSE tools END AS tools
   FROM lookups WHERE organization_id = $1 ORDER BY name_key`
 
-/** A workflow may have 50 KB, and each of its triggers as much. */
-const WORKFLOWS_PAGE_SIZE = 20
-
 /** A time as `toISOString` writes it. */
 const isoTime = (column: string) =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS ${column}`
 
 const SELECT_WORKFLOWS = `
   SELECT id, name, nullif(description, '') AS description, scope, is_active,
-    CASE WHEN auto_run_enabled IS NOT NULL THEN json_build_object(
-      'enabled', auto_run_enabled, 'frequency', auto_run_frequency, 'timing', auto_run_timing
+    CASE WHEN auto_run_enabled IS NOT NULL THEN json_object(
+      'enabled': auto_run_enabled, 'frequency': auto_run_frequency, 'timing': auto_run_timing ABSENT ON NULL
     ) END AS auto_run,
     model, run_budget / 1e6::float8 AS run_budget, day_budget / 1e6::float8 AS day_budget,
     nullif(when_spent, 'fail') AS when_spent, ${isoTime('created_at')}, ${isoTime('updated_at')},
     (SELECT coalesce(array_agg(users.email ORDER BY users.email), '{}') FROM workflow_users access
-      JOIN users ON users.id = access.user_id WHERE access.workflow_id = workflows.id) AS users
-  FROM workflows
-  WHERE organization_id = $1 AND deleted_at IS NULL AND (workflows.created_at, id) > ($2, $3)
-    AND ($4::uuid IS NULL OR id = $4)
-  ORDER BY workflows.created_at, id LIMIT ${WORKFLOWS_PAGE_SIZE}`
-
-async function* readWorkflows(
-  client: PoolClient,
-  organizationId: string,
-  workflowId: string | undefined,
-): AsyncGenerator<WorkflowEntry> {
-  let after = ['-infinity', NIL_UUID]
-  for (;;) {
-    const { rows } = await client.query<WorkflowEntry & { id: string; created_at: string }>(SELECT_WORKFLOWS, [
-      organizationId,
-      ...after,
-      workflowId,
-    ])
-    const triggers = await readTriggers(
-      client,
-      rows.map(({ id }) => id),
-    )
-    for (const row of rows) {
-      const schedule = row.auto_run && (withoutNulls(row.auto_run) as typeof row.auto_run)
-      yield { ...row, auto_run: schedule, triggers: triggers.get(row.id) ?? [] }
-    }
-    if (rows.length < WORKFLOWS_PAGE_SIZE) return
-    const last = rows.at(-1)!
-    after = [last.created_at, last.id]
-  }
-}
+      JOIN users ON users.id = access.user_id WHERE access.workflow_id = workflows.id) AS users,
+    CASE WHEN NOT EXISTS (SELECT FROM triggers WHERE workflow_id = workflows.id) THEN '{}'::text[] END AS triggers
+  FROM workflows WHERE organization_id = $1 AND deleted_at IS NULL AND ($2::uuid IS NULL OR id = $2)
+  ORDER BY workflows.created_at, id`
 
 const SELECT_TRIGGERS = `
-  SELECT t.workflow_id, t.id, nullif(t.name, '') AS name, t.is_active,
+  SELECT t.id, nullif(t.name, '') AS name, t.is_active,
     json_build_object('slug', t.source_slug, 'name', t.source_name) AS trigger_source,
     (SELECT json_agg(json_build_object('slug', e.slug, 'name', e.name) ORDER BY e.position)
       FROM trigger_events e WHERE e.trigger_id = t.id) AS events,
@@ -259,20 +193,15 @@ const SELECT_TRIGGERS = `
     (SELECT json_agg(json_strip_nulls(json_build_object('id', s.source_id, 'name', s.name, 'type', s.type))
       ORDER BY s.position) FROM subagent_sources s WHERE s.trigger_id = t.id) AS subagent_sources,
     ${isoTime('created_at')}
-  FROM triggers t WHERE t.workflow_id = ANY ($1::uuid[]) ORDER BY t.created_at, t.id`
+  FROM triggers t WHERE t.workflow_id = $1 ORDER BY t.created_at, t.id`
 
-type StoredTrigger = Omit<TriggerEntry, 'filters'> & { workflow_id: string; filters: string | null }
+const SELECT_FILES = `
+  SELECT id, name, CASE WHEN path <> '{}' THEN path END AS path, nullif(content, '') AS content
+  FROM files WHERE workflow_id = $1 ORDER BY files.path, files.name, id`
 
-async function readTriggers(
-  client: PoolClient,
-  workflowIds: readonly string[],
-): Promise<ReadonlyMap<string, TriggerEntry[]>> {
-  const { rows } = await client.query<StoredTrigger>(SELECT_TRIGGERS, [workflowIds])
-  const byWorkflow = Map.groupBy(rows, (row) => row.workflow_id)
-  return new Map([...byWorkflow].map(([workflowId, triggers]) => [workflowId, triggers.map(toTriggerEntry)]))
-}
+type StoredTrigger = Omit<TriggerEntry, 'filters'> & { filters: string | null }
 
-function toTriggerEntry({ workflow_id: _id, ...trigger }: StoredTrigger): TriggerEntry {
+function withFilters(trigger: StoredTrigger): TriggerEntry {
   const { filters } = trigger
   return { ...trigger, filters: filters === null ? null : (JSON.parse(filters, keepDigits) as Record<string, unknown>) }
 }
@@ -281,22 +210,4 @@ function toTriggerEntry({ workflow_id: _id, ...trigger }: StoredTrigger): Trigge
 function keepDigits(_key: string, value: unknown, context?: { source?: string }): unknown {
   const { source = '' } = context ?? {}
   return typeof value === 'number' && !Number.isSafeInteger(value) && /^-?\d+$/.test(source) ? BigInt(source) : value
-}
-
-/** The contents that are read at once; a file may have 1 MiB. */
-const FILES_CHUNK_BYTES = 4 * 1024 * 1024
-
-async function* readFiles(client: PoolClient, workflowId: string): AsyncGenerator<FileEntry> {
-  const { rows } = await client.query<{ id: string; bytes: number }>(
-    'SELECT id, octet_length(content) AS bytes FROM files WHERE workflow_id = $1 ORDER BY path, name, id',
-    [workflowId],
-  )
-  for (const chunk of inChunks(rows, FILES_CHUNK_BYTES, ({ bytes }) => bytes)) {
-    const files = await client.query<FileEntry>(
-      `SELECT id, name, CASE WHEN path <> '{}' THEN path END AS path, nullif(content, '') AS content FROM files
-       WHERE id = ANY ($1::uuid[]) ORDER BY array_position($1::uuid[], id)`,
-      [chunk.map(({ id }) => id)],
-    )
-    yield* files.rows
-  }
 }

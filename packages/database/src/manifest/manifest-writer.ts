@@ -113,6 +113,6 @@ interface RawJson {
   rawJSON(text: string): unknown
 }
 
-export function withoutNulls(item: object): object {
+function withoutNulls(item: object): object {
   return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== null && value !== undefined))
 }

@@ -8,9 +8,20 @@ const MAX_CHUNK_LENGTH = 4_000_000
  * parameter has no limit of 65,535 values.
  */
 export async function writeRows(client: Queryable, statement: string, rows: readonly object[]): Promise<void> {
-  for (const chunk of inChunks(serialize(rows), MAX_CHUNK_LENGTH, ({ length }) => length)) {
-    await client.query(statement, [`[${chunk.join(',')}]`])
+  const write = async (chunk: readonly string[]) => await client.query(statement, [`[${chunk.join(',')}]`])
+  let chunk: string[] = []
+  let length = 0
+  for (const row of rows) {
+    const text = JSON.stringify(row)
+    if (chunk.length > 0 && length + text.length > MAX_CHUNK_LENGTH) {
+      await write(chunk)
+      chunk = []
+      length = 0
+    }
+    chunk.push(text)
+    length += text.length
   }
+  if (chunk.length > 0) await write(chunk)
 }
 
 /** Inserts rows whose fields are named like the columns. The columns that they do not have get their defaults. */
@@ -31,28 +42,4 @@ export async function updateRows(
   const assignments = [...columns.map((name) => `${name} = row.${name}`), ...further].join(', ')
   const from = `json_populate_recordset(NULL::${table}, $1) AS row`
   await writeRows(client, `UPDATE ${table} SET ${assignments} FROM ${from} WHERE ${table}.id = row.id`, rows)
-}
-
-function* serialize(rows: readonly object[]): Generator<string> {
-  for (const row of rows) yield JSON.stringify(row)
-}
-
-/** Divides items into chunks of at most this size; a larger item is a chunk by itself. */
-export function* inChunks<Item>(
-  items: Iterable<Item>,
-  maxSize: number,
-  sizeOf: (item: Item) => number,
-): Generator<Item[]> {
-  let chunk: Item[] = []
-  let size = 0
-  for (const item of items) {
-    if (chunk.length > 0 && size + sizeOf(item) > maxSize) {
-      yield chunk
-      chunk = []
-      size = 0
-    }
-    chunk.push(item)
-    size += sizeOf(item)
-  }
-  if (chunk.length > 0) yield chunk
 }
