@@ -1,10 +1,13 @@
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { newId } from '../src/connection/ids.ts'
-import { type ApplyOptions, applyManifests } from '../src/manifest/apply-manifests.ts'
-import type { AppliedManifest } from '../src/manifest/applied-manifest.ts'
+import {
+  type AppliedManifest,
+  type ApplyOptions,
+  applyManifests,
+  ManifestOverwriteError,
+} from '../src/manifest/apply-manifests.ts'
 import { toManifest } from '../src/manifest/manifest-errors.ts'
-import { ManifestOverwriteError } from '../src/manifest/person-edits.ts'
 import { createSecretBox, type SecretBox } from '../src/sources/secrets.ts'
 import { saveWebhookSource } from '../src/sources/index.ts'
 

@@ -1,14 +1,6 @@
 import type { AppliedManifest, ManifestChange, ManifestOutcome, PersonEdit } from '@workflow-service/database/manifest'
 import { paint, showTime, type Terminal, withoutControls } from '../terminal.ts'
 
-interface Thing {
-  readonly kind: PersonEdit['kind']
-  readonly id?: string
-  readonly name: string
-  readonly outcome: ManifestOutcome
-  readonly changes: readonly ManifestChange[]
-}
-
 export const THING_NAMES: Record<PersonEdit['kind'], string> = {
   organization: 'organization',
   user: 'user',
@@ -22,15 +14,12 @@ export const THING_NAMES: Record<PersonEdit['kind'], string> = {
 const MARKS = { created: ['+', 'green'], changed: ['~', 'yellow'], unchanged: ['=', 'dim'] } as const
 
 /** Formats what applying a manifest creates, changes and leaves unchanged, with the old and new values. */
-export function formatPlan(applied: AppliedManifest, terminal: Terminal): string {
-  const things = thingsOf(applied)
-  const editById = new Map(applied.overwrites.map((edit) => [edit.id, edit]))
+export function formatPlan({ things, overwrites }: AppliedManifest, terminal: Terminal): string {
+  const editById = new Map(overwrites.map((edit) => [edit.id, edit]))
   const lines = things.flatMap(({ kind, id, name, outcome, changes }) => {
     const [mark, colour] = MARKS[outcome]
-    const title = withoutControls(
-      [THING_NAMES[kind], name, ...(id === undefined || id === name ? [] : [id])].join('  '),
-    )
-    const edit = id === undefined ? undefined : editById.get(id)
+    const title = withoutControls([THING_NAMES[kind], name, ...(id === name ? [] : [id])].join('  '))
+    const edit = editById.get(id)
     return [
       paint(terminal, colour, `${mark} ${title}`),
       ...changes.map((change) => `    ${withoutControls(formatChange(change))}`),
@@ -46,26 +35,6 @@ export function formatPlan(applied: AppliedManifest, terminal: Terminal): string
 export function formatEdit({ by, at, action, count }: PersonEdit): string {
   const others = count === 1 ? '' : `, and ${count - 1} earlier ${count === 2 ? 'change' : 'changes'}`
   return withoutControls(`changed in the application by ${by}, ${showTime(at)} UTC (${action}${others})`)
-}
-
-function thingsOf({
-  organization,
-  users,
-  apiKeys,
-  webhookSources,
-  lookups,
-  workflows,
-  sessions,
-}: AppliedManifest): Thing[] {
-  return [
-    { kind: 'organization', ...organization },
-    ...users.map((user): Thing => ({ kind: 'user', name: user.email, ...user })),
-    ...apiKeys.map(({ id, name, outcome, changes }): Thing => ({ kind: 'api_key', id, name, outcome, changes })),
-    ...webhookSources.map(({ save, ...source }): Thing => ({ kind: 'webhook_source', name: save.name, ...source })),
-    ...lookups.map(({ save, ...lookup }): Thing => ({ kind: 'lookup', name: save.name, ...lookup })),
-    ...workflows.map((workflow): Thing => ({ kind: 'workflow', ...workflow })),
-    ...sessions.map((session): Thing => ({ kind: 'session', name: session.id, ...session })),
-  ]
 }
 
 function formatChange({ field, old, new: value }: ManifestChange): string {

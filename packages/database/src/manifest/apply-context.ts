@@ -1,5 +1,6 @@
 import type { Manifest } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
+import { foldCase } from '../connection/index.ts'
 import type { AuditChange } from '../organizations/index.ts'
 import type { SecretBox } from '../sources/index.ts'
 
@@ -40,18 +41,20 @@ export interface PlannedThing {
   readonly kept?: readonly string[]
 }
 
+/** Returns a thing with its outcome. `changes`: of a stored thing; undefined for a new one. */
+export function toThing(
+  { kind, id, name, kept }: Omit<PlannedThing, 'outcome' | 'changes'>,
+  changes: readonly ManifestChange[] | undefined,
+): PlannedThing {
+  const outcome = !changes ? 'created' : changes.length > 0 ? 'changed' : 'unchanged'
+  return { kind, id, name, outcome, changes: changes ?? [], ...(kept && { kept }) }
+}
+
 /** What is saved through the dispatcher, with its id resolved. */
-export interface PlannedSave<Save> extends Omit<PlannedThing, 'kind' | 'name'> {
+export interface PlannedSave<Save> extends PlannedThing {
   readonly save: Save
   /** The version that the plan is based on; 0 for a new thing. */
   readonly version: number
-}
-
-export function toThing(
-  kind: PlannedThing['kind'],
-  { id, save: { name }, outcome, changes, kept }: PlannedSave<{ readonly name: string }>,
-): PlannedThing {
-  return { kind, id, name, outcome, changes, ...(kept && { kept }) }
 }
 
 export function toPlainJson(value: object): unknown {
@@ -62,7 +65,8 @@ export function toPlainJson(value: object): unknown {
 export interface Plan<Result> {
   readonly result: Result
   readonly things: readonly PlannedThing[]
-  write(): Promise<void>
+  /** Absent for what the dispatcher saves. */
+  write?(): Promise<void>
 }
 
 export const FOREIGN_ID = 'belongs to another organization: leave it out, or give another one'
@@ -70,11 +74,6 @@ export const FOREIGN_ID = 'belongs to another organization: leave it out, or giv
 /** Whether a stored and a wanted row are equal. Their fields must have the same order; times compare as ISO text. */
 export function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b)
-}
-
-export function outcomeOf(stored: unknown, wanted: unknown): ManifestOutcome {
-  if (stored === undefined) return 'created'
-  return isSame(stored, wanted) ? 'unchanged' : 'changed'
 }
 
 /** Whether a secret is the stored one. A stored one that cannot be decrypted is another. */
@@ -91,9 +90,8 @@ export function isSameSecret(
   }
 }
 
-/** The fields in which a stored and a wanted object differ. None for a new object. */
-export function changesBetween<Values extends object>(stored: Values | undefined, wanted: Values): ManifestChange[] {
-  if (stored === undefined) return []
+/** The fields in which a stored and a wanted object differ. */
+export function changesBetween<Values extends object>(stored: Values, wanted: Values): ManifestChange[] {
   return Object.entries(wanted).flatMap(([field, value]) => {
     const old: unknown = stored[field as keyof Values]
     return isSame(old, value) ? [] : [{ field, old, new: value as unknown }]
@@ -119,11 +117,22 @@ export function omit<Row extends object, Name extends keyof Row & string>(
   return Object.fromEntries(Object.entries(row).filter(isKept)) as Omit<Row, Name>
 }
 
-/** The rows that have this outcome. `outcomes` has the outcome of each row at the same index. */
-export function rowsWithOutcome<Row>(
-  outcome: ManifestOutcome,
-  rows: readonly Row[],
-  outcomes: readonly ManifestOutcome[],
-): Row[] {
-  return rows.filter((_row, index) => outcomes[index] === outcome)
+/** A thing, and its row as it is to be stored. */
+export interface PlannedRow<Row> {
+  readonly thing: PlannedThing
+  readonly row: Row
+}
+
+/** The rows of the things with this outcome. */
+export function rowsWithOutcome<Row>(outcome: ManifestOutcome, planned: readonly PlannedRow<Row>[]): Row[] {
+  return planned.filter(({ thing }) => thing.outcome === outcome).map(({ row }) => row)
+}
+
+/** Returns a search for the user of an address: exactly this one, or else the first that differs in case only. */
+export function findByEmail<User extends { readonly email: string }>(
+  users: readonly User[],
+): (email: string) => User | undefined {
+  const exact = new Map(users.toReversed().map((user) => [user.email, user]))
+  const folded = new Map(users.toReversed().map((user) => [foldCase(user.email), user]))
+  return (email) => exact.get(email) ?? folded.get(foldCase(email))
 }

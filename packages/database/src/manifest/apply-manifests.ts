@@ -4,27 +4,63 @@ import { operatorOf, readNewest, writeInstructions } from '../organizations/inde
 import { EMAIL_KEY, emailKeyOf } from '../people/index.ts'
 import { wakeSpentSessions } from '../runs/index.ts'
 import type { SecretBox } from '../sources/index.ts'
-import type { AppliedManifest } from './applied-manifest.ts'
 import {
   absentFields,
   type ApplyContext,
   changesBetween,
+  findByEmail,
   FOREIGN_ID,
   lowerCaseId,
-  omit,
-  outcomeOf,
+  type ManifestChange,
+  type ManifestOutcome,
   type Plan,
   type PlannedThing,
   rowsWithOutcome,
+  toThing,
 } from './apply-context.ts'
-import { findByEmail } from './find-by-email.ts'
 import { ManifestError, type ManifestViolation } from './manifest-errors.ts'
-import { findPersonEdits, ManifestOverwriteError, recordApplied } from './person-edits.ts'
-import { planApiKeys } from './plan-api-keys.ts'
-import { planLookups } from './plan-lookups.ts'
-import { planWebhookSources } from './plan-webhook-sources.ts'
-import { planWorkflows, toMicros, toMoney } from './plan-workflows.ts'
+import { findPersonEdits, type PersonEdit, recordApplied } from './person-edits.ts'
+import { type AppliedApiKey, planApiKeys } from './plan-api-keys.ts'
+import { type PlannedLookup, planLookups } from './plan-lookups.ts'
+import { type PlannedWebhookSource, planWebhookSources } from './plan-webhook-sources.ts'
+import { type AppliedWorkflow, planWorkflows, toMicros, toMoney } from './plan-workflows.ts'
 import { insertRows, updateRows } from './write-rows.ts'
+
+interface Applied {
+  id: string
+  outcome: ManifestOutcome
+  changes: readonly ManifestChange[]
+}
+
+/** The result of applying a manifest. Its webhook sources and look-ups are planned here; the dispatcher saves them. */
+export interface AppliedManifest {
+  organization: Applied & { name: string }
+  users: (Applied & { email: string })[]
+  apiKeys: AppliedApiKey[]
+  webhookSources: PlannedWebhookSource[]
+  lookups: PlannedLookup[]
+  workflows: AppliedWorkflow[]
+  sessions: (Applied & { open: boolean })[]
+  /** All of these, in this order. */
+  things: PlannedThing[]
+  /** What people changed in the application since the last apply, and this one overwrites. */
+  overwrites: PersonEdit[]
+}
+
+/** Applying would overwrite what people changed in the application, and nothing was written. */
+export class ManifestOverwriteError extends Error {
+  override name = 'ManifestOverwriteError'
+  /** The plan of every manifest. */
+  readonly applied: readonly AppliedManifest[]
+  readonly refused: readonly PersonEdit[]
+
+  constructor(applied: readonly AppliedManifest[], refused: readonly PersonEdit[]) {
+    const names = refused.map(({ kind, name, by, at }) => `${kind} ${name}: changed by ${by} at ${at.toISOString()}`)
+    super(`The manifest would overwrite what people changed in the application.\n${names.join('\n')}`)
+    this.applied = applied
+    this.refused = refused
+  }
+}
 
 export interface ApplyOptions {
   /** Plans only: writes nothing, and refuses no overwrite. */
@@ -86,39 +122,34 @@ async function applyManifest(
   const organization = await planOrganization(ctx)
   const users = await planUsers(ctx)
   const apiKeys = await planApiKeys(ctx)
-  const { webhookSources, things: sourceThings, sourceIdByName } = await planWebhookSources(ctx)
-  const { lookups, things: lookupThings } = await planLookups(ctx)
-  const savedThings = [...sourceThings, ...lookupThings]
-  const workflows = await planWorkflows(ctx, sourceIdByName)
+  const webhookSources = await planWebhookSources(ctx)
+  const lookups = await planLookups(ctx)
+  const workflows = await planWorkflows(ctx, webhookSources.sourceIdByName)
   const sessions = await planSessions(ctx)
   if (errors.length > 0) return undefined
-  const plans = [organization, users, apiKeys, workflows, sessions]
+  const plans = [organization, users, apiKeys, webhookSources, lookups, workflows, sessions]
   const things = plans.flatMap((plan) => plan.things)
-  const edits = await findPersonEdits(ctx, [...things, ...savedThings])
-  for (const plan of plans) await plan.write()
+  const changed = things.filter(({ outcome }) => outcome !== 'unchanged')
+  const edits = await findPersonEdits(ctx, things)
+  for (const plan of plans) await plan.write?.()
   // Budgets may have been raised.
-  if (things.some(isChanged)) await wakeSpentSessions({ pool: ctx.client }, ctx.organizationId)
-  const isEdited = ({ id }: PlannedThing) => edits.has(id)
+  if (changed.length > 0) await wakeSpentSessions({ pool: ctx.client }, ctx.organizationId)
   // The dispatcher saves the sources and look-ups that change; their events are recorded after that.
-  const settled = [
-    ...things.filter((thing) => isChanged(thing) || isEdited(thing)),
-    ...savedThings.filter((thing) => !isChanged(thing) && isEdited(thing)),
-  ]
+  const settled = plans.flatMap((plan) =>
+    plan.things.filter(({ id, outcome }) => (outcome === 'unchanged' ? edits.has(id) : plan.write !== undefined)),
+  )
   await recordApplied(ctx.client, ctx.organizationId, settled)
   return {
     organization: organization.result,
     users: users.result,
     apiKeys: apiKeys.result,
-    webhookSources,
-    lookups,
+    webhookSources: webhookSources.result,
+    lookups: lookups.result,
     workflows: workflows.result,
     sessions: sessions.result,
-    overwrites: [...things, ...savedThings].filter(isChanged).flatMap(({ id }) => edits.get(id) ?? []),
+    things,
+    overwrites: changed.flatMap(({ id }) => edits.get(id) ?? []),
   }
-}
-
-function isChanged({ outcome }: PlannedThing): boolean {
-  return outcome !== 'unchanged'
 }
 
 interface StoredOrganization {
@@ -162,20 +193,12 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
     : undefined
   const text = instructions?.trim()
   const wanted = { name, suspended, instructions: text, month_budget: budget, offered_models: offered }
-  const outcome = outcomeOf(stored, wanted)
-  const changes = changesBetween(stored, wanted)
+  const kept = absentFields(ctx.manifest.organization, 'instructions', 'month_budget', 'offered_models')
+  const thing = toThing({ kind: 'organization', id, name, kept }, stored && changesBetween(stored, wanted))
+  const { outcome, changes } = thing
   return {
     result: { id, name, outcome, changes },
-    things: [
-      {
-        kind: 'organization',
-        id,
-        name,
-        outcome,
-        changes,
-        kept: absentFields(ctx.manifest.organization, 'instructions', 'month_budget', 'offered_models'),
-      },
-    ],
+    things: [thing],
     write: async () => {
       if (outcome === 'unchanged') return
       await client.query(
@@ -193,40 +216,31 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
 
 async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users']>> {
   const { client, organizationId } = ctx
-  const wanted = (ctx.manifest.users ?? []).map(({ email, first_name = '', last_name = '' }) => ({
-    email,
-    first_name,
-    last_name,
-  }))
+  const entries = ctx.manifest.users ?? []
   const { rows: known } = await client.query<{ id: string; email: string; first_name: string; last_name: string }>(
     `SELECT id, email, first_name, last_name FROM users
      WHERE organization_id = $1 AND ${EMAIL_KEY} = ANY ($2::text[]) ORDER BY is_duplicate, id`,
-    [organizationId, wanted.map(({ email }) => foldCase(email))],
+    [organizationId, entries.map(({ email }) => foldCase(email))],
   )
   const find = findByEmail(known)
-  const stored = wanted.map(({ email }) => find(email))
-  const rows = wanted.map((user, index) => ({
-    id: stored[index]?.id ?? deriveId('user', organizationId, user.email),
-    organization_id: organizationId,
-    email_key: emailKeyOf(user.email),
-    ...user,
-  }))
-  const before = stored.map((user) => user && omit(user, 'id'))
-  const outcomes = wanted.map((user, index) => outcomeOf(before[index], user))
-  const things = rows.map(({ id, email }, index): PlannedThing => {
-    const changes = changesBetween(before[index], wanted[index]!)
-    return { kind: 'user', id, name: email, outcome: outcomes[index]!, changes }
+  const planned = entries.map(({ email, first_name = '', last_name = '' }) => {
+    const wanted = { email, first_name, last_name }
+    const stored = find(email)
+    const id = stored?.id ?? deriveId('user', organizationId, email)
+    const thing = toThing({ kind: 'user', id, name: email }, stored && changesBetween(stored, { id, ...wanted }))
+    return { thing, row: { id, organization_id: organizationId, email_key: emailKeyOf(email), ...wanted } }
   })
+  const things = planned.map(({ thing }) => thing)
   return {
     result: things.map(({ id, name: email, outcome, changes }) => ({ id, email, outcome, changes })),
     things,
     write: async () => {
-      if (outcomes.every((outcome) => outcome === 'unchanged')) return
+      if (things.every(({ outcome }) => outcome === 'unchanged')) return
       // Part of the version of every workflow document of the organization: see workflows.ts.
       await client.query('UPDATE organizations SET users_version = DEFAULT WHERE id = $1', [organizationId])
-      await insertRows(client, 'users', rowsWithOutcome('created', rows, outcomes))
+      await insertRows(client, 'users', rowsWithOutcome('created', planned))
       // The address may differ in case.
-      await updateRows(client, 'users', rowsWithOutcome('changed', rows, outcomes))
+      await updateRows(client, 'users', rowsWithOutcome('changed', planned))
     },
   }
 }
@@ -242,25 +256,24 @@ async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['se
     [wanted.map(({ id }) => id)],
   )
   const stored = new Map(found.rows.map((row) => [row.id, row]))
-  const result = wanted.map(({ id, open }, index) => {
+  const planned = wanted.map(({ id, open }, index) => {
     const row = stored.get(id)
     if (row && row.organization_id !== organizationId) ctx.report(`sessions[${index}].id`, FOREIGN_ID)
     const isOpen = open ?? row?.is_open ?? true
-    const changes = changesBetween(row && { open: row.is_open }, { open: isOpen })
-    return { id, open: isOpen, outcome: outcomeOf(row?.is_open, isOpen), changes }
+    const kept = open === undefined ? ['opened', 'closed'] : []
+    const changes = row && changesBetween({ open: row.is_open }, { open: isOpen })
+    return { open: isOpen, thing: toThing({ kind: 'session', id, name: id, kept }, changes) }
   })
   return {
-    result,
-    things: result.map(({ id, outcome, changes }, index) => {
-      const kept = wanted[index]?.open === undefined ? ['opened', 'closed'] : []
-      return { kind: 'session', id, name: id, outcome, changes, kept }
-    }),
+    result: planned.map(({ open, thing: { id, outcome, changes } }) => ({ id, open, outcome, changes })),
+    things: planned.map(({ thing }) => thing),
     write: async () => {
-      for (const { id, open } of result.filter(({ outcome }) => outcome !== 'unchanged')) {
+      for (const { open, thing } of planned) {
+        if (thing.outcome === 'unchanged') continue
         await client.query(
           `INSERT INTO sessions (id, organization_id, is_open, created_at, closed_at) VALUES ($1, $2, $3, $4, $5)
            ON CONFLICT (id) DO UPDATE SET is_open = $3, closed_at = $5`,
-          [id, organizationId, open, now, open ? null : now],
+          [thing.id, organizationId, open, now, open ? null : now],
         )
       }
     },

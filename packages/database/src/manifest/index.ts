@@ -3,8 +3,7 @@
  * workflows need no YAML.
  */
 export type { ManifestChange, ManifestOutcome } from './apply-context.ts'
-export type { AppliedManifest, PersonEdit } from './applied-manifest.ts'
-export { applyManifests, type ApplyOptions } from './apply-manifests.ts'
+export { type AppliedManifest, applyManifests, type ApplyOptions, ManifestOverwriteError } from './apply-manifests.ts'
 export { exportManifest, type ExportOptions, ManifestTooLargeError, writeManifest } from './export-manifest.ts'
 export { ManifestError, manifestErrors, type ManifestViolation, toManifest } from './manifest-errors.ts'
-export { ManifestOverwriteError, recordApplied } from './person-edits.ts'
+export { type PersonEdit, recordApplied } from './person-edits.ts'

@@ -1,22 +1,19 @@
 import { newId, type Queryable } from '../connection/index.ts'
 import { OPERATOR, shortenText } from '../organizations/index.ts'
-import type { AppliedManifest, PersonEdit } from './applied-manifest.ts'
 import type { ApplyContext, PlannedThing } from './apply-context.ts'
 import { insertRows } from './write-rows.ts'
 
-/** Applying would overwrite what people changed in the application, and nothing was written. */
-export class ManifestOverwriteError extends Error {
-  override name = 'ManifestOverwriteError'
-  /** The plan of every manifest. */
-  readonly applied: readonly AppliedManifest[]
-  readonly refused: readonly PersonEdit[]
-
-  constructor(applied: readonly AppliedManifest[], refused: readonly PersonEdit[]) {
-    const names = refused.map(({ kind, name, by, at }) => `${kind} ${name}: changed by ${by} at ${at.toISOString()}`)
-    super(`The manifest would overwrite what people changed in the application.\n${names.join('\n')}`)
-    this.applied = applied
-    this.refused = refused
-  }
+/** What a person changed in the application since a manifest with this thing was last applied. */
+export interface PersonEdit {
+  readonly kind: PlannedThing['kind']
+  readonly id: string
+  readonly name: string
+  /** The person's newest change. */
+  readonly eventId: string
+  readonly action: string
+  readonly by: string
+  readonly at: Date
+  readonly count: number
 }
 
 // The event of a part, such as a trigger, has the workflow as its target. A change of a field is settled once a later

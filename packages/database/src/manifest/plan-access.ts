@@ -1,8 +1,7 @@
 import { findSimilar } from '@workflow-service/contract'
 import { deriveId, foldCase } from '../connection/index.ts'
 import { EMAIL_KEY } from '../people/index.ts'
-import { type ApplyContext, omit } from './apply-context.ts'
-import { findByEmail } from './find-by-email.ts'
+import { type ApplyContext, findByEmail, omit } from './apply-context.ts'
 import { type Difference, differenceOf, type PartChange, type Wanted } from './workflow-difference.ts'
 import { insertRows } from './write-rows.ts'
 

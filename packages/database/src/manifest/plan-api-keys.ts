@@ -5,10 +5,11 @@ import {
   absentFields,
   type ApplyContext,
   changesBetween,
-  isSame,
   type ManifestChange,
   type ManifestOutcome,
   type Plan,
+  type PlannedThing,
+  toThing,
 } from './apply-context.ts'
 
 /** An API key of a manifest. `key` is set only when it was just created or is given in the manifest. */
@@ -37,6 +38,7 @@ interface WantedKey {
   readonly stored: StoredKey | undefined
   readonly sha256: Buffer
   readonly applied: AppliedApiKey
+  readonly thing: PlannedThing
 }
 
 /**
@@ -61,10 +63,7 @@ export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey
   })
   return {
     result: wanted.map(({ applied }) => applied),
-    things: wanted.map(({ applied: { id, name, outcome, changes } }, index) => {
-      const kept = absentFields(entries[index]!, 'revoked')
-      return { kind: 'api_key', id, name, outcome, changes, kept }
-    }),
+    things: wanted.map(({ thing }) => thing),
     write: async () => {
       for (const key of wanted) await writeKey(ctx, key)
     },
@@ -78,22 +77,25 @@ function toWantedKey(entry: NonNullable<Manifest['api_keys']>[number], stored: S
   const wasRevoked = (stored?.revokedAt ?? null) !== null
   const revoked = entry.revoked ?? wasRevoked
   const isSameKey = stored?.keySha256.equals(sha256) === true
-  const isUnchanged = stored && isSameKey && wasRevoked === revoked && isSame(inOrder(stored.scopes), scopes)
+  const changes = stored && [
+    ...(isSameKey ? [] : [{ field: 'key', old: 'the earlier key', new: 'another key' }]),
+    ...changesBetween({ scopes: inOrder(stored.scopes), revoked: wasRevoked }, { scopes, revoked }),
+  ]
+  const kept = absentFields(entry, 'revoked')
+  const thing = toThing({ kind: 'api_key', id: stored?.id ?? newId(), name: entry.name, kept }, changes)
   return {
     stored,
     sha256,
+    thing,
     applied: {
-      id: stored?.id ?? newId(),
-      name: entry.name,
+      id: thing.id,
+      name: thing.name,
       prefix: key === undefined ? stored!.prefix : prefixOf(key),
       ...(key === undefined ? {} : { key }),
       scopes,
       revoked,
-      outcome: !stored ? 'created' : isUnchanged ? 'unchanged' : 'changed',
-      changes: [
-        ...(stored && !isSameKey ? [{ field: 'key', old: 'the earlier key', new: 'another key' }] : []),
-        ...changesBetween(stored && { scopes: inOrder(stored.scopes), revoked: wasRevoked }, { scopes, revoked }),
-      ],
+      outcome: thing.outcome,
+      changes: thing.changes,
     },
   }
 }

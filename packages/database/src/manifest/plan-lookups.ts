@@ -2,32 +2,42 @@ import { isDeepStrictEqual } from 'node:util'
 import { type LookupIn, trimWhiteSpace } from '@workflow-service/contract'
 import { deriveId } from '../connection/index.ts'
 import { type Lookup, LOOKUP_COLUMNS, normalizedName } from '../sources/index.ts'
-import * as plan from './apply-context.ts'
-import type { ApplyContext, ManifestChange, PlannedSave, PlannedThing } from './apply-context.ts'
+import {
+  absentFields,
+  type ApplyContext,
+  changesBetween,
+  FOREIGN_ID,
+  isSameSecret,
+  lowerCaseId,
+  type ManifestChange,
+  type Plan,
+  type PlannedSave,
+  toPlainJson,
+  toThing,
+} from './apply-context.ts'
 
 export type PlannedLookup = PlannedSave<LookupIn>
 
 /** Resolves the id of each look-up: the given one, else that of this name, else one derived from the name. */
-export async function planLookups(ctx: ApplyContext): Promise<{ lookups: PlannedLookup[]; things: PlannedThing[] }> {
+export async function planLookups(ctx: ApplyContext): Promise<Plan<PlannedLookup[]>> {
   const { organizationId, manifest } = ctx
   const entries = manifest.lookups ?? []
   const { rows } = await ctx.client.query<Lookup>(
     `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 OR id = ANY($2)`,
-    [organizationId, entries.flatMap(({ id }) => plan.lowerCaseId(id) ?? [])],
+    [organizationId, entries.flatMap(({ id }) => lowerCaseId(id) ?? [])],
   )
   const lookups = entries.map(({ id: givenId, ...save }, index): PlannedLookup => {
     const key = normalizedName(save.name)
     const named = rows.find((row) => row.organizationId === organizationId && normalizedName(row.name) === key)
-    const id = plan.lowerCaseId(givenId) ?? named?.id ?? deriveId('look-up', organizationId, key)
+    const id = lowerCaseId(givenId) ?? named?.id ?? deriveId('look-up', organizationId, key)
     const stored = rows.find((row) => row.id === id)
-    if (stored && stored.organizationId !== organizationId) ctx.report(`lookups[${index}].id`, plan.FOREIGN_ID)
-    const changes = stored ? changesOf(ctx, stored, save) : []
-    const outcome = !stored ? 'created' : changes.length > 0 ? 'changed' : 'unchanged'
+    if (stored && stored.organizationId !== organizationId) ctx.report(`lookups[${index}].id`, FOREIGN_ID)
     // Without its name, the header goes.
-    const kept = save.header_name ? plan.absentFields(save, 'header_value') : []
-    return { id, save, version: stored?.version ?? 0, outcome, changes, kept }
+    const kept = save.header_name ? absentFields(save, 'header_value') : []
+    const thing = toThing({ kind: 'lookup', id, name: save.name, kept }, stored && changesOf(ctx, stored, save))
+    return { ...thing, save, version: stored?.version ?? 0 }
   })
-  return { lookups, things: lookups.map((lookup) => plan.toThing('lookup', lookup)) }
+  return { result: lookups, things: lookups }
 }
 
 function changesOf(ctx: ApplyContext, stored: Lookup, save: LookupIn): ManifestChange[] {
@@ -35,10 +45,10 @@ function changesOf(ctx: ApplyContext, stored: Lookup, save: LookupIn): ManifestC
   const wanted = { name: trimWhiteSpace(name), kind, url, header_name }
   const before = { name: stored.name, kind: stored.kind, url: stored.url, header_name: stored.headerName }
   // A server describes its tools itself.
-  const compared = (list: typeof tools) => (kind === 'mcp' ? list.map((tool) => tool.name) : plan.toPlainJson(list))
+  const compared = (list: typeof tools) => (kind === 'mcp' ? list.map((tool) => tool.name) : toPlainJson(list))
   const isSame = isDeepStrictEqual(compared(stored.tools), compared(tools))
   return [
-    ...plan.changesBetween(before, wanted),
+    ...changesBetween(before, wanted),
     ...(isSame ? [] : [{ field: 'tools', old: stored.tools, new: tools }]),
     ...(isSameHeader(ctx, stored, value) ? [] : [{ field: 'header_value', old: null, new: 'another value' }]),
   ]
@@ -47,5 +57,5 @@ function changesOf(ctx: ApplyContext, stored: Lookup, save: LookupIn): ManifestC
 function isSameHeader(ctx: ApplyContext, stored: Lookup, value: string | null | undefined): boolean {
   if (value === undefined) return true
   if (value === null || !stored.headerValue) return value === stored.headerValue
-  return plan.isSameSecret(ctx, stored, stored.headerValue, value)
+  return isSameSecret(ctx, stored, stored.headerValue, value)
 }

@@ -10,9 +10,8 @@ import {
   isSameSecret,
   lowerCaseId,
   type ManifestChange,
-  type ManifestOutcome,
+  type Plan,
   type PlannedSave,
-  type PlannedThing,
   toPlainJson,
   toThing,
 } from './apply-context.ts'
@@ -42,11 +41,9 @@ interface StoredSource {
  * Resolves the id of each source: the given one, else that of the organization's source with this name, else one
  * derived from the name. `sourceIdByName` has all sources of the organization, by normalized name.
  */
-export async function planWebhookSources(ctx: ApplyContext): Promise<{
-  webhookSources: PlannedWebhookSource[]
-  things: PlannedThing[]
-  sourceIdByName: Map<string, string>
-}> {
+export async function planWebhookSources(
+  ctx: ApplyContext,
+): Promise<Plan<PlannedWebhookSource[]> & { readonly sourceIdByName: ReadonlyMap<string, string> }> {
   const { organizationId } = ctx
   const entries = ctx.manifest.webhook_sources ?? []
   const givenIds = entries.flatMap(({ id }) => lowerCaseId(id) ?? [])
@@ -73,27 +70,25 @@ export async function planWebhookSources(ctx: ApplyContext): Promise<{
     } else if (idOfName !== undefined && idOfName !== id && !givenIds.includes(idOfName)) {
       ctx.report(`${path}.name`, `is the name of webhook source ${idOfName}: give that id, or another name`)
     }
-    const changes = changesOf(ctx, stored, save, verify)
-    const outcome: ManifestOutcome = !stored ? 'created' : changes.length > 0 ? 'changed' : 'unchanged'
     const kept = absentFields(save, 'signing_secret', 'approval')
-    return { id, save, shouldVerify: verify, version: stored?.version ?? 0, outcome, changes, kept }
+    const changes = stored && changesOf(ctx, stored, save, verify)
+    const thing = toThing({ kind: 'webhook_source', id, name: save.name, kept }, changes)
+    return { ...thing, save, shouldVerify: verify, version: stored?.version ?? 0 }
   })
   const sourceIdByName = new Map([
     ...idByName,
-    ...webhookSources.map(({ id, save }): [string, string] => [normalizedName(save.name), id]),
+    ...webhookSources.map(({ id, name }): [string, string] => [normalizedName(name), id]),
   ])
-  const things = webhookSources.map((source) => toThing('webhook_source', source))
-  return { webhookSources, things, sourceIdByName }
+  return { result: webhookSources, things: webhookSources, sourceIdByName }
 }
 
 /** What a save changes, by the dispatcher's own comparison. */
 function changesOf(
   ctx: ApplyContext,
-  stored: StoredSource | undefined,
+  stored: StoredSource,
   { signing_secret: secret, ...save }: WebhookSourceIn,
   shouldVerify: boolean,
 ): ManifestChange[] {
-  if (!stored) return []
   const wanted = { ...save, name: trimWhiteSpace(save.name) }
   // The order of its fields does not count.
   const isSameExample = isDeepStrictEqual(stored.exampleRequestBody, toPlainJson(save.example_request_body))

@@ -7,26 +7,17 @@ import {
   type ApplyContext,
   changesBetween,
   FOREIGN_ID,
-  isSame,
   lowerCaseId,
   type ManifestChange,
   type ManifestOutcome,
-  outcomeOf,
   type Plan,
-  type PlannedThing,
   rowsWithOutcome,
+  toThing,
 } from './apply-context.ts'
 import { diffUsers, userChanges, writeUsers } from './plan-access.ts'
 import { diffFiles, fileLabel, fileValues, writeFiles } from './plan-files.ts'
 import { diffTriggers, triggerLabel, triggerValues, writeTriggers } from './plan-triggers.ts'
-import {
-  inListOrder,
-  partChanges,
-  toTime,
-  type Wanted,
-  type WorkflowEntry,
-  workflowIdOf,
-} from './workflow-difference.ts'
+import { inListOrder, partChanges, toTime, type Wanted, workflowIdOf } from './workflow-difference.ts'
 import { insertRows, updateRows } from './write-rows.ts'
 
 /** A workflow of a manifest with the ids of its triggers and files. */
@@ -83,38 +74,31 @@ export async function planWorkflows(
   const triggers = await diffTriggers(ctx, wanted, sourceIdByName)
   const files = await diffFiles(ctx, wanted)
 
-  const touched = new Set(
-    [users, triggers, files].flatMap(({ removed, added }) => [...removed, ...added]).map(workflowIdOf),
+  const partsOf = Map.groupBy(
+    [
+      ...userChanges(users),
+      ...partChanges('triggers', triggers, triggerLabel, triggerValues),
+      ...partChanges('files', files, fileLabel, fileValues),
+    ],
+    workflowIdOf,
   )
-  const rows = wanted.map((workflow, index) => {
-    const createdBefore = wanted.length - 1 - index
-    return toRow(ctx, workflow, stored.get(workflow.id), createdBefore, touched.has(workflow.id))
-  })
-  const outcomes = rows.map((row): ManifestOutcome => {
-    const outcome = outcomeOf(stored.get(row.id), row)
-    return outcome === 'unchanged' && touched.has(row.id) ? 'changed' : outcome
-  })
-  const triggersOf = Map.groupBy(triggers.wanted, workflowIdOf)
-  const filesOf = Map.groupBy(files.wanted, workflowIdOf)
-  const changedParts = [
-    Map.groupBy(userChanges(users), workflowIdOf),
-    Map.groupBy(partChanges('triggers', triggers, triggerLabel, triggerValues), workflowIdOf),
-    Map.groupBy(partChanges('files', files, fileLabel, fileValues), workflowIdOf),
-  ]
-  const things = wanted.map(({ id, entry }, index): PlannedThing => {
-    const outcome = outcomes[index]!
+  const planned = wanted.map((workflow, index) => {
+    const { id, entry } = workflow
     const before = stored.get(id)
-    const changes =
-      before === undefined || outcome === 'unchanged'
-        ? []
-        : [
-            ...workflowChanges(before, rows[index]!, entry),
-            ...changedParts.flatMap((parts) => (parts.get(id) ?? []).map(({ change }) => change)),
-          ]
+    const row = toRow(ctx, workflow, before, wanted.length - 1 - index)
+    const changes = before && [
+      ...changesBetween(workflowValues(before), workflowValues(row)),
+      ...(partsOf.get(id) ?? []).map(({ change }) => change),
+    ]
     const keepsTiming = entry.auto_run?.frequency === before?.auto_run_frequency
     const kept = entry.auto_run && keepsTiming ? absentFields(entry.auto_run, 'timing') : []
-    return { kind: 'workflow', id, name: entry.name, outcome, changes, kept }
+    const thing = toThing({ kind: 'workflow', id, name: entry.name, kept }, changes)
+    const isTouched = thing.outcome === 'changed' && entry.updated_at === undefined
+    return { thing, row: isTouched ? { ...row, updated_at: ctx.now } : row }
   })
+  const things = planned.map(({ thing }) => thing)
+  const triggersOf = Map.groupBy(triggers.wanted, workflowIdOf)
+  const filesOf = Map.groupBy(files.wanted, workflowIdOf)
   return {
     result: things.map(({ id, name, outcome, changes }) => ({
       id,
@@ -126,11 +110,11 @@ export async function planWorkflows(
     })),
     things,
     write: async () => {
-      const written = rows.flatMap(({ id }, index) => (outcomes[index] === 'unchanged' ? [] : [id]))
+      const written = things.filter(({ outcome }) => outcome !== 'unchanged').map(({ id }) => id)
       await recordVersions(ctx.client, written, null)
-      await insertRows(ctx.client, 'workflows', rowsWithOutcome('created', rows, outcomes))
+      await insertRows(ctx.client, 'workflows', rowsWithOutcome('created', planned))
       // Also a workflow of which only users, triggers or files changed: the version is that of the whole document.
-      const changed = rowsWithOutcome('changed', rows, outcomes)
+      const changed = rowsWithOutcome('changed', planned)
       await updateRows(ctx.client, 'workflows', changed, ['version = gen_random_uuid()'])
       await writeUsers(ctx, users)
       await writeTriggers(ctx, triggers)
@@ -170,7 +154,6 @@ function toRow(
   { id, entry }: Wanted,
   stored: WorkflowRow | undefined,
   createdBefore: number,
-  isTouched: boolean,
 ): WorkflowRow {
   const { name, description = '', scope = 'company_wide', is_active = true } = entry
   const enabled = entry.auto_run?.enabled ?? null
@@ -186,7 +169,7 @@ function toRow(
     timing: stored.auto_run_timing,
   }
   const { anchorAt, nextAt } = scheduleAutoRun({ enabled, frequency, timing }, storedSchedule ?? null, ctx.now)
-  const row: WorkflowRow = {
+  return {
     id,
     organization_id: ctx.organizationId,
     name,
@@ -207,15 +190,6 @@ function toRow(
     updated_at: toTime(entry.updated_at) ?? stored?.updated_at ?? ctx.now,
     deleted_at: null,
   }
-  const isChanged = isTouched || !isSame(row, stored)
-  return stored && isChanged && entry.updated_at === undefined ? { ...row, updated_at: ctx.now } : row
-}
-
-function workflowChanges(stored: WorkflowRow, wanted: WorkflowRow, entry: WorkflowEntry): ManifestChange[] {
-  return changesBetween(workflowValues(stored), workflowValues(wanted)).filter(
-    // Without a time in the manifest, the time of the last change follows from the other changes.
-    ({ field }) => field !== 'updated_at' || entry.updated_at !== undefined,
-  )
 }
 
 function workflowValues(row: WorkflowRow): Record<string, unknown> {

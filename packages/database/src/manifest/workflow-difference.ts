@@ -40,15 +40,16 @@ export function partChanges<Row extends Child>(
   labelOf: (row: Row) => string,
   valuesOf: (row: Row) => Record<string, unknown>,
 ): PartChange[] {
-  const removedById = new Map(removed.map((row) => [row.id, row]))
-  const addedIds = new Set(added.map(({ id }) => id))
+  const keyOf = ({ workflow_id: workflowId, id }: Row) => `${workflowId} ${id}`
+  const removedByKey = new Map(removed.map((row) => [keyOf(row), row]))
+  const addedKeys = new Set(added.map(keyOf))
   const toPart = (row: Row, change: ManifestChange): PartChange => ({ workflow_id: row.workflow_id, change })
   return [
     ...removed
-      .filter(({ id }) => !addedIds.has(id))
+      .filter((row) => !addedKeys.has(keyOf(row)))
       .map((row) => toPart(row, { field: `${field}.${labelOf(row)}`, old: valuesOf(row), new: null })),
     ...added.flatMap((row) => {
-      const before = removedById.get(row.id)
+      const before = removedByKey.get(keyOf(row))
       const path = `${field}.${labelOf(before ?? row)}`
       if (!before) return [toPart(row, { field: path, old: null, new: valuesOf(row) })]
       return changesBetween(valuesOf(before), valuesOf(row)).map((change) =>
