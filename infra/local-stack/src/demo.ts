@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ErrorResponse, WebhookSourceIn, WorkflowStartOut } from '@workflow-service/contract'
-import { type Database, findOrganizations, findWebhookSource, listRuns, showRun } from '@workflow-service/database'
+import { type Database, listOrganizations, findWebhookSource, listRuns, showRun } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import type { InternalClient } from '@workflow-service/service-kit/internal-client'
 import got from 'got'
@@ -46,7 +46,7 @@ export async function applyDemo(
   demo: Demo,
   { areSecretsNew }: { areSecretsNew: boolean },
 ): Promise<boolean> {
-  const [existing] = await findOrganizations(db, { id: demo.organizationId }, { limit: 1 })
+  const [existing] = await listOrganizations(db, { id: demo.organizationId, limit: 1 })
   if (existing) {
     const { id, name, isSuspended: suspended } = existing
     const keys = demo.manifest.api_keys ?? []
@@ -92,7 +92,7 @@ async function saveSource(
 
 /** Finds the demo's things by their ids. */
 export async function findDemo(db: Database, { organizationId, workflow, source }: Demo) {
-  const [organization] = await findOrganizations(db, { id: organizationId }, { limit: 1 })
+  const [organization] = await listOrganizations(db, { id: organizationId, limit: 1 })
   const stored = await findWebhookSource(db, organizationId, source.id)
   const { rowCount } = await db.pool.query(
     'SELECT FROM workflows WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL AND is_active',

@@ -72,7 +72,7 @@ describe('touchApiKeys', () => {
         [newId(), late],
       ]),
     )
-    const times = new Map((await listApiKeys(db, organizationId)).map(({ id, lastUsedAt }) => [id, lastUsedAt]))
-    expect([times.get(one.apiKey.id), times.get(two.apiKey.id)]).toEqual([late, late])
+    const times = new Map((await listApiKeys(db, organizationId)).map((key) => [key.id, key.last_used_at]))
+    expect([times.get(one.apiKey.id), times.get(two.apiKey.id)]).toEqual([late.toISOString(), late.toISOString()])
   })
 })

@@ -10,7 +10,7 @@ import {
   findVisibleRun,
   findVisibleRuns,
   indexForSearch,
-  listApiKeyPage,
+  listApiKeys,
   listRunsOfSession,
   listSessions,
   listSourcesWithLastRequests,
@@ -131,7 +131,7 @@ const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unkn
   'a delivery': [300, (on) => findVisibleDelivery(on, member, id('deliveries', 20))],
   'outcomes of resends of one payload': [2_000, (on) => recordOutcomes(on, resends.map(accepted))],
   sources: [300, (on) => listSourcesWithLastRequests(on, member)],
-  keys: [100, (on) => listApiKeyPage(on, organizationId, { limit, after })],
+  keys: [100, (on) => listApiKeys(on, organizationId, { limit, after })],
   'the overview': [1_100, (on) => readOverview(on, member)],
   'what needs attention': [100, (on) => readAttention(on, admin)],
   'a group that is done': [

@@ -7,7 +7,7 @@ import {
   type WebhookSourceIn,
   type WebhookSourceOut,
 } from '@workflow-service/contract'
-import { createSecretBox, findOrganizations, findWebhookSource, newId } from '@workflow-service/database'
+import { createSecretBox, listOrganizations, findWebhookSource, newId } from '@workflow-service/database'
 import {
   type AppliedManifest,
   type ApplyOptions,
@@ -77,7 +77,7 @@ export async function apply(ctx: OperatorContext, names: string[], options: Opti
 async function redirect(ctx: OperatorContext, files: readonly ManifestFile[], given: string): Promise<void> {
   const [file, ...others] = files
   if (!file || others.length > 0) throw new UsageError('With --organization, apply one file at a time.')
-  const [byName] = await findOrganizations(ctx.database(), { name: given }, { limit: 1 })
+  const [byName] = await listOrganizations(ctx.database(), { name: given, limit: 1 })
   const isNew = !byName && !UUID_PATTERN.test(given)
   const { id, name } = isNew ? { id: undefined, name: given } : await findOrganization(ctx, given)
   const { id: _id, ...organization } = file.manifest.organization

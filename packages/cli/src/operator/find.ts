@@ -1,7 +1,6 @@
 import { findSimilar, UUID_PATTERN } from '@workflow-service/contract'
 import {
   findIdsByPrefix,
-  findOrganizations,
   findWorkflowsByName,
   hasWebhookSourceLog,
   listOrganizations,
@@ -29,8 +28,8 @@ export async function findOrganization(ctx: OperatorContext, given: string | und
     return chooseFrom(all, 'There are several organizations. Choose one with --organization ID.')
   }
   const found = UUID_PATTERN.test(given)
-    ? await findOrganizations(db, { id: given.toLowerCase() }, { limit: 1 })
-    : await findOrganizations(db, { name: given }, { limit: MAX_LISTED + 1 })
+    ? await listOrganizations(db, { id: given.toLowerCase(), limit: 1 })
+    : await listOrganizations(db, { name: given, limit: MAX_LISTED + 1 })
   if (found.length > 0) return chooseFrom(found, `Several organizations are named ${given}. Choose one by its id.`)
   const known = await listOrganizations(db, { limit: MAX_COMPARED })
   throw new CliError(`There is no organization ${given}.${suggest(given, known)}`)

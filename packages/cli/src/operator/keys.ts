@@ -1,16 +1,15 @@
-import { isName, SCOPES, type Scope, UUID_PATTERN } from '@workflow-service/contract'
+import { type ApiKeyOut, isName, SCOPES, type Scope, UUID_PATTERN } from '@workflow-service/contract'
 import {
-  type ApiKey,
   ApiKeyExistsError,
   createApiKey,
   issueApiKey,
   listApiKeys,
   operatorOf,
   type OrganizationName,
-  parseApiKey,
+  prefixOfApiKey,
   revokeApiKey,
 } from '@workflow-service/database'
-import { type CommandResult, listResult, toSnakeCase } from '../command-result.ts'
+import { type CommandResult, listResult } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { type Column, paint, showTime } from '../terminal.ts'
@@ -51,16 +50,16 @@ export async function create(
   return {
     json: { ...toJson(apiKey), key, organization_id: organization.id },
     text: (terminal) =>
-      `${paint(terminal, 'bold', key)}\n${paint(terminal, 'dim', `Shown only this once. Name: ${name}; organization: ${organization.name}; scopes: ${apiKey.scopes.join(', ')}; ${apiKey.expiresAt ? `expires ${showTime(apiKey.expiresAt)} UTC` : 'does not expire'}.`)}\n`,
+      `${paint(terminal, 'bold', key)}\n${paint(terminal, 'dim', `Shown only this once. Name: ${name}; organization: ${organization.name}; scopes: ${apiKey.scopes.join(', ')}; ${apiKey.expires_at ? `expires ${showTime(apiKey.expires_at)} UTC` : 'does not expire'}.`)}\n`,
   }
 }
 
 export async function list(ctx: OperatorContext, { id, name }: OrganizationName): Promise<CommandResult> {
   const keys = await listApiKeys(ctx.database(), id)
-  return listResult(keys, COLUMNS, `${name} has no API keys. Create one with wf keys create.`, toJson)
+  return listResult(keys.toReversed(), COLUMNS, `${name} has no API keys. Create one with wf keys create.`, toJson)
 }
 
-const COLUMNS: readonly Column<ApiKey>[] = [
+const COLUMNS: readonly Column<ApiKeyOut>[] = [
   { title: 'NAME', value: ({ name }) => name, cut: 'name' },
   { title: 'STATE', value: stateOf, colour: (key) => (stateOf(key) === 'active' ? 'green' : 'dim') },
   { title: 'PREFIX', value: ({ prefix }) => prefix },
@@ -69,12 +68,12 @@ const COLUMNS: readonly Column<ApiKey>[] = [
     value: ({ scopes }) => scopes.join(', '),
     shortValue: ({ scopes }) => (scopes.length === SCOPES.length ? 'all' : scopes.join()),
   },
-  { title: 'CREATED', time: ({ createdAt }) => createdAt },
-  { title: 'LAST USED', time: ({ lastUsedAt }) => lastUsedAt },
+  { title: 'CREATED', time: (key) => key.created_at },
+  { title: 'LAST USED', time: (key) => key.last_used_at },
   {
     title: 'EXPIRES',
-    value: ({ expiresAt }) => showTime(expiresAt),
-    shortValue: ({ expiresAt }) => showTime(expiresAt).slice(0, 10),
+    value: (key) => showTime(key.expires_at),
+    shortValue: (key) => showTime(key.expires_at).slice(0, 10),
   },
 ]
 
@@ -93,17 +92,17 @@ export async function revoke(
 }
 
 function keyReference(text: string): { id: string } | { prefix: string } | { name: string } {
-  const whole = parseApiKey(text)
-  if (whole) return { prefix: whole.prefix }
+  const prefix = prefixOfApiKey(text)
+  if (prefix !== undefined) return { prefix }
   if (UUID_PATTERN.test(text)) return { id: text.toLowerCase() }
   return /^wfk_[0-9A-Za-z]{8}$/.test(text) ? { prefix: text } : { name: text }
 }
 
-function stateOf({ revokedAt, expiresAt }: ApiKey): string {
-  if (revokedAt) return 'revoked'
-  return expiresAt && expiresAt <= new Date() ? 'expired' : 'active'
+function stateOf({ revoked_at: revokedAt, expires_at: expiresAt }: ApiKeyOut): string {
+  if (revokedAt !== null) return 'revoked'
+  return expiresAt !== null && new Date(expiresAt) <= new Date() ? 'expired' : 'active'
 }
 
-function toJson(key: ApiKey): object {
-  return toSnakeCase(key, ['id', 'name', 'prefix', 'scopes', 'createdAt', 'expiresAt', 'revokedAt', 'lastUsedAt'])
+function toJson({ created_by: _createdBy, ...key }: ApiKeyOut): object {
+  return key
 }

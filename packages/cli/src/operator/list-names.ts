@@ -32,8 +32,8 @@ export async function listNames(
     case 'source':
       return (await listWebhookSources(db, await organizationId())).slice(0, MAX_NAMES).map(toCandidate)
     case 'key': {
-      const keys = await listApiKeys(db, await organizationId())
-      return keys.slice(-MAX_NAMES).map(({ name, prefix }) => ({ value: name, description: prefix }))
+      const keys = await listApiKeys(db, await organizationId(), { limit: MAX_NAMES })
+      return keys.toReversed().map(({ name, prefix }) => ({ value: name, description: prefix }))
     }
     case 'user':
     case 'person': {

@@ -3,7 +3,6 @@ import {
   createOrganization,
   deleteOrganization,
   deleteOrganizationRows,
-  findOrganizations,
   listOrganizations,
   operatorOf,
   type OrganizationName,
@@ -19,7 +18,7 @@ export async function create(ctx: OperatorContext, given: string): Promise<Comma
   if (name === '' || !isName(name) || Array.from(name).length > NAME_MAX_LENGTH) {
     throw new UsageError(`The name must have 1 to ${NAME_MAX_LENGTH} characters, one of them visible.`)
   }
-  const [existing] = await findOrganizations(ctx.database(), { name }, { limit: 1 })
+  const [existing] = await listOrganizations(ctx.database(), { name, limit: 1 })
   if (existing) throw new CliError(`There is an organization ${name} already (${existing.id}). Choose another name.`)
   const organization = await createOrganization(ctx.database(), name)
   return {

@@ -1,6 +1,6 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
 import { type Db, deriveId, foldCase, inTransaction } from '../connection/index.ts'
-import { operatorOf, readNewest, writeInstructions } from '../organizations/index.ts'
+import { operatorOf, readVersion, writeInstructions } from '../organizations/index.ts'
 import { EMAIL_KEY, emailKeyOf } from '../people/index.ts'
 import { wakeSpentSessions } from '../runs/index.ts'
 import type { SecretBox } from '../sources/index.ts'
@@ -181,7 +181,7 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
   }
   // The row of a deleted organization stays, and is used again.
   const isStored = row !== undefined && !row.isDeleted
-  const before = instructions === undefined ? undefined : ((await readNewest(client, id))?.text ?? '')
+  const before = instructions === undefined ? undefined : ((await readVersion(client, id))?.text ?? '')
   const stored = isStored
     ? {
         name: row.name,

@@ -14,7 +14,7 @@ import {
 } from '@workflow-service/contract'
 import { findManifestShapeErrors, toManifestFieldError } from '@workflow-service/contract/manifest'
 import { foldCase } from '../connection/index.ts'
-import { parseApiKey } from '../organizations/index.ts'
+import { prefixOfApiKey } from '../organizations/index.ts'
 import { normalizedName } from '../sources/index.ts'
 
 /** An error in one of the manifests that are applied together. */
@@ -81,7 +81,7 @@ function checkUsers(manifest: Loose, report: Report): void {
 function checkApiKeys(manifest: Loose, report: Report): void {
   const keys = asItems(manifest['api_keys'])
   for (const [index, { key }] of keys.entries()) {
-    if (typeof key === 'string' && !parseApiKey(key)) {
+    if (typeof key === 'string' && prefixOfApiKey(key) === undefined) {
       report(`api_keys[${index}].key`, `${KEY_FORMAT}; leave it out to create one`)
     }
   }
@@ -91,10 +91,8 @@ function checkApiKeys(manifest: Loose, report: Report): void {
     }
   }
   checkUnique(textsAt('api_keys', keys, 'name'), report)
-  checkUnique(
-    textsAt('api_keys', keys, 'key', (key) => parseApiKey(key)?.prefix ?? key),
-    report,
-  )
+  const prefixes = textsAt('api_keys', keys, 'key', (key) => prefixOfApiKey(key) ?? key)
+  checkUnique(prefixes, report)
 }
 
 const KEY_FORMAT =

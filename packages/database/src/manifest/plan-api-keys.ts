@@ -1,6 +1,6 @@
 import { type Manifest, type Scope, SCOPES } from '@workflow-service/contract'
 import { newId } from '../connection/index.ts'
-import { createApiKey, hashApiKey, parseApiKey } from '../organizations/index.ts'
+import { createApiKey, hashApiKey, prefixOfApiKey } from '../organizations/index.ts'
 import {
   absentFields,
   type ApplyContext,
@@ -48,7 +48,7 @@ interface WantedKey {
 export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey[]>> {
   const { organizationId } = ctx
   const entries = ctx.manifest.api_keys ?? []
-  const prefixes = entries.map(({ key }) => (key === undefined ? null : prefixOf(key)))
+  const prefixes = entries.map(({ key }) => key && prefixOfApiKey(key))
   const found = await ctx.client.query<StoredKey>(
     `SELECT id, organization_id AS "organizationId", name, prefix, key_sha256 AS "keySha256", scopes, revoked_at AS "revokedAt"
      FROM api_keys WHERE (organization_id = $1 AND name = ANY($2)) OR prefix = ANY($3)`,
@@ -90,7 +90,7 @@ function toWantedKey(entry: NonNullable<Manifest['api_keys']>[number], stored: S
     applied: {
       id: thing.id,
       name: thing.name,
-      prefix: key === undefined ? stored!.prefix : prefixOf(key),
+      prefix: key === undefined ? stored!.prefix : prefixOfApiKey(key)!,
       ...(key === undefined ? {} : { key }),
       scopes,
       revoked,
@@ -125,8 +125,4 @@ async function writeKey({ client, organizationId, now }: ApplyContext, wanted: W
 
 function inOrder(scopes: readonly Scope[]): Scope[] {
   return SCOPES.filter((scope) => scopes.includes(scope))
-}
-
-function prefixOf(key: string): string {
-  return parseApiKey(key)!.prefix
 }

@@ -2,28 +2,23 @@ import { hash, randomInt } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-const PREFIX_LENGTH = 8
-const SECRET_LENGTH = 32
 const CHECKSUM_LENGTH = 6
 const KEY_PATTERN = /^(wfk_[0-9A-Za-z]{8})_[0-9A-Za-z]{32}([0-9A-Za-z]{6})$/
 
-/** A key's public part, as in `api_keys.prefix`: `wfk_` and 8 characters. */
-export interface ParsedApiKey {
-  readonly prefix: string
-}
-
 /** Creates a key (contract README, "Authentication"). It is shown once; only its prefix and hash are stored. */
 export function createApiKey(): { key: string; prefix: string } {
-  const prefix = `wfk_${randomText(PREFIX_LENGTH)}`
-  const unchecked = `${prefix}_${randomText(SECRET_LENGTH)}`
+  const prefix = `wfk_${randomText(8)}`
+  const unchecked = `${prefix}_${randomText(32)}`
   return { key: unchecked + checksumOf(unchecked), prefix }
 }
 
-/** Parses a key. Null when length, alphabet or checksum is wrong, so that a malformed key costs no query. */
-export function parseApiKey(text: string): ParsedApiKey | null {
+/**
+ * Returns a key's public part, as in `api_keys.prefix`: `wfk_` and 8 characters. Undefined when length, alphabet or
+ * checksum is wrong, so that a malformed key costs no query.
+ */
+export function prefixOfApiKey(text: string): string | undefined {
   const [, prefix, checksum] = KEY_PATTERN.exec(text) ?? []
-  if (prefix === undefined || checksum !== checksumOf(text.slice(0, -CHECKSUM_LENGTH))) return null
-  return { prefix }
+  return checksum === checksumOf(text.slice(0, -CHECKSUM_LENGTH)) ? prefix : undefined
 }
 
 /** The SHA-256 hash of the whole key, as in `api_keys.key_sha256`. */

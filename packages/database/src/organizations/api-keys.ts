@@ -1,32 +1,22 @@
 import type { ApiKeyOut, Scope } from '@workflow-service/contract'
 import {
   column,
+  type Database,
   type Db,
   inPrismaTransaction,
   newId,
-  type paging,
+  paging,
   type PrismaDb,
+  queryRows,
   type RowOfStatement,
   runStatement,
   statement,
   violatedConstraint,
 } from '../connection/index.ts'
-import { createApiKey, hashApiKey, parseApiKey } from './api-key-format.ts'
+import { createApiKey, hashApiKey, prefixOfApiKey } from './api-key-format.ts'
 import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
 import { assertQuotas } from './quotas.ts'
-import { type NamedUser, USER_NAME_FIELDS, userName } from './visibility.ts'
-
-/** A key without its secret part, which is not stored. */
-export interface ApiKey {
-  id: string
-  name: string
-  prefix: string
-  scopes: Scope[]
-  createdAt: Date
-  expiresAt: Date | null
-  revokedAt: Date | null
-  lastUsedAt: Date | null
-}
+import { USER_NAME } from './visibility.ts'
 
 /** The organization has a key with this name, or the given key is in use. */
 export class ApiKeyExistsError extends Error {
@@ -53,17 +43,6 @@ const FIND_PRINCIPALS = statement('organizations/find-principals', {
 export type Principal = RowOfStatement<typeof FIND_PRINCIPALS>
 
 const TOUCH_API_KEYS = statement('organizations/touch-api-keys', {})
-
-const SELECT_COLUMNS = {
-  id: true,
-  name: true,
-  prefix: true,
-  scopes: true,
-  createdAt: true,
-  expiresAt: true,
-  revokedAt: true,
-  lastUsedAt: true,
-} as const
 
 /**
  * Finds the keys with these prefixes and their organizations. Unscoped, because the organization follows from the key.
@@ -100,7 +79,7 @@ export async function storeApiKey(
   { id = newId(), name, scopes, expiresAt, key = createApiKey().key }: NewApiKey,
   by?: AuditedBy,
 ): Promise<string | undefined> {
-  const prefix = parseApiKey(key)?.prefix
+  const prefix = prefixOfApiKey(key)
   if (prefix === undefined) throw new TypeError('The given key does not have the format of an API key.')
   try {
     return await inPrismaTransaction(db, async (tx) => {
@@ -133,41 +112,30 @@ export async function storeApiKey(
 
 /** Stores a given or a new key under a new id, and reads what was stored. @throws ApiKeyExistsError */
 export async function issueApiKey(
-  db: PrismaDb,
+  db: Database,
   organizationId: string,
   wanted: Omit<NewApiKey, 'id'>,
   by?: AuditedBy,
-): Promise<{ key: string; apiKey: ApiKey }> {
+): Promise<{ key: string; apiKey: ApiKeyOut }> {
   const id = newId()
   const key = await storeApiKey(db, organizationId, { ...wanted, id }, by)
-  if (key === undefined) throw new Error('A new id is taken')
-  const apiKey = await db.prisma.apiKey.findUniqueOrThrow({ where: { id, organizationId }, select: SELECT_COLUMNS })
-  return { key, apiKey: toApiKey(apiKey) }
-}
-
-/** The organization's keys, oldest first, including revoked and expired ones. */
-export async function listApiKeys(db: PrismaDb, organizationId: string): Promise<ApiKey[]> {
-  const rows = await db.prisma.apiKey.findMany({
-    where: { organizationId },
-    orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
-    select: SELECT_COLUMNS,
-  })
-  return rows.map(toApiKey)
+  const apiKey = await findApiKey(db, organizationId, id)
+  if (key === undefined || !apiKey) throw new Error('A new id is taken')
+  return { key, apiKey }
 }
 
 /**
- * Revokes the key with this id, prefix or name, with an audit event if it is known who does. Null when the organization
- * has none. A revoked key keeps its time.
+ * Revokes the key with this id, prefix or name, with an audit event if it is known who does. Undefined when the
+ * organization has none. A revoked key keeps its time.
  */
 export async function revokeApiKey(
-  db: PrismaDb,
+  db: Database,
   organizationId: string,
   which: { id: string } | { prefix: string } | { name: string },
   by?: AuditedBy,
-): Promise<ApiKey | null> {
-  const read = () => db.prisma.apiKey.findFirst({ where: { organizationId, ...which }, select: SELECT_COLUMNS })
-  const stored = await read()
-  if (!stored) return null
+): Promise<ApiKeyOut | undefined> {
+  const stored = await db.prisma.apiKey.findFirst({ where: { organizationId, ...which } })
+  if (!stored) return undefined
   const { id, name } = stored
   await inPrismaTransaction(db, async (tx) => {
     const { count } = await tx.prisma.apiKey.updateMany({
@@ -177,54 +145,30 @@ export async function revokeApiKey(
     const target = { kind: 'api_key', id, name }
     if (count === 1 && by) await recordAuditEvent(tx, { ...by, action: 'api_key.revoked', target })
   })
-  const row = await read()
-  return row && toApiKey(row)
+  return await findApiKey(db, organizationId, id)
 }
 
-function toApiKey(row: Omit<ApiKey, 'scopes'> & { scopes: string[] }): ApiKey {
-  return { ...row, scopes: row.scopes as Scope[] }
-}
-
-const CREATOR = { select: { id: true, ...USER_NAME_FIELDS } } as const
-
-type ListedKey = Omit<ApiKey, 'scopes'> & { scopes: string[]; creator: (NamedUser & { id: string }) | null }
-
-function toOut({ id, name, prefix, scopes, creator, ...times }: ListedKey): ApiKeyOut {
-  return {
-    id,
-    name,
-    prefix,
-    scopes: scopes as Scope[],
-    created_by: creator && { id: creator.id, name: userName(creator) },
-    created_at: times.createdAt.toISOString(),
-    expires_at: times.expiresAt?.toISOString() ?? null,
-    revoked_at: times.revokedAt?.toISOString() ?? null,
-    last_used_at: times.lastUsedAt?.toISOString() ?? null,
-  }
-}
+// By hand: the name of the person who created a key is that of other lists.
+const SELECT_KEYS = `
+  SELECT key.id, key.name, key.prefix, key.scopes, key.created_at, key.expires_at, key.revoked_at, key.last_used_at,
+    CASE WHEN users.id IS NOT NULL THEN json_build_object('id', users.id, 'name', ${USER_NAME}) END AS created_by
+  FROM api_keys AS key LEFT JOIN users ON users.id = key.created_by WHERE key.organization_id = $1`
 
 /** The organization's keys, newest first, including revoked and expired ones. */
-export async function listApiKeyPage(
-  db: PrismaDb,
+export async function listApiKeys(
+  db: Db,
   organizationId: string,
-  { limit, after }: { readonly limit: number; readonly after?: paging.TimePosition | undefined },
-): Promise<readonly ApiKeyOut[]> {
-  const keys = await db.prisma.apiKey.findMany({
-    where: {
-      organizationId,
-      // The first condition lets PostgreSQL begin to read the index there.
-      ...(after && { createdAt: { lte: after.createdAt }, NOT: { createdAt: after.createdAt, id: { gte: after.id } } }),
-    },
-    orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
-    take: limit,
-    select: { ...SELECT_COLUMNS, creator: CREATOR },
-  })
-  return keys.map(toOut)
+  { limit, after }: { readonly limit?: number; readonly after?: paging.TimePosition | undefined } = {},
+): Promise<ApiKeyOut[]> {
+  return await queryRows<ApiKeyOut>(
+    db,
+    `${SELECT_KEYS} AND (key.created_at, key.id) < ($2, $3) ORDER BY key.created_at DESC, key.id DESC LIMIT $4`,
+    [organizationId, ...paging.positionParams(after), limit],
+  )
 }
 
-/** The key of this id, without its secret part. */
-export async function findApiKey(db: PrismaDb, organizationId: string, id: string): Promise<ApiKeyOut | undefined> {
-  const select = { ...SELECT_COLUMNS, creator: CREATOR }
-  const key = await db.prisma.apiKey.findFirst({ where: { organizationId, id }, select })
-  return key ? toOut(key) : undefined
+/** The key of this id, without its secret part, which is not stored. */
+export async function findApiKey(db: Db, organizationId: string, id: string): Promise<ApiKeyOut | undefined> {
+  const [key] = await queryRows<ApiKeyOut>(db, `${SELECT_KEYS} AND key.id = $2`, [organizationId, id])
+  return key
 }

@@ -154,35 +154,31 @@ export function operatorOf(organizationId: string): AuditedBy {
   return { principal: { organizationId, userId: null, name: OPERATOR.name, address: null }, requestId: null }
 }
 
+/** Who the audit log says has made a change. */
+export function actorOf({ userId, name }: AuditPrincipal): AuditActor {
+  return userId === null ? OPERATOR : { kind: 'person', id: userId, name }
+}
+
 /** Adds an entry to the audit log, in the transaction of the change that it records. */
 export async function recordAuditEvent(client: Queryable, event: NewAuditEvent): Promise<void> {
   const { action, target, changes = [], requestId = null } = event
-  const by =
-    'principal' in event
-      ? {
-          organizationId: event.principal.organizationId,
-          actor:
-            event.principal.userId === null
-              ? OPERATOR
-              : { kind: 'person', id: event.principal.userId, name: event.principal.name },
-          address: event.principal.address,
-        }
-      : event
+  const { organizationId, actor, address } =
+    'principal' in event ? { ...event.principal, actor: actorOf(event.principal) } : event
   await client.query({
     ...INSERT_AUDIT_EVENT,
     values: [
       newId(),
-      by.organizationId,
-      by.actor.kind,
-      by.actor.id ?? null,
-      by.actor.name,
+      organizationId,
+      actor.kind,
+      actor.id ?? null,
+      actor.name,
       action,
       target?.kind ?? null,
       target?.id ?? null,
       target?.name ?? null,
       JSON.stringify(changes, shortenText),
       requestId,
-      by.address ?? null,
+      address ?? null,
     ],
   })
 }

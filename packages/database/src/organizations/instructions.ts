@@ -16,13 +16,22 @@ export async function readInstructions(
   organizationId: string,
   number?: number,
 ): Promise<Instructions | undefined> {
-  const [newest] = await queryRows<Instructions>(
-    db,
+  const found = await readVersion(db.pool, organizationId, number)
+  return found?.text === '' ? undefined : found
+}
+
+/** As `readInstructions`; a version that removed the text has an empty one. */
+export async function readVersion(
+  client: Queryable,
+  organizationId: string,
+  number?: number,
+): Promise<Instructions | undefined> {
+  const { rows } = await client.query<Instructions>(
     `SELECT number, text FROM instructions WHERE organization_id = $1 AND ($2::integer IS NULL OR number = $2)
      ORDER BY number DESC LIMIT 1`,
-    [organizationId, number ?? null],
+    [organizationId, number],
   )
-  return newest?.text === '' ? undefined : newest
+  return rows[0]
 }
 
 /** The system text with the organization's instructions, and the versions that are kept, newest first. */
@@ -46,28 +55,22 @@ export async function saveInstructions(
 ): Promise<'saved' | 'changed_meanwhile'> {
   const { organizationId } = by.principal
   return await inTransaction(db, async (client) => {
-    await client.query('SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE', [organizationId])
-    const stored = await readNewest(client, organizationId)
+    const { rows } = await client.query<{ name: string }>(
+      'SELECT name FROM organizations WHERE id = $1 FOR NO KEY UPDATE',
+      [organizationId],
+    )
+    const stored = await readVersion(client, organizationId)
     if ((stored?.text ?? '') === text) return 'saved'
     if (String(stored?.number ?? 0) !== version) return 'changed_meanwhile'
     await writeInstructions(client, text, by.principal)
     await recordAuditEvent(client, {
       ...by,
       action: 'instructions.saved',
-      target: { kind: 'organization', id: organizationId, name: await readName(client, organizationId) },
+      target: { kind: 'organization', id: organizationId, name: rows[0]?.name ?? null },
       changes: [{ field: 'instructions', old: stored?.text ?? '', new: text }],
     })
     return 'saved'
   })
-}
-
-/** The newest version; the caller holds the row of the organization. */
-export async function readNewest(client: Queryable, organizationId: string): Promise<Instructions | undefined> {
-  const { rows } = await client.query<Instructions>(
-    'SELECT number, text FROM instructions WHERE organization_id = $1 ORDER BY number DESC LIMIT 1',
-    [organizationId],
-  )
-  return rows[0]
 }
 
 /** Adds a version. The oldest ones beyond INSTRUCTION_VERSIONS_MAX are deleted. */
@@ -86,11 +89,4 @@ export async function writeInstructions(
     organizationId,
     rows[0]!.number - INSTRUCTION_VERSIONS_MAX,
   ])
-}
-
-async function readName(client: Queryable, organizationId: string): Promise<string | null> {
-  const { rows } = await client.query<{ name: string }>('SELECT name FROM organizations WHERE id = $1', [
-    organizationId,
-  ])
-  return rows[0]?.name ?? null
 }

@@ -8,10 +8,9 @@ import {
   newId,
   NIL_UUID,
   type PrismaDb,
-  type Transaction,
   versionOf,
 } from '../connection/index.ts'
-import { type AuditPrincipal, changedFields, OPERATOR, recordAuditEvent } from './audit-events.ts'
+import { actorOf, type AuditPrincipal, changedFields, OPERATOR, recordAuditEvent } from './audit-events.ts'
 
 /** An organization in a list for an operator to choose from. */
 export interface OrganizationName {
@@ -20,26 +19,15 @@ export interface OrganizationName {
   isSuspended: boolean
 }
 
-/** The first organizations by name, for an operator to choose from. */
-export async function listOrganizations(db: PrismaDb, options: { limit: number }): Promise<OrganizationName[]> {
-  return await db.prisma.organization.findMany({
-    where: { deletedAt: null },
-    orderBy: [{ name: 'asc' }, { id: 'asc' }],
-    take: options.limit,
-    select: { id: true, name: true, isSuspended: true },
-  })
-}
-
-/** The organization with this id, or those with this name, at most `limit`. */
-export async function findOrganizations(
+/** The first organizations by name, or those with this id or name, for an operator to choose from. */
+export async function listOrganizations(
   db: PrismaDb,
-  wanted: { id: string } | { name: string },
-  options: { limit: number },
+  { limit, ...wanted }: { readonly limit: number; readonly id?: string; readonly name?: string },
 ): Promise<OrganizationName[]> {
   return await db.prisma.organization.findMany({
     where: { ...wanted, deletedAt: null },
-    orderBy: { id: 'asc' },
-    take: options.limit,
+    orderBy: [{ name: 'asc' }, { id: 'asc' }],
+    take: limit,
     select: { id: true, name: true, isSuspended: true },
   })
 }
@@ -143,16 +131,16 @@ const INSERT_ORGANIZATION = `
 /** Suspends an organization, or ends that, as the operator. Returns whether that changed anything. */
 export async function setOrganizationSuspended(db: PrismaDb, id: string, isSuspended: boolean): Promise<boolean> {
   return await inPrismaTransaction(db, async (tx) => {
-    const { count } = await tx.prisma.organization.updateMany({
+    const [saved] = await tx.prisma.organization.updateManyAndReturn({
       where: { id, isSuspended: !isSuspended, deletedAt: null },
       data: { isSuspended, updatedAt: new Date() },
     })
-    if (count === 0) return false
+    if (!saved) return false
     await recordAuditEvent(tx, {
       actor: OPERATOR,
       organizationId: id,
       action: 'organization.saved',
-      target: { kind: 'organization', id, name: await readName(tx, id) },
+      target: { kind: 'organization', id, name: saved.name },
       changes: [{ field: 'suspended', old: !isSuspended, new: isSuspended }],
     })
     return true
@@ -162,10 +150,6 @@ export async function setOrganizationSuspended(db: PrismaDb, id: string, isSuspe
 /** Whether the organization exists and is suspended. */
 export async function isOrganizationSuspended(db: Db, id: string): Promise<boolean> {
   return (await db.pool.query('SELECT FROM organizations WHERE id = $1 AND is_suspended', [id])).rowCount === 1
-}
-
-async function readName({ prisma }: Transaction, id: string): Promise<string> {
-  return (await prisma.organization.findFirst({ where: { id }, select: { name: true } }))?.name ?? ''
 }
 
 /**
@@ -180,47 +164,47 @@ export async function deleteOrganization(
   const now = new Date()
   await inPrismaTransaction(db, async (tx) => {
     const { organization, signIn, oneTimeLink, apiKey } = tx.prisma
-    await organization.updateMany({ where: { id }, data: { isSuspended: true } })
-    await organization.updateMany({ where: { id, deletedAt: null }, data: { deletedAt: now } })
+    const [deleted] = await organization.updateManyAndReturn({
+      where: { id, deletedAt: null },
+      data: { isSuspended: true, deletedAt: now },
+    })
+    if (!deleted) return
     await signIn.deleteMany({ where: { organizationId: id } })
     await oneTimeLink.deleteMany({ where: { organizationId: id } })
     await apiKey.updateMany({ where: { organizationId: id, revokedAt: null }, data: { revokedAt: now } })
     // Of no organization: the audit log of the organization is deleted with it.
     await recordAuditEvent(tx, {
-      actor: principal.userId === null ? OPERATOR : { kind: 'person', id: principal.userId, name: principal.name },
+      actor: actorOf(principal),
       organizationId: null,
       address: principal.address,
       action: 'organization.deleted',
-      target: { kind: 'organization', id, name: await readName(tx, id) },
+      target: { kind: 'organization', id, name: deleted.name },
       requestId,
     })
   })
 }
 
-/** In this order: what belongs to a row is deleted before it, or with it in small numbers. */
-const DELETED_ROWS = [
-  { table: 'starts', key: 'id', batch: 200, where: 'organization_id = $1' },
-  {
-    table: 'deliveries',
-    key: 'id',
-    batch: 1_000,
-    where: 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $1))',
-  },
-  { table: 'resend_jobs', key: 'id', batch: 200, where: 'organization_id = $1' },
-  { table: 'search_chunks', key: 'ctid', batch: 1_000, where: 'organization_id = $1' },
-  { table: 'notices', key: 'id', batch: 1_000, where: 'organization_id = $1' },
-  { table: 'notice_webhooks', key: 'organization_id', batch: 1, where: 'organization_id = $1' },
-  { table: 'sessions', key: 'id', batch: 1_000, where: 'organization_id = $1' },
-  { table: 'workflows', key: 'id', batch: 20, where: 'organization_id = $1' },
-  { table: 'webhook_sources', key: 'id', batch: 200, where: 'organization_id = $1' },
-  { table: 'lookups', key: 'id', batch: 200, where: 'organization_id = $1' },
-  { table: 'instructions', key: 'ctid', batch: 200, where: 'organization_id = $1' },
-  { table: 'model_keys', key: 'id', batch: 200, where: 'organization_id = $1' },
-  { table: 'usage_hours', key: 'ctid', batch: 1_000, where: 'organization_id = $1' },
-  { table: 'model_reservations', key: 'run_id', batch: 1_000, where: 'organization_id = $1' },
-  { table: 'model_spending', key: 'ctid', batch: 1_000, where: 'organization_id = $1' },
-  { table: 'audit_events', key: 'id', batch: 1_000, where: 'organization_id = $1' },
-] as const
+/** The rows of a batch by table, in this order: what belongs to a row is deleted before it, or with it in small numbers. */
+const DELETED_ROWS = {
+  starts: 200,
+  deliveries: 1_000,
+  resend_jobs: 200,
+  search_chunks: 1_000,
+  notices: 1_000,
+  notice_webhooks: 1,
+  sessions: 1_000,
+  workflows: 20,
+  webhook_sources: 200,
+  lookups: 200,
+  instructions: 200,
+  model_keys: 200,
+  usage_hours: 1_000,
+  model_reservations: 1_000,
+  model_spending: 1_000,
+  audit_events: 1_000,
+}
+// By source, which has an index.
+const DELETED_DELIVERIES = 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $1))'
 
 /**
  * Deletes a batch of rows of a deleted organization, and at last its users and the accounts that only it had. Returns
@@ -235,10 +219,11 @@ export async function deleteOrganizationRows(db: Database): Promise<boolean> {
   )
   const [organization] = rows
   if (!organization) return false
-  for (const { table, key, batch, where } of DELETED_ROWS) {
+  for (const [table, batch] of Object.entries(DELETED_ROWS)) {
+    const where = table === 'deliveries' ? DELETED_DELIVERIES : 'organization_id = $1'
     const { rowCount } = await db.pool.query(
-      `DELETE FROM ${table} WHERE ${key} = ANY (ARRAY(
-         SELECT ${key} FROM ${table} WHERE ${where} LIMIT ${batch} FOR UPDATE SKIP LOCKED))`,
+      `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
+         SELECT ctid FROM ${table} WHERE ${where} LIMIT ${batch} FOR UPDATE SKIP LOCKED))`,
       [organization.id],
     )
     if (rowCount !== 0) return true

@@ -1,6 +1,6 @@
 import { type SearchOut, UUID_PATTERN } from '@workflow-service/contract'
 import { type Db, foldCase, foldSearch } from '../connection/index.ts'
-import { isSessionVisible, isVisible, USER_NAME, type Viewer } from './visibility.ts'
+import { isDeliveryVisible, isSessionVisible, isVisible, USER_NAME, type Viewer } from './visibility.ts'
 
 type Found = SearchOut['data'][number]
 
@@ -69,11 +69,6 @@ const DELIVERY_FOUND = `'delivery' AS kind, delivery.id, coalesce((
   ), '') AS title,
   delivery.outcome || to_char(delivery.created_at AT TIME ZONE 'UTC', ', YYYY-MM-DD HH24:MI:SS "UTC"') AS detail`
 
-const IS_DELIVERY_VISIBLE = `($2::uuid IS NULL OR delivery.run_id IS NULL OR (
-    SELECT ${isVisible('workflow', '$2')} FROM starts JOIN workflows AS workflow ON workflow.id = starts.workflow_id
-    WHERE starts.id = delivery.run_id
-  ))`
-
 const FIND_BY_ID = `
   SELECT 'workflow' AS kind, id, name AS title, '' AS detail FROM workflows AS workflow
   WHERE organization_id = $1 AND id = $3 AND ${isVisible('workflow', '$2')}
@@ -85,7 +80,7 @@ const FIND_BY_ID = `
   UNION ALL SELECT 'session', id, id::text, CASE WHEN is_open THEN 'Open' ELSE 'Closed' END FROM sessions
   WHERE organization_id = $1 AND id = $3 AND ${isSessionVisible('sessions', '$2')}
   UNION ALL SELECT ${DELIVERY_FOUND} FROM deliveries AS delivery
-  WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${IS_DELIVERY_VISIBLE}
+  WHERE delivery.organization_id = $1 AND delivery.id = $3 AND ${isDeliveryVisible('$2')}
   UNION ALL SELECT 'user', users.id, ${USER_NAME}, users.email FROM users WHERE users.organization_id = $1 AND users.id = $3
   UNION ALL SELECT 'api_key', id, name, prefix FROM api_keys
   WHERE organization_id = $1 AND id = $3 AND $2::uuid IS NULL`
@@ -117,7 +112,7 @@ const FIND_BY_REQUEST = `
     SELECT * FROM deliveries WHERE source_id = source.id AND created_at >= $4 AND created_at < $5
     ORDER BY created_at DESC, id DESC LIMIT ${MAX_COMPARED_PER_SOURCE}
   ) AS delivery
-  WHERE delivery.request_id = $3 AND ${IS_DELIVERY_VISIBLE}
+  WHERE delivery.request_id = $3 AND ${isDeliveryVisible('$2')}
   LIMIT ${MAX_FOUND}`
 
 /**

@@ -25,6 +25,17 @@ export function isVisible(workflow: string, memberId: string): string {
   return `(${workflow}.deleted_at IS NULL AND ${includesViewer(workflow, memberId)})`
 }
 
+/**
+ * Returns the condition that the viewer sees an entry `delivery` of the log: what belongs to no run, and the payloads of
+ * runs of workflows that the viewer sees.
+ */
+export function isDeliveryVisible(memberId: string): string {
+  return `(${memberId}::uuid IS NULL OR delivery.run_id IS NULL OR (
+    SELECT ${isVisible('workflow', memberId)} FROM starts JOIN workflows AS workflow ON workflow.id = starts.workflow_id
+    WHERE starts.id = delivery.run_id
+  ))`
+}
+
 function includesViewer(workflow: string, memberId: string): string {
   return `(${memberId}::uuid IS NULL OR ${workflow}.scope = 'company_wide'
     OR (SELECT true FROM workflow_users WHERE workflow_id = ${workflow}.id AND user_id = ${memberId}))`
@@ -61,23 +72,3 @@ export function isSessionVisible(session: string, memberId: string): string {
 /** The expression for the name of a user: the name, or the email address without one. */
 export const USER_NAME = `coalesce(nullif(trim(concat_ws(' ', nullif(users.first_name, ''), nullif(users.last_name, ''))), ''),
   (SELECT accounts.name FROM accounts WHERE accounts.id = users.account_id), users.email)`
-
-/** The fields from which Prisma's reads make the name of a user. */
-export const USER_NAME_FIELDS = {
-  firstName: true,
-  lastName: true,
-  email: true,
-  account: { select: { name: true } },
-} as const
-
-export interface NamedUser {
-  readonly firstName: string
-  readonly lastName: string
-  readonly email: string
-  readonly account: { readonly name: string } | null
-}
-
-/** As USER_NAME. */
-export function userName({ firstName, lastName, email, account }: NamedUser): string {
-  return `${firstName} ${lastName}`.trim() || (account?.name ?? email)
-}

@@ -11,13 +11,12 @@ import {
 import type { Prisma } from '../generated/client.ts'
 import {
   type AuditedBy,
-  type AuditPrincipal,
   changedFields,
   type NewAuditEvent,
   OPERATOR,
   recordAuditEvent,
 } from '../organizations/index.ts'
-import { createSignIn, type NewSignIn } from './sign-ins.ts'
+import { type AuditedRequest, createSignIn, type NewSignIn } from './sign-ins.ts'
 
 /** An organization in which a person has a role. */
 export interface Membership {
@@ -38,12 +37,6 @@ export interface Account {
   readonly hasOidc: boolean
   /** By name; those in which the person has no role are left out. */
   readonly organizations: readonly Membership[]
-}
-
-/** The person of a request, with the id of the request. */
-export interface AuditedRequest {
-  readonly principal: AuditPrincipal & { readonly accountId: string; readonly signInId: string; readonly email: string }
-  readonly requestId: string
 }
 
 /** Where a request of a person who is not signed in comes from. */
@@ -175,10 +168,13 @@ export async function lockAccount(
   return rows[0]
 }
 
-/** Ends every open link with which a person could become this account or change it. */
-export async function revokeLinks({ prisma }: Pick<Transaction, 'prisma'>, accountId: string): Promise<void> {
+/** Ends the open links that meet the condition. */
+export async function revokeLinks(
+  { prisma }: Pick<Transaction, 'prisma'>,
+  which: Prisma.OneTimeLinkWhereInput,
+): Promise<void> {
   await prisma.oneTimeLink.updateMany({
-    where: { user: { accountId }, usedAt: null, revokedAt: null },
+    where: { ...which, usedAt: null, revokedAt: null },
     data: { revokedAt: new Date() },
   })
 }
@@ -197,10 +193,8 @@ export async function mayChangeAccount(
   if (makerId === null) return true
   const maker = await prisma.user.findFirst({ where: { id: makerId }, select: { accountId: true } })
   if (!maker || maker.accountId === null) return false
-  const [users, makers] = [
-    await prisma.user.findMany({ where: { accountId, organization: { deletedAt: null } } }),
-    await prisma.user.findMany({ where: { accountId: maker.accountId, deactivatedAt: null } }),
-  ]
+  const users = await prisma.user.findMany({ where: { accountId, organization: { deletedAt: null } } })
+  const makers = await prisma.user.findMany({ where: { accountId: maker.accountId, deactivatedAt: null } })
   const isAllowed = users.every(({ organizationId, role }) =>
     makers.some(
       (user) =>
@@ -241,24 +235,15 @@ export async function recordAccountEvent(
 }
 
 /** Changes the name of the person. The email address is changed with a link: `acceptEmail`. */
-export async function saveAccount(
-  db: Database,
-  values: { name: string },
-  { principal, requestId }: AuditedRequest,
-): Promise<void> {
-  const { accountId, name } = principal
+export async function saveAccount(db: Database, values: { name: string }, request: AuditedRequest): Promise<void> {
+  const { accountId, name } = request.principal
   await inPrismaTransaction(db, async (tx) => {
     await tx.prisma.account.update({ where: { id: accountId }, data: { name: values.name } })
-    await recordAccountEvent(
-      tx,
-      accountId,
-      { principal, requestId },
-      {
-        action: 'account.saved',
-        target: { kind: 'account', id: accountId, name: values.name },
-        changes: changedFields({ name }, values),
-      },
-    )
+    await recordAccountEvent(tx, accountId, request, {
+      action: 'account.saved',
+      target: { kind: 'account', id: accountId, name: values.name },
+      changes: changedFields({ name }, values),
+    })
   })
 }
 
@@ -266,27 +251,16 @@ export async function saveAccount(
  * Replaces the password, and ends all sign-ins of the account except the one of the request, and its links. Resolves to
  * false if that sign-in was ended meanwhile, for example by a reset.
  */
-export async function changePassword(
-  db: Database,
-  passwordHash: string,
-  { principal, requestId }: AuditedRequest,
-): Promise<boolean> {
-  const { accountId, signInId, name } = principal
+export async function changePassword(db: Database, passwordHash: string, request: AuditedRequest): Promise<boolean> {
+  const { accountId, signInId, name } = request.principal
   return await inPrismaTransaction(db, async (tx) => {
     await lockAccount(tx, accountId)
     if (!(await tx.prisma.signIn.findFirst({ where: { id: signInId }, select: { id: true } }))) return false
     await setPassword(tx, accountId, passwordHash)
     await tx.prisma.signIn.deleteMany({ where: { accountId, id: { not: signInId } } })
-    await revokeLinks(tx, accountId)
-    await recordAccountEvent(
-      tx,
-      accountId,
-      { principal, requestId },
-      {
-        action: 'account.password_changed',
-        target: { kind: 'account', id: accountId, name },
-      },
-    )
+    await revokeLinks(tx, { user: { accountId } })
+    const target = { kind: 'account', id: accountId, name }
+    await recordAccountEvent(tx, accountId, request, { action: 'account.password_changed', target })
     return true
   })
 }

@@ -50,16 +50,12 @@ export async function createSetupLink(db: Database, organizationId: string | nul
   const token = newToken()
   await inPrismaTransaction(db, async (tx) => {
     await tx.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
-    await revokeSetupLinks(tx, [organizationId])
+    await revokeLinks(tx, { kind: 'setup', organizationId })
     const expiresAt = hoursFromNow(LINK_HOURS.setup)
     await tx.prisma.oneTimeLink.create({
       data: { tokenSha256: hashToken(token), kind: 'setup', organizationId, role: 'owner', expiresAt },
     })
-    await recordAuditEvent(tx, {
-      actor: OPERATOR,
-      organizationId,
-      action: 'setup.link_created',
-    })
+    await recordAuditEvent(tx, { actor: OPERATOR, organizationId, action: 'setup.link_created' })
   })
   return token
 }
@@ -69,7 +65,10 @@ export async function findOneTimeLink(db: PrismaDb, token: string): Promise<OneT
   const link = await db.prisma.oneTimeLink.findFirst({
     where: {
       tokenSha256: hashToken(token),
-      ...isOpen(),
+      // Its use compares again, by the database's clock: `consumeLink`.
+      usedAt: null,
+      revokedAt: null,
+      expiresAt: { gt: new Date() },
       AND: [
         { OR: [{ organizationId: null }, { organization: { deletedAt: null } }] },
         { OR: [{ kind: 'setup' }, { user: { role: { not: null }, deactivatedAt: null } }] },
@@ -90,18 +89,8 @@ export async function findOneTimeLink(db: PrismaDb, token: string): Promise<OneT
   }
 }
 
-/** The conditions of a link that can be used. Its use compares again, by the database's clock: `consumeLink`. */
-const isOpen = () => ({ usedAt: null, revokedAt: null, expiresAt: { gt: new Date() } })
-
 function toLinkUser({ id, email, role, firstName, lastName }: User): NonNullable<OneTimeLink['user']> {
   return { id, email, role: role as Role, name: `${firstName} ${lastName}`.trim() }
-}
-
-async function revokeSetupLinks({ prisma }: Transaction, organizationIds: readonly (string | null)[]): Promise<void> {
-  await prisma.oneTimeLink.updateMany({
-    where: { kind: 'setup', OR: organizationIds.map((organizationId) => ({ organizationId })), ...isOpen() },
-    data: { revokedAt: new Date() },
-  })
 }
 
 /**
@@ -175,7 +164,7 @@ export async function completeSetup(
   const work = async (tx: Transaction): Promise<UsedLink | undefined> => {
     await tx.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
     if (!(await consumeLink(tx, token))) return undefined
-    await revokeSetupLinks(tx, [null, organizationId])
+    await revokeLinks(tx, { kind: 'setup', OR: [{ organizationId: null }, { organizationId }] })
     if (link.organizationId === null) {
       await tx.prisma.organization.create({ data: { id: organizationId, name: organizationName } })
     }
@@ -295,7 +284,7 @@ export async function acceptReset(
     if (!consumed || !(await mayChangeAccount(tx, accountId, consumed.createdBy, 'reset'))) return undefined
     await setPassword(tx, accountId, passwordHash)
     await tx.prisma.signIn.deleteMany({ where: { accountId } })
-    await revokeLinks(tx, accountId)
+    await revokeLinks(tx, { user: { accountId } })
     const used = { accountId, userId: user.id, organizationId, name: account.name }
     return await recordUse(tx, used, visitor, 'account.password_changed', [{ field: 'link', old: null, new: 'reset' }])
   })
@@ -385,7 +374,7 @@ async function ensureAccount(tx: Transaction, person: LinkPerson): Promise<{ acc
     const { accountId } = person
     const account = await lockAccount(tx, accountId)
     if (account?.passwordHash !== person.passwordHash) throw new PasswordChangedError()
-    await revokeLinks(tx, accountId)
+    await revokeLinks(tx, { user: { accountId } })
     return { accountId, name: account.name }
   }
   const accountId = newId()

@@ -24,6 +24,12 @@ export interface NewSignIn {
   readonly userAgent: string | null
 }
 
+/** The person of a request, with the id of the request. */
+export interface AuditedRequest {
+  readonly principal: AuditPrincipal & { readonly accountId: string; readonly signInId: string; readonly email: string }
+  readonly requestId: string
+}
+
 /** A sign-in ends when it was not used for so long, and at the latest after the second. */
 export const SIGN_IN_IDLE_DAYS = 7
 export const SIGN_IN_MAX_DAYS = 30
@@ -148,32 +154,25 @@ export async function listSignIns(
 }
 
 /** Ends one of the person's sign-ins. Returns false if the person has no such sign-in. */
-export async function endSignIn(
-  db: Database,
-  signInId: string,
-  { principal, requestId }: { principal: AuditPrincipal & { accountId: string }; requestId: string },
-): Promise<boolean> {
+export async function endSignIn(db: Database, signInId: string, request: AuditedRequest): Promise<boolean> {
   return await inPrismaTransaction(db, async (tx) => {
-    const where = { accountId: principal.accountId, id: signInId }
+    const where = { accountId: request.principal.accountId, id: signInId }
     const signIn = await tx.prisma.signIn.findFirst({ where, select: { userAgent: true } })
     // Of two requests at the same time, one ends it.
     const { count } = await tx.prisma.signIn.deleteMany({ where })
     if (!signIn || count === 0) return false
     const target = { kind: 'sign_in', id: signInId, name: signIn.userAgent ?? '' }
-    await recordAuditEvent(tx, { principal, action: 'account.signed_out', target, requestId })
+    await recordAuditEvent(tx, { ...request, action: 'account.signed_out', target })
     return true
   })
 }
 
 /** Notes that the person has confirmed with the password. */
-export async function confirmSignIn(
-  db: Database,
-  { principal, requestId }: { principal: AuditPrincipal & { signInId: string }; requestId: string },
-): Promise<void> {
+export async function confirmSignIn(db: Database, request: AuditedRequest): Promise<void> {
   await inPrismaTransaction(db, async (tx) => {
     // By the database's clock, by which the confirmation ends.
-    await tx.query('UPDATE sign_ins SET confirmed_at = now() WHERE id = $1', [principal.signInId])
-    await recordAuditEvent(tx, { principal, action: 'account.confirmed', requestId })
+    await tx.query('UPDATE sign_ins SET confirmed_at = now() WHERE id = $1', [request.principal.signInId])
+    await recordAuditEvent(tx, { ...request, action: 'account.confirmed' })
   })
 }
 
@@ -184,10 +183,7 @@ export async function confirmSignIn(
 export async function switchOrganization(
   db: PrismaDb,
   organizationId: string,
-  {
-    principal: { accountId, signInId, name, address },
-    requestId,
-  }: { principal: AuditPrincipal & { accountId: string; signInId: string }; requestId: string },
+  { principal: { accountId, signInId, name, address }, requestId }: AuditedRequest,
 ): Promise<'switched' | 'signed_out' | undefined> {
   return await inPrismaTransaction(db, async (tx) => {
     const { rows } = await tx.query<{ userId: string; mayEnter: boolean }>(

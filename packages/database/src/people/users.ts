@@ -232,6 +232,19 @@ export async function inUsersTransaction<Result>(
   })
 }
 
+/** Runs a change of one user, as `inUsersTransaction`. Resolves to undefined if there is no such user. */
+async function changeUser<Result>(
+  db: Database,
+  userId: string,
+  { principal: { organizationId } }: AuditedBy,
+  work: (tx: Transaction, stored: StoredUser, organizationId: string) => Promise<Result>,
+): Promise<Result | undefined> {
+  return await inUsersTransaction(db, organizationId, async (tx) => {
+    const stored = await findUser(tx, organizationId, userId)
+    return stored && (await work(tx, stored, organizationId))
+  })
+}
+
 /** The values of a new user. */
 type NewUser = Pick<AppUserOut, 'id' | 'email' | 'first_name' | 'last_name' | 'role'>
 
@@ -241,8 +254,7 @@ export async function createUser(
   { id, ...values }: NewUser,
   request: AuditedBy,
 ): Promise<AppUserOut | 'email_taken' | 'id_taken'> {
-  const { principal, requestId } = request
-  const { organizationId } = principal
+  const { organizationId } = request.principal
   const { email, first_name, last_name, role } = values
   try {
     const created = await inUsersTransaction(db, organizationId, async (tx) => {
@@ -260,13 +272,9 @@ export async function createUser(
           role,
         },
       })
-      await recordAuditEvent(tx, {
-        principal,
-        action: 'user.created',
-        target: { kind: 'user', id, name: email },
-        changes: changedFields({}, values),
-        requestId,
-      })
+      const target = { kind: 'user', id, name: email }
+      const changes = changedFields({}, values)
+      await recordAuditEvent(tx, { ...request, action: 'user.created', target, changes })
       return await findUser(tx, organizationId, id)
     })
     return created ? toOut(created) : 'id_taken'
@@ -286,12 +294,9 @@ export async function saveUser(
   userId: string,
   { version, ...change }: Partial<UserValues> & { version: string },
   check: CheckUserChange,
-  { principal, requestId }: AuditedBy,
+  request: AuditedBy,
 ): Promise<{ kind: 'saved' | 'changed_meanwhile'; user: AppUserOut } | 'last_owner' | undefined> {
-  const { organizationId } = principal
-  return await inUsersTransaction(db, organizationId, async (tx) => {
-    const stored = await findUser(tx, organizationId, userId)
-    if (!stored) return undefined
+  return await changeUser(db, userId, request, async (tx, stored, organizationId) => {
     const { first_name, last_name, role, is_deactivated } = { ...stored, ...change }
     const next: UserValues = { first_name, last_name, role, is_deactivated }
     check(stored, next)
@@ -310,13 +315,9 @@ export async function saveUser(
       },
     })
     if (role !== stored.role || is_deactivated !== stored.is_deactivated) await endAccess(tx, organizationId, stored)
-    await recordAuditEvent(tx, {
-      principal,
-      action: 'user.saved',
-      target: { kind: 'user', id: userId, name: stored.email },
-      changes: changedFields<UserValues>(stored, next),
-      requestId,
-    })
+    const target = { kind: 'user', id: userId, name: stored.email }
+    const changes = changedFields<UserValues>(stored, next)
+    await recordAuditEvent(tx, { ...request, action: 'user.saved', target, changes })
     return { kind: 'saved', user: toOut((await findUser(tx, organizationId, userId))!) }
   })
 }
@@ -329,13 +330,10 @@ export async function deleteUser(
   db: Database,
   userId: string,
   check: CheckUserChange,
-  { principal, requestId }: AuditedBy,
+  request: AuditedBy,
   finish: (tx: Transaction) => Promise<void> = async () => {},
 ): Promise<'removed' | 'last_owner' | undefined> {
-  const { organizationId } = principal
-  return await inUsersTransaction(db, organizationId, async (tx) => {
-    const stored = await findUser(tx, organizationId, userId)
-    if (!stored) return undefined
+  return await changeUser(db, userId, request, async (tx, stored, organizationId) => {
     check(stored)
     if (await isLastOwner(tx, organizationId, stored)) return 'last_owner'
     await endAccess(tx, organizationId, stored)
@@ -349,37 +347,31 @@ export async function deleteUser(
     )
     await deleteAccountsWithoutUser(tx, [stored.account_id])
     await recordAuditEvent(tx, {
-      principal,
+      ...request,
       action: 'user.removed',
       target: { kind: 'user', id: userId, name: stored.email },
-      changes: [
-        { field: 'email', old: stored.email, new: null },
-        { field: 'role', old: stored.role, new: null },
-      ],
-      requestId,
+      changes: changedFields<object>(stored, { email: null, role: null }),
     })
     await finish(tx)
     return 'removed'
   })
 }
 
-/** Ends the person's sign-ins to the organization. Resolves to undefined if there is no such user. */
+/** Ends the person's sign-ins to the organization. Resolves to whether there is such a user. */
 export async function signUserOut(
   db: Database,
   userId: string,
   check: CheckUserChange,
-  { principal, requestId }: AuditedBy,
-): Promise<'signed_out' | undefined> {
-  const { organizationId } = principal
-  return await inUsersTransaction(db, organizationId, async (tx) => {
-    const stored = await findUser(tx, organizationId, userId)
-    if (!stored) return undefined
+  request: AuditedBy,
+): Promise<boolean> {
+  const isSignedOut = await changeUser(db, userId, request, async (tx, stored, organizationId) => {
     check(stored)
     await endSignIns(tx, organizationId, stored)
     const target = { kind: 'user', id: userId, name: stored.email }
-    await recordAuditEvent(tx, { principal, action: 'user.signed_out', target, requestId })
-    return 'signed_out'
+    await recordAuditEvent(tx, { ...request, action: 'user.signed_out', target })
+    return true
   })
+  return isSignedOut ?? false
 }
 
 export function hoursFromNow(hours: number): Date {
@@ -400,34 +392,24 @@ export async function createUserLink(
   userId: string,
   link: NewUserLink,
   check: CheckUserChange,
-  { principal, requestId }: AuditedBy,
+  request: AuditedBy,
 ): Promise<{ token: string; expiresAt: Date } | 'not_possible' | 'email_taken' | undefined> {
-  const { organizationId } = principal
   const { kind } = link
-  return await inUsersTransaction(db, organizationId, async (tx) => {
-    const stored = await findUser(tx, organizationId, userId)
-    if (!stored) return undefined
+  const makerId = request.principal.userId
+  return await changeUser(db, userId, request, async (tx, stored, organizationId) => {
     check(stored)
     const { account_id: accountId, role, is_deactivated: isDeactivated } = stored
     if (role === null || isDeactivated || (kind === 'invitation') !== (accountId === null)) return 'not_possible'
     if (kind !== 'invitation' && accountId !== null) {
       const account = await lockAccount(tx, accountId)
       if (!account || (kind === 'email' && account.passwordHash === null)) return 'not_possible'
-      if (!(await mayChangeAccount(tx, accountId, principal.userId, kind))) return 'not_possible'
+      if (!(await mayChangeAccount(tx, accountId, makerId, kind))) return 'not_possible'
     }
     // Only among the organization's own users, whom the maker sees: accounts of others are not revealed before the link
     // is used.
     if (link.kind === 'email' && (await hasOtherUser(tx, organizationId, userId, link.email))) return 'email_taken'
     // An account has at most one of a kind, whichever organization it was made in.
-    await tx.prisma.oneTimeLink.updateMany({
-      where: {
-        OR: [{ userId }, ...(accountId === null ? [] : [{ user: { accountId } }])],
-        kind,
-        usedAt: null,
-        revokedAt: null,
-      },
-      data: { revokedAt: new Date() },
-    })
+    await revokeLinks(tx, { kind, OR: [{ userId }, ...(accountId === null ? [] : [{ user: { accountId } }])] })
     const token = newToken()
     const newEmail = link.kind === 'email' ? link.email : null
     const { expiresAt } = await tx.prisma.oneTimeLink.create({
@@ -437,7 +419,7 @@ export async function createUserLink(
         organizationId,
         userId,
         role,
-        createdBy: principal.userId,
+        createdBy: makerId,
         expiresAt: hoursFromNow(LINK_HOURS[kind]),
         newEmail,
       },
@@ -451,8 +433,8 @@ export async function createUserLink(
         ...(newEmail === null ? [] : [{ field: 'email', old: stored.email, new: newEmail }]),
       ],
     } as const
-    if (accountId === null) await recordAuditEvent(tx, { ...event, principal, requestId })
-    else await recordAccountEvent(tx, accountId, { principal, requestId }, event)
+    if (accountId === null) await recordAuditEvent(tx, { ...request, ...event })
+    else await recordAccountEvent(tx, accountId, request, event)
     return { token, expiresAt }
   })
 }
@@ -477,13 +459,10 @@ async function isLastOwner(tx: Transaction, organizationId: string, user: Stored
 
 async function endAccess(tx: Transaction, organizationId: string, user: StoredUser): Promise<void> {
   await endSignIns(tx, organizationId, user)
-  await tx.prisma.oneTimeLink.updateMany({
-    where: { userId: user.id, usedAt: null, revokedAt: null },
-    data: { revokedAt: new Date() },
-  })
+  await revokeLinks(tx, { userId: user.id })
   if (user.account_id === null) return
   await lockAccount(tx, user.account_id)
-  await revokeLinks(tx, user.account_id)
+  await revokeLinks(tx, { user: { accountId: user.account_id } })
 }
 
 /** Ends the sign-ins that are in the organization, and keeps those that are in another one from coming back. */

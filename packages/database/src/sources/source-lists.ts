@@ -1,6 +1,6 @@
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import type { Db } from '../connection/index.ts'
-import { isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
+import { isDeliveryVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import { readSourceState } from './pause-source.ts'
 import type { SourceName } from './sources-for-agent.ts'
 
@@ -46,10 +46,7 @@ const lastRequest = (kind: 'verification' | 'payload') => `(
     ORDER BY created_at DESC, id DESC LIMIT ${kind === 'verification' ? 1 : 100}
   ) AS delivery
   WHERE delivery.kind = '${kind}' AND delivery.organization_id = $1
-    AND ($2::uuid IS NULL OR delivery.run_id IS NULL OR (
-      SELECT ${isVisible('workflow', '$2')} FROM starts JOIN workflows AS workflow ON workflow.id = starts.workflow_id
-      WHERE starts.id = delivery.run_id
-    ))
+    AND ${isDeliveryVisible('$2')}
   ORDER BY delivery.created_at DESC, delivery.id DESC LIMIT 1
 )`
 

@@ -4,7 +4,7 @@ import {
   findPrincipals,
   hashApiKey,
   isStatementError,
-  parseApiKey,
+  prefixOfApiKey,
   type Principal,
 } from '@workflow-service/database'
 import { batchCalls } from '@workflow-service/service-kit'
@@ -88,9 +88,8 @@ export function createApiKeyCache(options: ApiKeyCacheOptions) {
      * not cached.
      */
     find: (key: string) => {
-      const parsed = parseApiKey(key)
-      if (!parsed) return null
-      const { prefix } = parsed
+      const prefix = prefixOfApiKey(key)
+      if (prefix === undefined) return null
       const keySha256 = hashApiKey(key)
       const hasKey = ({ principal }: CachedPrincipal): boolean => timingSafeEqual(principal.keySha256, keySha256)
       const check = (cached: CachedPrincipal | null): Principal | null =>

@@ -1,5 +1,5 @@
 import type { FieldError } from '@workflow-service/contract'
-import { ApiKeyExistsError, findApiKey, listApiKeyPage, revokeApiKey, storeApiKey } from '@workflow-service/database'
+import { ApiKeyExistsError, findApiKey, listApiKeys, revokeApiKey, storeApiKey } from '@workflow-service/database'
 import { ApiError, notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
@@ -11,7 +11,7 @@ export function apiKeyHandlers(ctx: AppServiceContext) {
   const { db } = ctx
   return {
     listApiKeys: ({ principal, query }) =>
-      answerRows(query, API_KEYS, timeOf, (page) => listApiKeyPage(db, principal.organizationId, page)),
+      answerRows(query, API_KEYS, timeOf, (page) => listApiKeys(db, principal.organizationId, page)),
     createApiKey: async (request) => {
       const { organizationId } = request.principal
       const { id, name, scopes, expires_at: expiresAt } = request.body
