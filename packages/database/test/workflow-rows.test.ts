@@ -11,7 +11,6 @@ import {
   readWorkflowDetail,
   recordAppStart,
   saveWorkflow,
-  setWorkflowActive,
   viewerOf,
   workflowSearchText,
 } from '../src/index.ts'
@@ -169,13 +168,6 @@ describe.each(['planned without statistics', 'planned with statistics'])('%s', (
     for (const table of ['workflows', 'triggers', 'files', 'workflow_users', 'users', 'sessions', 'starts']) {
       expect(rows(table)).toBeLessThan(20)
     }
-  })
-
-  test('a change of settings reads each trigger and file once', async () => {
-    const edit = { workflowId: visible.at(-1)!.id, principal: member, requestId: 'r' }
-    const { result, rows } = await readsOf((on) => setWorkflowActive(on, edit, false))
-    expect(result).toMatchObject({ is_active: false, triggers: [{ is_active: true }], files: [{ name: 'a' }] })
-    expect([rows('triggers'), rows('files')]).toEqual([1, 1])
   })
 
   test('a batch of a purge reads as many runs as it deletes', async () => {

@@ -15,18 +15,10 @@ interface ScheduleRow {
   readonly next_at: string | null
 }
 
-/** What takes long to read of a large workflow. */
-export type WorkflowParts = Pick<WorkflowDetailOut, 'triggers' | 'files'>
-
-interface DetailRow extends Omit<
-  WorkflowDetailOut,
-  'agent' | 'auto_run' | 'version' | 'users_version' | keyof WorkflowParts
-> {
+interface DetailRow extends Omit<WorkflowDetailOut, 'agent' | 'auto_run' | 'triggers' | 'version' | 'users_version'> {
   readonly schedule: ScheduleRow
   readonly agent: Unversioned<WorkflowDetailOut['agent']>
-  /** Null unless the parts are read. */
-  readonly triggers: Unversioned<TriggerOut>[] | null
-  readonly files: WorkflowDetailOut['files'] | null
+  readonly triggers: Unversioned<TriggerOut>[]
 }
 
 const READ_DETAIL = statement(
@@ -35,32 +27,23 @@ const READ_DETAIL = statement(
   { IS_VISIBLE: isVisible('workflow', '$3') },
 )
 
-/**
- * Reads a workflow as the editor shows it; undefined when the person cannot see it.
- * @param parts Its parts, if they have just been read.
- */
+/** Reads a workflow as the editor shows it; undefined when the person cannot see it. */
 export async function readWorkflowDetail(
   db: Connection,
   { organizationId, memberId }: Viewer,
   workflowId: string,
-  parts?: WorkflowParts,
 ): Promise<WorkflowDetailOut | undefined> {
-  const { rows } = await runStatement(db, READ_DETAIL, [organizationId, workflowId, memberId, !parts])
-  return rows[0] && toDetail(rows[0].document, parts)
-}
-
-function toDetail(row: DetailRow, parts: WorkflowParts | undefined): WorkflowDetailOut {
-  const { schedule, triggers, files, ...rest } = row
+  const { rows } = await runStatement(db, READ_DETAIL, [organizationId, workflowId, memberId])
+  if (!rows[0]) return undefined
+  const { schedule, triggers, ...rest } = rows[0].document
   const { enabled, frequency, timing } = schedule
   return {
     ...rest,
     auto_run: { enabled, frequency, timing, next_at: nextTimes(schedule), version: scheduleVersion(schedule) },
-    agent: { ...row.agent, version: agentVersion(row.agent) },
-    users_version: usersVersion(row.users.map(({ id }) => id)),
-    triggers: (triggers ?? []).map(({ id, ...values }) => ({ id, ...values, version: triggerVersion(values) })),
-    files: files ?? [],
-    version: versionOf([row.name, row.description, row.scope]),
-    ...(parts && { triggers: parts.triggers, files: parts.files }),
+    agent: { ...rest.agent, version: agentVersion(rest.agent) },
+    users_version: usersVersion(rest.users.map(({ id }) => id)),
+    triggers: triggers.map(({ id, ...values }) => ({ id, ...values, version: triggerVersion(values) })),
+    version: versionOf([rest.name, rest.description, rest.scope]),
   }
 }
 

@@ -32,13 +32,7 @@ import {
   unfinishedStarts,
 } from '../organizations/index.ts'
 import { scheduleAutoRun, type StoredSchedule } from './auto-run-schedule.ts'
-import {
-  agentVersion,
-  readWorkflowDetail,
-  scheduleVersion,
-  usersVersion,
-  type WorkflowParts,
-} from './workflow-detail.ts'
+import { agentVersion, readWorkflowDetail, scheduleVersion, usersVersion } from './workflow-detail.ts'
 import { recordVersions } from './workflow-versions.ts'
 
 /** A person's change of a workflow. */
@@ -112,40 +106,30 @@ export interface AuditedEdit {
  * Edits a workflow in one transaction, under the lock of its row: of two saves of the same values, the second sees the
  * first one's. Writes a new version of the document and an audit event, unless `work` resolves to undefined because
  * there is nothing to change.
- * @param options.isRecorded Whether the edit may change what `recordVersions` records.
  * @throws EditRefused
  */
 export async function editWorkflow(
   db: PrismaDb,
   edit: WorkflowEdit,
   work: (tx: Transaction, before: WorkflowDetailOut) => Promise<AuditedEdit | undefined>,
-  { isRecorded = true }: { readonly isRecorded?: boolean } = {},
 ): Promise<WorkflowDetailOut> {
   return await inPrismaTransaction(db, async (tx) => {
     await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
     await assertQuotas(tx, edit)
     const before = await readDetail(tx, edit)
-    if (isRecorded) await recordVersions(tx, [before.id], null)
+    await recordVersions(tx, [before.id], null)
     const audited = await work(tx, before)
     if (!audited) return before
-    if (isRecorded) await recordVersions(tx, [before.id], edit.principal.name)
+    await recordVersions(tx, [before.id], edit.principal.name)
     await tx.prisma.workflow.update({
       where: { id: before.id },
       data: { version: randomUUID(), updatedAt: new Date() },
     })
     await audit(tx, edit, before.name, audited)
     // Also when the person has just lost access.
-    const viewer = { organizationId: edit.principal.organizationId, memberId: null }
-    return await readDetail(tx, edit, viewer, isRecorded ? undefined : before)
+    return await readDetail(tx, edit, { organizationId: edit.principal.organizationId, memberId: null })
   })
 }
-
-/**
- * Edits what no version has: neither the task nor triggers or files, which are read once, and not four times. 1,000
- * triggers take 7 ms of PostgreSQL's time each time.
- */
-const editSettings = async (...[db, edit, work]: Parameters<typeof editWorkflow>): Promise<WorkflowDetailOut> =>
-  await editWorkflow(db, edit, work, { isRecorded: false })
 
 /**
  * Changes what belongs to a workflow without being a part of it, under the lock of its row, with an audit event unless
@@ -181,9 +165,8 @@ async function readDetail(
   tx: Transaction,
   { workflowId, principal }: WorkflowEdit,
   viewer = viewerOf(principal),
-  parts?: WorkflowParts,
 ): Promise<WorkflowDetailOut> {
-  const detail = await readWorkflowDetail({ pool: tx }, viewer, workflowId, parts)
+  const detail = await readWorkflowDetail({ pool: tx }, viewer, workflowId)
   if (!detail) throw new EditRefused('not_found')
   return detail
 }
@@ -333,7 +316,7 @@ export async function setWorkflowActive(
   edit: WorkflowEdit,
   isActive: boolean,
 ): Promise<WorkflowDetailOut> {
-  return await editSettings(db, edit, async (tx, before) => {
+  return await editWorkflow(db, edit, async (tx, before) => {
     if (before.is_active === isActive) return undefined
     await tx.prisma.workflow.update({ where: { id: before.id }, data: { isActive } })
     return {
@@ -351,7 +334,7 @@ export async function saveAutoRun(
 ): Promise<WorkflowDetailOut> {
   const schedule = { ...values, timing }
   const { enabled, frequency } = schedule
-  return await editSettings(db, edit, async (tx, before) => {
+  return await editWorkflow(db, edit, async (tx, before) => {
     const { auto_run: stored } = before
     if (stored.version === scheduleVersion(schedule)) return undefined
     assertUnchangedSince(version, stored.version, before)
@@ -383,7 +366,7 @@ export async function saveWorkflowAgent(
   { version, ...values }: SaveWorkflowAgentIn,
 ): Promise<WorkflowDetailOut> {
   const { model, run_budget: runBudget, day_budget: dayBudget, when_spent: whenSpent } = values
-  return await editSettings(db, edit, async (tx, before) => {
+  return await editWorkflow(db, edit, async (tx, before) => {
     const { version: stored, ...old } = before.agent
     if (stored === agentVersion(values)) return undefined
     assertUnchangedSince(version, stored, before)
@@ -423,7 +406,7 @@ export async function saveWorkflowUsers(
   edit: WorkflowEdit,
   { userIds, version }: { readonly userIds: readonly string[]; readonly version: string },
 ): Promise<WorkflowDetailOut> {
-  return await editSettings(db, edit, async (tx, before) => {
+  return await editWorkflow(db, edit, async (tx, before) => {
     const ids = [...new Set(userIds)]
     if (before.users_version === usersVersion(ids)) return undefined
     assertUnchangedSince(version, before.users_version, before)

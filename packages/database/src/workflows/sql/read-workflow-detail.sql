@@ -1,7 +1,6 @@
 -- Reads a workflow as the editor shows it, in the orders of the public API's document (find-workflows).
 -- By hand: one round trip within every edit, where Prisma makes one for each of the six tables.
--- Parameters: $1 organization, $2 workflow, $3 the member, $4 whether triggers and files are read. Rows: one if the
--- person sees it.
+-- Parameters: $1 organization, $2 workflow, $3 the member. Rows: one if the person sees it.
 SELECT row_to_json(document) AS document FROM (
   SELECT workflow.id, workflow.name, workflow.description, workflow.scope, workflow.is_active,
     json_build_object('enabled', workflow.auto_run_enabled, 'frequency', workflow.auto_run_frequency,
@@ -17,7 +16,7 @@ SELECT row_to_json(document) AS document FROM (
         WHERE workflow_users.workflow_id = workflow.id ORDER BY users.email
       ) AS item
     ) AS users,
-    CASE WHEN $4::boolean THEN (
+    (
       SELECT coalesce(json_agg(item), '[]') FROM (
         SELECT id, name, is_active, json_build_object('slug', source_slug, 'name', source_name) AS trigger_source,
           (
@@ -32,13 +31,13 @@ SELECT row_to_json(document) AS document FROM (
           ) AS subagent_sources
         FROM triggers WHERE triggers.workflow_id = workflow.id ORDER BY created_at, id
       ) AS item
-    ) END AS triggers,
-    CASE WHEN $4::boolean THEN (
+    ) AS triggers,
+    (
       SELECT coalesce(json_agg(item), '[]') FROM (
         SELECT id, name, path, octet_length(content) AS size, version
         FROM files WHERE files.workflow_id = workflow.id ORDER BY path, name
       ) AS item
-    ) END AS files,
+    ) AS files,
     to_char(workflow.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
     to_char(workflow.updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS updated_at
   FROM workflows AS workflow
