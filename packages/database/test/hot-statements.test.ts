@@ -99,7 +99,11 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
   findWorkflows: (on) => findWorkflows(on, lookUps),
   findWorkflowVersions: (on) => findWorkflowVersions(on, lookUps),
   listWorkflows: (on) =>
-    listWorkflows(on, organizationId, { limit: 25, after: { createdAt: new Date('2026-01-01'), id: newId() } }),
+    listWorkflows(
+      on,
+      { organizationId, memberId: null },
+      { limit: 25, after: { createdAt: new Date('2026-01-01'), id: newId() } },
+    ),
   'recordStarts in new sessions': (on) =>
     recordStarts(
       on,

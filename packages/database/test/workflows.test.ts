@@ -58,7 +58,8 @@ beforeAll(async () => {
   await db.pool.query('ANALYZE')
 }, 120_000)
 
-const explainSearch = (search: string) => explain(db, (on) => listWorkflows(on, organizationId, { limit: 25, search }))
+const explainSearch = (search: string) =>
+  explain(db, (on) => listWorkflows(on, { organizationId, memberId: null }, { limit: 25, search }))
 const parse = ({ start, users, end }: WorkflowDocument) =>
   JSON.parse(`${start}${String(users?.json ?? '')}${end}`) as { id: string; name: string }
 const lookUpsOf = (...ids: string[]) => ids.map((workflowId) => ({ organizationId, workflowId }))
@@ -102,7 +103,7 @@ describe('findWorkflows', () => {
   })
 
   test('resolves to the documents in the order of the look-ups, with null for workflows that the organization does not have', async () => {
-    const { workflows } = await listWorkflows(db, organizationId, { limit: 3 })
+    const { workflows } = await listWorkflows(db, { organizationId, memberId: null }, { limit: 3 })
     const ids = [workflows[2]!.id, newId(), workflows[0]!.id, workflows[2]!.id]
     const found = await findWorkflows(
       db,
@@ -122,7 +123,9 @@ describe('listWorkflows', () => {
   test('reads a page and one row more, through the index of the list, wherever the page is', async () => {
     for (const time of ['2025-01-01T00:00:00Z', '2026-01-01T01:00:00Z', '2026-01-01T01:39:00Z']) {
       const after = { createdAt: new Date(time), id: firstId }
-      const plan = await explain(db, (on) => listWorkflows(on, organizationId, { limit: 25, after }))
+      const plan = await explain(db, (on) =>
+        listWorkflows(on, { organizationId, memberId: null }, { limit: 25, after }),
+      )
       expect(plan.some(({ index }) => index === 'workflows_list')).toBe(true)
       expect(sequentialScans(plan)).toEqual([])
       expect(rowsReadOf(plan, 'workflows')).toBeLessThanOrEqual(26)
@@ -161,7 +164,7 @@ describe('a search', () => {
   test('for matches that are far down the list uses the search index', async () => {
     const plan = await explainSearch('late')
     expect(plan.some(({ index }) => index === 'workflows_search')).toBe(true)
-    const page = await listWorkflows(db, organizationId, { limit: 2, search: 'LATE' })
+    const page = await listWorkflows(db, { organizationId, memberId: null }, { limit: 2, search: 'LATE' })
     const found = await findWorkflows(
       db,
       page.workflows.map(({ id }) => ({ organizationId, workflowId: id })),

@@ -1,33 +1,7 @@
 import { RULES_FILE_NAME, type WorkflowRowOut } from '@workflow-service/contract'
-import { column, type Db, foldSearch, NIL_UUID, type paging, runStatement, statement } from '../connection/index.ts'
+import { column, type Db, runStatement, statement } from '../connection/index.ts'
 import { isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import { listWorkflows, type WorkflowQuery } from './workflows.ts'
-
-const LIST_VISIBLE_WORKFLOWS = statement(
-  'workflows/list-visible-workflows',
-  { id: column.uuid, createdAt: column.timestamptz },
-  { IS_VISIBLE: isVisible('workflows', '$6'), IS_CANDIDATE_VISIBLE: isVisible('candidate', '$6') },
-)
-
-/** Lists the positions of the workflows that a person sees. */
-async function listPositions(
-  db: Db,
-  { organizationId, memberId }: Viewer,
-  query: WorkflowQuery,
-): Promise<{ readonly workflows: readonly paging.TimePosition[]; readonly hasMore: boolean }> {
-  if (memberId === null) return await listWorkflows(db, organizationId, query)
-  const { limit, after, search = '' } = query
-  const { rows } = await runStatement(db, LIST_VISIBLE_WORKFLOWS, [
-    organizationId,
-    after?.createdAt.toISOString() ?? '-infinity',
-    after?.id ?? NIL_UUID,
-    // One row more than the page has shows whether there is a next page.
-    limit + 1,
-    foldSearch(search),
-    memberId,
-  ])
-  return { workflows: rows.slice(0, limit), hasMore: rows.length > limit }
-}
 
 const READ_ROWS = statement(
   'workflows/read-workflow-rows',
@@ -46,7 +20,7 @@ const READ_ROWS = statement(
 
 /** Lists the workflows that a person sees with their last runs (contract README, "Pagination and search"). */
 export async function listWorkflowRows(db: Db, viewer: Viewer, query: WorkflowQuery) {
-  const { workflows, hasMore } = await listPositions(db, viewer, query)
+  const { workflows, hasMore } = await listWorkflows(db, viewer, query)
   const ids = workflows.map(({ id }) => id)
   return {
     rows: await findWorkflowRows(db, viewer, ids),

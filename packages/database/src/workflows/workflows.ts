@@ -1,4 +1,5 @@
 import { column, type Db, foldSearch, NIL_UUID, type paging, runStatement, statement } from '../connection/index.ts'
+import { isVisible, type Viewer } from '../organizations/index.ts'
 
 /** Which page of the list to read. */
 export interface WorkflowQuery {
@@ -108,28 +109,27 @@ function toJson(
   )
 }
 
-const LIST_WORKFLOWS = statement('workflows/list-workflows', {
-  id: column.uuid,
-  createdAt: column.timestamptz,
-  version: column.text(),
-})
-
-const SEARCH_WORKFLOWS = statement('workflows/search-workflows', {
-  id: column.uuid,
-  createdAt: column.timestamptz,
-  version: column.text(),
+const POSITION = { id: column.uuid, createdAt: column.timestamptz, version: column.text() }
+const LIST_WORKFLOWS = statement('workflows/list-workflows', POSITION)
+const SEARCH_WORKFLOWS = statement('workflows/search-workflows', POSITION, {
+  IS_VISIBLE: isVisible('workflows', '$6'),
+  IS_CANDIDATE_VISIBLE: isVisible('candidate', '$6'),
 })
 
 /**
- * A page of the organization's workflows, oldest first (contract README, "Pagination and search"). Consecutive pages
- * repeat no workflow, and omit none that existed all the time.
+ * A page of the workflows that the viewer sees, oldest first (contract README, "Pagination and search"). Consecutive
+ * pages repeat no workflow, and omit none that existed all the time.
  */
-export async function listWorkflows(db: Db, organizationId: string, { limit, after, search = '' }: WorkflowQuery) {
+export async function listWorkflows(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  { limit, after, search = '' }: WorkflowQuery,
+) {
   // One row more than the page has shows whether there is a next page.
   const values = [organizationId, after?.createdAt.toISOString() ?? '-infinity', after?.id ?? NIL_UUID, limit + 1]
-  const { rows } = await (search === ''
+  const { rows } = await (search === '' && memberId === null
     ? runStatement(db, LIST_WORKFLOWS, values)
-    : runStatement(db, SEARCH_WORKFLOWS, [...values, foldSearch(search)]))
+    : runStatement(db, SEARCH_WORKFLOWS, [...values, foldSearch(search), memberId]))
   return {
     workflows: rows.slice(0, limit),
     /** Whether more workflows follow after the last one of the page. */

@@ -33,7 +33,7 @@ export function listWorkflows({
     const releaseSlot = await listSlots.acquire(organizationId, LIST_WAIT_MS - (performance.now() - startedMs))
     if (typeof releaseSlot === 'string') throw tooManyLists()
     try {
-      const page = await listWorkflowRows(db, organizationId, { limit, after, search })
+      const page = await listWorkflowRows(db, { organizationId, memberId: null }, { limit, after, search })
       const { documents, count } = await workflows.findListed(organizationId, page.workflows, LIST_PAGE_MAX_BYTES)
       const hasMore = page.hasMore || count < page.workflows.length
       const last = page.workflows[count - 1]
