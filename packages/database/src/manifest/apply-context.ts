@@ -90,11 +90,11 @@ export function isSameSecret(
   }
 }
 
-/** The fields in which a stored and a wanted object differ. */
-export function changesBetween<Values extends object>(stored: Values, wanted: Values): ManifestChange[] {
-  return Object.entries(wanted).flatMap(([field, value]) => {
-    const old: unknown = stored[field as keyof Values]
-    return isSame(old, value) ? [] : [{ field, old, new: value as unknown }]
+/** The fields in which a stored and a wanted object differ. What the manifest leaves as it is, is undefined. */
+export function changesBetween<Values extends object>(stored: Values, wanted: Partial<Values>): ManifestChange[] {
+  return Object.entries<unknown>(wanted).flatMap(([field, value]) => {
+    const old = stored[field as keyof Values]
+    return value === undefined || isSame(old, value) ? [] : [{ field, old, new: value }]
   })
 }
 

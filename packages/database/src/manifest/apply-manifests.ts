@@ -179,22 +179,20 @@ async function planOrganization(ctx: ApplyContext): Promise<Plan<AppliedManifest
   if (row?.isDeleted && !row.isPurged) {
     ctx.report('organization', 'was deleted, and its data is still being deleted: try again later, or give another id')
   }
-  // The row of a deleted organization stays, and is used again.
-  const isStored = row !== undefined && !row.isDeleted
-  const before = instructions === undefined ? undefined : ((await readVersion(client, id))?.text ?? '')
-  const stored = isStored
-    ? {
-        name: row.name,
-        suspended: row.is_suspended,
-        instructions: before,
-        month_budget: budget === undefined ? undefined : toMoney(row.month_budget),
-        offered_models: offered && row.offered_models,
-      }
-    : undefined
   const text = instructions?.trim()
+  const before = (await readVersion(client, id))?.text ?? ''
+  // The row of a deleted organization stays, and is used again.
+  const stored = row &&
+    !row.isDeleted && {
+      name: row.name,
+      suspended: row.is_suspended,
+      instructions: before,
+      month_budget: toMoney(row.month_budget),
+      offered_models: row.offered_models,
+    }
   const wanted = { name, suspended, instructions: text, month_budget: budget, offered_models: offered }
   const kept = absentFields(ctx.manifest.organization, 'instructions', 'month_budget', 'offered_models')
-  const thing = toThing({ kind: 'organization', id, name, kept }, stored && changesBetween(stored, wanted))
+  const thing = toThing({ kind: 'organization', id, name, kept }, stored ? changesBetween(stored, wanted) : undefined)
   const { outcome, changes } = thing
   return {
     result: { id, name, outcome, changes },

@@ -6,14 +6,11 @@ import {
   type Difference,
   differenceOf,
   inListOrder,
-  reportForeignIds,
+  readParts,
   toTime,
   type Wanted,
-  type WorkflowEntry,
 } from './workflow-difference.ts'
 import { insertRows, writeRows } from './write-rows.ts'
-
-type TriggerEntry = NonNullable<WorkflowEntry['triggers']>[number]
 
 export interface TriggerRow extends Child {
   name: string
@@ -45,14 +42,11 @@ export function triggerValues(row: TriggerRow): Record<string, unknown> {
   }
 }
 
-type StoredTrigger = TriggerRow & { organization_id: string }
-
 export async function diffTriggers(
   ctx: ApplyContext,
   wanted: readonly Wanted[],
   sourceIdByName: ReadonlyMap<string, string>,
 ): Promise<Difference<TriggerRow>> {
-  const workflowIds = new Set(wanted.map(({ id }) => id))
   const pathOf = new Map<string, string>()
   const entries = wanted.flatMap(({ id: workflowId, path, entry }) => {
     const triggers = entry.triggers ?? []
@@ -66,20 +60,37 @@ export async function diffTriggers(
       return { id, workflowId, trigger, createdBefore: triggers.length - 1 - index }
     })
   })
-  const found = await ctx.client.query<StoredTrigger>(SELECT_TRIGGERS, [[...workflowIds], [...pathOf.keys()]])
-  reportForeignIds(ctx, found.rows, workflowIds, pathOf)
-  const stored = found.rows
-    .filter((row) => workflowIds.has(row.workflow_id))
-    .map((row): TriggerRow => omit(row, 'organization_id'))
+  const stored = await readParts<TriggerRow>(ctx, SELECT_TRIGGERS, wanted, pathOf)
   const createdAt = new Map(stored.map((row) => [row.id, row.created_at]))
+  const sourceIdFor = (name: string, type: string): string => {
+    const known = type === 'api' ? sourceIdByName.get(normalizedName(name)) : undefined
+    return known ?? deriveId('subagent source', ctx.organizationId, type, name)
+  }
   const rows = entries.map(({ id, workflowId, trigger, createdBefore }): TriggerRow => {
-    const since = toTime(trigger.created_at) ?? createdAt.get(id) ?? inListOrder(ctx.now, createdBefore)
-    return toTriggerRow(ctx, id, workflowId, trigger, since, sourceIdByName)
+    const { name = '', is_active = true, trigger_source: source, filters, input_message = '' } = trigger
+    return {
+      id,
+      workflow_id: workflowId,
+      name,
+      is_active,
+      source_slug: source.slug,
+      source_name: source.name,
+      filters: filters ? JSON.stringify(filters) : null,
+      input_message,
+      created_at: toTime(trigger.created_at) ?? createdAt.get(id) ?? inListOrder(ctx.now, createdBefore),
+      events: (trigger.events ?? []).map((event) => ({ slug: event.slug, name: event.name })),
+      subagent_sources: (trigger.subagent_sources ?? []).map((each) => ({
+        source_id:
+          each.type === 'platform_internal' ? null : (each.id?.toLowerCase() ?? sourceIdFor(each.name, each.type)),
+        name: each.name,
+        type: each.type,
+      })),
+    }
   })
   return differenceOf(stored, rows, (row) => row.id)
 }
 
-// Columns and fields have the order of toTriggerRow, because rows are compared as JSON.
+// Columns and fields have the order of those rows, because rows are compared as JSON.
 const SELECT_TRIGGERS = `
   SELECT t.id, t.workflow_id, t.name, t.is_active, t.source_slug, t.source_name, t.filters::text AS filters,
     t.input_message, t.created_at, w.organization_id,
@@ -89,38 +100,6 @@ const SELECT_TRIGGERS = `
       ORDER BY s.position) FROM subagent_sources s WHERE s.trigger_id = t.id), '[]') AS subagent_sources
   FROM triggers t JOIN workflows w ON w.id = t.workflow_id
   WHERE t.workflow_id = ANY ($1::uuid[]) OR t.id = ANY ($2::uuid[])`
-
-function toTriggerRow(
-  ctx: ApplyContext,
-  id: string,
-  workflowId: string,
-  trigger: TriggerEntry,
-  createdAt: Date,
-  sourceIdByName: ReadonlyMap<string, string>,
-): TriggerRow {
-  return {
-    id,
-    workflow_id: workflowId,
-    name: trigger.name ?? '',
-    is_active: trigger.is_active ?? true,
-    source_slug: trigger.trigger_source.slug,
-    source_name: trigger.trigger_source.name,
-    filters: trigger.filters ? JSON.stringify(trigger.filters) : null,
-    input_message: trigger.input_message ?? '',
-    created_at: createdAt,
-    events: (trigger.events ?? []).map(({ slug, name }) => ({ slug, name })),
-    subagent_sources: (trigger.subagent_sources ?? []).map(({ id: sourceId, name, type }) => ({
-      source_id: type === 'platform_internal' ? null : (sourceId?.toLowerCase() ?? sourceIdFor(name, type)),
-      name,
-      type,
-    })),
-  }
-
-  function sourceIdFor(name: string, type: string): string {
-    const known = type === 'api' ? sourceIdByName.get(normalizedName(name)) : undefined
-    return known ?? deriveId('subagent source', ctx.organizationId, type, name)
-  }
-}
 
 function withPosition<Item extends object>(triggerId: string, items: readonly Item[]) {
   return items.map((item, position) => ({ trigger_id: triggerId, position, ...item }))

@@ -92,12 +92,12 @@ function changesOf(
   const wanted = { ...save, name: trimWhiteSpace(save.name) }
   // The order of its fields does not count.
   const isSameExample = isDeepStrictEqual(stored.exampleRequestBody, toPlainJson(save.example_request_body))
-  const before: typeof wanted = {
+  const before = {
     name: stored.name,
     description: stored.description,
     endpoint_url: stored.endpointUrl,
     example_request_body: isSameExample ? save.example_request_body : stored.exampleRequestBody,
-    ...(save.approval === undefined ? {} : { approval: stored.approval }),
+    approval: stored.approval,
   }
   return [
     ...changesBetween(before, wanted),

@@ -118,7 +118,7 @@ export async function planWorkflows(
       await updateRows(ctx.client, 'workflows', changed, ['version = gen_random_uuid()'])
       await writeUsers(ctx, users)
       await writeTriggers(ctx, triggers)
-      await writeFiles(ctx, wanted, files)
+      await writeFiles(ctx, files)
       await recordVersions(ctx.client, written, OPERATOR.name)
     },
   }

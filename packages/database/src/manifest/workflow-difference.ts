@@ -1,5 +1,5 @@
 import type { Manifest } from '@workflow-service/contract'
-import { type ApplyContext, changesBetween, FOREIGN_ID, isSame, type ManifestChange } from './apply-context.ts'
+import { type ApplyContext, changesBetween, FOREIGN_ID, isSame, type ManifestChange, omit } from './apply-context.ts'
 
 export type WorkflowEntry = NonNullable<Manifest['workflows']>[number]
 
@@ -86,19 +86,27 @@ export function differenceOf<Row>(
   }
 }
 
-/** Reports each given id that belongs to a workflow outside of the manifest. */
-export function reportForeignIds(
-  ctx: ApplyContext,
-  stored: readonly (Child & { organization_id: string })[],
-  workflowIds: ReadonlySet<string>,
+/**
+ * Reads the stored triggers or files of the workflows, with a statement whose parameters are the ids of the workflows
+ * and those of the wanted parts. Reports each wanted id that belongs to a workflow outside of the manifest.
+ * @param pathOf The paths of the wanted parts by their ids.
+ */
+export async function readParts<Row extends Child>(
+  { client, organizationId, report }: ApplyContext,
+  select: string,
+  wanted: readonly Wanted[],
   pathOf: ReadonlyMap<string, string>,
-): void {
-  for (const row of stored) {
+): Promise<Omit<Row, 'organization_id'>[]> {
+  const workflowIds = new Set(wanted.map(({ id }) => id))
+  const values = [[...workflowIds], [...pathOf.keys()]]
+  const { rows } = await client.query<Row & { organization_id: string }>(select, values)
+  for (const row of rows) {
     const path = pathOf.get(row.id)
     if (path === undefined) continue
-    if (row.organization_id !== ctx.organizationId) ctx.report(`${path}.id`, FOREIGN_ID)
+    if (row.organization_id !== organizationId) report(`${path}.id`, FOREIGN_ID)
     else if (!workflowIds.has(row.workflow_id)) {
-      ctx.report(`${path}.id`, `belongs to workflow ${row.workflow_id}: leave it out, or name that workflow too`)
+      report(`${path}.id`, `belongs to workflow ${row.workflow_id}: leave it out, or name that workflow too`)
     }
   }
+  return rows.filter((row) => workflowIds.has(row.workflow_id)).map((row) => omit(row, 'organization_id'))
 }

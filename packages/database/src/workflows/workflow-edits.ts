@@ -22,6 +22,7 @@ import {
   assertQuotas,
   type AuditAction,
   type AuditChange,
+  type AuditPrincipal,
   changedFields,
   hasQueueOf,
   VERY_LONG_QUEUE,
@@ -42,12 +43,9 @@ export interface WorkflowEdit extends LimitedByQuotas {
   readonly requestId: string
 }
 
-export interface EditingPerson {
-  readonly organizationId: string
+export interface EditingPerson extends AuditPrincipal {
   readonly userId: string
   readonly role: Role
-  readonly name: string
-  readonly address: string | null
 }
 
 type EditProblem =

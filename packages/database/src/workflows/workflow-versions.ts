@@ -139,27 +139,25 @@ export async function listVersions(db: Connection, viewer: Viewer, workflowId: s
   return await queryVisible(db, viewer, text, workflowId)
 }
 
-type FoundVersion = WorkflowVersionOut & { document: VersionDocument; previous: VersionDocument | null }
-
-/** A version that the viewer sees, with the contents of its files by their hashes. */
+/** A version that the viewer sees, with the hashes of its files. */
 export async function findVersion(
   db: Connection,
   viewer: Viewer,
   workflowId: string,
   versionId: string,
-): Promise<FoundVersion | undefined> {
-  const text = `SELECT ${VERSION}, version.document, (
-       SELECT document FROM workflow_versions AS earlier
-       WHERE earlier.workflow_id = workflow.id AND earlier.number < version.number ORDER BY number DESC LIMIT 1
-     ) AS previous ${VERSIONS} AND version.id = $4`
-  return (await queryVisible<FoundVersion>(db, viewer, text, workflowId, versionId))[0]
+): Promise<(WorkflowVersionOut & { document: VersionDocument }) | undefined> {
+  const text = `SELECT ${VERSION}, version.document ${VERSIONS} AND version.id = $4`
+  return (
+    await queryVisible<WorkflowVersionOut & { document: VersionDocument }>(db, viewer, text, workflowId, versionId)
+  )[0]
 }
 
-/** The newest version: what the workflow is, unless a release without versions has saved it. */
-async function readNewest(db: Connection, workflowId: string): Promise<VersionDocument | undefined> {
+/** The newest version, or the newest one before a number. */
+async function readNewest(db: Connection, workflowId: string, before?: number): Promise<VersionDocument | undefined> {
   const { rows } = await db.pool.query<{ document: VersionDocument }>(
-    'SELECT document FROM workflow_versions WHERE workflow_id = $1 ORDER BY number DESC LIMIT 1',
-    [workflowId],
+    `SELECT document FROM workflow_versions WHERE workflow_id = $1 AND ($2::integer IS NULL OR number < $2)
+     ORDER BY number DESC LIMIT 1`,
+    [workflowId, before],
   )
   return rows[0]?.document
 }
@@ -172,10 +170,11 @@ export async function compareVersion(
 ): Promise<(WorkflowVersionOut & { changes: AuditChange[] }) | undefined> {
   const found = await findVersion(db, viewer, workflowId, versionId)
   if (!found) return undefined
-  const { document, previous, ...version } = found
-  const base = other === 'previous' ? previous : ((await readNewest(db, workflowId)) ?? null)
-  const [from, to] = other === 'previous' ? [base, document] : [document, base]
-  const changes = compareDocuments(from, to)
+  const { document, ...version } = found
+  const changes =
+    other === 'previous'
+      ? compareDocuments(await readNewest(db, workflowId, version.number), document)
+      : compareDocuments(document, await readNewest(db, workflowId))
   const hashes = changes.flatMap(({ old, new: next }) => [old, next].flatMap((value) => hashOf(value) ?? []))
   const contents = await readContents(db, workflowId, hashes, MAX_COMPARED_LENGTH)
   const withContent = (value: unknown) => contents.get(hashOf(value) ?? '') ?? value
@@ -207,7 +206,7 @@ export async function readContents(
 }
 
 /** What differs, field by field; a content is its hash. */
-function compareDocuments(old: VersionDocument | null, next: VersionDocument | null): AuditChange[] {
+function compareDocuments(old: VersionDocument | undefined, next: VersionDocument | undefined): AuditChange[] {
   const task = ({ name, description }: Partial<VersionDocument>) => ({ name, description })
   return [
     ...changedFields<object>(task(old ?? {}), task(next ?? {})),
