@@ -155,6 +155,11 @@ export function changedFields<Values extends object>(old: Partial<Values>, next:
     .filter((change) => !isSameValue(change.old, change.new))
 }
 
+/** The change of a secret, whose value is not recorded: null removes it; undefined keeps it, which is no change. */
+export function secretChanges(field: string, secret: Buffer | null | undefined): AuditChange[] {
+  return secret === undefined ? [] : [{ field, old: null, new: secret === null ? 'removed' : 'replaced' }]
+}
+
 /** Compares texts as they are: to serialize a file of 1 MiB takes 3 ms. */
 function isSameValue(one: unknown, other: unknown): boolean {
   if (typeof one === 'string' || typeof other === 'string') return one === other

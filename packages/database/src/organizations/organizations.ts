@@ -10,7 +10,7 @@ import {
   type PrismaDb,
   versionOf,
 } from '../connection/index.ts'
-import { actorOf, type AuditPrincipal, changedFields, OPERATOR, recordAuditEvent } from './audit-events.ts'
+import { actorOf, type AuditedBy, changedFields, OPERATOR, recordAuditEvent } from './audit-events.ts'
 
 /** An organization in a list for an operator to choose from. */
 export interface OrganizationName {
@@ -75,9 +75,9 @@ export async function readOrganization(db: Db, id: string): Promise<AppOrganizat
 export async function saveOrganization(
   db: Database,
   { version, ...given }: SaveOrganizationIn,
-  { principal, requestId }: { principal: AuditPrincipal; requestId: string },
+  by: AuditedBy,
 ): Promise<'saved' | 'changed_meanwhile'> {
-  const { organizationId: id } = principal
+  const { organizationId: id } = by.principal
   return await inPrismaTransaction(db, async (tx) => {
     const { rows } = await tx.query<OrganizationValues>(
       `SELECT name, month_budget::float8 AS month_budget, offered_models FROM organizations
@@ -92,13 +92,9 @@ export async function saveOrganization(
     if (organizationVersion(old) !== version) return 'changed_meanwhile'
     const data = { name, monthBudget, offeredModels: values.offered_models, updatedAt: new Date() }
     await tx.prisma.organization.update({ where: { id }, data })
-    await recordAuditEvent(tx, {
-      principal,
-      action: 'organization.saved',
-      target: { kind: 'organization', id, name },
-      changes: changedFields<object>(old, values),
-      requestId,
-    })
+    const target = { kind: 'organization', id, name }
+    const changes = changedFields<object>(old, values)
+    await recordAuditEvent(tx, { ...by, action: 'organization.saved', target, changes })
     return 'saved'
   })
 }
@@ -156,10 +152,7 @@ export async function isOrganizationSuspended(db: Db, id: string): Promise<boole
  * Hides and suspends an organization at once: no sign-in, no API key, no run and no delivery of it works any more.
  * `deleteOrganizationRows` then deletes its rows.
  */
-export async function deleteOrganization(
-  db: PrismaDb,
-  { principal, requestId }: { principal: AuditPrincipal; requestId: string | null },
-): Promise<void> {
+export async function deleteOrganization(db: PrismaDb, { principal, requestId }: AuditedBy): Promise<void> {
   const { organizationId: id } = principal
   const now = new Date()
   await inPrismaTransaction(db, async (tx) => {

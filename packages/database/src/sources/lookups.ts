@@ -1,6 +1,13 @@
 import type { LookupKind, LookupOut, LookupTool } from '@workflow-service/contract'
 import { type Db, inTransaction, kindOfViolation } from '../connection/index.ts'
-import { assertQuotas, type AuditedBy, changeAudited, changedFields, recordAuditEvent } from '../organizations/index.ts'
+import {
+  assertQuotas,
+  type AuditedBy,
+  changeAudited,
+  changedFields,
+  recordAuditEvent,
+  secretChanges,
+} from '../organizations/index.ts'
 import { normalizedName } from './source-edits.ts'
 
 /** A look-up (contract README, "Look-ups"). */
@@ -121,14 +128,13 @@ export async function saveLookup(
       const [lookup] = rows
       if (!lookup) return { kind: 'id_taken' }
       if (by) {
-        const secretChange = { field: 'header_value', old: null, new: headerValue === null ? 'removed' : 'replaced' }
         await recordAuditEvent(client, {
           ...by,
           action: 'lookup.saved',
           target: { kind: 'lookup', id: lookupId, name },
           changes: [
             ...changedFields(seen ? auditedValues(seen) : {}, auditedValues(lookup)),
-            ...(headerValue === undefined ? [] : [secretChange]),
+            ...secretChanges('header_value', headerValue),
           ],
         })
       }

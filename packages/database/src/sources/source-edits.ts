@@ -18,6 +18,7 @@ import {
   type AuditedBy,
   changedFields,
   recordAuditEvent,
+  secretChanges,
 } from '../organizations/index.ts'
 import { endApprovalsOfSource } from './end-approvals.ts'
 
@@ -133,13 +134,6 @@ export async function findSaveTarget(
 }
 
 /**
- * Why a payload is declined that waits for an approval, or was approved, when the URL changes. An agent reads it: it
- * names no URL.
- */
-const URL_CHANGED =
-  'The URL of the webhook source was changed before the payload was sent. Start again to ask for an approval with the new one.'
-
-/**
  * Saves the source, if it is still the one that the caller saw: `seen` is the stored source, or null when there was
  * none. Another URL ends the approvals of payloads that were not sent yet. Records an audit event if it is known who
  * saves.
@@ -175,17 +169,12 @@ export async function saveWebhookSource(
       if (!source) return { kind: 'changed_meanwhile' }
       const ended =
         seen && seen.endpointUrl !== endpointUrl
-          ? await endApprovalsOfSource(client, { organizationId, sourceId, reason: URL_CHANGED }, by)
+          ? await endApprovalsOfSource(client, { organizationId, sourceId }, by)
           : 0
       if (by) {
-        const secretChange = {
-          field: 'signing_secret',
-          old: null,
-          new: signingSecret === null ? 'removed' : 'replaced',
-        }
         await recordSaved(client, by, source, [
           ...changedFields(seen ? auditedValues(seen) : {}, auditedValues(source)),
-          ...(signingSecret === undefined ? [] : [secretChange]),
+          ...secretChanges('signing_secret', signingSecret),
           ...(ended === 0 ? [] : [{ field: 'approvals_ended', old: null, new: String(ended) }]),
         ])
       }

@@ -48,6 +48,8 @@ export interface EditingPerson extends AuditPrincipal {
   readonly role: Role
 }
 
+type WorkflowValues = Pick<WorkflowDetailOut, 'name' | 'description' | 'scope'>
+
 type EditProblem =
   /** The person cannot see the workflow, or it does not have the trigger or file. */
   | 'not_found'
@@ -150,9 +152,9 @@ async function lockWorkflow(
   tx: Transaction,
   { workflowId, principal }: WorkflowEdit,
   lock: 'FOR NO KEY UPDATE' | 'FOR UPDATE',
-): Promise<{ name: string }> {
-  const { rows } = await tx.query<{ name: string }>(
-    `SELECT name FROM workflows WHERE organization_id = $1 AND id = $2 AND ${isVisible('workflows', '$3')} ${lock}`,
+): Promise<WorkflowValues> {
+  const { rows } = await tx.query<WorkflowValues>(
+    `SELECT name, description, scope FROM workflows WHERE organization_id = $1 AND id = $2 AND ${isVisible('workflows', '$3')} ${lock}`,
     [principal.organizationId, workflowId, viewerOf(principal).memberId],
   )
   if (!rows[0]) throw new EditRefused('not_found')
@@ -169,19 +171,8 @@ async function readDetail(
   return detail
 }
 
-async function audit(
-  tx: Transaction,
-  { workflowId, principal, requestId }: WorkflowEdit,
-  name: string,
-  { action, changes }: AuditedEdit,
-): Promise<void> {
-  await recordAuditEvent(tx, {
-    principal,
-    action,
-    target: { kind: 'workflow', id: workflowId, name },
-    changes,
-    requestId,
-  })
+async function audit(tx: Transaction, edit: WorkflowEdit, name: string, audited: AuditedEdit): Promise<void> {
+  await recordAuditEvent(tx, { ...edit, ...audited, target: { kind: 'workflow', id: edit.workflowId, name } })
 }
 
 /**
@@ -192,8 +183,6 @@ async function audit(
 export function assertUnchangedSince(edited: string | null, stored: string | null, current: object | null): void {
   if (stored !== edited) throw new EditRefused('changed_meanwhile', { current })
 }
-
-type WorkflowValues = Omit<SaveWorkflowIn, 'version'>
 
 /** Creates an inactive workflow with the person as its user. Repeated with the same values, it answers the same. */
 export async function createWorkflow(
@@ -217,9 +206,8 @@ export async function duplicateWorkflow(
   { id, name }: { readonly id: string; readonly name: string },
 ): Promise<WorkflowDetailOut> {
   return await inPrismaTransaction(db, async (tx) => {
-    await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
+    const { description, scope } = await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
     await assertQuotas(tx, edit)
-    const { description, scope } = await readDetail(tx, edit)
     return await insertWorkflow(tx, { ...edit, workflowId: id }, { name, description, scope }, edit.workflowId)
   })
 }
@@ -259,7 +247,7 @@ const COPY_PARTS = `
 async function insertWorkflow(
   tx: Transaction,
   edit: WorkflowEdit,
-  { name, description, scope }: Pick<WorkflowDetailOut, 'name' | 'description' | 'scope'>,
+  { name, description, scope }: WorkflowValues,
   copyOf?: string,
 ): Promise<WorkflowDetailOut> {
   const { workflowId, principal } = edit
