@@ -2,21 +2,13 @@ import { findSimilar } from '@workflow-service/contract'
 import { deriveId, foldCase } from '../connection/index.ts'
 import { EMAIL_KEY } from '../people/index.ts'
 import { type ApplyContext, findByEmail, omit } from './apply-context.ts'
-import { type Difference, differenceOf, type PartChange, type Wanted } from './workflow-difference.ts'
+import { type Difference, differenceOf, type PartRow, type Wanted } from './workflow-difference.ts'
 import { insertRows } from './write-rows.ts'
-
-export function userChanges({ removed, added }: Difference<AccessRow>): PartChange[] {
-  return [
-    ...removed.map(({ workflow_id, email }) => ({ workflow_id, change: { field: 'users', old: email, new: null } })),
-    ...added.map(({ workflow_id, email }) => ({ workflow_id, change: { field: 'users', old: null, new: email } })),
-  ]
-}
 
 /** Unknown addresses that are compared with the known ones. */
 const MAX_SUGGESTIONS = 20
 
-interface AccessRow {
-  workflow_id: string
+interface AccessRow extends PartRow {
   user_id: string
   email: string
 }
@@ -53,7 +45,10 @@ export async function diffUsers(ctx: ApplyContext, wanted: readonly Wanted[]): P
      FROM workflow_users access JOIN users ON users.id = access.user_id WHERE access.workflow_id = ANY ($1::uuid[])`,
     [wanted.map(({ id }) => id)],
   )
-  return differenceOf(stored.rows, rows, (row) => `${row.workflow_id} ${row.user_id}`)
+  const idOf = (row: AccessRow) => row.user_id
+  return differenceOf(stored.rows, rows, idOf, (before, after) => [
+    { field: 'users', old: before?.email ?? null, new: after?.email ?? null },
+  ])
 }
 
 export async function writeUsers(

@@ -2,20 +2,24 @@ import { hash } from 'node:crypto'
 import { findMediaError } from '@workflow-service/contract'
 import { deriveId } from '../connection/index.ts'
 import { type ApplyContext, lowerCaseId, omit } from './apply-context.ts'
-import { type Child, type Difference, differenceOf, readParts, type Wanted } from './workflow-difference.ts'
+import {
+  type Difference,
+  differenceOf,
+  partChanges,
+  type PartRow,
+  readParts,
+  type Wanted,
+} from './workflow-difference.ts'
 import { insertRows } from './write-rows.ts'
 
-interface FileRow extends Child {
+interface FileRow extends PartRow {
+  id: string
   name: string
   path: string[]
   sha256: string
 }
 
-export function fileLabel({ path, name }: FileRow): string {
-  return [...path, name].join('/')
-}
-
-export function fileValues({ name, path, sha256 }: FileRow): Record<string, unknown> {
+function fileValues({ name, path, sha256 }: FileRow): object {
   return { name, path, content: `SHA-256 ${sha256}` }
 }
 
@@ -34,7 +38,11 @@ export async function diffFiles(ctx: ApplyContext, wanted: readonly Wanted[]): P
     }),
   )
   const stored = await readParts<FileRow>(ctx, SELECT_FILES, wanted, pathOf)
-  const difference = differenceOf(stored, rows, (row) => row.id)
+  const idOf = (row: FileRow) => row.id
+  const difference = differenceOf(stored, rows, idOf, (before, after) => {
+    const { path, name } = (before ?? after)!
+    return partChanges(`files.${[...path, name].join('/')}`, before && fileValues(before), after && fileValues(after))
+  })
   for (const { id, name, sha256 } of difference.added) {
     const isStored = stored.some((file) => file.id === id && file.name === name && file.sha256 === sha256)
     const mediaError = isStored ? undefined : findMediaError(name, contents.get(id)!)

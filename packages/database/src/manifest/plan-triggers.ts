@@ -2,17 +2,19 @@ import { deriveId } from '../connection/index.ts'
 import { normalizedName } from '../sources/index.ts'
 import { type ApplyContext, lowerCaseId, omit } from './apply-context.ts'
 import {
-  type Child,
   type Difference,
   differenceOf,
   inListOrder,
+  partChanges,
+  type PartRow,
   readParts,
   toTime,
   type Wanted,
 } from './workflow-difference.ts'
 import { insertRows, writeRows } from './write-rows.ts'
 
-export interface TriggerRow extends Child {
+interface TriggerRow extends PartRow {
+  id: string
   name: string
   is_active: boolean
   source_slug: string
@@ -25,11 +27,7 @@ export interface TriggerRow extends Child {
   subagent_sources: { source_id: string | null; name: string; type: string }[]
 }
 
-export function triggerLabel({ name, id }: TriggerRow): string {
-  return name === '' ? id : name
-}
-
-export function triggerValues(row: TriggerRow): Record<string, unknown> {
+function triggerValues(row: TriggerRow): object {
   return {
     name: row.name,
     is_active: row.is_active,
@@ -87,7 +85,11 @@ export async function diffTriggers(
       })),
     }
   })
-  return differenceOf(stored, rows, (row) => row.id)
+  const idOf = (row: TriggerRow) => row.id
+  return differenceOf(stored, rows, idOf, (before, after) => {
+    const { name, id } = (before ?? after)!
+    return partChanges(`triggers.${name || id}`, before && triggerValues(before), after && triggerValues(after))
+  })
 }
 
 // Columns and fields have the order of those rows, because rows are compared as JSON.

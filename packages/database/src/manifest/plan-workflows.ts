@@ -14,10 +14,10 @@ import {
   rowsWithOutcome,
   toThing,
 } from './apply-context.ts'
-import { diffUsers, userChanges, writeUsers } from './plan-access.ts'
-import { diffFiles, fileLabel, fileValues, writeFiles } from './plan-files.ts'
-import { diffTriggers, triggerLabel, triggerValues, writeTriggers } from './plan-triggers.ts'
-import { inListOrder, partChanges, toTime, type Wanted, workflowIdOf } from './workflow-difference.ts'
+import { diffUsers, writeUsers } from './plan-access.ts'
+import { diffFiles, writeFiles } from './plan-files.ts'
+import { diffTriggers, writeTriggers } from './plan-triggers.ts'
+import { inListOrder, toTime, type Wanted, workflowIdOf } from './workflow-difference.ts'
 import { insertRows, updateRows } from './write-rows.ts'
 
 /** A workflow of a manifest with the ids of its triggers and files. */
@@ -75,11 +75,7 @@ export async function planWorkflows(
   const files = await diffFiles(ctx, wanted)
 
   const partsOf = Map.groupBy(
-    [
-      ...userChanges(users),
-      ...partChanges('triggers', triggers, triggerLabel, triggerValues),
-      ...partChanges('files', files, fileLabel, fileValues),
-    ],
+    [users, triggers, files].flatMap(({ changes }) => changes),
     workflowIdOf,
   )
   const planned = wanted.map((workflow, index) => {

@@ -3,9 +3,8 @@ import { type ApplyContext, changesBetween, FOREIGN_ID, isSame, type ManifestCha
 
 export type WorkflowEntry = NonNullable<Manifest['workflows']>[number]
 
-/** A trigger or a file. A changed one is deleted and inserted again. */
-export interface Child {
-  id: string
+/** A row of a part of a workflow: a user, a trigger or a file. A changed one is deleted and inserted again. */
+export interface PartRow {
   workflow_id: string
 }
 
@@ -23,40 +22,34 @@ export interface Difference<Row> {
   readonly removed: readonly Row[]
   /** Wanted rows to insert. */
   readonly added: readonly Row[]
+  readonly changes: readonly { readonly workflow_id: string; readonly change: ManifestChange }[]
 }
 
-export interface PartChange {
-  readonly workflow_id: string
-  readonly change: ManifestChange
-}
-
-/**
- * The changes of triggers or files. An added or removed one is a single change, a changed one has a change for each
- * value.
- */
-export function partChanges<Row extends Child>(
-  field: string,
-  { removed, added }: Difference<Row>,
-  labelOf: (row: Row) => string,
-  valuesOf: (row: Row) => Record<string, unknown>,
-): PartChange[] {
-  const keyOf = ({ workflow_id: workflowId, id }: Row) => `${workflowId} ${id}`
-  const removedByKey = new Map(removed.map((row) => [keyOf(row), row]))
-  const addedKeys = new Set(added.map(keyOf))
-  const toPart = (row: Row, change: ManifestChange): PartChange => ({ workflow_id: row.workflow_id, change })
-  return [
+/** Compares rows. `changesOf` describes what changes from one row to another; undefined: there is none. */
+export function differenceOf<Row extends PartRow>(
+  stored: readonly Row[],
+  wanted: readonly Row[],
+  idOf: (row: Row) => string,
+  changesOf: (before: Row | undefined, after: Row | undefined) => ManifestChange[],
+): Difference<Row> {
+  const keyOf = (row: Row) => `${row.workflow_id} ${idOf(row)}`
+  const storedByKey = new Map(stored.map((row) => [keyOf(row), row]))
+  const wantedByKey = new Map(wanted.map((row) => [keyOf(row), row]))
+  const removed = stored.filter((row) => !isSame(row, wantedByKey.get(keyOf(row))))
+  const added = wanted.filter((row) => !isSame(row, storedByKey.get(keyOf(row))))
+  const changes = [
     ...removed
-      .filter((row) => !addedKeys.has(keyOf(row)))
-      .map((row) => toPart(row, { field: `${field}.${labelOf(row)}`, old: valuesOf(row), new: null })),
-    ...added.flatMap((row) => {
-      const before = removedByKey.get(keyOf(row))
-      const path = `${field}.${labelOf(before ?? row)}`
-      if (!before) return [toPart(row, { field: path, old: null, new: valuesOf(row) })]
-      return changesBetween(valuesOf(before), valuesOf(row)).map((change) =>
-        toPart(row, { ...change, field: `${path}.${change.field}` }),
-      )
-    }),
-  ]
+      .filter((row) => !wantedByKey.has(keyOf(row)))
+      .map((row) => ({ ...row, changes: changesOf(row, undefined) })),
+    ...added.map((row) => ({ ...row, changes: changesOf(storedByKey.get(keyOf(row)), row) })),
+  ].flatMap(({ workflow_id, changes: ofRow }) => ofRow.map((change) => ({ workflow_id, change })))
+  return { wanted, removed, added, changes }
+}
+
+/** The changes of a trigger or file. An added or removed one is a single change. */
+export function partChanges(field: string, old: object | undefined, next: object | undefined): ManifestChange[] {
+  if (!old || !next) return [{ field, old: old ?? null, new: next ?? null }]
+  return changesBetween(old, next).map((change) => ({ ...change, field: `${field}.${change.field}` }))
 }
 
 /** Lists are ordered by creation time: items of one manifest are created a millisecond apart, the last one now. */
@@ -68,22 +61,8 @@ export function toTime(text: string | undefined): Date | undefined {
   return text === undefined ? undefined : new Date(text)
 }
 
-export function workflowIdOf(row: { workflow_id: string }): string {
+export function workflowIdOf(row: PartRow): string {
   return row.workflow_id
-}
-
-export function differenceOf<Row>(
-  stored: readonly Row[],
-  wanted: readonly Row[],
-  keyOf: (row: Row) => string,
-): Difference<Row> {
-  const storedByKey = new Map(stored.map((row) => [keyOf(row), row]))
-  const wantedByKey = new Map(wanted.map((row) => [keyOf(row), row]))
-  return {
-    wanted,
-    removed: stored.filter((row) => !isSame(row, wantedByKey.get(keyOf(row)))),
-    added: wanted.filter((row) => !isSame(row, storedByKey.get(keyOf(row)))),
-  }
 }
 
 /**
@@ -91,7 +70,7 @@ export function differenceOf<Row>(
  * and those of the wanted parts. Reports each wanted id that belongs to a workflow outside of the manifest.
  * @param pathOf The paths of the wanted parts by their ids.
  */
-export async function readParts<Row extends Child>(
+export async function readParts<Row extends PartRow & { id: string }>(
   { client, organizationId, report }: ApplyContext,
   select: string,
   wanted: readonly Wanted[],
