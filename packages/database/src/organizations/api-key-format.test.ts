@@ -13,10 +13,6 @@ describe('createApiKey', () => {
     expect(key.startsWith(`${prefix}_`)).toBe(true)
     expect(prefixOfApiKey(key)).toBe(prefix)
   })
-
-  test('creates a different key each time', () => {
-    expect(new Set(Array.from({ length: 100 }, () => createApiKey().key)).size).toBe(100)
-  })
 })
 
 describe('prefixOfApiKey', () => {
@@ -27,18 +23,6 @@ describe('prefixOfApiKey', () => {
       if (key[index] === '_') continue
       expect(prefixOfApiKey(key.slice(0, index) + otherDigit(key[index]) + key.slice(index + 1))).toBeUndefined()
     }
-  })
-
-  test.each([
-    ['an empty text', ''],
-    ['a key cut short', key.slice(0, -1)],
-    ['a key with more behind it', `${key}0`],
-    ['a key with a line end behind it', `${key}\n`],
-    ['a key with white space before it', ` ${key}`],
-    ['another vendor’s key', key.replace('wfk_', 'ghp_')],
-    ['characters outside base 62', `${key.slice(0, -1)}-`],
-  ])('refuses %s', (_what, text) => {
-    expect(prefixOfApiKey(text)).toBeUndefined()
   })
 
   test('accepts a key whose checksum was computed elsewhere: CRC-32 of all before it, in base 62', () => {

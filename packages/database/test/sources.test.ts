@@ -1,41 +1,45 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { createSecretBox, type Database, newId, rotateSecrets, type SecretBox } from '../src/index.ts'
+import { createSecretBox, type Database, newId, rotateSecrets, searchSources, type SecretBox } from '../src/index.ts'
+import { createStartable } from './support/start-fixtures.ts'
 
 const key = (): string => randomBytes(32).toString('base64')
 const [oldKey, newKey] = [key(), key()]
 const oldBox = createSecretBox([oldKey])
 const rotatingBox = createSecretBox([newKey, oldKey])
 const newBox = createSecretBox([newKey])
-const organizationId = newId()
 
 const database = useTestDatabase({ maxConnections: 4 })
 let db: Database
+let organizationId: string
+let otherId: string
 
 beforeAll(async () => {
   db = database.db
-  await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
+  organizationId = (await createStartable(db)).organizationId
+  otherId = (await createStartable(db)).organizationId
 }, 120_000)
-beforeEach(async () => {
-  await db.prisma.webhookSource.deleteMany()
-})
+
+async function createSource(
+  name: string,
+  columns: {
+    id?: string
+    description?: string
+    deletedAt?: Date
+    organizationId?: string
+    signingSecret?: Uint8Array<ArrayBuffer>
+  } = {},
+): Promise<void> {
+  const endpointUrl = 'https://acme.example/orders'
+  const source = { id: newId(), organizationId, name, nameKey: name.toLowerCase(), description: '', endpointUrl }
+  await db.prisma.webhookSource.create({ data: { ...source, exampleRequestBody: {}, ...columns } })
+}
 
 async function addSource(box: SecretBox | null, secret: string): Promise<string> {
   const id = newId()
   const signingSecret = box && new Uint8Array(box.encrypt({ organizationId, sourceId: id }, secret))
-  await db.prisma.webhookSource.create({
-    data: {
-      id,
-      organizationId,
-      name: id,
-      nameKey: id,
-      description: '',
-      endpointUrl: 'https://hooks.example.com/',
-      exampleRequestBody: {},
-      signingSecret,
-    },
-  })
+  await createSource(id, { id, ...(signingSecret && { signingSecret }) })
   return id
 }
 
@@ -45,6 +49,10 @@ async function open(box: SecretBox, sourceId: string): Promise<string | null> {
 }
 
 describe('rotateSecrets', () => {
+  beforeEach(async () => {
+    await db.prisma.webhookSource.deleteMany()
+  })
+
   test('makes every secret readable with only the new key, over several pages', async () => {
     const ids: string[] = []
     for (let index = 0; index < 7; index += 1) ids.push(await addSource(oldBox, `secret ${index}`))
@@ -92,5 +100,43 @@ describe('rotateSecrets', () => {
     const results = await Promise.all([rotateSecrets(db, rotatingBox), rotateSecrets(db, rotatingBox)])
     expect(results.flatMap(({ failed }) => failed)).toEqual([])
     for (const [index, id] of ids.entries()) expect(await open(newBox, id)).toBe(`secret ${index}`)
+  })
+})
+
+const search = async (words: string[], limit = 10) =>
+  (await searchSources(db, organizationId, words, limit)).map(({ name }) => name)
+
+describe('searchSources', () => {
+  beforeAll(async () => {
+    await createSource('Order intake', { description: 'Takes new ORDERS.' })
+    await createSource('Äpfel ÉTÉ', { description: 'Straße 7' })
+    await createSource('100%_sure', { description: 'It\'s a \\ "test" of [a-z]+ and 中文' })
+    await createSource('Order archive', { description: `${'x'.repeat(5_000)} end` })
+    await createSource('Order of another organization', { organizationId: otherId })
+    await createSource('Order deleted', { deletedAt: new Date() })
+    for (let n = 0; n < 30; n += 1) await createSource(`Ledger ${n}`, { description: 'books' })
+  })
+
+  test('finds only sources of the organization that are not deleted, those with most of the words first', async () => {
+    expect(await search(['order'])).toEqual(['Order archive', 'Order intake'])
+    expect(await search(['order', 'takes'])).toEqual(['Order intake', 'Order archive'])
+    expect(await search(['another'])).toEqual([])
+    expect(await search(['nothing'])).toEqual([])
+    expect(await search([])).toEqual([])
+  })
+
+  test('finds so many sources at most, each with the first 1,000 characters of its description', async () => {
+    expect(await search(['ledger', 'books'], 7)).toHaveLength(7)
+    const found = await searchSources(db, organizationId, ['archive'], 1)
+    expect(found.map(({ description }) => description)).toEqual(['x'.repeat(1_000)])
+    expect(await search(['end'])).toEqual(['Order archive'])
+  })
+
+  test('ignores the case of all letters, and reads no character as a pattern', async () => {
+    for (const word of ['äpfel', 'été', 'straße']) expect(await search([word])).toEqual(['Äpfel ÉTÉ'])
+    for (const word of ['100%_', "it's", '\\', '"test"', '[a-z]+', '中文']) {
+      expect(await search([word])).toEqual(['100%_sure'])
+    }
+    for (const word of ['1%sure', 'or_er', '.*', "' OR '1'='1"]) expect(await search([word])).toEqual([])
   })
 })
