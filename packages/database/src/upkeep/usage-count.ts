@@ -1,13 +1,5 @@
 import type { USAGE_GROUPS } from '@workflow-service/contract'
-import {
-  column,
-  type Db,
-  NIL_UUID,
-  type RowOfStatement,
-  runStatement,
-  type Statement,
-  statement,
-} from '../connection/index.ts'
+import { column, type Db, NIL_UUID, runStatement, sql, statement } from '../connection/index.ts'
 
 /** What is counted: the starts and deliveries that were recorded in a period. */
 export interface Period {
@@ -47,64 +39,19 @@ const BATCH_SIZE = 5_000
  */
 const CLASS_FACTOR = 1.1
 
-interface Group {
-  readonly workflow_id: string | null
-  readonly api_key_id: string | null
-  readonly label: string
-  readonly run_class: string | null
-  readonly count: number
-  readonly sum_ms: number
-  readonly tokens: number
-  readonly cost_micros: number
-}
-
-/** The answers of a model. */
-type ModelGroup = Pick<Group, 'label' | 'count' | 'tokens' | 'cost_micros'>
-
-/** The calls of a look-up, and the bytes of its answers. */
-interface LookupGroup extends Pick<Group, 'workflow_id' | 'api_key_id'> {
-  readonly lookup_id: string | null
-  readonly calls: number
-  readonly bytes: number
-}
-
-type Batch = RowOfStatement<typeof COUNT_STARTS>
-
 const BATCH = {
-  groups: column.json<readonly Group[]>().orNull,
-  models: column.json<readonly ModelGroup[]>().orNull,
-  lookups: column.json<readonly LookupGroup[]>().orNull,
+  usage: column.json<readonly UsageRow[]>().orNull,
   rows: column.integer,
   last_created_at: column.timestamptz,
   last_id: column.uuid,
 }
-
-const COUNT_STARTS = statement('upkeep/count-starts', BATCH, { CLASS_FACTOR })
-const COUNT_DELIVERIES = statement('upkeep/count-deliveries', BATCH)
+const USAGE_OF_BATCH = sql('upkeep/usage-of-batch', { NIL_UUID })
+const COUNT_STARTS = statement('upkeep/count-starts', BATCH, { CLASS_FACTOR, USAGE_OF_BATCH })
+const COUNT_DELIVERIES = statement('upkeep/count-deliveries', BATCH, { USAGE_OF_BATCH })
 
 interface CountLimits {
   readonly maxRows?: number
   readonly pace?: (() => Promise<void>) | undefined
-}
-
-/** Counts rows by the columns of `usage_hours`. */
-class UsageCounter {
-  readonly rows = new Map<string, UsageRow>()
-
-  add(kind: UsageKind, thingId: string | null, measure: Measure, group: Omit<Group, 'workflow_id' | 'api_key_id'>) {
-    const label = measure === 'run_ms' ? (group.run_class ?? '') : group.label
-    const key = `${kind} ${thingId} ${measure} ${label}`
-    const row = this.rows.get(key)
-    if (row) {
-      row.count += group.count
-      row.sum_ms += group.sum_ms
-      row.tokens += group.tokens
-      row.cost_micros += group.cost_micros
-    } else {
-      const { count, sum_ms, tokens, cost_micros } = group
-      this.rows.set(key, { kind, thing_id: thingId ?? NIL_UUID, measure, label, count, sum_ms, tokens, cost_micros })
-    }
-  }
 }
 
 /** Counts in batches; `maxRows` bounds the rows of one kind that are read, and `pace` may pause after each batch. */
@@ -112,66 +59,34 @@ export async function countPeriod(
   db: Db,
   period: Period,
   { maxRows = Infinity, pace }: CountLimits = {},
-): Promise<UsageCounter> {
-  const counter = new UsageCounter()
-  const onModel = (model: ModelGroup): void =>
-    counter.add('model', NIL_UUID, 'answers', { ...model, run_class: null, sum_ms: 0 })
-  const onLookup = ({ workflow_id, api_key_id, lookup_id, ...sums }: LookupGroup): void => {
-    const none = { run_class: null, sum_ms: 0, tokens: 0, cost_micros: 0 }
-    for (const label of ['calls', 'bytes'] as const) {
-      const group = { ...none, label, count: sums[label] }
-      counter.add('workflow', workflow_id, 'lookups', group)
-      counter.add('api_key', api_key_id, 'lookups', group)
-      counter.add('lookup', lookup_id, 'lookups', group)
+): Promise<UsageRow[]> {
+  const { organizationId, since, until } = period
+  const counted = new Map<string, UsageRow>()
+  const countBatches = async (counting: typeof COUNT_STARTS, ...further: readonly unknown[]): Promise<void> => {
+    let createdAt: Date | string = '-infinity'
+    let id = NIL_UUID
+    for (let read = 0; read < maxRows;) {
+      const values: unknown[] = [organizationId, since, until, createdAt, id, BATCH_SIZE, ...further]
+      const { rows } = await runStatement(db, counting, values)
+      const batch = rows[0]!
+      for (const row of batch.usage ?? []) add(counted, row)
+      await pace?.()
+      if (batch.rows < BATCH_SIZE) return
+      read += batch.rows
+      createdAt = batch.last_created_at
+      id = batch.last_id
     }
   }
-  const onStarts = (group: Group): void => {
-    const things = [
-      ['organization', NIL_UUID],
-      ['workflow', group.workflow_id],
-      ['api_key', group.api_key_id],
-    ] as const
-    for (const [kind, id] of things) {
-      counter.add(kind, id, 'starts', { ...group, sum_ms: 0 })
-      if (group.run_class !== null) counter.add(kind, id, 'run_ms', { ...group, tokens: 0, cost_micros: 0 })
-    }
-  }
-  await forEachBatch(db, COUNT_STARTS, period, [], { maxRows, pace }, onStarts, onModel, onLookup)
-  for (const sourceId of await listActiveSources(db, period)) {
-    await forEachBatch(db, COUNT_DELIVERIES, period, [sourceId], { maxRows, pace }, (group) => {
-      counter.add('organization', NIL_UUID, 'deliveries', group)
-      counter.add('workflow', group.workflow_id, 'deliveries', group)
-      counter.add('api_key', group.api_key_id, 'deliveries', group)
-      counter.add('webhook_source', sourceId, 'deliveries', group)
-    })
-  }
-  return counter
+  await countBatches(COUNT_STARTS)
+  for (const sourceId of await listActiveSources(db, period)) await countBatches(COUNT_DELIVERIES, sourceId)
+  return [...counted.values()]
 }
 
-async function forEachBatch(
-  db: Db,
-  counting: Statement<Batch>,
-  { organizationId, since, until }: Period,
-  further: readonly unknown[],
-  { maxRows, pace }: CountLimits & { readonly maxRows: number },
-  onGroup: (group: Group) => void,
-  onModel: (group: ModelGroup) => void = () => {},
-  onLookup: (group: LookupGroup) => void = () => {},
-): Promise<void> {
-  let createdAt: Date | string = '-infinity'
-  let id = NIL_UUID
-  for (let read = 0; read < maxRows;) {
-    const values: unknown[] = [organizationId, since, until, createdAt, id, BATCH_SIZE, ...further]
-    const batch: Batch | undefined = (await runStatement(db, counting, values)).rows[0]
-    for (const group of batch?.groups ?? []) onGroup(group)
-    for (const model of batch?.models ?? []) onModel(model)
-    for (const lookup of batch?.lookups ?? []) onLookup(lookup)
-    await pace?.()
-    if (!batch || batch.rows < BATCH_SIZE) return
-    read += batch.rows
-    createdAt = batch.last_created_at
-    id = batch.last_id
-  }
+function add(counted: Map<string, UsageRow>, row: UsageRow): void {
+  const key = `${row.kind} ${row.thing_id} ${row.measure} ${row.label}`
+  const sum = counted.get(key)
+  if (!sum) return void counted.set(key, row)
+  for (const name of ['count', 'sum_ms', 'tokens', 'cost_micros'] as const) sum[name] += row[name]
 }
 
 /** The sources, also the deleted ones, that have a delivery in the period. */

@@ -37,8 +37,7 @@ export async function countLastDay(
 }
 
 async function countKind(db: Db, period: Period, kind: UsageKind): Promise<UsageRow[]> {
-  const { rows } = await countPeriod(db, period, { maxRows: MAX_LIVE_ROWS })
-  return [...rows.values()].filter((row) => row.kind === kind)
+  return (await countPeriod(db, period, { maxRows: MAX_LIVE_ROWS })).filter((row) => row.kind === kind)
 }
 
 /** Whether the viewer, `$4`, sees a workflow. */

@@ -83,12 +83,11 @@ async function rollUpHour(db: Db, hour: Date, { signal, pace }: RollUpOptions): 
     for (const { id: organizationId, isActive } of organizations) {
       if (signal?.aborted) return false
       if (!isActive) continue
-      const { rows } = await countPeriod(db, { organizationId, ...period }, { pace })
-      const list = [...rows.values()]
-      hasUnfinished ||= list.some(
+      const rows = await countPeriod(db, { organizationId, ...period }, { pace })
+      hasUnfinished ||= rows.some(
         ({ measure, label }) => measure === 'starts' && /^(queued|running|waiting)$/.test(label),
       )
-      await writeHour(db, organizationId, hour, list)
+      await writeHour(db, organizationId, hour, rows)
     }
     const last = organizations.at(-1)
     if (!last) break

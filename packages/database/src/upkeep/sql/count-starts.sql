@@ -1,5 +1,5 @@
--- Counts a batch of starts by workflow, API key, status and class of durations, with the tokens and the cost of their
---   models; their answers by model; and their look-ups.
+-- Counts a batch of starts for the usage: of the organization, by workflow and by API key, those by status, with the
+--   tokens and the cost of their models, and by class of durations; their answers by model; and their look-ups.
 -- By hand: the roll-up reads each start once, in batches, along the index of the list.
 -- Parameters: $1 organization, $2 and $3 the period, $4 and $5 the position after which the batch begins, $6 limit.
 --   Rows: one.
@@ -20,6 +20,13 @@ answers AS MATERIALIZED (
     FROM run_steps WHERE run_id = batch.id AND kind IN ('model_answer', 'session_summary') GROUP BY 1
   ) AS answer
 ),
+measured AS MATERIALIZED (
+  SELECT workflow_id, api_key_id, status, count(*) AS count, sum(run_ms) AS sum_ms, sum(tokens) AS tokens,
+    sum(cost) AS cost,
+    round(power(:CLASS_FACTOR, ceil(ln(greatest(run_ms, 1)) / ln(:CLASS_FACTOR)) - 0.5))::bigint::text AS run_class
+  FROM batch LEFT JOIN (SELECT id, sum(tokens) AS tokens, sum(cost) AS cost FROM answers GROUP BY 1) AS used USING (id)
+  GROUP BY workflow_id, api_key_id, status, run_class
+),
 lookups AS MATERIALIZED (
   SELECT batch.workflow_id, batch.api_key_id, called.* FROM batch CROSS JOIN LATERAL (
     -- Of a call, `id` is in its step, and `bytes` in that of its result.
@@ -27,31 +34,24 @@ lookups AS MATERIALIZED (
     FROM run_steps WHERE run_id = batch.id AND kind IN ('tool_call', 'tool_result') AND data->'lookup' IS NOT NULL
     GROUP BY data->>'call_id'
   ) AS called
+),
+counted (kind, thing_id, measure, label, count, sum_ms, tokens, cost) AS (
+  SELECT kind, thing_id, measure, label, count, of_measure.sum_ms, of_measure.tokens, of_measure.cost
+  FROM measured
+  CROSS JOIN LATERAL (
+    VALUES ('organization', NULL), ('workflow', workflow_id), ('api_key', api_key_id)
+  ) AS thing (kind, thing_id)
+  CROSS JOIN LATERAL (
+    VALUES ('starts', status, 0, tokens, cost), ('run_ms', run_class, sum_ms, 0, 0)
+  ) AS of_measure (measure, label, sum_ms, tokens, cost)
+  UNION ALL
+  SELECT 'model', NULL, 'answers', model, count, 0, tokens, cost FROM answers
+  UNION ALL
+  SELECT kind, thing_id, 'lookups', label, amount, 0, 0, 0
+  FROM lookups
+  CROSS JOIN LATERAL (
+    VALUES ('workflow', workflow_id), ('api_key', api_key_id), ('lookup', lookup_id::uuid)
+  ) AS thing (kind, thing_id)
+  CROSS JOIN LATERAL (VALUES ('calls', 1), ('bytes', bytes)) AS amount (label, amount)
 )
-SELECT (
-    SELECT json_agg(grouped) FROM (
-      SELECT workflow_id, api_key_id, status AS label,
-        round(power(:CLASS_FACTOR, ceil(ln(greatest(run_ms, 1)) / ln(:CLASS_FACTOR)) - 0.5))::bigint::text AS run_class,
-        count(*)::float8 AS count, coalesce(sum(run_ms), 0)::float8 AS sum_ms, coalesce(sum(tokens), 0)::float8 AS tokens,
-        coalesce(sum(cost), 0)::float8 AS cost_micros
-      FROM (
-        SELECT batch.*, used.tokens, used.cost FROM batch
-        LEFT JOIN (SELECT id, sum(tokens) AS tokens, sum(cost) AS cost FROM answers GROUP BY 1) AS used USING (id)
-      ) AS measured
-      GROUP BY 1, 2, 3, 4
-    ) AS grouped
-  ) AS groups,
-  (
-    SELECT json_agg(grouped) FROM (
-      SELECT model AS label, sum(count)::float8 AS count, sum(tokens)::float8 AS tokens, sum(cost)::float8 AS cost_micros
-      FROM answers GROUP BY 1
-    ) AS grouped
-  ) AS models,
-  (
-    SELECT json_agg(grouped) FROM (
-      SELECT workflow_id, api_key_id, lookup_id, count(*)::float8 AS calls, sum(bytes)::float8 AS bytes FROM lookups GROUP BY 1, 2, 3
-    ) AS grouped
-  ) AS lookups,
-  count(*)::integer AS rows, max(created_at) AS last_created_at,
-  (SELECT id FROM batch ORDER BY created_at DESC, id DESC LIMIT 1) AS last_id
-FROM batch
+SELECT :USAGE_OF_BATCH
