@@ -23,7 +23,9 @@ answers AS MATERIALIZED (
 measured AS MATERIALIZED (
   SELECT workflow_id, api_key_id, status, count(*) AS count, sum(run_ms) AS sum_ms, sum(tokens) AS tokens,
     sum(cost) AS cost,
-    round(power(:CLASS_FACTOR, ceil(ln(greatest(run_ms, 1)) / ln(:CLASS_FACTOR)) - 0.5))::bigint::text AS run_class
+    CASE WHEN run_ms IS NOT NULL
+      THEN round(power(:CLASS_FACTOR, ceil(ln(greatest(run_ms, 1)) / ln(:CLASS_FACTOR)) - 0.5))::bigint::text
+    END AS run_class
   FROM batch LEFT JOIN (SELECT id, sum(tokens) AS tokens, sum(cost) AS cost FROM answers GROUP BY 1) AS used USING (id)
   GROUP BY workflow_id, api_key_id, status, run_class
 ),
@@ -44,6 +46,7 @@ counted (kind, thing_id, measure, label, count, sum_ms, tokens, cost) AS (
   CROSS JOIN LATERAL (
     VALUES ('starts', status, 0, tokens, cost), ('run_ms', run_class, sum_ms, 0, 0)
   ) AS of_measure (measure, label, sum_ms, tokens, cost)
+  WHERE label IS NOT NULL
   UNION ALL
   SELECT 'model', NULL, 'answers', model, count, 0, tokens, cost FROM answers
   UNION ALL
