@@ -63,14 +63,13 @@ export async function recordNotices(db: Db, organizationId: string, hasMail: boo
       [organizationId, hasMail],
     )
     const states: SourceStates = new Map()
-    let facts: { readonly ofAdmins: readonly Fact[] } | undefined
+    const factsOf = new Map<string | null, readonly Fact[]>()
     let count = 0
     for (const each of recipients) {
-      const isMember = each.role === 'member'
-      if (!isMember) facts ??= { ofAdmins: await readFacts(client, { organizationId, memberId: null }, states) }
-      const seen = isMember
-        ? await readFacts(client, { organizationId, memberId: each.userId }, states)
-        : facts!.ofAdmins
+      // All admins see the same.
+      const memberId = each.role === 'member' ? each.userId : null
+      const seen = factsOf.get(memberId) ?? (await readFacts(client, { organizationId, memberId }, states))
+      factsOf.set(memberId, seen)
       const wanted = seen.filter(({ kind }) => each.kinds?.includes(kind) ?? true).slice(0, MAX_NEW)
       count += await recordFacts(client, organizationId, each, wanted)
     }
@@ -86,7 +85,7 @@ async function recordFacts(
   facts: readonly Fact[],
 ): Promise<number> {
   if (facts.length === 0) return 0
-  const rows = facts.map(({ topic, ...fact }) => noticeRow(organizationId, userId, recipient, topic, fact))
+  const bodies = facts.map((fact) => toBody(organizationId, fact))
   const { rowCount } = await client.query(
     `INSERT INTO notices (id, organization_id, user_id, recipient, topic, body)
      SELECT id, $1, $2, $3, fact.topic, fact.body::json
@@ -99,30 +98,17 @@ async function recordFacts(
       organizationId,
       userId,
       recipient,
-      ...[0, 4, 5].map((index) => rows.map((row) => row[index])),
+      bodies.map(({ id }) => id),
+      facts.map(({ topic }) => topic),
+      bodies.map((body) => JSON.stringify(body)),
       facts.map(({ at }) => at),
     ],
   )
   return rowCount ?? 0
 }
 
-function noticeRow(
-  organizationId: string,
-  userId: string | null,
-  recipient: string,
-  topic: string,
-  { type, text, data }: Pick<Fact, 'type' | 'text' | 'data'>,
-): unknown[] {
-  const id = newId()
-  const body: NoticeBody = {
-    id,
-    type,
-    organization_id: organizationId,
-    created_at: new Date().toISOString(),
-    text,
-    data,
-  }
-  return [id, organizationId, userId, recipient, topic, JSON.stringify(body)]
+function toBody(organizationId: string, { type, text, data }: Pick<Fact, 'type' | 'text' | 'data'>): NoticeBody {
+  return { id: newId(), type, organization_id: organizationId, created_at: new Date().toISOString(), text, data }
 }
 
 async function readFacts(client: PoolClient, viewer: Viewer, states: SourceStates): Promise<Fact[]> {
@@ -142,12 +128,13 @@ async function readFacts(client: PoolClient, viewer: Viewer, states: SourceState
     })
   }
   const waiting = await listWaitingApprovals(db, viewer)
-  const newest = waiting.at(-1)
-  if (newest) {
-    const [first] = waiting
-    const text = `${waiting.length} ${waiting.length === 1 ? 'payload waits' : 'payloads wait'} for approval, the first to ${first!.source_name}`
-    const data = { count: waiting.length, delivery_id: first!.delivery_id, run_id: first!.run_id }
-    facts.push({ kind: 'approvals', topic: 'approvals', type: 'notice.approvals', text, at: newest.requested_at, data })
+  const [first] = waiting
+  if (first) {
+    const { length: count } = waiting
+    const text = `${count} ${count === 1 ? 'payload waits' : 'payloads wait'} for approval, the first to ${first.source_name}`
+    const data = { count, delivery_id: first.delivery_id, run_id: first.run_id }
+    const at = waiting.at(-1)!.requested_at
+    facts.push({ kind: 'approvals', topic: 'approvals', type: 'notice.approvals', text, at, data })
   }
   facts.push(...(await readSourceFacts(db, organizationId, groups, states)))
   return memberId === null ? [...facts, ...(await readKeyFacts(db, organizationId))] : facts
@@ -166,14 +153,8 @@ async function readSourceFacts(
   )
   const facts = paused.map(({ id, name, at, by }): Fact => {
     const text = `${name} was paused by ${by ?? 'the operator'}: its payloads wait, up to 3 days`
-    return {
-      kind: 'sources',
-      topic: `paused ${id}`,
-      type: 'notice.source_paused',
-      text,
-      at: at.toISOString(),
-      data: { id, name },
-    }
+    const fact = { kind: 'sources', topic: `paused ${id}`, type: 'notice.source_paused' } as const
+    return { ...fact, text, at: at.toISOString(), data: { id, name } }
   })
   const failed = groups.filter(({ kind }) => kind === 'delivery_not_accepted')
   for (const [id, [group]] of [...Map.groupBy(failed, (each) => each.id)].slice(0, MAX_SOURCES)) {
@@ -263,15 +244,15 @@ export async function recordTestNotice(
   organizationId: string,
   userId: string | null,
 ): Promise<DueNotice | undefined> {
-  const fact = { type: 'notice.test', text: 'This is a test: notices reach you here.', data: {} } as const
-  const values = noticeRow(organizationId, userId, '', 'test', fact)
+  const text = 'This is a test: notices reach you here.'
+  const body = toBody(organizationId, { type: 'notice.test', text, data: {} })
   const { rows } = await db.pool.query<DueNotice>(
     `INSERT INTO notices (id, organization_id, user_id, recipient, topic, body, attempts, next_at)
-     SELECT $1, $2, $3::uuid, $4 || recipient, $5, $6, 1, now() + interval '1 minute' FROM (
+     SELECT $1, $2, $3::uuid, recipient, 'test', $4, 1, now() + interval '1 minute' FROM (
        SELECT email AS recipient FROM users WHERE organization_id = $2 AND id = $3::uuid
        UNION ALL SELECT url FROM notice_webhooks WHERE organization_id = $2 AND $3::uuid IS NULL
      ) AS to_whom RETURNING ${DUE}`,
-    values,
+    [body.id, organizationId, userId, JSON.stringify(body)],
   )
   return rows[0]
 }
