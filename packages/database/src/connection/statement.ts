@@ -34,7 +34,7 @@ export const column = {
 
 type Columns = Record<string, Column<unknown>>
 
-export type RowOfColumns<Of extends Columns> = { [Name in keyof Of]: Of[Name]['value'] }
+export type RowOfColumns<Of extends Columns> = { readonly [Name in keyof Of]: Of[Name]['value'] }
 
 /** A statement that PostgreSQL parses and plans once for each connection. */
 export interface Statement<Row> {

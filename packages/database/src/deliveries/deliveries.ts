@@ -8,6 +8,7 @@ import {
   insertMissing,
   paging,
   type RowOfColumns,
+  type RowOfStatement,
   runStatement,
   sql,
   statement,
@@ -53,26 +54,28 @@ export interface NewDelivery {
   requestId: string
 }
 
-/** The runner's lease under which a payload is sent. */
-export interface DeliveryLease {
-  sessionId: string
-  epoch: number
+/** A runner's lease of a session. Each acquisition increments the session's epoch, so an epoch has one owner. */
+export interface Lease {
+  readonly sessionId: string
+  readonly epoch: number
 }
 
-/** What the dispatcher needs of the source to send a payload. */
-export interface DeliveryTarget {
-  endpointUrl: string
+const TARGET_COLUMNS = {
+  endpointUrl: column.text(),
   /** Encrypted; null when the source has none. */
-  signingSecret: Buffer | null
-  exampleRequestBody: Record<string, unknown>
+  signingSecret: column.bytea.orNull,
+  exampleRequestBody: column.json<Record<string, unknown>>(),
   /** Incremented by every save of the source. */
-  version: number
+  version: column.integer,
   /**
    * Whether the payload is approved and, once it is accepted, the source needs no further approval: see
    * `endFirstApproval`.
    */
-  isFirstApproval: boolean
+  isFirstApproval: column.boolean,
 }
+
+/** What the dispatcher needs of the source to send a payload. */
+export type DeliveryTarget = RowOfColumns<typeof TARGET_COLUMNS>
 
 /** Whether the payload may be sent: only `claimed`, and only by the caller that got it. */
 export type DeliveryClaim =
@@ -88,13 +91,8 @@ export type DeliveryClaim =
   | { kind: 'approval_required' }
 
 /** The outcome of a request. */
-export interface DeliveryResult {
+export interface DeliveryResult extends Pick<Delivery, 'status' | 'reason' | 'mismatches' | 'durationMs' | 'answer'> {
   outcome: Exclude<DeliveryOutcome, 'in_flight'>
-  status: number | null
-  reason: string | null
-  mismatches: FieldError[] | null
-  durationMs: number | null
-  answer: string | null
   /**
    * The beginning of a rejected answer's body, for people: not part of `Delivery`, from which the runner's answer is
    * made.
@@ -107,7 +105,7 @@ export interface DeliveryResult {
 /** What a claim and an outcome write into the journal of a run. */
 export interface DeliveryJournal {
   runId: string
-  lease: DeliveryLease
+  lease: Lease
   /** Where the first of the steps is written, and the result after the last. */
   position: number
   steps: readonly { readonly kind: string; readonly data: string }[]
@@ -118,7 +116,7 @@ export interface DeliveryJournal {
 /** A payload to claim. `lease` is null when no runner sends it. */
 export interface DeliveryClaimRequest extends NewDelivery {
   organizationId: string
-  lease: DeliveryLease | null
+  lease: Lease | null
   /** Null: the steps are in the journal already, or there is none. */
   journal?: DeliveryJournal | null
   /** Null for a new payload. */
@@ -143,11 +141,7 @@ const CLAIM_DELIVERIES = statement(
     id: column.uuid,
     kind: column.text<DeliveryClaim['kind']>(),
     createdAt: column.timestamptz,
-    endpointUrl: column.text(),
-    signingSecret: column.bytea.orNull,
-    exampleRequestBody: column.json<Record<string, unknown>>(),
-    version: column.integer,
-    isFirstApproval: column.boolean,
+    ...TARGET_COLUMNS,
   },
   { NEEDS_APPROVAL },
 )
@@ -348,19 +342,14 @@ export interface RunOutcomeRecord extends DeliveryOutcomeRecord {
   journal: DeliveryJournal & { result: string }
 }
 
-/** What was written of an outcome: the step of the result, and the end of the run. */
-export interface RecordedRunOutcome {
-  finishedAt: Date
-  isWritten: boolean
-  isEnded: boolean
-}
-
 const RECORD_RUN_OUTCOMES = statement(
   'deliveries/record-run-outcomes',
   {
     id: column.uuid,
     finishedAt: column.timestamptz,
+    /** Whether the step of the result was written. */
     isWritten: column.boolean,
+    /** Whether the run was ended. */
     isEnded: column.boolean,
   },
   { SET_OUTCOME },
@@ -376,7 +365,7 @@ const WAKE_AFTER_CANCELLED = statement('deliveries/wake-after-cancelled', {})
 export async function recordRunOutcomes(
   db: Db,
   records: readonly RunOutcomeRecord[],
-): Promise<readonly (RecordedRunOutcome | undefined)[]> {
+): Promise<readonly (Omit<RowOfStatement<typeof RECORD_RUN_OUTCOMES>, 'id'> | undefined)[]> {
   return await forFirsts(records, async (distinct) => {
     const values = [
       ...outcomeColumns(distinct),
@@ -397,20 +386,16 @@ export async function recordRunOutcomes(
   })
 }
 
-/** A delivery as it is now. */
-export interface DeliveryState {
-  delivery: Delivery
-  /** The time since it was recorded, by the database's clock. */
-  ageMs: number
-}
-
 const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', { ...DELIVERY_COLUMNS, ageMs: column.float8 })
 
 /**
- * Finds the delivery of this id, of any organization, with its age. The caller compares the organization: `undefined`
- * then means that no delivery has the id any more.
+ * Finds the delivery of this id, of any organization, with its age by the database's clock. The caller compares the
+ * organization: `undefined` then means that no delivery has the id any more.
  */
-export async function findDeliveryState(db: Db, deliveryId: string): Promise<DeliveryState | undefined> {
+export async function findDeliveryState(
+  db: Db,
+  deliveryId: string,
+): Promise<{ delivery: Delivery; ageMs: number } | undefined> {
   const { rows } = await runStatement(db, FIND_DELIVERY_STATE, [deliveryId])
   const [row] = rows
   if (!row) return undefined

@@ -6,9 +6,17 @@ import {
   checkPayload,
 } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { column, type Db, inTransaction, queryRows, runStatement, statement } from '../connection/index.ts'
+import {
+  column,
+  type Db,
+  inTransaction,
+  queryRows,
+  type RowOfStatement,
+  runStatement,
+  statement,
+} from '../connection/index.ts'
+import type { Lease } from '../deliveries/index.ts'
 import { type AuditedBy, isVisible, queryVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
-import type { Lease } from './lease.ts'
 
 /** A planned payload of a run that may need an approval. */
 export interface PayloadToApprove {
@@ -17,17 +25,6 @@ export interface PayloadToApprove {
   readonly sourceId: string
   readonly sourceName: string
   readonly payload: Record<string, unknown>
-}
-
-/** The approval of a payload as the run sees it. */
-export interface ApprovalState {
-  readonly status: 'waiting' | ApprovalDecision
-  /** The name of the person who decided; null while it waits, and if it expired. */
-  readonly decidedBy: string | null
-  /** Why it was declined. */
-  readonly reason: string | null
-  /** The payload that was approved, if the person has edited it. */
-  readonly payload: Record<string, unknown> | null
 }
 
 /** Payloads of a run that waits. The first one is known to need an approval. */
@@ -129,12 +126,18 @@ async function recordRequests(
 }
 
 const READ_APPROVAL = statement('runs/read-approval', {
-  status: column.text<ApprovalState['status']>(),
+  status: column.text<'waiting' | ApprovalDecision>(),
+  /** The name of the person who decided; null while it waits, and if it expired. */
   decidedBy: column.text().orNull,
+  /** Why it was declined. */
   reason: column.text().orNull,
+  /** The payload that was approved, if the person has edited it. */
   payload: column.json<Record<string, unknown>>().orNull,
   isOverdue: column.boolean,
 })
+
+/** The approval of a payload as the run sees it. */
+export type ApprovalState = Omit<RowOfStatement<typeof READ_APPROVAL>, 'isOverdue'>
 
 /**
  * The approval of a payload; undefined if none was requested. One whose time is over expires here, with its audit

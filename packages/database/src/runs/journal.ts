@@ -1,7 +1,6 @@
 import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
 import { column, type Db, insertMissing, runStatement, statement } from '../connection/index.ts'
-import { stepsOfRow, toStepRows } from '../deliveries/index.ts'
-import type { Lease } from './lease.ts'
+import { type Lease, stepsOfRow, toStepRows } from '../deliveries/index.ts'
 
 /** Steps to append to the journal of a run, from `position` on. */
 export interface StepsToAppend {

@@ -1,8 +1,8 @@
 import { escapeLiteral } from 'pg'
 import { column, type Db, NIL_UUID, type RowOfStatement, runStatement, sql, statement } from '../connection/index.ts'
+import type { Lease } from '../deliveries/index.ts'
 import { smallSources, type SourceForAgent } from '../sources/index.ts'
 import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
-import type { Lease } from './lease.ts'
 
 /** A session that was just leased, with the first run to execute. */
 export interface AcquiredSession {

@@ -1,6 +1,6 @@
 import { type Db, inTransaction } from '../connection/index.ts'
+import type { Lease } from '../deliveries/index.ts'
 import { PAUSE_DAYS } from '../sources/index.ts'
-import type { Lease } from './lease.ts'
 
 /** A run whose next payload is for a paused source. */
 export interface PausedDelivery {

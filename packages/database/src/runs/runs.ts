@@ -1,8 +1,8 @@
 import type { JournalStep, SessionSummaryStep } from '@workflow-service/contract'
-import { column, type Db, queryRows, runStatement, statement } from '../connection/index.ts'
+import { column, type Db, queryRows, type RowOfStatement, runStatement, statement } from '../connection/index.ts'
+import type { Lease } from '../deliveries/index.ts'
 import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
 import { readStepsOfRuns } from './journal.ts'
-import type { Lease } from './lease.ts'
 
 const CLAIM_NEXT_RUN = statement(
   'runs/claim-next-run',
@@ -93,28 +93,19 @@ export async function countAttempt(db: Db, owner: string, lease: Lease): Promise
   return rows[0]?.attempts
 }
 
-/** An earlier run of a session. */
-export interface EarlierRun {
-  readonly runId: string
-  /** Its number in the session. */
-  readonly number: number
-  readonly workflowName: string
-  readonly inputMessage: string
-  readonly context: string
-  readonly status: 'succeeded' | 'failed' | 'cancelled'
-  readonly error: string | null
-  readonly steps: readonly JournalStep[]
-}
-
 const LIST_EARLIER_RUNS = statement('runs/list-earlier-runs', {
   runId: column.uuid,
+  /** Its number in the session. */
   number: column.float8,
   workflowName: column.text(),
   inputMessage: column.text(),
   context: column.text(),
-  status: column.text<EarlierRun['status']>(),
+  status: column.text<'succeeded' | 'failed' | 'cancelled'>(),
   error: column.text().orNull,
 })
+
+/** An earlier run of a session. */
+export type EarlierRun = RowOfStatement<typeof LIST_EARLIER_RUNS> & { readonly steps: readonly JournalStep[] }
 
 /** The newest `limit` finished runs of the session before run `number`, oldest first, with their journals. */
 export async function listEarlierRuns(

@@ -8,12 +8,12 @@ import {
 } from '@workflow-service/contract'
 import {
   type Delivery,
-  type DeliveryLease,
   type DeliveryResult,
   type DeliveryTarget,
   endFirstApproval,
   findDeliveryState,
   isDatabaseUnavailable,
+  type Lease,
   removeUnsentDelivery,
   type Resend,
   SecretError,
@@ -43,7 +43,7 @@ export interface PayloadRequest {
   sourceId: string
   payload: Record<string, unknown>
   runId: string | null
-  lease: DeliveryLease | null
+  lease: Lease | null
   /** What is written into the journal of the run with the claim and the outcome. */
   journal?: RunJournal | null
   /** With the first delivery of the payload, and the number of this one. */
