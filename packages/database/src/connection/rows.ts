@@ -12,6 +12,25 @@ export function datesToIso<Out extends object>(row: RowOf<Out>): Out {
   return Object.fromEntries(entries) as Out
 }
 
+/**
+ * Deletes at most `limit` rows of a table that meet a condition, whose parameters begin at $2, and skips those that
+ * another process has locked. Resolves to how many. ARRAY(…) is evaluated once: with IN, PostgreSQL may evaluate the
+ * batch again for each row, and delete more than the limit.
+ */
+export async function deleteRows(
+  { pool }: Connection,
+  { table, key = 'id', where }: { readonly table: string; readonly key?: string; readonly where: string },
+  limit: number,
+  ...values: unknown[]
+): Promise<number> {
+  const { rowCount } = await pool.query(
+    `DELETE FROM ${table} WHERE ${key} = ANY (ARRAY(
+       SELECT ${key} FROM ${table} WHERE ${where} LIMIT $1 FOR UPDATE SKIP LOCKED))`,
+    [limit, ...values],
+  )
+  return rowCount ?? 0
+}
+
 /** Runs a query whose columns are named as in the contract. Resolves to its rows, with their times as texts. */
 export async function queryRows<Out extends object>(
   db: Connection,

@@ -9,7 +9,7 @@ import {
   type JournalStep,
   type NewJournalStep,
 } from '@workflow-service/contract'
-import type { Connection, Database, Db, Transaction } from '../connection/index.ts'
+import { type Connection, type Database, type Db, deleteRows, type Transaction } from '../connection/index.ts'
 import { changedFields, isVisible, queryVisible, type Viewer, viewerOf } from '../organizations/index.ts'
 import { assertUnchangedSince, editBesideWorkflow, EditRefused, type WorkflowEdit } from '../workflows/index.ts'
 
@@ -212,18 +212,9 @@ export async function deleteOldCases(
   db: Db,
   { olderThanDays, batchSize }: { olderThanDays: number; batchSize: number },
 ): Promise<number> {
-  let deleted = 0
-  for (const [table, time] of [
-    ['cases', 'used_at'],
-    ['evaluations', 'created_at'],
-  ] as const) {
-    const { rowCount } = await db.pool.query(
-      `DELETE FROM ${table} WHERE id = ANY (ARRAY(
-         SELECT id FROM ${table} WHERE ${time} < now() - make_interval(days => $1) ORDER BY ${time} LIMIT $2
-         FOR UPDATE SKIP LOCKED))`,
-      [olderThanDays, batchSize],
-    )
-    deleted += rowCount ?? 0
+  const deleteOld = (table: string, time: string): Promise<number> => {
+    const where = `${time} < now() - make_interval(days => $2) ORDER BY ${time}`
+    return deleteRows(db, { table, where }, batchSize, olderThanDays)
   }
-  return deleted
+  return (await deleteOld('cases', 'used_at')) + (await deleteOld('evaluations', 'created_at'))
 }

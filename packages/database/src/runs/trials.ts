@@ -1,5 +1,5 @@
 import type { JournalStep, TrialOut } from '@workflow-service/contract'
-import type { Db } from '../connection/index.ts'
+import { type Db, deleteRows } from '../connection/index.ts'
 import { isSessionVisible, isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
 import { type ClaimedAttempt, CLAIMED_RUN, type ClaimedRun, IS_LEASED } from './claimed-run.ts'
 import { JOIN_API_TRIGGER } from './starts.ts'
@@ -126,11 +126,6 @@ export async function releaseTrial(db: Db, { id, attempts }: ClaimedAttempt): Pr
 
 /** Deletes trials that are older than an hour. */
 export async function deleteOldTrials(db: Db, limit: number): Promise<number> {
-  const { rowCount } = await db.pool.query(
-    `DELETE FROM trials WHERE id = ANY (ARRAY(
-       SELECT id FROM trials WHERE created_at < now() - interval '1 hour' ORDER BY created_at LIMIT $1
-       FOR UPDATE SKIP LOCKED))`,
-    [limit],
-  )
-  return rowCount ?? 0
+  const where = `created_at < now() - interval '1 hour' ORDER BY created_at`
+  return await deleteRows(db, { table: 'trials', where }, limit)
 }

@@ -1,6 +1,6 @@
 import type { NoticeBody, NoticeKind, NoticeOut, RunEventType } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
-import { type Db, inTransaction, newId, queryRows } from '../connection/index.ts'
+import { type Db, deleteRows, inTransaction, newId, queryRows } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 import { listWaitingApprovals } from '../runs/index.ts'
 import { readSourceState } from '../sources/index.ts'
@@ -270,13 +270,7 @@ export async function listNotices(db: Db, organizationId: string): Promise<Notic
 
 /** Deletes notices that are older than 30 days. */
 export async function deleteOldNotices(db: Db, limit: number): Promise<number> {
-  const { rowCount } = await db.pool.query(
-    `DELETE FROM notices WHERE id = ANY (ARRAY(
-       SELECT id FROM notices WHERE created_at < now() - interval '30 days' LIMIT $1
-     ))`,
-    [limit],
-  )
-  return rowCount ?? 0
+  return await deleteRows(db, { table: 'notices', where: `created_at < now() - interval '30 days'` }, limit)
 }
 
 /** The notices that a person gets by email. */

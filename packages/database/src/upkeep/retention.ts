@@ -1,6 +1,7 @@
 import {
   column,
   type Db,
+  deleteRows,
   NIL_UUID,
   type paging,
   type RowOfStatement,
@@ -117,16 +118,15 @@ async function deleteBatch(
   return { deleted, next: isLast ? undefined : { createdAt, id } }
 }
 
-const DELETE_OLD_AUDIT_EVENTS = statement('upkeep/delete-old-audit-events', {})
-
 /** Deletes at most `batchSize` entries of the audit log that are older than the age. Resolves to how many. */
 export async function deleteOldAuditEvents(
   db: Db,
   { olderThanDays, batchSize }: { olderThanDays: number; batchSize: number },
 ): Promise<number> {
+  // Ids are made a little before or after `at`; the id only keeps the search short.
   const firstId = firstIdAt(Date.now() - olderThanDays * DAY_MS + 60_000)
-  const { rowCount } = await runStatement(db, DELETE_OLD_AUDIT_EVENTS, [firstId, olderThanDays, batchSize])
-  return rowCount ?? 0
+  const where = 'id < $2 AND at < now() - make_interval(days => $3) ORDER BY id'
+  return await deleteRows(db, { table: 'audit_events', where }, batchSize, firstId, olderThanDays)
 }
 
 /** What models have cost is kept for a year and a month: budgets need the running month only. */
@@ -134,13 +134,8 @@ const SPENDING_DAYS = 400
 
 /** Deletes at most `batchSize` rows of what models have cost that are older than 400 days. Resolves to how many. */
 export async function deleteOldSpending(db: Db, batchSize: number): Promise<number> {
-  const { rowCount } = await db.pool.query(
-    `DELETE FROM model_spending WHERE ctid = ANY (ARRAY(
-       SELECT ctid FROM model_spending WHERE period < (now() AT TIME ZONE 'UTC')::date - ${SPENDING_DAYS}
-       LIMIT $1 FOR UPDATE SKIP LOCKED))`,
-    [batchSize],
-  )
-  return rowCount ?? 0
+  const where = `period < (now() AT TIME ZONE 'UTC')::date - ${SPENDING_DAYS}`
+  return await deleteRows(db, { table: 'model_spending', key: 'ctid', where }, batchSize)
 }
 
 /** The next 500 organizations after this id, in the order of their ids. */
@@ -172,10 +167,8 @@ export async function deleteOldDeliveries(
   return rowCount ?? 0
 }
 
-const DELETE_OLD_IDEMPOTENCY_KEYS = statement('upkeep/delete-old-idempotency-keys', {})
-
 /** Deletes at most `limit` Idempotency-Keys that are older than 24 hours. Resolves to how many. */
 export async function deleteOldIdempotencyKeys(db: Db, limit: number): Promise<number> {
-  const { rowCount } = await runStatement(db, DELETE_OLD_IDEMPOTENCY_KEYS, [limit])
-  return rowCount ?? 0
+  const where = `created_at <= now() - interval '24 hours' ORDER BY created_at`
+  return await deleteRows(db, { table: 'idempotency_keys', key: 'ctid', where }, limit)
 }
