@@ -2,38 +2,27 @@
  * What only `wf` reads. Rows are named like the columns, because `wf --json` prints them. `showRun`, `showSession` and
  * `findIdsByPrefix` are unscoped: an operator knows the id, not the organization.
  */
-import type { ApprovalOut, JournalStep, RunStatus } from '@workflow-service/contract'
+import type { ApprovalOut, DeliveryDetailOut, JournalStep, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import { type Db, workflowSearchText } from '../connection/index.ts'
 import { hasStatus, startsWith } from '../organizations/index.ts'
 import { listApprovalsOfRun } from './approvals.ts'
 import { readSteps } from './journal.ts'
+import type { RunQuery } from './run-lists.ts'
 import type { SessionRow } from './sessions.ts'
 
 /** A run as `wf runs list` prints it. `id` is the id of the start. */
-export interface RunRow {
-  readonly id: string
+export interface RunRow extends Pick<RunOut, 'id' | 'session_id' | 'status' | 'attempts' | 'error'> {
   readonly workflow_id: string
-  readonly session_id: string
-  readonly status: RunStatus
-  readonly attempts: number
-  readonly error: string | null
   readonly created_at: Date
   readonly started_at: Date | null
   readonly finished_at: Date | null
 }
 
 /** Which runs to list: those that match every given filter. */
-export interface RunFilter {
-  readonly status?: RunStatus
-  readonly workflowId?: string
+export interface RunFilter extends Omit<RunQuery, 'search' | 'after'> {
   readonly sessionId?: string
   readonly ids?: readonly string[]
-  /** Accepted at this time or later. */
-  readonly since?: Date
-  /** Accepted before this time. */
-  readonly until?: Date
-  readonly limit: number
 }
 
 /** Runs of the organization, newest first. */
@@ -70,20 +59,12 @@ export interface RunDetails extends RunRow {
 }
 
 /** A delivery as `wf runs show` prints it. */
-export interface RunDelivery {
-  readonly id: string
-  readonly source_id: string
-  /** Null when the source was never saved. */
-  readonly source_name: string | null
-  readonly outcome: string
-  readonly status: number | null
-  readonly reason: string | null
-  readonly duration_ms: number | null
-  readonly answer: string | null
+export interface RunDelivery extends Pick<
+  DeliveryDetailOut,
+  'id' | 'source_id' | 'source_name' | 'outcome' | 'status' | 'reason' | 'duration_ms' | 'answer' | 'answer_headers'
+> {
   readonly created_at: Date
   readonly finished_at: Date | null
-  /** For people, as the application shows them. */
-  readonly answer_headers: Record<string, string> | null
 }
 
 /** Any run with its journal and its deliveries; null when there is none with this id. */
