@@ -31,7 +31,7 @@ export function connectRabbitMq(options: RabbitMqOptions): SessionQueue {
       publisher.publish(SESSIONS_QUEUE, Buffer.from(JSON.stringify(message)), {
         type: 'session_ids' in message ? SESSIONS_MESSAGE_TYPE : SESSION_MESSAGE_TYPE,
         contentType: 'application/json',
-        headers: properties?.requestId === undefined ? {} : { [REQUEST_ID_HEADER]: properties.requestId },
+        headers: { [REQUEST_ID_HEADER]: properties?.requestId },
       }),
     async consume(handler, { prefetch }) {
       const consumer = openConsumer(options, publisher, handler, prefetch)

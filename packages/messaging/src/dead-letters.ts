@@ -9,21 +9,20 @@ const REASON_HEADER = 'x-dead-letter-reason'
 const DETAIL_HEADER = 'x-dead-letter-detail'
 const DIED_AT_HEADER = 'x-dead-letter-at'
 const ORIGINAL_ID_HEADER = 'x-original-message-id'
+const OWN_REASONS = ['not_json', 'wrong_shape', 'unknown_type'] as const satisfies DeadLetterReason[]
 
 /** Copies a message that cannot be read to the dead-letter queue, with the reason in its headers. */
 export function publishDeadLetter(
   publisher: Publisher,
-  message: ConsumeMessage,
+  { content, properties }: ConsumeMessage,
   error: MessageError,
 ): Promise<PublishOutcome> {
-  const { type, contentType, headers, messageId } = message.properties
-  const requestId: unknown = headers?.[REQUEST_ID_HEADER]
-  return publisher.publish(SESSIONS_DEAD_LETTER_QUEUE, message.content, {
-    ...(typeof type === 'string' ? { type } : {}),
-    ...(typeof contentType === 'string' ? { contentType } : {}),
+  return publisher.publish(SESSIONS_DEAD_LETTER_QUEUE, content, {
+    type: textOf(properties.type),
+    contentType: textOf(properties.contentType),
     headers: {
-      ...(typeof messageId === 'string' ? { [ORIGINAL_ID_HEADER]: messageId } : {}),
-      ...(typeof requestId === 'string' ? { [REQUEST_ID_HEADER]: requestId } : {}),
+      [ORIGINAL_ID_HEADER]: textOf(properties.messageId),
+      [REQUEST_ID_HEADER]: textOf(properties.headers?.[REQUEST_ID_HEADER]),
       [REASON_HEADER]: error.reason,
       [DETAIL_HEADER]: error.detail,
       [DIED_AT_HEADER]: new Date().toISOString(),
@@ -44,20 +43,18 @@ export async function readDeadLetters(channel: Channel, limit: number): Promise<
 
 function toDeadLetter({ content, properties }: GetMessage): DeadLetter {
   const headers = properties.headers ?? {}
-  const reason: unknown = headers[REASON_HEADER]
-  const detail: unknown = headers[DETAIL_HEADER]
-  const diedAt: unknown = headers[DIED_AT_HEADER]
+  const diedAt = textOf(headers[DIED_AT_HEADER])
   const brokerReason = headers['x-first-death-reason'] ?? 'unknown'
-  const type: unknown = properties.type
   return {
-    reason: isReason(reason) ? reason : 'broker',
-    detail: typeof detail === 'string' ? detail : `Moved here by the broker: ${brokerReason}`,
+    reason: OWN_REASONS.find((reason) => reason === headers[REASON_HEADER]) ?? 'broker',
+    detail: textOf(headers[DETAIL_HEADER]) ?? `Moved here by the broker: ${brokerReason}`,
     body: content.toString('utf8'),
-    type: typeof type === 'string' ? type : null,
-    diedAt: typeof diedAt === 'string' ? new Date(diedAt) : null,
+    type: textOf(properties.type) ?? null,
+    diedAt: diedAt === undefined ? null : new Date(diedAt),
   }
 }
 
-function isReason(value: unknown): value is DeadLetterReason {
-  return value === 'not_json' || value === 'wrong_shape' || value === 'unknown_type'
+/** A property of a message that is a text. Any client of the broker may have set it to something else. */
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }

@@ -14,9 +14,6 @@ interface Subscription {
   readonly running: Set<Promise<unknown>>
 }
 
-/** The limit of RabbitMQ's dead-letter queue. */
-const MAX_DEAD_LETTERS = 10_000
-
 /**
  * Creates a session queue inside of this process, for `npm start` and for tests that are not about RabbitMQ. It keeps
  * the promises of RabbitMQ's, but its messages end with the process; the runner's sweep finds their sessions.
@@ -55,7 +52,6 @@ export function createInProcessQueue(): SessionQueue {
     const decoded = decodeSessionMessage(body, type)
     if ('error' in decoded) {
       deadLetters.push({ ...decoded.error, body, type, diedAt: new Date() })
-      if (deadLetters.length > MAX_DEAD_LETTERS) deadLetters.shift()
       return
     }
     const handled = decoded.sessionIds.map((id) => handler({ session_id: id }, properties))

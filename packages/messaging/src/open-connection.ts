@@ -56,6 +56,9 @@ const RECONNECT_DELAY_MS = { first: 200, most: 5_000 } as const
  */
 export function openConnection(role: ConnectionRole, options: RabbitMqOptions, setUpChannels: SetUp) {
   const { url, queueType, connectionName, logger } = options
+  const nodes = splitHosts(url).map(withHeartbeat)
+  // Spreads the services over the nodes.
+  let attempt = Math.floor(Math.random() * nodes.length)
   const sockets = new AbortController()
   let isDown = false
   const report = (state: ConnectionState): void => {
@@ -63,6 +66,7 @@ export function openConnection(role: ConnectionRole, options: RabbitMqOptions, s
     options.onState?.(role, state)
   }
   const reportDown = (error: Error): void => {
+    attempt += 1
     if (isDown || sockets.signal.aborted) return
     report('down')
     logger?.warn({ role, error: error.message }, 'broker.disconnected')
@@ -85,10 +89,6 @@ export function openConnection(role: ConnectionRole, options: RabbitMqOptions, s
     clientProperties: { connection_name: `${connectionName} ${role}` },
     signal: sockets.signal,
   }
-  const nodes = splitHosts(url).map(withHeartbeat)
-  // Spreads the services over the nodes.
-  let attempt = Math.floor(Math.random() * nodes.length)
-  const useNextNode = (): void => void (attempt += 1)
   const target = nodes.length === 1 ? nodes[0]! : toAlternatingTarget(nodes, () => attempt)
   const opening = connect(target, {
     ...socketOptions,
@@ -101,9 +101,7 @@ export function openConnection(role: ConnectionRole, options: RabbitMqOptions, s
   }).then((recovering) => {
     recovering.on('connect', reportUp)
     recovering.on('disconnect', reportDown)
-    recovering.on('disconnect', useNextNode)
     recovering.on('connect-failed', reportDown)
-    recovering.on('connect-failed', useNextNode)
     recovering.on('blocked', () => {
       report('blocked')
       logger?.warn({ role }, 'broker.blocked')

@@ -3,7 +3,7 @@ import { SESSIONS_QUEUE } from '@workflow-service/contract'
 import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { collectCalls } from './collect-calls.ts'
-import { publishDeadLetter, REQUEST_ID_HEADER } from './dead-letters.ts'
+import { publishDeadLetter, REQUEST_ID_HEADER, textOf } from './dead-letters.ts'
 import { closeChannel, openChannel } from './declare-queues.ts'
 import { decodeSessionMessage, type MessageError } from './decode-session-message.ts'
 import { openConnection, type RabbitMqOptions } from './open-connection.ts'
@@ -36,8 +36,7 @@ export function openConsumer(
   const handle = async (message: ConsumeMessage): Promise<'ack' | 'reject'> => {
     const decoded = decodeSessionMessage(message.content.toString('utf8'), message.properties.type)
     if ('error' in decoded) return await moveToDeadLetters(message, decoded.error)
-    const requestId: unknown = message.properties.headers?.[REQUEST_ID_HEADER]
-    const properties = typeof requestId === 'string' ? { requestId } : {}
+    const properties = { requestId: textOf(message.properties.headers?.[REQUEST_ID_HEADER]) }
     const handleSession = async (sessionId: string): Promise<void> => {
       try {
         await handler({ session_id: sessionId }, properties)

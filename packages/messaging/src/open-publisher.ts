@@ -7,10 +7,8 @@ import type { PublishOutcome } from './session-queue.ts'
 
 export type Publisher = ReturnType<typeof openPublisher>
 
-interface UnconfirmedMessage {
-  readonly publishedAt: number
-  isReturned: boolean
-}
+/** By message id. */
+type UnconfirmedMessages = Map<string, { readonly publishedAt: number; isReturned: boolean }>
 
 /**
  * Limits the memory that a broker costs which does not confirm: with so many unconfirmed messages, publishing fails.
@@ -26,8 +24,7 @@ export function openPublisher(options: RabbitMqOptions) {
   const idPrefix = randomUUID()
   let sequence = 0
   let isBlocked = false
-  let current: { model: ChannelModel; channel: ConfirmChannel } | undefined
-  let unconfirmed = new Map<string, UnconfirmedMessage>()
+  let current: { model: ChannelModel; channel: ConfirmChannel; unconfirmed: UnconfirmedMessages } | undefined
 
   const onState: RabbitMqOptions['onState'] = (role, state) => {
     isBlocked = state === 'blocked'
@@ -35,9 +32,9 @@ export function openPublisher(options: RabbitMqOptions) {
   }
   const connection = openConnection('publisher', { ...options, onState }, async (model, reconnect) => {
     const channel = await model.createConfirmChannel()
-    const unconfirmedOnChannel = new Map<string, UnconfirmedMessage>()
+    const unconfirmed: UnconfirmedMessages = new Map()
     const confirmCheck = setInterval(() => {
-      const [oldest] = unconfirmedOnChannel.values()
+      const [oldest] = unconfirmed.values()
       if (!isBlocked && oldest && Date.now() - oldest.publishedAt > CONFIRM_TIMEOUT_MS) {
         reconnect(`The broker confirmed nothing for ${CONFIRM_TIMEOUT_MS} ms`)
       }
@@ -45,7 +42,7 @@ export function openPublisher(options: RabbitMqOptions) {
     channel.on('error', () => {})
     // The broker confirms a message that no queue takes too, after it has returned it.
     channel.on('return', ({ properties }) => {
-      const returned = unconfirmedOnChannel.get(String(properties.messageId))
+      const returned = unconfirmed.get(String(properties.messageId))
       if (returned) returned.isReturned = true
     })
     channel.on('close', () => {
@@ -53,29 +50,28 @@ export function openPublisher(options: RabbitMqOptions) {
       if (current?.channel === channel) current = undefined
       reconnect('The publishing channel closed')
     })
-    unconfirmed = unconfirmedOnChannel
     isBlocked = false
-    current = { model, channel }
+    current = { model, channel, unconfirmed }
   })
 
   return {
     /** Never rejects. */
     publish(queue: string, content: Buffer, publishOptions: Options.Publish): Promise<PublishOutcome> {
-      const pending = unconfirmed
-      if (!current || isBlocked || pending.size >= MAX_UNCONFIRMED) return Promise.resolve('failed')
+      if (!current || isBlocked || current.unconfirmed.size >= MAX_UNCONFIRMED) return Promise.resolve('failed')
+      const { channel, unconfirmed } = current
       const { promise, resolve } = Promise.withResolvers<PublishOutcome>()
-      const messageId = publishOptions.messageId ?? `${idPrefix}-${++sequence}`
-      const message: UnconfirmedMessage = { publishedAt: Date.now(), isReturned: false }
-      pending.set(messageId, message)
+      const messageId = `${idPrefix}-${++sequence}`
+      const message = { publishedAt: Date.now(), isReturned: false }
+      unconfirmed.set(messageId, message)
       const confirm = (error: unknown): void => {
-        pending.delete(messageId)
+        unconfirmed.delete(messageId)
         resolve(error || message.isReturned ? 'failed' : 'confirmed')
       }
       const timestamp = Math.trunc(message.publishedAt / 1_000)
       try {
         // `mandatory` makes the broker return a message that no queue takes.
         const fixedOptions = { persistent: true, mandatory: true, timestamp, messageId }
-        current.channel.publish('', queue, content, { ...publishOptions, ...fixedOptions }, confirm)
+        channel.publish('', queue, content, { ...publishOptions, ...fixedOptions }, confirm)
       } catch (error) {
         // amqplib throws on a channel that has just closed.
         confirm(error)
