@@ -113,22 +113,25 @@ export async function indexForSearch(
 
 /** Indexes some rows of each organization. Resolves to whether one may have more, and the age of the oldest chunk. */
 async function indexInTurn(indexing: Indexing, errors: unknown[]): Promise<{ hasMore: boolean; lagSeconds: number }> {
+  const { client, pace, signal } = indexing
   let [hasMore, lagSeconds] = [false, 0]
   for (let [after, isLast] = [NIL_UUID, false]; !isLast;) {
-    const { rows } = await indexing.client.query<{ id: string }>(
+    const { rows } = await client.query<{ id: string }>(
       'SELECT id FROM organizations WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2',
       [after, ORGANIZATIONS],
     )
     const ids = rows.map(({ id }) => id)
     for (const kind of ['runs', 'deliveries'] as const) {
-      for (const unindexed of await listUnindexed(indexing, kind, ids)) {
-        lagSeconds = Math.max(lagSeconds, unindexed.ageSeconds)
+      const { rows: unindexed } = await client.query<Unindexed>({ ...LIST_UNINDEXED[kind], values: [ids, kind] })
+      await pace()
+      for (const each of unindexed) {
+        lagSeconds = Math.max(lagSeconds, each.ageSeconds)
         try {
-          if (await indexRows(indexing, unindexed)) hasMore = true
+          if (await indexRows(indexing, each)) hasMore = true
         } catch (error) {
           errors.push(error)
         }
-        if (indexing.signal?.aborted) return { hasMore: false, lagSeconds }
+        if (signal?.aborted) return { hasMore: false, lagSeconds }
       }
     }
     after = ids.at(-1) ?? after
@@ -137,31 +140,13 @@ async function indexInTurn(indexing: Indexing, errors: unknown[]): Promise<{ has
   return { hasMore, lagSeconds }
 }
 
-/** Those of the organizations that have enough new rows. */
-async function listUnindexed(
-  { client, pace }: Indexing,
-  kind: SearchKind,
-  ids: readonly string[],
-): Promise<Unindexed[]> {
-  const { rows } = await client.query<Unindexed>({
-    name: `search_unindexed_${kind}`,
-    text: LIST_UNINDEXED[kind],
-    values: [ids, kind],
-  })
-  await pace()
-  return rows
-}
-
 /** Indexes the next rows of an organization, as many as fill chunks. Resolves to whether it may have more. */
 async function indexRows(
   { client, pace, signal }: Indexing,
   { organizationId, kind, lastAt, lastId }: Unindexed,
 ): Promise<boolean> {
-  const { rows: found } = await client.query<{ id: string }>({
-    name: `search_ids_of_${kind}`,
-    text: IDS_AFTER[kind],
-    values: [organizationId, lastAt, lastId],
-  })
+  const values = [organizationId, lastAt, lastId]
+  const { rows: found } = await client.query<{ id: string }>({ ...IDS_AFTER[kind], values })
   let words = new Set<string>()
   let chunk: string[] = []
   let count = CHUNK_ROWS
@@ -169,11 +154,7 @@ async function indexRows(
   for (let at = 0; chunk.length + found.length - at >= CHUNK_ROWS;) {
     if (signal?.aborted) return false
     const ids = found.slice(at, at + count).map((row) => row.id)
-    const { rows } = await client.query<{ id: string; text: string }>({
-      name: `search_texts_of_${kind}`,
-      text: READ_TEXTS[kind],
-      values: [ids],
-    })
+    const { rows } = await client.query<{ id: string; text: string }>({ ...READ_TEXTS[kind], values: [ids] })
     // Rows are missing after long texts, which the next batch has, and those that were deleted meanwhile.
     const isShort = rows.length < ids.length
     at += isShort ? ids.indexOf(rows.at(-1)?.id ?? ids.at(-1)!) + 1 : ids.length
@@ -188,7 +169,12 @@ async function indexRows(
       }
       chunk.push(id)
       if (chunk.length === CHUNK_ROWS || words.size >= MAX_FILTER_WORDS) {
-        if (!(await writeChunk(client, { organizationId, kind, ids: chunk, words }))) return false
+        const written = await client.query({
+          ...WRITE_CHUNK[kind],
+          values: [organizationId, kind, chunk, makeFilter(words)],
+        })
+        // A row, or the organization, was deleted meanwhile: the next round reads them again.
+        if (written.rowCount !== 1) return false
         ;[chunk, words] = [[], new Set()]
       }
     }
@@ -197,8 +183,14 @@ async function indexRows(
   return found.length >= ROWS_OF_SOURCE
 }
 
-// Statements are named, because to plan them takes longer than to execute them.
+/** The statement of each kind. Named, because to plan it takes longer than to execute it. */
+function eachKind(name: string, text: (kind: SearchKind) => string) {
+  const named = (kind: SearchKind) => ({ name: `search_${name}_${kind}`, text: text(kind) })
+  return { runs: named('runs'), deliveries: named('deliveries') }
+}
+
 const LIST_UNINDEXED = eachKind(
+  'unindexed',
   (kind) => `SELECT organization.id AS "organizationId", $2 AS kind, indexed.at AS "lastAt", indexed.id AS "lastId",
     extract(epoch FROM now() - unindexed.created_at)::float8 AS "ageSeconds"
   FROM unnest($1::uuid[]) AS organization (id)
@@ -214,7 +206,7 @@ const LIST_UNINDEXED = eachKind(
   ) AS unindexed`,
 )
 
-const IDS_AFTER = eachKind(idsAfter)
+const IDS_AFTER = eachKind('ids_of', idsAfter)
 
 const TEXTS = {
   runs: `SELECT start.id, start.created_at, concat_ws(' ', start.workflow_id, ${RUN_TEXT}) AS text
@@ -227,6 +219,7 @@ const TEXTS = {
 
 // OFFSET 0: else PostgreSQL makes each text once for its length and once for itself.
 const READ_TEXTS = eachKind(
+  'texts_of',
   (kind) => `SELECT id, text FROM (
     SELECT id, created_at, text, sum(octet_length(text)) OVER (ORDER BY created_at, id) - octet_length(text) AS bytes_before
     FROM (${TEXTS[kind]} OFFSET 0) AS read
@@ -235,6 +228,7 @@ const READ_TEXTS = eachKind(
 
 // The index can be made again from the rows, and without its last chunks after a crash it is as it was before them.
 const WRITE_CHUNK = eachKind(
+  'chunk_of',
   (kind) => `WITH row AS (
     SELECT count(*), min(created_at) AS first_at, max(created_at) AS last_at FROM ${kind === 'runs' ? 'starts' : 'deliveries'}
     WHERE id = ANY ($3)
@@ -244,27 +238,6 @@ const WRITE_CHUNK = eachKind(
   WHERE id = $1 AND count = cardinality($3) AND set_config('synchronous_commit', 'off', true) = 'off'
   ON CONFLICT DO NOTHING`,
 )
-
-function eachKind(text: (kind: SearchKind) => string): Readonly<Record<SearchKind, string>> {
-  return { runs: text('runs'), deliveries: text('deliveries') }
-}
-
-interface Chunk {
-  readonly organizationId: string
-  readonly kind: SearchKind
-  readonly ids: readonly string[]
-  readonly words: ReadonlySet<string>
-}
-
-/** Resolves to false if a row, or the organization, was deleted meanwhile: the next round reads them again. */
-async function writeChunk(client: Queryable, { organizationId, kind, ids, words }: Chunk): Promise<boolean> {
-  const { rowCount } = await client.query({
-    name: `search_chunk_of_${kind}`,
-    text: WRITE_CHUNK[kind],
-    values: [organizationId, kind, ids, makeFilter(words)],
-  })
-  return rowCount === 1
-}
 
 /** Removes chunks whose rows are all deleted: those older than the oldest row. Resolves to how many. */
 export async function deleteOldSearchChunks(db: Db, limit: number): Promise<number> {
