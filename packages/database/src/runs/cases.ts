@@ -66,8 +66,10 @@ export async function saveCase(
     assertUnchangedSince(version, stored?.version ?? null, stored ?? null)
     if (ofVersion !== undefined) assertUnchangedSince(ofVersion, stored?.version ?? null, stored ?? null)
     if (expected.length > CASE_PAYLOADS_MAX || Buffer.byteLength(JSON.stringify(expected)) > CASE_MAX_BYTES) {
-      const message = `must be at most ${CASE_PAYLOADS_MAX} payloads, and ${CASE_MAX_BYTES / 1_024} KiB in all`
-      throw new EditRefused('invalid_value', { what: 'expected', message })
+      throw invalid(
+        'expected',
+        `must be at most ${CASE_PAYLOADS_MAX} payloads, and ${CASE_MAX_BYTES / 1_024} KiB in all`,
+      )
     }
     const { rowCount } = await tx.query(UPSERT_CASE, [
       id,
@@ -131,17 +133,15 @@ async function readValues(
     const [text, payloads] = [context ?? stored?.context, expected ?? stored?.expected]
     if (text !== undefined && payloads)
       return { context: text, expected: payloads, runId: stored?.run_id ?? null, acceptedAt: null }
-    const [what, message] = text === undefined ? ['context', 'is missing'] : ['expected', 'is missing']
-    throw new EditRefused('invalid_value', { what, message })
+    throw invalid(text === undefined ? 'context' : 'expected', 'is missing')
   }
   const { run_id: runId = null, trial_id: trialId, result_id: resultId } = of
   if (runId !== null) {
     const { rows } = await tx.query<FoundRun>(FIND_RUN, [principal.organizationId, workflowId, runId])
-    if (!rows[0])
-      throw new EditRefused('invalid_value', { what: 'of.run_id', message: 'must be a run that has succeeded' })
+    if (!rows[0]) throw invalid('of.run_id', 'must be a run that has succeeded')
     const { accepted, hasJournal, ...found } = rows[0]
     if (hasJournal && found.expected.length >= accepted) return { ...found, runId }
-    throw new EditRefused('invalid_value', { what: 'of.run_id', message: `must be a run ${INCOMPLETE}` })
+    throw invalid('of.run_id', `must be a run ${INCOMPLETE}`)
   }
   if (trialId !== undefined) {
     const { rows } = await tx.query<{ context: string; steps: JournalStep[]; acceptedAt: Date }>(
@@ -150,14 +150,13 @@ async function readValues(
       [trialId, workflowId, principal.userId],
     )
     if (rows[0]?.steps.some(({ data }) => 'omitted_bytes' in data)) {
-      const message = 'must be a trial whose steps are all kept: those of this one were too large'
-      throw new EditRefused('invalid_value', { what: 'of.trial_id', message })
+      throw invalid('of.trial_id', 'must be a trial whose steps are all kept: those of this one were too large')
     }
     if (rows[0]) {
       const { steps, ...trial } = rows[0]
       return { ...trial, expected: listAcceptedPayloads(steps), runId: null }
     }
-    throw new EditRefused('invalid_value', { what: 'of.trial_id', message: 'must be a trial without an error' })
+    throw invalid('of.trial_id', 'must be a trial without an error')
   }
   const { rows } = await tx.query<{ expected: CasePayload[]; ofVersion: string | null }>(
     `SELECT payloads AS expected, case_version AS "ofVersion" FROM evaluation_results
@@ -165,8 +164,10 @@ async function readValues(
     [resultId, stored?.id],
   )
   if (rows[0] && stored) return { ...rows[0], context: stored.context, runId: stored.run_id, acceptedAt: null }
-  throw new EditRefused('invalid_value', { what: 'of', message: 'must be a run, a trial, or a result of the case' })
+  throw invalid('of', 'must be a run, a trial, or a result of the case')
 }
+
+const invalid = (what: string, message: string) => new EditRefused('invalid_value', { what, message })
 
 const INCOMPLETE =
   'whose journal and deliveries are all kept: this one is so old that they were deleted. Write the case instead'

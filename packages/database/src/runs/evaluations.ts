@@ -151,14 +151,8 @@ export interface ClaimedCase {
 }
 
 interface CaseRow extends Pick<ClaimedCase, 'expected' | 'rules'> {
-  readonly id: string
-  readonly organizationId: string
-  readonly workflowId: string
-  readonly model: string | null
-  readonly description: string | null
-  readonly context: string
-  readonly acceptedAt: string
-  readonly attempts: number
+  readonly run: Omit<ClaimedRun, 'workflow' | 'inputMessage'>
+  readonly workflow: { readonly id: string; readonly model: string | null; readonly description: string | null }
   readonly document: VersionDocument | null
 }
 
@@ -182,9 +176,15 @@ export async function claimCase(db: Db, leaseMs: number): Promise<ClaimedCase | 
          ORDER BY busy.count, id LIMIT 1 FOR UPDATE OF result SKIP LOCKED
        ) RETURNING *
      )
-     SELECT leased.id, leased.organization_id AS "organizationId", evaluation.workflow_id AS "workflowId",
-       evaluation.model, evaluation.description, evaluation.rules, cases.context, cases.expected,
-       to_json(coalesce(cases.accepted_at, cases.created_at)) #>> '{}' AS "acceptedAt", leased.attempts, version.document
+     SELECT json_build_object(
+         'id', leased.id, 'organizationId', leased.organization_id, 'sessionId', leased.id, 'number', 1,
+         'context', cases.context, 'acceptedAt', coalesce(cases.accepted_at, cases.created_at), 'requestId', leased.id,
+         'trace', NULL, 'attempts', leased.attempts, 'isFirst', true, 'waitedMs', NULL
+       ) AS run,
+       json_build_object(
+         'id', evaluation.workflow_id, 'model', evaluation.model, 'description', evaluation.description
+       ) AS workflow,
+       evaluation.rules, cases.expected, version.document
      FROM leased JOIN evaluations AS evaluation ON evaluation.id = leased.evaluation_id
      JOIN cases ON cases.id = leased.case_id
      LEFT JOIN workflow_versions AS version
@@ -194,35 +194,22 @@ export async function claimCase(db: Db, leaseMs: number): Promise<ClaimedCase | 
   return rows[0] && toClaimedCase(rows[0])
 }
 
-function toClaimedCase({ document, ...row }: CaseRow): ClaimedCase {
-  const { id, organizationId, workflowId, model, description, rules, expected, context, acceptedAt, attempts } = row
+function toClaimedCase({ run, workflow, document, expected, rules }: CaseRow): ClaimedCase {
   const files = document?.files
   const trigger = document?.triggers.find(
     ({ is_active: isActive, trigger_source: source }) => isActive && source.slug === 'api',
   )
-  const rulesLike = files?.filter(({ name }) => /rules\.y/iu.test(name)).slice(0, 20)
   return {
     run: {
-      id,
-      organizationId,
-      sessionId: id,
-      number: 1,
+      ...run,
       workflow: {
-        id: workflowId,
+        ...workflow,
         name: document?.name ?? '',
-        description: description ?? document?.description ?? '',
-        model,
+        description: workflow.description ?? document?.description ?? '',
         rulesFileId: files?.find(({ name, path }) => name === RULES_FILE_NAME && path.length === 0)?.id ?? null,
-        ...(rulesLike?.length ? { rulesLikeFiles: rulesLike } : {}),
+        rulesLikeFiles: files?.filter(({ name }) => /rules\.y/iu.test(name)).slice(0, 20),
       },
       inputMessage: trigger?.input_message ?? '',
-      context,
-      requestId: id,
-      trace: null,
-      acceptedAt,
-      attempts,
-      isFirst: true,
-      waitedMs: null,
     },
     expected,
     files,
