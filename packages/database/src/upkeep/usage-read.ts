@@ -26,12 +26,15 @@ export async function countLastDay(
 ): Promise<Record<'starts' | 'deliveries', Record<string, number>>> {
   const now = Date.now()
   const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS)
-  const counts: Record<'starts' | 'deliveries', Record<string, number>> = { starts: {}, deliveries: {} }
   const period = { organizationId: viewer.organizationId, since, until: new Date(now + HOUR_MS) }
-  for (const row of await readRows(db, viewer, period, 'organization')) {
-    if (row.measure !== 'starts' && row.measure !== 'deliveries') continue
-    const { [row.measure]: byLabel } = counts
-    byLabel[row.label] = (byLabel[row.label] ?? 0) + row.count
+  const rows = await readRows(db, viewer, period, 'organization')
+  return { starts: countsByLabel(rows, 'starts'), deliveries: countsByLabel(rows, 'deliveries') }
+}
+
+function countsByLabel(rows: readonly UsageRow[], measure: Measure): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const row of rows) {
+    if (row.measure === measure) counts[row.label] = (counts[row.label] ?? 0) + row.count
   }
   return counts
 }
@@ -143,19 +146,17 @@ export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thin
   const rows =
     isOfThing && !isSeenThing ? [] : await readRows(db, viewer, period, isOfThing ? by : 'organization', bucket)
   const totals = isOfThing ? rows.filter((row) => row.thing_id === thingId) : rows
-  const buckets = new Map<number, UsageOut['buckets'][number]>()
+  const byTime = Map.groupBy(totals, (row) => row.bucket.getTime())
+  const buckets: UsageOut['buckets'] = []
   for (let at = first; at < end; at += bucketMs) {
-    buckets.set(at, { at: new Date(at).toISOString(), starts: {}, deliveries: {} })
-  }
-  for (const { bucket: at, measure, label, count } of totals) {
-    const isCount = measure === 'starts' || measure === 'deliveries'
-    const counts = isCount ? buckets.get(at.getTime())?.[measure] : undefined
-    if (counts) counts[label] = (counts[label] ?? 0) + count
+    const counted = byTime.get(at) ?? []
+    const [starts, deliveries] = [countsByLabel(counted, 'starts'), countsByLabel(counted, 'deliveries')]
+    buckets.push({ at: new Date(at).toISOString(), starts, deliveries })
   }
   return {
     bucket,
     currency: await readCurrency(db),
-    buckets: [...buckets.values()],
+    buckets,
     groups: isOfThing ? groups.filter(({ id }) => id === thingId) : groups,
   }
 }
@@ -204,41 +205,24 @@ function toGroups(
   things: readonly { id: string | null; name: string; rows: readonly UsageRow[] }[],
 ): UsageOut['groups'] {
   const groups = things.map(({ id, name, rows }) => {
-    const starts: Record<string, number> = {}
-    const deliveries: Record<string, number> = {}
-    const classes: DurationClass[] = []
-    const lookups = { calls: 0, bytes: 0 }
-    let [tokens, cost, total] = [0, 0, 0]
-    for (const row of rows) {
-      if (row.measure === 'run_ms') {
-        classes.push({ ms: Number(row.label), count: row.count })
-        continue
-      }
-      if (row.measure === 'lookups') {
-        lookups[row.label === 'bytes' ? 'bytes' : 'calls'] += row.count
-        continue
-      }
-      const counts = row.measure === 'deliveries' ? deliveries : starts
-      const label = row.measure === 'answers' ? 'answers' : row.label
-      if (row.measure !== 'trials') counts[label] = (counts[label] ?? 0) + row.count
-      tokens += row.tokens
-      cost += row.cost_micros
-      total += row.count
-    }
-    classes.sort((a, b) => a.ms - b.ms)
+    const measured = (measure: Measure) => rows.filter((row) => row.measure === measure)
+    const durations = measured('run_ms').toSorted((a, b) => Number(a.label) - Number(b.label))
+    const answers = sum(measured('answers'), 'count')
+    const { calls = 0, bytes = 0 } = countsByLabel(rows, 'lookups')
+    const ranked = rows.filter(({ measure, label }) => measure !== 'run_ms' && label !== 'bytes')
     return {
-      total: total + lookups.calls,
+      total: sum(ranked, 'count'),
       out: {
         id,
         name,
-        starts,
-        deliveries,
-        run_ms_p50: percentile(classes, 0.5),
-        run_ms_p95: percentile(classes, 0.95),
-        tokens,
-        cost_micros: cost,
-        lookup_calls: lookups.calls,
-        lookup_bytes: lookups.bytes,
+        starts: { ...countsByLabel(rows, 'starts'), ...(answers > 0 ? { answers } : {}) },
+        deliveries: countsByLabel(rows, 'deliveries'),
+        run_ms_p50: percentile(durations, 0.5),
+        run_ms_p95: percentile(durations, 0.95),
+        tokens: sum(rows, 'tokens'),
+        cost_micros: sum(rows, 'cost_micros'),
+        lookup_calls: calls,
+        lookup_bytes: bytes,
       },
     }
   })
@@ -248,19 +232,16 @@ function toGroups(
     .map(({ out }) => out)
 }
 
-interface DurationClass {
-  /** Its middle. */
-  readonly ms: number
-  readonly count: number
+function sum(rows: readonly UsageRow[], value: 'count' | 'tokens' | 'cost_micros'): number {
+  return rows.reduce((total, row) => total + row[value], 0)
 }
 
 /** The middle of the class that has the value at this rank; null without values. */
-function percentile(classes: readonly DurationClass[], share: number): number | null {
-  const total = classes.reduce((sum, { count }) => sum + count, 0)
-  let rank = Math.ceil(share * total)
-  for (const { ms, count } of classes) {
+function percentile(durations: readonly UsageRow[], share: number): number | null {
+  let rank = Math.ceil(share * sum(durations, 'count'))
+  for (const { label, count } of durations) {
     rank -= count
-    if (rank <= 0) return ms
+    if (rank <= 0) return Number(label)
   }
   return null
 }
