@@ -77,12 +77,7 @@ export function createChangeNotifier(options: {
 }
 
 /** Receives the notices of all processes, while a page is open. */
-export interface ChangeListener {
-  /** Counts a page that opens. Resolves when notices are sent, or to `onGap` later while PostgreSQL is unavailable. */
-  addPage(): Promise<void>
-  removePage(): void
-  close(): Promise<void>
-}
+export type ChangeListener = ReturnType<typeof listenToChanges>
 
 const FIRST_RECONNECT_MS = 200
 const MAX_RECONNECT_MS = 5_000
@@ -99,7 +94,7 @@ export function listenToChanges(options: {
   onNotice: (notice: ChangeNotice) => void
   onGap: () => void
   onState: (state: 'up' | 'down', error?: Error) => void
-}): ChangeListener {
+}) {
   const { url, applicationName, onNotice, onGap, onState } = options
   const primary = toPrimary(url)
   let isClosed = false
@@ -166,17 +161,18 @@ export function listenToChanges(options: {
   }
   void connect()
   return {
-    addPage: async () => {
+    /** Counts a page that opens. Resolves when notices are sent, or to `onGap` later while PostgreSQL is unavailable. */
+    addPage: async (): Promise<void> => {
       pages += 1
       await lockForPages()
     },
-    removePage: () => {
+    removePage: (): void => {
       pages -= 1
       if (pages > 0 || !lock) return
       lock = undefined
       void query?.(`SELECT pg_advisory_unlock_shared(${PAGES_LOCK})`)
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       isClosed = true
       clearTimeout(retry)
       await client?.end().catch(() => {})

@@ -4,27 +4,8 @@ import { DatabaseError } from 'pg'
 const UNAVAILABLE_SQLSTATES = /^(08|53|57P|57014|55P03|25006|25P03|25P04|40001|40P01)/
 
 /** Socket errors, a process without free file descriptors, and the codes with which Prisma wraps them. */
-const UNAVAILABLE_CODES = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'ECONNABORTED',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'EMFILE',
-  'ENFILE',
-  'P1001',
-  'P1002',
-  'P1008',
-  'P1011',
-  'P1017',
-  'P2024',
-  'P2028',
-  'P2037',
-])
+const UNAVAILABLE_CODES =
+  /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EMFILE|ENFILE|P1001|P1002|P1008|P1011|P1017|P2024|P2028|P2037)$/
 
 /** Error messages of pg that have no code. */
 const UNAVAILABLE_MESSAGES =
@@ -40,7 +21,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
     const { code, originalCode, message, cause } = seen as Record<string, unknown>
     for (const candidate of [code, originalCode]) {
       if (typeof candidate !== 'string') continue
-      if (UNAVAILABLE_CODES.has(candidate)) return true
+      if (UNAVAILABLE_CODES.test(candidate)) return true
       if ((seen instanceof DatabaseError || candidate === originalCode) && UNAVAILABLE_SQLSTATES.test(candidate))
         return true
     }

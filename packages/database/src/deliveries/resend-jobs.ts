@@ -221,15 +221,14 @@ export async function recordResends(
   owner: string,
   { id, sent, notSent }: { id: string; sent: number; notSent: number },
 ): Promise<LeasedResends | undefined> {
-  const { rows } = await db.pool.query<LeasedResends>(
+  const { rows } = await db.pool.query<LeasedResends & { isRunning: boolean }>(
     `UPDATE resend_jobs SET ${LEASE}, done = done + $3, not_sent = not_sent + $4,
        status = CASE WHEN status = 'running' AND done + $3 >= cardinality(delivery_ids) THEN 'done' ELSE status END,
        finished_at = CASE WHEN status = 'running' AND done + $3 >= cardinality(delivery_ids) THEN now() ELSE finished_at END
      WHERE id = $2 AND lease_owner = $1 RETURNING ${LEASED}, status = 'running' AS "isRunning"`,
     [owner, id, sent + notSent, notSent],
   )
-  const [job] = rows as (LeasedResends & { isRunning: boolean })[]
-  return job?.isRunning ? job : undefined
+  return rows[0]?.isRunning ? rows[0] : undefined
 }
 
 /**

@@ -4,11 +4,13 @@ import {
   type Db,
   deriveId,
   inTransaction,
+  type Queryable,
   runStatement,
   statement,
   violatedConstraint,
 } from '../connection/index.ts'
 import {
+  type AuditedBy,
   type AuditPrincipal,
   isSessionVisible,
   isVisible,
@@ -93,17 +95,25 @@ async function record(
     ])
     const { kind, name } = rows[0] ?? { kind: 'workflow_not_found', name: '' }
     if (kind !== 'accepted') return { kind } as AppStartOutcome
-    await recordAuditEvent(client, {
-      principal,
-      action: 'workflow.started',
-      target: { kind: 'workflow', id: workflowId, name },
-      changes: [
-        { field: 'run_id', old: null, new: runId },
-        { field: 'session_id', old: null, new: sessionId },
-      ],
-      requestId,
-    })
+    await recordStarted(client, { principal, requestId }, { workflowId, name, runId, sessionId })
     return { kind, sessionId }
+  })
+}
+
+/** Records the audit event of a start by a person or the operator. */
+export async function recordStarted(
+  client: Queryable,
+  by: AuditedBy,
+  started: { workflowId: string; name: string; runId: string; sessionId: string },
+): Promise<void> {
+  await recordAuditEvent(client, {
+    ...by,
+    action: 'workflow.started',
+    target: { kind: 'workflow', id: started.workflowId, name: started.name },
+    changes: [
+      { field: 'run_id', old: null, new: started.runId },
+      { field: 'session_id', old: null, new: started.sessionId },
+    ],
   })
 }
 

@@ -1,7 +1,8 @@
 import type { AutoRunFrequency, ScheduleTiming } from '@workflow-service/contract'
 import { column, type Db, inTransaction, newId, runStatement, statement } from '../connection/index.ts'
-import { isVisible, recordAuditEvent, viewerOf } from '../organizations/index.ts'
+import { isVisible, viewerOf } from '../organizations/index.ts'
 import { nextAutoRunAt, type WorkflowEdit } from '../workflows/index.ts'
+import { recordStarted } from './app-starts.ts'
 
 export interface AutoRunStart {
   readonly organizationId: string
@@ -110,16 +111,7 @@ export async function startScheduledNow(db: Db, edit: WorkflowEdit, runId: strin
        VALUES ($1, $2, $3, $4, 1, 'auto_run', $5, $6)`,
       [runId, organizationId, workflowId, sessionId, context, requestId],
     )
-    await recordAuditEvent(client, {
-      principal,
-      action: 'workflow.started',
-      target: { kind: 'workflow', id: workflowId, name: workflow.name },
-      changes: [
-        { field: 'run_id', old: null, new: runId },
-        { field: 'session_id', old: null, new: sessionId },
-      ],
-      requestId,
-    })
+    await recordStarted(client, { principal, requestId }, { workflowId, name: workflow.name, runId, sessionId })
     return { kind: 'accepted', sessionId }
   })
 }

@@ -12,16 +12,7 @@ export * from './leases.ts'
 export * from './model-limits.ts'
 export * from './models.ts'
 export * from './park-for-source.ts'
-export {
-  BUDGET_SPENT_NOTE,
-  type BudgetScope,
-  type CostRequest,
-  type CostReservation,
-  type NearlySpent,
-  reserveCost,
-  settleCost,
-  wakeSpentSessions,
-} from './model-spending.ts'
+export * from './model-spending.ts'
 export * from './public-runs.ts'
 export * from './reports.ts'
 export {
