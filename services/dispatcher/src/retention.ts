@@ -7,7 +7,7 @@ import {
   deleteOldRuns,
   deleteOldSessions,
   deleteOldSpending,
-  listOrganizationIds,
+  organizationPages,
   type RetentionBatch,
   type RetentionResult,
 } from '@workflow-service/database'
@@ -51,14 +51,17 @@ export async function applyRetention(ctx: RetentionContext, signal: AbortSignal)
     deleteBatch: (db: DispatcherContext['db'], batch: RetentionBatch) => Promise<RetentionResult>,
   ): Promise<number> => {
     let total = 0
-    for await (const organizationId of organizationIds(ctx, signal)) {
-      let after: RetentionResult['next']
-      total += await repeatBatch(signal, async () => {
-        const result = await deleteBatch(db, { organizationId, olderThanDays, batchSize: BATCH_SIZE, after })
-        deliveryMetrics.countRetired(rows, result.deleted)
-        after = result.next
-        return { deleted: result.deleted, isMore: after !== undefined }
-      })
+    for await (const organizationIds of organizationPages(db)) {
+      for (const organizationId of organizationIds) {
+        let after: RetentionResult['next']
+        total += await repeatBatch(signal, async () => {
+          const result = await deleteBatch(db, { organizationId, olderThanDays, batchSize: BATCH_SIZE, after })
+          deliveryMetrics.countRetired(rows, result.deleted)
+          after = result.next
+          return { deleted: result.deleted, isMore: after !== undefined }
+        })
+      }
+      if (signal.aborted) break
     }
     return total
   }
@@ -111,14 +114,4 @@ async function repeatBatch(
     await sleep(Math.max(MIN_PAUSE_MS, tookMs), undefined, { signal }).catch(() => {})
   }
   return total
-}
-
-async function* organizationIds({ db }: RetentionContext, signal: AbortSignal): AsyncGenerator<string> {
-  let last: string | undefined
-  while (!signal.aborted) {
-    const ids = await listOrganizationIds(db, last)
-    yield* ids
-    last = ids.at(-1)
-    if (last === undefined) return
-  }
 }

@@ -4,6 +4,7 @@ export { markAttentionDone, MAX_ATTENTION_READ, readAttention } from './attentio
 export * from './erase.ts'
 export * from './gauge-reporters.ts'
 export * from './notices.ts'
+export * from './organization-pages.ts'
 export * from './overview.ts'
 export * from './retention.ts'
 export * from './run-events.ts'

@@ -138,15 +138,6 @@ export async function deleteOldSpending(db: Db, batchSize: number): Promise<numb
   return await deleteRows(db, { table: 'model_spending', key: 'ctid', where }, batchSize)
 }
 
-/** The next 500 organizations after this id, in the order of their ids. */
-export async function listOrganizationIds(db: Db, after: string = NIL_UUID): Promise<string[]> {
-  const { rows } = await db.pool.query<{ id: string }>(
-    'SELECT id FROM organizations WHERE id > $1 ORDER BY id LIMIT 500',
-    [after],
-  )
-  return rows.map(({ id }) => id)
-}
-
 const DELETE_OLD_DELIVERIES = statement(
   'upkeep/delete-old-deliveries',
   {},

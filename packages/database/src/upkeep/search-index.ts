@@ -11,6 +11,7 @@ import {
 import { DELIVERY_TEXT, MAX_SOURCES } from '../deliveries/index.ts'
 import type { SearchKind } from '../organizations/index.ts'
 import { RUN_TEXT } from '../runs/index.ts'
+import { organizationPages } from './organization-pages.ts'
 
 /** An arbitrary number: the advisory lock of the process that indexes. */
 const INDEX_LOCK = 1_970_324_837
@@ -24,8 +25,6 @@ const ROWS_PER_TURN = 40 * CHUNK_ROWS
 const ROWS_OF_SOURCE = 4 * CHUNK_ROWS
 /** After so many of a batch of texts, other requests of the process have their turn. */
 const CHARACTERS_AT_ONCE = 50_000
-/** Organizations that are looked at in one statement. */
-const ORGANIZATIONS = 500
 
 /**
  * Only older rows are indexed: a row gets its time when its transaction begins, which takes at most 10 s (see
@@ -115,12 +114,7 @@ export async function indexForSearch(
 async function indexInTurn(indexing: Indexing, errors: unknown[]): Promise<{ hasMore: boolean; lagSeconds: number }> {
   const { client, pace, signal } = indexing
   let [hasMore, lagSeconds] = [false, 0]
-  for (let [after, isLast] = [NIL_UUID, false]; !isLast;) {
-    const { rows } = await client.query<{ id: string }>(
-      'SELECT id FROM organizations WHERE id > $1 AND deleted_at IS NULL ORDER BY id LIMIT $2',
-      [after, ORGANIZATIONS],
-    )
-    const ids = rows.map(({ id }) => id)
+  for await (const ids of organizationPages({ pool: client })) {
     for (const kind of ['runs', 'deliveries'] as const) {
       const { rows: unindexed } = await client.query<Unindexed>({ ...LIST_UNINDEXED[kind], values: [ids, kind] })
       await pace()
@@ -134,8 +128,6 @@ async function indexInTurn(indexing: Indexing, errors: unknown[]): Promise<{ has
         if (signal?.aborted) return { hasMore: false, lagSeconds }
       }
     }
-    after = ids.at(-1) ?? after
-    isLast = ids.length < ORGANIZATIONS
   }
   return { hasMore, lagSeconds }
 }

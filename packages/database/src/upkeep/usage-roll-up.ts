@@ -1,4 +1,5 @@
 import { type Db, inTransaction, NIL_UUID, withAdvisoryLock } from '../connection/index.ts'
+import { organizationPages } from './organization-pages.ts'
 import { countPeriod, HOUR_MS, type Period, type UsageRow } from './usage-count.ts'
 
 /** An arbitrary number: the advisory lock of the process that rolls up. */
@@ -77,21 +78,15 @@ async function findHourToRollUp(db: Db): Promise<Date | undefined> {
 async function rollUpHour(db: Db, hour: Date, { signal, pace }: RollUpOptions): Promise<boolean> {
   const period = { since: hour, until: new Date(hour.getTime() + HOUR_MS) }
   let hasUnfinished = false
-  let after = NIL_UUID
-  for (;;) {
-    const organizations = await listOrganizationsAfter(db, after, period)
-    for (const { id: organizationId, isActive } of organizations) {
+  for await (const ids of organizationPages(db)) {
+    for (const organizationId of await listActive(db, ids, period)) {
       if (signal?.aborted) return false
-      if (!isActive) continue
       const rows = await countPeriod(db, { organizationId, ...period }, { pace })
       hasUnfinished ||= rows.some(
         ({ measure, label }) => measure === 'starts' && /^(queued|running|waiting)$/.test(label),
       )
       await writeHour(db, organizationId, hour, rows)
     }
-    const last = organizations.at(-1)
-    if (!last) break
-    after = last.id
   }
   await db.pool.query(
     `INSERT INTO usage_rollups (hour, has_unfinished) VALUES ($1, $2)
@@ -101,14 +96,14 @@ async function rollUpHour(db: Db, hour: Date, { signal, pace }: RollUpOptions): 
   return true
 }
 
-/** The next 500 organizations by id, and whether each has a start or a delivery in the period. */
-async function listOrganizationsAfter(
+/** Those of the organizations that have a start or a delivery in the period. */
+async function listActive(
   db: Db,
-  id: string,
+  ids: readonly string[],
   { since, until }: Pick<Period, 'since' | 'until'>,
-): Promise<{ id: string; isActive: boolean }[]> {
-  const { rows } = await db.pool.query<{ id: string; isActive: boolean }>(
-    `SELECT organization.id, coalesce(
+): Promise<string[]> {
+  const { rows } = await db.pool.query<{ id: string }>(
+    `SELECT id FROM unnest($1::uuid[]) AS organization (id) WHERE coalesce(
        (
          SELECT true FROM starts
          WHERE organization_id = organization.id AND created_at >= $2 AND created_at < $3 LIMIT 1
@@ -117,13 +112,11 @@ async function listOrganizationsAfter(
          SELECT true FROM webhook_sources AS source CROSS JOIN LATERAL (
            SELECT true FROM deliveries WHERE source_id = source.id AND created_at >= $2 AND created_at < $3 LIMIT 1
          ) AS active WHERE source.organization_id = organization.id LIMIT 1
-       ),
-       false
-     ) AS "isActive"
-     FROM organizations AS organization WHERE organization.id > $1 ORDER BY organization.id LIMIT 500`,
-    [id, since, until],
+       )
+     )`,
+    [ids, since, until],
   )
-  return rows
+  return rows.map(({ id }) => id)
 }
 
 async function writeHour(db: Db, organizationId: string, hour: Date, rows: readonly UsageRow[]): Promise<void> {
