@@ -205,8 +205,7 @@ export async function claimResend(
 ): Promise<DeliveryClaim> {
   const { id, organizationId, sourceId, resend } = request
   const claimInTransaction = async (client: PoolClient): Promise<DeliveryClaim> => {
-    const claim = (await claimOnce({ pool: client }, [request])).get(id)
-    if (!claim) throw new Error('The payload was not claimed')
+    const claim = (await claimOnce({ pool: client }, [request])).get(id)!
     if (claim.kind !== 'claimed') return claim
     const { rows } = await client.query<{ name: string | null; isRecorded: boolean }>(
       `SELECT (SELECT name FROM webhook_sources WHERE organization_id = $1 AND id = $2) AS name, (
@@ -244,8 +243,6 @@ export async function recordVerification(
      VALUES ($1, $2, $3, 'verification', 'in_flight', $4, $5) RETURNING created_at AS "createdAt"`,
       [delivery.id, organizationId, delivery.sourceId, delivery.requestBody, delivery.requestId],
     )
-    const [row] = recorded.rows
-    if (!row) throw new Error('The verification was not recorded')
     if (test) {
       await recordAuditEvent(client, {
         ...test.by,
@@ -254,7 +251,7 @@ export async function recordVerification(
         changes: [{ field: 'delivery_id', old: null, new: delivery.id }],
       })
     }
-    return row.createdAt
+    return recorded.rows[0]!.createdAt
   })
 }
 

@@ -14,15 +14,6 @@ export interface AutoRunStart {
   readonly dueAt: Date
 }
 
-/** Options of `startDueAutoRuns`. */
-export interface AutoRunOptions {
-  /** Default: the database's clock, so that runners with different clocks agree. */
-  readonly now?: Date
-  /** Maximum workflows to start. */
-  readonly limit: number
-  readonly newRequestId: () => string
-}
-
 const LIST_DUE = statement('runs/list-due-auto-runs', {
   workflowId: column.uuid,
   organizationId: column.uuid,
@@ -38,9 +29,12 @@ const START_DUE = statement('runs/start-due-auto-run', { id: column.uuid })
 /**
  * Starts every workflow whose schedule is due, each in a new session, and advances its schedule to the first future
  * time. Each due time is started once, by one of any number of runners. Several missed times are started once together.
+ * `now` is the database's clock by default, so that runners with different clocks agree.
  */
-export async function startDueAutoRuns(db: Db, options: AutoRunOptions): Promise<readonly AutoRunStart[]> {
-  const { now, limit, newRequestId } = options
+export async function startDueAutoRuns(
+  db: Db,
+  { now, limit, newRequestId }: { now?: Date; limit: number; newRequestId: () => string },
+): Promise<readonly AutoRunStart[]> {
   const { rows } = await runStatement(db, LIST_DUE, [now ?? null, limit])
   const started: AutoRunStart[] = []
   for (const due of rows) {

@@ -59,23 +59,17 @@ export interface Queue {
   readonly id: string
 }
 
-/** What `cancelQueuedRuns` did. */
-export interface CancelledQueue {
-  readonly cancelled: number
-  /** Whether some are left for another call. */
-  readonly isMore: boolean
-}
-
 /**
  * Cancels queued runs of a workflow or session that the viewer sees, at most 10,000: of a workflow the newest, if the
- * organization has a long queue, else in no order, because to sort them PostgreSQL would read all.
+ * organization has a long queue, else in no order, because to sort them PostgreSQL would read all. Resolves to how many,
+ * and whether some are left for another call.
  */
 export async function cancelQueuedRuns(
   db: Db,
   { organizationId, memberId }: Viewer,
   { kind, id }: Queue,
   by: AuditedBy,
-): Promise<CancelledQueue> {
+): Promise<{ readonly cancelled: number; readonly isMore: boolean }> {
   const starts =
     kind === 'session'
       ? unfinishedStarts('sessions.id = $2')

@@ -73,7 +73,7 @@ export async function acquireSessions(
   sessionIds: readonly string[],
 ): Promise<AcquiredSessions> {
   const { rows } = await runStatement(db, ACQUIRE_SESSIONS, [...toValues(options), sessionIds])
-  return toAcquiredSessions(rows)
+  return toAcquiredSessions(rows[0]!)
 }
 
 /** How many organizations one sweep visits: it costs an index probe for each. */
@@ -98,7 +98,7 @@ export async function acquireWaitingSessions(
 ): Promise<AcquiredSessions & { next: string }> {
   const values = [...toValues(options), from, ORGANIZATIONS_PER_SWEEP, endedRunners]
   const { rows } = await runStatement(db, ACQUIRE_WAITING_SESSIONS, values)
-  return { ...toAcquiredSessions(rows), next: rows[0]?.lastOrganizationId ?? NIL_UUID }
+  return { ...toAcquiredSessions(rows[0]!), next: rows[0]!.lastOrganizationId ?? NIL_UUID }
 }
 
 /** The parameters $1 to $6 of both statements. */
@@ -113,8 +113,7 @@ function toValues({ owner, leaseMs, slots, maxPerOrganization, leasedByOrganizat
   ]
 }
 
-function toAcquiredSessions([row]: readonly RowOfStatement<typeof ACQUIRE_SESSIONS>[]): AcquiredSessions {
-  if (!row) return { sessions: [], isMore: false }
+function toAcquiredSessions(row: RowOfStatement<typeof ACQUIRE_SESSIONS>): AcquiredSessions {
   const sessions = row.sessions.map((session) => ({
     ...session,
     sources: row.sourcesByOrganization[session.organizationId] ?? null,
@@ -173,5 +172,5 @@ const MEASURE_BACKLOG = statement('runs/measure-backlog', {
 /** Counts the sessions that wait for a runner. Parked ones and those of suspended organizations wait on purpose. */
 export async function measureBacklog(db: Db) {
   const { rows } = await runStatement(db, MEASURE_BACKLOG, [])
-  return rows[0] ?? { sessions: 0, oldestWaitMs: null }
+  return rows[0]!
 }

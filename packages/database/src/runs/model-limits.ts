@@ -1,13 +1,5 @@
 import { column, type Db, runStatement, statement } from '../connection/index.ts'
 
-/** What a caller asks of the pace of a model. */
-export interface ModelSlotOptions {
-  /** The longest delay that the caller waits. */
-  readonly maxDelayMs: number
-  /** Whether the caller sent no request in the time that it reserved last. */
-  readonly isRepeated: boolean
-}
-
 /** The interval between requests after the first limit, and its bounds. */
 const FIRST_INTERVAL_MS = 250
 const MIN_INTERVAL_MS = 10
@@ -46,9 +38,14 @@ const RESERVE_MODEL_SLOT = statement(
 /**
  * Reserves a time for a request to the model, at most `maxDelayMs` and about a second from now. Resolves to undefined
  * while the model has no limit. Requests of all runners get times in turn, as far apart as the model's API was seen to
- * allow. If the next free time is later, the caller gets a time to try again, each caller another one.
+ * allow. If the next free time is later, the caller gets a time to try again, each caller another one. `isRepeated`:
+ * the caller sent no request in the time that it reserved last.
  */
-export async function reserveModelSlot(db: Db, model: string, { maxDelayMs, isRepeated }: ModelSlotOptions) {
+export async function reserveModelSlot(
+  db: Db,
+  model: string,
+  { maxDelayMs, isRepeated }: { maxDelayMs: number; isRepeated: boolean },
+) {
   const { rows } = await runStatement(db, RESERVE_MODEL_SLOT, [model, maxDelayMs, isRepeated])
   return rows[0]
 }

@@ -19,26 +19,19 @@ export interface CostRequest {
 
 export type BudgetScope = 'run' | 'day' | 'month'
 
-/** Whether a request may begin. */
-export type CostReservation =
-  | { readonly kind: 'reserved' }
-  /** Requests under way may use up the rest of a budget: ask again when they have ended. */
-  | { readonly kind: 'busy' }
-  | {
-      readonly kind: 'exceeded'
-      readonly scope: BudgetScope
-      readonly budget: number
-      readonly spent: number
-      /** When the next day or month begins, if the run is to wait for it. */
-      readonly waitMs: number | null
-    }
-
-/** A budget of which 80 % are spent since the last answer. */
-export interface NearlySpent {
+/** What is spent of a budget. */
+export interface SpentBudget {
   readonly scope: BudgetScope
   readonly budget: number
   readonly spent: number
 }
+
+/** Whether a request may begin. `waitMs`: when the next day or month begins, if the run is to wait for it. */
+export type CostReservation =
+  | { readonly kind: 'reserved' }
+  /** Requests under way may use up the rest of a budget: ask again when they have ended. */
+  | { readonly kind: 'busy' }
+  | ({ readonly kind: 'exceeded'; readonly waitMs: number | null } & SpentBudget)
 
 const NOTICE_SHARE = 0.8
 
@@ -113,7 +106,7 @@ function decide(state: State, { turn, amount, runSpent }: CostRequest): CostRese
 export async function settleCost(
   db: Db,
   { organizationId, runId, turn, cost }: Pick<CostRequest, 'organizationId' | 'runId' | 'turn'> & { cost: number },
-): Promise<NearlySpent[]> {
+): Promise<SpentBudget[]> {
   return await inTransaction(db, async (client) => {
     await client.query(LOCK_ORGANIZATION, [organizationId])
     const { rows } = await client.query<Reservation>(
@@ -138,9 +131,9 @@ async function spend(
   client: PoolClient,
   { organizationId, workflowId, day }: Reservation,
   cost: number,
-): Promise<NearlySpent[]> {
+): Promise<SpentBudget[]> {
   if (cost === 0) return []
-  const { rows } = await client.query<Omit<NearlySpent, 'budget'> & { budget: number | null; name: string }>(SPEND, [
+  const { rows } = await client.query<Omit<SpentBudget, 'budget'> & { budget: number | null; name: string }>(SPEND, [
     organizationId,
     workflowId,
     day,

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import type { AppDeliveryOut, NewJournalStep, RunDetailOut, RunOut } from '@workflow-service/contract'
+import type { NewJournalStep, RunDetailOut, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
 import { addWords, type Db, matches, paging, parseSearch, queryRows } from '../connection/index.ts'
 import { listDeliveriesOfRun, stepsOfRow } from '../deliveries/index.ts'
@@ -250,18 +250,15 @@ export async function readBoundedSteps(db: Db, runId: string): Promise<RunDetail
   return rows.flatMap((row) => stepsOfRow(row))
 }
 
+type UsedByRun = Pick<RunDetailOut, 'input_tokens' | 'output_tokens' | 'cost_micros' | 'currency'>
+
 /** A run that the viewer sees, with its journal and deliveries, bounded. */
 export async function findVisibleRun(
   db: Db,
   { organizationId, memberId }: Viewer,
   runId: string,
 ): Promise<RunDetailOut | undefined> {
-  const [run] = await queryRows<
-    Omit<
-      RunDetailOut,
-      'input_tokens' | 'output_tokens' | 'cost_micros' | 'currency' | 'steps' | 'deliveries' | 'approvals'
-    >
-  >(
+  const [run] = await queryRows<Omit<RunDetailOut, keyof UsedByRun | 'steps' | 'deliveries' | 'approvals'>>(
     db,
     `SELECT ${RUN_COLUMNS}, start.context, start.input_message, start.request_id
      FROM starts AS start
@@ -270,25 +267,17 @@ export async function findVisibleRun(
     [organizationId, memberId, runId],
   )
   if (!run) return undefined
-  const { rows: used } = await db.pool.query<
-    Pick<RunDetailOut, 'input_tokens' | 'output_tokens' | 'cost_micros' | 'currency'>
-  >(
+  const { rows: used } = await db.pool.query<UsedByRun>(
     `SELECT coalesce(sum((data->>'input_tokens')::bigint), 0)::float8 AS input_tokens,
        coalesce(sum((data->>'output_tokens')::bigint), 0)::float8 AS output_tokens,
        sum((data->>'cost_micros')::bigint)::float8 AS cost_micros, max(data->>'currency') AS currency
      FROM run_steps WHERE run_id = $1 AND kind IN ('model_answer', 'session_summary')`,
     [runId],
   )
-  const deliveries: AppDeliveryOut[] = await listDeliveriesOfRun(db, organizationId, runId)
+  const deliveries = await listDeliveriesOfRun(db, organizationId, runId)
   const approvals = await listApprovalsOfRun(db, organizationId, runId)
   const steps = await readBoundedSteps(db, runId)
   // Up to 4 MiB have just been parsed: other requests are answered before they are serialized.
   await setImmediate()
-  return {
-    ...run,
-    ...used[0]!,
-    steps,
-    deliveries,
-    approvals,
-  }
+  return { ...run, ...used[0]!, steps, deliveries, approvals }
 }

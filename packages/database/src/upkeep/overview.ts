@@ -94,13 +94,5 @@ export async function readOverview(db: Db, viewer: Viewer): Promise<OverviewOut>
     db.pool.query<{ count: number }>(COUNT_WAITING_RUNS, [organizationId, memberId]),
     countLastDay(db, viewer),
   ])
-  const [firstSteps] = steps.rows
-  if (!firstSteps) throw new Error('The first steps were not read')
-  return {
-    steps: firstSteps,
-    ...counts,
-    waiting_runs: waiting.rows[0]?.count ?? 0,
-    attention,
-    budgets,
-  }
+  return { steps: steps.rows[0]!, ...counts, waiting_runs: waiting.rows[0]!.count, attention, budgets }
 }

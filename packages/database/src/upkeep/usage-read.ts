@@ -39,10 +39,6 @@ function countsByLabel(rows: readonly UsageRow[], measure: Measure): Record<stri
   return counts
 }
 
-async function countKind(db: Db, period: Period, kind: UsageKind): Promise<UsageRow[]> {
-  return (await countPeriod(db, period, { maxRows: MAX_LIVE_ROWS })).filter((row) => row.kind === kind)
-}
-
 /** Whether the viewer, `$4`, sees a workflow. */
 const isSeen = (workflowId: string) =>
   `(SELECT ${isVisible('workflow', '$4')} FROM workflows AS workflow WHERE workflow.id = ${workflowId})`
@@ -105,7 +101,7 @@ async function readRows(
     const hour = { organizationId, since: new Date(from), until: new Date(Math.min(from + HOUR_MS, until.getTime())) }
     const counted = isTotal
       ? (await runStatement(db, COUNT_TOTALS, [organizationId, hour.since, hour.until, memberId])).rows
-      : await countKind(db, hour, kind)
+      : (await countPeriod(db, hour, { maxRows: MAX_LIVE_ROWS })).filter((row) => row.kind === kind)
     const bucket = new Date(unit === 'day' ? from - (from % (24 * HOUR_MS)) : from)
     for (const row of counted) rows.push({ ...row, bucket })
   }
@@ -169,17 +165,12 @@ export async function readCurrency(db: Db): Promise<string | null> {
   return rows[0]?.currency ?? null
 }
 
+/** The table of each thing, and the name of the group of what has none. */
 const THINGS = {
-  workflow: 'workflows',
-  webhook_source: 'webhook_sources',
-  api_key: 'api_keys',
-  lookup: 'lookups',
-} as const
-const NO_THING = {
-  workflow: 'No workflow',
-  webhook_source: 'No webhook source',
-  api_key: 'Schedule and people',
-  lookup: 'No look-up',
+  workflow: ['workflows', 'No workflow'],
+  webhook_source: ['webhook_sources', 'No webhook source'],
+  api_key: ['api_keys', 'Schedule and people'],
+  lookup: ['lookups', 'No look-up'],
 } as const
 
 async function readGroups(db: Db, viewer: Viewer, period: Period, by: UsageQuery['by']): Promise<UsageOut['groups']> {
@@ -188,14 +179,15 @@ async function readGroups(db: Db, viewer: Viewer, period: Period, by: UsageQuery
   const used = await readRows(db, viewer, period, by)
   if (by === 'model')
     return toGroups([...Map.groupBy(used, ({ label }) => label)].map(([name, rows]) => ({ id: null, name, rows })))
+  const [table, nameOfNone] = THINGS[by]
   const byThing = Map.groupBy(used, (row) => row.thing_id)
   const { rows: things } = await db.pool.query<{ id: string; name: string }>(
-    `SELECT thing.id, thing.name FROM ${THINGS[by]} AS thing
+    `SELECT thing.id, thing.name FROM ${table} AS thing
      WHERE thing.organization_id = $1 AND thing.id = ANY ($2::uuid[])
        AND ${by === 'workflow' ? isVisible('thing', '$3') : '$3::uuid IS NULL'}`,
     [organizationId, [...byThing.keys()], memberId],
   )
-  if (byThing.has(NIL_UUID)) things.push({ id: NIL_UUID, name: NO_THING[by] })
+  if (byThing.has(NIL_UUID)) things.push({ id: NIL_UUID, name: nameOfNone })
   return toGroups(
     things.map(({ id, name }) => ({ id: id === NIL_UUID ? null : id, name, rows: byThing.get(id) ?? [] })),
   )

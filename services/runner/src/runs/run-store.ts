@@ -6,7 +6,7 @@ import {
   type CostRequest,
   type CostReservation,
   countAttempt,
-  type NearlySpent,
+  type SpentBudget,
   type EarlierRun,
   type FoundSource,
   type Instructions,
@@ -122,7 +122,7 @@ function decryptOrNull(secrets: SecretBox | null, owner: SecretOwner, sealed: Bu
 export type RunStore = ReturnType<typeof createRunStore>
 
 /** Called once for each budget of which 80 % are spent. */
-type OnNearlySpent = (organizationId: string, budget: NearlySpent) => void
+type OnNearlySpent = (organizationId: string, budget: SpentBudget) => void
 
 /**
  * Creates the store. Journal writes and source reads of concurrent runs share statements and commits. Every call
