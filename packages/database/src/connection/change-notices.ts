@@ -161,7 +161,7 @@ export function listenToChanges(options: {
   }
   void connect()
   return {
-    /** Counts a page that opens. Resolves when notices are sent, or to `onGap` later while PostgreSQL is unavailable. */
+    /** Counts a page that opens. Resolves when notices are sent, or with `onGap` later while PostgreSQL is down. */
     addPage: async (): Promise<void> => {
       pages += 1
       await lockForPages()

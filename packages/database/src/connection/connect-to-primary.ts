@@ -1,5 +1,5 @@
 import { splitHosts } from '@workflow-service/contract'
-import { Client, type ClientConfig } from 'pg'
+import { Client } from 'pg'
 
 /** Shorter than the connection's own limit, so that a host that does not answer leaves time for another. */
 const PROBE_TIMEOUT_MS = 2_000
@@ -70,13 +70,12 @@ function createFinder(urls: readonly string[]): () => Promise<Host> {
 
 /** Resolves if the server accepts writes. */
 async function probe(connectionString: string): Promise<Host> {
-  const config: ClientConfig = {
+  const client = new Client({
     connectionString,
     application_name: 'find-primary',
     connectionTimeoutMillis: PROBE_TIMEOUT_MS,
     query_timeout: PROBE_TIMEOUT_MS,
-  }
-  const client = new Client(config)
+  })
   client.on('error', () => {})
   try {
     await client.connect()

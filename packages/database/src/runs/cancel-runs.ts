@@ -61,8 +61,8 @@ export interface Queue {
 
 /**
  * Cancels queued runs of a workflow or session that the viewer sees, at most 10,000: of a workflow the newest, if the
- * organization has a long queue, else in no order, because to sort them PostgreSQL would read all. Resolves to how many,
- * and whether some are left for another call.
+ * organization has a long queue, else in no order, because to sort them PostgreSQL would read all. Resolves to how
+ * many, and whether some are left for another call.
  */
 export async function cancelQueuedRuns(
   db: Db,

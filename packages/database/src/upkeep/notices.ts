@@ -319,11 +319,7 @@ export async function findNoticeWebhook(db: Db, organizationId: string): Promise
 export async function saveNoticeWebhook(
   db: Db,
   organizationId: string,
-  {
-    url,
-    signingSecret,
-    events,
-  }: Pick<NoticeWebhook, 'url'> & { [Name in keyof NoticeWebhook]?: NoticeWebhook[Name] | undefined },
+  { url, signingSecret, events }: Pick<NoticeWebhook, 'url'> & Partial<NoticeWebhook>,
   by: AuditedBy | undefined,
 ): Promise<void> {
   await inTransaction(db, async (client) => {

@@ -4,10 +4,8 @@ import {
   deleteRows,
   NIL_UUID,
   type paging,
-  type RowOfStatement,
   runStatement,
   sql,
-  type Statement,
   statement,
 } from '../connection/index.ts'
 import { firstIdAt } from '../organizations/index.ts'
@@ -49,27 +47,39 @@ const oldRuns = (limit: string, after: string) => sql('upkeep/old-runs', { LIMIT
 const LAST_OF_BATCH = sql('upkeep/last-of-batch')
 const BATCH = { createdAt: column.timestamptz, id: column.uuid, deleted: column.integer, isLast: column.boolean }
 
-const DELETE_OLD_RUNS = statement('upkeep/delete-old-runs', BATCH, {
-  OLD_RUNS: oldRuns(RETENTION_LIMIT, '($3, $4)'),
-  IS_COUNTED: isCounted('created_at'),
-  LAST_OF_BATCH,
-})
+/** Declares a statement that deletes a batch of the rows of an organization, and returns the function that runs it. */
+function deletionOf(file: `upkeep/${string}`, inserts: Record<string, string>) {
+  const deletion = statement(file, BATCH, inserts)
+  return async (
+    db: Db,
+    { organizationId, olderThanDays, batchSize, after }: RetentionBatch,
+  ): Promise<RetentionResult> => {
+    const position = [after?.createdAt ?? '-infinity', after?.id ?? NIL_UUID]
+    const { rows } = await runStatement(db, deletion, [olderThanDays, organizationId, ...position, batchSize])
+    const [last] = rows
+    if (!last) return { deleted: 0, next: undefined }
+    const { deleted, isLast, createdAt, id } = last
+    return { deleted, next: isLast ? undefined : { createdAt, id } }
+  }
+}
 
 /**
  * Deletes runs that ended before the age, with their journals and approvals. Keeps a run of which a delivery in the log
  * is unknown or in flight, a start whose Idempotency-Key is still answered (contract README, "Retention"), and what the
  * usage has not counted yet. Safe when several processes do it at once.
  */
-export async function deleteOldRuns(db: Db, batch: RetentionBatch): Promise<RetentionResult> {
-  return await deleteBatch(db, DELETE_OLD_RUNS, batch)
-}
+export const deleteOldRuns = deletionOf('upkeep/delete-old-runs', {
+  OLD_RUNS: oldRuns(RETENTION_LIMIT, '($3, $4)'),
+  IS_COUNTED: isCounted('created_at'),
+  LAST_OF_BATCH,
+})
 
 /**
  * Up to the first hour that may be counted again: the deletion of journals does not return to the runs that it passed.
  */
 const JOURNAL_LIMIT = `least(${RETENTION_LIMIT}, (SELECT min(hour) FROM ${HOURS_COUNTED_AGAIN} AS counted_again))`
 
-const DELETE_OLD_JOURNALS = statement('upkeep/delete-old-journals', BATCH, {
+const deleteJournals = deletionOf('upkeep/delete-old-journals', {
   OLD_RUNS: oldRuns(JOURNAL_LIMIT, '(SELECT created_at, run_id FROM progress)'),
   LAST_OF_BATCH,
 })
@@ -87,36 +97,14 @@ export async function deleteOldJournals(db: Db, batch: RetentionBatch): Promise<
      WHERE id = $1 AND (SELECT true FROM retention_progress WHERE organization_id = $1) IS NULL ON CONFLICT DO NOTHING`,
     [batch.organizationId],
   )
-  return await deleteBatch(db, DELETE_OLD_JOURNALS, batch)
+  return await deleteJournals(db, batch)
 }
-
-const DELETE_OLD_SESSIONS = statement('upkeep/delete-old-sessions', BATCH, { LAST_OF_BATCH })
 
 /**
  * Deletes sessions whose last start is older than the age and whose runs are deleted, open or closed. Safe when several
  * processes do it at once, and against starts that continue the session.
  */
-export async function deleteOldSessions(db: Db, batch: RetentionBatch): Promise<RetentionResult> {
-  return await deleteBatch(db, DELETE_OLD_SESSIONS, batch)
-}
-
-async function deleteBatch(
-  db: Db,
-  deletion: Statement<RowOfStatement<typeof DELETE_OLD_RUNS>>,
-  { organizationId, olderThanDays, batchSize, after }: RetentionBatch,
-): Promise<RetentionResult> {
-  const { rows } = await runStatement(db, deletion, [
-    olderThanDays,
-    organizationId,
-    after?.createdAt ?? '-infinity',
-    after?.id ?? NIL_UUID,
-    batchSize,
-  ])
-  const [last] = rows
-  if (!last) return { deleted: 0, next: undefined }
-  const { deleted, isLast, createdAt, id } = last
-  return { deleted, next: isLast ? undefined : { createdAt, id } }
-}
+export const deleteOldSessions = deletionOf('upkeep/delete-old-sessions', { LAST_OF_BATCH })
 
 /** Deletes at most `batchSize` entries of the audit log that are older than the age. Resolves to how many. */
 export async function deleteOldAuditEvents(

@@ -27,8 +27,9 @@ export async function listEventOrganizations(db: Db): Promise<string[]> {
 interface EventRow extends Omit<RunEvent['data'], 'at'> {
   readonly type: RunEventType
   readonly topic: string
-  readonly text: string
   readonly at: Date
+  readonly workflowName: string
+  readonly source_name: string | null
 }
 
 /** The oldest $2 that have no event yet. */
@@ -70,10 +71,7 @@ export async function recordRunEvents(db: Db, organizationId: string): Promise<n
     const [webhook] = locked.rows
     const limit = Math.min(PAGE_SIZE, MAX_WAITING_EVENTS - (webhook?.waiting ?? MAX_WAITING_EVENTS))
     if (!webhook || limit <= 0) return 0
-    const { rows } = await client.query<EventRow & { workflowName: string; source_name: string | null }>(EVENTS, [
-      organizationId,
-      limit,
-    ])
+    const { rows } = await client.query<EventRow>(EVENTS, [organizationId, limit])
     const events = rows.map((row) => toEvent(organizationId, row))
     await client.query(
       `INSERT INTO notices (id, organization_id, recipient, topic, body)
@@ -95,10 +93,7 @@ export async function recordRunEvents(db: Db, organizationId: string): Promise<n
   })
 }
 
-function toEvent(
-  organizationId: string,
-  row: EventRow & { readonly workflowName: string; readonly source_name: string | null },
-): RunEvent {
+function toEvent(organizationId: string, row: EventRow): RunEvent {
   const { type, at, run_id, workflow_id, session_id, error_code, delivery_id, source_id } = row
   const texts: Record<RunEventType, string> = {
     'run.failed': `A run of ${row.workflowName} failed: ${error_code}`,
