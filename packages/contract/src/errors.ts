@@ -1,5 +1,4 @@
-import type { Static } from 'typebox'
-import { Closed } from './schema/objects.ts'
+import { Closed, Optional, type Static } from './schema/objects.ts'
 import { OpenEnum, Str } from './schema/values.ts'
 import { Type } from './schema/type.ts'
 
@@ -147,7 +146,7 @@ export const ErrorBody = Closed('ErrorBody', 'What went wrong.', {
   code: ErrorCodeOf(PUBLIC_ERROR_CODES),
   message: Str('Human-readable; may change, so do not match on it.'),
   request_id: Str('Identifier of the request, for support.'),
-  details: Type.Optional(
+  details: Optional(
     Type.Unsafe<FieldError[] | null>({
       type: ['array', 'null'],
       items: FieldError,

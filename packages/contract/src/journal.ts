@@ -1,25 +1,8 @@
 import { DELIVERY_OUTCOMES } from './enumerations.ts'
-import type { Static } from 'typebox'
 import { APPROVAL_DECISIONS } from './internal/resources.ts'
-import { CLOSED, Closed, JsonObject, List, Nullable } from './schema/objects.ts'
+import { Closed, JsonObject, List, Nullable, Optional, type Static, Unknown } from './schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Uuid } from './schema/values.ts'
 import { Type } from './schema/type.ts'
-
-/**
- * The kinds of steps in the journal of a run (contract README, "The journal"). The schemas below define
- * `run_steps.data` of each kind. The runner's agent writes the steps and resumes from them after a crash; `wf runs
- * show` formats them.
- */
-export const STEP_KINDS = [
-  'message',
-  'model_answer',
-  'tool_call',
-  'tool_result',
-  'approval_request',
-  'approval_decision',
-  'session_summary',
-  'note',
-] as const
 
 const CallId = Str('Identifies a tool call in the answer that asked for it, in its own step and in its result.')
 const ToolName = Str('The name of the tool, as the agent knows it.')
@@ -38,13 +21,13 @@ export const MessageStep = Closed('MessageStep', 'The text that the agent receiv
     examples: ['builtin'],
   }),
   text: Str('The text.'),
-  instructions_version: Type.Optional(
+  instructions_version: Optional(
     Int("The version of the organization's instructions that the agent follows; absent without any."),
   ),
 })
 export type MessageStep = Static<typeof MessageStep>
 
-const ProviderOptions = Type.Optional(
+const ProviderOptions = Optional(
   Type.Unsafe<Record<string, Record<string, unknown>>>({
     type: 'object',
     description: "Data that the model's provider expects back unchanged, such as the signature of a reasoning part.",
@@ -68,15 +51,10 @@ export const ModelAnswerPart = Type.Union([
     call_id: CallId,
     tool: ToolName,
     source_id: Nullable(Uuid('The webhook source behind the tool; null for any other tool.')),
-    source_name: Type.Optional(Str("The webhook source's name at that time; absent if `source_id` is null.")),
-    lookup: Type.Optional(LookupCallStep),
-    arguments: Type.Unknown({ description: 'The parsed arguments, or the received text if it is not JSON.' }),
-    payload: Type.Optional(
-      Type.Unsafe<Record<string, unknown>>({
-        type: 'object',
-        description: 'The payload that the arguments give; absent if it equals the arguments.',
-      }),
-    ),
+    source_name: Optional(Str("The webhook source's name at that time; absent if `source_id` is null.")),
+    lookup: Optional(LookupCallStep),
+    arguments: Unknown('The parsed arguments, or the received text if it is not JSON.'),
+    payload: Optional(JsonObject('The payload that the arguments give; absent if it equals the arguments.')),
     fault: Nullable(Str('Why the call cannot be executed; null if it can.')),
     provider_options: ProviderOptions,
   }),
@@ -86,23 +64,23 @@ export type ModelAnswerPart = Static<typeof ModelAnswerPart>
 /** Which model answered, and what that took. */
 const ANSWER_FIELDS = {
   model: Str('The model, as PROVIDER:NAME.'),
-  model_name: Type.Optional(Str('Its name in AGENT_MODELS; absent for that of AGENT_MODEL.')),
-  key_of: Type.Optional(
+  model_name: Optional(Str('Its name in AGENT_MODELS; absent for that of AGENT_MODEL.')),
+  key_of: Optional(
     Type.Literal('organization', { description: "Present if it was asked with the organization's own key." }),
   ),
   input_tokens: Nullable(Int('Input tokens; null if the model did not report them.')),
-  cache_read_tokens: Type.Optional(Nullable(Int("Those of them that were read from the provider's cache."))),
-  cache_write_tokens: Type.Optional(Nullable(Int("Those of them that were written to the provider's cache."))),
+  cache_read_tokens: Optional(Nullable(Int("Those of them that were read from the provider's cache."))),
+  cache_write_tokens: Optional(Nullable(Int("Those of them that were written to the provider's cache."))),
   output_tokens: Nullable(Int('Output tokens; null if the model did not report them.')),
-  reasoning_tokens: Type.Optional(Nullable(Int('Those of them that are reasoning.'))),
-  cost_micros: Type.Optional(
+  reasoning_tokens: Optional(Nullable(Int('Those of them that are reasoning.'))),
+  cost_micros: Optional(
     Int(
       'What it cost, in millionths of `currency`; absent for a model without prices. Without tokens, what was reserved.',
     ),
   ),
-  currency: Type.Optional(Str('The currency of the prices, as an ISO 4217 code.')),
-  latency_ms: Type.Optional(Int('From sending the request to the end of the answer.')),
-  response_id: Type.Optional(Nullable(Str("The provider's id of the answer; null if it gave none."))),
+  currency: Optional(Str('The currency of the prices, as an ISO 4217 code.')),
+  latency_ms: Optional(Int('From sending the request to the end of the answer.')),
+  response_id: Optional(Nullable(Str("The provider's id of the answer; null if it gave none."))),
 }
 
 /** One answer of a model, recorded before any of its tool calls is executed. */
@@ -110,8 +88,8 @@ export const ModelAnswerStep = Closed('ModelAnswerStep', 'One answer of a model.
   turn: Int('Number of the answer within the run, from 1.', { minimum: 1 }),
   parts: List(ModelAnswerPart, 'The answer.'),
   finish_reason: Str('Why the model stopped, as the AI SDK names it.'),
-  raw_finish_reason: Type.Optional(Nullable(Str('The same as the provider names it; null if it gave none.'))),
-  ends_by_call: Type.Optional(
+  raw_finish_reason: Optional(Nullable(Str('The same as the provider names it; null if it gave none.'))),
+  ends_by_call: Optional(
     Type.Literal(true, {
       description:
         'Present since a run ends by the tool `end_run`. Without it, an answer without tool calls ended the run.',
@@ -124,7 +102,7 @@ export type ModelAnswerStep = Static<typeof ModelAnswerStep>
 /** What a model made of earlier runs of the session, recorded before it is used: once, for the runs that follow too. */
 export const SessionSummaryStep = Closed('SessionSummaryStep', 'A summary of earlier runs of the session.', {
   turn: Type.Literal(0, { description: 'It is asked for before the first answer.' }),
-  from: Type.Optional(Int('The number in the session of the first run that it contains; absent: 1.', { minimum: 1 })),
+  from: Optional(Int('The number in the session of the first run that it contains; absent: 1.', { minimum: 1 })),
   through: Int('The number in the session of the last run that it contains.', { minimum: 1 }),
   text: Str('The summary.'),
   ...ANSWER_FIELDS,
@@ -138,15 +116,15 @@ export type SessionSummaryStep = Static<typeof SessionSummaryStep>
 export const ToolCallStep = Closed('ToolCallStep', 'A tool call about to be executed.', {
   call_id: CallId,
   tool: ToolName,
-  arguments: Type.Optional(Type.Unknown({ description: 'The arguments; of a webhook source see `delivery`.' })),
-  lookup: Type.Optional(LookupCallStep),
-  delivery: Type.Optional(
+  arguments: Optional(Unknown('The arguments; of a webhook source see `delivery`.')),
+  lookup: Optional(LookupCallStep),
+  delivery: Optional(
     Closed('PlannedDelivery', 'The payload to send, and its delivery id.', {
       id: Uuid('The delivery id, created for this step.'),
       source_id: Uuid('The webhook source.'),
       source_name: Str('Its name at that time.'),
-      payload: Type.Unsafe<Record<string, unknown>>({ type: 'object', description: 'The payload.' }),
-      send_again: Type.Optional(
+      payload: JsonObject('The payload.'),
+      send_again: Optional(
         Closed('SendAgain', 'Present if the model knowingly sends a payload again.', {
           delivery_id: Uuid('The earlier delivery of the same payload, which may have arrived.'),
           reason: Str('Why the model sends it again, in its own words.'),
@@ -182,19 +160,19 @@ export const ToolResultStep = Closed('ToolResultStep', 'The result of a tool cal
   tool: ToolName,
   ok: Bool('Whether the call succeeded.'),
   text: Str('The text that the agent receives.'),
-  error: Type.Optional(
+  error: Optional(
     StringEnum(
       TOOL_CALL_ERRORS,
       'Why the call was not executed; absent if it was, and of steps before this field existed.',
     ),
   ),
-  found_source_ids: Type.Optional(
+  found_source_ids: Optional(
     List(
       Uuid('A webhook source.'),
       'The webhook sources that a search found; they have tools in the answers after it.',
     ),
   ),
-  lookup: Type.Optional(
+  lookup: Optional(
     Closed('LookupResult', 'What a look-up answered; the text of the answer is in `text`.', {
       status: Nullable(Int("The answer's HTTP status; null when there was none.")),
       bytes: Int('The size of the answer, as far as it was read.'),
@@ -202,7 +180,7 @@ export const ToolResultStep = Closed('ToolResultStep', 'The result of a tool cal
       duration_ms: Int('The time of the requests.'),
     }),
   ),
-  delivery: Type.Optional(
+  delivery: Optional(
     Closed('DeliveryResult', 'The outcome of the delivery.', {
       id: Uuid('The delivery id.'),
       source_id: Uuid('The webhook source.'),
@@ -223,7 +201,6 @@ export const ApprovalRequestStep = Closed('ApprovalRequestStep', 'A payload that
   source_name: Str("The webhook source's name at that time."),
   expires_at: DateTime('When the payload counts as declined.'),
 })
-export type ApprovalRequestStep = Static<typeof ApprovalRequestStep>
 
 /** The decision on a payload; recorded when the run continues. */
 export const ApprovalDecisionStep = Closed('ApprovalDecisionStep', 'The decision on a payload that waited.', {
@@ -232,9 +209,8 @@ export const ApprovalDecisionStep = Closed('ApprovalDecisionStep', 'The decision
   decision: StringEnum(APPROVAL_DECISIONS, 'The decision.'),
   decided_by: Nullable(Str('The name of the person; null if it expired.')),
   reason: Nullable(Str('Why it was declined; null without a reason.')),
-  payload: Type.Optional(JsonObject('The payload that was approved, if the person has edited it.')),
+  payload: Optional(JsonObject('The payload that was approved, if the person has edited it.')),
 })
-export type ApprovalDecisionStep = Static<typeof ApprovalDecisionStep>
 
 /**
  * Why the built-in agent sends nothing, with what a person needs to write rules (`draftRules`). Each list has at most
@@ -243,25 +219,19 @@ export type ApprovalDecisionStep = Static<typeof ApprovalDecisionStep>
 export const RefusalDetails = Closed('RefusalDetails', 'Why nothing was sent, for those who write rules.', {
   sources: List(Type.String(), 'Names of the webhook sources that were to get a payload.'),
   missing: List(
-    Type.Object(
-      {
-        source: Str('The name of the webhook source.'),
-        field: Str('Path of the field, such as `customer.name` or `lines.0.price`.'),
-        closest: Nullable(Str('The most similar name that no field took; null if none is similar.')),
-      },
-      CLOSED,
-    ),
+    Closed('MissingField', 'A field without a value.', {
+      source: Str('The name of the webhook source.'),
+      field: Str('Path of the field, such as `customer.name` or `lines.0.price`.'),
+      closest: Nullable(Str('The most similar name that no field took; null if none is similar.')),
+    }),
     'Fields for which the context has no value.',
   ),
   unusable: List(
-    Type.Object(
-      {
-        source: Str('The name of the webhook source.'),
-        field: Str('Path of the field.'),
-        reason: Str('Why its value cannot be used.'),
-      },
-      CLOSED,
-    ),
+    Closed('UnusableField', 'A field whose value cannot be used.', {
+      source: Str('The name of the webhook source.'),
+      field: Str('Path of the field.'),
+      reason: Str('Why its value cannot be used.'),
+    }),
     'Fields whose value in the context cannot be used.',
   ),
   unused: List(
@@ -275,12 +245,15 @@ export type RefusalDetails = Static<typeof RefusalDetails>
 export const NoteStep = Closed('NoteStep', 'A remark.', {
   code: Str('Short code; match on it.', { examples: ['payload_filled', 'history_shortened'] }),
   text: Str('Human-readable.'),
-  model: Type.Optional(Str('Of `model_fallback`: the name of the model that gives the next answers.')),
-  details: Type.Optional(RefusalDetails),
+  model: Optional(Str('Of `model_fallback`: the name of the model that gives the next answers.')),
+  details: Optional(RefusalDetails),
 })
 export type NoteStep = Static<typeof NoteStep>
 
-/** The schema of `run_steps.data` by `run_steps.kind`. */
+/**
+ * The kinds of steps in the journal of a run, with the schema of `run_steps.data` of each (contract README, "The
+ * journal"). The runner's agent writes the steps and resumes from them after a crash; `wf runs show` formats them.
+ */
 export const STEP_DATA = {
   message: MessageStep,
   model_answer: ModelAnswerStep,
@@ -291,17 +264,12 @@ export const STEP_DATA = {
   session_summary: SessionSummaryStep,
   note: NoteStep,
 } as const
+type StepData = typeof STEP_DATA
 
 /** A step that is not yet recorded. */
-export type NewJournalStep =
-  | { readonly kind: 'message'; readonly data: MessageStep }
-  | { readonly kind: 'model_answer'; readonly data: ModelAnswerStep }
-  | { readonly kind: 'tool_call'; readonly data: ToolCallStep }
-  | { readonly kind: 'tool_result'; readonly data: ToolResultStep }
-  | { readonly kind: 'approval_request'; readonly data: ApprovalRequestStep }
-  | { readonly kind: 'approval_decision'; readonly data: ApprovalDecisionStep }
-  | { readonly kind: 'session_summary'; readonly data: SessionSummaryStep }
-  | { readonly kind: 'note'; readonly data: NoteStep }
+export type NewJournalStep = {
+  [Kind in keyof StepData]: { readonly kind: Kind; readonly data: Static<StepData[Kind]> }
+}[keyof StepData]
 
 /** A recorded step; the journal is ordered by `position`. */
 export type JournalStep = NewJournalStep & { readonly position: number; readonly createdAt: Date }

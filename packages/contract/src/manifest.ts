@@ -19,25 +19,25 @@ import { AUTO_RUN_FREQUENCIES } from './public/resources.ts'
 import { compile } from './schema/ajv.ts'
 import { toFieldErrors } from './schema/field-errors.ts'
 import { ScheduleTiming } from './schedule-timing.ts'
-import { Closed, JsonObject, List, Nullable } from './schema/objects.ts'
+import { Closed, JsonObject, List, Nullable, Optional } from './schema/objects.ts'
 import { Bool, DateTime, Name, Str, StringEnum, Text, Uuid } from './schema/values.ts'
 import { Type } from './schema/type.ts'
 
-const Flag = (description: string, options: { default?: boolean } = {}) => Type.Optional(Bool(description, options))
-const Id = (description: string) => Type.Optional(Uuid(description))
-const Time = (description: string) => Type.Optional(DateTime(description))
+const Flag = (description: string, options: { default?: boolean } = {}) => Optional(Bool(description, options))
+const Id = (description: string) => Optional(Uuid(description))
+const Time = (description: string) => Optional(DateTime(description))
 const OptionalList = <Item extends TSchema>(item: Item, description: string) =>
-  Type.Optional(List(item, description, { default: [] }))
+  Optional(List(item, description, { default: [] }))
 
 const Budget = (description: string) =>
-  Type.Optional(Nullable(Type.Number({ minimum: 0, maximum: 1_000_000_000, description })))
+  Optional(Nullable(Type.Number({ minimum: 0, maximum: 1_000_000_000, description })))
 
 /** The organization that the manifest describes (contract README, "Manifest"). */
 export const ManifestOrganization = Closed('ManifestOrganization', 'The organization.', {
   id: Id('Derived from the name when absent.'),
   name: Name(NAME_MAX_LENGTH, 'Organization name.'),
   suspended: Flag('Whether every request of its keys is refused.', { default: false }),
-  instructions: Type.Optional(
+  instructions: Optional(
     Text(
       INSTRUCTIONS_MAX_LENGTH,
       'What agents with a model follow in all workflows; empty: nothing. When absent, the stored ones stay.',
@@ -46,7 +46,7 @@ export const ManifestOrganization = Closed('ManifestOrganization', 'The organiza
   month_budget: Budget(
     "What models may cost in a month (UTC), in the currency of the models' prices; null: no limit. When absent, the stored one stays.",
   ),
-  offered_models: Type.Optional(
+  offered_models: Optional(
     List(
       Text(200, 'The name of a model, or `builtin`.', 1),
       'The models that members may choose; empty: all. When absent, the stored ones stay.',
@@ -57,14 +57,14 @@ export const ManifestOrganization = Closed('ManifestOrganization', 'The organiza
 
 export const ManifestUser = Closed('ManifestUser', 'A user of the organization, identified by the email address.', {
   email: Text(EMAIL_MAX_LENGTH, 'Email address, unique in the organization.', 1),
-  first_name: Type.Optional(Name(NAME_MAX_LENGTH, 'First name.', 0, { default: '' })),
-  last_name: Type.Optional(Name(NAME_MAX_LENGTH, 'Last name.', 0, { default: '' })),
+  first_name: Optional(Name(NAME_MAX_LENGTH, 'First name.', 0, { default: '' })),
+  last_name: Optional(Name(NAME_MAX_LENGTH, 'Last name.', 0, { default: '' })),
 })
 
 export const ManifestApiKey = Closed('ManifestApiKey', 'An API key, identified by its name.', {
   name: Name(NAME_MAX_LENGTH, 'Name, unique in the organization.'),
-  key: Type.Optional(Str('The key itself. When absent, one is created and printed once.', { format: 'storable' })),
-  scopes: Type.Optional(
+  key: Optional(Str('The key itself. When absent, one is created and printed once.', { format: 'storable' })),
+  scopes: Optional(
     List(
       StringEnum(SCOPES, 'One permission of the key.'),
       'Permissions of the key. Default for a new key: all; a known one keeps its own.',
@@ -91,8 +91,8 @@ export const ManifestLookup = Closed('ManifestLookup', 'A look-up, saved through
 
 export const ManifestAutoRun = Closed('ManifestAutoRun', 'The schedule; absent or null means never configured.', {
   enabled: Nullable(Bool('Whether the workflow reruns on a schedule.')),
-  frequency: Type.Optional(Nullable(StringEnum(AUTO_RUN_FREQUENCIES, 'How often; required when enabled.'))),
-  timing: Type.Optional(Nullable(ScheduleTiming)),
+  frequency: Optional(Nullable(StringEnum(AUTO_RUN_FREQUENCIES, 'How often; required when enabled.'))),
+  timing: Optional(Nullable(ScheduleTiming)),
 })
 
 export const ManifestTriggerSource = Closed('ManifestTriggerSource', "The origin of a trigger's events.", {
@@ -106,7 +106,7 @@ export const ManifestTriggerEvent = Closed('ManifestTriggerEvent', 'An event tha
 })
 
 export const ManifestSubagentSource = Closed('ManifestSubagentSource', 'A source that subagents may use.', {
-  id: Type.Optional(
+  id: Optional(
     Nullable(
       Uuid(
         'Absent: the id of the webhook source of this name if the type is `api`, otherwise derived from type and name. Not allowed if the type is `platform_internal`.',
@@ -123,16 +123,14 @@ export const ManifestSubagentSource = Closed('ManifestSubagentSource', 'A source
 
 export const ManifestTrigger = Closed('ManifestTrigger', 'A trigger of a workflow.', {
   id: Id('Derived from the workflow and the name when absent.'),
-  name: Type.Optional(Name(WORKFLOW_NAME_MAX_LENGTH, 'Trigger name.', 0, { default: '' })),
+  name: Optional(Name(WORKFLOW_NAME_MAX_LENGTH, 'Trigger name.', 0, { default: '' })),
   is_active: Flag('False pauses the trigger.', { default: true }),
   trigger_source: ManifestTriggerSource,
   events: OptionalList(ManifestTriggerEvent, 'Events that fire the trigger.'),
-  filters: Type.Optional(
+  filters: Optional(
     Nullable(JsonObject('Extra conditions, kept exactly as written: this service does not evaluate them.')),
   ),
-  input_message: Type.Optional(
-    Text(WORKFLOW_TEXT_MAX_LENGTH, 'Text added to the session message.', 0, { default: '' }),
-  ),
+  input_message: Optional(Text(WORKFLOW_TEXT_MAX_LENGTH, 'Text added to the session message.', 0, { default: '' })),
   subagent_sources: OptionalList(ManifestSubagentSource, 'Sources that subagents may use.'),
   created_at: Time('Creation time. Default: when it is first applied.'),
 })
@@ -143,14 +141,14 @@ export const ManifestFile = Closed('ManifestFile', 'A file of a workflow.', {
     FILE_NAME_MAX_LENGTH,
     'File name. `rules.yaml` in the root of the workflow holds the rules of the built-in agent.',
   ),
-  path: Type.Optional(
+  path: Optional(
     List(
       Name(FILE_NAME_MAX_LENGTH, 'A folder name.'),
       'Containing folders from the top down; empty for the root of the workflow.',
       { maxItems: FILE_PATH_MAX_DEPTH, default: [] },
     ),
   ),
-  content: Type.Optional(
+  content: Optional(
     Str('Text of at most 1 MiB in UTF-8; of a PDF or an image (by its name), the file in base64, at most 3 MiB.', {
       format: 'storable',
       default: '',
@@ -161,20 +159,20 @@ export const ManifestFile = Closed('ManifestFile', 'A file of a workflow.', {
 export const ManifestWorkflow = Closed('ManifestWorkflow', 'A workflow with everything that belongs to it.', {
   id: Id('Derived from the name when absent.'),
   name: Name(WORKFLOW_NAME_MAX_LENGTH, 'Workflow name.'),
-  description: Type.Optional(Text(WORKFLOW_TEXT_MAX_LENGTH, 'What the workflow does.', 0, { default: '' })),
-  scope: Type.Optional(
+  description: Optional(Text(WORKFLOW_TEXT_MAX_LENGTH, 'What the workflow does.', 0, { default: '' })),
+  scope: Optional(
     Text(SLUG_MAX_LENGTH, '`company_wide`: everyone in the organization has access; otherwise the listed users.', 1, {
       default: 'company_wide',
     }),
   ),
   is_active: Flag('An inactive workflow cannot be started.', { default: true }),
-  auto_run: Type.Optional(Nullable(ManifestAutoRun)),
-  model: Type.Optional(
+  auto_run: Optional(Nullable(ManifestAutoRun)),
+  model: Optional(
     Nullable(Text(200, 'The name of a model, or `builtin`. Absent or null: the default of the service.', 1)),
   ),
   run_budget: Budget("What models may cost in a run, in the currency of the models' prices."),
   day_budget: Budget('What models may cost in a day (UTC).'),
-  when_spent: Type.Optional(
+  when_spent: Optional(
     StringEnum(
       ['fail', 'wait'],
       'Whether a run that reaches the budget of a day or month fails, or waits for the next.',

@@ -1,5 +1,4 @@
-import type { Static } from 'typebox'
-import { Closed, List } from './schema/objects.ts'
+import { Closed, List, type Static } from './schema/objects.ts'
 import { Uuid } from './schema/values.ts'
 
 /** The durable queue of sessions with work (contract README, "Queue messages"). */

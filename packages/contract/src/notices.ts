@@ -1,8 +1,6 @@
-import type { Static } from 'typebox'
 import { SIGNING_SECRET_MAX_LENGTH, ENDPOINT_URL_MAX_LENGTH } from './limits.ts'
-import { Closed, JsonObject, List, Nullable, Parameters } from './schema/objects.ts'
+import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static } from './schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from './schema/values.ts'
-import { Type } from './schema/type.ts'
 
 /** The notices that people choose (docs/application.md, "Notices"). */
 export const NOTICE_KINDS = ['failures', 'approvals', 'sources', 'keys'] as const
@@ -58,16 +56,16 @@ const RunEvents = List(StringEnum(RUN_EVENT_TYPES, 'A type.'), 'The events that 
 
 export const NoticeWebhookIn = Closed('NoticeWebhookIn', 'Where notices are sent.', {
   url: Text(ENDPOINT_URL_MAX_LENGTH, 'https:// or http://, publicly reachable.', 1),
-  signing_secret: Type.Optional(
+  signing_secret: Optional(
     Nullable(
       Text(SIGNING_SECRET_MAX_LENGTH, 'Signs every notice. Absent keeps the stored secret; null removes it.', 1),
     ),
   ),
-  events: Type.Optional(RunEvents),
+  events: Optional(RunEvents),
 })
 
-export const NoticeQuery = Parameters('NoticeQuery', 'Query parameters of a notice.', {
-  attempt: Type.Optional(Int('How often it was sent with this request.', { minimum: 1, maximum: 1_000, default: 1 })),
+export const NoticeQuery = Parameters({
+  attempt: Optional(Int('How often it was sent with this request.', { minimum: 1, maximum: 1_000, default: 1 })),
 })
 
 export const NoticeSentOut = Closed('NoticeSentOut', 'What became of a notice.', {

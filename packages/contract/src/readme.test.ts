@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from '@jest/globals'
 import { LINK_KINDS } from './app/sign-in.ts'
 import { VERIFICATION_REASONS } from './internal/resources.ts'
-import { STEP_KINDS } from './journal.ts'
+import { STEP_DATA } from './journal.ts'
 import * as limits from './limits.ts'
 
 const read = (path: string): string => readFileSync(join(import.meta.dirname, path), 'utf8')
@@ -28,7 +28,7 @@ test('the README lists every delivery outcome, verification reason and kind of s
   expect(namesBetween('Webhook sources', 'with a `reason`:', '. A deleted').toSorted()).toEqual(
     [...VERIFICATION_REASONS].toSorted(),
   )
-  expect(namesBetween('The journal', 'Kinds:', '`src')).toEqual([...STEP_KINDS])
+  expect(namesBetween('The journal', 'Kinds:', '`src')).toEqual(Object.keys(STEP_DATA))
 })
 
 test('the README of the application lists every kind of link', () => {

@@ -1,12 +1,10 @@
-import type { Static } from 'typebox'
 import type { FieldError } from './errors.ts'
 import { RULE_EXPRESSION_MAX_LENGTH, RULES_MAX_DELIVERIES, WEBHOOK_SOURCE_NAME_MAX_LENGTH } from './limits.ts'
 import { type ManifestFieldError, toManifestFieldError } from './manifest.ts'
 import { compile } from './schema/ajv.ts'
 import { toFieldErrors } from './schema/field-errors.ts'
-import { Closed, JsonObject, List } from './schema/objects.ts'
+import { Closed, JsonObject, List, Optional, type Static } from './schema/objects.ts'
 import { Str } from './schema/values.ts'
-import { Type } from './schema/type.ts'
 
 /**
  * The name of the workflow file that the built-in agent follows instead of the description (contract README, "Rules").
@@ -49,19 +47,19 @@ export const RuleDelivery = Closed('RuleDelivery', 'A delivery of the rules.', {
     minLength: 1,
     maxLength: WEBHOOK_SOURCE_NAME_MAX_LENGTH,
   }),
-  when: Type.Optional(
+  when: Optional(
     Str('CEL expression that is true or false. Default: always.', {
       minLength: 1,
       maxLength: RULE_EXPRESSION_MAX_LENGTH,
     }),
   ),
-  for_each: Type.Optional(
+  for_each: Optional(
     Str('CEL expression that is a list: one delivery for each `item`. Default: one delivery.', {
       minLength: 1,
       maxLength: RULE_EXPRESSION_MAX_LENGTH,
     }),
   ),
-  payload: Type.Optional(
+  payload: Optional(
     JsonObject('Values by field. Each text is a CEL expression. Fields that are not given are filled by name.'),
   ),
 })

@@ -1,7 +1,6 @@
-import type { Static } from 'typebox'
 import type { FieldError } from './errors.ts'
 import type { AutoRunFrequency } from './public/resources.ts'
-import { Closed, Nullable } from './schema/objects.ts'
+import { Closed, Nullable, type Static } from './schema/objects.ts'
 import { Int, Str } from './schema/values.ts'
 
 /** The day of a monthly schedule that is the last of each month. */

@@ -1,8 +1,6 @@
-import type { Static } from 'typebox'
 import { APP_ERROR_CODES, ErrorCodeOf } from '../errors.ts'
 import { InternalErrorBody } from '../internal/resources.ts'
-import { Closed } from '../schema/objects.ts'
-import { Type } from '../schema/type.ts'
+import { Closed, Optional, type Static, Unknown } from '../schema/objects.ts'
 
 /**
  * The error body of the application's API: also that of a failed verification, and the current object after a conflict.
@@ -10,10 +8,8 @@ import { Type } from '../schema/type.ts'
 export const AppErrorBody = Closed('AppErrorBody', 'What went wrong.', {
   ...InternalErrorBody.properties,
   code: ErrorCodeOf(APP_ERROR_CODES),
-  current: Type.Optional(
-    Type.Unknown({
-      description: 'With `changed_meanwhile`: the object as it is now, as the operation that reads it answers it.',
-    }),
+  current: Optional(
+    Unknown('With `changed_meanwhile`: the object as it is now, as the operation that reads it answers it.'),
   ),
 })
 export type AppErrorBody = Static<typeof AppErrorBody>

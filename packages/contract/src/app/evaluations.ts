@@ -1,4 +1,3 @@
-import type { Static } from 'typebox'
 import {
   CASE_PAYLOADS_MAX,
   CASES_MAX,
@@ -8,11 +7,10 @@ import {
   RULES_MAX_BYTES,
   WORKFLOW_TEXT_MAX_LENGTH,
 } from '../limits.ts'
-import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
+import { Closed, JsonObject, List, Nullable, Optional, type Static } from '../schema/objects.ts'
 import { DateTime, Int, Name, named, Str, Text, Uuid } from '../schema/values.ts'
 import { TRIED } from './trials.ts'
 import { NewOrEditedVersion, Version, ListOf } from './common.ts'
-import { Type } from '../schema/type.ts'
 
 const CasePayload = Closed('CasePayload', 'A payload of a case.', {
   source_id: Uuid('The webhook source.'),
@@ -24,15 +22,15 @@ export type CasePayload = Static<typeof CasePayload>
 
 export const CaseIn = Closed('CaseIn', 'A text with the payloads that are right for it.', {
   name: Name(NAME_MAX_LENGTH, 'Its name.'),
-  of: Type.Optional(
+  of: Optional(
     Closed('CaseOrigin', 'Takes text and payloads of what the service has; leave `context` and `expected` out.', {
-      run_id: Type.Optional(Uuid('Of a run that has succeeded: the payloads that were accepted.')),
-      trial_id: Type.Optional(Uuid("Of the person's trial: what a run would send.")),
-      result_id: Type.Optional(Uuid('Of a result of the case that exists: what it would send.')),
+      run_id: Optional(Uuid('Of a run that has succeeded: the payloads that were accepted.')),
+      trial_id: Optional(Uuid("Of the person's trial: what a run would send.")),
+      result_id: Optional(Uuid('Of a result of the case that exists: what it would send.')),
     }),
   ),
-  context: Type.Optional(Text(CONTEXT_MAX_LENGTH, 'The text; white space at both ends is removed.', 1)),
-  expected: Type.Optional(
+  context: Optional(Text(CONTEXT_MAX_LENGTH, 'The text; white space at both ends is removed.', 1)),
+  expected: Optional(
     List(CasePayload, 'The payloads that are right, in any order; empty: nothing is sent.', {
       maxItems: CASE_PAYLOADS_MAX,
     }),

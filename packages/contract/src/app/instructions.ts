@@ -1,6 +1,5 @@
-import type { Static } from 'typebox'
 import { INSTRUCTIONS_MAX_LENGTH } from '../limits.ts'
-import { Closed, List } from '../schema/objects.ts'
+import { Closed, List, type Static } from '../schema/objects.ts'
 import { DateTime, Int, Str, Text } from '../schema/values.ts'
 import { EditedVersion, Version } from './common.ts'
 

@@ -1,6 +1,5 @@
-import type { Static } from 'typebox'
 import { LookupCallIn, LookupIn, LookupOut } from '../internal/lookups.ts'
-import { Closed } from '../schema/objects.ts'
+import { Closed, type Static } from '../schema/objects.ts'
 import { NewOrEditedVersion, Version, ListOf } from './common.ts'
 
 export const AppLookupOut = Closed('AppLookupOut', 'A look-up.', { ...LookupOut.properties, version: Version })

@@ -1,6 +1,5 @@
-import type { Static } from 'typebox'
 import { ModelKeyIn } from '../internal/model-keys.ts'
-import { Closed, Nullable } from '../schema/objects.ts'
+import { Closed, Nullable, type Static } from '../schema/objects.ts'
 import { DateTime, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { ListOf } from './common.ts'
 

@@ -13,7 +13,14 @@ export function describeAppApi(serverUrl = 'http://127.0.0.1:8083'): Record<stri
       "The API of the application's own page. It may change with any release; customers' programs use the public API.\n\nEvery method but GET needs `Sec-Fetch-Site: same-origin` or an `Origin` equal to `APP_URL`.",
     serverUrl,
     tags: Object.entries(TAGS).map(([name, { description }]) => ({ name, description })),
-    credential: { kind: 'cookie', cookie: '__Host-session', description: 'Set by the operations that sign in.' },
+    credential: {
+      cookie: {
+        type: 'apiKey',
+        in: 'cookie',
+        name: '__Host-session',
+        description: 'Set by the operations that sign in.',
+      },
+    },
     operations: Object.values<AppOperation>(APP_OPERATIONS).map(toDescribed),
     error: AppErrorResponse,
     errors: ERRORS,

@@ -1,4 +1,4 @@
-import type { Static, TObject, TSchema, TString } from 'typebox'
+import type { TSchema, TString } from 'typebox'
 import {
   APP_BODY_MAX_BYTES,
   APP_BODY_MAX_DEPTH,
@@ -11,7 +11,8 @@ import {
   STRANGER_BODY_MAX_BYTES,
   STRANGER_BODY_MAX_MEMBERS,
 } from '../limits.ts'
-import { Closed, type ParamName, Parameters } from '../schema/objects.ts'
+import { type BaseOperation, type ParamsOf, paramsOf } from '../schema/define-operations.ts'
+import { Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { LookupCallOut } from '../internal/lookups.ts'
@@ -31,7 +32,6 @@ import * as sources from './webhook-sources.ts'
 import * as trials from './trials.ts'
 import * as versions from './workflow-versions.ts'
 import * as workflows from './workflows.ts'
-import { Type } from '../schema/type.ts'
 
 /**
  * Who may call an operation. `link`: the holder of a one-time token, which the body contains. `signed_in`: any person
@@ -45,41 +45,23 @@ export function isOpen({ access }: Pick<AppOperation, 'access'>): boolean {
   return access === 'public' || access === 'link'
 }
 
-/** What the table below says of an operation; the rest is derived from its route. */
-interface OperationRow {
-  /** Default: `member`. */
-  readonly access?: Access
-  readonly summary: string
-  /** Default: the summary. */
-  readonly description?: string
-  readonly query?: TSchema
-  readonly body?: TSchema
-  /** Fields of the body whose surrounding white space is removed before they are checked. */
-  readonly trimmed?: readonly string[]
+/**
+ * One operation of the application's API: `services/app` mounts it, its OpenAPI document describes it, the page calls
+ * it.
+ */
+export interface AppOperation extends BaseOperation {
+  readonly access: Access
   /** Limits of the body that differ from those of all operations (`bodyLimitsOf`). */
   readonly bodyLimits?: { readonly maxBytes?: number; readonly maxMembers?: number }
-  /** Default: 204. */
-  readonly success?: {
+  readonly success: {
     readonly status: 200 | 201 | 202 | 204 | 302
     readonly schema?: TSchema
     readonly description: string
   }
 }
 
-/**
- * One operation of the application's API: `services/app` mounts it, its OpenAPI document describes it, the page calls
- * it.
- */
-export interface AppOperation extends OperationRow {
-  readonly id: string
-  readonly method: 'get' | 'put' | 'post' | 'patch' | 'delete'
-  /** With parameters in braces: `/app/workflows/{workflow_id}`. */
-  readonly path: string
-  readonly access: Access
-  readonly description: string
-  readonly params?: TSchema
-  readonly success: NonNullable<OperationRow['success']>
-}
+/** What the table below says of an operation. The rest is derived from its route, or the default (`DEFAULTS`). */
+type Row = Pick<AppOperation, 'summary'> & Partial<Omit<AppOperation, 'id' | 'method' | 'path' | 'params'>>
 
 /**
  * Returns the limits of an operation's body (contract README, "Limits"): in bytes, in fields and list items, and in
@@ -100,35 +82,30 @@ export function bodyLimitsOf(operation: Pick<AppOperation, 'access' | 'bodyLimit
 
 type Routes = typeof APP_ROUTES
 type RouteId = keyof Routes
-type ParamsOf<Path> = [ParamName<Path>] extends [never]
-  ? unknown
-  : { readonly params: TObject<Record<ParamName<Path>, TString>> }
 
 const DEFAULTS = { access: 'member', success: { status: 204, description: 'Done.' } } as const
-type OrDefault<Row, Part extends keyof typeof DEFAULTS> =
-  Row extends Readonly<Record<Part, infer Value>> ? Value : (typeof DEFAULTS)[Part]
-type Operations<Rows extends Record<RouteId, OperationRow>> = {
+type OrDefault<Given, Part extends keyof typeof DEFAULTS> =
+  Given extends Readonly<Record<Part, infer Value>> ? Value : (typeof DEFAULTS)[Part]
+type Operations<Rows extends Record<RouteId, Row>> = {
   readonly [Id in RouteId]: {
     readonly id: Id
     readonly access: OrDefault<Rows[Id], 'access'>
     readonly description: string
     readonly success: OrDefault<Rows[Id], 'success'>
   } & Routes[Id] &
-    ParamsOf<Routes[Id]['path']> &
+    ParamsOf<Routes[Id]['path'], Record<string, TString>> &
     Omit<Rows[Id], 'access' | 'description' | 'success'>
 }
 
 /**
  * Completes each row with its id, its route, the schema of its path parameters, which are all ids, and the defaults.
  */
-function defineOperations<Rows extends Record<RouteId, OperationRow>>(rows: Rows): Operations<Rows> {
+function completeRows<Rows extends Record<RouteId, Row>>(rows: Rows): Operations<Rows> {
   const operations = (Object.keys(rows) as RouteId[]).map((id): [RouteId, AppOperation] => {
     const { [id]: row } = rows
     const { [id]: route } = APP_ROUTES
-    const params = Array.from(route.path.matchAll(/\{(\w+)\}/g), ([, name = '']) => [name, Uuid('An id.')] as const)
-    const operation = { id, ...route, ...DEFAULTS, description: `${row.summary}.`, ...row }
-    if (params.length === 0) return [id, operation]
-    return [id, { ...operation, params: Closed('Params', 'Path parameters.', Object.fromEntries(params)) }]
+    const params = paramsOf(route.path, () => Uuid('An id.'))
+    return [id, { id, ...route, ...params, ...DEFAULTS, description: `${row.summary}.`, ...row }]
   })
   return Object.fromEntries(operations) as unknown as Operations<Rows>
 }
@@ -150,31 +127,31 @@ const PERSON = ok(signIn.MeOut)
 const WORKFLOW = ok(workflows.WorkflowDetailOut)
 
 const SearchText = Text(SEARCH_MAX_LENGTH, 'What to look for.')
-const OidcText = Type.Optional(Str('From the provider.', { maxLength: 4_000 }))
+const OidcText = Optional(Str('From the provider.', { maxLength: 4_000 }))
 
-const PageQuery = Parameters('PageQuery', 'Query parameters of a list.', { ...PAGE_QUERY })
-const WorkflowQuery = Parameters('WorkflowQuery', 'Query parameters of the workflows.', {
+const PageQuery = Parameters({ ...PAGE_QUERY })
+const WorkflowQuery = Parameters({
   ...PAGE_QUERY,
   ...sources.IDS_QUERY,
-  search: Type.Optional(SearchText),
+  search: Optional(SearchText),
 })
-const SearchQuery = Parameters('SearchQuery', 'Query parameters of the search.', { q: SearchText })
-const UsageQuery = Parameters('UsageQuery', 'Query parameters of the usage.', {
+const SearchQuery = Parameters({ q: SearchText })
+const UsageQuery = Parameters({
   ...sources.PERIOD_QUERY,
-  by: Type.Optional(StringEnum(overview.USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
-  thing_id: Type.Optional(Uuid('Only of this workflow, webhook source or API key, as `by` says.')),
+  by: Optional(StringEnum(overview.USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
+  thing_id: Optional(Uuid('Only of this workflow, webhook source or API key, as `by` says.')),
 })
-const AuditQuery = Parameters('AuditQuery', 'Query parameters of the audit log.', {
+const AuditQuery = Parameters({
   ...PAGE_QUERY,
   ...sources.PERIOD_QUERY,
-  actor_id: Type.Optional(Uuid('Only events of this user.')),
-  target_id: Type.Optional(Uuid('Only events of this thing.')),
-  action: Type.Optional(Text(100, 'Only this action, or all of a kind: `workflow.`.')),
+  actor_id: Optional(Uuid('Only events of this user.')),
+  target_id: Optional(Uuid('Only events of this thing.')),
+  action: Optional(Text(100, 'Only this action, or all of a kind: `workflow.`.')),
 })
-const OidcStartQuery = Parameters('OidcStartQuery', 'Query parameters of the beginning: the page to show afterwards.', {
+const OidcStartQuery = Parameters({
   next: OidcText,
 })
-const OidcCallbackQuery = Parameters('OidcCallbackQuery', 'Query parameters from the provider.', {
+const OidcCallbackQuery = Parameters({
   code: OidcText,
   state: OidcText,
   iss: OidcText,
@@ -184,7 +161,7 @@ const OidcCallbackQuery = Parameters('OidcCallbackQuery', 'Query parameters from
 })
 
 /** Every operation of the application's API (contract README, "Application"). */
-export const APP_OPERATIONS = defineOperations({
+export const APP_OPERATIONS = completeRows({
   getSetup: { access: 'public', summary: 'Read the state of the sign-in', success: ok(signIn.SetupStateOut) },
   tryCookie: {
     access: 'public',
@@ -739,7 +716,7 @@ export const APP_OPERATIONS = defineOperations({
     description: 'With everything in it. Needs a confirmation of the last 10 minutes.',
     body: people.DeleteOrganizationIn,
   },
-} as const satisfies Record<RouteId, OperationRow>)
+} as const satisfies Record<RouteId, Row>)
 
 export type AppOperations = typeof APP_OPERATIONS
 export type AppOperationId = keyof AppOperations

@@ -1,5 +1,4 @@
-import type { Static } from 'typebox'
-import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Closed, List, Nullable, type Static, Unknown } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { PageOf, ListOf } from './common.ts'
 import { Type } from '../schema/type.ts'
@@ -128,8 +127,8 @@ export type UsageOut = Static<typeof UsageOut>
 
 export const AuditChangeOut = Closed('AuditChangeOut', 'One changed field.', {
   field: Str('The field.'),
-  old: Type.Unknown({ description: 'The value before; null for a new thing. Never a secret.' }),
-  new: Type.Unknown({ description: 'The value after; null for a deleted thing. Never a secret.' }),
+  old: Unknown('The value before; null for a new thing. Never a secret.'),
+  new: Unknown('The value after; null for a deleted thing. Never a secret.'),
 })
 
 export const AuditEventOut = Closed('AuditEventOut', 'A change, sign-in, refusal or link.', {

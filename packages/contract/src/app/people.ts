@@ -1,12 +1,10 @@
 import { ROLES } from '../enumerations.ts'
-import type { Static } from 'typebox'
 import { NAME_MAX_LENGTH } from '../limits.ts'
-import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Closed, List, Nullable, Optional, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, PageOf, Version } from './common.ts'
 import { Email, EmailAddress } from './sign-in.ts'
 import { Micros } from './workflows.ts'
-import { Type } from '../schema/type.ts'
 
 export const AppOrganizationOut = Closed('AppOrganizationOut', 'The organization.', {
   ...named('The organization.'),
@@ -21,8 +19,8 @@ export const AppOrganizationOut = Closed('AppOrganizationOut', 'The organization
 export type AppOrganizationOut = Static<typeof AppOrganizationOut>
 export const SaveOrganizationIn = Closed('SaveOrganizationIn', 'New values of the organization.', {
   name: Name(NAME_MAX_LENGTH, 'Its name.'),
-  month_budget: Type.Optional(AppOrganizationOut.properties.month_budget),
-  offered_models: Type.Optional(
+  month_budget: Optional(AppOrganizationOut.properties.month_budget),
+  offered_models: Optional(
     List(Text(200, 'The name of a model, or `builtin`.', 1), 'What members may choose; empty: every model.', {
       maxItems: 100,
     }),
@@ -61,15 +59,15 @@ export const CreateUserIn = Closed('CreateUserIn', 'A new user.', {
   role: Nullable(StringEnum(ROLES, 'The role; null: cannot sign in.')),
 })
 export const SaveUserIn = Closed('SaveUserIn', 'New values of a user; absent ones stay.', {
-  first_name: Type.Optional(Name(NAME_MAX_LENGTH, 'First name; may be empty.', 0)),
-  last_name: Type.Optional(Name(NAME_MAX_LENGTH, 'Last name; may be empty.', 0)),
-  role: Type.Optional(Nullable(StringEnum(ROLES, 'The role; null: cannot sign in.'))),
-  is_deactivated: Type.Optional(Bool('Deactivated users are signed out and cannot sign in.')),
+  first_name: Optional(Name(NAME_MAX_LENGTH, 'First name; may be empty.', 0)),
+  last_name: Optional(Name(NAME_MAX_LENGTH, 'Last name; may be empty.', 0)),
+  role: Optional(Nullable(StringEnum(ROLES, 'The role; null: cannot sign in.'))),
+  is_deactivated: Optional(Bool('Deactivated users are signed out and cannot sign in.')),
   version: EditedVersion,
 })
 export const CreateUserLinkIn = Closed('CreateUserLinkIn', 'A link for a user; an earlier one of the same kind ends.', {
   kind: StringEnum(['invitation', 'reset', 'email'], 'What the link does.'),
-  email: Type.Optional(EmailAddress('The new address; only with `email`, which needs it.')),
+  email: Optional(EmailAddress('The new address; only with `email`, which needs it.')),
 })
 export const UserLinkOut = Closed('UserLinkOut', 'A one-time link. Shown once.', {
   url: Str('The link to hand to the person.'),

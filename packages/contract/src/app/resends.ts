@@ -1,7 +1,6 @@
-import type { Static } from 'typebox'
 import { RESEND_IDS_MAX } from '../limits.ts'
 import { Type } from '../schema/type.ts'
-import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Closed, List, Nullable, Optional, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, named, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { ListOf } from './common.ts'
 import { DELIVERY_FILTERS } from './webhook-sources.ts'
@@ -9,7 +8,7 @@ import { DELIVERY_FILTERS } from './webhook-sources.ts'
 /** Which payloads to send again: each once, by the newest of the deliveries that match. */
 export const ResendJobIn = Closed('ResendJobIn', 'Payloads to send again, and how fast.', {
   ...DELIVERY_FILTERS,
-  ids: Type.Optional(
+  ids: Optional(
     List(Uuid('A delivery.'), 'Only these deliveries. The other filters do not apply.', {
       minItems: 1,
       maxItems: RESEND_IDS_MAX,

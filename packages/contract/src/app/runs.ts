@@ -1,13 +1,11 @@
 import { SCOPES, RUN_STATUSES } from '../enumerations.ts'
-import type { Static } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
-import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
+import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static, Unknown } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH, SEARCH_MAX_LENGTH } from '../limits.ts'
 import { PageOf, PersonOut, RUN_ORIGINS, ListOf } from './common.ts'
 import { APPROVAL_DECISIONS } from '../internal/resources.ts'
 import { AppDeliveryOut, IDS_QUERY, PERIOD_QUERY, SEARCHED } from './webhook-sources.ts'
-import { Type } from '../schema/type.ts'
 
 export const RunOut = Closed('RunOut', 'A run.', {
   id: Uuid('The run, and its start.'),
@@ -37,7 +35,7 @@ export const RunPage = PageOf('RunPage', RunOut)
 export const RunStepOut = Closed('RunStepOut', 'A step of the journal.', {
   position: Int('From 0.'),
   kind: Str('The kind: contract README, "The journal".'),
-  data: Type.Unknown({ description: 'The step, by its kind; `{ omitted_bytes }` for large ones beyond 2 MiB in all.' }),
+  data: Unknown('The step, by its kind; `{ omitted_bytes }` for large ones beyond 2 MiB in all.'),
   created_at: DateTime('When it was recorded.'),
 })
 /** What a model was asked in a run (contract README, "The prompt of a model"). */
@@ -49,7 +47,7 @@ export const RunPromptsOut = Closed('RunPromptsOut', 'The requests of a run to i
         Closed('PromptToolOut', 'A tool.', {
           name: Str('Its name.'),
           description: Str('Its description.'),
-          schema: Type.Unknown({ description: 'The JSON Schema of its arguments; null if it was left out.' }),
+          schema: Unknown('The JSON Schema of its arguments; null if it was left out.'),
         }),
         'The tools.',
       ),
@@ -61,7 +59,7 @@ export const RunPromptsOut = Closed('RunPromptsOut', 'The requests of a run to i
   messages: List(
     Closed('PromptMessageOut', 'A message after the first one.', {
       role: StringEnum(['user', 'assistant', 'tool'], 'Whose it is.'),
-      content: Type.Unknown({ description: 'A text, the parts of an answer, or the results of tools.' }),
+      content: Unknown('A text, the parts of an answer, or the results of tools.'),
     }),
     'In order.',
   ),
@@ -94,7 +92,7 @@ export const DeclineIn = Closed('DeclineIn', 'Declines a payload.', {
   reason: Nullable(Text(APPROVAL_REASON_MAX_LENGTH, 'Why; the agent reads it.')),
 })
 export const ApproveIn = Closed('ApproveIn', 'Approves a payload.', {
-  payload: Type.Optional(JsonObject('Sent in place of the shown payload; it must follow the example.')),
+  payload: Optional(JsonObject('Sent in place of the shown payload; it must follow the example.')),
 })
 const { delivery_id, source_id, source_name, endpoint_url, payload, requested_at, expires_at } = ApprovalOut.properties
 export const WaitingApprovalOut = Closed(
@@ -143,14 +141,14 @@ export type RunDetailOut = Static<typeof RunDetailOut>
 export const RulesDraftOut = Closed('RulesDraftOut', 'Rules that a run needs, to be completed by a person.', {
   content: Str('A `rules.yaml` with the sources, the names that may be meant, and `todo("…")` for what is open.'),
 })
-export const RunListQuery = Parameters('RunListQuery', 'Query parameters of the runs.', {
+export const RunListQuery = Parameters({
   ...PAGE_QUERY,
   ...PERIOD_QUERY,
   ...IDS_QUERY,
-  status: Type.Optional(StringEnum(RUN_STATUSES, 'Only runs with this status.')),
-  workflow_id: Type.Optional(Uuid('Only runs of this workflow.')),
-  session_id: Type.Optional(Uuid('Only runs of this session.')),
-  search: Type.Optional(Text(SEARCH_MAX_LENGTH, `Only runs with ${SEARCHED} in the text of their start, or as an id.`)),
+  status: Optional(StringEnum(RUN_STATUSES, 'Only runs with this status.')),
+  workflow_id: Optional(Uuid('Only runs of this workflow.')),
+  session_id: Optional(Uuid('Only runs of this session.')),
+  search: Optional(Text(SEARCH_MAX_LENGTH, `Only runs with ${SEARCHED} in the text of their start, or as an id.`)),
 })
 
 export const SessionOut = Closed('SessionOut', 'A session.', {
@@ -172,10 +170,10 @@ export type SessionDetailOut = Static<typeof SessionDetailOut>
 export const CreateSessionIn = Closed('CreateSessionIn', 'A new session.', {
   id: Uuid('The id of the new session, chosen by the caller.'),
 })
-export const SessionListQuery = Parameters('SessionListQuery', 'Query parameters of the sessions.', {
+export const SessionListQuery = Parameters({
   ...PAGE_QUERY,
   ...IDS_QUERY,
-  state: Type.Optional(StringEnum(['open', 'closed'], 'Only open or closed ones.')),
+  state: Optional(StringEnum(['open', 'closed'], 'Only open or closed ones.')),
 })
 
 /** An API key without the key itself. */

@@ -1,10 +1,8 @@
 import { ROLES } from '../enumerations.ts'
-import type { Static } from 'typebox'
 import { EMAIL_MAX_LENGTH, NAME_MAX_LENGTH, PASSWORD_MAX_LENGTH, PASSWORD_MIN_LENGTH } from '../limits.ts'
-import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Closed, List, Nullable, Optional, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { ListOf } from './common.ts'
-import { Type } from '../schema/type.ts'
 
 const Password = Text(PASSWORD_MAX_LENGTH, 'A password.', 1)
 const NewPassword = Text(PASSWORD_MAX_LENGTH, 'A password to set.', PASSWORD_MIN_LENGTH)
@@ -46,7 +44,7 @@ export const AcceptLinkIn = Closed(
   'Accepts an invitation, sets a new password or another email address.',
   {
     token: Token,
-    name: Type.Optional(PersonName),
+    name: Optional(PersonName),
     password: Text(
       PASSWORD_MAX_LENGTH,
       'A password to set; that of the account, if the email address of an invitation has one, and for another address.',
@@ -84,7 +82,7 @@ export const MeOut = Closed('MeOut', 'The person who is signed in.', {
 export type MeOut = Static<typeof MeOut>
 export const SaveMeIn = Closed('SaveMeIn', 'The name.', {
   name: PersonName,
-  email: Type.Optional(
+  email: Optional(
     EmailAddress('May be the present address. Another one is set with a link that an admin or the operator makes.'),
   ),
 })

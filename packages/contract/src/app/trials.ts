@@ -1,15 +1,13 @@
-import type { Static } from 'typebox'
 import { CONTEXT_MAX_LENGTH, RULES_MAX_BYTES } from '../limits.ts'
-import { Closed, List, Nullable } from '../schema/objects.ts'
+import { Closed, List, Nullable, Optional, type Static } from '../schema/objects.ts'
 import { DateTime, Str, Text, Uuid } from '../schema/values.ts'
 import { RunStepOut } from './runs.ts'
-import { Type } from '../schema/type.ts'
 
 export const TrialIn = Closed('TrialIn', 'A text to try a workflow with.', {
   id: Uuid('The id of the trial, chosen by the caller, so that a repeated request tries nothing twice.'),
   context: Text(CONTEXT_MAX_LENGTH, 'The text; white space at both ends is removed.', 1),
   session_id: Nullable(Uuid('The session whose earlier runs the agent reads; null for none.')),
-  rules: Type.Optional(Nullable(Text(RULES_MAX_BYTES, "A `rules.yaml` in place of the workflow's; null for that."))),
+  rules: Optional(Nullable(Text(RULES_MAX_BYTES, "A `rules.yaml` in place of the workflow's; null for that."))),
 })
 
 /** What becomes of a text that is tried. */

@@ -1,9 +1,8 @@
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
-import type { Static } from 'typebox'
 import { APPROVAL_MODES, DeliveryOut, WebhookSourceIn, WebhookSourceOut } from '../internal/resources.ts'
 import { LIST_MAX_LIMIT, SEARCH_MAX_LENGTH } from '../limits.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
-import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
+import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, PersonOut, Version, ListOf } from './common.ts'
 import { Type } from '../schema/type.ts'
@@ -20,7 +19,7 @@ export const AppWebhookSourceOut = Closed('AppWebhookSourceOut', 'A webhook sour
   ...WebhookSourceOut.properties,
   version: Version,
   paused_by: Nullable(Str('Who paused it.')),
-  state: Type.Optional(
+  state: Optional(
     Closed('SourceStateOut', 'How it is; only of one source that is read.', {
       waiting_runs: Int('Runs that wait until it is resumed, at most 1,000.'),
       failing: Nullable(
@@ -123,8 +122,8 @@ export const ResendIn = Closed('ResendIn', 'Sends the payload of a delivery agai
 
 /** `since` and `until` of lists by time. */
 export const PERIOD_QUERY = {
-  since: Type.Optional(DateTime('Only entries of this time or later.')),
-  until: Type.Optional(DateTime('Only entries before this time.')),
+  since: Optional(DateTime('Only entries of this time or later.')),
+  until: Optional(DateTime('Only entries before this time.')),
 }
 
 const ID = '[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}'
@@ -132,7 +131,7 @@ const ID_LENGTH = 36
 
 /** `ids` of lists whose entries change after they were listed. */
 export const IDS_QUERY = {
-  ids: Type.Optional(
+  ids: Optional(
     Str(`Only these entries, at most ${LIST_MAX_LIMIT} ids with commas between them. Filters and pages do not apply.`, {
       pattern: `^${ID}(,${ID})*$`,
       maxLength: LIST_MAX_LIMIT * (ID_LENGTH + 1) - 1,
@@ -147,15 +146,15 @@ export const SEARCHED =
 /** Which deliveries of all sources are listed, or sent again. */
 export const DELIVERY_FILTERS = {
   ...PERIOD_QUERY,
-  source_id: Type.Optional(Uuid('Only deliveries to this webhook source.')),
-  outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only deliveries with this outcome.')),
-  status: Type.Optional(Int('Only deliveries whose answer has this status.', { minimum: 0, maximum: 999 })),
-  workflow_id: Type.Optional(Uuid('Only deliveries of this workflow.')),
-  sent_again: Type.Optional(StringEnum(['yes', 'no'], 'Only deliveries that a person has, or has not, sent again.')),
-  needs_attention: Type.Optional(
+  source_id: Optional(Uuid('Only deliveries to this webhook source.')),
+  outcome: Optional(StringEnum(DELIVERY_OUTCOMES, 'Only deliveries with this outcome.')),
+  status: Optional(Int('Only deliveries whose answer has this status.', { minimum: 0, maximum: 999 })),
+  workflow_id: Optional(Uuid('Only deliveries of this workflow.')),
+  sent_again: Optional(StringEnum(['yes', 'no'], 'Only deliveries that a person has, or has not, sent again.')),
+  needs_attention: Optional(
     StringEnum(['yes', 'no'], 'Only payloads that need attention (docs/application.md, "Attention"), or all others.'),
   ),
-  search: Type.Optional(
+  search: Optional(
     Text(
       SEARCH_MAX_LENGTH,
       `Only deliveries with ${SEARCHED} in their payload, in the text of their start, or as an id.`,
@@ -163,22 +162,18 @@ export const DELIVERY_FILTERS = {
   ),
 }
 
-export const AllDeliveriesQuery = Parameters(
-  'AllDeliveriesQuery',
-  'Query parameters of the deliveries of all sources.',
-  {
-    ...PAGE_QUERY,
-    ...IDS_QUERY,
-    ...DELIVERY_FILTERS,
-    kind: Type.Optional(StringEnum(DELIVERY_KINDS, 'Only deliveries of this kind.')),
-  },
-)
+export const AllDeliveriesQuery = Parameters({
+  ...PAGE_QUERY,
+  ...IDS_QUERY,
+  ...DELIVERY_FILTERS,
+  kind: Optional(StringEnum(DELIVERY_KINDS, 'Only deliveries of this kind.')),
+})
 const { source_id: _, ...FILTERS_OF_SOURCE } = DELIVERY_FILTERS
-export const AppDeliveryQuery = Parameters('AppDeliveryQuery', 'Query parameters of the delivery log.', {
+export const AppDeliveryQuery = Parameters({
   ...PAGE_QUERY,
   ...IDS_QUERY,
   ...FILTERS_OF_SOURCE,
-  kind: Type.Optional(StringEnum(DELIVERY_KINDS, 'Only entries of this kind.')),
+  kind: Optional(StringEnum(DELIVERY_KINDS, 'Only entries of this kind.')),
 })
 
 export const SourceWorkflowList = ListOf(

@@ -1,9 +1,7 @@
-import type { Static } from 'typebox'
-import { Closed, List, Nullable, Parameters } from '../schema/objects.ts'
+import { Closed, List, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { ListOf } from './common.ts'
 import { AuditChangeOut } from './overview.ts'
-import { Type } from '../schema/type.ts'
 
 /** The parts of a workflow that its versions have. */
 export const VERSION_PARTS = ['name', 'description', 'triggers', 'files'] as const
@@ -17,10 +15,8 @@ export const WorkflowVersionOut = Closed('WorkflowVersionOut', 'What a save made
 })
 export type WorkflowVersionOut = Static<typeof WorkflowVersionOut>
 export const WorkflowVersionList = ListOf('WorkflowVersionList', WorkflowVersionOut, 'The newest 100 of 16 MiB.')
-export const VersionCompareQuery = Parameters('VersionCompareQuery', 'Query parameters of a comparison.', {
-  with: Type.Optional(
-    StringEnum(['previous', 'newest'], 'The version before, or the newest one.', { default: 'previous' }),
-  ),
+export const VersionCompareQuery = Parameters({
+  with: Optional(StringEnum(['previous', 'newest'], 'The version before, or the newest one.', { default: 'previous' })),
 })
 export const WorkflowVersionDetailOut = Closed('WorkflowVersionDetailOut', 'A version, compared with another one.', {
   ...WorkflowVersionOut.properties,

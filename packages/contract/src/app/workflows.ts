@@ -1,5 +1,4 @@
 import { RUN_STATUSES } from '../enumerations.ts'
-import type { Static } from 'typebox'
 import {
   CONTEXT_MAX_LENGTH,
   FILE_MEDIA_CONTENT_MAX_LENGTH,
@@ -14,10 +13,9 @@ import {
 import { MEDIA_KINDS } from '../media-file.ts'
 import { AUTO_RUN_FREQUENCIES, TriggerOut } from '../public/resources.ts'
 import { ScheduleTiming } from '../schedule-timing.ts'
-import { Closed, JsonObject, List, Nullable, Parameters } from '../schema/objects.ts'
+import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, Version, VERSION_DESCRIPTION, ListOf } from './common.ts'
-import { Type } from '../schema/type.ts'
 
 const RunSummaryOut = Closed('RunSummaryOut', 'A run in a few words.', {
   id: Uuid('The run.'),
@@ -133,7 +131,7 @@ export const SaveAutoRunIn = Closed(
   {
     enabled: Bool('Whether the schedule is on.'),
     frequency: StringEnum(AUTO_RUN_FREQUENCIES, 'How often.'),
-    timing: Type.Optional(Nullable(ScheduleTiming)),
+    timing: Optional(Nullable(ScheduleTiming)),
     version: EditedVersion,
   },
 )
@@ -216,7 +214,7 @@ export const RulesCheckOut = Closed('RulesCheckOut', 'What is wrong with rules.'
     'At most 20; none if they can be followed.',
   ),
 })
-export const VersionQuery = Parameters('VersionQuery', 'Query parameters of a deletion.', {
+export const VersionQuery = Parameters({
   version: Str(VERSION_DESCRIPTION, { maxLength: 100 }),
 })
 

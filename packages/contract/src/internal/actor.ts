@@ -1,7 +1,6 @@
-import type { Static } from 'typebox'
 import { EMAIL_MAX_LENGTH } from '../limits.ts'
 import { compile } from '../schema/ajv.ts'
-import { Closed, Nullable } from '../schema/objects.ts'
+import { Closed, Nullable, type Static } from '../schema/objects.ts'
 import { Text, Uuid } from '../schema/values.ts'
 
 /** Who makes a change through the internal API, for the audit log (contract README, "Internal API"). */

@@ -1,4 +1,3 @@
-import type { Static } from 'typebox'
 import type { FieldError } from '../errors.ts'
 import {
   ENDPOINT_URL_MAX_LENGTH,
@@ -7,9 +6,8 @@ import {
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
 } from '../limits.ts'
 import { findJsonObjectErrors } from '../schema/check-json-value.ts'
-import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
+import { Closed, JsonObject, List, Nullable, Optional, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { Type } from '../schema/type.ts'
 import { isJsonObject } from '../schema/payload-shape.ts'
 
 /** What a look-up connects to (contract README, "Look-ups"). */
@@ -25,13 +23,13 @@ const TOOL_FIELDS = {
     minLength: 1,
     maxLength: 128,
   }),
-  description: Type.Optional(
+  description: Optional(
     Text(
       DESCRIPTION_MAX_LENGTH,
       'What it finds; the model reads it. Of an MCP server, the server gives it when the look-up is saved.',
     ),
   ),
-  path: Type.Optional(
+  path: Optional(
     Text(
       PATH_MAX_LENGTH,
       'With `http`: the path with parameters in braces, such as `/customers/{customer_id}`. Other parameters become the query.',
@@ -39,7 +37,7 @@ const TOOL_FIELDS = {
       { pattern: '^/' },
     ),
   ),
-  parameters: Type.Optional(
+  parameters: Optional(
     JsonObject(
       'JSON Schema of the arguments: an object whose properties are texts, numbers, integers or booleans. Of an MCP server, the server gives it when the look-up is saved.',
     ),
@@ -62,7 +60,7 @@ export const LookupIn = Closed('LookupIn', 'A look-up to save.', {
     'With `http`: the origin, such as `https://api.example.com`, and a path that comes before those of the tools. With `mcp`: the URL of the server.',
     1,
   ),
-  header_name: Type.Optional(
+  header_name: Optional(
     Nullable(
       Str('A header that every request has, such as `Authorization`; null for none.', {
         pattern: '^[A-Za-z0-9!#$%&*+.^_|~-]+$',
@@ -70,7 +68,7 @@ export const LookupIn = Closed('LookupIn', 'A look-up to save.', {
       }),
     ),
   ),
-  header_value: Type.Optional(
+  header_value: Optional(
     Nullable(
       Str('Its value, which is stored encrypted. Absent keeps the stored value; null removes it.', {
         pattern: '^[\\x21-\\x7e]([\\x20-\\x7e]*[\\x21-\\x7e])?$',
@@ -102,7 +100,7 @@ export type LookupOut = Static<typeof LookupOut>
 export const LookupCallIn = Closed('LookupCallIn', 'A call of a tool.', {
   tool: Str('The name of the tool.', { maxLength: 128 }),
   arguments: JsonObject('Its arguments.'),
-  run_id: Type.Optional(Nullable(Uuid('The run that calls it, for the log.'))),
+  run_id: Optional(Nullable(Uuid('The run that calls it, for the log.'))),
 })
 export type LookupCallIn = Static<typeof LookupCallIn>
 

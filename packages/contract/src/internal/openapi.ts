@@ -16,8 +16,11 @@ export function describeInternalApi(serverUrl = 'http://127.0.0.1:8081'): Record
       { name: 'Deliveries', description: 'Send payloads, and read the log of what was sent.' },
     ],
     credential: {
-      kind: 'bearer',
-      description: 'A token of the setting INTERNAL_API_TOKEN of the dispatcher. Of several, each is accepted.',
+      bearer: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'A token of the setting INTERNAL_API_TOKEN of the dispatcher. Of several, each is accepted.',
+      },
     },
     description: DESCRIPTION,
     operations: Object.values<InternalOperation>(INTERNAL_OPERATIONS).map(toDescribed),

@@ -1,8 +1,9 @@
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
-import type { Static, TObject, TSchema } from 'typebox'
+import type { TSchema } from 'typebox'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { NoticeBody, NoticeQuery, NoticeSentOut, NoticeWebhookIn } from '../notices.ts'
-import { Closed, type ParamName, Parameters } from '../schema/objects.ts'
+import { type BaseOperation, defineOperations, type OperationRow } from '../schema/define-operations.ts'
+import { Optional, Parameters, type Static } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { ModelKeyIn } from './model-keys.ts'
 import { LookupCallIn, LookupCallOut, LookupIn, LookupOut } from './lookups.ts'
@@ -18,22 +19,9 @@ import {
   WebhookSourceList,
   WebhookSourceOut,
 } from './resources.ts'
-import { Type } from '../schema/type.ts'
 
 /** One operation of the internal API: the dispatcher mounts it, the OpenAPI document describes it. */
-export interface InternalOperation {
-  readonly id: string
-  readonly method: 'get' | 'put' | 'post' | 'delete'
-  /** With parameters in braces: `/internal/deliveries/{delivery_id}`. */
-  readonly path: string
-  readonly summary: string
-  readonly description: string
-  readonly params: TSchema
-  readonly query?: TSchema
-  readonly headers?: TSchema
-  readonly body?: TSchema
-  /** Fields of the body whose surrounding white space is removed before they are checked. */
-  readonly trimmed?: readonly string[]
+export interface InternalOperation extends BaseOperation {
   readonly successes: readonly {
     readonly status: 200 | 201 | 204
     readonly schema?: TSchema
@@ -46,15 +34,15 @@ export interface InternalOperation {
 /** Whether a save sends the verification request (contract README, "Internal API"). */
 export const VERIFY_MODES = ['always', 'if_changed', 'never'] as const
 
-export const WebhookSourceSaveQuery = Parameters('WebhookSourceSaveQuery', 'Query parameters of a save.', {
-  verify: Type.Optional(
+export const WebhookSourceSaveQuery = Parameters({
+  verify: Optional(
     StringEnum(
       VERIFY_MODES,
       '`always`: one verification request, even if nothing has changed. `if_changed`: none if the stored source is verified and equal in what the request carries; only `approval` is written then, if it differs. `never`: none; the source is stored unverified. For manifests only.',
       { default: 'always' },
     ),
   ),
-  version: Type.Optional(
+  version: Optional(
     Int(
       'The version that was edited; 0 for a new source. If the stored one is another, nothing is sent (409 `source_changed`).',
       { minimum: 0, maximum: 2_147_483_647 },
@@ -63,12 +51,12 @@ export const WebhookSourceSaveQuery = Parameters('WebhookSourceSaveQuery', 'Quer
 })
 
 /** Query parameters of the delivery log (contract README, "Internal API"). */
-export const DeliveryListQuery = Parameters('DeliveryListQuery', 'Query parameters of the delivery log.', {
+export const DeliveryListQuery = Parameters({
   ...PAGE_QUERY,
-  outcome: Type.Optional(StringEnum(DELIVERY_OUTCOMES, 'Only entries with this outcome.')),
-  kind: Type.Optional(StringEnum(DELIVERY_KINDS, 'Only entries of this kind.')),
-  since: Type.Optional(DateTime('Only entries recorded at this time or later.')),
-  until: Type.Optional(DateTime('Only entries recorded before this time.')),
+  outcome: Optional(StringEnum(DELIVERY_OUTCOMES, 'Only entries with this outcome.')),
+  kind: Optional(StringEnum(DELIVERY_KINDS, 'Only entries of this kind.')),
+  since: Optional(DateTime('Only entries recorded at this time or later.')),
+  until: Optional(DateTime('Only entries recorded before this time.')),
 })
 export type DeliveryListQuery = Static<typeof DeliveryListQuery>
 
@@ -87,8 +75,8 @@ const PARAMS = {
   }),
 }
 
-export const LookupSaveQuery = Parameters('LookupSaveQuery', 'Query parameters of a save.', {
-  version: Type.Optional(
+export const LookupSaveQuery = Parameters({
+  version: Optional(
     Int('The version that was edited; 0 for a new look-up. Another one is answered 409 `source_changed`.', {
       minimum: 0,
       maximum: 2_147_483_647,
@@ -97,8 +85,8 @@ export const LookupSaveQuery = Parameters('LookupSaveQuery', 'Query parameters o
 })
 
 /** Headers of the operations that an audit event records. */
-const ActorHeaders = Parameters('ActorHeaders', 'Headers of a change.', {
-  'X-Actor': Type.Optional(
+const ActorHeaders = Parameters({
+  'X-Actor': Optional(
     Str(
       'Who makes the change, as a JSON object in ASCII: `user_id` (null: the operator), `name` and `address` (or null). The change then has an audit event in its transaction.',
       {
@@ -112,16 +100,6 @@ const ActorHeaders = Parameters('ActorHeaders', 'Headers of a change.', {
 const ORGANIZATION = '/internal/organizations/{organization_id}'
 const SOURCES = `${ORGANIZATION}/webhook-sources` as const
 
-type Method = InternalOperation['method']
-type Row = Omit<InternalOperation, 'id' | 'method' | 'path' | 'params'> & {
-  /** Method and path. */
-  readonly route: `${Method} /internal/${string}`
-}
-type ParamsOf<Names> = TObject<{ [Name in Names & keyof typeof PARAMS]: (typeof PARAMS)[Name] }>
-type Routed<Route> = Route extends `${infer Verb extends Method} ${infer Path}`
-  ? { readonly method: Verb; readonly path: Path; readonly params: ParamsOf<ParamName<Path>> }
-  : never
-
 function saved<Schema extends TSchema>(schema: Schema, thing: string) {
   return [
     { status: 200, schema, description: `${thing} was changed.` },
@@ -129,21 +107,7 @@ function saved<Schema extends TSchema>(schema: Schema, thing: string) {
   ] as const
 }
 
-/** Completes each row with its id and with what its route says. */
-function defineOperations<const Rows extends Record<string, Row>>(rows: Rows) {
-  const operations = Object.entries(rows).map(([id, row]) => {
-    const [method, path = ''] = row.route.split(' ')
-    const names = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name as keyof typeof PARAMS)
-    const params = Closed('Params', 'Path parameters.', Object.fromEntries(names.map((name) => [name, PARAMS[name]])))
-    return [id, { id, method, path, params, ...row }]
-  })
-  return Object.fromEntries(operations) as {
-    readonly [Id in keyof Rows]: Rows[Id] & { readonly id: Id } & Routed<Rows[Id]['route']>
-  }
-}
-
-/** Every operation of the internal API (contract README, "Internal API"). */
-export const INTERNAL_OPERATIONS = defineOperations({
+const ROWS = {
   listWebhookSources: {
     route: `get ${SOURCES}`,
     summary: 'List webhook sources',
@@ -295,4 +259,7 @@ export const INTERNAL_OPERATIONS = defineOperations({
     body: CancelQueuedIn,
     successes: [{ status: 200, schema: CancelQueuedOut, description: 'How many were cancelled.' }],
   },
-})
+} as const satisfies Record<string, OperationRow<InternalOperation>>
+
+/** Every operation of the internal API (contract README, "Internal API"). */
+export const INTERNAL_OPERATIONS = defineOperations(ROWS, PARAMS)

@@ -1,4 +1,3 @@
-import type { Static } from 'typebox'
 import { DELIVERY_KINDS, DELIVERY_OUTCOMES } from '../enumerations.ts'
 import { ErrorBody, ErrorCodeOf, FieldError, INTERNAL_ERROR_CODES } from '../errors.ts'
 import {
@@ -9,9 +8,8 @@ import {
   WORKFLOW_TEXT_MAX_LENGTH,
 } from '../limits.ts'
 import { PageInfo } from '../public/resources.ts'
-import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
+import { Closed, JsonObject, List, Nullable, Optional, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { Type } from '../schema/type.ts'
 
 /** When a payload of a run waits for an approval (contract README, "Approvals"). */
 export const APPROVAL_MODES = ['none', 'first', 'always'] as const
@@ -30,7 +28,7 @@ export const WebhookSourceIn = Closed('WebhookSourceIn', 'A webhook source to sa
     'The URL that receives the requests: https:// or http://, publicly reachable.',
     1,
   ),
-  signing_secret: Type.Optional(
+  signing_secret: Optional(
     Nullable(
       Text(
         SIGNING_SECRET_MAX_LENGTH,
@@ -40,7 +38,7 @@ export const WebhookSourceIn = Closed('WebhookSourceIn', 'A webhook source to sa
     ),
   ),
   example_request_body: JsonObject('Shows field names, nesting and value types; every payload is modelled on it.'),
-  approval: Type.Optional(
+  approval: Optional(
     StringEnum(
       APPROVAL_MODES,
       'Which payloads of runs wait until a person approves them: `none`, the `first` until one was accepted, or `always`. Absent keeps the stored value; `none` for a new source.',
@@ -70,10 +68,10 @@ export type WebhookSourceOut = Static<typeof WebhookSourceOut>
 /** A payload, or that of an earlier delivery, to send at most once (contract README, "Internal API"). */
 export const DeliveryIn = Closed('DeliveryIn', 'A payload to send at most once.', {
   organization_id: Uuid('The organization.'),
-  source_id: Type.Optional(Uuid('The webhook source to send to. Required unless `resend_of` is given.')),
-  payload: Type.Optional(JsonObject('The payload; it follows the example. Required unless `resend_of` is given.')),
-  run_id: Type.Optional(Nullable(Uuid('The run that sends it.'))),
-  lease: Type.Optional(
+  source_id: Optional(Uuid('The webhook source to send to. Required unless `resend_of` is given.')),
+  payload: Optional(JsonObject('The payload; it follows the example. Required unless `resend_of` is given.')),
+  run_id: Optional(Nullable(Uuid('The run that sends it.'))),
+  lease: Optional(
     Nullable(
       Closed('LeaseIn', "The runner's lease of the session.", {
         session_id: Uuid('The session that the runner has leased.'),
@@ -84,7 +82,7 @@ export const DeliveryIn = Closed('DeliveryIn', 'A payload to send at most once.'
       }),
     ),
   ),
-  journal: Type.Optional(
+  journal: Optional(
     Nullable(
       Closed(
         'DeliveryJournalIn',
@@ -116,10 +114,10 @@ export const DeliveryIn = Closed('DeliveryIn', 'A payload to send at most once.'
       ),
     ),
   ),
-  resend_of: Type.Optional(
+  resend_of: Optional(
     Uuid('The delivery whose payload is sent again to its source. Excludes the fields of a new payload.'),
   ),
-  sent_by: Type.Optional(Nullable(Uuid('The user who sends it again.'))),
+  sent_by: Optional(Nullable(Uuid('The user who sends it again.'))),
 })
 export type DeliveryIn = Static<typeof DeliveryIn>
 
@@ -216,26 +214,24 @@ export type VerificationReason = (typeof VERIFICATION_REASONS)[number]
 export const InternalErrorBody = Closed('InternalErrorBody', 'What went wrong.', {
   ...ErrorBody.properties,
   code: ErrorCodeOf(INTERNAL_ERROR_CODES),
-  reason: Type.Optional(
-    StringEnum(VERIFICATION_REASONS, 'With `verification_failed`: why the endpoint did not confirm.'),
-  ),
-  delivery_id: Type.Optional(Uuid("With `verification_failed`: the request's entry in the delivery log.")),
-  status: Type.Optional(Int('With `status` and `redirect`: the HTTP status answered.')),
-  rejected_answer: Type.Optional(
+  reason: Optional(StringEnum(VERIFICATION_REASONS, 'With `verification_failed`: why the endpoint did not confirm.')),
+  delivery_id: Optional(Uuid("With `verification_failed`: the request's entry in the delivery log.")),
+  status: Optional(Int('With `status` and `redirect`: the HTTP status answered.')),
+  rejected_answer: Optional(
     Str('With `status` and `redirect`: at most the first 4 KiB of what the endpoint answered, without the secret.'),
   ),
-  location: Type.Optional(Nullable(Str('With `redirect`: its target; null without a Location header.'))),
-  kind: Type.Optional(
+  location: Optional(Nullable(Str('With `redirect`: its target; null without a Location header.'))),
+  kind: Optional(
     Str(
       'With `unreachable`: `name_not_found`, `dns_failed`, `connection_refused`, `connection_reset`, `connection_closed`, `no_route`, `tls`, `invalid_answer`, `beyond_proxy` or `other`. With `timed_out`: the phase that took too long: `dns`, `connect`, `tls` or `answer`.',
     ),
   ),
-  tls_fault: Type.Optional(
+  tls_fault: Optional(
     Str(
       'With the kind `tls`: `expired`, `not_yet_valid`, `self_signed`, `untrusted`, `wrong_name`, `revoked`, `protocol`, `not_tls` or `other`.',
     ),
   ),
-  address: Type.Optional(Nullable(Str('With `url_not_public`: the address that is not public, if known.'))),
+  address: Optional(Nullable(Str('With `url_not_public`: the address that is not public, if known.'))),
 })
 export type InternalErrorBody = Static<typeof InternalErrorBody>
 

@@ -33,9 +33,12 @@ export function describePublicApi(serverUrl = 'http://127.0.0.1:8080'): Record<s
     error: ErrorResponse,
     errors: ERRORS,
     credential: {
-      kind: 'bearer',
-      description:
-        'An API key: `wfk_`, 8 characters, `_` and 38 characters. Keys are created in the application or with `wf keys create`.',
+      bearer: {
+        type: 'http',
+        scheme: 'bearer',
+        description:
+          'An API key: `wfk_`, 8 characters, `_` and 38 characters. Keys are created in the application or with `wf keys create`.',
+      },
     },
     responseHeaders: RESPONSE_HEADERS,
   })

@@ -1,8 +1,6 @@
-import type { Static } from 'typebox'
 import { CONTEXT_MAX_LENGTH, CURSOR_MAX_LENGTH, LIST_DEFAULT_LIMIT, LIST_MAX_LIMIT } from '../limits.ts'
-import { Closed, JsonObject, List, Nullable } from '../schema/objects.ts'
+import { Closed, JsonObject, List, Nullable, Optional, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { Type } from '../schema/type.ts'
 
 export const OrganizationOut = Closed('OrganizationOut', 'The organization that the API key belongs to.', {
   id: Uuid('Organization identifier.'),
@@ -99,8 +97,8 @@ export const PageInfo = Closed('PageInfo', 'The end of a page.', {
 
 /** `limit` and `cursor` of every list. */
 export const PAGE_QUERY = {
-  limit: Type.Optional(Int('Items on the page.', { minimum: 1, maximum: LIST_MAX_LIMIT, default: LIST_DEFAULT_LIMIT })),
-  cursor: Type.Optional(
+  limit: Optional(Int('Items on the page.', { minimum: 1, maximum: LIST_MAX_LIMIT, default: LIST_DEFAULT_LIMIT })),
+  cursor: Optional(
     Str('The `next_cursor` of the previous page; omit it to start from the beginning.', {
       maxLength: CURSOR_MAX_LENGTH,
     }),
@@ -122,7 +120,7 @@ export const WorkflowStartIn = Closed('WorkflowStartIn', 'A start request.', {
     1,
     { examples: ['{"order_id": "A-1001", "total": 99.5}'] },
   ),
-  session_id: Type.Optional(
+  session_id: Optional(
     Nullable(Uuid('An open session in the organization; when omitted or null, a new session is created.')),
   ),
 })

@@ -1,7 +1,5 @@
-import type { Static } from 'typebox'
-import { Closed, List, Nullable, Parameters } from '../schema/objects.ts'
+import { Closed, List, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Str, Uuid } from '../schema/values.ts'
-import { Type } from '../schema/type.ts'
 
 const EXAMPLE_ID = '01a1fd4e-f109-7162-9275-69e670388c60'
 
@@ -61,20 +59,14 @@ export const PublicSessionOut = Closed('PublicSessionOut', 'A session.', {
 })
 export type PublicSessionOut = Static<typeof PublicSessionOut>
 
-export const RunParams = Closed('PublicRunParams', 'Path parameters.', {
-  run_id: Uuid('The `id` of the start.', { examples: [EXAMPLE_ID] }),
-})
-export const RunQuery = Parameters('PublicRunQuery', 'Query parameters.', {
-  wait: Type.Optional(
+export const RunQuery = Parameters({
+  wait: Optional(
     Int('Waits until the run has ended, at most so many seconds. The answer has the run as it is then.', {
       minimum: 0,
       maximum: RUN_WAIT_MAX_SECONDS,
       default: 0,
     }),
   ),
-})
-export const SessionParams = Closed('PublicSessionParams', 'Path parameters.', {
-  session_id: Uuid('The `session_id` of a start.', { examples: ['01a1fd4e-f10a-7c3b-8d21-5b9e0f7a6c44'] }),
 })
 
 const RUN_EXAMPLE = {

@@ -1,8 +1,7 @@
-import type { Static } from 'typebox'
 import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
 import { RunEvent } from '../notices.ts'
 import type { DescribedWebhook } from '../schema/build-openapi.ts'
-import { Closed, JsonObject, Nullable, Parameters } from '../schema/objects.ts'
+import { Closed, JsonObject, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Str } from '../schema/values.ts'
 import { EVENT_EXAMPLE, PAYLOAD_EXAMPLE, VERIFICATION_EXAMPLE } from './examples.ts'
 import { Type } from '../schema/type.ts'
@@ -30,8 +29,8 @@ const WebhookPayload = Type.Unsafe<Record<string, unknown>>({
 })
 
 /** Headers of the requests to endpoints (contract README, "Service token"). */
-const WebhookHeaders = Parameters('WebhookHeaders', 'Headers of a request to an endpoint.', {
-  'X-Service-Token': Type.Optional(
+const WebhookHeaders = Parameters({
+  'X-Service-Token': Optional(
     Str(
       'Base64 of `<timestamp>.<signature>`: the Unix time in seconds, and the HMAC-SHA256 of its digits keyed with the signing secret, as 64 lowercase hex digits. Sent if and only if the source has a signing secret.',
       {
@@ -48,7 +47,7 @@ const WebhookHeaders = Parameters('WebhookHeaders', 'Headers of a request to an 
   'X-Service-Timestamp': Str('The Unix time in seconds at which the request was created.', {
     examples: ['1750000000'],
   }),
-  'X-Service-Signature': Type.Optional(
+  'X-Service-Signature': Optional(
     Str(
       '`v1,` and the Base64 of the HMAC-SHA256 of `<X-Delivery-Id>.<X-Service-Timestamp>.<body>` keyed with the signing secret, as in Standard Webhooks. Optional to check; sent if and only if the source has a signing secret.',
       { examples: ['v1,6tRcbKzjNZKoPCAT1QF3FOrYzVCk3ZNJiKKDvT2CYBs='] },
@@ -57,12 +56,12 @@ const WebhookHeaders = Parameters('WebhookHeaders', 'Headers of a request to an 
   'X-Request-Id': Str('Identifier of the request that led to this one, for support.', {
     examples: ['01a1fd4e-f105-74b4-8d5a-5afed503624a'],
   }),
-  traceparent: Type.Optional(
+  traceparent: Optional(
     Str('The trace of the start, if it has one (W3C Trace Context).', {
       examples: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'],
     }),
   ),
-  tracestate: Type.Optional(Str('What tracing systems add to it.', { examples: ['vendor=1'] })),
+  tracestate: Optional(Str('What tracing systems add to it.', { examples: ['vendor=1'] })),
 })
 
 const UNAUTHORIZED = {

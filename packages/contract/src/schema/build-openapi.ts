@@ -1,21 +1,12 @@
 import type { TSchema } from 'typebox'
 import type { ErrorStatus } from '../errors.ts'
 import { OWN_FORMATS } from './ajv.ts'
+import type { BaseOperation } from './define-operations.ts'
 import { isJsonObject } from './payload-shape.ts'
 
-/** One operation to describe; the operations of both APIs have this shape. */
-export interface DescribedOperation {
-  readonly id: string
-  readonly method: string
-  /** With parameters in braces. */
-  readonly path: string
-  readonly summary: string
-  readonly description: string
+/** One operation to describe. */
+export interface DescribedOperation extends BaseOperation {
   readonly tag: string
-  readonly params?: TSchema
-  readonly query?: TSchema
-  readonly headers?: TSchema
-  readonly body?: TSchema
   readonly bodyExamples?: Examples
   /** Whether the operation needs no credential. */
   readonly isOpen?: boolean
@@ -78,11 +69,6 @@ export interface DescribedHeader {
   readonly statuses?: readonly number[]
 }
 
-/** How a caller authenticates: with a bearer token, or with a cookie of this name. */
-export type Credential =
-  | { readonly kind: 'bearer'; readonly description: string }
-  | { readonly kind: 'cookie'; readonly cookie: string; readonly description: string }
-
 export interface DescribedApi {
   readonly title: string
   readonly description: string
@@ -95,8 +81,8 @@ export interface DescribedApi {
   readonly error: TSchema
   /** The errors of every operation. */
   readonly errors: readonly DescribedError[]
-  /** The credential of every operation that is not open. */
-  readonly credential: Credential
+  /** The security scheme of every operation that is not open, by its name. */
+  readonly credential: Readonly<Record<string, Readonly<Json>>>
   /** Response headers, by name. */
   readonly responseHeaders?: Readonly<Record<string, DescribedHeader>>
 }
@@ -128,23 +114,16 @@ export function buildOpenApi(api: DescribedApi): Json {
     info: { title, version: '1.0.0', description, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: serverUrl, description: 'The server that this document describes.' }],
     tags,
-    security: [{ [api.credential.kind]: [] }],
+    security: Object.keys(api.credential).map((name) => ({ [name]: [] })),
     paths,
     ...(webhooks.length > 0 ? { webhooks: Object.fromEntries(webhooks) } : {}),
     components: {
       schemas: Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1))),
       responses: Object.fromEntries(errors),
       ...(responseHeaders ? { headers: describeHeaders(responseHeaders) } : {}),
-      securitySchemes: { [api.credential.kind]: describeCredential(api.credential) },
+      securitySchemes: api.credential,
     },
   }
-}
-
-function describeCredential(credential: Credential): Json {
-  const { description } = credential
-  return credential.kind === 'bearer'
-    ? { type: 'http', scheme: 'bearer', description }
-    : { type: 'apiKey', in: 'cookie', name: credential.cookie, description }
 }
 
 function describeOperation(api: DescribedApi, operation: DescribedOperation, components: Components): Json {
@@ -214,8 +193,7 @@ function describeContent(
   components: Components,
   mediaType = 'application/json',
 ): Json {
-  const reference = toReference(toPlainJson(schema), components)
-  return { [mediaType]: { schema: reference, ...(examples ? { examples } : {}) } }
+  return { [mediaType]: { schema: toReference(schema, components), ...(examples ? { examples } : {}) } }
 }
 
 function describeHeaders(headers: Readonly<Record<string, DescribedHeader>>): Json {
@@ -225,9 +203,8 @@ function describeHeaders(headers: Readonly<Record<string, DescribedHeader>>): Js
 }
 
 function describeParameters(schema: TSchema | undefined, location: 'path' | 'query' | 'header'): Json[] {
-  if (!schema) return []
-  const { properties = {}, required = [] } = toPlainJson(schema) as {
-    properties?: Record<string, Json>
+  const { properties = {}, required = [] } = (schema ?? {}) as {
+    properties?: Record<string, TSchema>
     required?: string[]
   }
   return Object.entries(properties).map(([name, property]) => {
@@ -236,33 +213,12 @@ function describeParameters(schema: TSchema | undefined, location: 'path' | 'que
   })
 }
 
-/** Replaces each titled object in the schema by a reference to a component. */
-function toReference(schema: Json, components: Components): Json {
-  const converted = Object.fromEntries(
-    Object.entries(schema)
-      .filter(([key, value]) => !(key === 'format' && OWN_FORMATS.includes(value)))
-      .map(([key, value]) => [key, convert(value, components, key)]),
-  )
-  const { title } = schema
-  if (typeof title !== 'string' || schema['type'] !== 'object') return converted
-  components.set(title, converted)
-  return { $ref: `#/components/schemas/${title}` }
-}
-
-function convert(value: unknown, components: Components, key: string): unknown {
-  // These keywords hold plain values, not schemas.
-  if (['enum', 'const', 'default', 'examples', 'required'].includes(key)) return value
-  if (Array.isArray(value)) return value.map((item) => (isJsonObject(item) ? toReference(item, components) : item))
-  if (!isJsonObject(value)) return value
-  if (key === 'properties') {
-    return Object.fromEntries(
-      Object.entries(value).map(([name, item]) => [name, isJsonObject(item) ? toReference(item, components) : item]),
-    )
-  }
-  return toReference(value, components)
-}
-
-/** Removes the symbols that TypeBox adds to a schema. */
-function toPlainJson(schema: TSchema): Json {
-  return JSON.parse(JSON.stringify(schema)) as Json
+/** Replaces each titled object in the schema by a reference to a component, and leaves out what other tools do not know. */
+function toReference(schema: TSchema, components: Components): Json {
+  return JSON.parse(JSON.stringify(schema), (key, value: unknown) => {
+    if (key === 'format' && OWN_FORMATS.includes(value)) return undefined
+    if (!isJsonObject(value) || value['type'] !== 'object' || typeof value['title'] !== 'string') return value
+    components.set(value['title'], value)
+    return { $ref: `#/components/schemas/${value['title']}` }
+  }) as Json
 }

@@ -1,8 +1,8 @@
 import type { Static, TArrayOptions, TSchema, TUnsafe } from 'typebox'
 import { Type } from './type.ts'
 
-/** Options of an object without further fields, as every object of the contract is. */
-export const CLOSED = { additionalProperties: false } as const
+export type { Static } from 'typebox'
+export const { Optional } = Type
 
 /** Makes the schema of an object without further fields. */
 export function Closed<Properties extends Record<string, TSchema>>(
@@ -10,16 +10,16 @@ export function Closed<Properties extends Record<string, TSchema>>(
   description: string,
   properties: Properties,
 ) {
-  return Type.Object(properties, { ...CLOSED, title, description })
+  return Type.Object(properties, { additionalProperties: false, title, description })
 }
 
 /** Makes the schema of query parameters or headers: unknown ones are ignored. */
-export function Parameters<Properties extends Record<string, TSchema>>(
-  title: string,
-  description: string,
-  properties: Properties,
-) {
-  return Type.Object(properties, { title, description })
+export function Parameters<Properties extends Record<string, TSchema>>(properties: Properties) {
+  return Type.Object(properties)
+}
+
+export function Unknown(description: string) {
+  return Type.Unknown({ description })
 }
 
 export function List<Item extends TSchema>(item: Item, description: string, options: TArrayOptions = {}) {
@@ -40,6 +40,3 @@ export function Nullable<Schema extends TSchema>(schema: Schema): TUnsafe<Static
     ...(values ? { enum: [...values, null] } : {}),
   })
 }
-
-/** The names of a path's parameters: those in braces. */
-export type ParamName<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParamName<Rest> : never
