@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import secrets
 import time
-from types import TracebackType
-from typing import Any, AsyncIterator, Callable, Dict, Iterator, List, Mapping, Optional, Type
+from typing import Any, AsyncIterator, Callable, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
+from typing import cast
 from urllib.parse import quote, urlencode
 
 import anyio
@@ -19,12 +20,19 @@ from ._types import Organization, Page, Run, Session, StartConfirmation, Workflo
 _USER_AGENT = "workflow-service-python/1.0.0"
 # How long one request waits for the end of a run, in seconds: less than `timeout`.
 _WAIT_SECONDS = 10
-_DEFAULTS = CallOptions(max_retries=2, timeout=15.0, total_timeout=90.0)
 _NO_OPTIONS = CallOptions()
+_Value = TypeVar("_Value")
+_Http = TypeVar("_Http", httpx.Client, httpx.AsyncClient)
 
 
-class _Calls:
-    """Makes the calls of both clients. Raises ValueError for what cannot be sent."""
+class _Limits(NamedTuple):
+    max_retries: int = 2
+    timeout: float = 15.0
+    total_timeout: float = 90.0
+
+
+class _Client(Generic[_Http]):
+    """What both clients have: it makes their calls. Raises ValueError for what cannot be sent."""
 
     def __init__(
         self,
@@ -37,6 +45,7 @@ class _Calls:
         headers: Optional[Mapping[str, str]] = None,
         on_request: Optional[Callable[[SentRequest], None]] = None,
         on_answer: Optional[Callable[[Answer], None]] = None,
+        http_client: Optional[_Http] = None,
     ) -> None:
         if not isinstance(api_key, str) or not re.fullmatch(r"[\x21-\x7e]+", api_key):
             raise ValueError("api_key must be an API key of the organization (wfk_…): is its setting missing?")
@@ -48,46 +57,49 @@ class _Calls:
         self._options = CallOptions(max_retries, timeout, total_timeout, headers=headers or {})
         self._hooks: Dict[str, Any] = {"on_request": on_request, "on_answer": on_answer}
         _limits_of(self._options)
+        self._http: _Http = http_client or self._create_http()
 
-    def get_organization(self, options: CallOptions) -> Call:
+    def _create_http(self) -> _Http:
+        raise NotImplementedError
+
+    def _organization_call(self, options: CallOptions) -> Call[Organization]:
         return self._call("/v1/organization", _has_id, options)
 
-    def list_workflows(
+    def _page_call(
         self, search: Optional[str], limit: Optional[int], cursor: Optional[str], options: CallOptions
-    ) -> Call:
+    ) -> Call[Page]:
         given = {"search": search, "limit": limit, "cursor": cursor}
         query = urlencode({name: value for name, value in given.items() if value is not None})
         return self._call(f"/v1/workflows{query and '?'}{query}", _is_page, options)
 
-    def get_workflow(self, workflow_id: str, options: CallOptions) -> Call:
+    def _workflow_call(self, workflow_id: str, options: CallOptions) -> Call[Workflow]:
         return self._call(_path("workflows", workflow_id), _has_id, options)
 
-    def start_workflow(
+    def _start_call(
         self,
         workflow_id: str,
         context: str,
         session_id: Optional[str],
         idempotency_key: Optional[str],
         options: CallOptions,
-    ) -> Call:
+    ) -> Call[StartConfirmation]:
         body = {"context": context} if session_id is None else {"context": context, "session_id": session_id}
         key = secrets.token_hex(16) if idempotency_key is None else idempotency_key
         return self._call(f"{_path('workflows', workflow_id)}/start", _is_confirmation, options, body, key)
 
-    def get_run(self, run_id: str, options: CallOptions, query: str = "") -> Call:
+    def _run_call(self, run_id: str, options: CallOptions, query: str = "") -> Call[Run]:
         return self._call(_path("runs", run_id) + query, _is_run, options)
 
-    def get_session(self, session_id: str, options: CallOptions) -> Call:
+    def _session_call(self, session_id: str, options: CallOptions) -> Call[Session]:
         return self._call(_path("sessions", session_id), _is_session, options)
 
-    def waits(self, run_id: str, options: CallOptions) -> Iterator[Call]:
+    def _wait_calls(self, run_id: str, options: CallOptions) -> Iterator[Call[Run]]:
         """The calls that wait for the end of a run, one after the other until its time is over."""
-        total = _limits_of(self._options, options).total_timeout or 0
+        remaining = total = _limits_of(self._options, options).total_timeout
         ends_at = time.monotonic() + total
-        remaining = total
         while remaining > 0:
-            within = CallOptions(options.max_retries, options.timeout, remaining, options.request_id, options.headers)
-            yield self.get_run(run_id, within, f"?wait={_WAIT_SECONDS}")
+            within = dataclasses.replace(options, total_timeout=remaining)
+            yield self._run_call(run_id, within, f"?wait={_WAIT_SECONDS}")
             remaining = ends_at - time.monotonic()
         raise ApiTimeoutError(f"The run had not ended in time ({total:g} s).", attempts=0, idempotency_key=None)
 
@@ -98,7 +110,7 @@ class _Calls:
         options: CallOptions,
         body: Optional[Dict[str, Any]] = None,
         key: Optional[str] = None,
-    ) -> Call:
+    ) -> Call[Any]:
         headers = httpx.Headers({"accept": "application/json", "user-agent": _USER_AGENT})
         for given in (self._options.headers, options.headers):
             headers.update({name: _header(name, value) for name, value in given.items()})
@@ -108,22 +120,19 @@ class _Calls:
         if key is not None:
             headers["idempotency-key"] = _header("idempotency_key", key)
             headers["content-type"] = "application/json"
-        limits = _limits_of(self._options, options)
         return Call(
             method="GET" if body is None else "POST",
             url=f"{self._root}{path}",
             headers=headers,
             is_expected=is_expected,
-            max_retries=limits.max_retries or 0,
-            timeout=limits.timeout or 0,
-            total_timeout=limits.total_timeout or 0,
+            **_limits_of(self._options, options)._asdict(),
             content=None if body is None else json.dumps(body).encode(),
             idempotency_key=key,
             **self._hooks,
         )
 
 
-class WorkflowClient:
+class WorkflowClient(_Client[httpx.Client]):
     """
     A client of the public API. Every method raises `ApiError`, `ApiConnectionError` or `ApiTimeoutError`, and
     ValueError for arguments that cannot be sent. Threads may share it. Close it, or use it in a `with` block.
@@ -131,35 +140,9 @@ class WorkflowClient:
     `http_client` is used in place of its own, for a proxy or in tests.
     """
 
-    def __init__(
-        self,
-        api_key: Optional[str],
-        base_url: Optional[str],
-        *,
-        max_retries: Optional[int] = None,
-        timeout: Optional[float] = None,
-        total_timeout: Optional[float] = None,
-        headers: Optional[Mapping[str, str]] = None,
-        on_request: Optional[Callable[[SentRequest], None]] = None,
-        on_answer: Optional[Callable[[Answer], None]] = None,
-        http_client: Optional[httpx.Client] = None,
-    ) -> None:
-        self._calls = _Calls(
-            api_key,
-            base_url,
-            max_retries=max_retries,
-            timeout=timeout,
-            total_timeout=total_timeout,
-            headers=headers,
-            on_request=on_request,
-            on_answer=on_answer,
-        )
-        self._http = http_client or httpx.Client()
-
     def get_organization(self, options: CallOptions = _NO_OPTIONS) -> Organization:
         """Reads the organization that the API key belongs to."""
-        organization: Organization = self._run(self._calls.get_organization(options))
-        return organization
+        return self._run(self._organization_call(options))
 
     def list_workflows(
         self,
@@ -169,22 +152,22 @@ class WorkflowClient:
         options: CallOptions = _NO_OPTIONS,
     ) -> Page:
         """Reads a page of the workflows, oldest first, active or not."""
-        page: Page = self._run(self._calls.list_workflows(search, limit, cursor, options))
-        return page
+        return self._run(self._page_call(search, limit, cursor, options))
 
     def iter_workflows(
         self, search: Optional[str] = None, limit: Optional[int] = None, options: CallOptions = _NO_OPTIONS
     ) -> Iterator[Workflow]:
         """Gives the workflows of all pages, and reads each page when it is needed."""
-        page = self.list_workflows(search, limit, None, options)
-        yield from page["data"]
-        while page["pagination"]["next_cursor"] is not None:
-            page = self.list_workflows(search, limit, page["pagination"]["next_cursor"], options)
+        cursor: Optional[str] = None
+        while True:
+            page = self.list_workflows(search, limit, cursor, options)
             yield from page["data"]
+            cursor = page["pagination"]["next_cursor"]
+            if cursor is None:
+                return
 
     def get_workflow(self, workflow_id: str, options: CallOptions = _NO_OPTIONS) -> Workflow:
-        workflow: Workflow = self._run(self._calls.get_workflow(workflow_id, options))
-        return workflow
+        return self._run(self._workflow_call(workflow_id, options))
 
     def start_workflow(
         self,
@@ -201,27 +184,23 @@ class WorkflowClient:
         For 24 hours, the same `idempotency_key` with the same start gives the same confirmation and starts nothing
         again. Without one, each call has a random key, the same for each of its attempts.
         """
-        call = self._calls.start_workflow(workflow_id, context, session_id, idempotency_key, options)
-        confirmation: StartConfirmation = self._run(call)
-        return confirmation
+        return self._run(self._start_call(workflow_id, context, session_id, idempotency_key, options))
 
     def get_run(self, run_id: str, options: CallOptions = _NO_OPTIONS) -> Run:
         """Reads a run, by the `id` of its start."""
-        run: Run = self._run(self._calls.get_run(run_id, options))
-        return run
+        return self._run(self._run_call(run_id, options))
 
     def wait_for_run(self, run_id: str, options: CallOptions = _NO_OPTIONS) -> Run:
         """Returns when the run has ended, with any status. Raises ApiTimeoutError after `total_timeout`."""
-        calls = self._calls.waits(run_id, options)
+        calls = self._wait_calls(run_id, options)
         while True:
-            run: Run = self._run(next(calls))
+            run = self._run(next(calls))
             if run["finished_at"]:
                 return run
 
     def get_session(self, session_id: str, options: CallOptions = _NO_OPTIONS) -> Session:
         """Reads a session with its latest runs."""
-        session: Session = self._run(self._calls.get_session(session_id, options))
-        return session
+        return self._run(self._session_call(session_id, options))
 
     def close(self) -> None:
         self._http.close()
@@ -229,26 +208,27 @@ class WorkflowClient:
     def __enter__(self) -> WorkflowClient:
         return self
 
-    def __exit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, call: Call) -> Any:
+    def _create_http(self) -> httpx.Client:
+        return httpx.Client()
+
+    def _run(self, call: Call[_Value]) -> _Value:
         steps = attempts_of(call)
         found: Found = None
         while True:
             try:
                 step = steps.send(found)
             except StopIteration as end:
-                return end.value
+                return cast(_Value, end.value)
             if isinstance(step, Attempt):
                 found = self._attempt(call, step)
             else:
                 found = None
                 time.sleep(step)
 
-    def _attempt(self, call: Call, attempt: Attempt) -> Found:
+    def _attempt(self, call: Call[Any], attempt: Attempt) -> Found:
         received: List[bytes] = []
         try:
             with self._http.stream(**_arguments(call, attempt)) as response:
@@ -259,38 +239,12 @@ class WorkflowClient:
             return error
 
 
-class AsyncWorkflowClient:
+class AsyncWorkflowClient(_Client[httpx.AsyncClient]):
     """The same as `WorkflowClient`, for asyncio and trio. Use it in an `async with` block, or close it."""
-
-    def __init__(
-        self,
-        api_key: Optional[str],
-        base_url: Optional[str],
-        *,
-        max_retries: Optional[int] = None,
-        timeout: Optional[float] = None,
-        total_timeout: Optional[float] = None,
-        headers: Optional[Mapping[str, str]] = None,
-        on_request: Optional[Callable[[SentRequest], None]] = None,
-        on_answer: Optional[Callable[[Answer], None]] = None,
-        http_client: Optional[httpx.AsyncClient] = None,
-    ) -> None:
-        self._calls = _Calls(
-            api_key,
-            base_url,
-            max_retries=max_retries,
-            timeout=timeout,
-            total_timeout=total_timeout,
-            headers=headers,
-            on_request=on_request,
-            on_answer=on_answer,
-        )
-        self._http = http_client or httpx.AsyncClient()
 
     async def get_organization(self, options: CallOptions = _NO_OPTIONS) -> Organization:
         """Reads the organization that the API key belongs to."""
-        organization: Organization = await self._run(self._calls.get_organization(options))
-        return organization
+        return await self._run(self._organization_call(options))
 
     async def list_workflows(
         self,
@@ -300,8 +254,7 @@ class AsyncWorkflowClient:
         options: CallOptions = _NO_OPTIONS,
     ) -> Page:
         """Reads a page of the workflows, oldest first, active or not."""
-        page: Page = await self._run(self._calls.list_workflows(search, limit, cursor, options))
-        return page
+        return await self._run(self._page_call(search, limit, cursor, options))
 
     async def iter_workflows(
         self, search: Optional[str] = None, limit: Optional[int] = None, options: CallOptions = _NO_OPTIONS
@@ -317,8 +270,7 @@ class AsyncWorkflowClient:
                 return
 
     async def get_workflow(self, workflow_id: str, options: CallOptions = _NO_OPTIONS) -> Workflow:
-        workflow: Workflow = await self._run(self._calls.get_workflow(workflow_id, options))
-        return workflow
+        return await self._run(self._workflow_call(workflow_id, options))
 
     async def start_workflow(
         self,
@@ -330,27 +282,23 @@ class AsyncWorkflowClient:
         options: CallOptions = _NO_OPTIONS,
     ) -> StartConfirmation:
         """Starts a workflow: see `WorkflowClient.start_workflow`."""
-        call = self._calls.start_workflow(workflow_id, context, session_id, idempotency_key, options)
-        confirmation: StartConfirmation = await self._run(call)
-        return confirmation
+        return await self._run(self._start_call(workflow_id, context, session_id, idempotency_key, options))
 
     async def get_run(self, run_id: str, options: CallOptions = _NO_OPTIONS) -> Run:
         """Reads a run, by the `id` of its start."""
-        run: Run = await self._run(self._calls.get_run(run_id, options))
-        return run
+        return await self._run(self._run_call(run_id, options))
 
     async def wait_for_run(self, run_id: str, options: CallOptions = _NO_OPTIONS) -> Run:
         """Returns when the run has ended, with any status. Raises ApiTimeoutError after `total_timeout`."""
-        calls = self._calls.waits(run_id, options)
+        calls = self._wait_calls(run_id, options)
         while True:
-            run: Run = await self._run(next(calls))
+            run = await self._run(next(calls))
             if run["finished_at"]:
                 return run
 
     async def get_session(self, session_id: str, options: CallOptions = _NO_OPTIONS) -> Session:
         """Reads a session with its latest runs."""
-        session: Session = await self._run(self._calls.get_session(session_id, options))
-        return session
+        return await self._run(self._session_call(session_id, options))
 
     async def aclose(self) -> None:
         await self._http.aclose()
@@ -358,26 +306,27 @@ class AsyncWorkflowClient:
     async def __aenter__(self) -> AsyncWorkflowClient:
         return self
 
-    async def __aexit__(
-        self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def _run(self, call: Call) -> Any:
+    def _create_http(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient()
+
+    async def _run(self, call: Call[_Value]) -> _Value:
         steps = attempts_of(call)
         found: Found = None
         while True:
             try:
                 step = steps.send(found)
             except StopIteration as end:
-                return end.value
+                return cast(_Value, end.value)
             if isinstance(step, Attempt):
                 found = await self._attempt(call, step)
             else:
                 found = None
                 await anyio.sleep(step)
 
-    async def _attempt(self, call: Call, attempt: Attempt) -> Found:
+    async def _attempt(self, call: Call[Any], attempt: Attempt) -> Found:
         received: List[bytes] = []
         try:
             async with self._http.stream(**_arguments(call, attempt)) as response:
@@ -388,7 +337,7 @@ class AsyncWorkflowClient:
             return error
 
 
-def _arguments(call: Call, attempt: Attempt) -> Dict[str, Any]:
+def _arguments(call: Call[Any], attempt: Attempt) -> Dict[str, Any]:
     return {
         "method": call.method,
         "url": call.url,
@@ -400,18 +349,15 @@ def _arguments(call: Call, attempt: Attempt) -> Dict[str, Any]:
     }
 
 
-def _limits_of(*given: CallOptions) -> CallOptions:
+def _limits_of(*given: CallOptions) -> _Limits:
     """Returns the last given value of each limit."""
-    chosen: Dict[str, Any] = {}
-    for each in (_DEFAULTS, *given):
-        for name in ("max_retries", "timeout", "total_timeout"):
-            value = getattr(each, name)
-            if value is not None:
-                chosen[name] = value
-    limits = CallOptions(**chosen)
+    limits = _Limits()
+    for each in given:
+        chosen = {name: getattr(each, name) for name in _Limits._fields}
+        limits = limits._replace(**{name: value for name, value in chosen.items() if value is not None})
     if not isinstance(limits.max_retries, int) or limits.max_retries < 0:
         raise ValueError("max_retries must be a whole number from 0")
-    if not ((limits.timeout or 0) > 0 and (limits.total_timeout or 0) > 0):
+    if not (limits.timeout > 0 and limits.total_timeout > 0):
         raise ValueError("timeout and total_timeout must be above 0")
     return limits
 

@@ -11,7 +11,7 @@ import random
 import re
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Generator, List, Mapping, Optional, Union
+from typing import Any, Callable, Dict, Generator, Generic, List, Mapping, Optional, TypeVar, Union, cast
 
 import httpx
 
@@ -76,8 +76,11 @@ class Answer:
     error: Optional[WorkflowServiceError]
 
 
+_Value = TypeVar("_Value")
+
+
 @dataclass(frozen=True)
-class Call:
+class Call(Generic[_Value]):
     method: str
     url: str
     headers: httpx.Headers
@@ -113,11 +116,7 @@ Step = Union[Attempt, float]
 Found = Union[Received, httpx.HTTPError, None]
 
 
-class AnswerTooLarge(httpx.HTTPError):
-    pass
-
-
-def attempts_of(call: Call) -> Generator[Step, Found, Any]:
+def attempts_of(call: Call[_Value]) -> Generator[Step, Found, _Value]:
     """
     Sends the request, and again after a connection error, a time-out or a transient answer, with growing, random
     delays of at least `Retry-After`. Gives up after `max_retries`, or if the next delay would not fit into
@@ -140,7 +139,7 @@ def attempts_of(call: Call) -> Generator[Step, Found, Any]:
             error = _connection_error(call, found, attempt, timeout)
         _notify(call.on_answer, _describe(sent, found, time.monotonic() - sent_at, error))
         if error is None:
-            return value
+            return cast(_Value, value)
         if isinstance(error, ApiError) and error.status not in _RETRIED_STATUSES:
             raise error
         delay = _delay_before(attempt, error.retry_after if isinstance(error, ApiError) else None)
@@ -155,11 +154,11 @@ def read_chunks(received: List[bytes], chunk: bytes, ends_at: float) -> None:
     if time.monotonic() > ends_at:
         raise httpx.ReadTimeout("the answer was not complete in time")
     if sum(map(len, received)) > _MAX_ANSWER_BYTES:
-        raise AnswerTooLarge("the answer is too large")
+        raise httpx.HTTPError("the answer is too large")
 
 
 def _connection_error(
-    call: Call, found: Optional[httpx.HTTPError], attempt: int, timeout: float
+    call: Call[Any], found: Optional[httpx.HTTPError], attempt: int, timeout: float
 ) -> ApiConnectionError:
     facts: Dict[str, Any] = {"attempts": attempt, "idempotency_key": call.idempotency_key}
     error: ApiConnectionError
@@ -172,7 +171,7 @@ def _connection_error(
     return error
 
 
-def _read(call: Call, found: Received, attempt: int) -> "tuple[Any, Optional[ApiError]]":
+def _read(call: Call[Any], found: Received, attempt: int) -> "tuple[Any, Optional[ApiError]]":
     """Anything but the documented success and error of the operation is `unexpected_answer`."""
     value = _parse_object(found.body)
     if found.status == (202 if call.method == "POST" else 200) and call.is_expected(value):
