@@ -161,33 +161,28 @@ function captureOf(name: string, scalars: PayloadShape['scalars']): string {
  */
 function readName(name: string, { scalars, object, list }: PayloadShape): string | undefined {
   if (name.includes('[]') || object) return undefined
-  const field = `fields${name
-    .split(/\.(?=\S)/u)
-    .map(accessName)
-    .join('')}`
+  const names = name.split(/\.(?=\S)/u)
+  const field = `fields${names.map(accessName).join('')}`
   if (list) return `list(${field})`
   if (scalars.has('number') || scalars.has('integer')) return `number(${field})`
   return scalars.has('boolean') ? `yes(${field})` : scalars.has('string') ? `text(${field})` : field
 }
 
 function accessName(name: string): string {
-  return /^[a-z_][a-z0-9_]*$/iu.test(name) && !RESERVED.has(name) ? `.${name}` : `[${JSON.stringify(name)}]`
+  return /^[a-z_][a-z0-9_]*$/iu.test(name) && !RESERVED.test(name) ? `.${name}` : `[${JSON.stringify(name)}]`
 }
 
 /** Words of CEL that are no names of fields after a dot. */
-const RESERVED = new Set(
-  'as break const continue else false for function if import in let loop namespace null package return true var void while'.split(
-    ' ',
-  ),
-)
+const RESERVED =
+  /^(?:as|break|const|continue|else|false|for|function|if|import|in|let|loop|namespace|null|package|return|true|var|void|while)$/
 
 function describeShape(shape: PayloadShape | undefined): string {
   if (shape?.list) return 'a list'
   if (shape?.object) return 'an object'
   const [type] = [...(shape?.scalars ?? [])].filter((scalar) => scalar !== 'null')
-  return { string: 'a text', boolean: 'true or false', integer: 'a number', number: 'a number', null: 'a value' }[
-    type ?? 'null'
-  ]
+  if (type === 'string') return 'a text'
+  if (type === 'boolean') return 'true or false'
+  return type === undefined ? 'a value' : 'a number'
 }
 
 function todo(what: string): string {

@@ -7,24 +7,23 @@ export type MediaKind = (typeof MEDIA_KINDS)[number]
 export interface MediaType {
   readonly kind: MediaKind
   readonly mediaType: string
+  /** How the bytes begin, in base64. */
+  readonly beginning: string
 }
 
-/** By extension: kind, media type, and how the bytes begin in base64. */
-const TYPES: Readonly<Record<string, readonly [MediaKind, string, string]>> = {
-  pdf: ['pdf', 'application/pdf', 'JVBERi0'],
-  png: ['image', 'image/png', 'iVBORw0KGgo'],
-  jpg: ['image', 'image/jpeg', '/9j/'],
-  jpeg: ['image', 'image/jpeg', '/9j/'],
-  gif: ['image', 'image/gif', 'R0lGOD'],
-  webp: ['image', 'image/webp', 'UklGR'],
+const JPEG: MediaType = { kind: 'image', mediaType: 'image/jpeg', beginning: '/9j/' }
+const TYPES: Readonly<Record<string, MediaType>> = {
+  pdf: { kind: 'pdf', mediaType: 'application/pdf', beginning: 'JVBERi0' },
+  png: { kind: 'image', mediaType: 'image/png', beginning: 'iVBORw0KGgo' },
+  jpg: JPEG,
+  jpeg: JPEG,
+  gif: { kind: 'image', mediaType: 'image/gif', beginning: 'R0lGOD' },
+  webp: { kind: 'image', mediaType: 'image/webp', beginning: 'UklGR' },
 }
-
-const typeOf = (name: string) => TYPES[/\.(\w{3,4})$/u.exec(name)?.[1]?.toLowerCase() ?? '']
 
 /** The type of a PDF or an image by the extension of its name; undefined for a text file. */
 export function mediaTypeOf(name: string): MediaType | undefined {
-  const type = typeOf(name)
-  return type && { kind: type[0], mediaType: type[1] }
+  return TYPES[/\.(\w{3,4})$/u.exec(name)?.[1]?.toLowerCase() ?? '']
 }
 
 /**
@@ -33,7 +32,7 @@ export function mediaTypeOf(name: string): MediaType | undefined {
  */
 export function readMediaContent(name: string, content: string): string | undefined {
   const base64 = content.replaceAll(/\s+/gu, '')
-  const isMedia = base64.startsWith(typeOf(name)?.[2] ?? '\0') && base64.length % 4 === 0
+  const isMedia = base64.startsWith(mediaTypeOf(name)?.beginning ?? '\0') && base64.length % 4 === 0
   return isMedia && /^[A-Za-z0-9+/]*={0,2}$/u.test(base64) ? base64 : undefined
 }
 

@@ -1,6 +1,7 @@
 import { EMAIL_MAX_LENGTH } from '../limits.ts'
 import { compile } from '../schema/ajv.ts'
 import { Closed, Nullable, type Static } from '../schema/objects.ts'
+import { parseJson } from '../schema/parse-json.ts'
 import { Text, Uuid } from '../schema/values.ts'
 
 /** Who makes a change through the internal API, for the audit log (contract README, "Internal API"). */
@@ -23,10 +24,6 @@ export function formatActor(actor: Actor): string {
 
 /** Reads the value of `X-Actor`; undefined if it is not valid. */
 export function parseActor(text: string): Actor | undefined {
-  try {
-    const actor: unknown = JSON.parse(text)
-    return isActor(actor) ? actor : undefined
-  } catch {
-    return undefined
-  }
+  const actor = parseJson(text)
+  return isActor(actor) ? actor : undefined
 }

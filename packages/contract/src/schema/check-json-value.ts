@@ -86,10 +86,12 @@ export function findJsonObjectErrors(object: object, field: string): FieldError[
   if (collector.errors.length === 0 && Buffer.byteLength(JSON.stringify(object)) > PAYLOAD_MAX_BYTES) {
     collector.add([], 'too_large', `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON`)
   }
-  return collector.errors.map((error) => ({
-    ...error,
-    field: error.field === 'body' ? field : `${field}.${error.field}`,
-  }))
+  return errorsAt(field, collector)
+}
+
+/** The errors of a body that is a field of what the caller sent. */
+export function errorsAt(field: string, { errors }: ErrorCollector): FieldError[] {
+  return errors.map((error) => ({ ...error, field: error.field === 'body' ? field : `${field}.${error.field}` }))
 }
 
 /** Checks a string, number, boolean or null. */

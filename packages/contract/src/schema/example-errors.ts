@@ -7,7 +7,7 @@ import {
   PAYLOAD_MAX_DEPTH,
   PAYLOAD_MAX_VALUES,
 } from '../limits.ts'
-import { checkJsonValue, checkReservedType, collectErrors, formatPath } from './check-json-value.ts'
+import { checkJsonValue, checkReservedType, collectErrors, errorsAt, formatPath } from './check-json-value.ts'
 import { countJsonBytes } from './json-size.ts'
 import { isJsonObject } from './payload-shape.ts'
 
@@ -26,10 +26,7 @@ export function findExampleErrors(example: unknown, field = 'example_request_bod
   const collector = collectErrors()
   checkReservedType(example, collector)
   checkJsonValue(example, [], collector)
-  return collector.errors.map((error) => ({
-    ...error,
-    field: error.field === 'body' ? field : `${field}.${error.field}`,
-  }))
+  return errorsAt(field, collector)
 }
 
 /**

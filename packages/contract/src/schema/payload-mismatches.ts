@@ -110,59 +110,41 @@ function listNames(fields: ReadonlyMap<string, PayloadShape>): string {
 }
 
 function isAllowedScalar(scalars: ReadonlySet<ScalarType>, value: unknown): boolean {
-  if (typeof value === 'number') return scalars.has('number') || scalars.has('integer')
-  if (value === null) return scalars.has('null')
-  return (typeof value === 'string' && scalars.has('string')) || (typeof value === 'boolean' && scalars.has('boolean'))
+  return scalars.has(typeOf(value) as ScalarType) || (typeof value === 'number' && scalars.has('integer'))
 }
 
 type AllowedType = ReturnType<typeof typesOf>[number]
 
-const TYPE_CODES: Record<AllowedType, FieldCode> = {
-  object: 'dict_type',
-  array: 'list_type',
-  string: 'string_type',
-  integer: 'float_type',
-  number: 'float_type',
-  boolean: 'bool_type',
-  null: 'value_type',
+const TYPES: Record<AllowedType, readonly [code: FieldCode, words: string]> = {
+  object: ['dict_type', 'an object'],
+  array: ['list_type', 'a list'],
+  string: ['string_type', 'a string'],
+  integer: ['float_type', 'a number'],
+  number: ['float_type', 'a number'],
+  boolean: ['bool_type', 'true or false'],
+  null: ['value_type', 'null'],
 }
 
-const TYPE_WORDS: Record<AllowedType, string> = {
-  object: 'an object',
-  array: 'a list',
-  string: 'a string',
-  integer: 'a number',
-  number: 'a number',
-  boolean: 'true or false',
-  null: 'null',
+function typeOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
 }
 
 function describeTypeMismatch(shape: PayloadShape, value: unknown): [code: FieldCode, message: string] {
   const [only, ...others] = typesOf(shape).filter((type) => type !== 'null')
-  const code = only && others.length === 0 ? TYPE_CODES[only] : 'value_type'
+  const [code] = TYPES[only && others.length === 0 ? only : 'null']
   return [code, `must be ${describeShape(shape)}, not ${describeValue(value)}`]
 }
 
 function describeShape(shape: PayloadShape): string {
   if (allowsAnyValue(shape)) return 'any value'
   return typesOf(shape)
-    .map((type) => TYPE_WORDS[type])
+    .map((type) => TYPES[type][1])
     .join(' or ')
 }
 
 function describeValue(value: unknown): string {
-  if (value === null) return 'null'
-  if (Array.isArray(value)) return 'a list'
-  switch (typeof value) {
-    case 'object':
-      return 'an object'
-    case 'string':
-      return 'a string'
-    case 'number':
-      return 'a number'
-    case 'boolean':
-      return String(value)
-    default:
-      return 'a value that JSON cannot represent'
-  }
+  if (typeof value === 'boolean') return String(value)
+  const type = typeOf(value)
+  return type in TYPES ? TYPES[type as AllowedType][1] : 'a value that JSON cannot represent'
 }
