@@ -39,30 +39,20 @@ export interface Evaluation {
   readonly meter: Meter
 }
 
-export function createEvaluation({
-  fields,
-  items,
-  context,
-  inputMessage,
-  workflow,
-  now,
-  conversions,
-}: RuleInput): Evaluation {
+export function createEvaluation({ inputMessage, workflow, now, conversions, ...given }: RuleInput): Evaluation {
   const { name, description } = workflow
   const variables = {
-    fields,
-    items,
-    context,
+    // Without a prototype, so that `constructor` is not a variable.
+    __proto__: null,
+    ...given,
     input_message: inputMessage,
     workflow: { name, description },
     now: timestampFromDate(now),
   }
-  // Without a prototype, so that `constructor` is not a variable.
-  return { variables: Object.assign(Object.create(null) as object, variables), conversions, meter: new Meter() }
+  return { variables, conversions, meter: new Meter() }
 }
 
 /** The same evaluation for one item of a `for_each`. Its work counts together with that of the others. */
 export function withItem(evaluation: Evaluation, item: unknown): Evaluation {
-  const { variables, conversions, meter } = evaluation
-  return { variables: Object.assign(Object.create(null) as object, variables, { item }), conversions, meter }
+  return { ...evaluation, variables: { __proto__: null, ...evaluation.variables, item } }
 }
