@@ -4,7 +4,7 @@ export interface OpenApiDocument {
   readonly servers: readonly { readonly url: string }[]
   readonly tags: readonly { readonly name: string; readonly description: string }[]
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
-  readonly webhooks?: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
+  readonly webhooks: OpenApiDocument['paths']
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>
     readonly responses?: Readonly<Record<string, ResponseObject>>
@@ -26,8 +26,8 @@ export interface OperationObject {
 /** An operation with its place in the document. */
 export interface Operation extends OperationObject {
   readonly method: string
-  /** Undefined for a webhook. */
-  readonly path: string | undefined
+  /** Of a webhook: its name. */
+  readonly path: string
 }
 
 export interface Parameter {
@@ -77,21 +77,10 @@ export interface Schema {
   readonly 'x-enumDescriptions'?: Readonly<Record<string, string>>
 }
 
-/** Lists the operations of a document in its order. */
-export function operationsOf(document: OpenApiDocument): Operation[] {
-  return Object.entries(document.paths).flatMap(([path, methods]) =>
+/** Lists the operations of paths, or of webhooks, in the order of the document. */
+export function operationsOf(paths: OpenApiDocument['paths']): Operation[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ ...operation, method: method.toUpperCase(), path })),
-  )
-}
-
-/** Lists the webhooks of a document in its order. */
-export function webhooksOf(document: OpenApiDocument): Operation[] {
-  return Object.values(document.webhooks ?? {}).flatMap((methods) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      ...operation,
-      method: method.toUpperCase(),
-      path: undefined,
-    })),
   )
 }
 

@@ -7,7 +7,6 @@ import {
   operationsOf,
   resolve,
   type ResponseObject,
-  webhooksOf,
 } from './openapi-document.ts'
 import { SCRIPT, STYLE, THEME_SCRIPT } from './page-assets.ts'
 import { renderCode } from './render-code.ts'
@@ -39,8 +38,6 @@ export interface Reference {
   readonly errors: readonly ErrorEntry[]
   readonly fieldCodes: Readonly<Record<string, string>>
   readonly samplesOf: (operation: Operation) => readonly CodeSample[]
-  /** How the credential is called, such as "API key", and how it begins. */
-  readonly credential: { readonly name: string; readonly placeholder: string }
 }
 
 /** An article of the page: one guide, operation or webhook. One at a time is shown. */
@@ -128,7 +125,7 @@ export async function renderReference(reference: Reference): Promise<string> {
 
 function listArticles(reference: Reference): Article[] {
   const { document, guides, errors } = reference
-  const operations = operationsOf(document)
+  const operations = operationsOf(document.paths)
   const linkErrors = createErrorLinks(errors)
   return [
     {
@@ -140,7 +137,7 @@ function listArticles(reference: Reference): Article[] {
           ${renderMarkdown(document.info.description, 'introduction-')}
           <h2 id="base-url">Base URL</h2>
           ${renderCode([{ label: 'Base URL', language: 'text', text: document.servers[0]?.url ?? '' }])}
-          <h2 id="credential">${reference.credential.name}</h2>
+          <h2 id="credential">API key</h2>
           <p>${renderInline(Object.values(document.components.securitySchemes)[0]?.description ?? '')}</p>
         </div>`,
     },
@@ -161,7 +158,7 @@ function listArticles(reference: Reference): Article[] {
           body: () => linkErrors(renderOperation(reference, operation)),
         })),
     ),
-    ...webhooksOf(document).map((webhook) => ({
+    ...operationsOf(document.webhooks).map((webhook) => ({
       id: webhook.operationId,
       title: webhook.summary,
       group: 'Webhooks',
@@ -251,7 +248,7 @@ function renderOperation(reference: Reference, operation: Operation): Html {
         )}
       </div>
     </div>
-    ${renderTryIt(reference, operation)}`
+    ${renderTryIt(operation)}`
 }
 
 /**
@@ -307,7 +304,7 @@ function renderHeaders(document: OpenApiDocument, id: string, headers: object | 
   </details>`
 }
 
-function renderTryIt({ credential }: Reference, operation: Operation): Html {
+function renderTryIt(operation: Operation): Html {
   const { operationId: id, method, path, parameters, requestBody } = operation
   const examples = Object.values(jsonOf(requestBody?.content)?.examples ?? {})
   const hasBody = requestBody !== undefined
@@ -316,11 +313,11 @@ function renderTryIt({ credential }: Reference, operation: Operation): Html {
     <form data-method="${method}" data-path="${path}" novalidate>
       <div class="inputs">
         <label class="wide"
-          ><span>${credential.name}</span
+          ><span>API key</span
           ><input
             type="password"
             data-credential
-            placeholder="${credential.placeholder}"
+            placeholder="wfk_…"
             autocomplete="off"
             spellcheck="false"
             autocapitalize="off"

@@ -59,16 +59,10 @@ function createTabs(block, id, onChosen) {
     { className: 'tabs', role: 'tablist', 'aria-label': String(block.dataset['title']) },
     ...tabs,
   )
-  block.prepend(element('div', { className: 'code-bar' }, list, createCopyButton(figures)))
+  const copy = copyButton('Copy', () => one('figure:not([hidden]) code', block).textContent ?? '')
+  block.prepend(element('div', { className: 'code-bar' }, list, copy))
   select(0)
   return { labels, select }
-}
-
-function createCopyButton(figures) {
-  return copyButton('Copy', () => {
-    const shown = /** @type {HTMLElement} */ (figures.find((figure) => !figure.hidden))
-    return one('code', shown).textContent ?? ''
-  })
 }
 
 /** Creates a button that copies a text. */

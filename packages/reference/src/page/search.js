@@ -65,8 +65,6 @@ function scoreOf(entry, terms) {
 /** @type {Entry[] | undefined} */
 let entries
 
-/**
- */
 function find(query) {
   const terms = termsOf(query)
   if (terms.length === 0)

@@ -12,7 +12,6 @@ import {
 import {
   type CodeSample,
   createSamples,
-  describeRequest,
   type Guide,
   type OpenApiDocument,
   type Operation,
@@ -70,12 +69,11 @@ export function createPublicReference(apiUrl: string | undefined): Reference {
     })),
     fieldCodes: Object.fromEntries(FIELD_CODES.map((code) => [code, FIELD_MEANINGS[code]])),
     samplesOf: (operation) => samplesOf(document, operation, serverUrl),
-    credential: { name: 'API key', placeholder: 'wfk_…' },
   }
 }
 
 function samplesOf(document: OpenApiDocument, operation: Operation, serverUrl: string): CodeSample[] {
-  const [curl, python] = createSamples(describeRequest(document, operation), 'WORKFLOW_API_KEY')
+  const [curl, python] = createSamples(document, operation)
   const text = createClientSample(operation.operationId as OperationId, serverUrl)
   return [curl, { label: 'TypeScript', language: 'ts', text }, python]
 }
