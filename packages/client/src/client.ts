@@ -1,6 +1,6 @@
 import { Page, type PagePromise, toPagePromise } from './page.ts'
 import type { RateLimit } from './rate-limit.ts'
-import { type ApiRequest, type Fetch, type Hooks, isText, sendRequest } from './send-request.ts'
+import { type ApiRequest, type Fetch, type Hooks, isText, type Received, sendRequest } from './send-request.ts'
 import type {
   ListParams,
   Organization,
@@ -91,7 +91,7 @@ const WAIT_SECONDS = 10
 const DEFAULT_LIMITS = { maxRetries: 2, timeoutMs: 15_000, totalTimeoutMs: 90_000 }
 
 /** What the headers of an answer said of each result; results themselves have the documented fields only. */
-const facts = new WeakMap<object, { readonly requestId: string | null; readonly rateLimit: RateLimit | null }>()
+const facts = new WeakMap<object, Omit<Received, 'value'>>()
 
 /** What a call resolves with. */
 export type Result = Organization | Workflow | StartConfirmation | Run | Session | Page<unknown>
@@ -126,7 +126,7 @@ export class WorkflowClient {
       const text = query.toString()
       const raw = await send<RawPage>(`/v1/workflows${text && `?${text}`}`, isPage, call)
       const page = new Page(raw, (cursor) => readPage({ ...params, cursor }, call))
-      copyFacts(raw, page)
+      facts.set(page, facts.get(raw)!)
       return page
     }
     this.workflows = {
@@ -156,14 +156,7 @@ export class WorkflowClient {
   }
 }
 
-type Send = <Value extends object>(
-  path: string,
-  isExpected: ApiRequest['isExpected'],
-  call?: RequestOptions,
-  start?: { body: string; idempotencyKey: string },
-) => Promise<Value>
-
-function createSend({ apiKey, baseUrl, fetch, headers, onRequest, onAnswer, ...limits }: ClientOptions): Send {
+function createSend({ apiKey, baseUrl, fetch, headers, onRequest, onAnswer, ...limits }: ClientOptions) {
   if (typeof globalThis.crypto?.getRandomValues !== 'function' || typeof (fetch ?? globalThis.fetch) !== 'function') {
     throw new TypeError('This client needs fetch and WebCrypto: Node 20 or newer, Bun, Deno, a worker or a browser.')
   }
@@ -182,8 +175,8 @@ function createSend({ apiKey, baseUrl, fetch, headers, onRequest, onAnswer, ...l
     isExpected: ApiRequest['isExpected'],
     { signal, requestId, headers: callHeaders, ...callLimits }: RequestOptions = {},
     start?: { body: string; idempotencyKey: string },
-  ) => {
-    const request: ApiRequest = {
+  ): Promise<Value> => {
+    const { value, ...received } = await sendRequest({
       // Looked up with each call, so that a global `fetch` replaced later counts.
       fetch: fetch ?? globalThis.fetch,
       method: start ? 'POST' : 'GET',
@@ -200,8 +193,7 @@ function createSend({ apiKey, baseUrl, fetch, headers, onRequest, onAnswer, ...l
       ...(signal && { signal }),
       onRequest,
       onAnswer,
-    }
-    const { value, ...received } = await sendRequest(request)
+    })
     facts.set(value as object, received)
     return value as Value
   }
@@ -227,11 +219,6 @@ function limitsOf(...given: readonly CallLimits[]): Required<CallLimits> {
     throw new TypeError('maxRetries must be a whole number from 0')
   if (!(timeoutMs > 0 && totalTimeoutMs > 0)) throw new TypeError('timeoutMs and totalTimeoutMs must be above 0')
   return limits
-}
-
-function copyFacts(from: object, to: object): void {
-  const received = facts.get(from)
-  if (received) facts.set(to, received)
 }
 
 // The fields of a success that callers rely on: a proxy's page or another API must not pass for a recorded start.
