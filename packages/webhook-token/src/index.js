@@ -29,7 +29,7 @@ export const DELIVERY_ATTEMPT_HEADER = 'X-Delivery-Attempt'
 
 /** @type {Api['createServiceToken']} */
 export async function createServiceToken(secret, options = {}) {
-  const key = await importKey(assertSecret(secret))
+  const key = await importKey(readSecrets(secret)[0])
   const timestamp = String(Math.floor((options.now ?? Date.now)() / 1000))
   const signature = Array.from(await sign(key, timestamp), (byte) => byte.toString(16).padStart(2, '0'))
   return btoa(`${timestamp}.${signature.join('')}`)
@@ -56,7 +56,7 @@ export async function checkServiceToken(headerValue, secret, options = {}) {
 
 /** @type {Api['createServiceSignature']} */
 export async function createServiceSignature(secret, { deliveryId, timestamp, body }) {
-  const key = await importKey(assertSecret(secret))
+  const key = await importKey(readSecrets(secret)[0])
   const signature = await sign(key, `${deliveryId}.${timestamp}.`, body)
   return `v1,${btoa(String.fromCharCode(...signature))}`
 }
@@ -146,8 +146,8 @@ function readHeader(headers, name) {
 }
 
 /**
- * @param {string | readonly string[] | undefined} secret
- * @returns {readonly string[]}
+ * @param {string | readonly string[] | null | undefined} secret
+ * @returns {readonly [string, ...string[]]}
  */
 function readSecrets(secret) {
   if (!globalThis.crypto?.subtle) {
@@ -162,7 +162,7 @@ function readSecrets(secret) {
     const found = candidate === '' ? 'empty' : candidate === undefined ? 'undefined' : `of the type ${typeof candidate}`
     throw new TypeError(`the signing secret must be a non-empty string, and is ${found}: is its setting missing?`)
   }
-  return secrets
+  return /** @type {[string]} */ (secrets)
 }
 
 /**
@@ -246,13 +246,4 @@ function decodeBase64(text) {
   } catch {
     return undefined
   }
-}
-
-/**
- * @param {unknown} secret
- * @returns {string}
- */
-function assertSecret(secret) {
-  readSecrets(/** @type {string} */ (secret))
-  return /** @type {string} */ (secret)
 }
