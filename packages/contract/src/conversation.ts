@@ -1,4 +1,5 @@
-import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep } from './journal.ts'
+import type { RunPromptsOut } from './app/runs.ts'
+import type { JournalStep, ModelAnswerPart, ModelAnswerStep, NewJournalStep, ToolResultStep } from './journal.ts'
 import { truncateText } from './schema/text.ts'
 import { isJsonObject } from './schema/payload-shape.ts'
 
@@ -6,13 +7,7 @@ import { isJsonObject } from './schema/payload-shape.ts'
 export const END_RUN = 'end_run'
 
 /** What a model was asked with, beside the steps of the journal (contract README, "The prompt of a model"). */
-export interface RunPrompt {
-  /** The system text. */
-  readonly instructions: string
-  /** `schema`: the JSON Schema of the arguments; null if it was left out. */
-  readonly tools: readonly { readonly name: string; readonly description: string; readonly schema: unknown }[]
-  /** The first message: the session so far, the time, the trigger's input message, and the context. */
-  readonly message: string
+export interface RunPrompt extends Readonly<Omit<RunPromptsOut['prompts'][number], 'omitted_bytes'>> {
   /** How many bytes of JSON were left out because the prompt is large; absent if none were. */
   readonly omitted_bytes?: number
 }
@@ -63,20 +58,11 @@ export type ConversationMessage =
 
 export type AssistantMessagePart =
   | Exclude<ModelAnswerPart, { type: 'tool_call' }>
-  | {
-      readonly type: 'tool_call'
-      readonly call_id: string
-      readonly tool: string
+  | (Readonly<Pick<ToolCallPart, 'type' | 'call_id' | 'tool' | 'provider_options'>> & {
       readonly arguments: Readonly<Record<string, unknown>>
-      readonly provider_options?: ModelAnswerPart['provider_options']
-    }
+    })
 
-export interface ToolMessageResult {
-  readonly call_id: string
-  readonly tool: string
-  readonly ok: boolean
-  readonly text: string
-}
+type ToolMessageResult = Readonly<Pick<ToolResultStep, 'call_id' | 'tool' | 'ok' | 'text'>>
 
 const CALL_A_TOOL = `Your answer called no tool, so nothing was done and the run has not ended. Call a tool if something is left to do; otherwise call ${END_RUN}.`
 

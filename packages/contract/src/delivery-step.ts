@@ -5,12 +5,11 @@ import { truncateText } from './schema/text.ts'
 import { markUntrusted } from './untrusted-text.ts'
 
 /** What became of a delivery, as the journal has it. */
-export interface DeliveredResult {
+export interface DeliveredResult extends Pick<RecordedDelivery, 'status' | 'answer' | 'reason'> {
   readonly outcome: Exclude<DeliveryOutcome, 'in_flight'>
-  readonly status: number | null
-  readonly answer: string | null
-  readonly reason: string | null
 }
+
+type RecordedDelivery = NonNullable<ToolResultStep['delivery']>
 
 /** The tool call of a delivery. */
 export interface DeliveredCall extends Pick<ToolCallStep, 'call_id' | 'tool'> {
@@ -36,8 +35,6 @@ export function toDeliveryStep(
     data: { call_id: call.call_id, tool: call.tool, ok: outcome === 'accepted', text, delivery },
   }
 }
-
-type RecordedDelivery = NonNullable<ToolResultStep['delivery']>
 
 /** The endpoint's answer on one line, at most ANSWER_MAX_LENGTH characters, without control and format characters. */
 function toAnswerText(answer: string): string {

@@ -1,17 +1,10 @@
-import { checkDescription, findNamedSources, findUnknownNames } from '@workflow-service/contract'
+import {
+  checkDescription,
+  findNamedSources,
+  findUnknownNames,
+  type WorkflowWarningOut,
+} from '@workflow-service/contract'
 import type { RuleError } from './rule-place.ts'
-
-/**
- * A reason why runs of a workflow may not do what its author wants. The text is for people, without a period at the
- * end.
- */
-export interface WorkflowWarning {
-  /** A code of `checkDescription`, or `rules_invalid`. */
-  readonly code: string
-  readonly message: string
-  /** What it is about: an unknown name, or a sentence; may be empty. */
-  readonly excerpt: string
-}
 
 /** What the built-in agent would do with a workflow. */
 export interface WorkflowCheck<Source> {
@@ -20,7 +13,7 @@ export interface WorkflowCheck<Source> {
   /** Names in quotation marks in the description that no source has. */
   readonly unknownNames: readonly string[]
   /** The errors of its rules, or what is wrong with its description if it has no rules. */
-  readonly warnings: readonly WorkflowWarning[]
+  readonly warnings: readonly WorkflowWarningOut[]
 }
 
 /**

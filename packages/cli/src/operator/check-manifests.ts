@@ -1,10 +1,10 @@
-import { findSimilar, isRulesFile, type Manifest } from '@workflow-service/contract'
+import { findSimilar, isRulesFile, type Manifest, type WorkflowWarningOut } from '@workflow-service/contract'
 import { describeUnknownValue, type OpenField } from '@workflow-service/contract/manifest'
 import { type Db, deriveId, listOpenValues, listSourceStates, normalizedName } from '@workflow-service/database'
-import { checkRules, checkWorkflow, type WorkflowWarning } from '@workflow-service/rules/check-workflow'
+import { checkRules, checkWorkflow } from '@workflow-service/rules/check-workflow'
 import type { FileError, ManifestFile } from './manifest-file.ts'
 
-export interface ManifestWarning extends WorkflowWarning {
+export interface ManifestWarning extends WorkflowWarningOut {
   readonly file: string
   /** Such as `workflows[0].description`. */
   readonly path: string
@@ -90,10 +90,10 @@ function findUnknownValues({ scope, triggers = [] }: ManifestWorkflow): UnknownV
 function findUnknownSources(
   given: readonly SubagentSource[],
   sources: readonly { readonly name: string }[],
-): [index: number, WorkflowWarning][] {
+): [index: number, WorkflowWarningOut][] {
   const names = sources.map(({ name }) => name)
   const known = new Set(names.map(normalizedName))
-  return [...given.entries()].flatMap(([index, { id, name, type }]): [number, WorkflowWarning][] => {
+  return [...given.entries()].flatMap(([index, { id, name, type }]): [number, WorkflowWarningOut][] => {
     if (type !== 'api' || typeof id === 'string' || known.has(normalizedName(name))) return []
     const similar = findSimilar(name, names)
     const advice = similar === undefined ? '' : `; did you mean ${JSON.stringify(similar)}?`

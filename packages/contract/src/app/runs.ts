@@ -73,6 +73,8 @@ export const RunPromptsOut = Closed('RunPromptsOut', 'The requests of a run to i
     'In order.',
   ),
 })
+export type RunPromptsOut = Static<typeof RunPromptsOut>
+
 /** A payload that waits, or waited, until a person decides (contract README, "Approvals"). */
 export const ApprovalOut = Closed('ApprovalOut', 'An approval of a payload.', {
   delivery_id: Uuid('The delivery that is sent after an approval.'),

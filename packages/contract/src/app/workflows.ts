@@ -94,6 +94,7 @@ export const WorkflowWarningOut = Closed('WorkflowWarningOut', 'Why runs may not
   message: Str('For people, without a period at the end.'),
   excerpt: Str('What it is about: a name, or a sentence of the description; may be empty.'),
 })
+export type WorkflowWarningOut = Static<typeof WorkflowWarningOut>
 export const WorkflowReadOut = Closed(
   'WorkflowReadOut',
   'A workflow, and what the built-in agent cannot follow in it.',

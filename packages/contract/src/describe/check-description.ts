@@ -1,18 +1,15 @@
+import type { WorkflowWarningOut } from '../app/workflows.ts'
 import { findNamedSources, findUnknownNames, normalizeText } from '../named-sources.ts'
 import { truncateText } from '../schema/text.ts'
 
 /** A reason why runs of a workflow may not do what its description says. */
-export interface DescriptionWarning {
+export interface DescriptionWarning extends WorkflowWarningOut {
   /**
    * - `no_source_named`: each run fails with `no_destination`.
    * - `unknown_source_named`: a text in quotation marks names no webhook source.
    * - `rules_needed`: each run fails with this code, because a sentence is none that the built-in agent reads.
    */
   readonly code: 'no_source_named' | 'unknown_source_named' | 'rules_needed'
-  /** For people, without a period at the end. */
-  readonly message: string
-  /** The unknown name, or the sentence that is not understood, shortened; empty for `no_source_named`. */
-  readonly excerpt: string
 }
 
 /**
