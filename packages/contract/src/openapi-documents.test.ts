@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import { describeAppApi } from './app/openapi.ts'
+import { APP_OPERATIONS, type AppOperation, isOpen } from './app/operations.ts'
 import { ERROR_CODES, ErrorResponse, PUBLIC_ERROR_CODES } from './errors.ts'
 import { describeInternalApi } from './internal/openapi.ts'
 import { describePublicApi } from './public/openapi.ts'
@@ -61,6 +62,13 @@ describe.each(Object.entries(DOCUMENTS))('the OpenAPI document of the %s API', (
     )
     expect(refused).toEqual([])
   })
+})
+
+test("the application's operations need the cookie exactly if they need a sign-in", () => {
+  const paths = DOCUMENTS.app['paths'] as Record<string, Record<string, { security?: object[] }>>
+  const operations = Object.values<AppOperation>(APP_OPERATIONS)
+  const described = operations.map(({ id, path, method }) => [id, paths[path]?.[method]?.security])
+  expect(described).toEqual(operations.map((operation) => [operation.id, isOpen(operation) ? [] : undefined]))
 })
 
 test('An error code that is added later is valid', () => {

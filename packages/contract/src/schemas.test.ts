@@ -38,24 +38,25 @@ describe('every schema of the contract', () => {
     )
   })
 
-  test.each(schemas)('%s is a valid JSON Schema 2020-12', (_name, schema) => {
-    expect(metaSchema.validateSchema(schema)).toBe(true)
+  test('is a valid JSON Schema 2020-12', () => {
+    expect(namesOf(schemas, (schema) => metaSchema.validateSchema(schema) !== true)).toEqual([])
   })
 
-  test.each(closedSchemas)('%s has a title and a description', (_name, schema) => {
-    expect(schema.title).toBeTruthy()
-    expect(schema.description).toBeTruthy()
+  test('has a title and a description, and refuses unknown fields', () => {
+    expect(namesOf(closedSchemas, ({ title, description }) => !title || !description)).toEqual([])
+    expect(namesOf(closedSchemas, ({ additionalProperties }) => additionalProperties !== false)).toEqual([])
   })
 
-  test.each(closedSchemas)('%s refuses unknown fields', (_name, schema) => {
-    expect(schema.additionalProperties).toBe(false)
-  })
-
-  test.each(schemas)('%s describes each property', (_name, schema) => {
-    const undescribed = Object.entries(schema.properties).filter(([, { description }]) => !description)
-    expect(undescribed).toEqual([])
+  test('describes each property', () => {
+    expect(namesOf(schemas, ({ properties }) => Object.values(properties).some((each) => !each.description))).toEqual(
+      [],
+    )
   })
 })
+
+function namesOf(entries: [string, ObjectSchema][], isWrong: (schema: ObjectSchema) => boolean): string[] {
+  return entries.filter(([, schema]) => isWrong(schema)).map(([name]) => name)
+}
 
 describe('every text that a caller sends', () => {
   /** A key has one form, and a file at most 1 MiB. */
