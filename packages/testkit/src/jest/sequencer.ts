@@ -24,7 +24,6 @@ export const SLOW_FILES: readonly string[] = [
   'packages/webhook-token/test/package.test.ts',
   'packages/dev-servers/test/start-embedded-postgres.test.ts',
   'services/runner/test/take-over.test.ts',
-  'packages/client/test/gateway.test.ts',
   'packages/client/test/package.test.ts',
   'infra/upgrade/previous-release.test.ts',
 ]
