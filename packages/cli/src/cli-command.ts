@@ -1,19 +1,13 @@
 import { Argument, type Command, Option } from 'commander'
-import type { OrganizationName } from '@workflow-service/database'
-import type { CliContext, KeyContext, OperatorContext } from './cli-context.ts'
+import type { CliContext, KeyContext, OperatorContext, OrganizationContext } from './cli-context.ts'
 import { HAS_OPERATOR } from './access.ts'
 import { UsageError } from './cli-error.ts'
 import type { CommandResult } from './command-result.ts'
 
 /** Gets the command's arguments, then its options. */
-type Handler<Context, Parameters extends unknown[] = never[]> = (
-  ctx: Context,
-  ...parameters: Parameters
-) => Promise<CommandResult | undefined>
+type Handler<Context> = (ctx: Context, ...parameters: never[]) => Promise<CommandResult | undefined>
 
-type Load<Name extends string, Context, First extends unknown[] = []> = () => Promise<
-  Record<Name, (ctx: Context, ...parameters: [...First, ...never[]]) => Promise<CommandResult | undefined>>
->
+type Load<Name extends string, Context> = () => Promise<Record<Name, Handler<Context>>>
 
 /**
  * How a command is executed: by an operator with the database, with an API key, or with neither. The modules of
@@ -41,17 +35,14 @@ export function operator<Name extends string>(load: Load<Name, OperatorContext>,
   return { operator: lazily(load, name), isInOrganization: true }
 }
 
-/** A handler that gets the organization (`--organization`, or the argument `[organization]`) before its arguments. */
-export function inOrganization<Name extends string>(
-  load: Load<Name, OperatorContext, [OrganizationName]>,
-  name: Name,
-): Handlers {
+/** A handler that works on one organization: that of `--organization`, or the only one. */
+export function inOrganization<Name extends string>(load: Load<Name, OrganizationContext>, name: Name): Handlers {
   return {
     isInOrganization: true,
-    operator: async (ctx, ...parameters: unknown[]) => {
+    operator: async (ctx, ...parameters) => {
       const { findOrganization } = await import('./operator/find.ts')
       const organization = await findOrganization(ctx, optionsOf(parameters).organization)
-      return await (await load())[name](ctx, organization, ...(parameters as never[]))
+      return await (await load())[name]({ ...ctx, organization }, ...parameters)
     },
   }
 }
@@ -137,17 +128,19 @@ export function addCommand(
   if (help !== undefined) added.addHelpText('after', help)
   added.action(async (...given: unknown[]) => {
     const parameters = given.slice(0, -1)
-    if (isInOrganization) nameOrganizationOnce(parts[0], parameters)
+    const [first] = parts
+    if (isInOrganization && first instanceof Argument && first.name() === 'organization') makeOption(parameters)
     await execute(declaration, parameters as never[])
   })
 }
 
-/** Some commands take the organization also as an optional argument. */
-function nameOrganizationOnce(first: Argument | Option | undefined, parameters: readonly unknown[]): void {
-  if (!(first instanceof Argument) || first.name() !== 'organization' || parameters[0] === undefined) return
+/** Some commands take the organization also as an optional argument. Their handlers get it as the option alone. */
+function makeOption(parameters: unknown[]): void {
+  const named = parameters.shift() as string | undefined
   const options = optionsOf(parameters)
-  if (options.organization !== undefined) throw new UsageError('The organization is named twice.')
-  options.organization = parameters[0] as string
+  if (named !== undefined && options.organization !== undefined)
+    throw new UsageError('The organization is named twice.')
+  options.organization ??= named
 }
 
 interface CommonOptions {

@@ -1,6 +1,6 @@
 import { text as readAll } from 'node:stream/consumers'
 import type { EventTopic } from '@workflow-service/contract'
-import type { Database } from '@workflow-service/database'
+import type { Database, OrganizationName } from '@workflow-service/database'
 import type { InternalClient } from '@workflow-service/service-kit/internal-client'
 import type { WorkflowClient } from '../../client/src/index.ts'
 import { CliError } from './cli-error.ts'
@@ -16,10 +16,15 @@ export type CliContext = ReturnType<typeof createCliContext>
  */
 export interface OperatorContext extends CliContext {
   readonly config: CliConfig
-  database(): Database
+  readonly db: Database
   dispatcher(): InternalClient
   /** Sends a change notice to the pages of the application that are open. */
-  notify(organizationId: string, ...topics: EventTopic[]): void
+  readonly notify: (organizationId: string, ...topics: EventTopic[]) => void
+}
+
+/** What operators' commands work with that are about one organization. */
+export interface OrganizationContext extends OperatorContext {
+  readonly organization: OrganizationName
 }
 
 /** What commands with an API key work with: only the public API. */

@@ -3,8 +3,10 @@ import type { CommandResult } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 
-export async function afterRestore(ctx: OperatorContext, options: { yes?: boolean }): Promise<CommandResult> {
-  const db = ctx.database()
+export async function afterRestore(
+  { db, terminal }: OperatorContext,
+  options: { yes?: boolean },
+): Promise<CommandResult> {
   const connected = await listConnectedServices(db)
   if (connected.length > 0) {
     throw new CliError(
@@ -12,7 +14,7 @@ export async function afterRestore(ctx: OperatorContext, options: { yes?: boolea
     )
   }
   if (!options.yes) {
-    const { ask } = ctx.terminal
+    const { ask } = terminal
     if (!ask)
       throw new CliError('Nothing was changed. Without a terminal, --yes confirms that every unfinished run ends.')
     const answer = await ask('This ends every run that has not ended, as failed. Enter "restored" to go on: ')

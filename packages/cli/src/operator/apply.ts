@@ -77,7 +77,7 @@ export async function apply(ctx: OperatorContext, names: string[], options: Opti
 async function redirect(ctx: OperatorContext, files: readonly ManifestFile[], given: string): Promise<void> {
   const [file, ...others] = files
   if (!file || others.length > 0) throw new UsageError('With --organization, apply one file at a time.')
-  const [byName] = await listOrganizations(ctx.database(), { name: given, limit: 1 })
+  const [byName] = await listOrganizations(ctx.db, { name: given, limit: 1 })
   const isNew = !byName && !UUID_PATTERN.test(given)
   const { id, name } = isNew ? { id: undefined, name: given } : await findOrganization(ctx, given)
   const { id: _id, ...organization } = file.manifest.organization
@@ -90,7 +90,7 @@ async function findWarnings(
   files: readonly ManifestFile[],
   allowsUnknown: boolean | undefined,
 ): Promise<readonly ManifestWarning[]> {
-  const { warnings, errors: ofRules } = await checkManifests(ctx.database(), files, allowsUnknown)
+  const { warnings, errors: ofRules } = await checkManifests(ctx.db, files, allowsUnknown)
   const ofShape = files.flatMap((file) => file.errors)
   // An entry with such an error was left out: what names it would be reported, too.
   const isLeftOut = (list: string) => ofShape.some(({ path }) => path.startsWith(`${list}[`))
@@ -112,7 +112,7 @@ async function findConflicts(ctx: OperatorContext, files: readonly ManifestFile[
   let plans: readonly AppliedManifest[] = []
   let errors: FileError[] = []
   try {
-    plans = await applyManifests(ctx.database(), manifests, { ...secretsOf(ctx), isDryRun: true })
+    plans = await applyManifests(ctx.db, manifests, { ...secretsOf(ctx), isDryRun: true })
   } catch (error) {
     if (!(error instanceof ManifestError)) throw error
     errors = error.violations.map(({ manifestIndex, path, message }) => toFileError(manifestIndex, path, message))
@@ -155,7 +155,7 @@ interface Outcomes {
 
 /** Shows the plan and writes nothing. */
 async function plan(ctx: OperatorContext, manifests: readonly Manifest[]): Promise<Outcomes> {
-  const plans = await applyManifests(ctx.database(), manifests, { ...secretsOf(ctx), isDryRun: true })
+  const plans = await applyManifests(ctx.db, manifests, { ...secretsOf(ctx), isDryRun: true })
   const documents = plans.map((planned) => ({
     dry_run: true,
     ...toJson({
@@ -246,7 +246,7 @@ async function write(
   for (;;) {
     try {
       const overwrite = isForced ? 'all' : accepted
-      return await applyManifests(ctx.database(), manifests, { ...secretsOf(ctx), overwrite })
+      return await applyManifests(ctx.db, manifests, { ...secretsOf(ctx), overwrite })
     } catch (error) {
       if (!(error instanceof ManifestOverwriteError)) throw error
       if (!ask || !canAsk) throw refusal(error.refused)
@@ -302,7 +302,7 @@ async function saveSource(
   { organization: { id: organizationId }, overwrites }: AppliedManifest,
   { id, save, shouldVerify, version, changes, kept }: AppliedManifest['webhookSources'][number],
 ): Promise<SourceResult & { saved?: WebhookSourceOut }> {
-  const before = await findWebhookSource(ctx.database(), organizationId, id)
+  const before = await findWebhookSource(ctx.db, organizationId, id)
   try {
     const { status, body: source } = await dispatcher.call('saveWebhookSource', {
       params: { organization_id: organizationId, source_id: id },
@@ -314,7 +314,7 @@ async function saveSource(
     const outcome = status === 201 ? 'created' : isUnchanged ? 'unchanged' : 'changed'
     const result = { id, name: source.name, outcome, changes: isUnchanged ? [] : changes } as const
     if (!isUnchanged || overwrites.some((edit) => edit.id === id)) {
-      await recordApplied(ctx.database().pool, organizationId, [{ kind: 'webhook_source', ...result, kept }])
+      await recordApplied(ctx.db.pool, organizationId, [{ kind: 'webhook_source', ...result, kept }])
     }
     return { ...result, verified: source.verified_at !== null, saved: source }
   } catch (error) {
@@ -343,7 +343,7 @@ async function saveLookups(
     try {
       if (outcome !== 'unchanged') {
         await dispatcher.call('saveLookup', { params, query: { version }, body: save })
-        await recordApplied(ctx.database().pool, organizationId, [{ kind: 'lookup', ...result, kept }])
+        await recordApplied(ctx.db.pool, organizationId, [{ kind: 'lookup', ...result, kept }])
       }
       results.push(result)
     } catch (error) {

@@ -3,11 +3,10 @@ import {
   createResendJob,
   findResendJob,
   operatorOf,
-  type OrganizationName,
   previewResends,
   type ResendFilter,
 } from '@workflow-service/database'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OrganizationContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import type { CommandResult } from '../command-result.ts'
 import { parseTime, type RESEND_FIELDS } from '../parse-options.ts'
@@ -22,11 +21,10 @@ interface ResendOptions {
 }
 
 export async function resend(
-  ctx: OperatorContext,
-  organization: OrganizationName,
-  options: ResendOptions,
+  ctx: OrganizationContext,
+  { where = {}, rate, dryRun }: ResendOptions,
 ): Promise<CommandResult> {
-  const { where = {}, rate, dryRun } = options
+  const { db, organization } = ctx
   if (Object.keys(where).length === 0)
     throw new CliError('Name at least one condition, such as --where outcome=rejected.')
   const { outcome, status, search, since, until, attention } = where
@@ -35,8 +33,8 @@ export async function resend(
   }
   if (status !== undefined && !/^\d{3}$/.test(status)) throw new CliError('A status is a number such as 500.')
   const filter: ResendFilter = {
-    sourceId: where.source === undefined ? undefined : (await findSource(ctx, organization, where.source)).id,
-    workflowId: await findWorkflowId(ctx, organization, where.workflow),
+    sourceId: where.source === undefined ? undefined : (await findSource(ctx, where.source)).id,
+    workflowId: await findWorkflowId(ctx, where.workflow),
     outcome: outcome as DeliveryOutcome | undefined,
     status: status === undefined ? undefined : Number(status),
     search,
@@ -45,7 +43,7 @@ export async function resend(
     needsAttention: attention === undefined ? undefined : attention === 'yes',
   }
   const viewer = { organizationId: organization.id, memberId: null }
-  const preview = await previewResends(ctx.database(), viewer, filter)
+  const preview = await previewResends(db, viewer, filter)
   const counts = preview.sources.map(
     ({ name, count, needs_approval: needs }) =>
       `  ${name}: ${count}${needs ? ', not sent: it asks for approval' : ''}\n`,
@@ -57,8 +55,8 @@ export async function resend(
     }
   }
   const by = operatorOf(organization.id)
-  const id = await createResendJob(ctx.database(), viewer, { filter, perSecond: rate, by })
-  const job = id && (await findResendJob(ctx.database(), viewer, id))
+  const id = await createResendJob(db, viewer, { filter, perSecond: rate, by })
+  const job = id && (await findResendJob(db, viewer, id))
   if (!job) throw new CliError('No payload can be sent again: they were sent meanwhile.')
   ctx.notify(organization.id, 'deliveries')
   return {

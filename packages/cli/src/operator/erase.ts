@@ -14,13 +14,13 @@ interface Options {
 export async function erasePerson(ctx: OperatorContext, given: string, options: Options): Promise<CommandResult> {
   const only = options.organization === undefined ? undefined : await findOrganization(ctx, options.organization)
   const person = UUID_PATTERN.test(given) ? { id: given } : { email: given }
-  const found = await findUsersOfPerson(ctx.database(), person)
+  const found = await findUsersOfPerson(ctx.db, person)
   const users = found.filter(({ organizationId }) => only === undefined || organizationId === only.id)
   if (users.length === 0) throw new CliError(`There is no user ${given}. List them with wf users list.`)
   const names = users.map(({ email, organizationName }) => `${email} of ${organizationName}`).join(', ')
   await confirm(ctx, options, `This deletes ${names}, and the name in the audit log. It cannot be undone.`)
   for (const user of users) {
-    const outcome = await eraseUser(ctx.database(), user)
+    const outcome = await eraseUser(ctx.db, user)
     if (outcome === 'session_busy') {
       throw new CliError(`A run that may have read a decision of ${user.email} is under way. Repeat this in a minute.`)
     }
@@ -42,7 +42,7 @@ export async function erasePerson(ctx: OperatorContext, given: string, options: 
 export async function deleteRun(ctx: OperatorContext, prefix: string, options: Options): Promise<CommandResult> {
   const id = await findId(ctx, 'run', prefix, options.organization)
   await confirm(ctx, options, `This deletes run ${id} with its journal and deliveries. It cannot be undone.`)
-  const outcome = await deleteRunRows(ctx.database(), id)
+  const outcome = await deleteRunRows(ctx.db, id)
   if (outcome === 'not_found') throw new CliError(`There is no run ${id}.`)
   if (outcome === 'not_ended') throw new CliError(`Run ${id} has not ended. End it first: wf runs cancel ${id}.`)
   if (outcome === 'session_busy') {
@@ -56,7 +56,7 @@ export async function deleteRun(ctx: OperatorContext, prefix: string, options: O
 /** `wf deliveries delete ID` */
 export async function deleteOneDelivery(ctx: OperatorContext, id: string, options: Options): Promise<CommandResult> {
   await confirm(ctx, options, `This deletes delivery ${id}. It cannot be undone.`)
-  const outcome = await deleteDelivery(ctx.database(), id)
+  const outcome = await deleteDelivery(ctx.db, id)
   if (outcome.kind === 'not_found') throw new CliError(`There is no delivery ${id}.`)
   if (outcome.kind === 'in_flight') throw new CliError(`Delivery ${id} is being sent. Try again in a minute.`)
   if (outcome.kind === 'of_run') {

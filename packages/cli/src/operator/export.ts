@@ -1,6 +1,5 @@
-import type { OrganizationName } from '@workflow-service/database'
 import { writeManifest } from '@workflow-service/database/manifest'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OrganizationContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { findWorkflowId } from './find.ts'
 
@@ -11,18 +10,15 @@ interface Options {
 }
 
 export async function exportOrganization(
-  ctx: OperatorContext,
-  organization: OrganizationName,
-  _given: string | undefined,
-  options: Options,
+  ctx: OrganizationContext,
+  { workflow, json: isJson = false, portable: isPortable = false }: Options,
 ): Promise<undefined> {
-  const { workflow, json: isJson = false, portable: isPortable = false } = options
-  const workflowId = await findWorkflowId(ctx, organization, workflow)
-  const isFound = await writeManifest(
-    ctx.database(),
-    organization.id,
-    { format: isJson ? 'json' : 'yaml', workflowId, isPortable },
-    ctx.terminal.write,
-  )
+  const { db, organization, terminal } = ctx
+  const options = {
+    format: isJson ? 'json' : 'yaml',
+    workflowId: await findWorkflowId(ctx, workflow),
+    isPortable,
+  } as const
+  const isFound = await writeManifest(db, organization.id, options, terminal.write)
   if (!isFound) throw new CliError(`${organization.name} has no workflow ${workflow}.`)
 }

@@ -10,7 +10,7 @@ import {
   type OrganizationName,
   type WorkflowName,
 } from '@workflow-service/database'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { withoutControls } from '../terminal.ts'
 
@@ -20,8 +20,7 @@ const MAX_LISTED = 10
 const MAX_COMPARED = 1_000
 
 /** Finds the given organization, or the only one. @throws CliError when none or several match. */
-export async function findOrganization(ctx: OperatorContext, given: string | undefined): Promise<OrganizationName> {
-  const db = ctx.database()
+export async function findOrganization({ db }: OperatorContext, given: string | undefined): Promise<OrganizationName> {
   if (given === undefined) {
     const all = await listOrganizations(db, { limit: MAX_LISTED + 1 })
     if (all.length === 0) throw new CliError('There is no organization yet. Create one with wf apply FILE.')
@@ -39,12 +38,7 @@ export async function findOrganization(ctx: OperatorContext, given: string | und
  * Finds a workflow of the organization by its id or name; the case of a name matters only where it distinguishes two.
  * @throws CliError
  */
-export async function findWorkflow(
-  ctx: OperatorContext,
-  organization: OrganizationName,
-  given: string,
-): Promise<WorkflowName> {
-  const db = ctx.database()
+export async function findWorkflow({ db, organization }: OrganizationContext, given: string): Promise<WorkflowName> {
   const isId = UUID_PATTERN.test(given)
   const wanted = isId ? { id: given.toLowerCase() } : { name: given }
   const found = await findWorkflowsByName(db, organization.id, wanted, MAX_LISTED + 1)
@@ -55,12 +49,8 @@ export async function findWorkflow(
 }
 
 /** The id of the workflow of an option, if it is given. */
-export async function findWorkflowId(
-  ctx: OperatorContext,
-  organization: OrganizationName,
-  given: string | undefined,
-): Promise<string | undefined> {
-  return given === undefined ? undefined : (await findWorkflow(ctx, organization, given)).id
+export async function findWorkflowId(ctx: OrganizationContext, given: string | undefined): Promise<string | undefined> {
+  return given === undefined ? undefined : (await findWorkflow(ctx, given)).id
 }
 
 /**
@@ -68,17 +58,16 @@ export async function findWorkflowId(
  * finds a deleted one that has a log, and names it by its id. @throws CliError
  */
 export async function findSource(
-  ctx: OperatorContext,
-  organization: OrganizationName,
+  { db, organization }: OrganizationContext,
   given: string,
   { includeDeleted = false } = {},
 ): Promise<{ readonly id: string; readonly name: string }> {
   const id = given.toLowerCase()
-  const sources = await listWebhookSources(ctx.database(), organization.id)
+  const sources = await listWebhookSources(db, organization.id)
   const found = sources.find((source) => source.id === id || normalizedName(source.name) === normalizedName(given))
   if (found) return found
   const isId = UUID_PATTERN.test(given)
-  if (isId && includeDeleted && (await hasWebhookSourceLog(ctx.database(), organization.id, id))) {
+  if (isId && includeDeleted && (await hasWebhookSourceLog(db, organization.id, id))) {
     return { id, name: `deleted source ${given}` }
   }
   const what = isId ? given : JSON.stringify(given)
@@ -98,7 +87,7 @@ export async function findId(
   if (UUID_PATTERN.test(prefix) && organization === undefined) return prefix
   const organizationId = organization === undefined ? null : (await findOrganization(ctx, organization)).id
   const table = what === 'run' ? 'starts' : 'sessions'
-  const ids = await findIdsByPrefix(ctx.database(), table, { prefix, organizationId }, MAX_LISTED + 1)
+  const ids = await findIdsByPrefix(ctx.db, table, { prefix, organizationId }, MAX_LISTED + 1)
   if (ids.length === 0) {
     throw new CliError(`No ${what} has an id that begins with ${prefix}. List them with wf ${what}s list.`)
   }

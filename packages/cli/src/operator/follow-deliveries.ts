@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Delivery, type DeliveryQuery, listDeliveries } from '@workflow-service/database'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OrganizationContext } from '../cli-context.ts'
 
 const POLL_MS = 1_000
 /** How far each poll reads back before the newest entry, because transactions commit out of order. */
@@ -13,8 +13,7 @@ const PAGE_SIZE = 100
  * @param newest The newest entries, newest first, of which those that are finished were shown already.
  */
 export async function* followDeliveries(
-  ctx: OperatorContext,
-  organizationId: string,
+  ctx: OrganizationContext,
   query: DeliveryQuery,
   newest: readonly Delivery[],
   signal: AbortSignal,
@@ -22,7 +21,7 @@ export async function* followDeliveries(
   let newestMs = newest[0]?.createdAt.getTime() ?? Date.now()
   const read = async (sinceMs: number) => {
     const since = new Date(Math.max(sinceMs, query.since?.getTime() ?? 0))
-    return await readAll(ctx, organizationId, { ...query, since })
+    return await readAll(ctx, { ...query, since })
   }
   let found: readonly Delivery[] = await read(newestMs - OVERLAP_MS)
   // What is above the newest entry, or has finished, since `newest` was read is news.
@@ -43,15 +42,10 @@ export async function* followDeliveries(
 }
 
 /** Reads all pages of the query, newest first. */
-async function readAll(ctx: OperatorContext, organizationId: string, query: DeliveryQuery): Promise<Delivery[]> {
+async function readAll({ db, organization }: OrganizationContext, query: DeliveryQuery): Promise<Delivery[]> {
   const all: Delivery[] = []
   for (;;) {
-    const last = all.at(-1)
-    const page = await listDeliveries(ctx.database(), organizationId, {
-      ...query,
-      limit: PAGE_SIZE,
-      ...(last ? { after: last } : {}),
-    })
+    const page = await listDeliveries(db, organization.id, { ...query, limit: PAGE_SIZE, after: all.at(-1) })
     all.push(...page)
     if (page.length < PAGE_SIZE) return all
   }

@@ -32,7 +32,7 @@ export async function followRun(
       hasHint = true
     }
     await sleep(POLL_MS, undefined, { signal }).catch(() => {})
-    run = (await showRun(ctx.database(), run.id)) ?? run
+    run = (await showRun(ctx.db, run.id)) ?? run
   }
   return printedResult(run.status === 'succeeded')
 }

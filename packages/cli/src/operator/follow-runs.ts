@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunStatus } from '@workflow-service/contract'
 import { findWorkflowNames, listRuns, type RunFilter, type RunRow } from '@workflow-service/database'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OrganizationContext } from '../cli-context.ts'
 import { STATUS_COLOURS, tookOf } from '../run-columns.ts'
 import { paint, showTime, withoutControls } from '../terminal.ts'
 
@@ -19,25 +19,25 @@ const UNFINISHED: readonly RunStatus[] = ['queued', 'running', 'waiting']
  * changed. With a filter for the status, a run is printed when it gets that status.
  */
 export async function followRuns(
-  ctx: OperatorContext,
-  organizationId: string,
+  ctx: OrganizationContext,
   filter: RunFilter,
   newest: readonly RunRow[],
   { json: isJson, timeout }: { readonly json?: boolean; readonly timeout?: number },
 ): Promise<undefined> {
+  const { db, organization } = ctx
   const signal = ctx.interrupted(timeout)
   const { status: wanted, limit: _limit, ...unfiltered } = filter
   const names = new Map<string, string>()
   /** The last status of each run that has not ended, or that the next poll may read again. */
   const seen = new Map<string, RunRow>()
   const read = async (more: Partial<RunFilter>) =>
-    await listRuns(ctx.database(), organizationId, { ...unfiltered, ...more, limit: MAX_RUNS })
+    await listRuns(db, organization.id, { ...unfiltered, ...more, limit: MAX_RUNS })
   const readSince = async (timeMs: number) =>
     await read({ since: new Date(Math.max(timeMs, filter.since?.getTime() ?? 0)) })
   const print = async (runs: readonly RunRow[]) => {
     const unnamed = runs.map((row) => row.workflow_id).filter((id) => !names.has(id))
     if (unnamed.length > 0) {
-      for (const [id, name] of await findWorkflowNames(ctx.database(), organizationId, unnamed)) names.set(id, name)
+      for (const [id, name] of await findWorkflowNames(db, organization.id, unnamed)) names.set(id, name)
     }
     ctx.terminal.write(runs.map((row) => (isJson ? `${JSON.stringify(row)}\n` : toLine(row))).join(''))
   }
@@ -51,7 +51,7 @@ export async function followRuns(
     await sleep(POLL_MS, undefined, { signal }).catch(() => {})
     const recent = await readSince(newestMs - OVERLAP_MS)
     const ids = [...seen.values()].filter((row) => row.finished_at === null).map(({ id }) => id)
-    const watched = ids.length === 0 ? [] : await listRuns(ctx.database(), organizationId, { ids, limit: ids.length })
+    const watched = ids.length === 0 ? [] : await listRuns(db, organization.id, { ids, limit: ids.length })
     const rows = [...new Map([...watched, ...recent].map((row) => [row.id, row])).values()]
     const changed = rows.filter(({ id, status }) => seen.get(id)?.status !== status)
     newestMs = Math.max(newestMs, ...recent.map((row) => row.created_at.getTime()))

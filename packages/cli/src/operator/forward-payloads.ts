@@ -7,23 +7,24 @@ import { followDeliveries } from './follow-deliveries.ts'
 
 /** Opens the payloads of a webhook source for `wf listen`. @throws CliError if there is no such source. */
 export async function openForwarding(
-  ctx: OperatorContext,
+  operator: OperatorContext,
   given: string,
   organizationName: string | undefined,
 ): Promise<Forwarding> {
-  const organization = await findOrganization(ctx, organizationName)
-  const { id: sourceId } = await findSource(ctx, organization, given)
-  const source = await findWebhookSource(ctx.database(), organization.id, sourceId)
+  const organization = await findOrganization(operator, organizationName)
+  const ctx = { ...operator, organization }
+  const { id: sourceId } = await findSource(ctx, given)
+  const source = await findWebhookSource(ctx.db, organization.id, sourceId)
   if (!source) throw new CliError(`${organization.name} has no webhook source ${given} any more.`)
   const exampleRequestBody = source.exampleRequestBody as Record<string, unknown> | null
   const query = { sourceId, kind: 'payload', limit: 1 } as const
   return {
     source: { ...source, exampleRequestBody },
-    payloads: async (signal) => payloadsAfter(await listDeliveries(ctx.database(), organization.id, query), signal),
+    payloads: async (signal) => payloadsAfter(await listDeliveries(ctx.db, organization.id, query), signal),
   }
 
   async function* payloadsAfter(newest: readonly Delivery[], signal: AbortSignal) {
-    for await (const news of followDeliveries(ctx, organization.id, query, newest, signal)) {
+    for await (const news of followDeliveries(ctx, query, newest, signal)) {
       for (const { id, outcome, requestBody, requestId } of news) {
         if (outcome !== 'invalid') yield { body: requestBody as object, copyOf: id, requestId: requestId ?? id }
       }

@@ -5,12 +5,11 @@ import {
   issueApiKey,
   listApiKeys,
   operatorOf,
-  type OrganizationName,
   prefixOfApiKey,
   revokeApiKey,
 } from '@workflow-service/database'
 import { type CommandResult, listResult } from '../command-result.ts'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { type Column, paint, showTime } from '../terminal.ts'
 
@@ -21,8 +20,7 @@ interface CreateOptions {
 }
 
 export async function create(
-  ctx: OperatorContext,
-  organization: OrganizationName,
+  { db, organization, notify }: OrganizationContext,
   given: string | undefined,
   options: CreateOptions,
 ): Promise<CommandResult> {
@@ -38,7 +36,7 @@ export async function create(
     throw new UsageError('The name of a key must have 1 to 200 characters, one of them visible.')
   }
   const newKey = { name, key, scopes: options.scopes, expiresAt: options.expires ?? null }
-  const { apiKey } = await issueApiKey(ctx.database(), organization.id, newKey, operatorOf(organization.id)).catch(
+  const { apiKey } = await issueApiKey(db, organization.id, newKey, operatorOf(organization.id)).catch(
     (error: unknown) => {
       if (!(error instanceof ApiKeyExistsError)) throw error
       throw new CliError(
@@ -46,7 +44,7 @@ export async function create(
       )
     },
   )
-  ctx.notify(organization.id, 'api_keys')
+  notify(organization.id, 'api_keys')
   return {
     json: { ...toJson(apiKey), key, organization_id: organization.id },
     text: (terminal) =>
@@ -54,9 +52,14 @@ export async function create(
   }
 }
 
-export async function list(ctx: OperatorContext, { id, name }: OrganizationName): Promise<CommandResult> {
-  const keys = await listApiKeys(ctx.database(), id)
-  return listResult(keys.toReversed(), COLUMNS, `${name} has no API keys. Create one with wf keys create.`, toJson)
+export async function list({ db, organization }: OrganizationContext): Promise<CommandResult> {
+  const keys = await listApiKeys(db, organization.id)
+  return listResult(
+    keys.toReversed(),
+    COLUMNS,
+    `${organization.name} has no API keys. Create one with wf keys create.`,
+    toJson,
+  )
 }
 
 const COLUMNS: readonly Column<ApiKeyOut>[] = [
@@ -77,14 +80,10 @@ const COLUMNS: readonly Column<ApiKeyOut>[] = [
   },
 ]
 
-export async function revoke(
-  ctx: OperatorContext,
-  organization: OrganizationName,
-  text: string,
-): Promise<CommandResult> {
-  const key = await revokeApiKey(ctx.database(), organization.id, keyReference(text), operatorOf(organization.id))
+export async function revoke({ db, organization, notify }: OrganizationContext, text: string): Promise<CommandResult> {
+  const key = await revokeApiKey(db, organization.id, keyReference(text), operatorOf(organization.id))
   if (!key) throw new CliError(`${organization.name} has no such key. List its keys with wf keys list.`)
-  ctx.notify(organization.id, 'api_keys')
+  notify(organization.id, 'api_keys')
   return {
     json: toJson(key),
     text: () => `${key.name} (${key.prefix}) is revoked. Every gateway rejects it within 5 seconds.\n`,

@@ -22,7 +22,7 @@ export async function listNames(
   what: string,
   organization: string | undefined,
 ): Promise<Candidate[]> {
-  const db = ctx.database()
+  const { db } = ctx
   const organizationId = async () => (await findOrganization(ctx, organization)).id
   switch (what) {
     case 'organization':
@@ -54,7 +54,7 @@ function toCandidate({ id, name }: { readonly id: string; readonly name: string 
 }
 
 async function listSessionIds(ctx: OperatorContext, organizationId: string): Promise<Candidate[]> {
-  const sessions = await listSessionRows(ctx.database(), organizationId, { limit: MAX_IDS })
+  const sessions = await listSessionRows(ctx.db, organizationId, { limit: MAX_IDS })
   return sessions.map(({ id, is_open: isOpen, created_at: at }) => ({
     value: id,
     description: `${isOpen ? 'open' : 'closed'}, ${showTime(at)}`,
@@ -62,12 +62,9 @@ async function listSessionIds(ctx: OperatorContext, organizationId: string): Pro
 }
 
 async function listRunIds(ctx: OperatorContext, organizationId: string): Promise<Candidate[]> {
-  const runs = await listRuns(ctx.database(), organizationId, { limit: MAX_IDS })
-  const names = await findWorkflowNames(
-    ctx.database(),
-    organizationId,
-    runs.map((run) => run.workflow_id),
-  )
+  const runs = await listRuns(ctx.db, organizationId, { limit: MAX_IDS })
+  const workflowIds = runs.map((run) => run.workflow_id)
+  const names = await findWorkflowNames(ctx.db, organizationId, workflowIds)
   return runs.map(({ id, workflow_id: workflowId, status, created_at: at }) => ({
     value: id,
     description: `${names.get(workflowId) ?? ''}, ${status}, ${showTime(at)}`,

@@ -1,13 +1,7 @@
 import type { DeliveryKind, DeliveryOutcome } from '@workflow-service/contract'
-import {
-  type Delivery,
-  type DeliveryQuery,
-  listDeliveries,
-  type OrganizationName,
-  readAnswers,
-} from '@workflow-service/database'
+import { type Delivery, type DeliveryQuery, listDeliveries, readAnswers } from '@workflow-service/database'
 import { type CommandResult, toSnakeCase } from '../command-result.ts'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OrganizationContext } from '../cli-context.ts'
 import { findSource } from './find.ts'
 import { followDeliveries, isFinished } from './follow-deliveries.ts'
 import { UsageError } from '../cli-error.ts'
@@ -28,23 +22,23 @@ interface LogsOptions {
 
 /** `wf logs SOURCE` */
 export async function logs(
-  ctx: OperatorContext,
-  organization: OrganizationName,
+  ctx: OrganizationContext,
   text: string | undefined,
   options: LogsOptions,
 ): Promise<CommandResult | undefined> {
+  const { db, organization } = ctx
   if (text === undefined) throw new UsageError('Name a webhook source: wf logs SOURCE. List them with wf sources list.')
-  const source = await findSource(ctx, organization, text, { includeDeleted: true })
+  const source = await findSource(ctx, text, { includeDeleted: true })
   const { outcome, kind, since, until, limit } = options
   const query: DeliveryQuery = { sourceId: source.id, outcome, kind, since, until, limit }
   const hasFilter = [outcome, kind, since, until].some((value) => value !== undefined)
-  const newest = await listDeliveries(ctx.database(), organization.id, query)
+  const newest = await listDeliveries(db, organization.id, query)
   if (options.follow) {
-    await follow(ctx, organization.id, query, newest, options)
+    await follow(ctx, query, newest, options)
     return undefined
   }
   const ids = newest.map(({ id }) => id)
-  const answers = await readAnswers(ctx.database(), organization.id, ids)
+  const answers = await readAnswers(db, organization.id, ids)
   return {
     json: newest.map((delivery) => ({
       ...toJson(delivery),
@@ -91,14 +85,13 @@ function describeDelivery({ reason, answer }: Pick<Delivery, 'reason' | 'answer'
 
 /** Prints the newest entries and then, every second until Ctrl-C, those that finished since, oldest first. */
 async function follow(
-  ctx: OperatorContext,
-  organizationId: string,
+  ctx: OrganizationContext,
   query: DeliveryQuery,
   newest: readonly Delivery[],
   { json: isJson, timeout }: LogsOptions,
 ): Promise<void> {
   ctx.terminal.write(newest.filter(isFinished).toReversed().map(toLine).join(''))
-  for await (const news of followDeliveries(ctx, organizationId, query, newest, ctx.interrupted(timeout))) {
+  for await (const news of followDeliveries(ctx, query, newest, ctx.interrupted(timeout))) {
     ctx.terminal.write(news.map(toLine).join(''))
   }
 

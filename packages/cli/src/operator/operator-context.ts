@@ -11,21 +11,21 @@ export function openOperatorContext(ctx: CliContext): Opened<OperatorContext> {
   const config = readCliConfig(ctx.env)
   let database: Database | undefined
   let notices: ChangeNotifier | undefined
-  const openDatabase = (): Database =>
-    (database ??= createDatabase({
-      url: config.databaseUrl(),
-      applicationName: 'wf',
-      maxConnections: 4,
-      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    }))
   const context: OperatorContext = {
     ...ctx,
     config,
-    database: openDatabase,
+    get db() {
+      return (database ??= createDatabase({
+        url: config.databaseUrl(),
+        applicationName: 'wf',
+        maxConnections: 4,
+        statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      }))
+    },
     dispatcher: () => createInternalClient(config.dispatcher()),
     notify: (organizationId, ...topics) => {
       // A page that misses a notice reads again by itself after a while.
-      notices ??= createChangeNotifier({ db: openDatabase(), onError: () => {} })
+      notices ??= createChangeNotifier({ db: context.db, onError: () => {} })
       notices.add(organizationId, ...topics)
     },
   }

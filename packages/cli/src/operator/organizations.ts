@@ -18,9 +18,9 @@ export async function create(ctx: OperatorContext, given: string): Promise<Comma
   if (name === '' || !isName(name) || Array.from(name).length > NAME_MAX_LENGTH) {
     throw new UsageError(`The name must have 1 to ${NAME_MAX_LENGTH} characters, one of them visible.`)
   }
-  const [existing] = await listOrganizations(ctx.database(), { name, limit: 1 })
+  const [existing] = await listOrganizations(ctx.db, { name, limit: 1 })
   if (existing) throw new CliError(`There is an organization ${name} already (${existing.id}). Choose another name.`)
-  const organization = await createOrganization(ctx.database(), name)
+  const organization = await createOrganization(ctx.db, name)
   return {
     json: toJson(organization),
     text: () =>
@@ -32,7 +32,7 @@ export async function create(ctx: OperatorContext, given: string): Promise<Comma
 const MAX_ORGANIZATIONS = 100_000
 
 export async function list(ctx: OperatorContext): Promise<CommandResult> {
-  const organizations = await listOrganizations(ctx.database(), { limit: MAX_ORGANIZATIONS })
+  const organizations = await listOrganizations(ctx.db, { limit: MAX_ORGANIZATIONS })
   return listResult(
     organizations,
     [
@@ -59,7 +59,7 @@ export async function resume(ctx: OperatorContext, given: string): Promise<Comma
 
 async function setSuspended(ctx: OperatorContext, given: string, isSuspended: boolean): Promise<CommandResult> {
   const organization = await findOrganization(ctx, given)
-  const isChanged = await setOrganizationSuspended(ctx.database(), organization.id, isSuspended)
+  const isChanged = await setOrganizationSuspended(ctx.db, organization.id, isSuspended)
   if (isChanged) ctx.notify(organization.id, 'organization')
   const state = isSuspended ? 'suspended' : 'active'
   return {
@@ -78,10 +78,10 @@ export async function remove(ctx: OperatorContext, given: string, options: { yes
     const answer = await ask(`This deletes ${name} (${id}) with everything in it. Enter its name to go on: `)
     if (answer !== name) throw new CliError('This is not its name. Nothing was deleted.')
   }
-  await deleteOrganization(ctx.database(), operatorOf(id))
+  await deleteOrganization(ctx.db, operatorOf(id))
   ctx.notify(id, 'organization')
   // From here on it is gone for everyone; if this is interrupted, the application deletes the rest.
-  while (await deleteOrganizationRows(ctx.database())) continue
+  while (await deleteOrganizationRows(ctx.db)) continue
   return { json: toJson(organization), text: () => `${name} (${id}) is deleted.\n` }
 }
 

@@ -18,7 +18,7 @@ export async function draft(
     error,
     steps,
   } = await findRun(ctx, prefix, organization)
-  const content = await draftRunRules(ctx.database(), organizationId, { workflowId, error, steps })
+  const content = await draftRunRules(ctx.db, organizationId, { workflowId, error, steps })
   if (content === undefined) {
     throw new CliError(`Run ${id} needs no rules: it did not fail with ${DRAFT_CODES.join(', ')}.`)
   }

@@ -7,7 +7,6 @@ import {
   listRuns,
   listSourceStates,
   operatorOf,
-  type OrganizationName,
   readWorkflowTexts,
   type RunRow,
   type RunDetails,
@@ -17,7 +16,7 @@ import {
 } from '@workflow-service/database'
 import { checkWorkflow } from '@workflow-service/rules/check-workflow'
 import type { CommandResult } from '../command-result.ts'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { findId, findOrganization, findWorkflowId } from './find.ts'
 import { followRun } from './follow-run.ts'
 import { followRuns } from './follow-runs.ts'
@@ -65,7 +64,7 @@ async function decide(
   }
   const { id: runId, organization_id: organizationId } = await findRun(ctx, prefix, organization)
   const request = { decision, reason: reason ?? null, runId, deliveryId }
-  const outcome = await decideApprovals(ctx.database(), request, operatorOf(organizationId))
+  const outcome = await decideApprovals(ctx.db, request, operatorOf(organizationId))
   const what = deliveryId === undefined ? `Run ${runId}` : `Delivery ${deliveryId}`
   if (outcome.kind === 'not_found') throw new CliError(`${what} has asked for no approval.`)
   if (outcome.kind === 'not_waiting') {
@@ -96,12 +95,13 @@ export async function cancel(
     throw new UsageError('Name a run, or --workflow or --session for all queued runs of one.')
   }
   if (prefix !== undefined) return await cancelOne(ctx, prefix, organization)
-  const { id: organizationId, ...named } = await findOrganization(ctx, organization)
+  const found = await findOrganization(ctx, organization)
+  const organizationId = found.id
   const kind = workflow === undefined ? 'session' : 'workflow'
   const id =
-    (await findWorkflowId(ctx, { id: organizationId, ...named }, workflow)) ?? (await findId(ctx, 'session', session!))
+    (await findWorkflowId({ ...ctx, organization: found }, workflow)) ?? (await findId(ctx, 'session', session!))
   const viewer = { organizationId, memberId: null }
-  const { cancelled, isMore } = await cancelQueuedRuns(ctx.database(), viewer, { kind, id }, operatorOf(organizationId))
+  const { cancelled, isMore } = await cancelQueuedRuns(ctx.db, viewer, { kind, id }, operatorOf(organizationId))
   ctx.notify(organizationId, 'runs', 'sessions')
   return {
     json: { cancelled, is_more: isMore },
@@ -116,29 +116,26 @@ async function cancelOne(
 ): Promise<CommandResult> {
   const { id, organization_id: organizationId } = await findRun(ctx, prefix, organization)
   const viewer = { organizationId, memberId: null }
-  const outcome = await cancelRun(ctx.database(), viewer, id, operatorOf(organizationId))
+  const outcome = await cancelRun(ctx.db, viewer, id, operatorOf(organizationId))
   if (outcome.kind === 'not_found') throw new CliError(`The workflow of run ${id} is deleted.`)
   if (outcome.kind === 'ended') throw new CliError(`Run ${id} has ended already.`)
   ctx.notify(organizationId, 'runs', 'sessions')
   return { json: { run_id: id, status: 'cancelled' }, text: () => `Run ${id} is cancelled.\n` }
 }
 
-export async function list(
-  ctx: OperatorContext,
-  organization: OrganizationName,
-  options: ListOptions,
-): Promise<CommandResult | undefined> {
+export async function list(ctx: OrganizationContext, options: ListOptions): Promise<CommandResult | undefined> {
+  const { db, organization } = ctx
   const { status, workflow, session, search, since, until, limit } = options
-  const workflowId = await findWorkflowId(ctx, organization, workflow)
+  const workflowId = await findWorkflowId(ctx, workflow)
   const sessionId = session === undefined ? undefined : await findId(ctx, 'session', session)
   const filter = { status, workflowId, sessionId, since, until, limit }
-  const isSearched = await needsSearch(ctx.database(), organization.id, { ...filter, search })
-  const found = isSearched && (await searchAllRuns(ctx, organization.id, { ...filter, search }))
-  const runs = await listRuns(ctx.database(), organization.id, found ? { ids: found, limit } : filter)
-  if (options.follow) return await followRuns(ctx, organization.id, filter, runs, options)
+  const isSearched = await needsSearch(db, organization.id, { ...filter, search })
+  const found = isSearched && (await searchAllRuns(ctx, { ...filter, search }))
+  const runs = await listRuns(db, organization.id, found ? { ids: found, limit } : filter)
+  if (options.follow) return await followRuns(ctx, filter, runs, options)
   const ids = runs.map((row) => row.workflow_id)
-  const names = await findWorkflowNames(ctx.database(), organization.id, ids)
-  const hints = await findHints(ctx, organization.id, runs)
+  const names = await findWorkflowNames(db, organization.id, ids)
+  const hints = await findHints(ctx, runs)
   return {
     json: runs.map(toRunJson),
     text: (terminal) => `${renderTable(terminal, runColumns(names), runs, 'No runs match.')}${hints}`,
@@ -147,15 +144,14 @@ export async function list(
 
 /** Runs that match, the newest ones; a page may have fewer although others follow. */
 async function searchAllRuns(
-  ctx: OperatorContext,
-  organizationId: string,
+  { db, organization }: OrganizationContext,
   query: Omit<Parameters<typeof searchVisibleRuns>[2], 'after'>,
 ): Promise<string[]> {
+  const viewer = { organizationId: organization.id, memberId: null }
   const found: string[] = []
   let after: Awaited<ReturnType<typeof searchVisibleRuns>>['next']
   do {
-    const limit = query.limit - found.length
-    const page = await searchVisibleRuns(ctx.database(), { organizationId, memberId: null }, { ...query, limit, after })
+    const page = await searchVisibleRuns(db, viewer, { ...query, limit: query.limit - found.length, after })
     found.push(...page.rows)
     after = page.next
   } while (after && found.length < query.limit)
@@ -163,12 +159,12 @@ async function searchAllRuns(
 }
 
 /** Says what the built-in agent cannot follow in the workflows of the runs, one line for each workflow. */
-async function findHints(ctx: OperatorContext, organizationId: string, runs: readonly RunRow[]): Promise<string> {
+async function findHints({ db, organization }: OrganizationContext, runs: readonly RunRow[]): Promise<string> {
   const ids = [...new Set(runs.map((row) => row.workflow_id))]
   if (ids.length === 0) return ''
-  const sources = await listSourceStates(ctx.database(), organizationId)
+  const sources = await listSourceStates(db, organization.id)
   const lines: string[] = []
-  for (const workflow of await readWorkflowTexts(ctx.database(), organizationId, ids)) {
+  for (const workflow of await readWorkflowTexts(db, organization.id, ids)) {
     const { warnings } = await checkWorkflow(workflow, sources)
     const texts = warnings.map(({ message }) => message).join('; ')
     if (texts !== '') lines.push(withoutControls(`Hint: ${workflow.name}: ${texts}.`))
@@ -192,7 +188,7 @@ export async function findRun(
   organization: string | undefined,
 ): Promise<RunDetails> {
   const id = await findId(ctx, 'run', prefix, organization)
-  const details = await showRun(ctx.database(), id)
+  const details = await showRun(ctx.db, id)
   if (!details) throw new CliError(`There is no run ${id}. List the runs with wf runs list.`)
   return details
 }

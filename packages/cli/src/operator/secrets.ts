@@ -5,7 +5,7 @@ import { paint, renderTable } from '../terminal.ts'
 
 export async function rotate(ctx: OperatorContext): Promise<CommandResult> {
   const box = createSecretBox(ctx.config.secretsKeys())
-  const { rotated, current, failed } = await rotateSecrets(ctx.database(), box)
+  const { rotated, current, failed } = await rotateSecrets(ctx.db, box)
   return {
     json: {
       rotated,

@@ -6,25 +6,21 @@ import {
   newId,
   openSession,
   operatorOf,
-  type OrganizationName,
   type SessionRow,
   showSession,
 } from '@workflow-service/database'
 import { type CommandResult, listResult } from '../command-result.ts'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { findId } from './find.ts'
 import { CliError } from '../cli-error.ts'
 import { paint, renderTable, showTime } from '../terminal.ts'
 import { runColumns } from '../run-columns.ts'
 import { toRunJson } from './runs.ts'
 
-export async function open(
-  ctx: OperatorContext,
-  organization: OrganizationName,
-  given: string | undefined,
-): Promise<CommandResult> {
+export async function open(ctx: OrganizationContext, given: string | undefined): Promise<CommandResult> {
+  const { db, organization } = ctx
   const id = given ?? newId()
-  const isOpened = await openSession(ctx.database(), organization.id, id, operatorOf(organization.id))
+  const isOpened = await openSession(db, organization.id, id, operatorOf(organization.id))
   const session = await findSession(ctx, id)
   if (session.organization_id !== organization.id) {
     throw new CliError(`Session ${id} belongs to another organization. Choose another id, or omit it.`)
@@ -34,12 +30,11 @@ export async function open(
 }
 
 export async function list(
-  ctx: OperatorContext,
-  organization: OrganizationName,
+  { db, organization }: OrganizationContext,
   { open: onlyOpen, closed: onlyClosed, limit }: ListOptions,
 ): Promise<CommandResult> {
   const isOpen = onlyOpen ? true : onlyClosed ? false : undefined
-  const sessions = await listSessionRows(ctx.database(), organization.id, { isOpen, limit })
+  const sessions = await listSessionRows(db, organization.id, { isOpen, limit })
   return listResult(
     sessions,
     [
@@ -67,7 +62,7 @@ interface ListOptions {
 export async function close(ctx: OperatorContext, prefix: string, options: InOrganization): Promise<CommandResult> {
   const { id, organization_id: organizationId } = await findSession(ctx, prefix, options)
   const viewer = { organizationId, memberId: null }
-  const isClosed = await closeSession(ctx.database(), viewer, id, operatorOf(organizationId))
+  const isClosed = await closeSession(ctx.db, viewer, id, operatorOf(organizationId))
   if (isClosed) ctx.notify(organizationId, 'sessions')
   const session = await findSession(ctx, id)
   const remaining = session.starts - session.finished
@@ -83,12 +78,9 @@ const MAX_RUNS = 20
 export async function show(ctx: OperatorContext, prefix: string, options: InOrganization): Promise<CommandResult> {
   const session = await findSession(ctx, prefix, options)
   const { id, organization_id: organizationId } = session
-  const runs = await listRuns(ctx.database(), organizationId, { sessionId: id, limit: MAX_RUNS })
-  const names = await findWorkflowNames(
-    ctx.database(),
-    organizationId,
-    runs.map((row) => row.workflow_id),
-  )
+  const runs = await listRuns(ctx.db, organizationId, { sessionId: id, limit: MAX_RUNS })
+  const workflowIds = runs.map((row) => row.workflow_id)
+  const names = await findWorkflowNames(ctx.db, organizationId, workflowIds)
   return {
     json: { ...session, runs: runs.map(toRunJson) },
     text: (terminal) =>
@@ -114,7 +106,7 @@ async function findSession(
   { organization }: InOrganization = {},
 ): Promise<SessionRow> {
   const id = await findId(ctx, 'session', prefix, organization)
-  const session = await showSession(ctx.database(), id)
+  const session = await showSession(ctx.db, id)
   if (!session) throw new CliError(`There is no session ${id}.`)
   return session
 }

@@ -8,13 +8,12 @@ import { paint } from '../terminal.ts'
 /** `wf setup-link [ORGANIZATION]` */
 export async function setupLink(
   ctx: OperatorContext,
-  _given: string | undefined,
   { organization: given }: { organization?: string },
 ): Promise<CommandResult> {
   const appUrl = ctx.config.appUrl()
-  const isFirst = given === undefined && (await listOrganizations(ctx.database(), { limit: 1 })).length === 0
+  const isFirst = given === undefined && (await listOrganizations(ctx.db, { limit: 1 })).length === 0
   const organization = isFirst ? undefined : await findOrganization(ctx, given)
-  const token = await createSetupLink(ctx.database(), organization?.id ?? null)
+  const token = await createSetupLink(ctx.db, organization?.id ?? null)
   const url = `${new URL(appUrl).origin}/setup#${token}`
   const expiresAt = new Date(Date.now() + LINK_HOURS.setup * 3_600_000)
   const what = organization ? `an owner of ${organization.name}` : 'the owner of a new organization'

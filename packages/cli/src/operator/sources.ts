@@ -5,20 +5,19 @@ import {
   newId,
   OPERATOR,
   operatorOf,
-  type OrganizationName,
   recordAuditEvent,
 } from '@workflow-service/database'
 import { type CommandResult, listResult, toSnakeCase } from '../command-result.ts'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OrganizationContext } from '../cli-context.ts'
 import { findSource } from './find.ts'
 import { readJsonObject } from '../read-json.ts'
 import { paint, showDuration, showTime } from '../terminal.ts'
 
 const OPERATOR_HEADERS = { 'X-Actor': formatActor({ user_id: null, name: OPERATOR.name, address: null }) }
 
-export async function list(ctx: OperatorContext, organization: OrganizationName): Promise<CommandResult> {
+export async function list({ db, organization }: OrganizationContext): Promise<CommandResult> {
   return listResult(
-    await listWebhookSources(ctx.database(), organization.id),
+    await listWebhookSources(db, organization.id),
     [
       { title: 'NAME', value: ({ name }) => name, cut: 'name' },
       { title: 'ID', value: ({ id }) => id, cut: 'id' },
@@ -48,23 +47,22 @@ export async function list(ctx: OperatorContext, organization: OrganizationName)
   )
 }
 
-export function pause(ctx: OperatorContext, organization: OrganizationName, text: string): Promise<CommandResult> {
-  return setPaused(ctx, organization, text, 'pauseWebhookSource')
+export function pause(ctx: OrganizationContext, text: string): Promise<CommandResult> {
+  return setPaused(ctx, text, 'pauseWebhookSource')
 }
 
-export function resume(ctx: OperatorContext, organization: OrganizationName, text: string): Promise<CommandResult> {
-  return setPaused(ctx, organization, text, 'resumeWebhookSource')
+export function resume(ctx: OrganizationContext, text: string): Promise<CommandResult> {
+  return setPaused(ctx, text, 'resumeWebhookSource')
 }
 
 async function setPaused(
-  ctx: OperatorContext,
-  organization: OrganizationName,
+  ctx: OrganizationContext,
   text: string,
   operation: 'pauseWebhookSource' | 'resumeWebhookSource',
 ): Promise<CommandResult> {
-  const { id, name } = await findSource(ctx, organization, text)
+  const { id, name } = await findSource(ctx, text)
   await ctx.dispatcher().call(operation, {
-    params: { organization_id: organization.id, source_id: id },
+    params: { organization_id: ctx.organization.id, source_id: id },
     headers: OPERATOR_HEADERS,
   })
   const isPaused = operation === 'pauseWebhookSource'
@@ -77,47 +75,47 @@ async function setPaused(
   }
 }
 
-export async function test(ctx: OperatorContext, organization: OrganizationName, text: string): Promise<CommandResult> {
-  const source = await findSource(ctx, organization, text)
+export async function test(ctx: OrganizationContext, text: string): Promise<CommandResult> {
+  const { id, name } = await findSource(ctx, text)
   const { body: delivery } = await ctx.dispatcher().call('testWebhookSource', {
-    params: { organization_id: organization.id, source_id: source.id },
+    params: { organization_id: ctx.organization.id, source_id: id },
     headers: OPERATOR_HEADERS,
   })
-  const isConfirmed = delivery.outcome === 'accepted'
-  return {
-    json: delivery,
-    text: (terminal) =>
-      `${paint(terminal, isConfirmed ? 'green' : 'red', isConfirmed ? 'Confirmed.' : 'Not confirmed.')} ${describe(source.name, delivery)}\n`,
-    exitStatus: isConfirmed ? 0 : 1,
-  }
+  return toResult(name, delivery, ['Confirmed.', 'Not confirmed.'])
 }
 
 export async function send(
-  ctx: OperatorContext,
-  organization: OrganizationName,
+  ctx: OrganizationContext,
   text: string,
-  options: { payload?: string },
+  { payload: file }: { payload?: string },
 ): Promise<CommandResult> {
-  const { id, name } = await findSource(ctx, organization, text)
-  const payload = await (options.payload === undefined
-    ? findWebhookSource(ctx.database(), organization.id, id).then((source) => source?.exampleRequestBody ?? {})
-    : readJsonObject(ctx, options.payload))
+  const { db, organization } = ctx
+  const { id, name } = await findSource(ctx, text)
+  const payload =
+    file === undefined
+      ? ((await findWebhookSource(db, organization.id, id))?.exampleRequestBody ?? {})
+      : await readJsonObject(ctx, file)
   const { body: delivery } = await ctx.dispatcher().call('sendPayload', {
     params: { delivery_id: newId() },
     body: { organization_id: organization.id, source_id: id, payload },
   })
-  await recordAuditEvent(ctx.database().pool, {
+  await recordAuditEvent(db.pool, {
     ...operatorOf(organization.id),
     action: 'webhook_source.tested',
     target: { kind: 'webhook_source', id, name },
     changes: [{ field: 'delivery_id', old: null, new: delivery.id }],
   })
-  const isAccepted = delivery.outcome === 'accepted'
   const answer = delivery.answer === null ? '' : `It answered ${JSON.stringify(delivery.answer)}.\n`
+  return toResult(name, delivery, ['Accepted.', 'Not accepted.'], answer)
+}
+
+/** The result of one request, which `good` or `bad` sums up. */
+function toResult(name: string, delivery: DeliveryOut, [good, bad]: [string, string], answer = ''): CommandResult {
+  const isAccepted = delivery.outcome === 'accepted'
   return {
     json: delivery,
     text: (terminal) =>
-      `${paint(terminal, isAccepted ? 'green' : 'red', isAccepted ? 'Accepted.' : 'Not accepted.')} ${describe(name, delivery)}\n${answer}`,
+      `${isAccepted ? paint(terminal, 'green', good) : paint(terminal, 'red', bad)} ${describe(name, delivery)}\n${answer}`,
     exitStatus: isAccepted ? 0 : 1,
   }
 }

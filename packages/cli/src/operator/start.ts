@@ -5,16 +5,9 @@ import {
   START_CONFLICTS,
   trimWhiteSpace,
 } from '@workflow-service/contract'
-import {
-  type AppStartOutcome,
-  newId,
-  operatorOf,
-  type OrganizationName,
-  recordAppStart,
-  showRun,
-} from '@workflow-service/database'
+import { type AppStartOutcome, newId, operatorOf, recordAppStart, showRun } from '@workflow-service/database'
 import type { CommandResult } from '../command-result.ts'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { findId, findWorkflow } from './find.ts'
 import { followRun } from './follow-run.ts'
@@ -28,22 +21,22 @@ interface Options {
 
 /** `wf start WORKFLOW TEXT|-` */
 export async function start(
-  ctx: OperatorContext,
-  organization: OrganizationName,
+  ctx: OrganizationContext,
   given: string,
   text: string,
   options: Options,
 ): Promise<CommandResult> {
+  const { db, organization } = ctx
   const context = trimWhiteSpace(text === '-' ? await ctx.readInput() : text)
   const length = countCodePoints(context)
   if (length === 0 || length > CONTEXT_MAX_LENGTH || !isStorableText(context)) {
     throw new UsageError(`The text must have 1 to ${CONTEXT_MAX_LENGTH} characters of valid Unicode; it has ${length}.`)
   }
-  const workflow = await findWorkflow(ctx, organization, given)
+  const workflow = await findWorkflow(ctx, given)
   const sessionId = options.session === undefined ? null : await findId(ctx, 'session', options.session)
   const runId = newId()
   const { principal } = operatorOf(organization.id)
-  const outcome = await recordAppStart(ctx.database(), {
+  const outcome = await recordAppStart(db, {
     principal: { ...principal, userId: null },
     requestId: newId(),
     workflowId: workflow.id,
@@ -55,7 +48,7 @@ export async function start(
     throw refusal(outcome.kind, workflow.name, organization.name)
   ctx.notify(organization.id, 'runs', 'sessions', 'workflows')
   if (options.follow) {
-    const details = await showRun(ctx.database(), runId)
+    const details = await showRun(db, runId)
     if (details) return await followRun(ctx, details, options)
   }
   return {

@@ -9,11 +9,10 @@ import {
   listUsers,
   type NewUserLink,
   operatorOf,
-  type OrganizationName,
   saveUser,
 } from '@workflow-service/database'
 import { type CommandResult, listResult } from '../command-result.ts'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { findOrganization } from './find.ts'
 import { paint } from '../terminal.ts'
@@ -22,10 +21,10 @@ const isEmail = compile(Email)
 
 const PAGE_SIZE = 1_000
 
-export async function list(ctx: OperatorContext, organization: OrganizationName): Promise<CommandResult> {
+export async function list({ db, organization }: OrganizationContext): Promise<CommandResult> {
   const users: AppUserOut[] = []
   for (;;) {
-    const page = await listUsers(ctx.database(), organization.id, { limit: PAGE_SIZE, after: users.at(-1)?.email })
+    const page = await listUsers(db, organization.id, { limit: PAGE_SIZE, after: users.at(-1)?.email })
     users.push(...page)
     if (page.length < PAGE_SIZE) break
   }
@@ -49,14 +48,12 @@ export async function list(ctx: OperatorContext, organization: OrganizationName)
 }
 
 export async function setRole(
-  ctx: OperatorContext,
-  organization: OrganizationName,
+  { db, organization, notify }: OrganizationContext,
   named: string,
   wanted: Role | 'none',
 ): Promise<CommandResult> {
-  const user = UUID_PATTERN.test(named)
-    ? await findUserById(ctx.database(), organization.id, named)
-    : await findUserByEmail(ctx.database(), organization.id, named)
+  const find = UUID_PATTERN.test(named) ? findUserById : findUserByEmail
+  const user = await find(db, organization.id, named)
   if (!user) {
     throw new CliError(`${organization.name} has no user ${named}. Add it in the application or in a manifest.`)
   }
@@ -65,14 +62,14 @@ export async function setRole(
   const result =
     role === user.role
       ? { kind: 'saved' as const, user }
-      : await saveUser(ctx.database(), user.id, change, () => {}, operatorOf(organization.id))
+      : await saveUser(db, user.id, change, () => {}, operatorOf(organization.id))
   if (result === 'last_owner') {
     throw new CliError(
       `${user.email} is the last owner of ${organization.name}. Make another one first: wf setup-link.`,
     )
   }
   if (result?.kind !== 'saved') throw new CliError(`${user.email} was changed meanwhile. Try again.`)
-  ctx.notify(organization.id, 'users', 'workflows')
+  notify(organization.id, 'users', 'workflows')
   const advice =
     role !== null && ['no_access', 'invited'].includes(result.user.state)
       ? ' An admin can now make an invitation link in the application.'
@@ -113,9 +110,8 @@ async function makeLink(
   { organization: given }: LinkOptions,
 ): Promise<CommandResult> {
   const appUrl = ctx.config.appUrl()
-  const account = UUID_PATTERN.test(person)
-    ? await findAccountByUser(ctx.database(), person)
-    : await findAccountByEmail(ctx.database(), person)
+  const find = UUID_PATTERN.test(person) ? findAccountByUser : findAccountByEmail
+  const account = await find(ctx.db, person)
   const { id: wantedId } = given === undefined ? { id: undefined } : await findOrganization(ctx, given)
   const organization = account?.organizations.find(({ id }) => wantedId === undefined || id === wantedId)
   if (!account || !organization) {
@@ -130,7 +126,7 @@ async function makeLink(
     )
   }
   const { id: organizationId, userId } = organization
-  const link = await createUserLink(ctx.database(), userId, wanted, () => {}, operatorOf(organizationId))
+  const link = await createUserLink(ctx.db, userId, wanted, () => {}, operatorOf(organizationId))
   if (link === 'email_taken') throw new CliError(`${organization.name} has another user with that address.`)
   if (link === undefined || link === 'not_possible') throw new CliError(`${person} was changed meanwhile. Try again.`)
   ctx.notify(organizationId, 'users')

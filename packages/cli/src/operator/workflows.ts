@@ -2,13 +2,12 @@ import { START_CONFLICTS, type WorkflowDetailOut, type WorkflowRowOut } from '@w
 import {
   findWorkflows,
   listWorkflowRows,
-  type OrganizationName,
   readReadiness,
   readWorkflowDetail,
   type WorkflowReadiness,
 } from '@workflow-service/database'
 import { type CommandResult, listResult } from '../command-result.ts'
-import type { OperatorContext } from '../cli-context.ts'
+import type { OrganizationContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { findWorkflow } from './find.ts'
 import { STATUS_COLOURS } from '../run-columns.ts'
@@ -17,22 +16,18 @@ import { formatFacts, paint, renderTable, showTime, type Terminal, withoutContro
 const PAGE_SIZE = 100
 
 export async function list(
-  ctx: OperatorContext,
-  organization: OrganizationName,
+  { db, organization }: OrganizationContext,
   { search, limit }: { search?: string; limit: number },
 ): Promise<CommandResult> {
   const viewer = { organizationId: organization.id, memberId: null }
   const workflows: WorkflowRowOut[] = []
-  for (let isLast = false, after; !isLast && workflows.length < limit;) {
-    const page = await listWorkflowRows(ctx.database(), viewer, {
-      limit: Math.min(PAGE_SIZE, limit - workflows.length),
-      ...(search === undefined ? {} : { search }),
-      ...(after === undefined ? {} : { after }),
-    })
+  let after: Awaited<ReturnType<typeof listWorkflowRows>>['next']
+  do {
+    const pageLimit = Math.min(PAGE_SIZE, limit - workflows.length)
+    const page = await listWorkflowRows(db, viewer, { limit: pageLimit, search, after })
     workflows.push(...page.rows)
     after = page.next
-    isLast = after === undefined
-  }
+  } while (after && workflows.length < limit)
   const none =
     search === undefined ? 'has no workflows. Create them with wf apply and a manifest' : 'has no such workflow'
   return listResult(
@@ -58,16 +53,13 @@ export async function list(
   )
 }
 
-export async function show(
-  ctx: OperatorContext,
-  organization: OrganizationName,
-  given: string,
-): Promise<CommandResult> {
-  const { id } = await findWorkflow(ctx, organization, given)
+export async function show(ctx: OrganizationContext, given: string): Promise<CommandResult> {
+  const { db, organization } = ctx
+  const { id } = await findWorkflow(ctx, given)
   const viewer = { organizationId: organization.id, memberId: null }
-  const detail = await readWorkflowDetail(ctx.database(), viewer, id)
-  const readiness = await readReadiness(ctx.database(), viewer, id)
-  const [document] = await findWorkflows(ctx.database(), [{ organizationId: organization.id, workflowId: id }])
+  const detail = await readWorkflowDetail(db, viewer, id)
+  const readiness = await readReadiness(db, viewer, id)
+  const [document] = await findWorkflows(db, [{ organizationId: organization.id, workflowId: id }])
   if (!detail || !readiness || !document) throw new CliError(`${organization.name} has no workflow ${given} any more.`)
   const { start, users, end } = document
   return {
