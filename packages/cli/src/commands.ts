@@ -19,9 +19,8 @@ import {
   parseExpiry,
   parseId,
   parseIdPrefix,
-  parseLimit,
   parseList,
-  parseRate,
+  parseNumber,
   parseTime,
 } from './parse-options.ts'
 
@@ -39,13 +38,16 @@ const PERSON = argument('<person>', 'the id of the user, or the email address wi
 const OPTIONAL_ORGANIZATION = argument('[organization]', 'its id or name; not needed if there is only one')
 const NAMED_ORGANIZATION = argument('<organization>', 'its id or name')
 
-const limit = (things: string, count: number) => option('--limit <n>', `maximum number of ${things}`, parseLimit, count)
+const limit = (things: string, count: number) =>
+  option('--limit <n>', `maximum number of ${things}`, parseNumber(10_000), count)
+
+const signIn = () => import('./key/sign-in.ts')
 
 const SIGN_IN: readonly CommandDeclaration[] = [
   command(
     'login',
     'Save an API key, with which wf uses the public API.',
-    local(() => import('./key/sign-in.ts'), 'login'),
+    local(signIn, 'login'),
     [argument('[url]', 'the address of the service, such as https://api.example.com (default: WF_API_URL)')],
     `
 The key is asked for, or read from standard input. It is checked, and saved in a file that only you can read:
@@ -55,16 +57,8 @@ Example:
   echo "$KEY" | wf login https://api.example.com
 `,
   ),
-  command(
-    'logout',
-    'Delete the saved API key.',
-    local(() => import('./key/sign-in.ts'), 'logout'),
-  ),
-  command(
-    'whoami',
-    'Show the organization of the API key.',
-    withKey(() => import('./key/sign-in.ts'), 'whoami'),
-  ),
+  command('logout', 'Delete the saved API key.', local(signIn, 'logout')),
+  command('whoami', 'Show the organization of the API key.', withKey(signIn, 'whoami')),
 ]
 
 const APPLY_HELP = `
@@ -242,7 +236,7 @@ const DELIVERIES = group('deliveries', 'Send payloads again, and delete single e
     inOrganization(() => import('./operator/deliveries.ts'), 'resend'),
     [
       option('--where <field=value>', 'a condition; may be repeated', parseCondition),
-      option('--rate <n>', 'payloads for each second', parseRate, 10),
+      option('--rate <n>', 'payloads for each second', parseNumber(100), 10),
       option('--dry-run', 'only show what would be sent'),
     ],
     `
@@ -524,7 +518,7 @@ const QUEUE = group('queue', 'Show the RabbitMQ queue from which runners learn w
     'show',
     'Show how many messages wait, and the dead-lettered messages with the reason.',
     global(() => import('./operator/queue.ts'), 'show'),
-    [option('--limit <n>', 'maximum number of dead-lettered messages, oldest first', parseLimit, 25)],
+    [limit('dead-lettered messages, oldest first', 25)],
   ),
 ])
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Argument, Command, Option } from 'commander'
 import { chooseAccess } from './access.ts'
 import type { CliContext } from './cli-context.ts'
@@ -22,7 +23,8 @@ export function createCompletion(
   return async (words) => {
     const typed = words.at(-1) ?? ''
     const position = walk(program, words.slice(0, -1))
-    const found = listStatic(position, typed) ?? (await listNamesInTime(ctx, position))
+    const late = sleep(NAMES_TIMEOUT_MS, [], { ref: false })
+    const found = listStatic(position, typed) ?? (await Promise.race([listNames(ctx, position), late]).catch(() => []))
     const start = typed.toLowerCase()
     return found.filter(({ value }) => value.toLowerCase().startsWith(start) && !/\p{Cc}/u.test(value))
   }
@@ -83,20 +85,6 @@ function listStatic({ command, option, argument }: Position, typed: string): Can
   }
   const choices = (option ?? argument)?.argChoices
   return choices?.map((value) => ({ value, description: '' }))
-}
-
-async function listNamesInTime(ctx: CliContext, position: Position): Promise<Candidate[]> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const timeout = new Promise<Candidate[]>((resolve) => {
-    timer = setTimeout(() => resolve([]), NAMES_TIMEOUT_MS)
-  })
-  try {
-    return await Promise.race([listNames(ctx, position), timeout])
-  } catch {
-    return []
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** The names that the option or argument asks for, by the word in its brackets. */

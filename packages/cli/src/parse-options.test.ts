@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { InvalidArgumentError } from 'commander'
-import { parseExpiry, parseId, parseLimit, parseList, parseTime } from './parse-options.ts'
+import { parseExpiry, parseId, parseList, parseNumber, parseTime } from './parse-options.ts'
 
 describe('parseTime', () => {
   test.each([
@@ -40,16 +40,18 @@ describe('parseExpiry', () => {
   })
 })
 
-describe('parseLimit', () => {
+describe('parseNumber', () => {
+  const parse = parseNumber(10_000)
+
   test.each([
     ['1', 1],
     ['10000', 10_000],
   ])('accepts %s', (text, limit) => {
-    expect(parseLimit(text)).toBe(limit)
+    expect(parse(text)).toBe(limit)
   })
 
   test.each(['0', '10001', '-1', '1.5', 'x', ''])('rejects %j', (text) => {
-    expect(() => parseLimit(text)).toThrow(InvalidArgumentError)
+    expect(() => parse(text)).toThrow(InvalidArgumentError)
   })
 })
 

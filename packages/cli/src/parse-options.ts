@@ -24,11 +24,13 @@ export function parseIdPrefix(text: string): string {
   return text.replace('…', '').toLowerCase()
 }
 
-/** Parses a number of entries, 1 to 10,000. @throws InvalidArgumentError */
-export function parseLimit(text: string): number {
-  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0
-  if (limit < 1 || limit > 10_000) throw new InvalidArgumentError('It must be a whole number from 1 to 10000.')
-  return limit
+/** Parses a number from 1 to `max`. @throws InvalidArgumentError */
+export function parseNumber(max: number): (text: string) => number {
+  return (text) => {
+    const number = /^\d{1,6}$/.test(text) ? Number(text) : 0
+    if (number < 1 || number > max) throw new InvalidArgumentError(`It must be a whole number from 1 to ${max}.`)
+    return number
+  }
 }
 
 /** Parses a time in the past: ISO 8601, or a duration ago such as `15m`, `2h`, `7d`. @throws InvalidArgumentError */
@@ -103,7 +105,6 @@ export const RESEND_FIELDS = [
   'attention',
 ] as const
 type Conditions = Partial<Record<(typeof RESEND_FIELDS)[number], string>>
-const MAX_PER_SECOND = 100
 
 /** @throws InvalidArgumentError */
 export function parseCondition(text: string, earlier: Conditions | undefined): Conditions {
@@ -112,13 +113,4 @@ export function parseCondition(text: string, earlier: Conditions | undefined): C
   if (!field || value.length === 0)
     throw new InvalidArgumentError(`It must be FIELD=VALUE with ${RESEND_FIELDS.join(', ')}.`)
   return { ...earlier, [field]: value.join('=') }
-}
-
-/** @throws InvalidArgumentError */
-export function parseRate(text: string): number {
-  const rate = Number(text)
-  if (!Number.isInteger(rate) || rate < 1 || rate > MAX_PER_SECOND) {
-    throw new InvalidArgumentError(`It must be 1 to ${MAX_PER_SECOND}.`)
-  }
-  return rate
 }

@@ -1,7 +1,7 @@
 import type { DeliveryOutcome, RunStatus } from '@workflow-service/contract/enumerations'
 import { type Column, type Format, showDuration } from './terminal.ts'
 
-export const STATUS_COLOURS: Record<RunStatus, Format> = {
+const STATUS_COLOURS: Record<RunStatus, Format> = {
   queued: 'cyan',
   running: 'cyan',
   waiting: 'yellow',
@@ -10,7 +10,7 @@ export const STATUS_COLOURS: Record<RunStatus, Format> = {
   cancelled: 'gray',
 }
 
-export const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {
+const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {
   accepted: 'green',
   rejected: 'red',
   timed_out: 'red',
@@ -19,6 +19,16 @@ export const OUTCOME_COLOURS: Record<DeliveryOutcome, Format> = {
   invalid: 'yellow',
   unknown: 'magenta',
   in_flight: 'cyan',
+}
+
+/** The colour of a run's status; bold for one of a newer service. */
+export function statusColour(status: string): Format {
+  return (STATUS_COLOURS as Record<string, Format>)[status] ?? 'bold'
+}
+
+/** The colour of a delivery's outcome; bold for one of a newer service. */
+export function outcomeColour(outcome: string): Format {
+  return (OUTCOME_COLOURS as Record<string, Format>)[outcome] ?? 'bold'
 }
 
 /** A run of the database, or of the public API. */
@@ -35,11 +45,7 @@ interface RunRow {
 export function runColumns(names: ReadonlyMap<string, string>): readonly Column<RunRow>[] {
   return [
     { title: 'ACCEPTED (UTC)', time: (row) => row.created_at },
-    {
-      title: 'STATUS',
-      value: ({ status }) => status,
-      colour: ({ status }) => (STATUS_COLOURS as Record<string, Format>)[status],
-    },
+    { title: 'STATUS', value: ({ status }) => status, colour: ({ status }) => statusColour(status) },
     { title: 'TOOK', value: tookOf },
     { title: 'RUN', value: (row) => row.id, cut: 'id' },
     { title: 'WORKFLOW', value: (row) => names.get(row.workflow_id) ?? row.workflow_id, cut: 'name' },
@@ -65,11 +71,6 @@ export const DELIVERY_COLUMNS: readonly Column<DeliveryRow>[] = [
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
 ]
 export const DELIVERY_ID: Column<DeliveryRow> = { title: 'DELIVERY', value: (row) => row.id, cut: 'id' }
-
-/** Undefined for an outcome of a newer service. */
-export function outcomeColour(outcome: string): Format | undefined {
-  return (OUTCOME_COLOURS as Record<string, Format>)[outcome]
-}
 
 /** Formats the time from acceptance to the end. */
 export function tookOf({ created_at: from, finished_at: to }: Pick<RunRow, 'created_at' | 'finished_at'>): string {

@@ -151,7 +151,7 @@ export function renderTable<Row>(
   const fitted = fitWidths(columns, titles, widths, total)
   const formatRow = (cells: readonly string[], formats: readonly (Format | undefined)[]): string => {
     const lines = cells.map((cell, index) =>
-      index === cells.length - 1 ? wrapWords(cell, fitted[index]!) : [cutText(cell, fitted[index]!)],
+      index === cells.length - 1 ? wrapCell(cell, fitted[index]!) : [cutText(cell, fitted[index]!)],
     )
     return Array.from({ length: Math.max(...lines.map(({ length }) => length)) }, (_, line) => {
       const parts = lines.map((each, index) => {
@@ -256,29 +256,11 @@ function startLength(text: string, width: number): number {
   return text.length
 }
 
-/**
- * Breaks a text into at most MAX_LINES lines of a width between its words. A word that is longer than a line is cut.
- */
-function wrapWords(text: string, width: number): string[] {
-  if (stringWidth(text) <= width) return [text]
-  const lines: string[] = []
-  let line = ''
-  let lineWidth = 0
-  for (const word of text.split(' ')) {
-    const shown = cutText(word, width)
-    const shownWidth = stringWidth(shown)
-    if (line !== '' && lineWidth + 1 + shownWidth > width) {
-      lines.push(line)
-      line = ''
-      lineWidth = 0
-    }
-    lineWidth += (line === '' ? 0 : 1) + shownWidth
-    line += `${line === '' ? '' : ' '}${shown}`
-  }
-  lines.push(line)
-  return lines.length <= MAX_LINES
-    ? lines
-    : [...lines.slice(0, MAX_LINES - 1), cutText(lines.slice(MAX_LINES - 1).join(' '), width)]
+/** The lines of a cell of the last column: at most MAX_LINES, of which the last one is cut. */
+function wrapCell(text: string, width: number): string[] {
+  const lines = wrapText(text, width)
+  const rest = lines.slice(MAX_LINES - 1)
+  return rest.length <= 1 ? lines : [...lines.slice(0, MAX_LINES - 1), cutText(rest.join(' '), width)]
 }
 
 /**

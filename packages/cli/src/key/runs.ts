@@ -4,7 +4,7 @@ import type { Delivery, Run, SessionRun } from '../../../client/src/index.ts'
 import type { KeyContext } from '../cli-context.ts'
 import { UsageError } from '../cli-error.ts'
 import { type CommandResult, listResult, printedResult } from '../command-result.ts'
-import { DELIVERY_COLUMNS, DELIVERY_ID, outcomeColour, runColumns, STATUS_COLOURS, tookOf } from '../run-columns.ts'
+import { DELIVERY_COLUMNS, DELIVERY_ID, outcomeColour, runColumns, statusColour, tookOf } from '../run-columns.ts'
 import {
   type Column,
   formatFacts,
@@ -85,7 +85,9 @@ function formatNews(terminal: Terminal, run: Run, before: Run | undefined): stri
     lines.push(line(`${source}: ${outcome}${status === null ? '' : ` with status ${status}`}`, outcomeColour(outcome)))
   }
   if (run.status !== before?.status && run.status !== 'running') {
-    lines.push(line(`${run.status}${run.error ? ` (${run.error.code}): ${run.error.message}` : ''}`, statusColour(run)))
+    lines.push(
+      line(`${run.status}${run.error ? ` (${run.error.code}): ${run.error.message}` : ''}`, statusColour(run.status)),
+    )
     if (run.status === 'waiting') lines.push(line('A person decides in the application whether it is sent.'))
   }
   return lines.join('')
@@ -102,7 +104,7 @@ function formatRun(terminal: Terminal, run: Run): string {
   ]
   const columns = [...DELIVERY_COLUMNS, DELIVERY_ID]
   const table = renderTable(terminal, columns, run.deliveries, 'Nothing was sent.')
-  return `Run ${paint(terminal, 'bold', id)} ${paint(terminal, statusColour(run) ?? 'bold', status)}${took}\n${formatFacts(terminal, facts)}\n${table}`
+  return `Run ${paint(terminal, 'bold', id)} ${paint(terminal, statusColour(status), status)}${took}\n${formatFacts(terminal, facts)}\n${table}`
 }
 
 /** `wf sessions show ID` over the public API. */
@@ -183,10 +185,6 @@ type Entry = Delivery & { readonly run_id: string }
 
 function toEntries({ id, deliveries }: Run): Entry[] {
   return deliveries.map((delivery) => ({ ...delivery, run_id: id }))
-}
-
-function statusColour({ status }: Run): Format | undefined {
-  return (STATUS_COLOURS as Record<string, Format>)[status]
 }
 
 function isInPeriod(row: { readonly created_at: string }, { since, until }: ListOptions): boolean {

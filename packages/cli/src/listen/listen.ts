@@ -55,7 +55,7 @@ export async function listen(ctx: CliContext, endpoint: string, options: Options
   const forwarded = await openForwarding(ctx, options)
   const signal = ctx.interrupted(options.timeout)
   const session = await openSession(ctx, url, options, forwarded?.source)
-  const show = options.json ? createJsonPrinter(terminal, session) : createTextPrinter(terminal, session)
+  const show = createShow(session, (options.json ? createJsonPrinter : createTextPrinter)(terminal, session))
   const isConfirmed = await verify(session, show, { signal, isOnce: options.once ?? false })
   // Before the further requests: a payload that is sent when they are shown is not missed.
   const payloads = isConfirmed && !options.once ? await forwarded?.payloads(signal) : undefined
@@ -125,6 +125,18 @@ interface Exchange {
 }
 
 type Show = (exchange: Exchange) => Promise<LocalAnswer>
+type Print = (exchange: Exchange, answer: LocalAnswer, at: Date) => Promise<void>
+
+/** Sends a request, and prints it with its answer unless that is the one of before. */
+function createShow({ url, secret }: Session, print: Print): Show {
+  return async (exchange) => {
+    const at = new Date()
+    const answer = await sendLocally({ url, secret, ...exchange })
+    const { before } = exchange
+    if (before?.status !== answer.status || before.error !== answer.error) await print(exchange, answer, at)
+    return answer
+  }
+}
 
 /** Sends the verification request until it is confirmed. Returns whether it was. */
 async function verify(
@@ -175,15 +187,6 @@ async function checkRejections(session: Session, secret: string, show: Show): Pr
   return areRejected
 }
 
-async function send({ url, secret }: Session, exchange: Exchange): Promise<LocalAnswer> {
-  const { body, deadlineMs, token, copyOf, requestId } = exchange
-  const headers = {
-    ...(copyOf === undefined ? {} : { 'X-Copy-Of': copyOf }),
-    ...(requestId === undefined ? {} : { 'X-Request-Id': requestId }),
-  }
-  return await sendLocally({ url, secret, body, deadlineMs, headers, ...(token === undefined ? {} : { token }) })
-}
-
 function isAccepted({ status }: LocalAnswer): boolean {
   return status !== null && status >= 200 && status <= 299
 }
@@ -192,15 +195,11 @@ function isExpected(answer: LocalAnswer, { rejection }: Exchange): boolean {
   return rejection === undefined ? isAccepted(answer) : answer.status === 401
 }
 
-function createJsonPrinter(terminal: Terminal, session: Session): Show {
-  const { url, secret } = session
+function createJsonPrinter(terminal: Terminal, { url, secret }: Session): Print {
   const write = (line: object) => terminal.write(`${JSON.stringify(line)}\n`)
   write({ target_url: url, signing_secret: secret })
-  return async (exchange) => {
-    const at = new Date()
-    const answer = await send(session, exchange)
-    const { kind, body, rejection = null, copyOf = null, before } = exchange
-    if (before && isSame(answer, before)) return answer
+  return async (exchange, answer, at) => {
+    const { kind, body, rejection = null, copyOf = null } = exchange
     write({
       at,
       kind,
@@ -215,26 +214,22 @@ function createJsonPrinter(terminal: Terminal, session: Session): Show {
       duration_ms: Math.round(answer.durationMs),
       as_expected: isExpected(answer, exchange),
     })
-    return answer
   }
 }
 
 const BODY_MAX_LINES = 40
 const ANSWER_MAX_LENGTH = 300
 
-function createTextPrinter(terminal: Terminal, session: Session): Show {
-  const { url, secret, sourceName } = session
+function createTextPrinter(terminal: Terminal, { url, secret, sourceName }: Session): Print {
   const fact = (name: string, value: string) =>
     terminal.write(`${paint(terminal, 'dim', name.padEnd(16))}${withoutControls(value)}\n`)
   fact('Endpoint', url)
   fact('Signing secret', secret ?? 'none: requests are not signed')
   if (sourceName !== null) fact('Payloads of', sourceName)
   terminal.write('\n')
-  return async (exchange) => {
-    const { kind, body, rejection, copyOf, before } = exchange
-    const clock = new Date().toISOString().slice(11, 19)
-    const answer = await send(session, exchange)
-    if (before && isSame(answer, before)) return answer
+  return async (exchange, answer, at) => {
+    const { kind, body, rejection, copyOf } = exchange
+    const clock = at.toISOString().slice(11, 19)
     const isGood = isExpected(answer, exchange)
     const mark = paint(terminal, isGood ? 'green' : 'red', isGood ? '✓' : '✗')
     const what = `${kind}${copyOf === undefined ? '' : `, copy of ${copyOf}`}${rejection === undefined ? '' : ` with ${rejection}`}`
@@ -251,12 +246,7 @@ function createTextPrinter(terminal: Terminal, session: Session): Show {
       `${headline}\n${details.map((line) => `${paint(terminal, 'dim', `            │ ${withoutControls(line)}`)}\n`).join('')}`,
     )
     if (advice !== undefined) terminal.write(`            ${paint(terminal, 'yellow', advice)}\n`)
-    return answer
   }
-}
-
-function isSame(a: LocalAnswer, b: LocalAnswer): boolean {
-  return a.status === b.status && a.error === b.error
 }
 
 function bodyLines(body: object): string[] {

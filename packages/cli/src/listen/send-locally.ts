@@ -11,7 +11,9 @@ export interface LocalRequest {
   readonly token?: string | null
   readonly secret: string | null
   readonly deadlineMs: number
-  readonly headers?: Record<string, string>
+  /** The id of the delivery of which this is a copy. */
+  readonly copyOf?: string
+  readonly requestId?: string
 }
 
 /** What the endpoint answered, or why it did not. */
@@ -28,7 +30,7 @@ const ANSWER_MAX_BYTES = 4_096
  * rejects for what the endpoint does.
  */
 export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
-  const { url, secret, deadlineMs } = request
+  const { url, secret, deadlineMs, copyOf, requestId = randomUUID() } = request
   const startedMs = performance.now()
   const body = Buffer.from(JSON.stringify(request.body))
   // With a token of its own, a request has no signature.
@@ -41,10 +43,10 @@ export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
     const options: RequestOptions = {
       method: 'POST',
       headers: {
-        'X-Request-Id': randomUUID(),
+        'X-Request-Id': requestId,
+        ...(copyOf === undefined ? {} : { 'X-Copy-Of': copyOf }),
         ...signed,
         ...(token === null ? {} : { [SERVICE_TOKEN_HEADER]: token }),
-        ...request.headers,
         'Content-Type': 'application/json',
         'Content-Length': body.length,
         'User-Agent': 'workflow-service/1',

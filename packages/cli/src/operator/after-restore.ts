@@ -2,24 +2,18 @@ import { endWorkAfterRestore, listConnectedServices } from '@workflow-service/da
 import type { CommandResult } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
+import { confirm } from './confirm.ts'
 
-export async function afterRestore(
-  { db, terminal }: OperatorContext,
-  options: { yes?: boolean },
-): Promise<CommandResult> {
+export async function afterRestore(ctx: OperatorContext, options: { yes?: boolean }): Promise<CommandResult> {
+  const { db } = ctx
   const connected = await listConnectedServices(db)
   if (connected.length > 0) {
     throw new CliError(
       `Nothing was changed, because services use the database: ${connected.join(', ')}. Stop them first.`,
     )
   }
-  if (!options.yes) {
-    const { ask } = terminal
-    if (!ask)
-      throw new CliError('Nothing was changed. Without a terminal, --yes confirms that every unfinished run ends.')
-    const answer = await ask('This ends every run that has not ended, as failed. Enter "restored" to go on: ')
-    if (answer !== 'restored') throw new CliError('Nothing was changed.')
-  }
+  const what = 'This ends every run that has not ended, as failed.'
+  await confirm(ctx, options, { what, word: 'restored', refusal: 'Nothing was changed.' })
   const { runs, deliveries, schedules } = await endWorkAfterRestore(db)
   return {
     json: { runs, deliveries, schedules },

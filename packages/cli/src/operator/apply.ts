@@ -1,5 +1,4 @@
 import {
-  type EventTopic,
   type FieldError,
   type Manifest,
   SCOPES,
@@ -162,13 +161,8 @@ async function plan(ctx: OperatorContext, manifests: readonly Manifest[]): Promi
       ...planned,
       // A key that is not stored must not look usable.
       apiKeys: planned.apiKeys.map(({ key: _key, ...rest }) => rest),
-      sources: planned.webhookSources.map(({ id, save, outcome, changes }) => ({
-        id,
-        name: save.name,
-        outcome,
-        changes,
-      })),
-      savedLookups: planned.lookups.map(({ id, save: { name }, outcome, changes }) => ({ id, name, outcome, changes })),
+      sources: planned.webhookSources.map(toPlanned),
+      savedLookups: planned.lookups.map(toPlanned),
     }),
   }))
   return {
@@ -176,6 +170,15 @@ async function plan(ctx: OperatorContext, manifests: readonly Manifest[]): Promi
     text: (terminal) =>
       `${plans.map((planned) => formatPlan(planned, terminal)).join('\n')}Nothing was written, because of --dry-run.\n`,
   }
+}
+
+function toPlanned({
+  id,
+  save: { name },
+  outcome,
+  changes,
+}: AppliedManifest['webhookSources' | 'lookups'][number]): LookupResult {
+  return { id, name, outcome, changes }
 }
 
 /** Compares secrets exactly if the key is known; otherwise the plan counts each given secret as a change. */
@@ -196,7 +199,8 @@ async function applyFiles(
   const applied: Applied[] = []
   const savedVersions = new Map<string, number>()
   for (const result of await write(ctx, manifests, options)) {
-    notifyOf(ctx, result)
+    // Of the webhook sources that it saves, the dispatcher notifies.
+    ctx.notify(result.organization.id, 'organization', 'users', 'api_keys', 'workflows', 'sessions')
     const sources = dispatcher ? await saveSources(ctx, dispatcher, result, savedVersions) : []
     const unverified = result.webhookSources.filter(({ shouldVerify }) => !shouldVerify).map(({ save }) => save.name)
     const savedLookups = dispatcher ? await saveLookups(ctx, dispatcher, result) : []
@@ -217,19 +221,6 @@ async function applyFiles(
     text: (terminal) => applied.map((result) => toText(result, terminal)).join('\n'),
     exitStatus: hasFailed ? 1 : 0,
   }
-}
-
-/** Notifies of what was created or changed; the dispatcher notifies of the webhook sources that it saves. */
-function notifyOf(ctx: OperatorContext, { organization, users, apiKeys, workflows, sessions }: AppliedManifest): void {
-  const things: [EventTopic, readonly { outcome: Outcome }[]][] = [
-    ['organization', [organization]],
-    ['users', users],
-    ['api_keys', apiKeys],
-    ['workflows', workflows],
-    ['sessions', sessions],
-  ]
-  const changed = things.filter(([, rows]) => rows.some(({ outcome }) => outcome !== 'unchanged'))
-  ctx.notify(organization.id, ...changed.map(([topic]) => topic))
 }
 
 /**

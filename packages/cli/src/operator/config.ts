@@ -1,27 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { readSettings, SettingsError, SharedSettings, splitList } from '@workflow-service/service-kit'
-import type { TObject } from 'typebox'
+import type { TProperties } from 'typebox'
 import { localEnvFile, readLocalDir } from '../local-folder.ts'
 import { Type } from '@workflow-service/contract/type'
 
-/** The settings of `wf` are those of the services. Each command reads only the group that it needs. */
-const DatabaseSettings = Type.Object({ DATABASE_URL: SharedSettings.DATABASE_URL })
-const DispatcherSettings = Type.Object({
-  DISPATCHER_URL: SharedSettings.DISPATCHER_URL,
-  INTERNAL_API_TOKEN: SharedSettings.INTERNAL_API_TOKEN,
-})
-const AppUrlSettings = Type.Object({
-  APP_URL: Type.String({
-    format: 'http-url',
-    description: 'The address of the application as people type it.',
-    examples: ['https://workflows.example.com'],
-  }),
-})
-const SecretsSettings = Type.Object({ SECRETS_KEY: SharedSettings.SECRETS_KEY })
-const QueueSettings = Type.Object({
-  AMQP_URL: SharedSettings.AMQP_URL,
-  AMQP_QUEUE_TYPE: SharedSettings.AMQP_QUEUE_TYPE,
+const APP_URL = Type.String({
+  format: 'http-url',
+  description: 'The address of the application as people type it.',
+  examples: ['https://workflows.example.com'],
 })
 
 /** The settings of `wf`. Each function throws a SettingsError that names every missing or invalid setting. */
@@ -41,28 +28,23 @@ export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env) {
   const saved = isLocal ? parseEnv(readFileSync(file, 'utf8')) : {}
   const given = Object.fromEntries(Object.entries(processEnv).filter(([, value]) => value?.trim()))
   const env = { ...saved, ...given }
-  const others = INSTALLATION.filter((name) => isLocal && name in given && given[name] !== saved[name])
-  const read = <Schema extends TObject>(schema: Schema) => {
-    if (others.length > 0) {
-      throw new SettingsError(
-        others.map(
-          (name) => `${name} is not that of ${file}. Set DATABASE_URL too, or unset ${name} to use that file.`,
-        ),
-      )
-    }
-    return readSettings(schema, env)
-  }
+  const otherErrors = INSTALLATION.filter((name) => isLocal && name in given && given[name] !== saved[name]).map(
+    (name) => `${name} is not that of ${file}. Set DATABASE_URL too, or unset ${name} to use that file.`,
+  )
+  const read = <Properties extends TProperties>(properties: Properties) =>
+    readSettings(Type.Object(properties), env, { otherErrors })
+  const { DATABASE_URL, DISPATCHER_URL, INTERNAL_API_TOKEN, SECRETS_KEY, AMQP_URL, AMQP_QUEUE_TYPE } = SharedSettings
   return {
     /** Whether the settings come from the local stack's file. */
     isLocal,
-    databaseUrl: () => read(DatabaseSettings).DATABASE_URL,
+    databaseUrl: () => read({ DATABASE_URL }).DATABASE_URL,
     dispatcher: () => {
-      const settings = read(DispatcherSettings)
+      const settings = read({ DISPATCHER_URL, INTERNAL_API_TOKEN })
       // There are several tokens during a rotation; the dispatcher accepts each of them.
       return { url: settings.DISPATCHER_URL, token: splitList(settings.INTERNAL_API_TOKEN)[0] ?? '' }
     },
-    appUrl: () => read(AppUrlSettings).APP_URL,
-    secretsKeys: () => splitList(read(SecretsSettings).SECRETS_KEY),
+    appUrl: () => read({ APP_URL }).APP_URL,
+    secretsKeys: () => splitList(read({ SECRETS_KEY }).SECRETS_KEY),
     hasSecretsKey: Boolean(env['SECRETS_KEY']?.trim()),
     /** Whether the dispatcher can be called. */
     hasDispatcher: Boolean(env['DISPATCHER_URL']?.trim() && env['INTERNAL_API_TOKEN']?.trim()),
@@ -72,7 +54,7 @@ export function readCliConfig(processEnv: NodeJS.ProcessEnv = process.env) {
           'AMQP_URL is missing. The local stack of npm start does not use RabbitMQ; its queue is in its own process. Example: AMQP_URL=amqp://localhost:5672',
         ])
       }
-      const settings = read(QueueSettings)
+      const settings = read({ AMQP_URL, AMQP_QUEUE_TYPE })
       return { url: settings.AMQP_URL, queueType: settings.AMQP_QUEUE_TYPE }
     },
   }

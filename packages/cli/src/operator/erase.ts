@@ -3,6 +3,7 @@ import { deleteDelivery, deleteRun as deleteRunRows, eraseUser, findUsersOfPerso
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import type { CommandResult } from '../command-result.ts'
+import { confirm } from './confirm.ts'
 import { findId, findOrganization } from './find.ts'
 
 interface Options {
@@ -18,7 +19,7 @@ export async function erasePerson(ctx: OperatorContext, given: string, options: 
   const users = found.filter(({ organizationId }) => only === undefined || organizationId === only.id)
   if (users.length === 0) throw new CliError(`There is no user ${given}. List them with wf users list.`)
   const names = users.map(({ email, organizationName }) => `${email} of ${organizationName}`).join(', ')
-  await confirm(ctx, options, `This deletes ${names}, and the name in the audit log. It cannot be undone.`)
+  await confirmErasure(ctx, options, `This deletes ${names}, and the name in the audit log. It cannot be undone.`)
   for (const user of users) {
     const outcome = await eraseUser(ctx.db, user)
     if (outcome === 'session_busy') {
@@ -41,7 +42,7 @@ export async function erasePerson(ctx: OperatorContext, given: string, options: 
 
 export async function deleteRun(ctx: OperatorContext, prefix: string, options: Options): Promise<CommandResult> {
   const id = await findId(ctx, 'run', prefix, options.organization)
-  await confirm(ctx, options, `This deletes run ${id} with its journal and deliveries. It cannot be undone.`)
+  await confirmErasure(ctx, options, `This deletes run ${id} with its journal and deliveries. It cannot be undone.`)
   const outcome = await deleteRunRows(ctx.db, id)
   if (outcome === 'not_found') throw new CliError(`There is no run ${id}.`)
   if (outcome === 'not_ended') throw new CliError(`Run ${id} has not ended. End it first: wf runs cancel ${id}.`)
@@ -55,7 +56,7 @@ export async function deleteRun(ctx: OperatorContext, prefix: string, options: O
 
 /** `wf deliveries delete ID` */
 export async function deleteOneDelivery(ctx: OperatorContext, id: string, options: Options): Promise<CommandResult> {
-  await confirm(ctx, options, `This deletes delivery ${id}. It cannot be undone.`)
+  await confirmErasure(ctx, options, `This deletes delivery ${id}. It cannot be undone.`)
   const outcome = await deleteDelivery(ctx.db, id)
   if (outcome.kind === 'not_found') throw new CliError(`There is no delivery ${id}.`)
   if (outcome.kind === 'in_flight') throw new CliError(`Delivery ${id} is being sent. Try again in a minute.`)
@@ -65,9 +66,6 @@ export async function deleteOneDelivery(ctx: OperatorContext, id: string, option
   return { json: { deleted: id }, text: () => `Delivery ${id} is deleted.\n` }
 }
 
-async function confirm({ terminal: { ask } }: OperatorContext, { yes }: Options, what: string): Promise<void> {
-  if (yes) return
-  if (!ask) throw new CliError(`Nothing was deleted. Without a terminal, --yes confirms it. ${what}`)
-  const answer = await ask(`${what} Enter "erase" to go on: `)
-  if (answer !== 'erase') throw new CliError('Nothing was deleted.')
+async function confirmErasure(ctx: OperatorContext, options: Options, what: string): Promise<void> {
+  await confirm(ctx, options, { what, word: 'erase', refusal: 'Nothing was deleted.' })
 }

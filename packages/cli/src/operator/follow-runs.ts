@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunStatus } from '@workflow-service/contract'
 import { findWorkflowNames, listRuns, type RunFilter, type RunRow } from '@workflow-service/database'
 import type { OrganizationContext } from '../cli-context.ts'
-import { STATUS_COLOURS, tookOf } from '../run-columns.ts'
+import { statusColour, tookOf } from '../run-columns.ts'
 import { paint, showTime, withoutControls } from '../terminal.ts'
 
 const POLL_MS = 1_000
@@ -67,7 +67,7 @@ export async function followRuns(
     const { created_at: createdAt, status, error } = row
     const columns = [
       paint(ctx.terminal, 'dim', showTime(createdAt)),
-      paint(ctx.terminal, STATUS_COLOURS[status], status.padEnd(9)),
+      paint(ctx.terminal, statusColour(status), status.padEnd(9)),
       tookOf(row).padStart(8),
       row.id,
       withoutControls([names.get(row.workflow_id) ?? row.workflow_id, error].filter(Boolean).join(': ')),

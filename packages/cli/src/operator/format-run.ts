@@ -1,7 +1,7 @@
 import type { JournalStep, ModelAnswerPart, ToolCallStep, ToolResultStep } from '@workflow-service/contract'
 import { canDraftRules } from '@workflow-service/contract'
 import { type RunDelivery, type RunDetails, SOURCE_PAUSED_NOTE } from '@workflow-service/database'
-import { DELIVERY_COLUMNS, DELIVERY_ID, STATUS_COLOURS } from '../run-columns.ts'
+import { DELIVERY_COLUMNS, DELIVERY_ID, statusColour } from '../run-columns.ts'
 import {
   type Column,
   type Format,
@@ -67,7 +67,7 @@ function formatHead(terminal: Terminal, run: RunDetails): string {
     ...(canDraftRules(run.error) ? [['what next', `wf rules draft ${run.id}`] satisfies [string, string]] : []),
   ]
   return [
-    `Run ${paint(terminal, 'bold', run.id)} ${paint(terminal, STATUS_COLOURS[run.status], run.status)}${took}${attempts}\n`,
+    `Run ${paint(terminal, 'bold', run.id)} ${paint(terminal, statusColour(run.status), run.status)}${took}${attempts}\n`,
     formatFacts(terminal, facts),
     '\n',
   ].join('')
@@ -120,7 +120,7 @@ function timelineOf(run: RunDetails): TimelineEntry[] {
 
 function endEntries({ status, finished_at: at, error }: RunDetails): TimelineEntry[] {
   if (!at) return []
-  return [{ at, headline: status, colour: STATUS_COLOURS[status], ...(error === null ? {} : { body: error }) }]
+  return [{ at, headline: status, colour: statusColour(status), ...(error === null ? {} : { body: error }) }]
 }
 
 function stepEntries(step: JournalStep, { approvals }: Pick<RunDetails, 'approvals'>): TimelineEntry[] {

@@ -5,7 +5,7 @@ import type { OrganizationContext } from '../cli-context.ts'
 import { findSource } from './find.ts'
 import { followDeliveries, isFinished } from './follow-deliveries.ts'
 import { UsageError } from '../cli-error.ts'
-import { OUTCOME_COLOURS } from '../run-columns.ts'
+import { outcomeColour } from '../run-columns.ts'
 import { type Column, paint, renderTable, showDuration, showTime, type Terminal, withoutControls } from '../terminal.ts'
 
 interface LogsOptions {
@@ -71,7 +71,7 @@ function formatAnswer(terminal: Terminal, { createdAt, status }: Delivery, text?
 const COLUMNS: readonly Column<Delivery>[] = [
   { title: 'TIME (UTC)', time: ({ createdAt }) => createdAt },
   { title: 'KIND', value: ({ kind }) => kind, shortValue: ({ kind }) => (kind === 'verification' ? 'verify' : kind) },
-  { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => OUTCOME_COLOURS[outcome] },
+  { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => outcomeColour(outcome) },
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
   { title: 'TOOK', value: ({ durationMs }) => showDuration(durationMs) },
   { title: 'RUN', value: ({ runId }) => runId ?? '–', cut: 'id' },
@@ -101,7 +101,7 @@ async function follow(
     const columns = [
       paint(ctx.terminal, 'dim', showTime(createdAt)),
       kind.padEnd(12),
-      paint(ctx.terminal, OUTCOME_COLOURS[outcome], outcome.padEnd(11)),
+      paint(ctx.terminal, outcomeColour(outcome), outcome.padEnd(11)),
       (status === null ? '–' : String(status)).padEnd(3),
       showDuration(durationMs).padStart(8),
       withoutControls(describeDelivery(delivery)),

@@ -11,6 +11,7 @@ import {
 import { type CommandResult, listResult } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
+import { confirm } from './confirm.ts'
 import { findOrganization } from './find.ts'
 
 export async function create(ctx: OperatorContext, given: string): Promise<CommandResult> {
@@ -71,13 +72,8 @@ async function setSuspended(ctx: OperatorContext, given: string, isSuspended: bo
 export async function remove(ctx: OperatorContext, given: string, options: { yes?: boolean }): Promise<CommandResult> {
   const organization = await findOrganization(ctx, given)
   const { id, name } = organization
-  const { ask } = ctx.terminal
-  if (!options.yes) {
-    if (!ask)
-      throw new CliError(`Nothing was deleted. Without a terminal, --yes confirms that ${name} (${id}) is deleted.`)
-    const answer = await ask(`This deletes ${name} (${id}) with everything in it. Enter its name to go on: `)
-    if (answer !== name) throw new CliError('This is not its name. Nothing was deleted.')
-  }
+  const what = `This deletes ${name} (${id}) with everything in it.`
+  await confirm(ctx, options, { what, word: name, asked: 'its name', refusal: 'Nothing was deleted.' })
   await deleteOrganization(ctx.db, operatorOf(id))
   ctx.notify(id, 'organization')
   // From here on it is gone for everyone; if this is interrupted, the application deletes the rest.

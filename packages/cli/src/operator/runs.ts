@@ -137,7 +137,7 @@ export async function list(ctx: OrganizationContext, options: ListOptions): Prom
   const names = await findWorkflowNames(db, organization.id, ids)
   const hints = await findHints(ctx, runs)
   return {
-    json: runs.map(toRunJson),
+    json: runs,
     text: (terminal) => `${renderTable(terminal, runColumns(names), runs, 'No runs match.')}${hints}`,
   }
 }
@@ -191,12 +191,6 @@ export async function findRun(
   const details = await showRun(ctx.db, id)
   if (!details) throw new CliError(`There is no run ${id}. List the runs with wf runs list.`)
   return details
-}
-
-/** Returns the run's fields that all commands print as JSON. */
-export function toRunJson(row: RunRow): RunRow {
-  const { id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at } = row
-  return { id, workflow_id, session_id, status, attempts, error, created_at, started_at, finished_at }
 }
 
 function toDetailsJson({ steps, ...run }: RunDetails): object {

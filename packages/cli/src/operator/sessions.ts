@@ -13,9 +13,8 @@ import { type CommandResult, listResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { findId } from './find.ts'
 import { CliError } from '../cli-error.ts'
-import { paint, renderTable, showTime } from '../terminal.ts'
+import { formatFacts, paint, renderTable, showTime } from '../terminal.ts'
 import { runColumns } from '../run-columns.ts'
-import { toRunJson } from './runs.ts'
 
 export async function open(ctx: OrganizationContext, given: string | undefined): Promise<CommandResult> {
   const { db, organization } = ctx
@@ -81,16 +80,18 @@ export async function show(ctx: OperatorContext, prefix: string, options: InOrga
   const runs = await listRuns(ctx.db, organizationId, { sessionId: id, limit: MAX_RUNS })
   const workflowIds = runs.map((row) => row.workflow_id)
   const names = await findWorkflowNames(ctx.db, organizationId, workflowIds)
+  const { lease, starts, finished } = session
+  const facts: [string, string][] = [
+    ['organization', organizationId],
+    ['starts', `${starts} accepted, ${finished} finished`],
+  ]
+  if (lease) facts.push(['leased by', `${lease.owner}, epoch ${lease.epoch}, until ${showTime(lease.until)} UTC`])
   return {
-    json: { ...session, runs: runs.map(toRunJson) },
+    json: { ...session, runs },
     text: (terminal) =>
       [
         `Session ${paint(terminal, 'bold', id)} is ${describeState(session)}.\n`,
-        `  organization  ${organizationId}\n`,
-        `  starts        ${session.starts} accepted, ${session.finished} finished\n`,
-        session.lease
-          ? `  leased by     ${session.lease.owner}, epoch ${session.lease.epoch}, until ${showTime(new Date(session.lease.until))} UTC\n`
-          : '',
+        formatFacts(terminal, facts),
         `\n${renderTable(terminal, runColumns(names), runs, 'It has no runs yet.')}`,
       ].join(''),
   }

@@ -10,7 +10,7 @@ import { type CommandResult, listResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { findWorkflow } from './find.ts'
-import { STATUS_COLOURS } from '../run-columns.ts'
+import { statusColour } from '../run-columns.ts'
 import { formatFacts, paint, renderTable, showTime, type Terminal, withoutControls } from '../terminal.ts'
 
 const PAGE_SIZE = 100
@@ -45,7 +45,7 @@ export async function list(
       {
         title: 'RESULT',
         value: (row) => row.last_run?.status ?? '–',
-        colour: (row) => (row.last_run ? STATUS_COLOURS[row.last_run.status] : undefined),
+        colour: (row) => (row.last_run ? statusColour(row.last_run.status) : undefined),
         cut: 'never',
       },
     ],
