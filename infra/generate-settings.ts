@@ -4,6 +4,7 @@
 //   pnpm generate:settings
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { toTable } from '../packages/contract/src/markdown-table.ts'
 import { LOG_EVENTS } from '../packages/service-kit/src/log-events.ts'
 import { SERVICE_NAMES, type ServiceSetting, settingsOf } from './service-settings.ts'
 
@@ -77,8 +78,8 @@ function withTable(document: string, name: string, table: string): string {
 }
 
 function logEventsTable(): string {
-  const rows = Object.entries(LOG_EVENTS).map(([name, meaning]) => [`\`${name}\``, meaning.replaceAll('|', '\\|')])
-  return toMarkdownTable([['event', 'meaning'], ...rows])
+  const rows = Object.entries(LOG_EVENTS).map(([name, meaning]) => [`\`${name}\``, meaning])
+  return toTable([['event', 'meaning'], ...rows])
 }
 
 /** Settings that several services read come first, the required ones among them at the top. */
@@ -88,10 +89,10 @@ function settingsTable(): string {
     .map((settings) => [
       `\`${settings[0].name}\``,
       settings.map(({ service }) => service).join(', '),
-      merged(settings, shownDefault, ', ').replaceAll('|', '\\|'),
-      describe(settings).replaceAll('|', '\\|'),
+      merged(settings, shownDefault, ', '),
+      describe(settings),
     ])
-  return toMarkdownTable([['setting', 'read by', 'default', 'meaning'], ...rows])
+  return toTable([['setting', 'read by', 'default', 'meaning'], ...rows])
 }
 
 export function envExample(): string {
@@ -179,15 +180,6 @@ function wrap(text: string): string[] {
     else lines.push(`# ${word}`)
   }
   return lines
-}
-
-/** Pads the columns as oxfmt does. The first row is the head. */
-function toMarkdownTable(rows: readonly (readonly string[])[]): string {
-  const widths = (rows[0] ?? []).map((_cell, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  const [head = '', ...body] = rows.map(
-    (row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |\n`,
-  )
-  return `${head}| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |\n${body.join('')}`
 }
 
 if (import.meta.main) {
