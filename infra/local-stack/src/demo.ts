@@ -1,7 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ErrorResponse, WebhookSourceIn, WorkflowStartOut } from '@workflow-service/contract'
-import { type Database, listOrganizations, findWebhookSource, listRuns, showRun } from '@workflow-service/database'
+import {
+  createSetupLink,
+  type Database,
+  findWebhookSource,
+  listOrganizations,
+  listRuns,
+  type OrganizationName,
+  showRun,
+} from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import type { InternalClient } from '@workflow-service/service-kit/internal-client'
 import got from 'got'
@@ -110,6 +118,20 @@ export async function findDemo(db: Database, { organizationId, workflow, source 
   }
 }
 
+/** Makes a one-time link with which its reader becomes the owner of the organization; undefined if it has an owner. */
+export async function makeSetupLink(
+  db: Database,
+  { id, name: organizationName }: OrganizationName,
+  appUrl: string,
+): Promise<{ url: string; organizationName: string } | undefined> {
+  const { rowCount } = await db.pool.query(
+    `SELECT FROM users WHERE organization_id = $1 AND role = 'owner' AND account_id IS NOT NULL LIMIT 1`,
+    [id],
+  )
+  if (rowCount !== 0) return undefined
+  return { url: `${appUrl}/setup#${await createSetupLink(db, id)}`, organizationName }
+}
+
 /** How the demo's run ended. */
 export interface EndedRun {
   readonly status: 'succeeded' | 'failed'
@@ -117,26 +139,11 @@ export interface EndedRun {
 }
 
 const POLL_MS = 250
-/** Notes of the journal on a model that is unavailable, slow or limits requests: why a run takes long. */
-const DELAY_NOTES = ['model_retry', 'model_limited', 'run_parked']
 
-/**
- * Resolves when the run has ended; undefined if the signal aborts first. Calls `onDelay` with each reason why the run
- * takes long. A read that fails is repeated.
- */
-export async function untilRunEnds(
-  db: Database,
-  runId: string,
-  signal: AbortSignal,
-  onDelay: (reason: string) => void,
-): Promise<EndedRun | undefined> {
-  let lastPosition = 0
+/** Resolves when the run has ended; undefined if the signal aborts first. A read that fails is repeated. */
+export async function untilRunEnds(db: Database, runId: string, signal: AbortSignal): Promise<EndedRun | undefined> {
   while (!signal.aborted) {
     const run = await showRun(db, runId).catch(() => null)
-    for (const { kind, data, position } of run?.steps ?? []) {
-      if (position > lastPosition && kind === 'note' && DELAY_NOTES.includes(data.code)) onDelay(data.text)
-      lastPosition = Math.max(lastPosition, position)
-    }
     if (run?.status === 'succeeded' || run?.status === 'failed') return { status: run.status, error: run.error }
     await sleep(POLL_MS, undefined, { signal, ref: false }).catch(() => {})
   }
@@ -144,29 +151,23 @@ export async function untilRunEnds(
 }
 
 /** The demo's start request to the public API, and the response. */
-export interface DemoStart {
-  readonly url: string
-  readonly body: { readonly context: string }
-  readonly sentAt: Date
-  readonly requestId: string
-  readonly status: number
-  readonly response: WorkflowStartOut
-}
+export type DemoStart = Awaited<ReturnType<typeof startDemo>>
 
-const REQUEST_ID = 'demo-start'
+/** Of the demo's start, and so of its webhook. */
+export const DEMO_REQUEST_ID = 'demo-start'
 const CONTEXT = 'order_id: A-1001\ncustomer: Ada Lovelace\ntotal: 149.90\nexpress: yes'
 
 /**
  * Starts the demo workflow through the public API. Its Idempotency-Key makes a second call return the same start.
  * @throws LocalStackError when the API refuses the start, for example because a person has revoked the key.
  */
-export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo): Promise<DemoStart> {
+export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo) {
   const url = startUrl(gatewayUrl, demo)
   const body = { context: CONTEXT }
   const sentAt = new Date()
   const response = await got.post(url, {
     json: body,
-    headers: { authorization: `Bearer ${apiKey}`, 'idempotency-key': REQUEST_ID, 'x-request-id': REQUEST_ID },
+    headers: { authorization: `Bearer ${apiKey}`, 'idempotency-key': DEMO_REQUEST_ID, 'x-request-id': DEMO_REQUEST_ID },
     responseType: 'json',
     retry: { limit: 0 },
     timeout: { request: 10_000 },
@@ -176,14 +177,7 @@ export async function startDemo(gatewayUrl: string, apiKey: string, demo: Demo):
     const { error } = response.body as Partial<ErrorResponse>
     throw new LocalStackError(`The public API answered ${response.statusCode}: ${error?.message ?? 'no message'}`)
   }
-  return {
-    url,
-    body,
-    sentAt,
-    requestId: REQUEST_ID,
-    status: response.statusCode,
-    response: response.body as WorkflowStartOut,
-  }
+  return { url, body, sentAt, status: response.statusCode, response: response.body as WorkflowStartOut }
 }
 
 /**

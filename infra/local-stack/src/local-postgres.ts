@@ -16,9 +16,8 @@ const RETRY_MS = 200
  */
 export async function startLocalPostgres(
   localDir: string,
-  options: { savedSettings: NodeJS.Dict<string>; signal: AbortSignal; logger: Logger },
+  { savedSettings, signal, logger }: { savedSettings: NodeJS.Dict<string>; signal: AbortSignal; logger: Logger },
 ): Promise<EmbeddedPostgres & { isNew: boolean }> {
-  const { savedSettings, signal, logger } = options
   const dataDir = join(localDir, 'postgres')
   const isNew = !existsSync(dataDir)
   const deadlineMs = performance.now() + DATA_DIR_TIMEOUT_MS
@@ -27,14 +26,10 @@ export async function startLocalPostgres(
       const server = await startEmbeddedPostgres({ dataDir, log: (line) => logger.info({ line }, 'database.logged') })
       return { ...server, isNew }
     } catch (error) {
-      if (!isDataDirInUse(error)) throw error
+      if (!(error instanceof EmbeddedPostgresError) || error.code !== 'data_dir_in_use') throw error
       if (await isRunning(savedSettings)) throw alreadyRunningError(savedSettings)
       if (performance.now() >= deadlineMs) throw error
     }
     await sleep(RETRY_MS, undefined, { signal })
   }
-}
-
-function isDataDirInUse(error: unknown): boolean {
-  return error instanceof EmbeddedPostgresError && error.code === 'data_dir_in_use'
 }

@@ -13,10 +13,12 @@ import { wfCommand } from './commands.ts'
 import type { LocalConfig } from './config.ts'
 import {
   applyDemo,
-  startAgainCommand,
   type Demo,
+  DEMO_REQUEST_ID,
   findDemo,
+  makeSetupLink,
   readDemo,
+  startAgainCommand,
   startDemo,
   syncEndpoint,
   untilRunEnds,
@@ -28,7 +30,6 @@ import { completeSecrets, createLocalDir, logsDir, readSavedSettings, saveSettin
 import { type Loggers, openLogs } from './open-logs.ts'
 import { checkPort, chooseAppPort } from './running-instance.ts'
 import type { Screen } from './screen.ts'
-import { makeSetupLink } from './setup-link.ts'
 import { servicesEnv, type SharedSettings } from './services-env.ts'
 import { createWebhookInbox, type WebhookInbox } from './webhook-inbox.ts'
 
@@ -236,10 +237,7 @@ async function startServices(
   const gateway = await startGateway(readGatewayConfig(services.gateway), { sessionQueue, logger: loggers.gateway })
   stack.defer(async () => await gateway.stop())
   const addresses = { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appPort }
-  const app = await startApp(readAppConfig(services.app(addresses)), {
-    sessionQueue,
-    logger: loggers.app,
-  })
+  const app = await startApp(readAppConfig(services.app(addresses)), { sessionQueue, logger: loggers.app })
   stack.defer(async () => await app.stop())
   // A given APP_URL is the address as people type it, for example that of a proxy.
   return { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appUrl: config.servicesEnv['APP_URL'] ?? app.url }
@@ -260,6 +258,7 @@ async function showDemo(options: {
   wf: string
 }): Promise<void> {
   const { gatewayUrl, apiKey, demo, db, screen, inbox, signal, wf } = options
+  const received = inbox.waitFor(DEMO_REQUEST_ID)
   const start = await startDemo(gatewayUrl, apiKey, demo).catch((error: unknown) => describeError(error))
   if (typeof start === 'string') {
     screen.warning(`The demo workflow was not started. ${start}`)
@@ -271,8 +270,8 @@ async function showDemo(options: {
     sourceName: demo.source.name,
     start,
     details: `${wf} runs show ${start.response.id}`,
-    received: inbox.waitFor(start.requestId),
-    untilEnd: async (onDelay) => await untilRunEnds(db, start.response.id, signal, onDelay),
+    received,
+    ended: untilRunEnds(db, start.response.id, signal),
     signal,
   })
 }

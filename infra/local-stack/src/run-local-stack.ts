@@ -1,8 +1,9 @@
+import { once } from 'node:events'
 import { EmbeddedPostgresError, isAlive } from '@workflow-service/dev-servers'
 import { SettingsError } from '@workflow-service/service-kit'
 import { readLocalConfig } from './config.ts'
 import { startLocalStack } from './local-stack.ts'
-import { LocalStackError } from './local-stack-error.ts'
+import { describeFileError, LocalStackError } from './local-stack-error.ts'
 import type { Screen } from './screen.ts'
 
 /** Runs the local stack until the signal aborts or PostgreSQL ends. Resolves to the exit status; never rejects. */
@@ -12,7 +13,8 @@ export async function runLocalStack(screen: Screen, stopping: AbortSignal): Prom
     const config = readLocalConfig()
     if (config.isStartedByNpm) signal = AbortSignal.any([stopping, abortWhenOrphaned()])
     const stack = await startLocalStack(config, screen, signal)
-    const failure = await Promise.race([stack.postgresFailure, untilAborted(signal)])
+    const stopped = signal.aborted ? undefined : once(signal, 'abort').then(() => undefined)
+    const failure = await Promise.race([stack.postgresFailure, stopped])
     await stack.stop()
     if (failure === undefined) screen.line('Stopped. The data is kept; npm start continues with it.\n')
     else screen.error(failure)
@@ -25,11 +27,6 @@ export async function runLocalStack(screen: Screen, stopping: AbortSignal): Prom
     screen.error(describeStartError(error))
     return 1
   }
-}
-
-async function untilAborted(signal: AbortSignal): Promise<undefined> {
-  if (signal.aborted) return
-  await new Promise((resolve) => signal.addEventListener('abort', resolve))
 }
 
 const ORPHAN_CHECK_MS = 1_000
@@ -47,12 +44,6 @@ function abortWhenOrphaned(): AbortSignal {
 
 function describeStartError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  if (error instanceof LocalStackError || error instanceof EmbeddedPostgresError || error instanceof SettingsError) {
-    return error.message
-  }
-  const { code } = error as NodeJS.ErrnoException
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return 'No space is left on the disk. Free some, then run npm start again.'
-  }
-  return `The start failed: ${error.message}`
+  const isExplained = [LocalStackError, EmbeddedPostgresError, SettingsError].some((type) => error instanceof type)
+  return isExplained ? error.message : `The start failed: ${describeFileError(error)}`
 }

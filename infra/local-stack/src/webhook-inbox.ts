@@ -32,11 +32,8 @@ export function createWebhookInbox(screen: Pick<Screen, 'webhookReceived' | 'web
         awaited = undefined
       } else handle(webhook)
     },
-    /** Resolves with the webhook that carries this request id, however late; `showAll` does not show it. */
+    /** Resolves with the next webhook that carries this request id, however late; `showAll` does not show it. */
     waitFor: async (requestId: string) => {
-      const index = collected.findIndex((webhook) => hasRequestId(webhook, requestId))
-      const [webhook] = index === -1 ? [] : collected.splice(index, 1)
-      if (webhook) return webhook
       const { promise, resolve } = Promise.withResolvers<ReceivedWebhook>()
       awaited = { requestId, resolve }
       return await promise
