@@ -26,22 +26,17 @@ export function windowsFiles({ env }: Pick<ProgramPlatform, 'env'>): string[] {
 }
 
 /**
- * Finds the file of an installed Chromium or Chrome that runs headless; `CHROMIUM_PATH` names another one. On Debian,
- * root installs the headless shell first when there is none, which takes about 20 s. Rejects, with what to do, if that
- * fails.
+ * Finds the file of an installed Chromium or Chrome that runs headless; `path` (`CHROMIUM_PATH`) names another one. On
+ * Debian, root installs the headless shell first when there is none, which takes about 20 s. Rejects, with what to do,
+ * if that fails.
  */
-export async function findChromium(options: { log?: (line: string) => void; path?: string } = {}): Promise<string> {
-  const { log, path = process.env['CHROMIUM_PATH'] } = options
-  if (path) {
-    if (await isExecutable(path)) return path
-    throw new Error(`The browser in CHROMIUM_PATH cannot be executed: ${path}`)
-  }
-  const advice = 'install chromium-headless-shell, chromium or Chrome, or set CHROMIUM_PATH'
-  return await findOrInstall('Chromium', findChromiumFile, { advice, log })
+export async function findChromium(log?: (line: string) => void, path = process.env['CHROMIUM_PATH']): Promise<string> {
+  if (!path) return await findOrInstall('Chromium', locate, log)
+  if (await isExecutable(path)) return path
+  throw new Error(`The browser in CHROMIUM_PATH cannot be executed: ${path}`)
 }
 
-/** Finds the file of an installed Chromium or Chrome. */
-export async function findChromiumFile(): Promise<string | undefined> {
+async function locate(): Promise<string | undefined> {
   for (const name of NAMES) {
     const file = await findProgram(name)
     if (file) return file

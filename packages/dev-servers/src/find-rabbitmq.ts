@@ -17,9 +17,7 @@ const DEBIAN_SERVER = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 
 /** Finds an installed RabbitMQ. On Debian, root installs it first. Rejects, with what to do, when there is none. */
 export async function findRabbitMq(log?: (line: string) => void): Promise<RabbitMqPrograms> {
-  const advice =
-    'install rabbitmq-server, or for tests run "docker compose up -d rabbitmq" and set AMQP_URL as CONTRIBUTING.md says under "Set-up"'
-  return await findOrInstall('RabbitMQ', locate, { advice, log })
+  return await findOrInstall('RabbitMQ', locate, log)
 }
 
 async function locate(): Promise<RabbitMqPrograms | undefined> {

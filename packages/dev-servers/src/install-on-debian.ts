@@ -18,27 +18,27 @@ if [ ! -e $policy ]; then
   printf '#!/bin/sh\\nexit 101\\n' > $policy && chmod 755 $policy || exit 1
 fi
 apt="apt-get -q -o DPkg::Lock::Timeout=120"
-$apt update && $apt install --yes --no-install-recommends "$@"`
+install() { $apt install --yes --no-install-recommends "$@"; }
+install "$@" || { $apt update && install "$@"; }`
 
 /**
- * Installs Debian packages without starting a server of theirs. Only root on Debian can. Resolves to the reason of a
- * failure; to undefined when the packages are installed or this system has no apt-get.
+ * Installs a Debian package without starting a server of it. Only root on Debian can. Resolves to the reason of a
+ * failure; to undefined when the package is installed or this system has no apt-get.
  */
 export async function installOnDebian(
-  packages: string | readonly string[],
+  packageName: string,
   log: (line: string) => void = () => {},
 ): Promise<string | undefined> {
   if (process.platform !== 'linux' || !existsSync(APT_GET)) return undefined
   if (process.getuid?.() !== 0) return 'only root can install it'
-  const names = [packages].flat()
-  log(`Installing ${names.join(' ')} with apt-get, once …`)
+  log(`Installing ${packageName} with apt-get, without starting a server …`)
   const env = {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     DEBIAN_FRONTEND: 'noninteractive',
   }
   const lock = join(tmpdir(), 'workflow-service-apt.lock')
   try {
-    await execute('flock', [lock, 'sh', '-c', INSTALL_SCRIPT, 'sh', ...names], { env, maxBuffer: 1 << 26 })
+    await execute('flock', [lock, 'sh', '-c', INSTALL_SCRIPT, 'sh', packageName], { env, maxBuffer: 1 << 26 })
     return undefined
   } catch (error) {
     const { stderr = '', message } = error as Error & { stderr?: string }

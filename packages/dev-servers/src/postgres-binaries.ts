@@ -1,6 +1,5 @@
 import { cp, lstat, mkdtemp, rename, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { EmbeddedPostgresError } from './embedded-postgres-error.ts'
 import { run, type ServerUser } from './postgres-process.ts'
@@ -23,39 +22,21 @@ export interface PostgresBinaries {
 export async function findBinaries(user: ServerUser): Promise<PostgresBinaries> {
   const installed = installedBinaries()
   if (user.uid === undefined || (await canRead(installed, user))) return installed
-  const name = `workflow-service-postgres-${installed.version}`
-  for (const folder of new Set([tmpdir(), '/var/tmp', '/tmp'])) {
-    const shared = binariesIn(join(folder, name), installed.version)
-    if ((await isWrittenByRootOnly(shared.home)) && (await canRead(shared, user))) return shared
-    const copied = await copyTo(shared, installed, await makeFolder(join(folder, `${name}-`)))
-    if (!copied) continue
-    if (await canRead(copied, user)) return copied
-    await rm(copied.home, { recursive: true, force: true })
-  }
+  const shared = binariesIn(`/var/tmp/workflow-service-postgres-${installed.version}`, installed.version)
+  if (!(await isWrittenByRootOnly(shared.home))) await copyFolder(installed.home, shared.home)
+  if ((await isWrittenByRootOnly(shared.home)) && (await canRead(shared, user))) return shared
   throw new EmbeddedPostgresError(
-    `The user that PostgreSQL runs as (uid ${user.uid}) can read neither ${installed.home} nor a temporary folder: ` +
+    `The user that PostgreSQL runs as (uid ${user.uid}) can read neither ${installed.home} nor ${shared.home}: ` +
       'put the checkout where other users may read it, or run this as another user than root',
   )
 }
 
-/** Copies into `draft`, then renames it, so that another process never finds half a copy. */
-async function copyTo(
-  shared: PostgresBinaries,
-  installed: PostgresBinaries,
-  draft: string | undefined,
-): Promise<PostgresBinaries | undefined> {
-  if (draft === undefined) return undefined
-  await cp(installed.home, draft, { recursive: true, verbatimSymlinks: true })
+/** Copies into a draft, then renames it, so that another process never finds half a copy. */
+async function copyFolder(from: string, to: string): Promise<void> {
+  const draft = await mkdtemp(`${to}-`)
+  await cp(from, draft, { recursive: true, verbatimSymlinks: true })
   await run({}, 'chmod', ['-R', 'u=rwX,go=rX', draft])
-  if (!(await isWrittenByRootOnly(shared.home))) await rename(draft, shared.home).catch(() => {})
-  // Another user may have taken the shared name: then the draft itself is used.
-  if (!(await isWrittenByRootOnly(shared.home))) return binariesIn(draft, installed.version)
-  await rm(draft, { recursive: true, force: true })
-  return shared
-}
-
-async function makeFolder(prefix: string): Promise<string | undefined> {
-  return await mkdtemp(prefix).catch(() => undefined)
+  await rename(draft, to).catch(async () => await rm(draft, { recursive: true, force: true }))
 }
 
 function installedBinaries(): PostgresBinaries {

@@ -1,32 +1,27 @@
 // Run by `npm test` before everything else: says which programs the tests lack, and installs them where it can.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { findChromiumFile } from './find-chromium.ts'
-import { findProgram } from './find-program.ts'
-import { APT_GET, installOnDebian } from './install-on-debian.ts'
-import { planInstall } from './programs.ts'
-import { findRedisFile } from './start-redis.ts'
+import { findChromium } from './find-chromium.ts'
+import { findRabbitMq } from './find-rabbitmq.ts'
+import { APT_GET } from './install-on-debian.ts'
+import { findOrInstall } from './programs.ts'
+import { findRedis } from './start-redis.ts'
 
-const { env } = process
-const isRoot = process.getuid?.() === 0
-const missing = [
-  ...(env['AMQP_URL'] || (await findProgram('rabbitmq-server')) ? [] : (['RabbitMQ'] as const)),
-  ...((await findRedisFile()) ? [] : (['Redis'] as const)),
-  ...(env['CHROMIUM_PATH'] || (await findChromiumFile()) ? [] : (['Chromium'] as const)),
+const print = (line: string): void => void process.stdout.write(`${line}\n`)
+const finders = [
+  ...(process.env['AMQP_URL'] ? [] : [findRabbitMq]),
+  findRedis,
+  findChromium,
   // Only where it can be installed: without it, the tests of the Python client say that they were not run.
-  ...(isRoot && existsSync(APT_GET) && lacksHttpx() ? (['httpx'] as const) : []),
+  ...(process.getuid?.() === 0 && existsSync(APT_GET) ? [findHttpx] : []),
 ]
-const plan = planInstall(missing, { platform: process.platform, hasAptGet: existsSync(APT_GET), isRoot })
-if (plan) {
-  process.stdout.write(`${plan.message}\n`)
-  const failure = plan.packages.length === 0 ? undefined : await installOnDebian(plan.packages)
-  if (failure)
-    process.stdout.write(
-      `${failure}\nThe tests that need ${missing.join(', ')} will fail. Try it yourself: ${plan.command}\n`,
-    )
+for (const find of finders) {
+  await find(print).catch(({ message }: Error) => print(`${message}\nThe tests that need it will fail.`))
 }
 
-/** Whether Debian's Python is installed without httpx. */
-function lacksHttpx(): boolean {
-  return existsSync('/usr/bin/python3') && spawnSync('/usr/bin/python3', ['-c', 'import httpx']).status !== 0
+/** Reports whether Debian's Python has httpx, if it is installed at all. */
+async function findHttpx(log: (line: string) => void): Promise<boolean> {
+  const python = '/usr/bin/python3'
+  const hasHttpx = () => !existsSync(python) || spawnSync(python, ['-c', 'import httpx']).status === 0
+  return await findOrInstall('httpx', async () => hasHttpx() || undefined, log)
 }

@@ -1,6 +1,4 @@
-import { once } from 'node:events'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { searchPath } from './find-program.ts'
@@ -52,7 +50,7 @@ export async function startRabbitMq(options: { log?: (line: string) => void } = 
   const start = async () => {
     const node = await spawn(programs.server, [])
     try {
-      await untilReady(node, ports.amqp, managementUrl)
+      await untilReady(node, ports, managementUrl)
       return node
     } catch (error) {
       node.kill('SIGKILL')
@@ -130,7 +128,7 @@ export function rabbitMqFolders(folder: string): Record<string, string> {
   }
 }
 
-async function untilReady(node: GuardedProcess, port: number, managementUrl: string): Promise<void> {
+async function untilReady(node: GuardedProcess, ports: Ports, managementUrl: string): Promise<void> {
   const lastLines: string[] = []
   for (const stream of [node.stdout, node.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {
@@ -140,7 +138,7 @@ async function untilReady(node: GuardedProcess, port: number, managementUrl: str
   const ended = node.exited.then(({ code, signal }) => {
     throw new Error(`RabbitMQ ended while it started (${signal ?? `exit ${code}`}):\n${lastLines.join('\n')}`)
   })
-  const ready = waitUntil(async () => (await acceptsAmqp(port)) && (await isManaged(managementUrl)), {
+  const ready = waitUntil(async () => await acceptsAmqp(ports, managementUrl), {
     timeoutMs: START_TIMEOUT_MS,
     intervalMs: 100,
     message: () => `RabbitMQ to start:\n${lastLines.join('\n')}`,
@@ -149,23 +147,7 @@ async function untilReady(node: GuardedProcess, port: number, managementUrl: str
   ended.catch(() => {})
 }
 
-/** Reports whether an AMQP 0-9-1 broker answers the protocol header, which it does once it accepts connections. */
-async function acceptsAmqp(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1')
-  socket.setTimeout(2000, () => socket.destroy(new Error('no answer')))
-  try {
-    await once(socket, 'connect')
-    socket.write(Buffer.from('AMQP\0\0\x09\x01', 'latin1'))
-    const [frame] = (await once(socket, 'data')) as [Buffer]
-    return frame[0] === 1
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
-}
-
-async function isManaged(managementUrl: string): Promise<boolean> {
-  const answer = await callManagementApi(managementUrl, 'GET', '/api/overview')
-  return answer.ok
+/** Reports whether the node accepts connections: it opens its AMQP listener last. */
+async function acceptsAmqp({ amqp }: Ports, managementUrl: string): Promise<boolean> {
+  return (await callManagementApi(managementUrl, 'GET', `/api/health/checks/port-listener/${amqp}`)).ok
 }

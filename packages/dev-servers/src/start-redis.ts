@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { rm } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { findProgram } from './find-program.ts'
@@ -12,8 +13,8 @@ import { waitUntil } from './wait-until.ts'
  * Starts Redis (or Valkey) on a free port of 127.0.0.1. It keeps nothing on disk, so a restart empties it. Takes about
  * 50 ms where one is installed. On Debian, root installs it first. Rejects when there is none.
  */
-export async function startRedis(options: { log?: (line: string) => void } = {}): Promise<PrivateServer> {
-  const program = await findOrInstall('Redis', findRedisFile, { advice: 'install redis-server', log: options.log })
+export async function startRedis(): Promise<PrivateServer> {
+  const program = await findRedis()
   const folder = await makeRunFolder()
   const port = await freePort()
   const start = async () => {
@@ -23,7 +24,7 @@ export async function startRedis(options: { log?: (line: string) => void } = {})
       cwd: folder,
       deathSignal: 'SIGKILL',
     })
-    await waitUntil(async () => await answersPing(port), { message: () => 'Redis to start' })
+    await waitUntil(async () => await canConnect(port), { message: 'Redis to start' })
     return server
   }
   return controlServer(await start(), {
@@ -36,18 +37,21 @@ export async function startRedis(options: { log?: (line: string) => void } = {})
   })
 }
 
-export async function findRedisFile(): Promise<string | undefined> {
+/** Finds an installed Redis or Valkey. On Debian, root installs it first. Rejects, with what to do, when there is none. */
+export async function findRedis(log?: (line: string) => void): Promise<string> {
+  return await findOrInstall('Redis', locate, log)
+}
+
+async function locate(): Promise<string | undefined> {
   return (await findProgram('redis-server')) ?? (await findProgram('valkey-server'))
 }
 
-async function answersPing(port: number): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>()
-  const socket = connect({ port, host: '127.0.0.1' }, () => socket.write('PING\r\n'))
-  socket.setTimeout(1_000, () => resolve(false))
-  socket.once('data', (bytes) => resolve(bytes.toString().startsWith('+PONG')))
-  socket.once('error', () => resolve(false))
+/** Rejects if nothing listens. Redis listens once it serves commands, because it has no data to load. */
+async function canConnect(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1')
   try {
-    return await promise
+    await once(socket, 'connect')
+    return true
   } finally {
     socket.destroy()
   }

@@ -19,7 +19,7 @@ export async function launchChromium(
   options: { log?: (line: string) => void; args?: string[] } = {},
 ): Promise<Browser> {
   return await chromium.launch({
-    executablePath: await findChromium({ log: options.log }),
+    executablePath: await findChromium(options.log),
     // Containers give /dev/shm 64 MB, which is too little for a page.
     args: [...OFFLINE_FLAGS, '--disable-gpu', '--disable-dev-shm-usage', ...(options.args ?? [])],
     chromiumSandbox: process.getuid?.() !== 0,
