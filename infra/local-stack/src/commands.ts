@@ -2,8 +2,8 @@ import { readLocalDir } from '@workflow-service/cli/local-folder'
 import { toShownPath } from '@workflow-service/cli/terminal'
 
 /** Returns the command that runs `wf` with the settings of this folder. */
-export function wfCommand(localDir: string, platform = process.platform): string {
-  return withSettings(folderSetting(localDir), 'npm run -s wf --', platform)
+export function wfCommand(localDir: string): string {
+  return withSettings(folderSetting(localDir), 'npm run -s wf --')
 }
 
 /** Returns the command that starts the local stack on this folder, with further settings. */

@@ -143,6 +143,14 @@ function makeOption(parameters: unknown[]): void {
   options.organization ??= named
 }
 
+/** The options of commands that wait for what happens. */
+export interface FollowOptions {
+  readonly follow?: boolean
+  /** In milliseconds. */
+  readonly timeout?: number
+  readonly json?: boolean
+}
+
 interface CommonOptions {
   readonly json?: boolean
   readonly since?: Date

@@ -16,7 +16,7 @@ export function addCompletionCommands(program: Command, ctx: CliContext): void {
     .description('Print the script that completes commands, options and names in a shell.')
     .addArgument(program.createArgument('<shell>', 'the shell').choices(SHELLS))
     .addHelpText('after', HELP)
-    .action((shell: Shell) => ctx.terminal.write(SCRIPTS[shell](COMMAND)))
+    .action((shell: Shell) => ctx.terminal.write(SCRIPTS[shell]))
   program
     .command('complete', { hidden: true })
     .argument('[words...]', 'the words after "wf", the last one to be completed')
@@ -53,8 +53,8 @@ function quote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
-const SCRIPTS: Record<Shell, (command: string) => string> = {
-  bash: (command) => `_wf() {
+const SCRIPTS: Record<Shell, string> = {
+  bash: `_wf() {
   local line value word=\${COMP_WORDS[COMP_CWORD]} words=("\${COMP_WORDS[@]:1:COMP_CWORD-1}")
   local plain=\${word#[\\"\\']}
   words=("\${words[@]//[\\"\\'\\\\]/}")
@@ -62,15 +62,15 @@ const SCRIPTS: Record<Shell, (command: string) => string> = {
   while IFS= read -r line; do
     value=\${line%%$'\\t'*}
     if [[ $word == [\\"\\']* ]]; then COMPREPLY+=("$value"); else COMPREPLY+=("$(printf %q "$value")"); fi
-  done < <(${command} complete -- "\${words[@]}" "\${plain//\\\\/}" 2>/dev/null)
+  done < <(${COMMAND} complete -- "\${words[@]}" "\${plain//\\\\/}" 2>/dev/null)
 }
 complete -o default -F _wf wf
 `,
-  zsh: (command) => `#compdef wf
+  zsh: `#compdef wf
 _wf() {
   local line
   local -a values shown
-  for line in "\${(@f)$(${command} complete -- "\${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
+  for line in "\${(@f)$(${COMMAND} complete -- "\${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
     [[ -n $line ]] || continue
     values+=("\${line%%$'\\t'*}")
     shown+=("\${line/$'\\t'/  }")
@@ -79,9 +79,9 @@ _wf() {
 }
 compdef _wf wf
 `,
-  fish: (command) => `function __wf_complete
+  fish: `function __wf_complete
   set -l words (commandline -opc) (commandline -ct)
-  set -l found (${command} complete -- $words[2..-1] 2>/dev/null)
+  set -l found (${COMMAND} complete -- $words[2..-1] 2>/dev/null)
   if test (count $found) -gt 0
     printf '%s\\n' $found
   else

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { UUID_PATTERN } from '@workflow-service/contract/enumerations'
 import type { Delivery, Run, SessionRun } from '../../../client/src/index.ts'
+import type { FollowOptions } from '../cli-command.ts'
 import type { KeyContext } from '../cli-context.ts'
 import { UsageError } from '../cli-error.ts'
 import { type CommandResult, listResult, printedResult } from '../command-result.ts'
@@ -17,12 +18,6 @@ import {
   withoutControls,
 } from '../terminal.ts'
 import { findWorkflow } from './workflows.ts'
-
-interface FollowOptions {
-  readonly follow?: boolean
-  readonly timeout?: number
-  readonly json?: boolean
-}
 
 /** `wf start WORKFLOW TEXT` over the public API. */
 export async function start(

@@ -7,7 +7,7 @@ import { hasDatabase } from '../access.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { type CommandResult, printedResult } from '../command-result.ts'
-import { readJsonObject } from '../read-json.ts'
+import { readJsonObject } from '../read-file.ts'
 import { type LocalAnswer, sendLocally } from './send-locally.ts'
 import { paint, showDuration, type Terminal, withoutControls } from '../terminal.ts'
 

@@ -41,7 +41,7 @@ interface SourceResult {
 /** The result for one look-up. */
 type LookupResult = Pick<SourceResult, 'id' | 'name' | 'outcome' | 'changes' | 'error'>
 
-type Applied = AppliedManifest & { sources: SourceResult[]; savedLookups: LookupResult[]; unverified: string[] }
+type Applied = AppliedManifest & { sources: SourceResult[]; savedLookups: LookupResult[] }
 
 /** Sources that are saved concurrently; each may wait 10 s for its endpoint. */
 const MAX_CONCURRENT_SAVES = 8
@@ -55,7 +55,7 @@ interface Options {
 
 /** `wf apply FILE…` */
 export async function apply(ctx: OperatorContext, names: string[], options: Options): Promise<CommandResult> {
-  const files = await readManifestFiles(names)
+  const files = await readManifestFiles(ctx, names)
   if (options.organization !== undefined) await redirect(ctx, files, options.organization)
   const manifests = files.map(({ manifest }) => manifest)
   const warnings = await findWarnings(ctx, files, options.allowUnknown)
@@ -202,19 +202,17 @@ async function applyFiles(
     // Of the webhook sources that it saves, the dispatcher notifies.
     ctx.notify(result.organization.id, 'organization', 'users', 'api_keys', 'workflows', 'sessions')
     const sources = dispatcher ? await saveSources(ctx, dispatcher, result, savedVersions) : []
-    const unverified = result.webhookSources.filter(({ shouldVerify }) => !shouldVerify).map(({ save }) => save.name)
     const savedLookups = dispatcher ? await saveLookups(ctx, dispatcher, result) : []
-    applied.push({ ...result, sources, savedLookups, unverified })
+    applied.push({ ...result, sources, savedLookups })
   }
   const hasFailed = applied.some(({ sources, savedLookups }) =>
     [...sources, ...savedLookups].some(({ outcome }) => outcome === 'failed'),
   )
-  for (const { unverified } of applied) {
-    for (const name of unverified) {
-      ctx.terminal.writeError(
-        `Warning: ${name} was stored without a verification request, because the manifest has verify: false.\n`,
-      )
-    }
+  for (const { save, shouldVerify } of applied.flatMap(({ webhookSources }) => webhookSources)) {
+    if (shouldVerify) continue
+    ctx.terminal.writeError(
+      `Warning: ${save.name} was stored without a verification request, because the manifest has verify: false.\n`,
+    )
   }
   return {
     documents: applied.map(toJson),
@@ -301,7 +299,8 @@ async function saveSource(
       body: save,
     })
     const isUnchanged =
-      before?.updatedAt.toISOString() === source.updated_at && isSameTime(before.verifiedAt, source.verified_at)
+      before?.updatedAt.toISOString() === source.updated_at &&
+      (before.verifiedAt?.toISOString() ?? null) === source.verified_at
     const outcome = status === 201 ? 'created' : isUnchanged ? 'unchanged' : 'changed'
     const result = { id, name: source.name, outcome, changes: isUnchanged ? [] : changes } as const
     if (!isUnchanged || overwrites.some((edit) => edit.id === id)) {
@@ -343,10 +342,6 @@ async function saveLookups(
     }
   }
   return results
-}
-
-function isSameTime(a: Date | null, b: string | null): boolean {
-  return (a?.toISOString() ?? null) === b
 }
 
 function toJson({

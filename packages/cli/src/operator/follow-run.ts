@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RunDetails, showRun } from '@workflow-service/database'
+import type { FollowOptions } from '../cli-command.ts'
 import { type CommandResult, printedResult } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { createRunFormatter } from './format-run.ts'
@@ -17,7 +18,7 @@ const QUEUED_HINT_MS = 10_000
 export async function followRun(
   ctx: OperatorContext,
   first: RunDetails,
-  { json, timeout }: { readonly json?: boolean; readonly timeout?: number },
+  { json, timeout }: FollowOptions,
 ): Promise<CommandResult> {
   const { terminal } = ctx
   const signal = ctx.interrupted(timeout)

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RunStatus } from '@workflow-service/contract'
 import { findWorkflowNames, listRuns, type RunFilter, type RunRow } from '@workflow-service/database'
+import type { FollowOptions } from '../cli-command.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { statusColour, tookOf } from '../run-columns.ts'
 import { paint, showTime, withoutControls } from '../terminal.ts'
@@ -22,7 +23,7 @@ export async function followRuns(
   ctx: OrganizationContext,
   filter: RunFilter,
   newest: readonly RunRow[],
-  { json: isJson, timeout }: { readonly json?: boolean; readonly timeout?: number },
+  { json: isJson, timeout }: FollowOptions,
 ): Promise<undefined> {
   const { db, organization } = ctx
   const signal = ctx.interrupted(timeout)

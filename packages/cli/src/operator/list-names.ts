@@ -40,10 +40,22 @@ export async function listNames(
       const users = await listUsers(db, await organizationId(), { limit: MAX_NAMES })
       return users.map(({ email, role }) => ({ value: email, description: role ?? 'no role' }))
     }
-    case 'session':
-      return await listSessionIds(ctx, await organizationId())
-    case 'run':
-      return await listRunIds(ctx, await organizationId())
+    case 'session': {
+      const sessions = await listSessionRows(db, await organizationId(), { limit: MAX_IDS })
+      return sessions.map(({ id, is_open: isOpen, created_at: at }) => ({
+        value: id,
+        description: `${isOpen ? 'open' : 'closed'}, ${showTime(at)}`,
+      }))
+    }
+    case 'run': {
+      const runs = await listRuns(db, await organizationId(), { limit: MAX_IDS })
+      const workflowIds = runs.map((run) => run.workflow_id)
+      const names = await findWorkflowNames(db, await organizationId(), workflowIds)
+      return runs.map(({ id, workflow_id: workflowId, status, created_at: at }) => ({
+        value: id,
+        description: `${names.get(workflowId) ?? ''}, ${status}, ${showTime(at)}`,
+      }))
+    }
     default:
       return []
   }
@@ -51,22 +63,4 @@ export async function listNames(
 
 function toCandidate({ id, name }: { readonly id: string; readonly name: string }): Candidate {
   return { value: name, description: id }
-}
-
-async function listSessionIds(ctx: OperatorContext, organizationId: string): Promise<Candidate[]> {
-  const sessions = await listSessionRows(ctx.db, organizationId, { limit: MAX_IDS })
-  return sessions.map(({ id, is_open: isOpen, created_at: at }) => ({
-    value: id,
-    description: `${isOpen ? 'open' : 'closed'}, ${showTime(at)}`,
-  }))
-}
-
-async function listRunIds(ctx: OperatorContext, organizationId: string): Promise<Candidate[]> {
-  const runs = await listRuns(ctx.db, organizationId, { limit: MAX_IDS })
-  const workflowIds = runs.map((run) => run.workflow_id)
-  const names = await findWorkflowNames(ctx.db, organizationId, workflowIds)
-  return runs.map(({ id, workflow_id: workflowId, status, created_at: at }) => ({
-    value: id,
-    description: `${names.get(workflowId) ?? ''}, ${status}, ${showTime(at)}`,
-  }))
 }

@@ -1,5 +1,6 @@
 import type { DeliveryKind, DeliveryOutcome } from '@workflow-service/contract'
 import { type Delivery, type DeliveryQuery, listDeliveries, readAnswers } from '@workflow-service/database'
+import type { FollowOptions } from '../cli-command.ts'
 import { type CommandResult, toSnakeCase } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { findSource } from './find.ts'
@@ -8,16 +9,13 @@ import { UsageError } from '../cli-error.ts'
 import { outcomeColour } from '../run-columns.ts'
 import { type Column, paint, renderTable, showDuration, showTime, type Terminal, withoutControls } from '../terminal.ts'
 
-interface LogsOptions {
-  follow?: boolean
+interface LogsOptions extends FollowOptions {
   outcome?: DeliveryOutcome
   kind?: DeliveryKind
   since?: Date
   until?: Date
   limit: number
   answers?: boolean
-  timeout?: number
-  json?: boolean
 }
 
 /** `wf logs SOURCE` */

@@ -1,10 +1,9 @@
-import { readFile } from 'node:fs/promises'
-import { text as readAll } from 'node:stream/consumers'
-import type { ManifestFieldError } from '@workflow-service/contract'
+import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
 import { manifestErrors, toManifest } from '@workflow-service/database/manifest'
-import type { Manifest } from '@workflow-service/contract'
 import { type Document, isNode, LineCounter, parseAllDocuments, type YAMLError } from 'yaml'
+import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
+import { readText } from '../read-file.ts'
 
 export interface ManifestFile {
   /** The name as the user gave it. */
@@ -31,8 +30,8 @@ const MAX_ALIASES = 100
  * Reads and validates the files, YAML or JSON; `-` is standard input.
  * @throws CliError with the errors of all files if nothing in one of them can be checked any further.
  */
-export async function readManifestFiles(names: readonly string[], stdin = process.stdin): Promise<ManifestFile[]> {
-  const texts = await Promise.all(names.map(async (name) => await readText(name, stdin)))
+export async function readManifestFiles(ctx: CliContext, names: readonly string[]): Promise<ManifestFile[]> {
+  const texts = await Promise.all(names.map(async (name) => await readText(ctx, name)))
   const files = texts.map((text, index) => parseManifest(names[index] ?? '', text))
   const errors = files.flatMap((file) => file.errors)
   return files.map(({ value, ...file }) => {
@@ -75,22 +74,6 @@ export function manifestFileError(errors: readonly FileError[]): CliError {
   return new CliError(`Nothing was applied. ${count}:\n${lines.join('\n')}`, { faults: errors })
 }
 
-async function readText(name: string, stdin: NodeJS.ReadableStream): Promise<string> {
-  try {
-    const bytes = name === '-' ? Buffer.from(await readAll(stdin)) : await readFile(name)
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    const reasons: Record<string, string> = {
-      ENOENT: 'there is no such file',
-      EISDIR: 'it is a folder',
-      EACCES: 'permission denied',
-      ERR_ENCODING_INVALID_ENCODED_DATA: 'it is not UTF-8 text',
-    }
-    throw new CliError(`${name} cannot be read: ${reasons[code ?? ''] ?? message}.`, {}, error)
-  }
-}
-
 /** Parses and validates one file. When its syntax is wrong, only the syntax errors are reported. */
 export function parseManifest(
   name: string,
@@ -107,24 +90,23 @@ export function parseManifest(
     logLevel: 'silent',
   })
   const [document, second] = [...documents]
-  const invalid = (message: string, line?: number) => ({
+  const invalid = (...errors: { message: string; line?: number }[]) => ({
     name,
     value: undefined,
-    errors: [{ file: name, path: '', message, ...(line === undefined ? {} : { line }) }],
+    errors: errors.map((error) => ({ file: name, path: '', ...error })),
     lineOf: () => undefined,
   })
-  if (!document) return invalid('is empty; a manifest begins with "organization:"')
+  const lineAt = (position: number) => lines.linePos(position).line
+  if (!document) return invalid({ message: 'is empty; a manifest begins with "organization:"' })
   if (second) {
-    const line = lines.linePos(second.range[0]).line
-    return invalid('has several documents (---); put each manifest into its own file', line)
+    const message = 'has several documents (---); put each manifest into its own file'
+    return invalid({ message, line: lineAt(second.range[0]) })
   }
   const syntaxErrors = [...document.errors, ...document.warnings]
   if (syntaxErrors.length > 0) {
-    const errors = syntaxErrors.map((error) => {
-      const { line } = lines.linePos(error.pos[0])
-      return { file: name, path: '', message: describeSyntaxError(error), line }
-    })
-    return { name, value: undefined, errors, lineOf: () => undefined }
+    return invalid(
+      ...syntaxErrors.map((error) => ({ message: describeSyntaxError(error), line: lineAt(error.pos[0]) })),
+    )
   }
   const lineOf = (path: string): number | undefined => findLine(document, lines, path)
   try {
@@ -134,15 +116,13 @@ export function parseManifest(
       .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
     return { name, value, errors, lineOf }
   } catch (error) {
-    return invalid(error instanceof Error ? describeAliasError(error.message) : String(error))
+    const { message } = error as Error
+    return invalid({
+      message: message.startsWith('Excessive alias count')
+        ? `uses more than ${MAX_ALIASES} aliases; repeat the content instead, or split the file`
+        : message,
+    })
   }
-}
-
-function describeAliasError(message: string): string {
-  if (message.startsWith('Excessive alias count')) {
-    return `uses more than ${MAX_ALIASES} aliases; repeat the content instead, or split the file`
-  }
-  return message
 }
 
 function describeSyntaxError({ code, message }: YAMLError): string {

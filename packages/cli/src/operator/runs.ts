@@ -15,6 +15,7 @@ import {
   showRun,
 } from '@workflow-service/database'
 import { checkWorkflow } from '@workflow-service/rules/check-workflow'
+import type { FollowOptions } from '../cli-command.ts'
 import type { CommandResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { findId, findOrganization, findWorkflowId } from './find.ts'
@@ -25,14 +26,11 @@ import { renderTable, withoutControls } from '../terminal.ts'
 import { formatRun } from './format-run.ts'
 import { runColumns } from '../run-columns.ts'
 
-interface ListOptions {
+interface ListOptions extends FollowOptions {
   status?: RunStatus
   workflow?: string
   session?: string
   search?: string
-  follow?: boolean
-  timeout?: number
-  json?: boolean
   since?: Date
   until?: Date
   limit: number
@@ -175,7 +173,7 @@ async function findHints({ db, organization }: OrganizationContext, runs: readon
 export async function show(
   ctx: OperatorContext,
   prefix: string,
-  options: { follow?: boolean; timeout?: number; json?: boolean; organization?: string },
+  options: FollowOptions & { readonly organization?: string },
 ): Promise<CommandResult> {
   const details = await findRun(ctx, prefix, options.organization)
   if (options.follow) return await followRun(ctx, details, options)

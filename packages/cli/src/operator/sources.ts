@@ -10,7 +10,7 @@ import {
 import { type CommandResult, listResult, toSnakeCase } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { findSource } from './find.ts'
-import { readJsonObject } from '../read-json.ts'
+import { readJsonObject } from '../read-file.ts'
 import { paint, showDuration, showTime } from '../terminal.ts'
 
 const OPERATOR_HEADERS = { 'X-Actor': formatActor({ user_id: null, name: OPERATOR.name, address: null }) }

@@ -6,25 +6,19 @@ import {
   trimWhiteSpace,
 } from '@workflow-service/contract'
 import { type AppStartOutcome, newId, operatorOf, recordAppStart, showRun } from '@workflow-service/database'
+import type { FollowOptions } from '../cli-command.ts'
 import type { CommandResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { findId, findWorkflow } from './find.ts'
 import { followRun } from './follow-run.ts'
 
-interface Options {
-  readonly session?: string
-  readonly follow?: boolean
-  readonly timeout?: number
-  readonly json?: boolean
-}
-
 /** `wf start WORKFLOW TEXT|-` */
 export async function start(
   ctx: OrganizationContext,
   given: string,
   text: string,
-  options: Options,
+  options: FollowOptions & { readonly session?: string },
 ): Promise<CommandResult> {
   const { db, organization } = ctx
   const context = trimWhiteSpace(text === '-' ? await ctx.readInput() : text)
