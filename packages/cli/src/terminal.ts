@@ -147,12 +147,16 @@ export function renderTable<Row>(
   if (rows.length === 0) return `${whenEmpty}\n`
   const full = layOut(columns.map(toTextColumn), rows)
   const total = terminal.columns ?? Infinity
-  const { titles, texts, widths } = totalOf(full.widths) <= total ? full : layOut(columns.map(toShortColumn), rows)
-  const fitted = fitWidths(columns, titles, widths, total)
-  const formatRow = (cells: readonly string[], formats: readonly (Format | undefined)[]): string => {
+  const { texts, widths } = totalOf(full.widths) <= total ? full : layOut(columns.map(toShortColumn), rows)
+  const fitted = fitWidths(columns, widths, total)
+  const formatRow = (cells: readonly string[], row: number): string => {
     const lines = cells.map((cell, index) =>
       index === cells.length - 1 ? wrapCell(cell, fitted[index]!) : [cutText(cell, fitted[index]!)],
     )
+    const formats = columns.map((column) => {
+      if (row === 0) return 'dim'
+      return 'time' in column ? undefined : column.colour?.(rows[row - 1]!)
+    })
     return Array.from({ length: Math.max(...lines.map(({ length }) => length)) }, (_, line) => {
       const parts = lines.map((each, index) => {
         const text = each[line] ?? ''
@@ -163,18 +167,7 @@ export function renderTable<Row>(
       return `${parts.join(' '.repeat(GAP)).trimEnd()}\n`
     }).join('')
   }
-  return [
-    formatRow(
-      titles,
-      titles.map(() => 'dim'),
-    ),
-    ...texts.map((cells, index) =>
-      formatRow(
-        cells,
-        columns.map((column) => ('time' in column ? undefined : column.colour?.(rows[index]!))),
-      ),
-    ),
-  ].join('')
+  return texts.map(formatRow).join('')
 }
 
 function toTextColumn<Row>(column: Column<Row>): TextColumn<Row> {
@@ -188,19 +181,12 @@ function toShortColumn<Row>(column: Column<Row>): TextColumn<Row> {
   return { title: title.replace(' (UTC)', ''), value: (row) => showTime(time(row)).slice(-14, -3) || '–' }
 }
 
-interface Layout {
-  readonly titles: readonly string[]
-  readonly texts: readonly (readonly string[])[]
-  /** The width of the widest text of each column. */
-  readonly widths: readonly number[]
-}
-
-function layOut<Row>(columns: readonly TextColumn<Row>[], rows: readonly Row[]): Layout {
-  const texts = rows.map((row) => columns.map(({ value }) => withoutControls(value(row))))
-  const widths = columns.map(({ title }, index) =>
-    texts.reduce((widest, row) => Math.max(widest, stringWidth(row[index] ?? '')), title.length),
-  )
-  return { titles: columns.map(({ title }) => title), texts, widths }
+/** The texts of the titles, then of the rows, and the width of the widest one of each column. */
+function layOut<Row>(columns: readonly TextColumn<Row>[], rows: readonly Row[]) {
+  const titles = columns.map(({ title }) => title)
+  const texts = [titles, ...rows.map((row) => columns.map(({ value }) => withoutControls(value(row))))]
+  const widths = titles.map((_, index) => texts.reduce((widest, row) => Math.max(widest, stringWidth(row[index]!)), 0))
+  return { texts, widths }
 }
 
 function totalOf(widths: readonly number[]): number {
@@ -208,17 +194,12 @@ function totalOf(widths: readonly number[]): number {
 }
 
 /** Narrows ids to the part that is needed, then the widest columns until the table fits, none below its minimum. */
-function fitWidths<Row>(
-  columns: readonly Column<Row>[],
-  titles: readonly string[],
-  widths: readonly number[],
-  total: number,
-): number[] {
+function fitWidths<Row>(columns: readonly Column<Row>[], widths: readonly number[], total: number): number[] {
   const minimums = columns.map((column, index) => {
     const cut = 'cut' in column ? column.cut : undefined
     const isWrapped = cut === undefined && index === columns.length - 1 && !('time' in column)
     if (isWrapped) return Math.min(widths[index]!, LAST_COLUMN_MIN_WIDTH)
-    return Math.min(widths[index]!, Math.max(cut === undefined ? Infinity : CUT_WIDTHS[cut], titles[index]!.length))
+    return Math.min(widths[index]!, Math.max(cut === undefined ? Infinity : CUT_WIDTHS[cut], column.title.length))
   })
   const fitted = [...widths]
   for (const [index, column] of columns.entries()) {
@@ -267,16 +248,17 @@ function wrapCell(text: string, width: number): string[] {
  * Breaks a text into lines of at most this width between its words. A word that is longer than a line is broken too.
  */
 export function wrapText(text: string, width: number): string[] {
+  if (width === Infinity) return [text]
   const lines: string[] = []
   let rest = text
-  while (stringWidth(rest) > width) {
-    const length = Math.max(1, startLength(rest, width))
+  for (;;) {
+    const length = startLength(rest, width)
+    if (length === rest.length) return [...lines, rest]
     const space = rest.lastIndexOf(' ', length)
-    const end = space > 0 && rest.slice(0, space).trim() !== '' ? space : length
+    const end = space > 0 && rest.slice(0, space).trim() !== '' ? space : Math.max(1, length)
     lines.push(rest.slice(0, end))
     rest = rest.slice(end).trimStart()
   }
-  return [...lines, rest]
 }
 
 /** From this length on, a line of a help text is continued by a next line that begins in the same column. */
