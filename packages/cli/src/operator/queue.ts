@@ -5,7 +5,7 @@ import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { paint, renderTable } from '../terminal.ts'
 
-const CONNECT_TIMEOUT_MS = 10_000
+const CONNECT_TIMEOUT_MS = 5_000
 const CONNECT_POLL_MS = 100
 
 export async function show(ctx: OperatorContext, { limit }: { limit: number }): Promise<CommandResult> {

@@ -15,10 +15,9 @@ export async function draft(
     id,
     organization_id: organizationId,
     workflow_id: workflowId,
-    error,
-    steps,
+    ...run
   } = await findRun(ctx, prefix, organization)
-  const content = await draftRunRules(ctx.db, organizationId, { workflowId, error, steps })
+  const content = await draftRunRules(ctx.db, organizationId, { ...run, workflowId })
   if (content === undefined) {
     throw new CliError(`Run ${id} needs no rules: it did not fail with ${DRAFT_CODES.join(', ')}.`)
   }

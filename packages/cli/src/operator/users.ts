@@ -19,25 +19,16 @@ import { paint } from '../terminal.ts'
 
 const isEmail = compile(Email)
 
-const PAGE_SIZE = 1_000
+/** More than any organization has. */
+const MAX_USERS = 100_000
 
 export async function list({ db, organization }: OrganizationContext): Promise<CommandResult> {
-  const users: AppUserOut[] = []
-  for (;;) {
-    const page = await listUsers(db, organization.id, { limit: PAGE_SIZE, after: users.at(-1)?.email })
-    users.push(...page)
-    if (page.length < PAGE_SIZE) break
-  }
   return listResult(
-    users,
+    await listUsers(db, organization.id, { limit: MAX_USERS }),
     [
       { title: 'EMAIL', value: ({ email }) => email, cut: 'name' },
       { title: 'ROLE', value: ({ role }) => role ?? 'none' },
-      {
-        title: 'STATE',
-        value: ({ state }) => state,
-        colour: ({ state }) => (state === 'active' ? 'green' : 'dim'),
-      },
+      { title: 'STATE', value: ({ state }) => state, colour: ({ state }) => (state === 'active' ? 'green' : 'dim') },
       { title: 'LAST SEEN', time: ({ last_seen_at: time }) => time },
       { title: 'NAME', value: ({ first_name, last_name }) => `${first_name} ${last_name}`.trim() },
       { title: 'ID', value: ({ id }) => id },
