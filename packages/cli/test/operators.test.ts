@@ -1,14 +1,12 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { findOneTimeLink, newId } from '@workflow-service/database'
-import { hearNotices, startProcess } from '@workflow-service/testkit'
+import { findOneTimeLink, hashApiKey, newId, prefixOfApiKey } from '@workflow-service/database'
+import { hearNotices } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { wf as runWf } from './support/wf.ts'
 
-const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const database = useTestDatabase()
 
 beforeEach(async () => {
@@ -66,18 +64,6 @@ const storedLinks = async () =>
      FROM one_time_links WHERE used_at IS NULL`,
   )
 
-async function runProcess(...args: string[]) {
-  const process = await startProcess({ args: [main, ...args], env: settings() })
-  const { code } = await process.exited
-  return { code, stdout: process.stdout, stderr: process.stderr }
-}
-
-test('The commands of operators work as a process, without a terminal', async () => {
-  expect(await runProcess('organizations', 'create', 'Acme')).toMatchObject({ code: 0, stderr: '' })
-  expect(await runProcess('organizations', 'delete', 'Acme')).toMatchObject({ code: 1, stdout: '' })
-  expect((await runProcess('setup-link', 'Acme')).stdout).toMatch(/^https:\/\/app\.example\/setup#[\w-]{43}\n/)
-}, 60_000)
-
 describe('wf organizations', () => {
   test('creates an organization with the id that a manifest would give it, and refuses its name again', async () => {
     const created = await wf('organizations', 'create', ' Acme ')
@@ -89,6 +75,7 @@ describe('wf organizations', () => {
       code: 1,
       stderr: expect.stringContaining('There is an organization Acme already (92c5fadb-'),
     })
+    expect(await wf('organizations', 'create', ' ')).toMatchObject({ code: 2 })
     expect(await operatorEvents()).toEqual([{ action: 'organization.created', target: 'Acme', changes: [] }])
   })
 
@@ -127,11 +114,6 @@ describe('wf organizations', () => {
     expect(await database.db.prisma.user.count()).toBe(0)
     expect(await operatorEvents()).toEqual([{ action: 'organization.deleted', target: 'Acme', changes: [] }])
     expect(await create('Acme')).toMatchObject({ id })
-  })
-
-  test('exits with 2 on wrong usage', async () => {
-    expect(await wf('organizations', 'create')).toMatchObject({ code: 2 })
-    expect(await wf('organizations', 'create', ' ')).toMatchObject({ code: 2 })
   })
 })
 
@@ -272,6 +254,96 @@ describe('wf users', () => {
       stderr: expect.stringContaining('another user'),
     })
     expect(await wf('users', 'email-link', 'ada@acme.test', 'no address')).toMatchObject({ code: 2 })
+  })
+})
+
+interface KeyJson {
+  readonly id: string
+  readonly name: string
+  readonly key: string
+  readonly prefix: string
+  readonly revoked_at: string | null
+}
+const createKey = async (...args: string[]) => (await json('keys', 'create', ...args)) as KeyJson
+
+describe('wf keys', () => {
+  test('creates a key of the documented form, shows it once, and stores only its hash', async () => {
+    await create('Acme')
+    expect((await wf('keys', 'list')).stdout).toBe('Acme has no API keys. Create one with wf keys create.\n')
+    const { key, prefix } = await createKey('ci')
+    expect(prefixOfApiKey(key)).toBe(prefix)
+    const stored = await database.db.prisma.apiKey.findFirstOrThrow()
+    expect(Buffer.from(stored.keySha256)).toEqual(hashApiKey(key))
+    expect(JSON.stringify(stored)).not.toContain(key)
+    expect((await wf('keys', 'create', 'other')).stdout).toMatch(
+      /^wfk_\w{8}_\w{38}\nShown only this once\. Name: other; organization: Acme; scopes: read, start; does not expire\.\n$/,
+    )
+    await wf('keys', 'revoke', 'other')
+    const { stdout } = await wf('keys', 'list')
+    expect(stdout).toMatch(/^NAME {3}STATE .*\nci +active .*\nother +revoked /)
+    expect(stdout).not.toContain(key)
+    expect(await json('keys', 'list')).toMatchObject([{ name: 'ci', revoked_at: null }, { name: 'other' }])
+  })
+
+  test('gives all scopes, no expiry and the prefix as the name, unless the options say otherwise', async () => {
+    await create('Acme')
+    const { name, ...key } = await createKey()
+    expect({ name, ...key }).toMatchObject({ name: key.prefix, scopes: ['read', 'start'], expires_at: null })
+    expect(await createKey('--name', 'less', '--scopes', 'read', '--expires', '2999-12-31')).toMatchObject({
+      name: 'less',
+      scopes: ['read'],
+      expires_at: '2999-12-31T00:00:00.000Z',
+    })
+  })
+
+  test.each<[string[], number, string]>([
+    [['--name', 'x6', 'x7'], 2, 'Error: The key is named twice: x6 by --name, and x7. Give one name.\n'],
+    [['two\nlines'], 2, 'one line'],
+    [['a\u0000b'], 2, 'one line'],
+    [['ci', '--scopes', 'write'], 2, 'one or more of read, start'],
+    [['ci', '--expires', '2020-01-01'], 2, 'in the future'],
+    [['old'], 1, 'Error: Acme already has a key named old (it may be revoked). Choose another name.\n'],
+  ])('creates no key with %j', async (args, code, message) => {
+    await create('Acme')
+    await createKey('old')
+    expect(await wf('keys', 'create', ...args)).toMatchObject({ code, stderr: expect.stringContaining(message) })
+    expect(await json('keys', 'list')).toHaveLength(1)
+  })
+
+  test('revokes a key that is named by its name, prefix or the whole key, once', async () => {
+    await create('Acme')
+    for (const field of ['name', 'prefix', 'key'] as const) {
+      const { [field]: named, name } = await createKey(`by ${field}`)
+      const revoked = (await json('keys', 'revoke', named)) as KeyJson
+      expect(revoked).toMatchObject({ name, revoked_at: expect.any(String) })
+      expect(await json('keys', 'revoke', named)).toEqual(revoked)
+    }
+    expect((await wf('keys', 'revoke', 'ci')).stderr).toBe(
+      'Error: Acme has no such key. List its keys with wf keys list.\n',
+    )
+  })
+
+  test('belong to the organization of --organization, which is needed if there are several', async () => {
+    expect((await wf('keys', 'list')).stderr).toBe(
+      'Error: There is no organization yet. Create one with wf apply FILE.\n',
+    )
+    const { id } = await create('Acme')
+    await create('Other')
+    expect(await wf('keys', 'list')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(
+        /There are several organizations\. Choose one with --organization ID\.\n.*Acme\n.*Other\n/,
+      ),
+    })
+    for (const named of ['Other', id.toUpperCase()]) {
+      expect(await wf('keys', 'list', '--organization', named)).toMatchObject({ code: 0 })
+    }
+    for (const unknown of ['Unknown', newId()]) {
+      expect(await wf('keys', 'list', '--organization', unknown)).toMatchObject({
+        code: 1,
+        stderr: `Error: There is no organization ${unknown}.\n`,
+      })
+    }
   })
 })
 
