@@ -1,14 +1,12 @@
 import { globSync, readFileSync } from 'node:fs'
 import { compile, findExampleErrors, findPayloadMismatches, isJsonObject } from '@workflow-service/contract'
 import { CaseFile, type EvaluationCase } from './case-schema.ts'
-import { isMatcher, toMatcher, toSamplePayload } from './matchers.ts'
+import { findBadMatchers, toSamplePayload } from './matchers.ts'
 
 /** A case file that cannot be used. The message names the file, the case and the field. */
 export class CaseError extends Error {
   override name = 'CaseError'
 }
-
-const MAX_LISTED_ERRORS = 5
 
 const check = compile(CaseFile)
 
@@ -62,9 +60,7 @@ function nameCase(content: unknown, index: string): string {
 }
 
 function toCaseError(file: string, errors: readonly string[]): CaseError {
-  const more = errors.length > MAX_LISTED_ERRORS ? [`and ${errors.length - MAX_LISTED_ERRORS} more errors`] : []
-  const lines = [...errors.slice(0, MAX_LISTED_ERRORS), ...more].map((error) => `  - ${error}`)
-  return new CaseError(`${file} is not a valid case file:\n${lines.join('\n')}`)
+  return new CaseError(`${file} is not a valid case file:\n${errors.map((error) => `  - ${error}`).join('\n')}`)
 }
 
 /** What the schema cannot check: names of sources, examples, matchers, and that the expected payloads may be sent. */
@@ -100,20 +96,6 @@ function findContradictions({ sources, history = [], expect, injection, context,
     }
   }
   return errors
-}
-
-function findBadMatchers(expected: unknown): string[] {
-  if (isMatcher(expected)) {
-    if ('$anyOrder' in expected) return findBadMatchers(expected['$anyOrder'])
-    if ('$absent' in expected) return []
-    try {
-      toMatcher(expected)
-      return []
-    } catch (error) {
-      return [error instanceof Error ? error.message : String(error)]
-    }
-  }
-  return typeof expected === 'object' && expected !== null ? Object.values(expected).flatMap(findBadMatchers) : []
 }
 
 export function toText(text: string | readonly string[]): string {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { EvaluationCase } from './case-schema.ts'
 import type { CaseResult } from './evaluate.ts'
 import { addScores } from './score-payload.ts'
@@ -52,26 +53,15 @@ export function toFigures(results: readonly CaseResult[], price?: ModelPrice) {
 function agreementOf(results: readonly CaseResult[]): number | null {
   const byCase = [...Map.groupBy(results, ({ entry }) => entry.id).values()]
   if (byCase.every(({ length }) => length < 2)) return null
-  const inAgreement = byCase.filter((repeats) => new Set(repeats.map(describeRun)).size === 1)
+  const inAgreement = byCase.filter((repeats) =>
+    repeats.every((repeat) => isDeepStrictEqual(toEnd(repeat), toEnd(repeats[0]!))),
+  )
   return divide(inAgreement.length, byCase.length)
 }
 
-/** The same text for runs that sent the same payloads, in any order, and ended with the same status. */
-function describeRun({ run }: CaseResult): string {
-  const sent = run.deliveries.map(({ source, payload, outcome }) =>
-    JSON.stringify([source, sortFields(payload), outcome]),
-  )
-  return JSON.stringify([run.status, sent.toSorted()])
-}
-
-function sortFields(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortFields)
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value)
-      .toSorted(([a], [b]) => (a < b ? -1 : 1))
-      .map(([name, item]) => [name, sortFields(item)]),
-  )
+/** What a run has in common with repeats that agree: its status, and its payloads in any order of their sources. */
+function toEnd({ run }: CaseResult): unknown {
+  return [run.status, run.deliveries.toSorted((a, b) => a.source.localeCompare(b.source))]
 }
 
 function divide(part: number, whole: number): number | null {
@@ -89,23 +79,13 @@ export function isAcceptable({ entry, score }: CaseResult, agent: string): boole
 
 const MISTAKES_LISTED = 10
 
-/** The worst mistakes, at most `count`: harm first, and no more than two of one run. */
-export function listWorstMistakes(results: readonly CaseResult[], agent: string, count = MISTAKES_LISTED) {
-  const mistakes = results
+/** The worst mistakes: harm first. */
+export function listWorstMistakes(results: readonly CaseResult[], agent: string) {
+  return results
     .filter((result) => !isAcceptable(result, agent))
-    .flatMap(({ entry, score }) =>
-      score.mistakes
-        .map(({ kind, text }) => ({ case: entry.id, kind, text }))
-        .toSorted(byKind)
-        .slice(0, 2),
-    )
-  return mistakes.toSorted(byKind).slice(0, count)
-}
-
-type Listed = { readonly case: string; readonly kind: (typeof MISTAKE_KINDS)[number]; readonly text: string }
-
-function byKind(a: Listed, b: Listed): number {
-  return MISTAKE_KINDS.indexOf(a.kind) - MISTAKE_KINDS.indexOf(b.kind)
+    .flatMap(({ entry, score }) => score.mistakes.map((mistake) => ({ case: entry.id, ...mistake })))
+    .toSorted((a, b) => MISTAKE_KINDS.indexOf(a.kind) - MISTAKE_KINDS.indexOf(b.kind))
+    .slice(0, MISTAKES_LISTED)
 }
 
 /** The report for people, at most 80 columns wide except for the texts of mistakes. */

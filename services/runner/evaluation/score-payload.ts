@@ -1,5 +1,5 @@
 import { isJsonObject } from '@workflow-service/contract'
-import { anyOrderItems, isAbsent, isEmpty, isMatcher, isUnscored, toMatcher } from './matchers.ts'
+import { isEmpty, isMatch, isMatcher, isUnscored } from './matchers.ts'
 
 /** Fields of one payload, or of several. A field is a value that is neither an object nor a list. */
 export interface FieldScore {
@@ -41,9 +41,7 @@ type Score = FieldScore & { mistakes: FieldMistake[] }
 
 function compare(expected: unknown, actual: unknown, path: readonly string[], score: Score): void {
   if (isUnscored(expected)) return
-  if (isAbsent(expected)) return countUnexpected(actual, path, score)
-  const items = anyOrderItems(expected)
-  if (items) return compare(sortLike(items, actual), actual, path, score)
+  if (expected === undefined) return countUnexpected(actual, path, score)
   if (Array.isArray(expected) && expected.length > 0) {
     const actualItems: unknown[] = Array.isArray(actual) ? actual : []
     const length = Math.max(expected.length, actualItems.length)
@@ -59,19 +57,10 @@ function compare(expected: unknown, actual: unknown, path: readonly string[], sc
     }
     return
   }
-  compareField(expected, actual, path, score)
-}
-
-function compareField(expected: unknown, actual: unknown, path: readonly string[], score: Score): void {
   const isStructure = typeof expected === 'object' && expected !== null && !isMatcher(expected)
-  const isCorrect = isStructure
-    ? JSON.stringify(actual) === JSON.stringify(expected)
-    : toMatcher(expected).matches(actual)
-  if (isCorrect) score.correct += 1
-  else {
-    const description = isStructure ? JSON.stringify(expected) : toMatcher(expected).description
-    addMistake(isEmpty(actual) ? 'missed' : 'wrong', path, description, actual, score)
-  }
+  const isRight = isStructure ? JSON.stringify(actual) === JSON.stringify(expected) : isMatch(expected, actual)
+  if (isRight) score.correct += 1
+  else addMistake(isEmpty(actual) ? 'missed' : 'wrong', path, JSON.stringify(expected), actual, score)
 }
 
 function countUnexpected(actual: unknown, path: readonly string[], score: Score): void {
@@ -92,19 +81,4 @@ function addMistake(
 ): void {
   score[kind] += 1
   score.mistakes.push({ kind, field: path.join('.'), expected, actual: JSON.stringify(actual) ?? 'nothing' })
-}
-
-/** The expected items in the order in which the payload has them; those that it does not have are last. */
-function sortLike(items: readonly unknown[], actual: unknown): unknown[] {
-  const left = [...items]
-  const sorted = (Array.isArray(actual) ? (actual as unknown[]) : []).map((value) => {
-    const index = left.findIndex((item) => {
-      const { missed, wrong, invented } = scorePayload(item, value)
-      return missed + wrong + invented === 0
-    })
-    return index === -1 ? undefined : left.splice(index, 1)[0]
-  })
-  // Values without an equal item are compared with the items that are left.
-  const filled = sorted.map((item) => item ?? left.shift())
-  return [...filled, ...left]
 }

@@ -35,17 +35,8 @@ describe('the score of a payload', () => {
     ['an item too few', { a: [{ b: 1 }, { b: 2 }] }, { a: [{ b: 1 }] }, [1, 1, 0, 0]],
     ['an item too many', { a: [1] }, { a: [1, 2, 3] }, [1, 0, 0, 2]],
     ['items in another order', { a: [1, 2] }, { a: [2, 1] }, [0, 0, 2, 0]],
-    ['items in any order', { a: { $anyOrder: [{ b: 1 }, { b: 2 }] } }, { a: [{ b: 2 }, { b: 1 }] }, [2, 0, 0, 0]],
-    ['a wrong item in any order', { a: { $anyOrder: [1, 2] } }, { a: [3, 1] }, [1, 0, 1, 0]],
-    ['a number within', { a: { $number: 1, $within: 0.1 } }, { a: 1.05 }, [1, 0, 0, 0]],
-    ['a number not within', { a: { $number: 1, $within: 0.1 } }, { a: 1.2 }, [0, 0, 1, 0]],
-    ['one of', { a: { $oneOf: ['x', { $pattern: '^y', $sample: 'y' }] } }, { a: 'yes' }, [1, 0, 0, 0]],
     ['a text that contains', { a: { $contains: ['Ada', 'love'] } }, { a: 'ada lovelace' }, [1, 0, 0, 0]],
-    ['any text', { a: { $text: 'sample' } }, { a: 'other' }, [1, 0, 0, 0]],
-    ['blank instead of any text', { a: { $text: 'sample' } }, { a: '' }, [0, 1, 0, 0]],
     ['a value that is not counted', { a: { $any: 1 } }, { a: 'x' }, [0, 0, 0, 0]],
-    ['a value where none is expected', { a: { $absent: true } }, { a: 'x' }, [0, 0, 0, 1]],
-    ['nothing where none is expected', { a: { $absent: true } }, { a: '' }, [0, 0, 0, 0]],
     ['nothing at all', { a: 1, b: { c: [1, 2] } }, undefined, [0, 3, 0, 0]],
   ])('counts %s', (_title, expected, actual, [correct, missed, wrong, invented]) => {
     expect(scorePayload(expected, actual)).toMatchObject({ correct, missed, wrong, invented })
