@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
-import { EXAMPLE_MAX_BYTES } from '@workflow-service/contract'
 import { untilLocked } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
@@ -160,8 +159,6 @@ describe('acquiring sessions by their ids', () => {
       wanted.map(({ id }) => id),
     )
     expect(read.map(({ id, name }) => ({ id, name }))).toEqual(wanted)
-    const isSent = exampleLength <= EXAMPLE_MAX_BYTES
-    expect(read.filter(({ exampleRequestBody }) => exampleRequestBody)).toHaveLength(isSent ? read.length : 0)
     expect(await readSources(db, other.organizationId, [names[0]!.id])).toEqual([])
   })
 

@@ -21,7 +21,7 @@ import type {
 import { toDeliveryStep } from '@workflow-service/contract/delivery-step'
 import type { DeliveryResult, OwnModelKey } from '../src/agent/agent.ts'
 import type { DispatcherClient } from '../src/runs/dispatcher-client.ts'
-import type { RunStore } from '../src/runs/run-store.ts'
+import type { RunStore, StoredRun } from '../src/runs/run-store.ts'
 
 export type InMemoryFile = WorkflowFile & { readonly content: string }
 
@@ -55,40 +55,45 @@ export function createInMemoryStore(content: InMemoryContent) {
     journals.set(runId, [...steps, ...fresh])
   }
   const store: RunStore = {
-    readSteps: async (_lease, runId) => [...stepsOf(runId)],
-    appendSteps: async (_lease, runId, position, added) => write(runId, position, added),
-    reserveCost: async (_lease, request) => content.reserveCost?.(request) ?? { kind: 'reserved' },
-    settleCost: async () => {},
-    recordPrompt: async (_lease, _runId, position, prompt) => void prompts.push({ position, prompt }),
-    countAttempt: async () => 1,
-    listEarlierRuns: async (_lease, _organizationId, { number, limit }) =>
-      (content.history ?? [])
-        .map((run, index) => ({ ...run, number: index + 1 }))
-        .slice(0, number - 1)
-        .slice(-limit),
-    readSessionSummary: async (_lease, _organizationId, number) =>
-      (content.history ?? [])
-        .slice(0, number - 1)
-        .flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'session_summary' ? [step.data] : [])))
-        .findLast(({ text }) => text !== ''),
-    listSmallSources: async () => listSources(),
-    listSourceNames: async () => listSources(),
-    readSources: async (_lease, _organizationId, ids) =>
-      ids.flatMap((id) => listSources().find((source) => source.id === id) ?? []),
-    searchSources: async (_lease, _organizationId, words, limit) =>
-      listSources()
-        .filter(({ name, description }) => words.some((word) => `${name} ${description}`.toLowerCase().includes(word)))
-        .slice(0, limit),
-    listLookups: async () => content.lookups ?? [],
-    readInstructions: async (_lease, _organizationId, number = content.instructions?.length ?? 0) =>
-      content.instructions?.find((each) => each.number === number && each.text !== ''),
-    readModelKeys: async () => content.modelKeys ?? [],
-    listFiles: async () => content.files ?? [],
-    readFile: async (_lease, _organizationId, _workflowId, fileId) =>
-      content.files?.find(({ id }) => id === fileId)?.content,
-    readApproval: async () => undefined,
-    parkForSource: () => Promise.reject(new Error('No source in memory is paused')),
-    parkForApproval: () => Promise.reject(new Error('No source in memory needs an approval')),
+    open: (_lease, { id: runId, organizationId, number, workflow }): StoredRun => ({
+      readSteps: async () => [...stepsOf(runId)],
+      appendSteps: async (position, added) => write(runId, position, added),
+      reserveCost: async (request) =>
+        content.reserveCost?.({ organizationId, workflowId: workflow.id, runId, ...request }) ?? { kind: 'reserved' },
+      settleCost: async () => {},
+      recordPrompt: async (position, prompt) => void prompts.push({ position, prompt }),
+      countAttempt: async () => 1,
+      history: async (limit) => ({
+        runs: (content.history ?? [])
+          .map((run, index) => ({ ...run, number: index + 1 }))
+          .slice(0, number - 1)
+          .slice(-limit),
+        total: number - 1,
+      }),
+      readSummary: async () =>
+        (content.history ?? [])
+          .slice(0, number - 1)
+          .flatMap(({ steps }) => steps.flatMap((step) => (step.kind === 'session_summary' ? [step.data] : [])))
+          .findLast(({ text }) => text !== ''),
+      listSmallSources: async () => listSources(),
+      listSourceNames: async () => listSources(),
+      readSources: async (ids) => ids.flatMap((id) => listSources().find((source) => source.id === id) ?? []),
+      searchSources: async (words, limit) =>
+        listSources()
+          .filter(({ name, description }) =>
+            words.some((word) => `${name} ${description}`.toLowerCase().includes(word)),
+          )
+          .slice(0, limit),
+      listLookups: async () => content.lookups ?? [],
+      readInstructions: async (version = content.instructions?.length ?? 0) =>
+        content.instructions?.find((each) => each.number === version && each.text !== ''),
+      readModelKeys: async () => content.modelKeys ?? [],
+      listFiles: async () => content.files ?? [],
+      readFile: async (fileId) => content.files?.find(({ id }) => id === fileId)?.content,
+      readApproval: async () => undefined,
+      parkForSource: () => Promise.reject(new Error('No source in memory is paused')),
+      parkForApproval: () => Promise.reject(new Error('No source in memory needs an approval')),
+    }),
   }
   return { store, stepsOf, write, prompts }
 }

@@ -110,7 +110,7 @@ function createSession(entry: EvaluationCase, id: (what: string) => string) {
     const payload = JSON.parse(JSON.stringify(given)) as Record<string, unknown>
     const source = content.sources.find((candidate) => candidate.id === sourceId)
     if (!source) throw new Error('There is no such source')
-    const invalid = checkPayload(source.exampleRequestBody ?? {}, payload, JSON.stringify(payload))
+    const invalid = checkPayload(source.exampleRequestBody, payload, JSON.stringify(payload))
     const result = invalid ?? toResult(nextAnswer(runId, source.name))
     const observed = deliveries.get(runId) ?? []
     deliveries.set(runId, [...observed, { source: source.name, payload, outcome: result.outcome }])

@@ -33,8 +33,8 @@ async function tryCase(ctx: TrialContext, claimed: ClaimedCase, stopping: AbortS
     run: claimed.run,
     rules: claimed.rules,
     files: {
-      list: async () => [...files.values()],
-      read: async (fileId) => {
+      listFiles: async () => [...files.values()],
+      readFile: async (fileId) => {
         const { sha256 = '' } = files.get(fileId) ?? {}
         return (await readContents(ctx.db, workflow.id, [sha256])).get(sha256)
       },

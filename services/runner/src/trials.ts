@@ -9,17 +9,15 @@ import {
   MAX_TRIAL_ATTEMPTS,
   releaseTrial,
   serializeStep,
-  type WorkflowFile,
 } from '@workflow-service/database'
 import { NO_TRACING, type RepeatedTask, describeError, repeat } from '@workflow-service/service-kit'
 import type { RunnerContext } from './runner-context.ts'
 import { RunError, RunInterruptedError, RunParkedError } from './run-errors.ts'
 import { toStorableText } from './storable-text.ts'
-import type { ActiveLease } from './runs/active-lease.ts'
-import { createAgentRun, toAgentSource } from './runs/agent-run.ts'
+import { createAgentRun } from './runs/agent-run.ts'
 import type { DeliveredPayload, DispatcherClient } from './runs/dispatcher-client.ts'
 import { openJournal } from './runs/journal.ts'
-import type { RunStore } from './runs/run-store.ts'
+import type { StoredRun } from './runs/run-store.ts'
 
 /** A model may answer several times. */
 const TRIAL_MS = 120_000
@@ -79,7 +77,7 @@ interface PlannedRun {
   /** A `rules.yaml` in place of the workflow's; null for that. */
   readonly rules: string | null
   /** The files in place of the workflow's. */
-  readonly files?: { list: () => Promise<readonly WorkflowFile[]>; read: (id: string) => Promise<string | undefined> }
+  readonly files?: Pick<StoredRun, 'listFiles' | 'readFile'>
   /** Throws what the run ends with before it begins. */
   readonly check: () => void
   readonly stopping: AbortSignal
@@ -132,21 +130,23 @@ async function callAgent(
   const rulesFileId = rules === null ? workflow.rulesFileId : (workflow.rulesFileId ?? id)
   const run = { ...claimed, workflow: { ...workflow, rulesFileId } }
   const signal = AbortSignal.any([stopping, AbortSignal.timeout(TRIAL_MS)])
-  const lease = toLease(signal, run.sessionId)
-  const readFile: RunStore['readFile'] = async (...of) => await (files ? files.read(of[3]) : runStore.readFile(...of))
-  const store: RunStore = {
-    ...runStore,
+  // No other process executes a trial, and nothing is written under its lease.
+  const lease = { sessionId: run.sessionId, epoch: 0, signal, abort: signal, isLost: false, isEnding: false }
+  const inDatabase = runStore.open(lease, run)
+  const { readFile } = files ?? inDatabase
+  const stored: StoredRun = {
+    ...inDatabase,
+    ...files,
     readSteps: async () => [],
-    appendSteps: async (_lease, _runId, _position, added) => void steps.push(...added),
+    appendSteps: async (_position, added) => void steps.push(...added),
     recordPrompt: async () => {},
     readApproval: async () => undefined,
-    ...(files ? { listFiles: files.list } : {}),
-    readFile: async (...of) => (rules !== null && of[3] === rulesFileId ? rules : await readFile(...of)),
+    readFile: async (fileId) => (rules !== null && fileId === rulesFileId ? rules : await readFile(fileId)),
   }
-  const journal = openJournal({ store, lease, runId: id })
+  const journal = openJournal({ stored })
   const agentRun = createAgentRun(
-    { store, dispatcher: withoutSending(store, dispatcher), tracing: NO_TRACING },
-    { lease, run, journal, steps: [], prefetchedSources: undefined, onDelivered: () => {}, onSucceeded: () => {} },
+    { dispatcher: withoutSending(stored, dispatcher), tracing: NO_TRACING },
+    { lease, run, stored, journal, steps: [], onDelivered: () => {}, onSucceeded: () => {} },
   )
   try {
     await agent(agentRun)
@@ -155,20 +155,16 @@ async function callAgent(
   }
 }
 
-/** No other process executes a trial, and nothing is written under its lease. */
-function toLease(signal: AbortSignal, sessionId = ''): ActiveLease {
-  return { sessionId, epoch: 0, signal, abort: signal, isLost: false, isEnding: false }
-}
-
 /** A dispatcher that checks each payload as the real one does, and accepts it without sending. Look-ups only read. */
-function withoutSending(store: RunStore, { lookUp }: Pick<DispatcherClient, 'lookUp'>): DispatcherClient {
+function withoutSending(
+  { readSources }: Pick<StoredRun, 'readSources'>,
+  { lookUp }: Pick<DispatcherClient, 'lookUp'>,
+): DispatcherClient {
   return {
-    async deliver({ abort }, { body }): Promise<DeliveredPayload> {
-      const { organization_id: organizationId, source_id: sourceId = '', payload = {} } = body
-      const [source] = (await store.readSources(toLease(abort), organizationId, [sourceId])).map(toAgentSource)
+    async deliver(_lease, { body: { source_id: sourceId = '', payload = {} } }): Promise<DeliveredPayload> {
+      const [source] = await readSources([sourceId])
       const nothing = { status: null, answer: null }
       if (!source) return { ...nothing, outcome: 'refused', reason: 'The webhook source was deleted' }
-      if (source.exampleError) return { ...nothing, outcome: 'refused', reason: source.exampleError }
       const invalid = checkPayload(source.exampleRequestBody, payload, JSON.stringify(payload))
       return invalid ?? { ...nothing, outcome: 'accepted', reason: null }
     },

@@ -39,6 +39,11 @@ function openSessionStore(options: Partial<Parameters<typeof createSessionStore>
   return createSessionStore({ db, owner: 'test', leaseMs: 60_000, perOrganization: 10, activeSessions, ...options })
 }
 
+const runOf = (id: string, organization = organizationId) => {
+  const workflow = { id: newId(), name: 'Orders', description: '', rulesFileId: null }
+  return { id, organizationId: organization, number: 1, workflow }
+}
+
 /** Runs the work while another connection has locked the session. */
 async function whileLocked(session: LeasedSession, work: () => Promise<void>): Promise<void> {
   const other = createDatabase({ url: database.url, applicationName: 'lock', statementTimeoutMs: 60_000 })
@@ -57,14 +62,15 @@ async function whileLocked(session: LeasedSession, work: () => Promise<void>): P
 describe('a statement that is slow while the database answers others', () => {
   test('fails the attempt of its run, and not of the other runs in the same batch', async () => {
     const store = createRunStore(db, 'test')
-    const append = (session: LeasedSession) => store.appendSteps(session, session.sessionId, 0, [note])
+    const open = (session: LeasedSession) => store.open(session, runOf(session.sessionId))
+    const append = (session: LeasedSession) => open(session).appendSteps(0, [note])
     const [slow, ...others] = sessions
     await whileLocked(slow!, async () => {
       const results = await Promise.allSettled([slow!, ...others].map(append))
       expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled'])
       expect(results[0]).toMatchObject({ reason: expect.any(SlowStatementError) })
     })
-    expect(await store.readSteps(others[0]!, others[0]!.sessionId)).toHaveLength(1)
+    expect(await open(others[0]!).readSteps()).toHaveLength(1)
     await append(slow!)
   })
 
@@ -75,7 +81,7 @@ describe('a statement that is slow while the database answers others', () => {
     const store = createRunStore({ ping: () => db.ping(), pool: { query } } as unknown as Database, 'test')
     const [session] = sessions
     const ids = [organizationId, slowId, newId()]
-    const reads = await Promise.allSettled(ids.map((id) => store.listSmallSources(session!, id)))
+    const reads = await Promise.allSettled(ids.map((id) => store.open(session!, runOf(newId(), id)).listSmallSources()))
     expect(reads.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
   })
 

@@ -1,4 +1,3 @@
-import { EXAMPLE_MAX_BYTES } from '@workflow-service/contract'
 import { column, type Db, type RowOfStatement, runStatement, sql, statement } from '../connection/index.ts'
 
 /** The most sources, and bytes of their descriptions and examples, that an agent gets without a search. */
@@ -84,17 +83,13 @@ export async function searchSources(
   return rows
 }
 
-const READ_SOURCES = statement(
-  'sources/read-sources',
-  {
-    id: column.uuid,
-    name: column.text(),
-    description: column.text(),
-    exampleRequestBody: column.json<Record<string, unknown>>().orNull,
-  },
-  { EXAMPLE_MAX_BYTES },
-)
-/** What an agent may know of a source: neither the URL nor the secret. Without its example if that is too large. */
+const READ_SOURCES = statement('sources/read-sources', {
+  id: column.uuid,
+  name: column.text(),
+  description: column.text(),
+  exampleRequestBody: column.json<Record<string, unknown>>(),
+})
+/** What an agent may know of a source: neither the URL nor the secret. */
 export type SourceForAgent = RowOfStatement<typeof READ_SOURCES>
 
 /** Those of the sources that are the organization's and not deleted, in the order of `ids`. */

@@ -17,6 +17,7 @@ import type {
   FoundSource,
   Instructions,
   LookupForAgent,
+  SourceForAgent,
   SourceName,
   WorkflowFile,
 } from '@workflow-service/database'
@@ -30,11 +31,47 @@ import type {
  */
 export type Agent = (run: AgentRun) => Promise<void>
 
+/** What an agent reads and reserves in the database. */
+export interface RunRecords {
+  /**
+   * The newest `limit` finished runs of the session before this one, oldest first, and the total number of such runs.
+   */
+  history(limit: number): Promise<SessionHistory>
+  /** The newest summary in the journals of those runs. */
+  readSummary(): Promise<SessionSummaryStep | undefined>
+  /** Those of the sources that were not deleted, in the order of `sourceIds`: see `readInParts`. */
+  readSources(sourceIds: readonly string[]): Promise<readonly SourceForAgent[]>
+  /**
+   * The sources whose names or descriptions have one of the words, in lower case: first those with the most of them. At
+   * most `limit`, with the beginning of their descriptions.
+   */
+  searchSources(words: readonly string[], limit: number): Promise<readonly FoundSource[]>
+  /** All look-ups of the organization, sorted by name. */
+  listLookups(): Promise<readonly LookupForAgent[]>
+  /**
+   * The organization's instructions: the version of this number, or the newest one. Undefined if there are none, or no
+   * longer that version.
+   */
+  readInstructions(number?: number): Promise<Instructions | undefined>
+  /** The organization's own keys, decrypted. */
+  readModelKeys(): Promise<readonly OwnModelKey[]>
+  /** The workflow's files, sorted by folder, then by name. */
+  listFiles(): Promise<readonly WorkflowFile[]>
+  /** A file's content; undefined when the workflow has no such file. */
+  readFile(fileId: string): Promise<string | undefined>
+  /** The approval of a delivery as it is now; undefined if none was requested. */
+  readApproval(deliveryId: string): Promise<ApprovalState | undefined>
+  /** Reserves what a request to a model may cost. Replaces a reservation of the run whose runner has ended. */
+  reserveCost(request: RunCostRequest): Promise<CostReservation>
+  /** Ends the reservation of an answer, which cost this; does nothing if it has ended. */
+  settleCost(turn: number, cost: number): Promise<void>
+}
+
 /**
  * The agent's only access to the run, so that it depends neither on the database nor on leases nor on the dispatcher's
  * API. Every call can throw LeaseLostError or RunInterruptedError, and the agent must let these pass.
  */
-export interface AgentRun {
+export interface AgentRun extends RunRecords {
   readonly run: Pick<
     ClaimedRun,
     'id' | 'organizationId' | 'sessionId' | 'workflow' | 'inputMessage' | 'context' | 'requestId' | 'acceptedAt'
@@ -50,39 +87,10 @@ export interface AgentRun {
    * Aborts, after `signal`, when the lease is lost or the grace period is over: the agent must abandon calls under way.
    */
   readonly abort: AbortSignal
-  /**
-   * The newest `limit` finished runs of the session before this one, oldest first, and the total number of such runs.
-   */
-  history(limit: number): Promise<SessionHistory>
-  /** The newest summary in the journals of those runs. */
-  readSummary(): Promise<SessionSummaryStep | undefined>
-  /** All webhook sources of the organization, sorted by name, as they were when this attempt began or later. */
+  /** All webhook sources of the organization, sorted by name, as they were when this runner began the run or later. */
   listSources(): Promise<readonly SourceName[]>
-  /** Those of the sources that were not deleted, in the order of `sourceIds`. At most SOURCES_PER_READ of them. */
-  readSources(sourceIds: readonly string[]): Promise<readonly AgentWebhookSource[]>
-  /**
-   * The sources whose names or descriptions have one of the words, in lower case: first those with the most of them. At
-   * most `limit`, with the beginning of their descriptions.
-   */
-  searchSources(words: readonly string[], limit: number): Promise<readonly FoundSource[]>
-  /** All look-ups of the organization, sorted by name. */
-  listLookups(): Promise<readonly LookupForAgent[]>
   /** Calls a tool of a look-up, which only reads: it is safe to repeat. Waits while the dispatcher is unavailable. */
   lookUp(request: LookupRequest): Promise<LookupCallOut>
-  /**
-   * The organization's instructions: the version of this number, or the newest one. Undefined if there are none, or no
-   * longer that version.
-   */
-  readInstructions(number?: number): Promise<Instructions | undefined>
-  readModelKeys(): Promise<readonly OwnModelKey[]>
-  /** The workflow's files, sorted by folder, then by name. */
-  listFiles(): Promise<readonly WorkflowFile[]>
-  /** A file's content; undefined when the workflow has no such file. */
-  readFile(fileId: string): Promise<string | undefined>
-  /** Reserves what a request to a model may cost. Replaces a reservation of the run whose runner has ended. */
-  reserveCost(request: RunCostRequest): Promise<CostReservation>
-  /** Ends the reservation of an answer, which cost this; does nothing if it has ended. */
-  settleCost(turn: number, cost: number): Promise<void>
   /** Records what a model is asked with at this point of the journal, for people. */
   recordPrompt(prompt: RunPrompt): Promise<void>
   /**
@@ -97,8 +105,6 @@ export interface AgentRun {
    * dispatcher is unavailable. Resolves for every outcome, also when the webhook source was deleted.
    */
   deliver(request: DeliveryRequest): Promise<DeliveryResult | ApprovalRequired>
-  /** The approval of a delivery as it is now; undefined if none was requested. */
-  readApproval(deliveryId: string): Promise<ApprovalState | undefined>
   /**
    * Requests the approval of the first payload, and of those of the others that need one. Resolves only if the first
    * one was decided meanwhile.
@@ -155,18 +161,6 @@ export interface DeliveryResult {
   readonly durationMs?: number | null
   /** Whether the result is in the journal already: the dispatcher wrote it with the outcome. */
   readonly isInJournal?: boolean
-}
-
-/** How many sources one call reads: an example has at most 64 KiB. */
-export const SOURCES_PER_READ = 16
-
-/** A webhook source without its URL and its signing secret. */
-export interface AgentWebhookSource extends SourceName {
-  readonly description: string
-  /** Empty if there is an `exampleError`. */
-  readonly exampleRequestBody: Record<string, unknown>
-  /** Why no payload can follow the example, which was stored before there were limits: "its example request body …". */
-  readonly exampleError?: string
 }
 
 export interface SessionHistory {

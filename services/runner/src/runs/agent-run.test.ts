@@ -16,20 +16,21 @@ function planOne(deliver: (journalKinds: string[], ...call: Parameters<Dispatche
   const ids = { id: newId(), organizationId: newId(), sessionId: lease.sessionId, number: 7 }
   const workflow = { id: newId(), name: 'Orders', description: '' }
   const run = toClaimedRun({}, { ...ids, workflow, inputMessage: '', context: '', acceptedAt: '2026-01-31T09:00:00Z' })
-  const journal = openJournal({ store: memory.store, lease, runId: run.id })
+  const stored = memory.store.open(lease, run)
+  const journal = openJournal({ stored })
   const kinds = (): string[] => memory.stepsOf(run.id).map(({ kind }) => kind)
   const dispatcher = {
     deliver: async (...call: Parameters<DispatcherClient['deliver']>) => deliver(kinds(), ...call),
   } as DispatcherClient
   let hasSucceeded = false
   const agentRun = createAgentRun(
-    { store: memory.store, dispatcher, tracing: NO_TRACING },
+    { dispatcher, tracing: NO_TRACING },
     {
       lease,
       run,
+      stored,
       journal,
       steps: [],
-      prefetchedSources: [],
       onDelivered: () => {},
       onSucceeded: () => (hasSucceeded = true),
     },

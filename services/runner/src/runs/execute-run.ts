@@ -75,15 +75,14 @@ async function runAttempts(
   ctx: RunContext,
   lease: ActiveLease,
   run: ClaimedRun,
-  sourcesOfAcquisition: readonly SourceForAgent[] | null | undefined,
+  prefetchedSources: readonly SourceForAgent[] | null | undefined,
 ): Promise<boolean> {
   lease.signal.throwIfAborted()
-  const { runStore: store, runnerMetrics, logger } = ctx
+  const { dispatcher, runnerMetrics, tracing, logger } = ctx
   const acceptedMs = performance.now() - (run.waitedMs ?? Math.max(0, Date.now() - Date.parse(run.acceptedAt)))
+  const stored = ctx.runStore.open(lease, run, prefetchedSources)
   const journal = openJournal({
-    store,
-    lease,
-    runId: run.id,
+    stored,
     onAppended: (kind, durationMs) => runnerMetrics.stepDurations.observe({ kind }, durationMs / 1_000),
   })
   let steps = run.isFirst ? [] : await journal.readSteps()
@@ -101,15 +100,14 @@ async function runAttempts(
   let isRecorded = false
   const onSucceeded = (): void => void (isRecorded = true)
   let { attempts } = run
-  let prefetchedSources = sourcesOfAcquisition
   const nextDelayMs = backoff({ firstMs: ctx.timing.retryMs, maxMs: Infinity })
   for (;;) {
     try {
       const agentRun = createAgentRun(
-        { store, dispatcher: ctx.dispatcher, tracing: ctx.tracing },
-        { lease, run, journal, steps, prefetchedSources, onDelivered, onSucceeded },
+        { dispatcher, tracing },
+        { lease, run, stored, journal, steps, onDelivered, onSucceeded },
       )
-      await traceAttempt(ctx.tracing, { run, attempts, lease }, () => ctx.agent(agentRun))
+      await traceAttempt(tracing, { run, attempts, lease }, () => ctx.agent(agentRun))
       if (!isRecorded) await journal.flush()
       return isRecorded
     } catch (error) {
@@ -125,9 +123,8 @@ async function runAttempts(
       await journal.appendNote(ATTEMPT_NOTES.failed, `Attempt ${attempts} failed: ${message}`)
     }
     await sleep(nextDelayMs(), lease.signal)
-    attempts = await store.countAttempt(lease)
+    attempts = await stored.countAttempt()
     steps = await journal.readSteps()
-    prefetchedSources = undefined
   }
 }
 

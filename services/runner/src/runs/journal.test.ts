@@ -1,6 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import { newId } from '@workflow-service/database'
-import { createLeasedSession } from '../../test/support/leased-session.ts'
 import { openJournal } from './journal.ts'
 
 const note = (text: string) => ({ kind: 'note' as const, data: { code: 'test', text } })
@@ -10,15 +8,13 @@ function createJournal(write: () => Promise<void> = async () => {}) {
   const positions: number[] = []
   const steps = [0, 1].map((position) => ({ ...note('known'), position, createdAt: new Date() }))
   const journal = openJournal({
-    store: {
+    stored: {
       readSteps: async () => steps,
-      appendSteps(_lease, _runId, position) {
+      appendSteps(position) {
         positions.push(position)
         return write()
       },
     },
-    lease: createLeasedSession().session,
-    runId: newId(),
   })
   return { journal, positions }
 }

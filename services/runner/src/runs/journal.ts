@@ -1,6 +1,5 @@
 import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
-import type { ActiveLease } from './active-lease.ts'
-import type { RunStore } from './run-store.ts'
+import type { StoredRun } from './run-store.ts'
 
 /** The journal of a run under way (contract README, "The journal"). */
 export interface RunJournal {
@@ -32,13 +31,11 @@ export interface PlannedSteps {
 
 /** Opens the journal of a new run; of any other run, call `readSteps` first. */
 export function openJournal(options: {
-  readonly store: Pick<RunStore, 'readSteps' | 'appendSteps'>
-  readonly lease: ActiveLease
-  readonly runId: string
+  readonly stored: Pick<StoredRun, 'readSteps' | 'appendSteps'>
   /** Called after each write with the kind of its last step and the time since the write before. */
   readonly onAppended?: (kind: NewJournalStep['kind'], durationMs: number) => void
 }): RunJournal {
-  const { store, lease, runId, onAppended } = options
+  const { stored, onAppended } = options
   let nextPosition = 0
   let planned: NewJournalStep[] = []
   let lastAppendMs = performance.now()
@@ -54,13 +51,13 @@ export function openJournal(options: {
     const steps = [...planned, ...added]
     const last = steps.at(-1)
     if (!last) return
-    await store.appendSteps(lease, runId, nextPosition, steps)
+    await stored.appendSteps(nextPosition, steps)
     wrote(steps.length, last.kind)
   }
   return {
     async readSteps() {
       planned = []
-      const steps = await store.readSteps(lease, runId)
+      const steps = await stored.readSteps()
       nextPosition = (steps.at(-1)?.position ?? -1) + 1
       return steps
     },

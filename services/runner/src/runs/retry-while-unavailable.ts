@@ -1,5 +1,5 @@
 import { type Database, isDatabaseUnavailable, isStatementError, isStatementTimeout } from '@workflow-service/database'
-import { backoff } from '@workflow-service/service-kit'
+import { backoff, batchCalls, type BatchOptions } from '@workflow-service/service-kit'
 import { sleep } from '../sleep.ts'
 
 const FIRST_DELAY_MS = 100
@@ -43,10 +43,19 @@ export async function retryWhileUnavailable<Result>(
 }
 
 /**
- * Whether a single item of a batch can have caused the error: PostgreSQL rejected it, or only this statement timed out.
+ * Batches the calls of a statement that many runs share. After the first time-out of a call, which `timeouts` says, it
+ * has the statement to itself. Of a batch that PostgreSQL rejects, or that alone times out, only the bad item fails.
  */
-export function isItemError(db: Pick<Database, 'ping'>): (error: unknown) => Promise<boolean> {
-  return async (error) => isStatementError(error) || (isStatementTimeout(error) && (await answersPing(db)))
+export function batchAtFirst<Item, Result>(
+  db: Pick<Database, 'ping'>,
+  run: (items: Item[]) => Promise<readonly Result[]>,
+  options: Omit<BatchOptions<Item>, 'isItemError'>,
+): (item: Item, timeouts: number) => Promise<Result> {
+  const batched = batchCalls(run, {
+    ...options,
+    isItemError: async (error) => isStatementError(error) || (isStatementTimeout(error) && (await answersPing(db))),
+  })
+  return async (item, timeouts) => (timeouts === 0 ? await batched(item) : (await run([item]))[0]!)
 }
 
 function answersPing(db: Pick<Database, 'ping'>): Promise<boolean> {

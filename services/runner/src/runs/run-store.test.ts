@@ -3,6 +3,9 @@ import { type Database, newId } from '@workflow-service/database'
 import { createLeasedSession } from '../../test/support/leased-session.ts'
 import { createRunStore } from './run-store.ts'
 
+const workflow = { id: newId(), name: 'Orders', description: '', rulesFileId: null }
+const run = { id: newId(), organizationId: newId(), number: 1, workflow }
+
 test('reads of the same sources in one turn of the event loop share a statement', async () => {
   const read: string[][] = []
   const query = async ({ values: [, ids] }: { values: [organizationId: string, ids: string[]] }) => {
@@ -10,7 +13,7 @@ test('reads of the same sources in one turn of the event loop share a statement'
     return { rows: ids.map((id) => ({ id })) }
   }
   const store = createRunStore({ pool: { query } } as unknown as Database, 'runner')
-  const readSources = (...ids: string[]) => store.readSources(createLeasedSession().session, 'organization', ids)
+  const readSources = (...ids: string[]) => store.open(createLeasedSession().session, run).readSources(ids)
   const [first, second] = await Promise.all([readSources('a', 'b'), readSources('a', 'b'), readSources('b')])
   await readSources('b')
   expect(read).toEqual([['a', 'b'], ['b'], ['b']])
@@ -26,7 +29,7 @@ test('a statement writes at most 1 MiB of steps, of as many runs as that holds',
   }
   const store = createRunStore({ pool: { query } } as unknown as Database, 'runner')
   const append = (text: string) =>
-    store.appendSteps(createLeasedSession().session, newId(), 0, [{ kind: 'note', data: { code: 'test', text } }])
+    store.open(createLeasedSession().session, run).appendSteps(0, [{ kind: 'note', data: { code: 'test', text } }])
   await Promise.all(['x', 'y', 'x'.repeat(600_000), 'y'.repeat(600_000), 'x'.repeat(2_000_000), 'z'].map(append))
   expect(runsPerStatement).toEqual([3, 1, 1, 1])
 })

@@ -5,7 +5,6 @@ import {
   claimNextRun,
   type Database,
   type FinishedRun,
-  type FinishOutcome,
   finishRuns,
   type Lease,
   type NextRun,
@@ -13,8 +12,7 @@ import {
   type ReleasedLease,
   renewLeases,
 } from '@workflow-service/database'
-import { batchCalls } from '@workflow-service/service-kit'
-import { isItemError, retryWhileUnavailable } from '../runs/retry-while-unavailable.ts'
+import { batchAtFirst, retryWhileUnavailable } from '../runs/retry-while-unavailable.ts'
 import type { ActiveSessions, LeasedSession } from './active-sessions.ts'
 
 const MAX_BATCH = 100
@@ -42,16 +40,16 @@ export function createSessionStore(options: {
     maxPerOrganization: perOrganization,
     leasedByOrganization: activeSessions.byOrganization,
   })
-  const batch = { maxSize: MAX_BATCH, isItemError: isItemError(db) }
-  const finish = (runs: FinishedRun[]): Promise<readonly FinishOutcome[]> => finishRuns(db, owner, runs)
-  const finishBatched = batchCalls(finish, batch)
-  const finishAlone = async (run: FinishedRun): Promise<FinishOutcome> =>
-    (await finish([run]))[0] ?? { kind: 'lease_lost' }
-  const release = (leases: ReleasedLease[]): Promise<void> => releaseSessions(db, owner, leases)
-  const releaseBatched = batchCalls(async (leases: ReleasedLease[]) => {
-    await release(leases)
-    return leases.map(() => undefined)
-  }, batch)
+  const batch = { maxSize: MAX_BATCH }
+  const finish = batchAtFirst(db, (runs: FinishedRun[]) => finishRuns(db, owner, runs), batch)
+  const release = batchAtFirst(
+    db,
+    async (leases: ReleasedLease[]) => {
+      await releaseSessions(db, owner, leases)
+      return leases.map(() => undefined)
+    },
+    batch,
+  )
   const retry = <Result>(session: LeasedSession, operation: (timeouts: number) => Promise<Result>): Promise<Result> =>
     retryWhileUnavailable({ db, signal: session.abort }, operation)
   const claimNext = (session: LeasedSession): Promise<NextRun> => retry(session, () => claimNextRun(db, owner, session))
@@ -80,8 +78,7 @@ export function createSessionStore(options: {
       let attempts = 0
       const outcome = await retry(session, (timeouts) => {
         attempts++
-        const finished = { ...run, lease: session }
-        return timeouts === 0 ? finishBatched(finished) : finishAlone(finished)
+        return finish({ ...run, lease: session }, timeouts)
       })
       if (outcome.kind === 'finished') {
         if (outcome.next) return { kind: 'run', run: outcome.next }
@@ -97,7 +94,7 @@ export function createSessionStore(options: {
     release(session: LeasedSession, parkedMs?: number): Promise<void> {
       const { sessionId, epoch } = session
       const lease = { sessionId, epoch, ...(parkedMs === undefined ? {} : { parkedMs }) }
-      return retry(session, (timeouts) => (timeouts === 0 ? releaseBatched(lease) : release([lease])))
+      return retry(session, (timeouts) => release(lease, timeouts))
     },
   }
 }

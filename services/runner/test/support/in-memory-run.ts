@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { JournalStep, LookupCallIn, LookupCallOut, RunPrompt } from '@workflow-service/contract'
-import type { CostRequest, CostReservation, EarlierRun, Instructions, LookupForAgent } from '@workflow-service/database'
+import type {
+  CostRequest,
+  CostReservation,
+  EarlierRun,
+  Instructions,
+  LookupForAgent,
+  SourceForAgent,
+} from '@workflow-service/database'
 import { NO_TRACING } from '@workflow-service/service-kit'
 import {
   createInMemoryDispatcher,
@@ -9,10 +16,10 @@ import {
   type SentPayload,
   toClaimedRun,
 } from '../../evaluation/in-memory-services.ts'
-import type { Agent, AgentWebhookSource, DeliveryResult, OwnModelKey } from '../../src/agent/agent.ts'
+import type { Agent, DeliveryResult, OwnModelKey } from '../../src/agent/agent.ts'
 import { RunError, RunInterruptedError } from '../../src/run-errors.ts'
 import type { ActiveLease } from '../../src/runs/active-lease.ts'
-import { createAgentRun, toAgentSource } from '../../src/runs/agent-run.ts'
+import { createAgentRun } from '../../src/runs/agent-run.ts'
 import { openJournal } from '../../src/runs/journal.ts'
 
 /** Simulates the death of the runner process: nothing happens after it. */
@@ -24,7 +31,7 @@ export interface InMemoryRunOptions {
   model?: string | null
   inputMessage?: string
   context?: string
-  sources?: readonly AgentWebhookSource[]
+  sources?: readonly SourceForAgent[]
   files?: readonly InMemoryFile[]
   lookups?: readonly LookupForAgent[]
   instructions?: readonly Instructions[]
@@ -66,8 +73,8 @@ export function webhookSource(
   name: string,
   exampleRequestBody: Record<string, unknown>,
   description = '',
-): AgentWebhookSource {
-  return toAgentSource({ id: randomUUID(), name, description, exampleRequestBody })
+): SourceForAgent {
+  return { id: randomUUID(), name, description, exampleRequestBody }
 }
 
 export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun {
@@ -138,11 +145,12 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
     },
     async execute(agent) {
       operations = 0
-      const journal = openJournal({ store, lease, runId: run.id })
+      const stored = store.open(lease, run)
+      const journal = openJournal({ stored })
       const steps = await journal.readSteps()
       const agentRun = createAgentRun(
-        { store, dispatcher, tracing: NO_TRACING },
-        { lease, run, journal, steps, prefetchedSources: undefined, onDelivered: () => {}, onSucceeded: () => {} },
+        { dispatcher, tracing: NO_TRACING },
+        { lease, run, stored, journal, steps, onDelivered: () => {}, onSucceeded: () => {} },
       )
       try {
         await agent({

@@ -229,21 +229,6 @@ describe('the built-in agent', () => {
     expect(run.steps.at(-1)?.kind).toBe('tool_result')
   })
 
-  test('sends nothing at all when the stored example of a source exceeds a limit', async () => {
-    const items = Array.from({ length: 20_000 }, (_, index) => ({ [`n${index % 7}`]: index }))
-    const stored = webhookSource('Stored', { items })
-    const run = createInMemoryRun({
-      description: 'Send it to Stored and Audit log.',
-      context: 'x: 1',
-      sources: [stored, audit],
-    })
-    await expect(run.execute(agent)).rejects.toMatchObject({
-      code: 'delivery_invalid',
-      message: expect.stringMatching(/^Nothing was sent to Stored: its example request body .* 100 /),
-    })
-    expect(run.sent).toEqual([])
-  })
-
   describe('with a payload that would be too large', () => {
     const names = Array.from({ length: 400 }, (_, index) => `field ${index}`)
 

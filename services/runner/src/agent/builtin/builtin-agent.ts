@@ -4,10 +4,10 @@ import {
   PAYLOAD_MAX_BYTES,
   readDescription,
 } from '@workflow-service/contract'
-import { newDeliveryId, type SourceName } from '@workflow-service/database'
+import { newDeliveryId, type SourceForAgent, type SourceName } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from '../agent-steps.ts'
-import type { Agent, AgentRun, AgentWebhookSource } from '../agent.ts'
+import type { Agent, AgentRun } from '../agent.ts'
 import { formatDelivery, isDeliveryCall, sendDelivery } from '../deliveries.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
@@ -113,13 +113,12 @@ function describeNoDestination(sources: readonly SourceName[]): string {
  * can be sent.
  */
 function buildPayload(
-  { name, exampleRequestBody: example, exampleError }: AgentWebhookSource,
+  { name, exampleRequestBody: example }: SourceForAgent,
   context: ReadContext,
   freeBytes: number,
 ): { filled: FilledPayload; bytes: number } {
   const refuse = (reason: string): PlanError =>
     new PlanError('delivery_invalid', `Nothing was sent to ${name}: ${reason}`)
-  if (exampleError !== undefined) throw refuse(exampleError)
   const filled = fillPayload(example, context)
   const bytes = Buffer.byteLength(JSON.stringify(filled.payload))
   if (bytes > PAYLOAD_MAX_BYTES) throw refuse(`the payload would be larger than ${PAYLOAD_MAX_BYTES / 1024} KiB`)

@@ -9,9 +9,9 @@ import {
 import { SEARCH_SOURCES } from '@workflow-service/contract/system-text'
 import { markUntrusted } from '@workflow-service/contract/untrusted-text'
 import { jsonSchema, tool, type ToolSet } from 'ai'
-import type { LookupForAgent, WorkflowFile } from '@workflow-service/database'
+import type { LookupForAgent, SourceForAgent, WorkflowFile } from '@workflow-service/database'
 import { toStorableText } from '../../storable-text.ts'
-import type { AgentRun, AgentWebhookSource, DeliveryCall } from '../agent.ts'
+import type { AgentRun, DeliveryCall } from '../agent.ts'
 import { LOOKUP_NOTE, toLookupTool } from './look-up.ts'
 import { type ToolSchema, toToolSchema } from './tool-schema.ts'
 
@@ -42,7 +42,7 @@ export type Toolbox = ReturnType<typeof createToolbox>
 
 export type ToolEntry =
   /** `toPayload` converts the arguments of a call to a payload. */
-  | { readonly kind: 'source'; readonly source: AgentWebhookSource; readonly toPayload: ToolSchema['toPayload'] }
+  | { readonly kind: 'source'; readonly source: SourceForAgent; readonly toPayload: ToolSchema['toPayload'] }
   | { readonly kind: 'lookup'; readonly lookup: LookupCallStep }
   | { readonly kind: 'reading' | 'again' | 'end' }
 
@@ -51,7 +51,7 @@ export type ToolEntry =
  * again.
  */
 export function createToolbox(
-  sources: readonly AgentWebhookSource[],
+  sources: readonly SourceForAgent[],
   files: readonly WorkflowFile[],
   {
     hasSearch = false,
@@ -299,13 +299,9 @@ function uniqueToolName(verb: string, title: string, taken: ReadonlyMap<string, 
  * fields (`showsExample` is false), and a source's description that does not fit by the instructions (`note`).
  */
 function describeSource(
-  { name, description, exampleRequestBody, exampleError }: AgentWebhookSource,
+  { name, description, exampleRequestBody }: SourceForAgent,
   toolName: string,
 ): { text: string; showsExample: boolean; note: string | null } {
-  if (exampleError !== undefined) {
-    const text = `Cannot send to the webhook source ${JSON.stringify(name)}: ${exampleError}.`
-    return { text: truncateText(text, MAX_TOOL_DESCRIPTION_LENGTH), showsExample: true, note: null }
-  }
   const isLong = description.length > MAX_SOURCE_DESCRIPTION_LENGTH
   const lines = [
     `Sends a payload to the webhook source ${JSON.stringify(name)}: one request, at once.`,

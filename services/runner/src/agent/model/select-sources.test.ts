@@ -1,12 +1,13 @@
 import { describe, expect, test } from '@jest/globals'
-import type { LookupForAgent } from '@workflow-service/database'
+import type { LookupForAgent, SourceForAgent } from '@workflow-service/database'
 import { webhookSource } from '../../../test/support/in-memory-run.ts'
-import { type AgentRun, type AgentWebhookSource, SOURCES_PER_READ } from '../agent.ts'
+import type { AgentRun } from '../agent.ts'
+import { SOURCES_PER_READ } from '../read-in-parts.ts'
 import { selectSources } from './select-sources.ts'
 
 /** A run that records which sources are read. */
 function runWith(
-  sources: readonly AgentWebhookSource[],
+  sources: readonly SourceForAgent[],
   description = 'Send it.',
   rules: string | null = null,
   lookups: readonly LookupForAgent[] = [],

@@ -1,6 +1,6 @@
 import { findNamedSources, RULES_FILE_NAME, truncateText } from '@workflow-service/contract'
-import type { LookupForAgent, SourceName } from '@workflow-service/database'
-import type { AgentRun, AgentWebhookSource } from '../agent.ts'
+import type { LookupForAgent, SourceForAgent, SourceName } from '@workflow-service/database'
+import type { AgentRun } from '../agent.ts'
 import { readInParts } from '../read-in-parts.ts'
 
 /**
@@ -17,7 +17,7 @@ const MAX_EXAMPLE_BYTES = 2 * 1_048_576
 /** The webhook sources that a model can use in a run. */
 export interface SelectedSources {
   /** Those with a tool. */
-  readonly available: readonly AgentWebhookSource[]
+  readonly available: readonly SourceForAgent[]
   /** Those that get a tool when a search finds them. */
   readonly searchable: readonly SourceName[]
   /** The look-ups that the workflow names. */
@@ -56,7 +56,7 @@ export async function selectSources(
   const isMany = sources.length > MAX_UNNAMED_SOURCES
   const mustBeNamed = named.length > 0 || lookups.length > 0
   const inOrder = mustBeNamed ? named : isMany ? found : sources
-  const available: AgentWebhookSource[] = []
+  const available: SourceForAgent[] = []
   let bytes = 0
   for await (const source of readInParts(run, inOrder.slice(0, MAX_SOURCE_TOOLS))) {
     bytes += Buffer.byteLength(JSON.stringify(source.exampleRequestBody))

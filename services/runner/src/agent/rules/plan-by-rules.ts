@@ -5,9 +5,9 @@ import {
   RULES_FILE_NAME,
   RULES_MAX_DELIVERIES,
 } from '@workflow-service/contract'
-import { newDeliveryId, type SourceName } from '@workflow-service/database'
+import { newDeliveryId, type SourceForAgent, type SourceName } from '@workflow-service/database'
 import type { Rule, Rules } from '@workflow-service/rules'
-import type { AgentRun, AgentWebhookSource } from '../agent.ts'
+import type { AgentRun } from '../agent.ts'
 import { type FilledPayload, fillPayload, formatFilled } from '../builtin/fill-payload.ts'
 import { refuseIncomplete } from '../builtin/incomplete-payloads.ts'
 import { PlanError } from '../builtin/plan-error.ts'
@@ -50,7 +50,7 @@ export async function planByRules(
   const asked = await evaluateRules(agentRun, rules, sources)
   if (asked.length === 0) return [{ kind: 'note', data: NO_RULE_MATCHED }]
   const ids = new Set(asked.map(({ sourceId }) => sourceId))
-  const byId = new Map<string, AgentWebhookSource>()
+  const byId = new Map<string, SourceForAgent>()
   const read = sources.filter(({ id }) => ids.has(id))
   for await (const source of readInParts(agentRun, read)) byId.set(source.id, source)
   const steps: NewJournalStep[] = []
@@ -58,8 +58,7 @@ export async function planByRules(
   for (const [index, delivery] of asked.entries()) {
     const { rule, values } = delivery
     const source = byId.get(delivery.sourceId)
-    const problem = source ? source.exampleError : 'the webhook source was deleted'
-    if (!source || problem !== undefined) throw failAt(rule, ['to'], problem ?? '')
+    if (!source) throw failAt(rule, ['to'], 'the webhook source was deleted')
     const { payload, filled, bytes } = await inTurn(agentRun.run.organizationId, () => fillByRule(delivery, source))
     const names = Object.keys(values)
     freeBytes -= bytes
@@ -145,7 +144,7 @@ function toObject(value: ContextValue) {
 /** The payload, and the part of it that was filled by name. */
 function fillByRule(
   { rule, values, context }: AskedDelivery,
-  { name: source, exampleRequestBody: example }: AgentWebhookSource,
+  { name: source, exampleRequestBody: example }: SourceForAgent,
 ): { payload: Record<string, unknown>; filled: Record<string, unknown> | undefined; bytes: number } {
   const open = withoutFields(example, values)
   const isAllGiven = Object.keys(values).length > 0 && Object.keys(open).length === 0
