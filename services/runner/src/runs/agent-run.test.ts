@@ -55,7 +55,7 @@ test('sends the plan with the payload, and knows that the run has succeeded with
 test('writes the plan first for a dispatcher of the previous release, which refuses the journal', async () => {
   const { agentRun, call, kinds, hasSucceeded } = planOne((known, _lease, { body }) => {
     const error = { code: 'validation_error', details: [{ field: 'journal', code: 'extra_forbidden', message: '' }] }
-    const refused = readResponse({ status: 422, body: { error }, journal: undefined })
+    const refused = readResponse({ status: 422, body: { error } })
     if (body.journal && refused.kind === 'outcome') return refused.result
     expect(known).toEqual(['tool_call'])
     return accepted

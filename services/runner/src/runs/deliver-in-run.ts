@@ -1,9 +1,9 @@
-import type { DeliveryIn } from '@workflow-service/contract'
+import type { DeliveryIn, RunJournalState } from '@workflow-service/contract'
 import { type ClaimedRun, serializeStep } from '@workflow-service/database'
 import type { Tracing } from '@workflow-service/service-kit'
-import type { ApprovalRequired, DeliveryRequest, DeliveryResult } from '../agent/agent.ts'
+import type { DeliveryRequest, DeliveryResult } from '../agent/agent.ts'
 import type { ActiveLease } from './active-lease.ts'
-import type { DeliveredPayload, DispatcherClient, SourcePaused } from './dispatcher-client.ts'
+import type { DispatcherClient, DispatcherResult } from './dispatcher-client.ts'
 import type { RunJournal } from './journal.ts'
 
 /** An attempt at a run that sends payloads. */
@@ -25,7 +25,7 @@ export function deliverInRun(
   { dispatcher, tracing }: { readonly dispatcher: DispatcherClient; readonly tracing: Tracing },
   { lease, run, journal, onDelivered, onSucceeded }: DeliveringAttempt,
   request: DeliveryRequest,
-): Promise<DeliveryResult | ApprovalRequired | SourcePaused> {
+): Promise<Exclude<DispatcherResult, { outcome: 'journal_unknown' }>> {
   const { id, source_id: sourceId, payload } = request.call.delivery
   const attributes = {
     'workflow_service.delivery.id': id,
@@ -43,7 +43,7 @@ export function deliverInRun(
     const send = (given: DeliveryIn) =>
       dispatcher.deliver(lease, { id, body: given, requestId: run.requestId, trace: span.context })
     const full = { ...body, journal: await toJournal(journal, run, request) }
-    let written: DeliveredPayload['journal']
+    let written: RunJournalState | undefined
     // The outcome of the last payload may release the lease.
     lease.isEnding = request.isLast
     try {

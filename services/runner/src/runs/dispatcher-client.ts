@@ -45,33 +45,29 @@ export interface DeliveredPayload extends DeliveryResult {
   readonly journal?: RunJournalState
 }
 
-/** A dispatcher of the previous release refused the field `journal`; nothing was sent. */
-export interface JournalUnknown {
-  readonly outcome: 'journal_unknown'
-}
+/** What became of a payload. */
+export type DispatcherResult =
+  | DeliveredPayload
+  | ApprovalRequired
+  /** A dispatcher of the previous release refused the field `journal`; nothing was sent. */
+  | { readonly outcome: 'journal_unknown' }
+  /** Nothing was sent: the webhook source is paused. */
+  | { readonly outcome: 'source_paused' }
 
-/** Nothing was sent: the webhook source is paused. */
-export interface SourcePaused {
-  readonly outcome: 'source_paused'
-}
-
-export type DispatcherResponse<Result = DeliveredPayload | ApprovalRequired | JournalUnknown | SourcePaused> =
+export type DispatcherResponse<Result = DispatcherResult> =
   | { readonly kind: 'outcome'; readonly result: Result }
-  | { readonly kind: 'lease_lost' }
-  | { readonly kind: 'suspended' }
-  | { readonly kind: 'conflict'; readonly reason: string }
-  /** The dispatcher is not reachable or does not know our token yet. */
-  | { readonly kind: 'unavailable'; readonly reason: string }
-  /** The dispatcher asks to repeat the call later: the webhook source or the dispatcher itself is at its limit. */
-  | { readonly kind: 'busy'; readonly reason: string }
-  | { readonly kind: 'invalid'; readonly reason: string }
+  /**
+   * `unavailable`: the dispatcher is not reachable or does not know our token yet; `busy`: it asks to repeat the call
+   * later, because the webhook source or the dispatcher itself is at its limit.
+   */
+  | { readonly kind: 'unavailable' | 'busy' | 'invalid'; readonly reason: string }
 
 /** The way of a payload to the dispatcher: by HTTP, or as a call in the same process. */
 export interface DispatcherTransport {
   /** Makes one call of `sendPayload`. A rejection means that the dispatcher may not have got it. */
   send(delivery: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherAnswer>
   /** Makes one call of `callLookup`. */
-  lookUp(lookup: OutgoingLookup, signal: AbortSignal): Promise<Omit<DispatcherAnswer, 'journal'>>
+  lookUp(lookup: OutgoingLookup, signal: AbortSignal): Promise<DispatcherAnswer>
   close(): Promise<void>
 }
 
@@ -80,7 +76,7 @@ export interface DispatcherAnswer {
   /** The parsed body; undefined when it was no JSON. */
   readonly body: unknown
   /** The header RUN_JOURNAL_HEADER. */
-  readonly journal: unknown
+  readonly journal?: unknown
 }
 
 /** Client of the dispatcher's internal API. */
@@ -120,14 +116,12 @@ export function createDispatcherClient(options: {
         abort.throwIfAborted()
         const response = await call(abort)
         abort.throwIfAborted()
+        if (response.kind === 'unavailable') availability.reportUnavailable({ reason: response.reason })
+        if (response.kind === 'busy' || response.kind === 'outcome') availability.reportAvailable()
+        if (response.kind === 'outcome') return response.result
         if (response.kind === 'invalid') {
           logger.error({ reason: response.reason }, 'dispatcher.response_invalid')
           if (++invalidResponses >= MAX_INVALID_RESPONSES) throw new Error(response.reason)
-        } else if (response.kind === 'unavailable') {
-          availability.reportUnavailable({ reason: response.reason })
-        } else {
-          availability.reportAvailable()
-          if (response.kind !== 'busy') return toResultOrThrow(response)
         }
         if (!isWaiting) waitingDeliveries.inc()
         isWaiting = true
@@ -152,15 +146,14 @@ export function createDispatcherClient(options: {
      * @throws LeaseLostError; RunInterruptedError, also when the organization is suspended; RunError when the id
      *   belongs to another payload; Error when the dispatcher keeps giving invalid responses.
      */
-    deliver: (
-      lease: Lease,
-      delivery: OutgoingDelivery,
-    ): Promise<DeliveredPayload | ApprovalRequired | JournalUnknown | SourcePaused> =>
-      untilAnswered(
-        lease,
-        (signal) => transport.send(delivery, signal).then(readResponse, toUnavailable),
-        logFields(delivery),
-      ),
+    deliver: (lease: Lease, delivery: OutgoingDelivery): Promise<DispatcherResult> =>
+      untilAnswered(lease, (signal) => transport.send(delivery, signal).then(readResponse, toUnavailable), {
+        delivery_id: delivery.id,
+        source_id: delivery.body.source_id,
+        run_id: delivery.body.run_id,
+        organization_id: delivery.body.organization_id,
+        request_id: delivery.requestId,
+      }),
     /**
      * Calls a tool of a look-up. A look-up that was deleted is an answer without a result.
      * @throws RunInterruptedError, also when the organization is suspended; Error when the dispatcher keeps giving
@@ -176,12 +169,10 @@ export function createDispatcherClient(options: {
   }
 }
 
-function readLookupResponse({
-  status,
-  body,
-}: Pick<DispatcherAnswer, 'status' | 'body'>): DispatcherResponse<LookupCallOut> {
+function readLookupResponse(answer: DispatcherAnswer): DispatcherResponse<LookupCallOut> {
+  const { status, body } = answer
   if (status === 200) return { kind: 'outcome', result: body as LookupCallOut }
-  const response = readResponse({ status, body, journal: undefined })
+  const response = readResponse(answer)
   if (response.kind !== 'outcome') return response
   const { message } = toObject(toObject(body)['error'])
   const text = typeof message === 'string' ? message : 'The look-up cannot be called.'
@@ -189,37 +180,15 @@ function readLookupResponse({
 }
 
 /** Only the code: the error object of an HTTP client may carry the request, and with it the token. */
-function toUnavailable(error: unknown): { readonly kind: 'unavailable'; readonly reason: string } {
+function toUnavailable(error: unknown): { kind: 'unavailable'; reason: string } {
   const { code, name } = error as { code?: string; name?: string }
   return { kind: 'unavailable', reason: code ?? name ?? 'unknown' }
 }
 
-function toResultOrThrow<Result>(
-  response: Exclude<DispatcherResponse<Result>, { kind: 'invalid' | 'unavailable' | 'busy' }>,
-): Result {
-  switch (response.kind) {
-    case 'outcome':
-      return response.result
-    case 'lease_lost':
-      throw new LeaseLostError()
-    case 'suspended':
-      throw new RunInterruptedError('The run was interrupted because its organization is suspended')
-    default:
-      throw new RunError('delivery_conflict', response.reason)
-  }
-}
-
-function logFields({ id, body, requestId }: OutgoingDelivery): object {
-  return {
-    delivery_id: id,
-    source_id: body.source_id,
-    run_id: body.run_id,
-    organization_id: body.organization_id,
-    request_id: requestId,
-  }
-}
-
-/** Reads an answer of the dispatcher; any body is a response of some kind. */
+/**
+ * Reads an answer of the dispatcher; any body is a response of some kind.
+ * @throws what ends the run, or its stay at this runner.
+ */
 export function readResponse({ status, body: answered, journal: written }: DispatcherAnswer): DispatcherResponse {
   const body = toObject(answered)
   if (status === 200) {
@@ -238,7 +207,7 @@ export function readResponse({ status, body: answered, journal: written }: Dispa
       return notSent('refused', 'The webhook source no longer exists. Nothing was sent.')
     case 409:
       if (code === 'approval_required') return { kind: 'outcome', result: { outcome: code } }
-      return code === 'lease_lost' ? { kind: 'lease_lost' } : { kind: 'conflict', reason }
+      throw code === 'lease_lost' ? new LeaseLostError() : new RunError('delivery_conflict', reason)
     case 400:
     case 422:
       if (Array.isArray(details) && details.some((detail) => isUnknownJournal(toObject(detail)))) {
@@ -246,7 +215,8 @@ export function readResponse({ status, body: answered, journal: written }: Dispa
       }
       return notSent('invalid', explanation)
     case 403:
-      return code === 'organization_suspended' ? { kind: 'suspended' } : { kind: 'unavailable', reason }
+      if (code !== 'organization_suspended') return { kind: 'unavailable', reason }
+      throw new RunInterruptedError('The run was interrupted because its organization is suspended')
     case 503:
       if (code === 'source_paused') return { kind: 'outcome', result: { outcome: code } }
       return code === 'service_unavailable' ? { kind: 'busy', reason } : { kind: 'unavailable', reason }
