@@ -10,7 +10,7 @@ import {
 import type { ModelConfig } from '../agent-settings.ts'
 import { ModelError, toModelError } from './model-error.ts'
 import { limitToolCalls, observeParts } from './model-limits.ts'
-import type { AskModel, AttachedFile, ModelAnswer, ModelAnswerContent } from './model-question.ts'
+import type { AskModel, AttachedFile, ModelAnswer, ModelAnswerContent, ModelUsage } from './model-question.ts'
 import { adaptRequests } from './provider-requests.ts'
 import { createProviderModel } from './providers.ts'
 
@@ -130,14 +130,18 @@ function toResponseId({ id, headers }: SdkAnswer['response']): string | null {
   return headers?.['x-amzn-requestid'] ?? (id.startsWith('aitxt-') ? null : id)
 }
 
-function toUsage({ inputTokens, inputTokenDetails, outputTokens, outputTokenDetails }: LanguageModelUsage) {
+function toUsage({ inputTokens, inputTokenDetails, outputTokens, outputTokenDetails }: LanguageModelUsage): ModelUsage {
   return {
-    inputTokens: inputTokens ?? null,
-    cacheReadTokens: inputTokenDetails.cacheReadTokens ?? null,
-    cacheWriteTokens: inputTokenDetails.cacheWriteTokens ?? null,
-    outputTokens: outputTokens ?? null,
-    reasoningTokens: outputTokenDetails.reasoningTokens ?? null,
+    input_tokens: toCount(inputTokens),
+    cache_read_tokens: toCount(inputTokenDetails.cacheReadTokens),
+    cache_write_tokens: toCount(inputTokenDetails.cacheWriteTokens),
+    output_tokens: toCount(outputTokens),
+    reasoning_tokens: toCount(outputTokenDetails.reasoningTokens),
   }
+}
+
+function toCount(tokens: number | undefined): number | null {
+  return tokens !== undefined && Number.isSafeInteger(tokens) ? tokens : null
 }
 
 // Otherwise the AI SDK prints warnings to the console, in another format than our logs.

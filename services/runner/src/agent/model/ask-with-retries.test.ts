@@ -7,11 +7,11 @@ import type { ModelAnswer, ModelQuestion } from './model-question.ts'
 
 const question: ModelQuestion = { instructions: '', messages: [], tools: {} }
 const usage = {
-  inputTokens: 1,
-  cacheReadTokens: null,
-  cacheWriteTokens: null,
-  outputTokens: 1,
-  reasoningTokens: null,
+  input_tokens: 1,
+  cache_read_tokens: null,
+  cache_write_tokens: null,
+  output_tokens: 1,
+  reasoning_tokens: null,
 }
 const answer: ModelAnswer = { parts: [], finishReason: 'stop', rawFinishReason: null, usage, responseId: null }
 const limited = (retryAfterMs: number | null = null) =>

@@ -38,17 +38,17 @@ const part = fc.oneof(
     providerMetadata: metadata,
   }),
 )
-const tokens = fc.oneof(fc.constant(null), fc.nat(), fc.double())
+const tokens = fc.option(fc.nat())
 const answer = fc.record({
   parts: fc.array(part, { maxLength: 4 }),
   finishReason: anyText,
   rawFinishReason: fc.option(anyText),
   usage: fc.record({
-    inputTokens: tokens,
-    cacheReadTokens: tokens,
-    cacheWriteTokens: tokens,
-    outputTokens: tokens,
-    reasoningTokens: tokens,
+    input_tokens: tokens,
+    cache_read_tokens: tokens,
+    cache_write_tokens: tokens,
+    output_tokens: tokens,
+    reasoning_tokens: tokens,
   }),
   responseId: fc.option(anyText),
 }) as fc.Arbitrary<unknown> as fc.Arbitrary<ModelAnswer>

@@ -71,11 +71,7 @@ export function toAnswerFields(
     model,
     ...(name === model ? {} : { model_name: name }),
     ...(isOwnKey ? { key_of: 'organization' as const } : {}),
-    input_tokens: toTokenCount(usage.inputTokens),
-    cache_read_tokens: toTokenCount(usage.cacheReadTokens),
-    cache_write_tokens: toTokenCount(usage.cacheWriteTokens),
-    output_tokens: toTokenCount(usage.outputTokens),
-    reasoning_tokens: toTokenCount(usage.reasoningTokens),
+    ...usage,
     ...(cost ? { cost_micros: cost.micros, currency: cost.currency } : {}),
     latency_ms: Math.round(latencyMs),
     response_id: toShortText(responseId),
@@ -91,10 +87,6 @@ function unusedCallId(turn: number, usedIds: ReadonlySet<string>): string {
     const id = `call_${turn}_${number}`
     if (!usedIds.has(id)) return id
   }
-}
-
-function toTokenCount(tokens: number | null): number | null {
-  return Number.isSafeInteger(tokens) ? tokens : null
 }
 
 function toCall(

@@ -1,3 +1,4 @@
+import type { ModelAnswerStep } from '@workflow-service/contract'
 import type { ProviderMetadata, ModelMessage, ToolSet } from 'ai'
 
 /** What a model is asked for one answer. */
@@ -46,16 +47,13 @@ export type ModelAnswerContent =
       readonly providerMetadata?: ProviderMetadata | undefined
     }
 
-/** Tokens of one answer; null where the provider reports no number. */
-export interface ModelUsage {
-  /** All input tokens, with those read from and written to the provider's cache. */
-  readonly inputTokens: number | null
-  readonly cacheReadTokens: number | null
-  readonly cacheWriteTokens: number | null
-  /** All output tokens, with those of the reasoning. */
-  readonly outputTokens: number | null
-  readonly reasoningTokens: number | null
-}
+/** Tokens of one answer, as in its step of the journal; null where the provider reports no number. */
+export type ModelUsage = Required<
+  Pick<
+    ModelAnswerStep,
+    'input_tokens' | 'cache_read_tokens' | 'cache_write_tokens' | 'output_tokens' | 'reasoning_tokens'
+  >
+>
 
 /**
  * Asks a model for one answer with one request: no tool call is executed, and nothing is repeated.

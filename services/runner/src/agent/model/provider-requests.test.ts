@@ -64,10 +64,10 @@ describe('a request to a model', () => {
     expect(answer).toMatchObject({
       parts: [{ type: 'text', text: 'Fine.' }],
       finishReason: 'stop',
-      usage: { inputTokens: 1_000, cacheReadTokens: 700, outputTokens: 50 },
+      usage: { input_tokens: 1_000, cache_read_tokens: 700, output_tokens: 50 },
     })
-    expect(answer.usage.cacheWriteTokens ?? 0).toBe(hasWrites ? 200 : 0)
-    expect(answer.usage.reasoningTokens ?? 0).toBe(provider === 'bedrock' ? 0 : 30)
+    expect(answer.usage.cache_write_tokens ?? 0).toBe(hasWrites ? 200 : 0)
+    expect(answer.usage.reasoning_tokens ?? 0).toBe(provider === 'bedrock' ? 0 : 30)
     expect(answer.responseId).toMatch(/^(resp_|chatcmpl-|msg_|[0-9a-f]{24}$|[0-9a-f]{8}-)/)
   })
 

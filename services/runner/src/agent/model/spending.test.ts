@@ -13,22 +13,28 @@ const prices = {
   output: 2_000_000,
   reasoning: 3_000_000,
 }
-const usage = { inputTokens: 0, outputTokens: 0, cacheReadTokens: null, cacheWriteTokens: null, reasoningTokens: null }
+const usage = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_tokens: null,
+  cache_write_tokens: null,
+  reasoning_tokens: null,
+}
 
 test.each([
-  [{ inputTokens: 1_000_000 }, 250_000],
-  [{ inputTokens: 1_000_000, cacheReadTokens: 400_000, cacheWriteTokens: 100_000 }, 125_000 + 10_000 + 31_250],
-  [{ outputTokens: 1_000, reasoningTokens: 400 }, 1_200 + 1_200],
-  [{ inputTokens: 1 }, 1],
-  [{ inputTokens: 5, outputTokens: 1 }, 4],
-  [{ inputTokens: 9_007_199_254_740_991 }, 2_251_799_813_685_248],
-  [{ inputTokens: 10, cacheReadTokens: 20 }, 1],
+  [{ input_tokens: 1_000_000 }, 250_000],
+  [{ input_tokens: 1_000_000, cache_read_tokens: 400_000, cache_write_tokens: 100_000 }, 125_000 + 10_000 + 31_250],
+  [{ output_tokens: 1_000, reasoning_tokens: 400 }, 1_200 + 1_200],
+  [{ input_tokens: 1 }, 1],
+  [{ input_tokens: 5, output_tokens: 1 }, 4],
+  [{ input_tokens: 9_007_199_254_740_991 }, 2_251_799_813_685_248],
+  [{ input_tokens: 10, cache_read_tokens: 20 }, 1],
 ])('the tokens %j cost %d millionths: cached and reasoning tokens apart, rounded up', (tokens, cost) => {
   expect(costOf({ ...usage, ...tokens }, prices)).toBe(cost)
 })
 
 test('an answer without tokens has no known cost', () => {
-  expect(costOf({ ...usage, inputTokens: null, outputTokens: null }, prices)).toBeNull()
+  expect(costOf({ ...usage, input_tokens: null, output_tokens: null }, prices)).toBeNull()
 })
 
 test.each([

@@ -18,19 +18,18 @@ const SPENT_PARK_MS = 600_000
  * the output. Null if the provider reports no tokens.
  */
 export function costOf(usage: ModelUsage, prices: ModelPrices): number | null {
-  const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens } = usage
-  if (inputTokens === null && outputTokens === null) return null
-  const [read, written, reasoning] = [cacheReadTokens ?? 0, cacheWriteTokens ?? 0, reasoningTokens ?? 0]
-  const parts: readonly (readonly [tokens: number, price: number])[] = [
-    [Math.max(0, (inputTokens ?? 0) - read - written), prices.input],
-    [read, prices.cacheRead],
-    [written, prices.cacheWrite],
-    [Math.max(0, (outputTokens ?? 0) - reasoning), prices.output],
-    [reasoning, prices.reasoning],
-  ]
-  // Beyond what a double holds exactly: tokens, times millionths for a million of them.
-  const total = parts.reduce((sum, [tokens, price]) => sum + BigInt(tokens) * BigInt(price), 0n)
-  return Number((total + 999_999n) / 1_000_000n)
+  const { input_tokens: input, output_tokens: output } = usage
+  if (input === null && output === null) return null
+  const read = usage.cache_read_tokens ?? 0
+  const written = usage.cache_write_tokens ?? 0
+  const reasoning = usage.reasoning_tokens ?? 0
+  const millionths =
+    Math.max(0, (input ?? 0) - read - written) * prices.input +
+    read * prices.cacheRead +
+    written * prices.cacheWrite +
+    Math.max(0, (output ?? 0) - reasoning) * prices.output +
+    reasoning * prices.reasoning
+  return Math.ceil(millionths / 1_000_000)
 }
 
 /** What a request may cost at most, as far as its size and limit tell. */
@@ -41,17 +40,9 @@ function estimateCost(
 ) {
   const bytes = Buffer.byteLength(instructions) + Buffer.byteLength(JSON.stringify([messages, tools]))
   const input = files.reduce((sum, { tokens }) => sum + tokens, Math.ceil(bytes / BYTES_PER_TOKEN))
-  const usage = {
-    inputTokens: 0,
-    cacheReadTokens: 0,
-    cacheWriteTokens: 0,
-    outputTokens: 0,
-    reasoningTokens: 0,
-    [prices.cacheWrite > prices.input ? 'cacheWriteTokens' : 'inputTokens']: input,
-    [prices.reasoning > prices.output ? 'reasoningTokens' : 'outputTokens']:
-      config.maxOutputTokens ?? PRICED_OUTPUT_TOKENS,
-  }
-  return costOf(usage, prices) ?? 0
+  const output = config.maxOutputTokens ?? PRICED_OUTPUT_TOKENS
+  const micros = input * Math.max(prices.input, prices.cacheWrite) + output * Math.max(prices.output, prices.reasoning)
+  return Math.ceil(micros / 1_000_000)
 }
 
 interface Context {

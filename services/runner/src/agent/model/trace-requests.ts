@@ -28,11 +28,11 @@ export function traceRequests(ask: AskModel, config: ModelConfig, tracing: Traci
         span.set({
           'gen_ai.response.id': answer.responseId,
           'gen_ai.response.finish_reasons': [answer.finishReason],
-          'gen_ai.usage.input_tokens': usage.inputTokens,
-          'gen_ai.usage.cache_read.input_tokens': usage.cacheReadTokens,
-          'gen_ai.usage.cache_write.input_tokens': usage.cacheWriteTokens,
-          'gen_ai.usage.output_tokens': usage.outputTokens,
-          'gen_ai.usage.reasoning.output_tokens': usage.reasoningTokens,
+          'gen_ai.usage.input_tokens': usage.input_tokens,
+          'gen_ai.usage.cache_read.input_tokens': usage.cache_read_tokens,
+          'gen_ai.usage.cache_write.input_tokens': usage.cache_write_tokens,
+          'gen_ai.usage.output_tokens': usage.output_tokens,
+          'gen_ai.usage.reasoning.output_tokens': usage.reasoning_tokens,
         })
         return answer
       } catch (error) {
