@@ -15,6 +15,9 @@ export interface AgentSteps {
   /** Adds steps that are written with the next ones, or with the next delivery: see `AgentRun.plan`. */
   plan(...steps: NewJournalStep[]): void
   append(...steps: NewJournalStep[]): Promise<void>
+  /** Appends a note. */
+  note(code: string, text: string): Promise<void>
+  hasNote(code: string): boolean
   /** Adds a step that is in the journal already. */
   adopt(step: NewJournalStep): void
 }
@@ -22,6 +25,10 @@ export interface AgentSteps {
 /** Opens the agent's steps. Appending writes to the journal first, then to memory. */
 export function openAgentSteps(run: AgentRun): AgentSteps {
   const all: Step[] = [...run.steps]
+  const append = async (...steps: NewJournalStep[]): Promise<void> => {
+    await run.append(steps)
+    all.push(...steps)
+  }
   return {
     all,
     plan(...steps) {
@@ -29,10 +36,9 @@ export function openAgentSteps(run: AgentRun): AgentSteps {
       all.push(...steps)
     },
     adopt: (step) => void all.push(step),
-    async append(...steps) {
-      await run.append(steps)
-      all.push(...steps)
-    },
+    append,
+    note: (code, text) => append({ kind: 'note', data: { code, text } }),
+    hasNote: (code) => all.some((step) => step.kind === 'note' && step.data.code === code),
   }
 }
 

@@ -6,18 +6,17 @@ import {
   type ModelAnswerStep,
   type NewJournalStep,
   type RunPrompt,
-  type SessionSummaryStep,
   type ToolCallPart,
   truncateText,
 } from '@workflow-service/contract'
 import { formatSystemText } from '@workflow-service/contract/system-text'
-import { type LogEvent, type Logger, NO_TRACING, type Tracing } from '@workflow-service/service-kit'
+import { type Logger, NO_TRACING, type Tracing } from '@workflow-service/service-kit'
 import type { Instructions, WorkflowFile } from '@workflow-service/database'
 import { LRUCache } from 'lru-cache'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, refuseCall } from '../agent-steps.ts'
-import type { Agent, AgentRun, OwnModelKey } from '../agent.ts'
+import type { Agent, OwnModelKey } from '../agent.ts'
 import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
 import { attachFiles, type FileReferences, findReferences } from './attach-files.ts'
@@ -36,7 +35,8 @@ import { ModelError, unreadableKey } from './model-error.ts'
 import { type ModelGate, OPEN_GATE } from './model-gate.ts'
 import type { AskModel, ModelQuestion } from './model-question.ts'
 import { lookUp } from './look-up.ts'
-import { createToolbox, pathOf, runReadingTool, SEND_AGAIN, type Toolbox } from './model-tools.ts'
+import { listAnswers, listPaid, type ModelRun, type UsableModel } from './model-run.ts'
+import { createToolbox, pathOf, type ReadingResult, runReadingTool, SEND_AGAIN, type Toolbox } from './model-tools.ts'
 import {
   failUnlessSuccessful,
   findEnding,
@@ -56,7 +56,7 @@ import {
   readEarlierRuns,
   SUMMARY_FAILED,
 } from './session-history.ts'
-import { type AnswerCost, costOfNextAnswer } from './spending.ts'
+import { costOfNextAnswer } from './spending.ts'
 import { summarizeSession } from './summarize-session.ts'
 import { traceRequests } from './trace-requests.ts'
 
@@ -75,7 +75,7 @@ const FALLBACK = 'model_fallback'
 
 export interface AgentHooks {
   /** Called after an answer or a summary was written to the journal. */
-  readonly onModelAnswer?: (answer: ModelAnswerStep | SessionSummaryStep) => void
+  readonly onModelAnswer?: ModelRun['onModelAnswer']
   /** Spans of the requests to the model. Default: none. */
   readonly tracing?: Tracing
   /** The pace that all runners share. Default: none. */
@@ -84,29 +84,6 @@ export interface AgentHooks {
   readonly fetch?: typeof fetch
   /** For the operator. Default: nothing is logged. */
   readonly logger?: Pick<Logger, 'info' | 'warn'>
-}
-
-/** A model that a run may use. */
-interface UsableModel {
-  readonly config: ModelConfig
-  /** PROVIDER:NAME. */
-  readonly model: string
-  /** What the pace of the requests is kept by, which all runners share: the model, or a key of an organization. */
-  readonly pace: string
-  readonly ask: AskModel
-  readonly outage: ModelOutage
-  readonly fallback: UsableModel | undefined
-}
-
-/** What executing a run with a model needs. */
-interface Context extends UsableModel {
-  readonly run: AgentRun
-  readonly steps: AgentSteps
-  readonly gate: ModelGate
-  readonly clock: ModelClock
-  /** Writes to the operator's log, with the ids of the run. */
-  readonly onModelAnswer: NonNullable<AgentHooks['onModelAnswer']>
-  readonly log: (level: 'info' | 'warn', event: LogEvent, fields: Readonly<Record<string, unknown>>) => void
 }
 
 /** What the model can use in its next answer. */
@@ -161,7 +138,7 @@ export function createModelAgent(
     const { id: run_id, organizationId: organization_id } = run.run
     const opened = openAgentSteps(run)
     const first = withOwnKeys(shared, await run.readModelKeys())
-    let ctx: Context = {
+    let ctx: ModelRun = {
       ...findModel(first, opened),
       run,
       steps: opened,
@@ -235,7 +212,7 @@ function findModel(first: UsableModel, { all }: AgentSteps): UsableModel {
 }
 
 /** Notes that the fallback gives the next answers, because of this error. */
-async function continueWith(ctx: Context, fallback: UsableModel, { message }: Error): Promise<Context> {
+async function continueWith(ctx: ModelRun, fallback: UsableModel, { message }: Error): Promise<ModelRun> {
   const { name } = fallback.config
   const text = `${message}. The run continues with ${name} in place of ${ctx.config.name}.`
   await ctx.steps.append({ kind: 'note', data: { code: FALLBACK, text, model: name } })
@@ -244,18 +221,9 @@ async function continueWith(ctx: Context, fallback: UsableModel, { message }: Er
 }
 
 /** Ends the reservation of the last answer, whose cost is in the journal. An earlier runner may have done it. */
-async function settleLastAnswer({ run, steps }: Context): Promise<void> {
+async function settleLastAnswer({ run, steps }: ModelRun): Promise<void> {
   const last = listPaid(steps).at(-1)
   if (last?.cost_micros !== undefined) await run.settleCost(last.turn, last.cost_micros)
-}
-
-function listAnswers({ all }: AgentSteps): ModelAnswerStep[] {
-  return all.flatMap((step) => (step.kind === 'model_answer' ? [step.data] : []))
-}
-
-/** The summary of the session and the answers. */
-function listPaid(steps: AgentSteps): (ModelAnswerStep | SessionSummaryStep)[] {
-  return [findSummary(steps.all) ?? [], listAnswers(steps)].flat()
 }
 
 function listFoundSources({ all }: AgentSteps): string[] {
@@ -267,11 +235,7 @@ function promptBasis(steps: AgentSteps): string {
   return [...listFoundSources(steps), ...listUncertain(steps.all).map(({ call_id }) => call_id)].join()
 }
 
-function hasNote({ all }: AgentSteps, code: string): boolean {
-  return all.some((step) => step.kind === 'note' && step.data.code === code)
-}
-
-async function createPrompt(ctx: Context, files: readonly WorkflowFile[]): Promise<ModelPrompt> {
+async function createPrompt(ctx: ModelRun, files: readonly WorkflowFile[]): Promise<ModelPrompt> {
   const { run, steps, config } = ctx
   const sources = await selectSources(run, listFoundSources(steps))
   const toolbox = createToolbox(sources.available, files, {
@@ -279,7 +243,7 @@ async function createPrompt(ctx: Context, files: readonly WorkflowFile[]): Promi
     again: listUncertain(steps.all),
     lookups: sources.lookups,
   })
-  const isHalved = hasNote(steps, HISTORY_HALVED)
+  const isHalved = steps.hasNote(HISTORY_HALVED)
   const instructions = await readInstructions(ctx)
   const earlier = await readHistory(ctx, instructions)
   const history = formatHistory(earlier, { budgetTokens: config.historyTokens, isHalved })
@@ -287,7 +251,7 @@ async function createPrompt(ctx: Context, files: readonly WorkflowFile[]): Promi
 }
 
 /** Those that the run follows: the newest ones, noted, in place of a version that is no longer kept. */
-async function readInstructions({ run, steps }: Context): Promise<Instructions | undefined> {
+async function readInstructions({ run, steps }: ModelRun): Promise<Instructions | undefined> {
   const begun = findMessage(steps)
   if (!begun) return await run.readInstructions()
   const version = begun.instructions_version
@@ -296,25 +260,21 @@ async function readInstructions({ run, steps }: Context): Promise<Instructions |
   if (kept) return kept
   const newest = await run.readInstructions()
   const text = `Version ${version} of the organization's instructions is no longer kept. The run continues with ${newest ? `version ${newest.number}` : 'none: they were removed'}.`
-  if (!hasNote(steps, INSTRUCTIONS_REPLACED)) {
-    await steps.append({ kind: 'note', data: { code: INSTRUCTIONS_REPLACED, text } })
-  }
+  if (!steps.hasNote(INSTRUCTIONS_REPLACED)) await steps.note(INSTRUCTIONS_REPLACED, text)
   return newest
 }
 
 /** The earlier runs; before its first answer, the model summarizes them if they are too long. */
-async function readHistory(ctx: Context, instructions: Instructions | undefined): Promise<EarlierRuns> {
-  const { run, steps, config, model, pace, ask, gate } = ctx
+async function readHistory(ctx: ModelRun, instructions: Instructions | undefined): Promise<EarlierRuns> {
+  const { run, steps, config } = ctx
   const readRuns = () => readEarlierRuns(run, findSummary(steps.all))
   const earlier = await readRuns()
-  const isDecided = listAnswers(steps).length > 0 || findSummary(steps.all) || hasNote(steps, SUMMARY_FAILED)
+  const isDecided = listAnswers(steps).length > 0 || findSummary(steps.all) || steps.hasNote(SUMMARY_FAILED)
   const unsummarized = isDecided ? undefined : findUnsummarized(earlier, config)
   if (!unsummarized) return earlier
   // The first step of every run: by it, another agent or release knows that a model began the run.
   if (!findMessage(steps)) await steps.append(toMessage(ctx, instructions))
-  const cost = createCost(ctx, 0)
-  const { onModelAnswer: onSummary } = ctx
-  await summarizeSession({ run, steps, config, ask, gate, model, pace, cost, onSummary }, unsummarized)
+  await summarizeSession(ctx, unsummarized)
   return findSummary(steps.all) ? await readRuns() : earlier
 }
 
@@ -327,14 +287,14 @@ function isPreparation(step: AgentSteps['all'][number]): boolean {
   return step.kind === 'note' ? step.data.code === SUMMARY_FAILED : ['message', 'session_summary'].includes(step.kind)
 }
 
-function toMessage({ run, config }: Context, instructions: Instructions | undefined): NewJournalStep {
+function toMessage({ run, config }: ModelRun, instructions: Instructions | undefined): NewJournalStep {
   const version = instructions ? { instructions_version: instructions.number } : {}
   return { kind: 'message', data: { agent: config.name, text: startText(run.run), ...version } }
 }
 
 /** What the journal begins with, apart from the message and the summary if it has them already. */
 function firstSteps(
-  ctx: Context,
+  ctx: ModelRun,
   { history: { shownRuns, totalRuns }, sources: { reason }, instructions, references }: ModelPrompt,
 ): NewJournalStep[] {
   const steps: NewJournalStep[] = findMessage(ctx.steps) ? [] : [toMessage(ctx, instructions)]
@@ -355,7 +315,7 @@ function firstSteps(
 }
 
 /** Asks for the next answer; `latencyMs` is the time of the request that was answered. */
-async function askModel(ctx: Context, prompt: ModelPrompt) {
+async function askModel(ctx: ModelRun, prompt: ModelPrompt) {
   const { run, steps, config, model, pace, ask, fallback, outage, gate, clock, log } = ctx
   const instructions = formatSystemText({
     ...run.run.workflow,
@@ -374,7 +334,7 @@ async function askModel(ctx: Context, prompt: ModelPrompt) {
     startedMs = performance.now()
     return ask(...args)
   }
-  const cost = createCost(ctx, listAnswers(steps).length + 1)
+  const cost = costOfNextAnswer(ctx, listAnswers(steps).length + 1)
   const answer = await askWithRetries(askTimed, question, {
     model: pace,
     maxWaitMs: config.maxWaitMs,
@@ -386,23 +346,10 @@ async function askModel(ctx: Context, prompt: ModelPrompt) {
     abort: run.abort,
     beforeRequest: () => cost.reserve(question),
     afterFailure: () => cost.release(),
-    onNote: (code, text) => steps.append({ kind: 'note', data: { code, text } }),
+    onNote: (code, text) => steps.note(code, text),
     onError: ({ code, detail }) => log('warn', 'model.request_failed', { code, error: detail }),
   }).finally(release)
   return { answer, latencyMs: performance.now() - startedMs, cost: cost.of(answer.usage) }
-}
-
-function createCost({ run, steps, config, clock, log }: Context, turn: number): AnswerCost {
-  return costOfNextAnswer({
-    run,
-    config,
-    clock,
-    turn,
-    runSpent: listPaid(steps).reduce((sum, { cost_micros: cost }) => sum + (cost ?? 0), 0),
-    hasNote: (code) => hasNote(steps, code),
-    addNote: (code, text) => steps.append({ kind: 'note', data: { code, text } }),
-    onExceeded: (scope) => log('warn', 'budget.exceeded', { scope }),
-  })
 }
 
 /**
@@ -446,17 +393,17 @@ function findWait({ all }: AgentSteps): WaitedSoFar {
  * @throws RunError if there are no earlier runs to leave out, or half of them already are.
  */
 async function halveHistory(
-  { steps }: Context,
+  { steps }: ModelRun,
   { history }: ModelPrompt,
   { code, message }: ModelError,
 ): Promise<void> {
-  if (history.shownRuns === 0 || hasNote(steps, HISTORY_HALVED)) throw new RunError(code, message)
+  if (history.shownRuns === 0 || steps.hasNote(HISTORY_HALVED)) throw new RunError(code, message)
   const text = `${message}. The model sees half of the earlier runs that it saw before.`
-  await steps.append({ kind: 'note', data: { code: HISTORY_HALVED, text } })
+  await steps.note(HISTORY_HALVED, text)
 }
 
 /** Fails the run for an answer that is cut off or refused, before any of its tool calls is executed. */
-function failIfIncomplete({ log }: Context, answer: ModelAnswerStep): void {
+function failIfIncomplete({ log }: ModelRun, answer: ModelAnswerStep): void {
   if (answer.finish_reason === 'length') {
     log('warn', 'model.limit_reached', { setting: 'AGENT_MAX_OUTPUT_TOKENS' })
     throw new RunError(
@@ -483,15 +430,14 @@ const ENDED_WITHOUT_CALL = 'ended_without_call'
  * model only wrote text: smaller models forget `end_run`.
  * @throws RunError if it has not.
  */
-async function endUnusable({ steps }: Context): Promise<void> {
+async function endUnusable({ steps }: ModelRun): Promise<void> {
   const last = listAnswers(steps).at(-1)
   if (!last) return
   const hasOnlyText = !isInterrupted(last) && listToolCalls(last).length === 0
   if (hasOnlyText && hasAcceptedDelivery(steps.all)) {
     failUnlessSuccessful(steps.all, { status: 'done', reason: '' })
     const text = `The model wrote texts in place of a call of ${END_RUN}. The run has succeeded, because its payloads were accepted.`
-    if (!hasNote(steps, ENDED_WITHOUT_CALL))
-      await steps.append({ kind: 'note', data: { code: ENDED_WITHOUT_CALL, text } })
+    if (!steps.hasNote(ENDED_WITHOUT_CALL)) await steps.note(ENDED_WITHOUT_CALL, text)
     return
   }
   const how = isInterrupted(last)
@@ -502,7 +448,7 @@ async function endUnusable({ steps }: Context): Promise<void> {
   throw new RunError('model_answer_invalid', `The model was asked again, and its answer ${last.turn} ${how}`)
 }
 
-function failIfSpent({ config: { runTokens }, steps, log }: Context): void {
+function failIfSpent({ config: { runTokens }, steps, log }: ModelRun): void {
   if (listAnswers(steps).length >= MAX_TURNS) {
     throw new RunError('too_many_turns', `The model was not done after ${MAX_TURNS} answers`)
   }
@@ -521,7 +467,7 @@ function failIfSpent({ config: { runTokens }, steps, log }: Context): void {
 }
 
 /** Executes, in order, the answer's tool calls that have no result in the journal; `end_run` after all others. */
-async function executeToolCalls(ctx: Context, answer: ModelAnswerStep): Promise<void> {
+async function executeToolCalls(ctx: ModelRun, answer: ModelAnswerStep): Promise<void> {
   const { run, steps } = ctx
   const results = indexToolResults(steps.all)
   const calls = listToolCalls(answer)
@@ -545,7 +491,8 @@ async function executeToolCalls(ctx: Context, answer: ModelAnswerStep): Promise<
     } else if (part.lookup) {
       await lookUp(ctx, part, part.lookup)
     } else if (part.source_id === null) {
-      await read(run, steps, part)
+      const args = part.arguments as Record<string, unknown>
+      await appendCall(steps, part, await runReadingTool(run, part.tool, args))
     } else {
       await deliver(ctx, part, part.source_id)
     }
@@ -559,18 +506,17 @@ function isEnd({ tool }: ToolCallPart): boolean {
 async function endRun(steps: AgentSteps, answer: ModelAnswerStep, part: ToolCallPart): Promise<void> {
   const obstacle = findObstacle(steps.all, answer, part)
   if (obstacle !== undefined) return await refuseCall(steps, part, 'cannot_end', obstacle)
-  const { call_id, tool } = part
-  await steps.append(
-    { kind: 'tool_call', data: { call_id, tool, arguments: part.arguments } },
-    { kind: 'tool_result', data: { call_id, tool, ok: true, text: 'The run has ended.' } },
-  )
+  await appendCall(steps, part, { ok: true, text: 'The run has ended.' })
 }
 
-async function read(run: AgentRun, steps: AgentSteps, part: ToolCallPart): Promise<void> {
-  const { call_id, tool } = part
-  const result = await runReadingTool(run, tool, part.arguments as Record<string, unknown>)
+/** Appends a call of a tool that sends nothing, with its result. */
+async function appendCall(
+  steps: AgentSteps,
+  { call_id, tool, arguments: args }: ToolCallPart,
+  result: ReadingResult,
+): Promise<void> {
   await steps.append(
-    { kind: 'tool_call', data: { call_id, tool, arguments: part.arguments } },
+    { kind: 'tool_call', data: { call_id, tool, arguments: args } },
     { kind: 'tool_result', data: { call_id, tool, ...result } },
   )
 }

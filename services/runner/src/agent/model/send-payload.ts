@@ -1,18 +1,10 @@
 import type { ToolCallPart } from '@workflow-service/contract'
 import { newDeliveryId } from '@workflow-service/database'
-import type { LogEvent } from '@workflow-service/service-kit'
 import { type AgentSteps, indexToolResults, refuseCall } from '../agent-steps.ts'
-import type { ModelConfig } from '../agent-settings.ts'
-import type { AgentRun, DeliveryCall } from '../agent.ts'
+import type { DeliveryCall } from '../agent.ts'
 import { isDeliveryCall, isSamePayload, mayHaveArrived, type RecordedDelivery, sendDelivery } from '../deliveries.ts'
+import type { ModelRun } from './model-run.ts'
 import { readSendAgain, SEND_AGAIN } from './model-tools.ts'
-
-interface Context {
-  readonly run: AgentRun
-  readonly steps: AgentSteps
-  readonly config: Pick<ModelConfig, 'maxDeliveries'>
-  readonly log: (level: 'info', event: LogEvent, fields: Readonly<Record<string, unknown>>) => void
-}
 
 /** The deliveries that may have arrived, and whose payload the source has not accepted since. */
 export function listUncertain(all: AgentSteps['all']): DeliveryCall[] {
@@ -27,7 +19,7 @@ export function listUncertain(all: AgentSteps['all']): DeliveryCall[] {
  * Sends the payload of a tool call, unless the source has accepted the same one before in the run, or it may have
  * arrived there: then only `sendAgain` sends it (docs/agents.md, "No payload is sent twice by accident").
  */
-export async function deliver(ctx: Context, part: ToolCallPart, sourceId: string): Promise<void> {
+export async function deliver(ctx: ModelRun, part: ToolCallPart, sourceId: string): Promise<void> {
   const { steps } = ctx
   if (await resumeDelivery(ctx, part)) return
   // As they were when the model answered.
@@ -43,7 +35,7 @@ export async function deliver(ctx: Context, part: ToolCallPart, sourceId: string
 }
 
 /** Sends the payload of an earlier delivery again, because the model says so and why. */
-export async function sendAgain(ctx: Context, part: ToolCallPart): Promise<void> {
+export async function sendAgain(ctx: ModelRun, part: ToolCallPart): Promise<void> {
   const { steps, log } = ctx
   if (await resumeDelivery(ctx, part)) return
   const again = readSendAgain(part.arguments)
@@ -59,7 +51,7 @@ export async function sendAgain(ctx: Context, part: ToolCallPart): Promise<void>
 }
 
 /** Continues a delivery that is in the journal. Resolves to whether it is. */
-async function resumeDelivery({ run, steps }: Context, { call_id }: ToolCallPart): Promise<boolean> {
+async function resumeDelivery({ run, steps }: ModelRun, { call_id }: ToolCallPart): Promise<boolean> {
   const call = listPlannedDeliveries(steps.all).find((planned) => planned.call_id === call_id)
   if (call) await sendDelivery(run, steps, call)
   return call !== undefined
@@ -70,7 +62,7 @@ async function resumeDelivery({ run, steps }: Context, { call_id }: ToolCallPart
  * send no more.
  */
 async function send(
-  { run, steps, config }: Context,
+  { run, steps, config }: ModelRun,
   part: ToolCallPart,
   delivery: DeliveryCall['delivery'],
 ): Promise<void> {

@@ -1,7 +1,10 @@
 import { expect, test } from '@jest/globals'
+import type { NewJournalStep } from '@workflow-service/contract'
 import { modelConfig } from '../../../test/support/model-config.ts'
+import { openAgentSteps } from '../agent-steps.ts'
 import type { AgentRun } from '../agent.ts'
 import { systemClock } from './ask-with-retries.ts'
+import type { ModelRun } from './model-run.ts'
 import { costOf, costOfNextAnswer } from './spending.ts'
 
 // 0.25, 0.025, 0.3125, 2 and 3 for a million tokens.
@@ -42,17 +45,15 @@ test.each([
   [86_400_000, 600_000],
 ])('a run that waits for the next day or month continues when it begins: %d ms from now', async (waitMs, delayMs) => {
   const exceeded = { kind: 'exceeded', scope: 'day', budget: 1, spent: 1, waitMs } as const
-  const notes: string[] = []
-  const cost = costOfNextAnswer({
-    run: { reserveCost: () => Promise.resolve(exceeded) } as unknown as AgentRun,
-    config: modelConfig({ prices }),
-    clock: systemClock,
-    turn: 1,
-    runSpent: 0,
-    hasNote: () => notes.length > 0,
-    addNote: (code) => Promise.resolve(void notes.push(code)),
-    onExceeded: () => {},
-  })
+  const notes: unknown[] = []
+  const run = {
+    steps: [],
+    append: async (added: NewJournalStep[]) => void notes.push(...added.map(({ data }) => 'code' in data && data.code)),
+    reserveCost: async () => exceeded,
+  } as unknown as AgentRun
+  const steps = openAgentSteps(run)
+  const config = modelConfig({ prices })
+  const cost = costOfNextAnswer({ run, steps, config, clock: systemClock, log: () => {} } as unknown as ModelRun, 1)
   const question = { instructions: '', messages: [], tools: {} }
   for (let time = 0; time < 2; time += 1) await expect(cost.reserve(question)).rejects.toMatchObject({ delayMs })
   expect(notes).toEqual(['budget_spent'])

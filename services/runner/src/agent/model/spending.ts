@@ -1,9 +1,9 @@
-import { BUDGET_SPENT_NOTE, type BudgetScope, type CostReservation } from '@workflow-service/database'
+import { BUDGET_SPENT_NOTE, type CostReservation } from '@workflow-service/database'
 import { RunError, RunParkedError } from '../../run-errors.ts'
 import { type ModelConfig, type ModelPrices, PRICED_OUTPUT_TOKENS } from '../agent-settings.ts'
-import type { AgentRun } from '../agent.ts'
-import { type ModelClock, PARK_AFTER_MS } from './ask-with-retries.ts'
+import { PARK_AFTER_MS } from './ask-with-retries.ts'
 import type { ModelQuestion, ModelUsage } from './model-question.ts'
+import { listPaid, type ModelRun } from './model-run.ts'
 import { BYTES_PER_TOKEN } from './session-history.ts'
 
 /** A reservation whose request has had no end for this long after its time limit is of a runner that has ended. */
@@ -45,19 +45,6 @@ function estimateCost(
   return Math.ceil(micros / 1_000_000)
 }
 
-interface Context {
-  readonly run: AgentRun
-  readonly config: ModelConfig
-  readonly clock: ModelClock
-  /** The number of the answer; 0: a summary of the session. */
-  readonly turn: number
-  /** What the run has spent before it. */
-  readonly runSpent: number
-  readonly hasNote: (code: string) => boolean
-  readonly addNote: (code: string, text: string) => Promise<void>
-  readonly onExceeded: (scope: BudgetScope) => void
-}
-
 /** The money of one answer: reserved before each request, and settled after it. */
 export interface AnswerCost {
   /**
@@ -80,19 +67,23 @@ const FREE: AnswerCost = {
   of: () => null,
 }
 
-/** Creates the cost of the run's next answer. Without prices nothing is reserved. */
-export function costOfNextAnswer(ctx: Context): AnswerCost {
-  const { run, config, clock, turn, runSpent, hasNote, addNote, onExceeded } = ctx
+/**
+ * Creates the cost of the run's next answer. Without prices nothing is reserved.
+ * @param turn The number of the answer; 0: a summary of the session.
+ */
+export function costOfNextAnswer({ run, steps, config, clock, log }: ModelRun, turn: number): AnswerCost {
   const { prices } = config
   if (!prices) return FREE
   const expiresInMs = config.timeoutMs + EXPIRY_MARGIN_MS
+  const runSpent = listPaid(steps).reduce((sum, { cost_micros: cost }) => sum + (cost ?? 0), 0)
   let amount = 0
   const stop = async (exceeded: Extract<CostReservation, { kind: 'exceeded' }>): Promise<never> => {
     const text = describeExceeded(exceeded, prices.currency)
-    onExceeded(exceeded.scope)
+    log('warn', 'budget.exceeded', { scope: exceeded.scope })
     if (exceeded.waitMs === null) throw new RunError('budget_exceeded', text)
-    if (!hasNote(BUDGET_SPENT_NOTE))
-      await addNote(BUDGET_SPENT_NOTE, `${text}. The run waits for the next ${exceeded.scope}.`)
+    if (!steps.hasNote(BUDGET_SPENT_NOTE)) {
+      await steps.note(BUDGET_SPENT_NOTE, `${text}. The run waits for the next ${exceeded.scope}.`)
+    }
     throw new RunParkedError(text, Math.ceil(Math.min(exceeded.waitMs, SPENT_PARK_MS)))
   }
   const tryReserve: AnswerCost['tryReserve'] = (question) => {

@@ -1,0 +1,42 @@
+import type { ModelAnswerStep, SessionSummaryStep } from '@workflow-service/contract'
+import type { LogEvent } from '@workflow-service/service-kit'
+import type { ModelConfig } from '../agent-settings.ts'
+import type { AgentSteps } from '../agent-steps.ts'
+import type { AgentRun } from '../agent.ts'
+import type { ModelClock, ModelOutage } from './ask-with-retries.ts'
+import type { ModelGate } from './model-gate.ts'
+import type { AskModel } from './model-question.ts'
+import { findSummary } from './session-history.ts'
+
+/** A model that a run may use. */
+export interface UsableModel {
+  readonly config: ModelConfig
+  /** PROVIDER:NAME. */
+  readonly model: string
+  /** What the pace of the requests is kept by, which all runners share: the model, or a key of an organization. */
+  readonly pace: string
+  readonly ask: AskModel
+  readonly outage: ModelOutage
+  readonly fallback: UsableModel | undefined
+}
+
+/** What executing a run with a model needs. */
+export interface ModelRun extends UsableModel {
+  readonly run: AgentRun
+  readonly steps: AgentSteps
+  readonly gate: ModelGate
+  readonly clock: ModelClock
+  /** Called after an answer or a summary was written to the journal. */
+  readonly onModelAnswer: (answer: ModelAnswerStep | SessionSummaryStep) => void
+  /** Writes to the operator's log, with the ids of the run. */
+  readonly log: (level: 'info' | 'warn', event: LogEvent, fields: Readonly<Record<string, unknown>>) => void
+}
+
+export function listAnswers({ all }: AgentSteps): ModelAnswerStep[] {
+  return all.flatMap((step) => (step.kind === 'model_answer' ? [step.data] : []))
+}
+
+/** The summary of the session and the answers. */
+export function listPaid(steps: AgentSteps): (ModelAnswerStep | SessionSummaryStep)[] {
+  return [findSummary(steps.all) ?? [], listAnswers(steps)].flat()
+}
