@@ -6,8 +6,7 @@ import {
   startService,
   withTimeout,
 } from '@workflow-service/service-kit'
-import type { AgentConfig } from './agent/agent-settings.ts'
-import { BUILTIN } from './agent/builtin/builtin-agent.ts'
+import { type AgentConfig, BUILTIN } from './agent/agent-settings.ts'
 import { checkAgent } from './agent/create-agent.ts'
 import { type RunnerContext, createRunnerContext, type RunnerOverrides } from './runner-context.ts'
 import { startAutoRuns } from './auto-runs.ts'

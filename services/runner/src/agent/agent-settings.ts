@@ -1,8 +1,10 @@
 import { MEDIA_KINDS, type MediaKind } from '@workflow-service/contract'
 import type { Static, TObject } from 'typebox'
-import { BUILTIN } from './builtin/builtin-agent.ts'
 import { type ModelOptions, parseModelOptions } from './model-options.ts'
 import { Type } from '@workflow-service/contract/type'
+
+/** The value of AGENT_MODEL that selects the built-in agent, and the agent's name in the journal. */
+export const BUILTIN = 'builtin'
 
 export const PROVIDERS = ['openai', 'anthropic', 'google', 'bedrock', 'openai-compatible'] as const
 export type ModelProvider = (typeof PROVIDERS)[number]
@@ -252,31 +254,22 @@ export interface AwsConfig {
 export function toAgentConfig(settings: AgentSettings): AgentConfig {
   const { AGENT_MODEL: name } = settings
   if (name === BUILTIN) return BUILTIN_ONLY
-  const model: ModelConfig = {
+  return { defaultModel: name, models: new Map([[name, toModelConfig(settings)]]) }
+}
+
+/** The model AGENT_MODEL, which is not `builtin`. */
+export function toModelConfig(settings: AgentSettings): ModelConfig {
+  const { AGENT_MODEL: name } = settings
+  const colon = name.indexOf(':')
+  const provider = name.slice(0, colon) as ModelProvider
+  return {
     name,
-    ...splitModel(name),
+    provider,
+    modelName: name.slice(colon + 1),
     baseUrl: settings.AGENT_BASE_URL ?? null,
     apiKey: settings.AGENT_API_KEY ?? null,
-    aws: name.startsWith('bedrock:') ? toAwsConfig(settings) : null,
+    aws: provider === 'bedrock' ? toAwsConfig(settings) : null,
     options: settings.AGENT_MODEL_OPTIONS,
-    ...toModelLimits(settings),
-    dataRegion: null,
-    prices: null,
-    fallback: null,
-    organizationIds: [],
-  }
-  return { defaultModel: name, models: new Map([[name, model]]) }
-}
-
-/** Splits PROVIDER:NAME. */
-export function splitModel(model: string): Pick<ModelConfig, 'provider' | 'modelName'> {
-  const colon = model.indexOf(':')
-  return { provider: model.slice(0, colon) as ModelProvider, modelName: model.slice(colon + 1) }
-}
-
-/** The limits that hold for every model that has none of its own. */
-export function toModelLimits(settings: AgentSettings) {
-  return {
     timeoutMs: settings.AGENT_TIMEOUT_SECONDS * 1_000,
     maxWaitMs: settings.AGENT_RATE_LIMIT_SECONDS * 1_000,
     fallbackAfterMs: settings.AGENT_FALLBACK_SECONDS * 1_000,
@@ -286,11 +279,15 @@ export function toModelLimits(settings: AgentSettings) {
     historyTokens: settings.AGENT_HISTORY_TOKENS,
     isStreaming: settings.AGENT_STREAMING,
     reads: settings.AGENT_READS.split(',').filter(Boolean) as MediaKind[],
+    dataRegion: null,
+    prices: null,
+    fallback: null,
+    organizationIds: [],
   }
 }
 
-export function toAwsConfig(settings: AgentSettings, region = settings.AWS_REGION ?? ''): AwsConfig {
-  const { AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = settings
+function toAwsConfig(settings: AgentSettings): AwsConfig {
+  const { AWS_REGION: region = '', AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = settings
   return {
     region,
     ...(AWS_ACCESS_KEY_ID && AWS_SECRET_ACCESS_KEY

@@ -1,7 +1,7 @@
 import { NOT_AVAILABLE, RunError } from '../run-errors.ts'
-import type { AgentConfig, ModelConfig } from './agent-settings.ts'
+import { type AgentConfig, BUILTIN, type ModelConfig } from './agent-settings.ts'
 import type { Agent, AgentRun } from './agent.ts'
-import { BUILTIN, createBuiltinAgent } from './builtin/builtin-agent.ts'
+import { createBuiltinAgent } from './builtin/builtin-agent.ts'
 import type { AgentHooks } from './model/model-agent.ts'
 
 /**

@@ -6,24 +6,21 @@ import type { Static } from 'typebox'
 import type * as Yaml from 'yaml'
 import {
   type AgentConfig,
+  agentSettings,
+  BUILTIN,
   type AgentSettings,
   type ModelConfig,
   type ModelPrices,
   PRICED_OUTPUT_TOKENS,
   PROVIDERS,
-  splitModel,
   toAgentConfig,
-  toAwsConfig,
-  toModelLimits,
+  toModelConfig,
 } from './agent-settings.ts'
-import { BUILTIN } from './builtin/builtin-agent.ts'
 import { type ModelOptions, toModelOptions } from './model-options.ts'
 import { Type } from '@workflow-service/contract/type'
 
 const CLOSED = { additionalProperties: false }
 const Price = Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 }))
-const Count = (minimum: number, maximum?: number) =>
-  Type.Optional(Type.Integer({ minimum, ...(maximum === undefined ? {} : { maximum }) }))
 
 /** A model of the file (docs/agents.md, "Several models"). */
 const ModelEntry = Type.Object(
@@ -31,7 +28,7 @@ const ModelEntry = Type.Object(
     model: Type.String({ pattern: `^(${PROVIDERS.join('|')}):\\S+$` }),
     key: Type.Optional(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' })),
     base_url: Type.Optional(Type.String({ pattern: '^https?://\\S+$' })),
-    aws_region: Type.Optional(Type.String({ pattern: '^[a-z]{2,4}(-[a-z0-9]+)+$' })),
+    aws_region: agentSettings.AWS_REGION,
     options: Type.Optional(Type.Object({}, { additionalProperties: true })),
     reads: Type.Optional(Type.Array(Type.Unsafe<MediaKind>({ enum: [...MEDIA_KINDS] }), { uniqueItems: true })),
     data_region: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
@@ -49,14 +46,13 @@ const ModelEntry = Type.Object(
     ),
     fallback: Type.Optional(Type.String()),
     organizations: Type.Optional(Type.Array(Type.String({ format: 'uuid' }), { minItems: 1 })),
-    timeout_seconds: Count(1, 280),
-    rate_limit_seconds: Count(0, 604_800),
-    run_tokens: Count(1),
-    max_deliveries: Count(1, 1_000),
-    // OpenAI's Responses API refuses less.
-    max_output_tokens: Count(16),
-    history_tokens: Count(0, 1_000_000),
-    streaming: Type.Optional(Type.Boolean()),
+    timeout_seconds: Type.Optional(agentSettings.AGENT_TIMEOUT_SECONDS),
+    rate_limit_seconds: Type.Optional(agentSettings.AGENT_RATE_LIMIT_SECONDS),
+    run_tokens: Type.Optional(agentSettings.AGENT_RUN_TOKENS),
+    max_deliveries: Type.Optional(agentSettings.AGENT_MAX_DELIVERIES),
+    max_output_tokens: agentSettings.AGENT_MAX_OUTPUT_TOKENS,
+    history_tokens: Type.Optional(agentSettings.AGENT_HISTORY_TOKENS),
+    streaming: Type.Optional(agentSettings.AGENT_STREAMING),
   },
   CLOSED,
 )
@@ -121,7 +117,6 @@ function toModels(
   if (defaultModel !== BUILTIN && !names.includes(defaultModel)) {
     report(`default ${defaultModel} is neither ${BUILTIN} nor a model; ${known}`)
   }
-  const limits = toModelLimits(settings)
   return new Map(
     Object.entries(models).map(([name, entry]): [string, ModelConfig] => {
       const say = (field: string, message: string): void => report(`models.${name}${field && `.${field}`} ${message}`)
@@ -130,33 +125,35 @@ function toModels(
       }
       checkFallback(name, models, (message) => say('fallback', `${message}; ${known}`))
       if (entry.prices && currency === undefined) say('prices', 'need a "currency" for the file, such as USD')
-      const { provider, modelName } = splitModel(entry.model)
-      const apiKey = entry.key === undefined ? null : (env[entry.key]?.trim() ?? '') || null
-      if (entry.key !== undefined && apiKey === null) say('key', `names the environment variable ${entry.key}: set it`)
-      const aws = provider === 'bedrock' ? toAwsConfig(settings, entry.aws_region ?? settings.AWS_REGION) : null
-      const missing = findMissing(provider, entry, aws)
+      const apiKey = entry.key === undefined ? undefined : env[entry.key]?.trim() || undefined
+      if (entry.key !== undefined && apiKey === undefined) {
+        say('key', `names the environment variable ${entry.key}: set it`)
+      }
+      const config = toModelConfig({
+        ...settings,
+        AGENT_MODEL: entry.model,
+        AGENT_BASE_URL: entry.base_url,
+        AGENT_API_KEY: apiKey,
+        AGENT_MODEL_OPTIONS: readOptions(entry, (message) => say('options', message)),
+        AWS_REGION: entry.aws_region ?? settings.AWS_REGION,
+        AGENT_TIMEOUT_SECONDS: entry.timeout_seconds ?? settings.AGENT_TIMEOUT_SECONDS,
+        AGENT_RATE_LIMIT_SECONDS: entry.rate_limit_seconds ?? settings.AGENT_RATE_LIMIT_SECONDS,
+        AGENT_RUN_TOKENS: entry.run_tokens ?? settings.AGENT_RUN_TOKENS,
+        AGENT_MAX_DELIVERIES: entry.max_deliveries ?? settings.AGENT_MAX_DELIVERIES,
+        AGENT_MAX_OUTPUT_TOKENS: entry.max_output_tokens ?? settings.AGENT_MAX_OUTPUT_TOKENS,
+        AGENT_HISTORY_TOKENS: entry.history_tokens ?? settings.AGENT_HISTORY_TOKENS,
+        AGENT_STREAMING: entry.streaming ?? settings.AGENT_STREAMING,
+      })
+      const missing = findMissing(config, entry)
       if (missing) say(missing.field, missing.message)
       return [
         name,
         {
+          ...config,
           name,
-          provider,
-          modelName,
-          apiKey,
-          aws,
-          baseUrl: entry.base_url ?? null,
-          options: readOptions(entry, (message) => say('options', message)),
-          timeoutMs: entry.timeout_seconds === undefined ? limits.timeoutMs : entry.timeout_seconds * 1_000,
-          fallbackAfterMs: limits.fallbackAfterMs,
-          maxWaitMs: entry.rate_limit_seconds === undefined ? limits.maxWaitMs : entry.rate_limit_seconds * 1_000,
-          runTokens: entry.run_tokens ?? limits.runTokens,
-          maxDeliveries: entry.max_deliveries ?? limits.maxDeliveries,
           // A budget holds only for what the API cannot exceed.
-          maxOutputTokens:
-            entry.max_output_tokens ?? limits.maxOutputTokens ?? (entry.prices ? PRICED_OUTPUT_TOKENS : null),
-          historyTokens: entry.history_tokens ?? limits.historyTokens,
-          isStreaming: entry.streaming ?? limits.isStreaming,
-          reads: entry.reads ?? limits.reads,
+          maxOutputTokens: config.maxOutputTokens ?? (entry.prices ? PRICED_OUTPUT_TOKENS : null),
+          reads: entry.reads ?? config.reads,
           dataRegion: entry.data_region ?? null,
           prices: toPrices(entry, currency),
           fallback: entry.fallback ?? null,
@@ -179,9 +176,8 @@ function checkFallback(name: string, models: Record<string, ModelEntry>, report:
 
 /** What the provider needs, as for AGENT_MODEL. */
 function findMissing(
-  provider: ModelConfig['provider'],
+  { provider, aws }: ModelConfig,
   { key, base_url }: ModelEntry,
-  aws: ModelConfig['aws'],
 ): { field: string; message: string } | undefined {
   if (provider === 'openai-compatible') {
     return base_url === undefined ? { field: 'base_url', message: 'is required for openai-compatible' } : undefined

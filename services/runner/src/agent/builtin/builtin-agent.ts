@@ -6,6 +6,7 @@ import {
 } from '@workflow-service/contract'
 import { newDeliveryId, type SourceForAgent, type SourceName } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
+import { BUILTIN } from '../agent-settings.ts'
 import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps } from '../agent-steps.ts'
 import type { Agent, AgentRun } from '../agent.ts'
 import { formatDelivery, isDeliveryCall, sendDelivery } from '../deliveries.ts'
@@ -14,16 +15,10 @@ import { readInParts } from '../read-in-parts.ts'
 import { planByRules } from '../rules/plan-by-rules.ts'
 import { readRules } from '../rules/read-rules.ts'
 import { startText } from '../start-text.ts'
-import { fillPayload, type FilledPayload, formatFilled } from './fill-payload.ts'
+import { fillPayload, type FilledPayload, formatFilled, RUN_MAX_BYTES } from './fill-payload.ts'
 import { refuseIncomplete } from './incomplete-payloads.ts'
 import { PlanError, REFUSALS } from './plan-error.ts'
 import { type ReadContext, readContext } from './read-context.ts'
-
-/** The value of AGENT_MODEL that selects this agent, and the agent's name in the journal. */
-export const BUILTIN = 'builtin'
-
-/** All payloads of a run together: the plan is one write to the journal. */
-const RUN_MAX_BYTES = 4 * 1024 * 1024
 
 /**
  * Creates the agent that needs no model and no network (contract README, "The built-in agent"). It sends one payload,
@@ -56,9 +51,7 @@ async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {
   const sources = await agentRun.listSources()
   try {
     const rules = await readRules(agentRun)
-    if (rules)
-      return [begin, ...(await planByRules(agentRun, rules, { sources, tool: BUILTIN, maxBytes: RUN_MAX_BYTES }))]
-    return [begin, ...(await planByDescription(agentRun, sources))]
+    return [begin, ...(await (rules ? planByRules(agentRun, rules, sources) : planByDescription(agentRun, sources)))]
   } catch (error) {
     if (!(error instanceof PlanError)) throw error
     const { code, message, details } = error

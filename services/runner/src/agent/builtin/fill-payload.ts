@@ -13,6 +13,9 @@ import { PlanError } from './plan-error.ts'
 import { type ContextObject, type ContextValue, isContextObject, NumberText } from './read-context.ts'
 import { parseStructure, type ReadContext } from './read-context.ts'
 
+/** All payloads of a run together: the plan is one write to the journal. */
+export const RUN_MAX_BYTES = 4 * 1024 * 1024
+
 /**
  * A payload, and why it must not be sent: fields without a value, and those whose value cannot be used. Each list names
  * at most 20.

@@ -6,7 +6,7 @@ import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import { BUILTIN } from '../builtin/builtin-agent.ts'
+import { BUILTIN } from '../agent-settings.ts'
 import { createAgent } from '../create-agent.ts'
 import { createModelAgent } from './model-agent.ts'
 

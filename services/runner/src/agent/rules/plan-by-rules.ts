@@ -7,8 +7,9 @@ import {
 } from '@workflow-service/contract'
 import { newDeliveryId, type SourceForAgent, type SourceName } from '@workflow-service/database'
 import type { Rule, Rules } from '@workflow-service/rules'
+import { BUILTIN } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
-import { type FilledPayload, fillPayload, formatFilled } from '../builtin/fill-payload.ts'
+import { type FilledPayload, fillPayload, formatFilled, RUN_MAX_BYTES } from '../builtin/fill-payload.ts'
 import { refuseIncomplete } from '../builtin/incomplete-payloads.ts'
 import { PlanError } from '../builtin/plan-error.ts'
 import { type ContextValue, isContextObject, type ReadContext, readContext } from '../builtin/read-context.ts'
@@ -17,15 +18,6 @@ import { readInParts } from '../read-in-parts.ts'
 import { type JsonObject, mergeValues, withoutFields } from './merge-values.ts'
 import { RULE_CONVERSIONS, toContextValue } from './rule-conversions.ts'
 import { toRuleFields } from './rule-fields.ts'
-
-/** What the agent plans with. */
-interface PlanOptions {
-  readonly sources: readonly SourceName[]
-  /** The name of the tool in the journal. */
-  readonly tool: string
-  /** All payloads of the run together. */
-  readonly maxBytes: number
-}
 
 /** A delivery whose condition is met. */
 interface AskedDelivery {
@@ -45,7 +37,7 @@ interface AskedDelivery {
 export async function planByRules(
   agentRun: AgentRun,
   rules: Rules,
-  { sources, tool, maxBytes }: PlanOptions,
+  sources: readonly SourceName[],
 ): Promise<NewJournalStep[]> {
   const asked = await evaluateRules(agentRun, rules, sources)
   if (asked.length === 0) return [{ kind: 'note', data: NO_RULE_MATCHED }]
@@ -54,7 +46,7 @@ export async function planByRules(
   const read = sources.filter(({ id }) => ids.has(id))
   for await (const source of readInParts(agentRun, read)) byId.set(source.id, source)
   const steps: NewJournalStep[] = []
-  let freeBytes = maxBytes
+  let freeBytes = RUN_MAX_BYTES
   for (const [index, delivery] of asked.entries()) {
     const { rule, values } = delivery
     const source = byId.get(delivery.sourceId)
@@ -63,14 +55,14 @@ export async function planByRules(
     const names = Object.keys(values)
     freeBytes -= bytes
     if (freeBytes < 0) {
-      throw failAt(rule, [], `the payloads of one run would be larger than ${maxBytes / 1024 / 1024} MiB`)
+      throw failAt(rule, [], `the payloads of one run would be larger than ${RUN_MAX_BYTES / 1024 ** 2} MiB`)
     }
     const given = names.length > 0 ? [`given by ${RULES_FILE_NAME}: ${names.join(', ')}`] : []
     const text = [...given, ...(filled ? [formatFilled(filled)] : [])].join('; ')
     const planned = { id: newDeliveryId(), source_id: source.id, source_name: source.name, payload }
     steps.push(
       { kind: 'note', data: { code: 'payload_filled', text: `${source.name}: ${text}` } },
-      { kind: 'tool_call', data: { call_id: `${tool}-${index + 1}`, tool, delivery: planned } },
+      { kind: 'tool_call', data: { call_id: `${BUILTIN}-${index + 1}`, tool: BUILTIN, delivery: planned } },
     )
   }
   return steps
@@ -95,7 +87,8 @@ async function evaluateRules(
     const read = readOrError(run.context)
     return { context: read, fields: toRuleFields(read instanceof Error ? undefined : read, () => (needsFields = true)) }
   })
-  const isUnreadable = context instanceof Error
+  // Rules can do without the values of the context, so that they only fail if they ask for one.
+  const unreadable = (): Error | undefined => (needsFields && context instanceof Error ? context : undefined)
   const evaluation = createEvaluation({
     ...fields,
     context: run.context,
@@ -105,11 +98,16 @@ async function evaluateRules(
     conversions: RULE_CONVERSIONS,
   })
   const evaluate = <Result>(work: () => Result): Result => {
-    const result = toResult(work)
-    // Rules can do without the values of the context, so that they only fail if they ask for one.
-    if (needsFields && isUnreadable) throw context
-    if ('error' in result) throw result.error
-    return result.value
+    let result: Result
+    try {
+      result = work()
+    } catch (error) {
+      const isOfRules = error instanceof Error && error.name === 'RuleError'
+      throw unreadable() ?? (isOfRules ? new PlanError('rule_failed', error.message) : error)
+    }
+    const error = unreadable()
+    if (error) throw error
+    return result
   }
   const asked: AskedDelivery[] = []
   for (const [index, rule] of rules.deliveries.entries()) {
@@ -183,14 +181,4 @@ function checkPayload(
 
 function failAt(rule: Rule, steps: readonly string[], reason: string): PlanError {
   return new PlanError('rule_failed', rule.errorAt(steps, reason).message)
-}
-
-/** Runs the work. An error of the rules fails the run. */
-function toResult<Result>(work: () => Result): { value: Result } | { error: unknown } {
-  try {
-    return { value: work() }
-  } catch (error) {
-    const isOfRules = error instanceof Error && error.name === 'RuleError'
-    return { error: isOfRules ? new PlanError('rule_failed', error.message) : error }
-  }
 }
