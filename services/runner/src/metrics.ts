@@ -100,14 +100,9 @@ export function recordModelAnswer(
   { modelTokens, modelCost, modelAnswers }: RunnerMetrics,
   answer: ModelAnswerStep | SessionSummaryStep,
 ): void {
-  const tokens = {
-    input: answer.input_tokens,
-    cache_read: answer.cache_read_tokens,
-    cache_write: answer.cache_write_tokens,
-    output: answer.output_tokens,
-    reasoning: answer.reasoning_tokens,
+  for (const direction of ['input', 'cache_read', 'cache_write', 'output', 'reasoning'] as const) {
+    modelTokens.inc({ direction }, answer[`${direction}_tokens`] ?? 0)
   }
-  for (const [direction, count] of Object.entries(tokens)) modelTokens.inc({ direction }, count ?? 0)
   const { model_name: name, currency, cost_micros: cost } = answer
   if (cost !== undefined && currency !== undefined) modelCost.inc({ model: name ?? answer.model, currency }, cost)
   modelAnswers.observe((answer.latency_ms ?? 0) / 1_000)

@@ -1,6 +1,7 @@
 import {
   derivePayloadSchema,
   END_RUN,
+  isJsonObject,
   type LookupCallStep,
   mediaTypeOf,
   type SendAgain,
@@ -8,7 +9,7 @@ import {
 } from '@workflow-service/contract'
 import { SEARCH_SOURCES } from '@workflow-service/contract/system-text'
 import { markUntrusted } from '@workflow-service/contract/untrusted-text'
-import { jsonSchema, tool, type ToolSet } from 'ai'
+import { jsonSchema, type JSONSchema7, tool, type ToolSet } from 'ai'
 import type { LookupForAgent, SourceForAgent, WorkflowFile } from '@workflow-service/database'
 import { toStorableText } from '../../storable-text.ts'
 import type { AgentRun, DeliveryCall } from '../agent.ts'
@@ -112,101 +113,87 @@ export interface Ending {
   readonly reason: string
 }
 
+/** A tool whose arguments are these fields. */
+function defineTool(
+  description: string,
+  properties: Readonly<Record<string, JSONSchema7>>,
+  required: string[] = Object.keys(properties),
+): ToolSet[string] {
+  const schema = { type: 'object' as const, properties, additionalProperties: false }
+  return tool({ description, inputSchema: jsonSchema(required.length > 0 ? { ...schema, required } : schema) })
+}
+
 const endTools = {
-  [END_RUN]: tool({
-    description:
-      'Ends the run. Call it once, after the results of all other calls are known. Nothing can be done after it.',
-    inputSchema: jsonSchema({
-      type: 'object',
-      properties: {
-        status: {
-          type: 'string',
-          enum: [...ENDINGS],
-          description:
-            'done: everything that the workflow asks for was accepted. nothing_to_do: it asks for no payload this time. failed: the task, or a part of it, could not be done.',
-        },
-        reason: { type: 'string', description: 'What was done, or why not, in one or two sentences.' },
+  [END_RUN]: defineTool(
+    'Ends the run. Call it once, after the results of all other calls are known. Nothing can be done after it.',
+    {
+      status: {
+        type: 'string',
+        enum: [...ENDINGS],
+        description:
+          'done: everything that the workflow asks for was accepted. nothing_to_do: it asks for no payload this time. failed: the task, or a part of it, could not be done.',
       },
-      required: ['status', 'reason'],
-      additionalProperties: false,
-    }),
-  }),
+      reason: { type: 'string', description: 'What was done, or why not, in one or two sentences.' },
+    },
+  ),
 } satisfies ToolSet
 
 /** Reads the arguments of `end_run`; undefined if they are not valid. */
 export function readEnding(args: unknown): Ending | undefined {
-  const { status, reason } = (typeof args === 'object' && args !== null ? args : {}) as Record<string, unknown>
+  const { status, reason } = isJsonObject(args) ? args : {}
   const known = ENDINGS.find((ending) => ending === status)
   return known === undefined || typeof reason !== 'string' ? undefined : { status: known, reason }
 }
 
 function sendAgainTools(deliveries: readonly DeliveryCall[]): ToolSet {
   return {
-    [SEND_AGAIN]: tool({
-      description:
-        'Sends the payload of a delivery again which failed, but may have arrived: the endpoint may then act twice. Call it only if the workflow asks for it or if that does no harm.',
-      inputSchema: jsonSchema({
-        type: 'object',
-        properties: {
-          delivery_id: {
-            type: 'string',
-            enum: deliveries.map(({ delivery }) => delivery.id),
-            description: 'The delivery that failed.',
-          },
-          reason: {
-            type: 'string',
-            description:
-              'Why the payload is sent although it may have arrived, in one sentence for the people who read the log.',
-          },
+    [SEND_AGAIN]: defineTool(
+      'Sends the payload of a delivery again which failed, but may have arrived: the endpoint may then act twice. Call it only if the workflow asks for it or if that does no harm.',
+      {
+        delivery_id: {
+          type: 'string',
+          enum: deliveries.map(({ delivery }) => delivery.id),
+          description: 'The delivery that failed.',
         },
-        required: ['delivery_id', 'reason'],
-        additionalProperties: false,
-      }),
-    }),
+        reason: {
+          type: 'string',
+          description:
+            'Why the payload is sent although it may have arrived, in one sentence for the people who read the log.',
+        },
+      },
+    ),
   }
 }
 
 /** Reads the arguments of `send_again`; undefined if they are not valid. */
 export function readSendAgain(args: unknown): SendAgain | undefined {
-  const { delivery_id, reason } = (typeof args === 'object' && args !== null ? args : {}) as Record<string, unknown>
+  const { delivery_id, reason } = isJsonObject(args) ? args : {}
   if (typeof delivery_id !== 'string' || typeof reason !== 'string' || reason.trim() === '') return undefined
   return { delivery_id, reason: truncateText(toStorableText(reason.trim()), MAX_REASON_LENGTH) }
 }
 
 const searchTools = {
-  [SEARCH_SOURCES]: tool({
-    description: `Finds webhook sources that have no tool yet, by words of their names and descriptions. Those found, ${MAX_FOUND_SOURCES} at most, get a tool.`,
-    inputSchema: jsonSchema({
-      type: 'object',
-      properties: { query: { type: 'string', description: 'The words to look for.' } },
-      required: ['query'],
-      additionalProperties: false,
-    }),
-  }),
+  [SEARCH_SOURCES]: defineTool(
+    `Finds webhook sources that have no tool yet, by words of their names and descriptions. Those found, ${MAX_FOUND_SOURCES} at most, get a tool.`,
+    { query: { type: 'string', description: 'The words to look for.' } },
+  ),
 } satisfies ToolSet
 
 const fileTools = {
-  list_files: tool({
-    description: "Lists the workflow's files by their paths.",
-    inputSchema: jsonSchema({
-      type: 'object',
-      // Google refuses tools without parameters.
-      properties: { folder: { type: 'string', description: 'Lists only the files in this folder; all if left out.' } },
-      additionalProperties: false,
-    }),
-  }),
-  read_file: tool({
-    description: `Reads one of the workflow's files, ${FILE_PAGE_LENGTH} characters at a time.`,
-    inputSchema: jsonSchema({
-      type: 'object',
-      properties: {
-        path: { type: 'string', description: 'The path, as list_files gives it.' },
-        offset: { type: 'integer', minimum: 0, description: 'How many characters to skip; 0 if left out.' },
-      },
-      required: ['path'],
-      additionalProperties: false,
-    }),
-  }),
+  list_files: defineTool(
+    "Lists the workflow's files by their paths.",
+    // Google refuses tools without parameters.
+    { folder: { type: 'string', description: 'Lists only the files in this folder; all if left out.' } },
+    [],
+  ),
+  read_file: defineTool(
+    `Reads one of the workflow's files, ${FILE_PAGE_LENGTH} characters at a time.`,
+    {
+      path: { type: 'string', description: 'The path, as list_files gives it.' },
+      offset: { type: 'integer', minimum: 0, description: 'How many characters to skip; 0 if left out.' },
+    },
+    ['path'],
+  ),
 } satisfies ToolSet
 
 /** The result of a tool that reads. */

@@ -41,17 +41,13 @@ export async function selectSources(
   const rules = rulesFileId === null ? '' : ((await run.readFile(rulesFileId)) ?? '')
   const allLookups = await run.listLookups()
   const byId = new Map(sources.map((source) => [source.id, source]))
-  const isSource = ({ id }: SourceName): boolean => byId.has(id)
   // Of a source and a look-up with the same name, the source is named.
-  const [namesInDescription, namesInRules] = [description, rules].map((text) =>
-    findNamedSources<SourceName>(text, [...sources, ...allLookups]),
-  ) as [SourceName[], SourceName[]]
-  const byDescription = namesInDescription.filter(isSource)
-  const byRules = namesInRules.filter(isSource)
-  const named = [...new Set([...byDescription, ...byRules])]
-  const lookups = allLookups.filter((lookup) =>
-    [...namesInDescription, ...namesInRules].some(({ id }) => id === lookup.id),
-  )
+  const [byDescription, byRules] = [description, rules].map((text) =>
+    findNamedSources<SourceName>(text, [...sources, ...allLookups]).map(({ id }) => id),
+  ) as [string[], string[]]
+  const namedIds = [...new Set([...byDescription, ...byRules])]
+  const named = namedIds.flatMap((id) => byId.get(id) ?? [])
+  const lookups = allLookups.filter(({ id }) => namedIds.includes(id))
   const found = foundIds.flatMap((id) => byId.get(id) ?? [])
   const isMany = sources.length > MAX_UNNAMED_SOURCES
   const mustBeNamed = named.length > 0 || lookups.length > 0
@@ -65,16 +61,16 @@ export async function selectSources(
   }
   const availableIds = new Set(available.map(({ id }) => id))
   const others = sources.filter(({ id }) => !availableIds.has(id))
+  const namesSource = (ids: readonly string[]): boolean => ids.some((id) => byId.has(id))
   const namedBy = [
-    byDescription.length > 0 ? "the workflow's description" : '',
-    byRules.length > 0 ? RULES_FILE_NAME : '',
+    ...(namesSource(byDescription) ? ["the workflow's description"] : []),
+    ...(namesSource(byRules) ? [RULES_FILE_NAME] : []),
   ]
   return {
     available,
     lookups,
     searchable: mustBeNamed ? [] : others,
-    reason:
-      sources.length === 0 ? null : describeSelection(available, others.length, namedBy.filter(Boolean), mustBeNamed),
+    reason: sources.length === 0 ? null : describeSelection(available, others.length, namedBy, mustBeNamed),
   }
 }
 
