@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from '@jest/globals'
 import { startStubModelServer } from '@workflow-service/testkit'
 import type { EvaluationCase } from './case-schema.ts'
-import { toSamplePayload } from './matchers.ts'
+import { toSamplePayload } from '../test/support/sample-payload.ts'
 import { readCases } from './read-cases.ts'
 import { runEvaluate } from './run-evaluate.ts'
 

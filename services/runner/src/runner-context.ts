@@ -4,21 +4,13 @@ import {
   createDatabase,
   createChangeNotifier,
   createSecretBox,
-  type SecretBox,
   type SqlDatabase,
-  type ChangeNotifier,
   isGaugeReporter,
   measureBacklog,
   stopReportingGauges,
 } from '@workflow-service/database'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
-import {
-  createServiceParts,
-  type Logger,
-  registerSystemMetrics,
-  type Registry,
-  withTimeout,
-} from '@workflow-service/service-kit'
+import { createServiceParts, type Logger, registerSystemMetrics, withTimeout } from '@workflow-service/service-kit'
 import type { Agent } from './agent/agent.ts'
 import { createAgent } from './agent/create-agent.ts'
 import type { RunnerConfig } from './config.ts'
@@ -26,62 +18,32 @@ import { createRunnerMetrics, recordModelAnswer } from './metrics.ts'
 import { createDispatcherClient } from './runs/dispatcher-client.ts'
 import { createDispatcherHttp } from './runs/dispatcher-http.ts'
 import { createDispatcherInProcess, type LocalDispatcher } from './runs/dispatcher-in-process.ts'
-import type { RunContext } from './runs/execute-run.ts'
 import { createModelLimitGate } from './runs/model-limit-gate.ts'
 import { createRunStore } from './runs/run-store.ts'
-import { type ActiveSessions, createActiveSessions } from './sessions/active-sessions.ts'
-import { createSessionStore, type SessionStore } from './sessions/session-store.ts'
-
-/** The resources that the runner's code shares. */
-export interface RunnerContext extends RunContext {
-  readonly config: RunnerConfig
-  readonly timing: RunnerTiming
-  /** This runner's name in leases: unique per process start. */
-  readonly owner: string
-  readonly db: SqlDatabase
-  /** Tells the application what changed. */
-  readonly changeNotices: ChangeNotifier
-  readonly sessionQueue: SessionQueue
-  readonly activeSessions: ActiveSessions
-  readonly sessionStore: SessionStore
-  readonly metrics: Registry
-  /** Decrypts keys of organizations; null without SECRETS_KEY. */
-  readonly secrets: SecretBox | null
-  close(): Promise<void>
-}
+import { createActiveSessions } from './sessions/active-sessions.ts'
+import { createSessionStore } from './sessions/session-store.ts'
 
 /** Intervals and time limits, in milliseconds. */
-export interface RunnerTiming {
+export const DEFAULT_TIMING = {
   /** A lease that is not renewed expires after this. */
-  readonly leaseMs: number
-  readonly renewMs: number
-  readonly sweepMs: number
-  /** Between two checks whether the other runners still run. Three in a row find that one has ended. */
-  readonly checkRunnersMs: number
-  /**
-   * How long a message waits for a free slot. Meanwhile the queue gives the other messages to runners with free slots.
-   */
-  readonly slotWaitMs: number
-  readonly autoRunMs: number
-  /** Between two looks for what people try. */
-  readonly trialMs: number
-  /** The delay before the second attempt at a run. It doubles with each further attempt. */
-  readonly retryMs: number
-  /** The grace period for steps under way when the runner stops. */
-  readonly graceMs: number
-}
-
-export const DEFAULT_TIMING: RunnerTiming = {
   leaseMs: 15_000,
   renewMs: 4_000,
   sweepMs: 2_000,
+  /** Between two checks whether the other runners still run. Three in a row find that one has ended. */
   checkRunnersMs: 500,
+  /**
+   * How long a message waits for a free slot. Meanwhile the queue gives the other messages to runners with free slots.
+   */
   slotWaitMs: 1_000,
   autoRunMs: 5_000,
+  /** Between two looks for what people try. */
   trialMs: 1_000,
+  /** The delay before the second attempt at a run. It doubles with each further attempt. */
   retryMs: 1_000,
+  /** The grace period for steps under way when the runner stops. */
   graceMs: 30_000,
 }
+export type RunnerTiming = Readonly<typeof DEFAULT_TIMING>
 
 /** The time for statements under way when the runner closes its connections. */
 const CLOSE_MS = 2_000
@@ -97,15 +59,15 @@ export interface RunnerOverrides {
   timing?: Partial<RunnerTiming>
 }
 
+/** The resources that the runner's code shares. */
+export type RunnerContext = Awaited<ReturnType<typeof createRunnerContext>>
+
 /** Connects lazily: an unavailable database, broker or dispatcher does not fail the start. */
-export async function createRunnerContext(
-  config: RunnerConfig,
-  overrides: RunnerOverrides = {},
-): Promise<RunnerContext> {
-  const timing = { ...DEFAULT_TIMING, ...overrides.timing }
+export async function createRunnerContext(config: RunnerConfig, overrides: RunnerOverrides = {}) {
+  const timing: RunnerTiming = { ...DEFAULT_TIMING, ...overrides.timing }
   const parts = await createServiceParts('runner', config, overrides.logger)
   const { logger, metrics, tracing } = parts
-  // Unique per process start, so that a restarted runner does not own its predecessor's leases.
+  // The runner's name in leases, unique per process start: a restarted runner does not own its predecessor's leases.
   const owner = `${hostname()}/${process.pid}/${randomUUID()}`
   const db: SqlDatabase = createDatabase(parts.database)
   const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
@@ -144,6 +106,7 @@ export async function createRunnerContext(
     queueDepth: () => sessionQueue.depth(),
   })
   const { leaseMs } = timing
+  // Decrypts keys of organizations.
   const secrets = config.secretsKeys.length > 0 ? createSecretBox(config.secretsKeys) : null
   return {
     config,

@@ -73,7 +73,7 @@ export interface StoredRun extends RunRecords {
 }
 
 export interface RunStore {
-  /** @param prefetched What acquiring the session read of the webhook sources: it answers the first `listSmallSources`. */
+  /** @param prefetched What acquiring the session read of the sources: it answers the first `listSmallSources`. */
   open(
     lease: ActiveLease,
     run: Pick<ClaimedRun, 'id' | 'organizationId' | 'number' | 'workflow'>,
