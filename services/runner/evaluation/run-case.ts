@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { checkPayload, type JournalStep } from '@workflow-service/contract'
+import { checkPayload } from '@workflow-service/contract'
 import type { EarlierRun, SourceForAgent } from '@workflow-service/database'
 import { readAnswerText, toDeliveryResult } from '@workflow-service/dispatcher'
 import { createLogger, NO_TRACING, Registry } from '@workflow-service/service-kit'
@@ -21,14 +21,7 @@ export interface ObservedDelivery {
 }
 
 /** What an agent did with a case. */
-export interface ObservedRun {
-  readonly status: 'succeeded' | 'failed'
-  /** The code and the explanation of a failed run. */
-  readonly error: string | null
-  readonly deliveries: readonly ObservedDelivery[]
-  readonly steps: readonly JournalStep[]
-  readonly durationMs: number
-}
+export type ObservedRun = Awaited<ReturnType<typeof runCase>>
 
 const logger = createLogger({ service: 'evaluate', level: 'silent' })
 const runnerMetrics = createRunnerMetrics(new Registry(), {
@@ -43,7 +36,7 @@ const runnerMetrics = createRunnerMetrics(new Registry(), {
  *
  * All ids but those of deliveries follow from the case and `repeat`, so that a model gets the same requests each time.
  */
-export async function runCase(agent: Agent, entry: EvaluationCase, repeat: number): Promise<ObservedRun> {
+export async function runCase(agent: Agent, entry: EvaluationCase, repeat: number) {
   const id = (what: string): string => toUuid(`${entry.id} ${repeat} ${what}`)
   const session = createSession(entry, id)
   for (const [index, earlier] of (entry.history ?? []).entries()) {
@@ -59,6 +52,7 @@ export async function runCase(agent: Agent, entry: EvaluationCase, repeat: numbe
   if (outcome.kind !== 'succeeded' && outcome.kind !== 'failed') throw new Error(`The run was ${outcome.kind}`)
   return {
     status: outcome.kind,
+    /** The code and the explanation of a failed run. */
     error: outcome.kind === 'failed' ? outcome.error : null,
     deliveries: session.deliveriesOf(number),
     steps: session.stepsOf(number),

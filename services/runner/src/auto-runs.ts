@@ -19,21 +19,13 @@ export function startAutoRuns(ctx: RunnerContext, intervalMs: number): Pick<Repe
 /** Starts a batch of due auto-runs, and resolves to their number. */
 async function startDue({ db, changeNotices, logger, runnerMetrics, sessionQueue }: RunnerContext): Promise<number> {
   const started = await startDueAutoRuns(db, { limit: MAX_BATCH, newRequestId })
-  for (const { startId, sessionId, workflowId, organizationId, requestId, dueAt } of started) {
+  for (const { startId: run_id, sessionId: session_id, workflowId: workflow_id, ...run } of started) {
+    const { organizationId: organization_id, requestId, dueAt: due_at } = run
     runnerMetrics.autoRuns.inc()
-    changeNotices.add(organizationId, 'runs', 'sessions')
-    logger.info(
-      {
-        run_id: startId,
-        session_id: sessionId,
-        workflow_id: workflowId,
-        organization_id: organizationId,
-        request_id: requestId,
-        due_at: dueAt,
-      },
-      'auto_run.started',
-    )
-    void sessionQueue.publish({ session_id: sessionId }, { requestId })
+    changeNotices.add(organization_id, 'runs', 'sessions')
+    const fields = { run_id, session_id, workflow_id, organization_id, request_id: requestId, due_at }
+    logger.info(fields, 'auto_run.started')
+    void sessionQueue.publish({ session_id }, { requestId })
   }
   return started.length
 }

@@ -10,35 +10,27 @@ import type { AgentRun } from './agent.ts'
 type Step = JournalStep | NewJournalStep
 
 /** The agent's steps: those it resumes from, and those it has appended since. */
-export interface AgentSteps {
-  readonly all: readonly Step[]
-  /** Adds steps that are written with the next ones, or with the next delivery: see `AgentRun.plan`. */
-  plan(...steps: NewJournalStep[]): void
-  append(...steps: NewJournalStep[]): Promise<void>
-  /** Appends a note. */
-  note(code: string, text: string): Promise<void>
-  hasNote(code: string): boolean
-  /** Adds a step that is in the journal already. */
-  adopt(step: NewJournalStep): void
-}
+export type AgentSteps = ReturnType<typeof openAgentSteps>
 
 /** Opens the agent's steps. Appending writes to the journal first, then to memory. */
-export function openAgentSteps(run: AgentRun): AgentSteps {
+export function openAgentSteps(run: AgentRun) {
   const all: Step[] = [...run.steps]
   const append = async (...steps: NewJournalStep[]): Promise<void> => {
     await run.append(steps)
     all.push(...steps)
   }
   return {
-    all,
-    plan(...steps) {
+    all: all as readonly Step[],
+    append,
+    /** Adds steps that are written with the next ones, or with the next delivery: see `AgentRun.plan`. */
+    plan(...steps: NewJournalStep[]): void {
       run.plan(steps)
       all.push(...steps)
     },
-    adopt: (step) => void all.push(step),
-    append,
-    note: (code, text) => append({ kind: 'note', data: { code, text } }),
-    hasNote: (code) => all.some((step) => step.kind === 'note' && step.data.code === code),
+    /** Adds a step that is in the journal already. */
+    adopt: (step: NewJournalStep): void => void all.push(step),
+    note: (code: string, text: string) => append({ kind: 'note', data: { code, text } }),
+    hasNote: (code: string) => all.some((step) => step.kind === 'note' && step.data.code === code),
   }
 }
 

@@ -178,19 +178,9 @@ export class SessionScheduler {
 /** Logs and counts a run that ended because it had no attempt left. */
 function reportExhaustedRun(
   { logger, runnerMetrics }: RunnerContext,
-  { lease, organizationId }: AcquiredSession,
-  runId: string,
+  { lease: { sessionId: session_id }, organizationId: organization_id }: AcquiredSession,
+  run_id: string,
 ): void {
   runnerMetrics.runs.inc({ outcome: 'failed' })
-  const { sessionId } = lease
-  logger.info(
-    {
-      run_id: runId,
-      session_id: sessionId,
-      organization_id: organizationId,
-      outcome: 'failed',
-      reason: TOO_MANY_ATTEMPTS,
-    },
-    'run.ended',
-  )
+  logger.info({ run_id, session_id, organization_id, outcome: 'failed', reason: TOO_MANY_ATTEMPTS }, 'run.ended')
 }

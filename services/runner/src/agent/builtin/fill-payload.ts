@@ -183,20 +183,11 @@ function tooLarge(): PlanError {
 }
 
 /** The folded names of an object's fields, and the fields of each. All objects of a list share them. */
-interface FoldedFields {
-  readonly of: ReadonlyMap<string, string>
-  readonly fields: ReadonlyMap<string, readonly string[]>
-}
-const foldedFields = new WeakMap<ObjectShape, FoldedFields>()
+const foldedFields = new WeakMap<ObjectShape, ReturnType<typeof foldFields>>()
 
-function foldFields(shape: ObjectShape): FoldedFields {
-  let folded = foldedFields.get(shape)
-  if (!folded) {
-    const of = new Map(Array.from(shape.fields.keys(), (name) => [name, foldName(name)]))
-    folded = { of, fields: Map.groupBy(of.keys(), (name) => of.get(name) ?? name) }
-    foldedFields.set(shape, folded)
-  }
-  return folded
+function foldFields({ fields }: ObjectShape) {
+  const foldOf = new Map(Array.from(fields.keys(), (name) => [name, foldName(name)]))
+  return { foldOf, byFold: Map.groupBy(foldOf.keys(), (name) => foldOf.get(name) ?? name) }
 }
 
 type Find = (name: string, field: PayloadShape) => Found
@@ -208,12 +199,13 @@ function searchObject(object: ContextObject, shape: ObjectShape): Find {
   return (name) => {
     if (Object.hasOwn(object, name)) return { value: object[name] ?? null }
     if (!othersByFold) return undefined
-    const folded = foldFields(shape)
-    const fold = folded.of.get(name) ?? name
+    const folded = foldedFields.get(shape) ?? foldFields(shape)
+    foldedFields.set(shape, folded)
+    const fold = folded.foldOf.get(name) ?? name
     const names = othersByFold.get(fold) ?? []
     const [first] = names
     if (first === undefined) return undefined
-    const twins = folded.fields.get(fold) ?? []
+    const twins = folded.byFold.get(fold) ?? []
     if (twins.length > 1)
       return { error: `${twins.join(' and ')} are alike, so that the context must have these names` }
     const values = new Set(names.map((other) => JSON.stringify(object[other])))

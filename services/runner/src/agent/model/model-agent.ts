@@ -19,7 +19,7 @@ import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, ref
 import type { Agent, OwnModelKey } from '../agent.ts'
 import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
-import { attachFiles, type FileReferences, findReferences } from './attach-files.ts'
+import { attachFiles, findReferences } from './attach-files.ts'
 import {
   askWithRetries,
   type ModelClock,
@@ -36,7 +36,7 @@ import { type ModelGate, OPEN_GATE } from './model-gate.ts'
 import type { AskModel, ModelQuestion } from './model-question.ts'
 import { lookUp } from './look-up.ts'
 import { listAnswers, listPaid, type ModelRun, type UsableModel } from './model-run.ts'
-import { createToolbox, pathOf, type ReadingResult, runReadingTool, SEND_AGAIN, type Toolbox } from './model-tools.ts'
+import { createToolbox, pathOf, type ReadingResult, runReadingTool, SEND_AGAIN } from './model-tools.ts'
 import {
   failUnlessSuccessful,
   findEnding,
@@ -45,14 +45,13 @@ import {
   isInterrupted,
   isUnusable,
 } from './run-ending.ts'
-import { type SelectedSources, selectSources } from './select-sources.ts'
+import { selectSources } from './select-sources.ts'
 import { deliver, listUncertain, sendAgain } from './send-payload.ts'
 import {
   type EarlierRuns,
   findSummary,
   findUnsummarized,
   formatHistory,
-  type PromptHistory,
   readEarlierRuns,
   SUMMARY_FAILED,
 } from './session-history.ts'
@@ -84,15 +83,6 @@ export interface AgentHooks {
   readonly fetch?: typeof fetch
   /** For the operator. Default: nothing is logged. */
   readonly logger?: Pick<Logger, 'info' | 'warn'>
-}
-
-/** What the model can use in its next answer. */
-interface ModelPrompt {
-  readonly sources: SelectedSources
-  readonly toolbox: Toolbox
-  readonly history: PromptHistory
-  readonly instructions: Instructions | undefined
-  readonly references: FileReferences
 }
 
 /**
@@ -235,7 +225,10 @@ function promptBasis(steps: AgentSteps): string {
   return [...listFoundSources(steps), ...listUncertain(steps.all).map(({ call_id }) => call_id)].join()
 }
 
-async function createPrompt(ctx: ModelRun, files: readonly WorkflowFile[]): Promise<ModelPrompt> {
+/** What the model can use in its next answer. */
+type ModelPrompt = Awaited<ReturnType<typeof createPrompt>>
+
+async function createPrompt(ctx: ModelRun, files: readonly WorkflowFile[]) {
   const { run, steps, config } = ctx
   const sources = await selectSources(run, listFoundSources(steps))
   const toolbox = createToolbox(sources.available, files, {
