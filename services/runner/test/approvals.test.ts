@@ -13,370 +13,355 @@ import {
   wakePausedSessions,
 } from '@workflow-service/database'
 import { startStubModelServer, untilLocked, waitUntil } from '@workflow-service/testkit'
-import {
-  type AcceptedStart,
-  MODEL_TIMING,
-  SHAPES,
-  type TestOrganization,
-  useRunnerFixture,
-} from './support/runner-fixture.ts'
+import { type AcceptedStart, MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const kindsOf = (run: RunDetails) => run.steps.map(({ kind }) => kind).filter((kind) => kind !== 'note')
 
 /** A turn of a model that sends a message to Audit log. */
 const send = (message: string) => ({ toolCalls: [{ name: 'send_to_audit_log', arguments: { message } }] })
 
-describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
-  // A runner that a test kills is a process, which reaches the dispatcher by HTTP.
-  const killsRunners = shape === 'two processes'
-  const fixture = useRunnerFixture(shape)
-  let acme: TestOrganization
-  let endpoint: TestOrganization['endpoint']
-  beforeEach(async () => {
-    acme = await fixture.createOrganization({ description: 'Post to Order intake, then to Audit log.' })
-    endpoint = acme.endpoint
-  })
-
-  async function setApproval(source: 'Order intake' | 'Audit log', approval: 'none' | 'first' | 'always') {
-    await fixture.db.prisma.webhookSource.updateMany({
-      where: { organizationId: acme.organizationId, name: source },
-      data: { approval },
-    })
-  }
-
-  /** Saves the source with another URL, as Ada. */
-  async function editUrl(name: string, url: string): Promise<void> {
-    const { organizationId } = acme
-    const listed = await listWebhookSources(fixture.db, organizationId)
-    const seen = listed.find((source) => source.name === name)!
-    const change = { ...seen, endpointUrl: url, signingSecret: undefined, isVerified: true }
-    const by = { principal: { organizationId, userId: newId(), name: 'Ada', address: null }, requestId: 'r' }
-    const saved = await saveWebhookSource(fixture.db, organizationId, seen.id, change, seen, by)
-    expect(saved.kind).toBe('saved')
-  }
-
-  const payloads = () => endpoint.requests.map(({ path, json }) => `${path} ${(json as { message: string }).message}`)
-
-  const waitForApproval = ({ startId }: AcceptedStart): Promise<RunDetails> =>
-    waitUntil(async () => {
-      const run = await fixture.run(startId)
-      return run.status === 'waiting' ? run : undefined
-    })
-
-  /** Starts a runner, and a run whose payload to the source waits for an approval. */
-  async function startWaiting(source: 'Order intake' | 'Audit log' = 'Order intake') {
-    await fixture.startRunner()
-    await setApproval(source, 'always')
-    const start = await fixture.start(acme, { context: 'one' })
-    return [start, await waitForApproval(start)] as const
-  }
-
-  function decide(
-    { startId: runId }: AcceptedStart,
-    decision: 'approved' | 'declined',
-    options: { reason?: string; deliveryId?: string } = {},
-  ) {
-    const { reason = null, deliveryId } = options
-    return decideApprovals(fixture.db, { decision, reason, runId, deliveryId }, operatorOf(acme.organizationId))
-  }
-
-  const wakeNow = async ({ sessionId }: AcceptedStart) =>
-    await fixture.db.pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [sessionId])
-
-  const setPaused = async (isPaused: boolean) => {
-    const { organizationId } = acme
-    const source = (await listWebhookSources(fixture.db, organizationId)).find(({ name }) => name === 'Order intake')!
-    await setSourcePaused(fixture.db, organizationId, source.id, isPaused, operatorOf(organizationId))
-    if (!isPaused) await wakePausedSessions(fixture.db)
-  }
-  const untilParked = ({ startId, sessionId }: AcceptedStart): Promise<RunDetails> =>
-    waitUntil(async () => {
-      // Read after it: before, the run may have been read under way.
-      const isReleased = (await showSession(fixture.db, sessionId))?.lease === null
-      const run = await fixture.run(startId)
-      return isReleased &&
-        run.status !== 'running' &&
-        run.steps.some(({ data }) => 'code' in data && data.code === 'source_paused')
-        ? run
-        : undefined
-    })
-
-  describe('a paused source', () => {
-    if (killsRunners)
-      test('lets runs wait without a lease, also while runners are killed, and each is sent once and in order after', async () => {
-        await setPaused(true)
-        const killed = await fixture.startRunnerProcess()
-        const one = await fixture.start(acme, { context: 'one' })
-        const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
-        const parked = await untilParked(one)
-        expect(parked).toMatchObject({ status: 'queued', attempts: 0 })
-        killed.kill('SIGKILL')
-        // A short outage of nothing: resumed and paused again, the run waits again, with one note.
-        await setPaused(false)
-        await setPaused(true)
-        const other = await fixture.startRunner({ sessionQueue: undefined })
-        const waiting = await untilParked(one)
-        expect(waiting.steps.filter(({ data }) => 'code' in data && data.code === 'source_paused')).toHaveLength(1)
-        expect(payloads()).toEqual([])
-        await setPaused(false)
-        const runs = await fixture.waitForRuns([one, two])
-        expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
-        expect(runs).toMatchObject([{ status: 'succeeded', attempts: 1 }, { status: 'succeeded' }])
-        await other.stop()
-      }, 60_000)
-
-    test('fails a run that has waited for 3 days, and nothing of it is sent there', async () => {
-      await setPaused(true)
-      await fixture.startRunner()
-      const one = await fixture.start(acme, { context: 'one' })
-      await untilParked(one)
-      const { pool } = fixture.db
-      await pool.query(`UPDATE run_steps SET created_at = created_at - interval '3 days' WHERE run_id = $1`, [
-        one.startId,
-      ])
-      await wakeNow(one)
-      const [run] = await fixture.waitForRuns([one])
-      expect(run).toMatchObject({ status: 'failed', error: 'source_paused: Order intake was paused for 3 days' })
-      // Otherwise a resume would end a later wait of the session.
-      const session = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: one.sessionId } })
-      expect(session.pausedSourceId).toBeNull()
-      expect(payloads()).toEqual([])
-    }, 60_000)
-  })
-
-  describe('a payload to a source that asks for approval', () => {
-    if (killsRunners)
-      test('waits without a lease while runners are killed and started, and is sent once when a person approves it', async () => {
-        await setApproval('Order intake', 'always')
-        const killed = await fixture.startRunnerProcess()
-        const one = await fixture.start(acme, { context: 'one' })
-        const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
-        const waiting = await waitForApproval(one)
-        expect((await showSession(fixture.db, one.sessionId))?.lease).toBeNull()
-        killed.kill('SIGKILL')
-        const other = await fixture.startRunner({ sessionQueue: undefined })
-        // A run of another session shows that the new runner looks for work.
-        await setApproval('Order intake', 'none')
-        await fixture.waitForRuns([await fixture.start(acme, { context: 'three' })])
-        expect(payloads()).toEqual(['/orders three', '/audit three'])
-        expect(await fixture.run(one.startId)).toEqual(waiting)
-        expect(await fixture.run(two.startId)).toMatchObject({ status: 'queued', attempts: 0 })
-        expect(waiting.approvals).toMatchObject([{ status: 'waiting', payload: { message: 'one' } }])
-
-        expect(await decide(one, 'approved')).toMatchObject({ kind: 'decided' })
-        const [run] = await fixture.waitForRuns([one, two])
-        expect(payloads().slice(2)).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
-        expect(run).toMatchObject({
-          status: 'succeeded',
-          attempts: 1,
-          approvals: [{ status: 'approved', decided_by: 'operator', payload: null }],
-        })
-        expect(run!.deliveries[0]!.id).toBe(waiting.approvals[0]!.delivery_id)
-        expect(kindsOf(run!)).toEqual([
-          'message',
-          'tool_call',
-          'tool_call',
-          'approval_request',
-          'approval_decision',
-          'tool_result',
-          'tool_result',
-        ])
-        await other.stop()
-      }, 60_000)
-
-    if (killsRunners)
-      test('is sent as the person has edited it, under the same id, and the journal shows the edit', async () => {
-        await setApproval('Order intake', 'always')
-        const runner = await fixture.startRunnerProcess()
-        const one = await fixture.start(acme, { context: 'one' })
-        const waiting = await waitForApproval(one)
-        const { delivery_id: deliveryId } = waiting.approvals[0]!
-        const by = operatorOf(acme.organizationId)
-        const edit = (payload: Record<string, unknown>) =>
-          decideApprovals(fixture.db, { decision: 'approved', reason: null, deliveryId, payload }, by)
-        expect(await edit({ message: 17 })).toMatchObject({
-          kind: 'invalid',
-          reason: expect.stringContaining('message'),
-        })
-        expect((await fixture.run(one.startId)).status).toBe('waiting')
-        runner.kill('SIGKILL')
-        // Sources are locked before sessions, as in a save of the source, so that the two never wait for each other.
-        const [decided] = await inTransaction(fixture.db, async (client) => {
-          await client.query('UPDATE webhook_sources SET version = version')
-          const editing = edit({ message: 'one, corrected' })
-          await untilLocked(fixture.db.pool, 'FOR SHARE OF source')
-          await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE NOWAIT', [one.sessionId])
-          return [editing]
-        })
-        expect(await decided).toMatchObject({ kind: 'decided' })
-        const other = await fixture.startRunner({ sessionQueue: undefined })
-        const [run] = await fixture.waitForRuns([one])
-        expect(payloads()).toEqual(['/orders one, corrected', '/audit one'])
-        expect(run).toMatchObject({ status: 'succeeded', deliveries: [{ id: deliveryId }, {}] })
-        expect(run!.steps.find(({ kind }) => kind === 'approval_decision')?.data).toMatchObject({
-          decision: 'approved',
-          payload: { message: 'one, corrected' },
-        })
-        await other.stop()
-      }, 60_000)
-
-    test('is never sent when a person declines it; the run fails with the reason, after its other payloads', async () => {
-      const [one] = await startWaiting()
-      await decide(one, 'declined', { reason: 'The total is wrong.' })
-      const [run] = await fixture.waitForRuns([one])
-      const error =
-        'delivery_declined: Nothing was sent to Order intake: operator declined the payload: The total is wrong'
-      expect(run).toMatchObject({ status: 'failed', error })
-      expect(payloads()).toEqual(['/audit one'])
-    })
-
-    test('counts as declined when its time is over, and can no longer be approved', async () => {
-      const [one] = await startWaiting('Audit log')
-      await fixture.db.pool.query('UPDATE approvals SET expires_at = now() WHERE run_id = $1', [one.startId])
-      await wakeNow(one)
-      const [run] = await fixture.waitForRuns([one])
-      expect(run!.error).toMatch(
-        /^approval_expired: Nothing was sent to Audit log: no person approved .* within 7 days$/,
-      )
-      expect(payloads()).toEqual(['/orders one'])
-      expect(await decide(one, 'approved')).toEqual({ kind: 'not_waiting' })
-      const expired = { where: { organizationId: acme.organizationId, action: 'delivery.expired' } }
-      expect(await fixture.db.prisma.auditEvent.count(expired)).toBe(1)
-    })
-
-    test('asks together with the planned payloads after it; an approval of one sends it in its turn', async () => {
-      await setApproval('Audit log', 'always')
-      const [one, { approvals }] = await startWaiting()
-      const idOf = (name: string) => approvals.find(({ source_name: source }) => source === name)!.delivery_id
-      expect(await decide(one, 'approved', { deliveryId: idOf('Audit log') })).toMatchObject({ kind: 'decided' })
-      await waitForApproval(one)
-      expect(payloads()).toEqual([])
-      expect(await decide(one, 'approved')).toMatchObject({ deliveryIds: [idOf('Order intake')] })
-      await fixture.waitForRuns([one])
-      expect(payloads()).toEqual(['/orders one', '/audit one'])
-    })
-
-    test('needs no approval after the first accepted one, if the source asks only for the first', async () => {
-      await fixture.startRunner()
-      await setApproval('Order intake', 'first')
-      endpoint.answerWith((_request, index) => ({ status: index === 0 ? 500 : 204 }))
-      const rejected = await fixture.start(acme, { context: 'rejected' })
-      await waitForApproval(rejected)
-      await decide(rejected, 'approved')
-      await fixture.waitForRuns([rejected])
-      const accepted = await fixture.start(acme, { context: 'accepted' })
-      await waitForApproval(accepted)
-      await decide(accepted, 'approved')
-      const next = await fixture.start(acme, { context: 'next', sessionId: accepted.sessionId })
-      const [, run] = await fixture.waitForRuns([accepted, next])
-      expect(run).toMatchObject({ status: 'succeeded', approvals: [] })
-      expect(payloads().filter((payload) => payload.startsWith('/orders'))).toEqual([
-        '/orders rejected',
-        '/orders accepted',
-        '/orders next',
-      ])
-    })
-
-    test('that was approved while the organization is suspended is sent after it is resumed', async () => {
-      const [one] = await startWaiting()
-      const where = { id: acme.organizationId }
-      await fixture.db.prisma.organization.update({ where, data: { isSuspended: true } })
-      await decide(one, 'approved')
-      await fixture.queue.publish({ session_id: one.sessionId })
-      // A run of another organization shows that the runner has looked since.
-      const globex = await fixture.createOrganization()
-      await fixture.waitForRuns([await fixture.start(globex)])
-      expect(payloads()).toEqual([])
-      await fixture.db.prisma.organization.update({ where, data: { isSuspended: false } })
-      await fixture.waitForRuns([one])
-      expect(payloads()).toEqual(['/orders one', '/audit one'])
-    })
-
-    test('waits although the source asked for none when it was planned, and still waits when it asks for none again', async () => {
-      await fixture.startRunner()
-      const { promise, resolve } = Promise.withResolvers<void>()
-      endpoint.answerWith(async ({ path }) => {
-        if (path === '/orders') await promise
-        return { status: 204 }
-      })
-      const one = await fixture.start(acme, { context: 'one' })
-      await endpoint.waitForRequests(1)
-      await setApproval('Audit log', 'always')
-      resolve()
-      await waitForApproval(one)
-      await setApproval('Audit log', 'none')
-      await fixture.queue.publish({ session_id: one.sessionId })
-      await fixture.waitForRuns([await fixture.start(acme, { context: 'two' })])
-      expect(await fixture.run(one.startId)).toMatchObject({ status: 'waiting' })
-      await decide(one, 'approved')
-      await fixture.waitForRuns([one])
-      expect(payloads()).toEqual(['/orders one', '/orders two', '/audit two', '/audit one'])
-    })
-
-    test('is not sent when the URL is edited meanwhile: the run ends with the reason, and cannot be approved any more', async () => {
-      const [one, { approvals }] = await startWaiting()
-      expect(approvals).toMatchObject([{ endpoint_url: `${endpoint.url}/orders` }])
-      await editUrl('Order intake', `${endpoint.url}/elsewhere`)
-      const [run] = await fixture.waitForRuns([one])
-      const reason = 'Ada declined the payload: The URL of the webhook source was changed before the payload was sent.'
-      expect(run).toMatchObject({
-        status: 'failed',
-        error: expect.stringMatching(`^delivery_declined: Nothing was sent to Order intake: ${reason}`),
-        approvals: [{ status: 'declined', decided_by: 'Ada', endpoint_url: null }],
-      })
-      expect(await decide(one, 'approved')).toEqual({ kind: 'not_waiting' })
-      expect(payloads()).toEqual(['/audit one'])
-    })
-
-    test('waits for an approval of the new URL when the URL is being edited while it asks', async () => {
-      await fixture.startRunner()
-      await setApproval('Order intake', 'always')
-      const where = `organization_id = '${acme.organizationId}' AND name = 'Order intake'`
-      const one = await inTransaction(fixture.db, async (client) => {
-        await client.query(`UPDATE webhook_sources SET endpoint_url = endpoint_url || '/new' WHERE ${where}`)
-        const started = await fixture.start(acme, { context: 'one' })
-        await untilLocked(fixture.db.pool, 'FROM webhook_sources')
-        return started
-      })
-      const { approvals } = await waitForApproval(one)
-      expect(approvals).toMatchObject([{ endpoint_url: `${endpoint.url}/orders/new` }])
-    })
-
-    test('has an id that no delivery of a person can have', async () => {
-      await fixture.startRunner()
-      const [run] = await fixture.waitForRuns([await fixture.start(acme, { context: 'one' })])
-      expect(run!.deliveries.map(({ id }) => isDeliveryIdOfRun(id))).toEqual([true, true])
-    })
-
-    test('has one decision, however many people decide at once', async () => {
-      const [one] = await startWaiting()
-      const outcomes = await Promise.all([decide(one, 'approved'), decide(one, 'declined'), decide(one, 'declined')])
-      expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(['decided', 'not_waiting', 'not_waiting'])
-      const isApproved = outcomes[0].kind === 'decided'
-      await fixture.waitForRuns([one])
-      expect(payloads()).toEqual(isApproved ? ['/orders one', '/audit one'] : ['/audit one'])
-    })
-  })
-
-  test('a model learns that its payload was declined and why, and fails the run unless it corrects it', async () => {
-    const end = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }] }
-    const model = await startStubModelServer({ turns: [send('wrong'), send('right'), end] })
-    await fixture.startRunner(
-      { timing: MODEL_TIMING },
-      { AGENT_MODEL: 'openai-compatible:stub', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: 'k' },
-    )
-    await setApproval('Audit log', 'always')
-    const one = await fixture.start(acme, { context: 'one' })
-    await waitForApproval(one)
-    await decide(one, 'declined', { reason: 'The total is wrong.' })
-    await waitUntil(async () => (await fixture.run(one.startId)).approvals.length === 2)
-    expect(JSON.stringify(model.requests[1]?.body)).toContain('operator declined the payload: The total is wrong.')
-    await waitForApproval(one)
-    await decide(one, 'approved')
-    const [run] = await fixture.waitForRuns([one])
-    await model.close()
-    expect(run).toMatchObject({ status: 'succeeded', error: null })
-    expect(payloads()).toEqual(['/audit right'])
-    expect(model.requests).toHaveLength(3)
-  }, 30_000)
+const fixture = useRunnerFixture()
+let acme: TestOrganization
+let endpoint: TestOrganization['endpoint']
+beforeEach(async () => {
+  acme = await fixture.createOrganization({ description: 'Post to Order intake, then to Audit log.' })
+  endpoint = acme.endpoint
 })
+
+async function setApproval(source: 'Order intake' | 'Audit log', approval: 'none' | 'first' | 'always') {
+  await fixture.db.prisma.webhookSource.updateMany({
+    where: { organizationId: acme.organizationId, name: source },
+    data: { approval },
+  })
+}
+
+/** Saves the source with another URL, as Ada. */
+async function editUrl(name: string, url: string): Promise<void> {
+  const { organizationId } = acme
+  const listed = await listWebhookSources(fixture.db, organizationId)
+  const seen = listed.find((source) => source.name === name)!
+  const change = { ...seen, endpointUrl: url, signingSecret: undefined, isVerified: true }
+  const by = { principal: { organizationId, userId: newId(), name: 'Ada', address: null }, requestId: 'r' }
+  const saved = await saveWebhookSource(fixture.db, organizationId, seen.id, change, seen, by)
+  expect(saved.kind).toBe('saved')
+}
+
+const payloads = () => endpoint.requests.map(({ path, json }) => `${path} ${(json as { message: string }).message}`)
+
+const waitForApproval = ({ startId }: AcceptedStart): Promise<RunDetails> =>
+  waitUntil(async () => {
+    const run = await fixture.run(startId)
+    return run.status === 'waiting' ? run : undefined
+  })
+
+/** Starts a runner, and a run whose payload to the source waits for an approval. */
+async function startWaiting(source: 'Order intake' | 'Audit log' = 'Order intake') {
+  await fixture.startRunner()
+  await setApproval(source, 'always')
+  const start = await fixture.start(acme, { context: 'one' })
+  return [start, await waitForApproval(start)] as const
+}
+
+function decide(
+  { startId: runId }: AcceptedStart,
+  decision: 'approved' | 'declined',
+  options: { reason?: string; deliveryId?: string } = {},
+) {
+  const { reason = null, deliveryId } = options
+  return decideApprovals(fixture.db, { decision, reason, runId, deliveryId }, operatorOf(acme.organizationId))
+}
+
+const wakeNow = async ({ sessionId }: AcceptedStart) =>
+  await fixture.db.pool.query('UPDATE sessions SET waiting_since = now() WHERE id = $1', [sessionId])
+
+const setPaused = async (isPaused: boolean) => {
+  const { organizationId } = acme
+  const source = (await listWebhookSources(fixture.db, organizationId)).find(({ name }) => name === 'Order intake')!
+  await setSourcePaused(fixture.db, organizationId, source.id, isPaused, operatorOf(organizationId))
+  if (!isPaused) await wakePausedSessions(fixture.db)
+}
+const untilParked = ({ startId, sessionId }: AcceptedStart): Promise<RunDetails> =>
+  waitUntil(async () => {
+    // Read after it: before, the run may have been read under way.
+    const isReleased = (await showSession(fixture.db, sessionId))?.lease === null
+    const run = await fixture.run(startId)
+    return isReleased &&
+      run.status !== 'running' &&
+      run.steps.some(({ data }) => 'code' in data && data.code === 'source_paused')
+      ? run
+      : undefined
+  })
+
+describe('a paused source', () => {
+  test('lets runs wait without a lease, also while runners are killed, and each is sent once and in order after', async () => {
+    await setPaused(true)
+    const killed = await fixture.startRunnerProcess()
+    const one = await fixture.start(acme, { context: 'one' })
+    const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
+    const parked = await untilParked(one)
+    expect(parked).toMatchObject({ status: 'queued', attempts: 0 })
+    killed.kill('SIGKILL')
+    // A short outage of nothing: resumed and paused again, the run waits again, with one note.
+    await setPaused(false)
+    await setPaused(true)
+    const other = await fixture.startRunner({ sessionQueue: undefined })
+    const waiting = await untilParked(one)
+    expect(waiting.steps.filter(({ data }) => 'code' in data && data.code === 'source_paused')).toHaveLength(1)
+    expect(payloads()).toEqual([])
+    await setPaused(false)
+    const runs = await fixture.waitForRuns([one, two])
+    expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
+    expect(runs).toMatchObject([{ status: 'succeeded', attempts: 1 }, { status: 'succeeded' }])
+    await other.stop()
+  }, 60_000)
+
+  test('fails a run that has waited for 3 days, and nothing of it is sent there', async () => {
+    await setPaused(true)
+    await fixture.startRunner()
+    const one = await fixture.start(acme, { context: 'one' })
+    await untilParked(one)
+    const { pool } = fixture.db
+    await pool.query(`UPDATE run_steps SET created_at = created_at - interval '3 days' WHERE run_id = $1`, [
+      one.startId,
+    ])
+    await wakeNow(one)
+    const [run] = await fixture.waitForRuns([one])
+    expect(run).toMatchObject({ status: 'failed', error: 'source_paused: Order intake was paused for 3 days' })
+    // Otherwise a resume would end a later wait of the session.
+    const session = await fixture.db.prisma.session.findUniqueOrThrow({ where: { id: one.sessionId } })
+    expect(session.pausedSourceId).toBeNull()
+    expect(payloads()).toEqual([])
+  }, 60_000)
+})
+
+describe('a payload to a source that asks for approval', () => {
+  test('waits without a lease while runners are killed and started, and is sent once when a person approves it', async () => {
+    await setApproval('Order intake', 'always')
+    const killed = await fixture.startRunnerProcess()
+    const one = await fixture.start(acme, { context: 'one' })
+    const two = await fixture.start(acme, { context: 'two', sessionId: one.sessionId })
+    const waiting = await waitForApproval(one)
+    expect((await showSession(fixture.db, one.sessionId))?.lease).toBeNull()
+    killed.kill('SIGKILL')
+    const other = await fixture.startRunner({ sessionQueue: undefined })
+    // A run of another session shows that the new runner looks for work.
+    await setApproval('Order intake', 'none')
+    await fixture.waitForRuns([await fixture.start(acme, { context: 'three' })])
+    expect(payloads()).toEqual(['/orders three', '/audit three'])
+    expect(await fixture.run(one.startId)).toEqual(waiting)
+    expect(await fixture.run(two.startId)).toMatchObject({ status: 'queued', attempts: 0 })
+    expect(waiting.approvals).toMatchObject([{ status: 'waiting', payload: { message: 'one' } }])
+
+    expect(await decide(one, 'approved')).toMatchObject({ kind: 'decided' })
+    const [run] = await fixture.waitForRuns([one, two])
+    expect(payloads().slice(2)).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
+    expect(run).toMatchObject({
+      status: 'succeeded',
+      attempts: 1,
+      approvals: [{ status: 'approved', decided_by: 'operator', payload: null }],
+    })
+    expect(run!.deliveries[0]!.id).toBe(waiting.approvals[0]!.delivery_id)
+    expect(kindsOf(run!)).toEqual([
+      'message',
+      'tool_call',
+      'tool_call',
+      'approval_request',
+      'approval_decision',
+      'tool_result',
+      'tool_result',
+    ])
+    await other.stop()
+  }, 60_000)
+
+  test('is sent as the person has edited it, under the same id, and the journal shows the edit', async () => {
+    await setApproval('Order intake', 'always')
+    const runner = await fixture.startRunnerProcess()
+    const one = await fixture.start(acme, { context: 'one' })
+    const waiting = await waitForApproval(one)
+    const { delivery_id: deliveryId } = waiting.approvals[0]!
+    const by = operatorOf(acme.organizationId)
+    const edit = (payload: Record<string, unknown>) =>
+      decideApprovals(fixture.db, { decision: 'approved', reason: null, deliveryId, payload }, by)
+    expect(await edit({ message: 17 })).toMatchObject({
+      kind: 'invalid',
+      reason: expect.stringContaining('message'),
+    })
+    expect((await fixture.run(one.startId)).status).toBe('waiting')
+    runner.kill('SIGKILL')
+    // Sources are locked before sessions, as in a save of the source, so that the two never wait for each other.
+    const [decided] = await inTransaction(fixture.db, async (client) => {
+      await client.query('UPDATE webhook_sources SET version = version')
+      const editing = edit({ message: 'one, corrected' })
+      await untilLocked(fixture.db.pool, 'FOR SHARE OF source')
+      await client.query('SELECT FROM sessions WHERE id = $1 FOR NO KEY UPDATE NOWAIT', [one.sessionId])
+      return [editing]
+    })
+    expect(await decided).toMatchObject({ kind: 'decided' })
+    const other = await fixture.startRunner({ sessionQueue: undefined })
+    const [run] = await fixture.waitForRuns([one])
+    expect(payloads()).toEqual(['/orders one, corrected', '/audit one'])
+    expect(run).toMatchObject({ status: 'succeeded', deliveries: [{ id: deliveryId }, {}] })
+    expect(run!.steps.find(({ kind }) => kind === 'approval_decision')?.data).toMatchObject({
+      decision: 'approved',
+      payload: { message: 'one, corrected' },
+    })
+    await other.stop()
+  }, 60_000)
+
+  test('is never sent when a person declines it; the run fails with the reason, after its other payloads', async () => {
+    const [one] = await startWaiting()
+    await decide(one, 'declined', { reason: 'The total is wrong.' })
+    const [run] = await fixture.waitForRuns([one])
+    const error =
+      'delivery_declined: Nothing was sent to Order intake: operator declined the payload: The total is wrong'
+    expect(run).toMatchObject({ status: 'failed', error })
+    expect(payloads()).toEqual(['/audit one'])
+  })
+
+  test('counts as declined when its time is over, and can no longer be approved', async () => {
+    const [one] = await startWaiting('Audit log')
+    await fixture.db.pool.query('UPDATE approvals SET expires_at = now() WHERE run_id = $1', [one.startId])
+    await wakeNow(one)
+    const [run] = await fixture.waitForRuns([one])
+    expect(run!.error).toMatch(/^approval_expired: Nothing was sent to Audit log: no person approved .* within 7 days$/)
+    expect(payloads()).toEqual(['/orders one'])
+    expect(await decide(one, 'approved')).toEqual({ kind: 'not_waiting' })
+    const expired = { where: { organizationId: acme.organizationId, action: 'delivery.expired' } }
+    expect(await fixture.db.prisma.auditEvent.count(expired)).toBe(1)
+  })
+
+  test('asks together with the planned payloads after it; an approval of one sends it in its turn', async () => {
+    await setApproval('Audit log', 'always')
+    const [one, { approvals }] = await startWaiting()
+    const idOf = (name: string) => approvals.find(({ source_name: source }) => source === name)!.delivery_id
+    expect(await decide(one, 'approved', { deliveryId: idOf('Audit log') })).toMatchObject({ kind: 'decided' })
+    await waitForApproval(one)
+    expect(payloads()).toEqual([])
+    expect(await decide(one, 'approved')).toMatchObject({ deliveryIds: [idOf('Order intake')] })
+    await fixture.waitForRuns([one])
+    expect(payloads()).toEqual(['/orders one', '/audit one'])
+  })
+
+  test('needs no approval after the first accepted one, if the source asks only for the first', async () => {
+    await fixture.startRunner()
+    await setApproval('Order intake', 'first')
+    endpoint.answerWith((_request, index) => ({ status: index === 0 ? 500 : 204 }))
+    const rejected = await fixture.start(acme, { context: 'rejected' })
+    await waitForApproval(rejected)
+    await decide(rejected, 'approved')
+    await fixture.waitForRuns([rejected])
+    const accepted = await fixture.start(acme, { context: 'accepted' })
+    await waitForApproval(accepted)
+    await decide(accepted, 'approved')
+    const next = await fixture.start(acme, { context: 'next', sessionId: accepted.sessionId })
+    const [, run] = await fixture.waitForRuns([accepted, next])
+    expect(run).toMatchObject({ status: 'succeeded', approvals: [] })
+    expect(payloads().filter((payload) => payload.startsWith('/orders'))).toEqual([
+      '/orders rejected',
+      '/orders accepted',
+      '/orders next',
+    ])
+  })
+
+  test('that was approved while the organization is suspended is sent after it is resumed', async () => {
+    const [one] = await startWaiting()
+    const where = { id: acme.organizationId }
+    await fixture.db.prisma.organization.update({ where, data: { isSuspended: true } })
+    await decide(one, 'approved')
+    await fixture.queue.publish({ session_id: one.sessionId })
+    // A run of another organization shows that the runner has looked since.
+    const globex = await fixture.createOrganization()
+    await fixture.waitForRuns([await fixture.start(globex)])
+    expect(payloads()).toEqual([])
+    await fixture.db.prisma.organization.update({ where, data: { isSuspended: false } })
+    await fixture.waitForRuns([one])
+    expect(payloads()).toEqual(['/orders one', '/audit one'])
+  })
+
+  test('waits although the source asked for none when it was planned, and still waits when it asks for none again', async () => {
+    await fixture.startRunner()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    endpoint.answerWith(async ({ path }) => {
+      if (path === '/orders') await promise
+      return { status: 204 }
+    })
+    const one = await fixture.start(acme, { context: 'one' })
+    await endpoint.waitForRequests(1)
+    await setApproval('Audit log', 'always')
+    resolve()
+    await waitForApproval(one)
+    await setApproval('Audit log', 'none')
+    await fixture.queue.publish({ session_id: one.sessionId })
+    await fixture.waitForRuns([await fixture.start(acme, { context: 'two' })])
+    expect(await fixture.run(one.startId)).toMatchObject({ status: 'waiting' })
+    await decide(one, 'approved')
+    await fixture.waitForRuns([one])
+    expect(payloads()).toEqual(['/orders one', '/orders two', '/audit two', '/audit one'])
+  })
+
+  test('is not sent when the URL is edited meanwhile: the run ends with the reason, and cannot be approved any more', async () => {
+    const [one, { approvals }] = await startWaiting()
+    expect(approvals).toMatchObject([{ endpoint_url: `${endpoint.url}/orders` }])
+    await editUrl('Order intake', `${endpoint.url}/elsewhere`)
+    const [run] = await fixture.waitForRuns([one])
+    const reason = 'Ada declined the payload: The URL of the webhook source was changed before the payload was sent.'
+    expect(run).toMatchObject({
+      status: 'failed',
+      error: expect.stringMatching(`^delivery_declined: Nothing was sent to Order intake: ${reason}`),
+      approvals: [{ status: 'declined', decided_by: 'Ada', endpoint_url: null }],
+    })
+    expect(await decide(one, 'approved')).toEqual({ kind: 'not_waiting' })
+    expect(payloads()).toEqual(['/audit one'])
+  })
+
+  test('waits for an approval of the new URL when the URL is being edited while it asks', async () => {
+    await fixture.startRunner()
+    await setApproval('Order intake', 'always')
+    const where = `organization_id = '${acme.organizationId}' AND name = 'Order intake'`
+    const one = await inTransaction(fixture.db, async (client) => {
+      await client.query(`UPDATE webhook_sources SET endpoint_url = endpoint_url || '/new' WHERE ${where}`)
+      const started = await fixture.start(acme, { context: 'one' })
+      await untilLocked(fixture.db.pool, 'FROM webhook_sources')
+      return started
+    })
+    const { approvals } = await waitForApproval(one)
+    expect(approvals).toMatchObject([{ endpoint_url: `${endpoint.url}/orders/new` }])
+  })
+
+  test('has an id that no delivery of a person can have', async () => {
+    await fixture.startRunner()
+    const [run] = await fixture.waitForRuns([await fixture.start(acme, { context: 'one' })])
+    expect(run!.deliveries.map(({ id }) => isDeliveryIdOfRun(id))).toEqual([true, true])
+  })
+
+  test('has one decision, however many people decide at once', async () => {
+    const [one] = await startWaiting()
+    const outcomes = await Promise.all([decide(one, 'approved'), decide(one, 'declined'), decide(one, 'declined')])
+    expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(['decided', 'not_waiting', 'not_waiting'])
+    const isApproved = outcomes[0].kind === 'decided'
+    await fixture.waitForRuns([one])
+    expect(payloads()).toEqual(isApproved ? ['/orders one', '/audit one'] : ['/audit one'])
+  })
+})
+
+test('a model learns that its payload was declined and why, and fails the run unless it corrects it', async () => {
+  const end = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }] }
+  const model = await startStubModelServer({ turns: [send('wrong'), send('right'), end] })
+  await fixture.startRunner(
+    { timing: MODEL_TIMING },
+    { AGENT_MODEL: 'openai-compatible:stub', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: 'k' },
+  )
+  await setApproval('Audit log', 'always')
+  const one = await fixture.start(acme, { context: 'one' })
+  await waitForApproval(one)
+  await decide(one, 'declined', { reason: 'The total is wrong.' })
+  await waitUntil(async () => (await fixture.run(one.startId)).approvals.length === 2)
+  expect(JSON.stringify(model.requests[1]?.body)).toContain('operator declined the payload: The total is wrong.')
+  await waitForApproval(one)
+  await decide(one, 'approved')
+  const [run] = await fixture.waitForRuns([one])
+  await model.close()
+  expect(run).toMatchObject({ status: 'succeeded', error: null })
+  expect(payloads()).toEqual(['/audit right'])
+  expect(model.requests).toHaveLength(3)
+}, 30_000)

@@ -5,419 +5,413 @@ import type { Agent } from '../src/agent/agent.ts'
 import { RunError, RunParkedError } from '../src/run-errors.ts'
 import { createActiveSessions } from '../src/sessions/active-sessions.ts'
 import { createSessionStore } from '../src/sessions/session-store.ts'
-import { FAST_TIMING, NEVER_MS, SHAPES, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
+import { FAST_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const failIfBad: Agent = async ({ run }) => {
   if (run.context === 'bad') throw new RunError('no_such_thing', 'It cannot be done')
 }
 
-describe.each(SHAPES)('with runner and dispatcher in %s:', (shape) => {
-  const fixture = useRunnerFixture(shape)
-  let acme: TestOrganization
-  beforeEach(async () => {
-    acme = await fixture.createOrganization()
-  })
+const fixture = useRunnerFixture()
+let acme: TestOrganization
+beforeEach(async () => {
+  acme = await fixture.createOrganization()
+})
 
-  const suspend = (isSuspended: boolean) =>
-    fixture.db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
+const suspend = (isSuspended: boolean) =>
+  fixture.db.prisma.organization.update({ where: { id: acme.organizationId }, data: { isSuspended } })
 
-  const receivedContexts = () => acme.endpoint.requests.map(({ json }) => (json as { message: string }).message)
+const receivedContexts = () => acme.endpoint.requests.map(({ json }) => (json as { message: string }).message)
 
-  describe('a start', () => {
-    test('becomes one run that posts to the endpoint and has a journal', async () => {
-      await fixture.startRunner()
-      const start = await fixture.start(acme, { context: 'order 17' })
-      const [run] = await fixture.waitForRuns([start])
-      expect(run).toMatchObject({ status: 'succeeded', attempts: 1, error: null })
-      expect(receivedContexts()).toEqual(['order 17'])
-      expect(run!.steps.map(({ kind }) => kind)).toEqual(['message', 'note', 'tool_call', 'tool_result'])
-      expect(run!.deliveries).toMatchObject([{ outcome: 'accepted', status: 204, source_name: 'Order intake' }])
-    })
-
-    test('follows the rules.yaml of its workflow, also when it follows another start of its session', async () => {
-      const content = `deliveries:
-  - { to: Order intake, when: 'context.startsWith("order")', payload: { message: upper(context) } }`
-      acme = await fixture.createOrganization({ files: [{ name: 'rules.yaml', content }] })
-      const first = await fixture.start(acme, { context: 'order 17' })
-      const { sessionId } = first
-      const second = await fixture.start(acme, { context: 'order 18', sessionId })
-      const third = await fixture.start(acme, { context: 'question', sessionId })
-      await fixture.startRunner()
-      const runs = await fixture.waitForRuns([first, second, third])
-      expect(runs.map(({ status }) => status)).toEqual(['succeeded', 'succeeded', 'succeeded'])
-      expect(receivedContexts()).toEqual(['ORDER 17', 'ORDER 18'])
-      expect(runs[2]!.steps.at(-1)?.data).toMatchObject({ code: 'no_rule_matched' })
-    })
-
-    test('notifies of its run and its session', async () => {
-      await fixture.startRunner()
-      await expect(
-        hearNotices(fixture.db, acme.organizationId, ['runs', 'sessions'], () => fixture.start(acme)),
-      ).resolves.toBeUndefined()
-    })
-
-    test("passes its request id to the endpoint and to the runner's log", async () => {
-      await fixture.startRunner()
-      const start = await fixture.start(acme)
-      const [run] = await fixture.waitForRuns([start])
-      expect(acme.endpoint.requests[0]?.headers['x-request-id']).toBe(run!.request_id)
-      const ended = await waitUntil(() =>
-        fixture.logLines.find((line) => line['run_id'] === start.startId && line['outcome']),
-      )
-      expect(ended).toMatchObject({ msg: 'run.ended', outcome: 'succeeded', request_id: run!.request_id })
-    })
-
-    test('runs by the sweep when its message was lost', async () => {
-      await fixture.startRunner()
-      const start = await fixture.start(acme, { isPublished: false })
-      expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded' }])
-    })
-
-    test('runs once when its message is repeated, and messages for unknown sessions are ignored', async () => {
-      await fixture.startRunner()
-      const start = await fixture.start(acme)
-      for (let n = 0; n < 20; n++) {
-        await fixture.queue.publish({ session_id: start.sessionId })
-        await fixture.queue.publish({ session_id: start.startId })
-      }
-      await fixture.waitForRuns([start])
-      await waitUntil(async () => (await fixture.queue.depth()).ready === 0)
-      expect(receivedContexts()).toEqual(['hello'])
-    })
-  })
-
-  describe('a run that is parked', () => {
-    test('frees its slot, and continues from its journal after the delay, before later starts of its session', async () => {
-      const order: string[] = []
-      const agent: Agent = async (agentRun) => {
-        const { run, steps } = agentRun
-        order.push(run.context)
-        if (run.context !== 'slow' || steps.length > 0) return
-        await agentRun.append([{ kind: 'note', data: { code: 'waits', text: 'for something' } }])
-        throw new RunParkedError('It waits', 1_000)
-      }
-      const parked = await fixture.start(acme, { context: 'slow' })
-      const later = await fixture.start(acme, { context: 'later', sessionId: parked.sessionId })
-      const other = await fixture.start(acme, { context: 'other' })
-      await fixture.startRunner({ agent }, { RUNNER_CONCURRENCY: '1' })
-      const [run] = await fixture.waitForRuns([parked, later, other])
-      expect(order).toEqual(['slow', 'other', 'slow', 'later'])
-      expect(run).toMatchObject({ status: 'succeeded', attempts: 1 })
-      expect(run!.steps.map(({ data }) => ('code' in data ? data.code : ''))).toEqual(['waits', 'taken_up_again'])
-    })
-  })
-
-  describe('a session', () => {
-    test('runs its starts one at a time in the order accepted, beside other sessions', async () => {
-      const active = new Map<string, number>()
-      let maxActive = 0
-      let maxActiveInSession = 0
-      const order: string[] = []
-      const agent: Agent = async ({ run }) => {
-        active.set(run.sessionId, (active.get(run.sessionId) ?? 0) + 1)
-        maxActiveInSession = Math.max(maxActiveInSession, active.get(run.sessionId)!)
-        maxActive = Math.max(
-          maxActive,
-          [...active.values()].reduce((sum, count) => sum + count, 0),
-        )
-        await new Promise((done) => setTimeout(done, 5))
-        order.push(run.context)
-        active.set(run.sessionId, active.get(run.sessionId)! - 1)
-      }
-      const sessions = await Promise.all(
-        Array.from({ length: 4 }, (_, n) => fixture.start(acme, { context: `${n}/0` })),
-      )
-      const starts = [...sessions]
-      for (let number = 1; number < 8; number++) {
-        for (const [n, { sessionId }] of sessions.entries()) {
-          starts.push(await fixture.start(acme, { context: `${n}/${number}`, sessionId }))
-        }
-      }
-      await fixture.startRunner({ agent })
-      await fixture.waitForRuns(starts)
-      expect(maxActiveInSession).toBe(1)
-      expect(maxActive).toBe(4)
-      for (const n of sessions.keys()) {
-        const ofSession = order.filter((context) => context.startsWith(`${n}/`))
-        expect(ofSession).toEqual(Array.from({ length: 8 }, (_, number) => `${n}/${number}`))
-      }
-    })
-
-    test('is released after its last start, and acquired again for the next one', async () => {
-      await fixture.startRunner()
-      const first = await fixture.start(acme)
-      await fixture.waitForRuns([first])
-      await waitUntil(async () => (await showSession(fixture.db, first.sessionId))?.lease === null)
-      const second = await fixture.start(acme, { sessionId: first.sessionId })
-      expect(await fixture.waitForRuns([second])).toMatchObject([{ status: 'succeeded', number: 2 }])
-    })
-
-    test('continues with its next start after one that failed', async () => {
-      const bad = await fixture.start(acme, { context: 'bad' })
-      const good = await fixture.start(acme, { sessionId: bad.sessionId })
-      await fixture.startRunner({ agent: failIfBad })
-      expect(await fixture.waitForRuns([bad, good])).toMatchObject([
-        { status: 'failed', error: 'no_such_thing: It cannot be done', attempts: 1 },
-        { status: 'succeeded', error: null },
-      ])
-    })
-
-    test('gives its earlier runs to the agent', async () => {
-      const histories: unknown[] = []
-      const agent: Agent = async (run) => {
-        await run.append([{ kind: 'message', data: { agent: 'test', text: run.run.context } }])
-        histories.push(await run.history(1))
-      }
-      const first = await fixture.start(acme, { context: 'one' })
-      const starts = [first]
-      for (const context of ['two', 'three']) {
-        starts.push(await fixture.start(acme, { context, sessionId: first.sessionId }))
-      }
-      await fixture.startRunner({ agent })
-      await fixture.waitForRuns(starts)
-      expect(histories).toMatchObject([
-        { runs: [], total: 0 },
-        { runs: [{ context: 'one', status: 'succeeded', steps: [{ data: { text: 'one' } }] }], total: 1 },
-        { runs: [{ context: 'two', workflowName: 'Forward' }], total: 2 },
-      ])
-    })
-
-    test('whose lease another runner has acquired gets no further write and no further payload', async () => {
-      const agent: Agent = async (run) => {
-        const { sessionId } = run.run
-        await fixture.db.prisma.session.update({ where: { id: sessionId }, data: { leaseEpoch: { increment: 1 } } })
-        await run.append([{ kind: 'message', data: { agent: 'test', text: 'too late' } }])
-      }
-      const start = await fixture.start(acme)
-      await fixture.startRunner({ agent, timing: { ...FAST_TIMING, leaseMs: NEVER_MS, renewMs: NEVER_MS } })
-      const ended = await waitUntil(() =>
-        fixture.logLines.find((line) => line['run_id'] === start.startId && line['outcome']),
-      )
-      expect(ended).toMatchObject({ outcome: 'lease_lost' })
-      expect(await fixture.run(start.startId)).toMatchObject({ status: 'running', steps: [] })
-    })
-  })
-
-  describe('a run that keeps failing', () => {
-    test('is attempted five times, each time resuming from its journal, and ends as failed with the reason', async () => {
-      const stepsSeen: number[] = []
-      const agent: Agent = async (run) => {
-        stepsSeen.push(run.steps.length)
-        if (run.run.context === 'good') return
-        await run.append([{ kind: 'message', data: { agent: 'test', text: 'step' } }])
-        throw new Error('it broke')
-      }
-      const bad = await fixture.start(acme, { context: 'bad' })
-      const good = await fixture.start(acme, { context: 'good', sessionId: bad.sessionId })
-      await fixture.startRunner({ agent })
-      const [failed, succeeded] = await fixture.waitForRuns([bad, good])
-      expect(failed).toMatchObject({ status: 'failed', attempts: 5, error: 'internal_error: it broke' })
-      expect(succeeded).toMatchObject({ status: 'succeeded' })
-      expect(stepsSeen).toEqual([0, 1, 2, 3, 4, 0])
-      expect(failed!.steps.filter(({ kind }) => kind === 'note')).toHaveLength(4)
-    })
-
-    test('reads the webhook sources anew in each attempt', async () => {
-      const sourceNames: string[][] = []
-      const agent: Agent = async (run) => {
-        sourceNames.push((await run.listSources()).map(({ name }) => name))
-        await fixture.db.prisma.webhookSource.updateMany({
-          where: { organizationId: acme.organizationId, nameKey: 'order intake' },
-          data: { name: `Order intake ${sourceNames.length}` },
-        })
-        if (sourceNames.length < 3) throw new Error('it broke')
-      }
-      const start = await fixture.start(acme)
-      await fixture.startRunner({ agent })
-      expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 3 }])
-      expect(sourceNames).toEqual(
-        ['Order intake', 'Order intake 1', 'Order intake 2'].map((name) => ['Audit log', name]),
-      )
-    })
-
-    test('because it kills its runner, is not attempted a sixth time', async () => {
-      const start = await fixture.start(acme)
-      await fixture.db.prisma.start.update({
-        where: { id: start.startId },
-        data: { attempts: 5, startedAt: new Date() },
-      })
-      const next = await fixture.start(acme, { sessionId: start.sessionId, context: 'next' })
-      await fixture.startRunner()
-      const [failed, succeeded] = await fixture.waitForRuns([start, next])
-      expect(failed).toMatchObject({
-        status: 'failed',
-        attempts: 5,
-        error: expect.stringMatching(/^too_many_attempts: /),
-      })
-      expect(succeeded).toMatchObject({ status: 'succeeded' })
-      expect(receivedContexts()).toEqual(['next'])
-      expect(fixture.logLines).toContainEqual(
-        expect.objectContaining({ msg: 'run.ended', run_id: start.startId, outcome: 'failed' }),
-      )
-    })
-  })
-
-  test('a run of an organization with many webhook sources reads the examples of those that it needs', async () => {
-    await fixture.db.pool.query(
-      `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
-     SELECT gen_random_uuid(), $1, 'Source ' || n, 'source ' || n, '', 'https://acme.example', '{"message": "text"}'
-     FROM generate_series(1, 30) AS n`,
-      [acme.organizationId],
-    )
+describe('a start', () => {
+  test('becomes one run that posts to the endpoint and has a journal', async () => {
     await fixture.startRunner()
-    expect(await fixture.waitForRuns([await fixture.start(acme)])).toMatchObject([{ status: 'succeeded' }])
+    const start = await fixture.start(acme, { context: 'order 17' })
+    const [run] = await fixture.waitForRuns([start])
+    expect(run).toMatchObject({ status: 'succeeded', attempts: 1, error: null })
+    expect(receivedContexts()).toEqual(['order 17'])
+    expect(run!.steps.map(({ kind }) => kind)).toEqual(['message', 'note', 'tool_call', 'tool_result'])
+    expect(run!.deliveries).toMatchObject([{ outcome: 'accepted', status: 204, source_name: 'Order intake' }])
+  })
+
+  test('follows the rules.yaml of its workflow, also when it follows another start of its session', async () => {
+    const content = `deliveries:
+  - { to: Order intake, when: 'context.startsWith("order")', payload: { message: upper(context) } }`
+    acme = await fixture.createOrganization({ files: [{ name: 'rules.yaml', content }] })
+    const first = await fixture.start(acme, { context: 'order 17' })
+    const { sessionId } = first
+    const second = await fixture.start(acme, { context: 'order 18', sessionId })
+    const third = await fixture.start(acme, { context: 'question', sessionId })
+    await fixture.startRunner()
+    const runs = await fixture.waitForRuns([first, second, third])
+    expect(runs.map(({ status }) => status)).toEqual(['succeeded', 'succeeded', 'succeeded'])
+    expect(receivedContexts()).toEqual(['ORDER 17', 'ORDER 18'])
+    expect(runs[2]!.steps.at(-1)?.data).toMatchObject({ code: 'no_rule_matched' })
+  })
+
+  test('notifies of its run and its session', async () => {
+    await fixture.startRunner()
+    await expect(
+      hearNotices(fixture.db, acme.organizationId, ['runs', 'sessions'], () => fixture.start(acme)),
+    ).resolves.toBeUndefined()
+  })
+
+  test("passes its request id to the endpoint and to the runner's log", async () => {
+    await fixture.startRunner()
+    const start = await fixture.start(acme)
+    const [run] = await fixture.waitForRuns([start])
+    expect(acme.endpoint.requests[0]?.headers['x-request-id']).toBe(run!.request_id)
+    const ended = await waitUntil(() =>
+      fixture.logLines.find((line) => line['run_id'] === start.startId && line['outcome']),
+    )
+    expect(ended).toMatchObject({ msg: 'run.ended', outcome: 'succeeded', request_id: run!.request_id })
+  })
+
+  test('runs by the sweep when its message was lost', async () => {
+    await fixture.startRunner()
+    const start = await fixture.start(acme, { isPublished: false })
+    expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded' }])
+  })
+
+  test('runs once when its message is repeated, and messages for unknown sessions are ignored', async () => {
+    await fixture.startRunner()
+    const start = await fixture.start(acme)
+    for (let n = 0; n < 20; n++) {
+      await fixture.queue.publish({ session_id: start.sessionId })
+      await fixture.queue.publish({ session_id: start.startId })
+    }
+    await fixture.waitForRuns([start])
+    await waitUntil(async () => (await fixture.queue.depth()).ready === 0)
     expect(receivedContexts()).toEqual(['hello'])
   })
+})
 
-  describe('a run whose organization is suspended', () => {
-    test('is queued again when the dispatcher refuses its payload, and resumes without another attempt', async () => {
-      const start = await fixture.start(acme, { isPublished: false })
-      const executions: string[] = []
-      const deliveryId = newId()
-      const agent: Agent = async (attempt) => {
-        executions.push(attempt.run.id)
-        if (attempt.run.id !== start.startId) return
-        if (executions.length === 1) await suspend(true)
-        const sources = await attempt.listSources()
-        const { id: sourceId } = sources.find(({ name }) => name === 'Order intake')!
-        const delivery = {
-          id: deliveryId,
-          source_id: sourceId,
-          source_name: 'Order intake',
-          payload: { message: 'hello' },
-        }
-        await attempt.deliver({ call: { call_id: 'one', tool: 'test', delivery }, isLast: true })
+describe('a run that is parked', () => {
+  test('frees its slot, and continues from its journal after the delay, before later starts of its session', async () => {
+    const order: string[] = []
+    const agent: Agent = async (agentRun) => {
+      const { run, steps } = agentRun
+      order.push(run.context)
+      if (run.context !== 'slow' || steps.length > 0) return
+      await agentRun.append([{ kind: 'note', data: { code: 'waits', text: 'for something' } }])
+      throw new RunParkedError('It waits', 1_000)
+    }
+    const parked = await fixture.start(acme, { context: 'slow' })
+    const later = await fixture.start(acme, { context: 'later', sessionId: parked.sessionId })
+    const other = await fixture.start(acme, { context: 'other' })
+    await fixture.startRunner({ agent }, { RUNNER_CONCURRENCY: '1' })
+    const [run] = await fixture.waitForRuns([parked, later, other])
+    expect(order).toEqual(['slow', 'other', 'slow', 'later'])
+    expect(run).toMatchObject({ status: 'succeeded', attempts: 1 })
+    expect(run!.steps.map(({ data }) => ('code' in data ? data.code : ''))).toEqual(['waits', 'taken_up_again'])
+  })
+})
+
+describe('a session', () => {
+  test('runs its starts one at a time in the order accepted, beside other sessions', async () => {
+    const active = new Map<string, number>()
+    let maxActive = 0
+    let maxActiveInSession = 0
+    const order: string[] = []
+    const agent: Agent = async ({ run }) => {
+      active.set(run.sessionId, (active.get(run.sessionId) ?? 0) + 1)
+      maxActiveInSession = Math.max(maxActiveInSession, active.get(run.sessionId)!)
+      maxActive = Math.max(
+        maxActive,
+        [...active.values()].reduce((sum, count) => sum + count, 0),
+      )
+      await new Promise((done) => setTimeout(done, 5))
+      order.push(run.context)
+      active.set(run.sessionId, active.get(run.sessionId)! - 1)
+    }
+    const sessions = await Promise.all(Array.from({ length: 4 }, (_, n) => fixture.start(acme, { context: `${n}/0` })))
+    const starts = [...sessions]
+    for (let number = 1; number < 8; number++) {
+      for (const [n, { sessionId }] of sessions.entries()) {
+        starts.push(await fixture.start(acme, { context: `${n}/${number}`, sessionId }))
       }
-      await fixture.startRunner({ agent })
-      await waitUntil(async () => executions.length && (await showSession(fixture.db, start.sessionId))?.lease === null)
-      expect(await fixture.run(start.startId)).toMatchObject({ status: 'queued', attempts: 0 })
-      await fixture.queue.publish({ session_id: start.sessionId })
-      const other = await fixture.start(await fixture.createOrganization(), { isPublished: false })
-      await fixture.waitForRuns([other])
-      expect(executions).toEqual([start.startId, other.startId])
-      expect(receivedContexts()).toEqual([])
-      await suspend(false)
-      expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 1 }])
-      expect(receivedContexts()).toEqual(['hello'])
-    })
+    }
+    await fixture.startRunner({ agent })
+    await fixture.waitForRuns(starts)
+    expect(maxActiveInSession).toBe(1)
+    expect(maxActive).toBe(4)
+    for (const n of sessions.keys()) {
+      const ofSession = order.filter((context) => context.startsWith(`${n}/`))
+      expect(ofSession).toEqual(Array.from({ length: 8 }, (_, number) => `${n}/${number}`))
+    }
   })
 
-  /** Gives the workflow an hourly auto-run that is next due at this time. */
-  async function schedule({ workflowId }: TestOrganization, dueAt: Date): Promise<void> {
-    await fixture.db.prisma.workflow.update({
-      where: { id: workflowId },
-      data: {
-        autoRunEnabled: true,
-        autoRunFrequency: 'hourly',
-        autoRunAnchorAt: new Date(dueAt.getTime() - 3_600_000),
-        autoRunNextAt: dueAt,
-      },
+  test('is released after its last start, and acquired again for the next one', async () => {
+    await fixture.startRunner()
+    const first = await fixture.start(acme)
+    await fixture.waitForRuns([first])
+    await waitUntil(async () => (await showSession(fixture.db, first.sessionId))?.lease === null)
+    const second = await fixture.start(acme, { sessionId: first.sessionId })
+    expect(await fixture.waitForRuns([second])).toMatchObject([{ status: 'succeeded', number: 2 }])
+  })
+
+  test('continues with its next start after one that failed', async () => {
+    const bad = await fixture.start(acme, { context: 'bad' })
+    const good = await fixture.start(acme, { sessionId: bad.sessionId })
+    await fixture.startRunner({ agent: failIfBad })
+    expect(await fixture.waitForRuns([bad, good])).toMatchObject([
+      { status: 'failed', error: 'no_such_thing: It cannot be done', attempts: 1 },
+      { status: 'succeeded', error: null },
+    ])
+  })
+
+  test('gives its earlier runs to the agent', async () => {
+    const histories: unknown[] = []
+    const agent: Agent = async (run) => {
+      await run.append([{ kind: 'message', data: { agent: 'test', text: run.run.context } }])
+      histories.push(await run.history(1))
+    }
+    const first = await fixture.start(acme, { context: 'one' })
+    const starts = [first]
+    for (const context of ['two', 'three']) {
+      starts.push(await fixture.start(acme, { context, sessionId: first.sessionId }))
+    }
+    await fixture.startRunner({ agent })
+    await fixture.waitForRuns(starts)
+    expect(histories).toMatchObject([
+      { runs: [], total: 0 },
+      { runs: [{ context: 'one', status: 'succeeded', steps: [{ data: { text: 'one' } }] }], total: 1 },
+      { runs: [{ context: 'two', workflowName: 'Forward' }], total: 2 },
+    ])
+  })
+
+  test('whose lease another runner has acquired gets no further write and no further payload', async () => {
+    const agent: Agent = async (run) => {
+      const { sessionId } = run.run
+      await fixture.db.prisma.session.update({ where: { id: sessionId }, data: { leaseEpoch: { increment: 1 } } })
+      await run.append([{ kind: 'message', data: { agent: 'test', text: 'too late' } }])
+    }
+    const start = await fixture.start(acme)
+    await fixture.startRunner({ agent, timing: { ...FAST_TIMING, leaseMs: NEVER_MS, renewMs: NEVER_MS } })
+    const ended = await waitUntil(() =>
+      fixture.logLines.find((line) => line['run_id'] === start.startId && line['outcome']),
+    )
+    expect(ended).toMatchObject({ outcome: 'lease_lost' })
+    expect(await fixture.run(start.startId)).toMatchObject({ status: 'running', steps: [] })
+  })
+})
+
+describe('a run that keeps failing', () => {
+  test('is attempted five times, each time resuming from its journal, and ends as failed with the reason', async () => {
+    const stepsSeen: number[] = []
+    const agent: Agent = async (run) => {
+      stepsSeen.push(run.steps.length)
+      if (run.run.context === 'good') return
+      await run.append([{ kind: 'message', data: { agent: 'test', text: 'step' } }])
+      throw new Error('it broke')
+    }
+    const bad = await fixture.start(acme, { context: 'bad' })
+    const good = await fixture.start(acme, { context: 'good', sessionId: bad.sessionId })
+    await fixture.startRunner({ agent })
+    const [failed, succeeded] = await fixture.waitForRuns([bad, good])
+    expect(failed).toMatchObject({ status: 'failed', attempts: 5, error: 'internal_error: it broke' })
+    expect(succeeded).toMatchObject({ status: 'succeeded' })
+    expect(stepsSeen).toEqual([0, 1, 2, 3, 4, 0])
+    expect(failed!.steps.filter(({ kind }) => kind === 'note')).toHaveLength(4)
+  })
+
+  test('reads the webhook sources anew in each attempt', async () => {
+    const sourceNames: string[][] = []
+    const agent: Agent = async (run) => {
+      sourceNames.push((await run.listSources()).map(({ name }) => name))
+      await fixture.db.prisma.webhookSource.updateMany({
+        where: { organizationId: acme.organizationId, nameKey: 'order intake' },
+        data: { name: `Order intake ${sourceNames.length}` },
+      })
+      if (sourceNames.length < 3) throw new Error('it broke')
+    }
+    const start = await fixture.start(acme)
+    await fixture.startRunner({ agent })
+    expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 3 }])
+    expect(sourceNames).toEqual(['Order intake', 'Order intake 1', 'Order intake 2'].map((name) => ['Audit log', name]))
+  })
+
+  test('because it kills its runner, is not attempted a sixth time', async () => {
+    const start = await fixture.start(acme)
+    await fixture.db.prisma.start.update({
+      where: { id: start.startId },
+      data: { attempts: 5, startedAt: new Date() },
     })
+    const next = await fixture.start(acme, { sessionId: start.sessionId, context: 'next' })
+    await fixture.startRunner()
+    const [failed, succeeded] = await fixture.waitForRuns([start, next])
+    expect(failed).toMatchObject({
+      status: 'failed',
+      attempts: 5,
+      error: expect.stringMatching(/^too_many_attempts: /),
+    })
+    expect(succeeded).toMatchObject({ status: 'succeeded' })
+    expect(receivedContexts()).toEqual(['next'])
+    expect(fixture.logLines).toContainEqual(
+      expect.objectContaining({ msg: 'run.ended', run_id: start.startId, outcome: 'failed' }),
+    )
+  })
+})
+
+test('a run of an organization with many webhook sources reads the examples of those that it needs', async () => {
+  await fixture.db.pool.query(
+    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
+     SELECT gen_random_uuid(), $1, 'Source ' || n, 'source ' || n, '', 'https://acme.example', '{"message": "text"}'
+     FROM generate_series(1, 30) AS n`,
+    [acme.organizationId],
+  )
+  await fixture.startRunner()
+  expect(await fixture.waitForRuns([await fixture.start(acme)])).toMatchObject([{ status: 'succeeded' }])
+  expect(receivedContexts()).toEqual(['hello'])
+})
+
+describe('a run whose organization is suspended', () => {
+  test('is queued again when the dispatcher refuses its payload, and resumes without another attempt', async () => {
+    const start = await fixture.start(acme, { isPublished: false })
+    const executions: string[] = []
+    const deliveryId = newId()
+    const agent: Agent = async (attempt) => {
+      executions.push(attempt.run.id)
+      if (attempt.run.id !== start.startId) return
+      if (executions.length === 1) await suspend(true)
+      const sources = await attempt.listSources()
+      const { id: sourceId } = sources.find(({ name }) => name === 'Order intake')!
+      const delivery = {
+        id: deliveryId,
+        source_id: sourceId,
+        source_name: 'Order intake',
+        payload: { message: 'hello' },
+      }
+      await attempt.deliver({ call: { call_id: 'one', tool: 'test', delivery }, isLast: true })
+    }
+    await fixture.startRunner({ agent })
+    await waitUntil(async () => executions.length && (await showSession(fixture.db, start.sessionId))?.lease === null)
+    expect(await fixture.run(start.startId)).toMatchObject({ status: 'queued', attempts: 0 })
+    await fixture.queue.publish({ session_id: start.sessionId })
+    const other = await fixture.start(await fixture.createOrganization(), { isPublished: false })
+    await fixture.waitForRuns([other])
+    expect(executions).toEqual([start.startId, other.startId])
+    expect(receivedContexts()).toEqual([])
+    await suspend(false)
+    expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded', attempts: 1 }])
+    expect(receivedContexts()).toEqual(['hello'])
+  })
+})
+
+/** Gives the workflow an hourly auto-run that is next due at this time. */
+async function schedule({ workflowId }: TestOrganization, dueAt: Date): Promise<void> {
+  await fixture.db.prisma.workflow.update({
+    where: { id: workflowId },
+    data: {
+      autoRunEnabled: true,
+      autoRunFrequency: 'hourly',
+      autoRunAnchorAt: new Date(dueAt.getTime() - 3_600_000),
+      autoRunNextAt: dueAt,
+    },
+  })
+}
+
+describe('an auto-run', () => {
+  test('that is due is started once by several runners, and reaches the endpoint; one that is not due is not started', async () => {
+    const later = await fixture.createOrganization()
+    await schedule(later, new Date(Date.now() + 1_800_000))
+    const dueAt = new Date(Date.now() - 60_000)
+    await schedule(acme, dueAt)
+    for (let n = 0; n < 3; n++) await fixture.startRunner()
+    const [request] = await acme.endpoint.waitForRequests(1)
+    expect(request!.json).toEqual({
+      message: `Scheduled run\nfrequency: hourly\nscheduled_for: ${dueAt.toISOString()}`,
+    })
+    await waitUntil(async () => {
+      const workflow = await fixture.db.prisma.workflow.findUniqueOrThrow({ where: { id: acme.workflowId } })
+      return workflow.autoRunNextAt! > new Date()
+    })
+    expect(await listRuns(fixture.db, acme.organizationId, { limit: 10 })).toHaveLength(1)
+    expect(await listRuns(fixture.db, later.organizationId, { limit: 10 })).toEqual([])
+    await waitUntil(() => fixture.logLines.some((line) => line['msg'] === 'auto_run.started'))
+  })
+})
+
+describe('the end of a run', () => {
+  let lostAnswers = 0
+
+  /** Runs a statement, which takes effect although its answer may get lost. */
+  async function queryUnreliably(statement: string) {
+    const result = await fixture.db.pool.query(statement)
+    if (lostAnswers-- > 0) throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
+    return result
   }
 
-  describe('an auto-run', () => {
-    test('that is due is started once by several runners, and reaches the endpoint; one that is not due is not started', async () => {
-      const later = await fixture.createOrganization()
-      await schedule(later, new Date(Date.now() + 1_800_000))
-      const dueAt = new Date(Date.now() - 60_000)
-      await schedule(acme, dueAt)
-      for (let n = 0; n < 3; n++) await fixture.startRunner()
-      const [request] = await acme.endpoint.waitForRequests(1)
-      expect(request!.json).toEqual({
-        message: `Scheduled run\nfrequency: hourly\nscheduled_for: ${dueAt.toISOString()}`,
-      })
-      await waitUntil(async () => {
-        const workflow = await fixture.db.prisma.workflow.findUniqueOrThrow({ where: { id: acme.workflowId } })
-        return workflow.autoRunNextAt! > new Date()
-      })
-      expect(await listRuns(fixture.db, acme.organizationId, { limit: 10 })).toHaveLength(1)
-      expect(await listRuns(fixture.db, later.organizationId, { limit: 10 })).toEqual([])
-      await waitUntil(() => fixture.logLines.some((line) => line['msg'] === 'auto_run.started'))
+  /** Leases the session of a start, and gives what records the end of its run. */
+  async function lease() {
+    const start = await fixture.start(acme, { isPublished: false })
+    lostAnswers = 0
+    const activeSessions = createActiveSessions(10)
+    const store = createSessionStore({
+      db: { pool: { query: queryUnreliably } as unknown as Database['pool'], ping: () => fixture.db.ping() },
+      owner: 'test',
+      leaseMs: 60_000,
+      perOrganization: 10,
+      activeSessions,
     })
+    const { sessions } = await store.acquire([start.sessionId])
+    const session = activeSessions.add(sessions[0]!)
+    const finish = () =>
+      store.finishRun(session, { number: 1, status: 'succeeded', error: null, shouldClaimNext: true })
+    return { start, finish }
+  }
+
+  test('that was recorded although the answer was lost counts, and its session as released', async () => {
+    const { start, finish } = await lease()
+    lostAnswers = 1
+    expect(await finish()).toEqual({ kind: 'released' })
+    expect(await showSession(fixture.db, start.sessionId)).toMatchObject({ finished: 1, lease: null })
   })
 
-  describe('the end of a run', () => {
-    let lostAnswers = 0
-
-    /** Runs a statement, which takes effect although its answer may get lost. */
-    async function queryUnreliably(statement: string) {
-      const result = await fixture.db.pool.query(statement)
-      if (lostAnswers-- > 0) throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
-      return result
-    }
-
-    /** Leases the session of a start, and gives what records the end of its run. */
-    async function lease() {
-      const start = await fixture.start(acme, { isPublished: false })
-      lostAnswers = 0
-      const activeSessions = createActiveSessions(10)
-      const store = createSessionStore({
-        db: { pool: { query: queryUnreliably } as unknown as Database['pool'], ping: () => fixture.db.ping() },
-        owner: 'test',
-        leaseMs: 60_000,
-        perOrganization: 10,
-        activeSessions,
-      })
-      const { sessions } = await store.acquire([start.sessionId])
-      const session = activeSessions.add(sessions[0]!)
-      const finish = () =>
-        store.finishRun(session, { number: 1, status: 'succeeded', error: null, shouldClaimNext: true })
-      return { start, finish }
-    }
-
-    test('that was recorded although the answer was lost counts, and its session as released', async () => {
-      const { start, finish } = await lease()
-      lostAnswers = 1
-      expect(await finish()).toEqual({ kind: 'released' })
-      expect(await showSession(fixture.db, start.sessionId)).toMatchObject({ finished: 1, lease: null })
-    })
-
-    test('that was recorded although the answer was lost is followed by the next run of the session', async () => {
-      const { start, finish } = await lease()
-      const next = await fixture.start(acme, { sessionId: start.sessionId, isPublished: false })
-      lostAnswers = 1
-      expect(await finish()).toMatchObject({ kind: 'run', run: { id: next.startId, number: 2 } })
-    })
-
-    test('is not recorded after another runner acquired the session', async () => {
-      const { start, finish } = await lease()
-      await fixture.db.prisma.session.update({
-        where: { id: start.sessionId },
-        data: { leaseEpoch: { increment: 1 } },
-      })
-      expect(await finish()).toEqual({ kind: 'lease_lost' })
-      expect(await fixture.run(start.startId)).toMatchObject({ status: 'running' })
-    })
+  test('that was recorded although the answer was lost is followed by the next run of the session', async () => {
+    const { start, finish } = await lease()
+    const next = await fixture.start(acme, { sessionId: start.sessionId, isPublished: false })
+    lostAnswers = 1
+    expect(await finish()).toMatchObject({ kind: 'run', run: { id: next.startId, number: 2 } })
   })
 
-  test("the runner's HTTP server answers /healthz, /readyz and /metrics, and any other path with an error", async () => {
-    const { port } = await fixture.startRunner()
-    const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`)
-    await fixture.waitForRuns([await fixture.start(acme)])
-    expect((await get('/healthz')).status).toBe(200)
-    expect(await (await get('/readyz')).json()).toEqual({ status: 'ok', checks: { postgres: 'ok', rabbitmq: 'ok' } })
-    const unknown = await get('/v1/workflows')
-    expect(unknown.status).toBe(404)
-    expect(await unknown.json()).toMatchObject({ error: { code: 'not_found', request_id: expect.any(String) } })
-    // The dispatcher records the end of the run, and the runner counts it after that.
-    const metrics = await waitUntil(async () => {
-      const text = await (await get('/metrics')).text()
-      return /^runner_runs_total\{/m.test(text) && text
+  test('is not recorded after another runner acquired the session', async () => {
+    const { start, finish } = await lease()
+    await fixture.db.prisma.session.update({
+      where: { id: start.sessionId },
+      data: { leaseEpoch: { increment: 1 } },
     })
-    for (const line of [
-      /^runner_runs_total\{outcome="succeeded",service="runner"\} 1$/m,
-      /^runner_run_duration_seconds_count\{service="runner",outcome="succeeded"\} 1$/m,
-      /^runner_step_duration_seconds_count\{service="runner",kind="tool_result"\} 1$/m,
-      /^runner_start_wait_seconds_count\{service="runner"\} 1$/m,
-      /^runner_sessions_taken_total\{by="(message|sweep)",service="runner"\} 1$/m,
-      /^runner_leases_held\{service="runner"\} \d+$/m,
-      /^runner_leases_lost_total\{service="runner"\} 0$/m,
-      /^runner_places\{service="runner"\} 100$/m,
-      /^sessions_waiting\{service="runner"\} \d+$/m,
-      /^sessions_waiting_oldest_seconds\{service="runner"\} \d/m,
-      /^session_queue_messages\{queue="ready",service="runner"\} 0$/m,
-    ]) {
-      expect(metrics).toMatch(line)
-    }
+    expect(await finish()).toEqual({ kind: 'lease_lost' })
+    expect(await fixture.run(start.startId)).toMatchObject({ status: 'running' })
   })
+})
+
+test("the runner's HTTP server answers /healthz, /readyz and /metrics, and any other path with an error", async () => {
+  const { port } = await fixture.startRunner()
+  const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`)
+  await fixture.waitForRuns([await fixture.start(acme)])
+  expect((await get('/healthz')).status).toBe(200)
+  expect(await (await get('/readyz')).json()).toEqual({ status: 'ok', checks: { postgres: 'ok', rabbitmq: 'ok' } })
+  const unknown = await get('/v1/workflows')
+  expect(unknown.status).toBe(404)
+  expect(await unknown.json()).toMatchObject({ error: { code: 'not_found', request_id: expect.any(String) } })
+  // The dispatcher records the end of the run, and the runner counts it after that.
+  const metrics = await waitUntil(async () => {
+    const text = await (await get('/metrics')).text()
+    return /^runner_runs_total\{/m.test(text) && text
+  })
+  for (const line of [
+    /^runner_runs_total\{outcome="succeeded",service="runner"\} 1$/m,
+    /^runner_run_duration_seconds_count\{service="runner",outcome="succeeded"\} 1$/m,
+    /^runner_step_duration_seconds_count\{service="runner",kind="tool_result"\} 1$/m,
+    /^runner_start_wait_seconds_count\{service="runner"\} 1$/m,
+    /^runner_sessions_taken_total\{by="(message|sweep)",service="runner"\} 1$/m,
+    /^runner_leases_held\{service="runner"\} \d+$/m,
+    /^runner_leases_lost_total\{service="runner"\} 0$/m,
+    /^runner_places\{service="runner"\} 100$/m,
+    /^sessions_waiting\{service="runner"\} \d+$/m,
+    /^sessions_waiting_oldest_seconds\{service="runner"\} \d/m,
+    /^session_queue_messages\{queue="ready",service="runner"\} 0$/m,
+  ]) {
+    expect(metrics).toMatch(line)
+  }
 })

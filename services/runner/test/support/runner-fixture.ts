@@ -51,12 +51,6 @@ export interface AcceptedStart {
   readonly sessionId: string
 }
 
-/**
- * How the runners of this process reach the dispatcher: by HTTP, or as a function (services/compact). What is promised
- * of runs holds for both.
- */
-export const SHAPES = ['two processes', 'one process'] as const
-
 /** A real database and dispatcher, and runners on them. The session queue is in-process by default. */
 export interface RunnerFixture {
   readonly db: Database
@@ -167,8 +161,11 @@ async function cancelUnfinishedRuns(db: Database): Promise<void> {
   )
 }
 
-/** Sets the fixture up for a test file. */
-export function useRunnerFixture(shape: (typeof SHAPES)[number] = 'two processes'): RunnerFixture {
+/**
+ * Sets the fixture up for a test file.
+ * @param shape How the runners of this process reach the dispatcher: by HTTP, or as a function (services/compact).
+ */
+export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two processes'): RunnerFixture {
   const token = randomBytes(24).toString('hex')
   const secretsKey = randomBytes(32).toString('base64')
   const queue = createInProcessQueue()
