@@ -3,7 +3,7 @@ import { LOOKUP_BYTES_PER_RUN, LOOKUP_CALLS_PER_RUN } from '@workflow-service/co
 import type { ModelProtocolName, ModelTurn, StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { HELD_BACK, HELD_BACK_LATER, type Injection, INJECTIONS } from '../../../test/support/injections.ts'
+import { type Injection, INJECTIONS } from '../../../test/support/injections.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { Agent } from '../agent.ts'
 import { createModelAgent } from './model-agent.ts'
@@ -157,10 +157,4 @@ describe('an answer of a look-up that gives instructions', () => {
   test.each(INJECTIONS)('sends nothing to a source that the workflow does not name: $text', async (injection) => {
     expect(await runObeying(injection)).toEqual(nothing)
   })
-  test.each([...HELD_BACK, ...HELD_BACK_LATER])(
-    'sends nothing there in these cases either: $text',
-    async (injection) => {
-      expect(await runObeying(injection)).toEqual(nothing)
-    },
-  )
 })
