@@ -157,10 +157,10 @@ function toResult(given: EndpointAnswer): DeliveryResult {
   const durationMs = 0
   if (given === 'time_out') {
     const detail = 'the endpoint took too long to answer'
-    return toDeliveryResult({ kind: 'timed_out', phase: 'answer', wasSent: true, detail, durationMs }, redact)
+    return toDeliveryResult({ kind: 'timed_out', phase: 'answer', detail, durationMs }, redact)
   }
   if (given === 'unreachable') {
-    const failure = { cause: 'connection_refused', tlsError: null, wasSent: false } as const
+    const failure = { cause: 'connection_refused', tlsError: null } as const
     return toDeliveryResult(
       { kind: 'unreachable', ...failure, detail: 'the endpoint refuses connections', durationMs },
       redact,

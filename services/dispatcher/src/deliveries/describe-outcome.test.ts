@@ -36,7 +36,7 @@ describe('toDeliveryResult', () => {
     const timedOut: SentResult = {
       kind: 'timed_out',
       phase: 'tls',
-      wasSent: false,
+
       detail: 'it took long',
       durationMs: 1,
     }
@@ -56,7 +56,7 @@ describe('toVerificationFailure', () => {
     ['a redirect without a target', answered(307), { reason: 'redirect', status: 307, location: null }],
     [
       'a time-out',
-      { kind: 'timed_out', phase: 'answer', wasSent: true, detail: 'd', durationMs: 1 } as const,
+      { kind: 'timed_out', phase: 'answer', detail: 'd', durationMs: 1 } as const,
       { reason: 'timed_out', kind: 'answer' },
     ],
     [
@@ -65,7 +65,7 @@ describe('toVerificationFailure', () => {
         kind: 'unreachable',
         cause: 'name_not_found',
         tlsError: null,
-        wasSent: false,
+
         detail: 'd',
         durationMs: 1,
       } as const,
@@ -73,12 +73,12 @@ describe('toVerificationFailure', () => {
     ],
     [
       'a bad certificate',
-      { kind: 'unreachable', cause: 'tls', tlsError: 'expired', wasSent: false, detail: 'd', durationMs: 1 } as const,
+      { kind: 'unreachable', cause: 'tls', tlsError: 'expired', detail: 'd', durationMs: 1 } as const,
       { reason: 'unreachable', kind: 'tls', tls_fault: 'expired' },
     ],
     [
       'a private address',
-      { kind: 'refused', code: 'url_not_public', address: '10.0.0.1', detail: 'd', durationMs: 1 } as const,
+      { kind: 'refused', address: '10.0.0.1', detail: 'd', durationMs: 1 } as const,
       { reason: 'url_not_public', address: '10.0.0.1' },
     ],
   ])('describes %s', (_what, result, extra) => {

@@ -1,6 +1,6 @@
 import type { VerificationReason } from '@workflow-service/contract'
 import type { DeliveryResult } from '@workflow-service/database'
-import type { SentResult } from '../outbound/outbound-result.ts'
+import { type SentResult, toSentence } from '../outbound/outbound-result.ts'
 import type { Redact } from './redact.ts'
 
 /** Returns the log entry for the result of a request: any 2xx is accepted (contract README, "Payload request"). */
@@ -102,8 +102,4 @@ function describeRejection(status: number, location: string | null, redact: Reda
 
 function isRedirect(status: number, location: string | null): boolean {
   return location !== null || [301, 302, 303, 307, 308].includes(status)
-}
-
-function toSentence(detail: string): string {
-  return `${detail.slice(0, 1).toUpperCase()}${detail.slice(1).replace(/\.$/, '')}.`
 }

@@ -1,18 +1,14 @@
-import {
-  LOOKUP_ANSWER_MAX_BYTES,
-  LOOKUP_DEADLINE_MS,
-  type LookupCallOut,
-  toTraceHeaders,
-} from '@workflow-service/contract'
+import { LOOKUP_ANSWER_MAX_BYTES, LOOKUP_DEADLINE_MS, type LookupCallOut } from '@workflow-service/contract'
 import type { Lookup } from '@workflow-service/database'
 import { serviceUnavailable } from '@workflow-service/service-kit'
 import { createRedactor } from '../deliveries/redact.ts'
+import { sendTraced } from '../deliveries/send-signed-request.ts'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { isCompressed, readLines } from '../outbound/answer-text.ts'
-import type { AnsweredBody } from '../outbound/outbound-result.ts'
+import { type AnsweredBody, toSentence } from '../outbound/outbound-result.ts'
 import { decryptStoredSecret } from '../sources/signing-secret.ts'
 import { LookupArgumentsError, toLookupUrl } from './lookup-url.ts'
-import { type LookupAnswer, type LookupCall, notAnswered, type SendLookup, toSentence } from './lookup-answer.ts'
+import { type LookupAnswer, type LookupCall, notAnswered, type SendLookup } from './lookup-answer.ts'
 import { callMcpTool } from './mcp-client.ts'
 
 /**
@@ -61,28 +57,18 @@ export function lookupSender(
   },
 ): SendLookup {
   const deadline = performance.now() + LOOKUP_DEADLINE_MS
-  return async ({ method = 'GET', ...request }) => {
-    const headers = {
-      'X-Request-Id': requestId,
-      ...request.headers,
-      ...(headerName !== null && secret !== null ? { [headerName]: secret } : {}),
-    }
-    const attributes = { 'http.request.method': method, 'workflow_service.lookup.id': id }
-    const start = { name: method, kind: 'client', attributes, parent: trace } as const
-    const result = await ctx.tracing.trace(start, async (span) => {
-      const sent = await ctx.sendRequest({
+  const secretHeader = headerName !== null && secret !== null ? { [headerName]: secret } : {}
+  return async ({ method = 'GET', headers, ...request }) => {
+    const result = await sendTraced(
+      ctx,
+      {
         ...request,
         method,
-        headers: { ...headers, ...toTraceHeaders(span.context) },
+        headers: { ...headers, ...secretHeader },
         deadlineMs: Math.max(1, deadline - performance.now()),
-      })
-      if (sent.kind === 'answered') span.set({ 'http.response.status_code': sent.status })
-      else span.fail(sent.kind)
-      return sent
-    })
-    if ('internalDetail' in result) {
-      ctx.logger.warn({ request_id: requestId, detail: result.internalDetail }, 'endpoint.not_reached')
-    }
+      },
+      { requestId, trace, spanAttributes: { 'workflow_service.lookup.id': id } },
+    )
     if (result.kind === 'unavailable') throw serviceUnavailable(`${toSentence(result.detail)} Nothing was sent.`)
     return result
   }

@@ -30,7 +30,3 @@ export type SendLookup = (
 export function notAnswered(content: string, status: number | null = null): LookupAnswer {
   return { ok: false, status, content, bytes: 0, isCutOff: false }
 }
-
-export function toSentence(detail: string): string {
-  return `${detail.slice(0, 1).toUpperCase()}${detail.slice(1)}.`
-}

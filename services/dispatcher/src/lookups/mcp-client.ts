@@ -1,9 +1,9 @@
 import { LOOKUP_ANSWER_MAX_BYTES, LOOKUP_DEADLINE_MS } from '@workflow-service/contract'
 import type { Client, ClientOptions, FetchLike, ListToolsResult } from '@modelcontextprotocol/client'
 import { isCompressed, readLines } from '../outbound/answer-text.ts'
-import type { AnsweredBody } from '../outbound/outbound-result.ts'
+import { type AnsweredBody, toSentence } from '../outbound/outbound-result.ts'
 import type { ReadBody } from '../outbound/send-request.ts'
-import { type LookupAnswer, type LookupCall, notAnswered, type SendLookup, toSentence } from './lookup-answer.ts'
+import { type LookupAnswer, type LookupCall, notAnswered, type SendLookup } from './lookup-answer.ts'
 
 /** A message around the text of a tool, in which characters may be escaped. */
 const MESSAGE_MAX_BYTES = 4 * LOOKUP_ANSWER_MAX_BYTES
@@ -107,7 +107,6 @@ async function withClient<Result>(
     await transport.terminateSession().catch(() => {})
     return result
   } catch (error) {
-    if (failure !== undefined && !(failure instanceof McpError)) throw failure
     if (failure !== undefined) throw failure
     const message = error instanceof Error ? error.message : String(error)
     throw new McpError(

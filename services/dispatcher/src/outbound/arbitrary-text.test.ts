@@ -88,9 +88,7 @@ describe('checkUrl', () => {
         const ascii = /^([a-z0-9.。-]+)(?::\d*)?(?:[?#]|$)/iu.exec(shown ?? '')?.[1]
         const isAsShown = !ascii || hostname === ascii.toLowerCase().replaceAll('。', '.')
         const isPublic =
-          check.host.kind === 'address'
-            ? checkAddress(check.host.address).isAllowed
-            : check.host.kind === 'name' && isIP(check.host.name) === 0 && /\.[a-z][a-z0-9-]*$/.test(check.host.name)
+          isIP(check.host) === 0 ? /\.[a-z][a-z0-9-]*$/.test(check.host) : checkAddress(check.host).isAllowed
         return isPublic && isAsShown && /^https?:$/.test(protocol) && username + password === '' && hostname !== ''
       }),
       runs,

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { checkUrl, type UrlCheck } from './check-url.ts'
@@ -277,9 +278,9 @@ describe('checkUrl with allowed subnets', () => {
     ['http://customer:3000/hook', 'name customer'],
     ['http://customer.local/', 'name customer.local'],
     ['http://host.docker.internal:3000/', 'name host.docker.internal'],
-    ['http://localhost:3000/', 'loopbackName localhost'],
-    ['http://LOCALHOST./', 'loopbackName localhost'],
-    ['http://app.localhost/', 'loopbackName app.localhost'],
+    ['http://localhost:3000/', 'name localhost'],
+    ['http://LOCALHOST./', 'name localhost'],
+    ['http://app.localhost/', 'name app.localhost'],
     ['https://hooks.example.com/', 'name hooks.example.com'],
     ['https://8.8.8.8/', 'address 8.8.8.8'],
     // Other private addresses stay refused.
@@ -316,8 +317,7 @@ function checkHostName(name: string): string {
 
 function toShort(check: UrlCheck): string {
   if (!check.isAllowed) return check.code
-  const { host } = check
-  return `${host.kind} ${host.kind === 'address' ? host.address : host.name}`
+  return `${isIP(check.host) === 0 ? 'name' : 'address'} ${check.host}`
 }
 
 function toMessage(check: UrlCheck): string {

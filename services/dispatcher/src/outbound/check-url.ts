@@ -7,17 +7,11 @@ import { NO_SUBNETS, type Subnets } from './parse-subnets.ts'
 export type UrlErrorCode = 'string_too_long' | 'url_parsing' | 'url_scheme' | 'url_not_public'
 
 /**
- * The host of a checked URL. An `address` has been checked and may be connected to. A `name` must be resolved first,
- * and each of its addresses checked. `loopbackName` is `localhost` or a name below it, which needs an allowed loopback
- * subnet.
+ * `host` is an address, which has been checked and may be connected to, or a name, which must be resolved first, and each
+ * of its addresses checked. `message` is a sentence without its full stop, `detail` a part of one; `address` is the
+ * refused address, if any.
  */
-export type UrlHost =
-  | { kind: 'address'; address: string }
-  | { kind: 'name'; name: string }
-  | { kind: 'loopbackName'; name: string }
-
-/** `message` is a sentence without its full stop, `detail` a part of one; `address` is the refused address, if any. */
-export type UrlCheck = { isAllowed: true; url: URL; host: UrlHost } | RefusedUrl
+export type UrlCheck = { isAllowed: true; url: URL; host: string } | RefusedUrl
 
 export interface RefusedUrl {
   isAllowed: false
@@ -52,7 +46,7 @@ export function checkUrl(text: string, allowed: Subnets = NO_SUBNETS): UrlCheck 
   }
   // A private host is the more serious error, so it is reported before a spelling error.
   const host = checkHost(url, allowed)
-  if ('code' in host) return host
+  if (typeof host !== 'string') return host
   if (spellingError !== undefined) return refuse('url_parsing', spellingError)
   if (isIPv4(url.hostname) && readAuthority(text).replace(/:\d*$/u, '') !== url.hostname) {
     return refuseAsNotPublic(`the host is another spelling of ${url.hostname}: write it like that`, url.hostname)
@@ -91,18 +85,18 @@ function readAuthority(text: string): string {
   return /^https?:\/\/([^/?#]*)/iu.exec(text)?.[1] ?? ''
 }
 
-function checkHost({ hostname }: URL, allowed: Subnets): UrlHost | RefusedUrl {
+function checkHost({ hostname }: URL, allowed: Subnets): string | RefusedUrl {
   if (hostname.startsWith('[')) return checkLiteralAddress(hostname.slice(1, -1), allowed)
   if (isIPv4(hostname)) return checkLiteralAddress(hostname, allowed)
   return checkName(hostname.replace(/\.$/u, ''), allowed)
 }
 
-function checkLiteralAddress(address: string, allowed: Subnets): UrlHost | RefusedUrl {
+function checkLiteralAddress(address: string, allowed: Subnets): string | RefusedUrl {
   const check = checkAddress(address, allowed)
-  return check.isAllowed ? { kind: 'address', address } : refuseAsNotPublic(check.detail, address)
+  return check.isAllowed ? address : refuseAsNotPublic(check.detail, address)
 }
 
-function checkName(name: string, allowed: Subnets): UrlHost | RefusedUrl {
+function checkName(name: string, allowed: Subnets): string | RefusedUrl {
   const labels = name.split('.')
   if (labels.some((label) => label.length > 63) || name.length > 253) {
     return refuse('url_parsing', 'The host name must have at most 253 characters, and 63 between two dots')
@@ -111,12 +105,12 @@ function checkName(name: string, allowed: Subnets): UrlHost | RefusedUrl {
     return refuse('url_parsing', 'The host name may contain only letters, digits and hyphens, with single dots between')
   }
   const last = labels.at(-1) ?? ''
-  if (allowed.cidrs.length > 0) return { kind: last === 'localhost' ? 'loopbackName' : 'name', name }
+  if (allowed.cidrs.length > 0) return name
   if (labels.length === 1 || !/^(?:[a-z]+|xn--[a-z0-9-]+)$/u.test(last)) {
     return refuseAsNotPublic(`the host name "${name}" has no top-level domain`)
   }
   const suffix = PRIVATE_USE_SUFFIXES.find((candidate) => `.${name}`.endsWith(candidate))
-  if (suffix === undefined) return { kind: 'name', name }
+  if (suffix === undefined) return name
   return refuseAsNotPublic(`host names that end in ${suffix} are private`)
 }
 

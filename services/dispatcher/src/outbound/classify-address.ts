@@ -13,51 +13,33 @@ export type AddressClass = { isPublic: true } | { isPublic: false; range: string
 export function classifyAddress(address: string): AddressClass {
   // BlockList.check() returns false for an address of the wrong family, so the family is read from the address itself.
   const family = isIP(address)
-  if (family === 4) return classifyIpv4(new SocketAddress({ address, family: 'ipv4' }))
-  if (family === 6 && !address.includes('%')) return classifyIpv6(new SocketAddress({ address, family: 'ipv6' }))
-  return { isPublic: false, range: '', reason: 'not an IP address' }
-}
-
-function classifyIpv4(address: SocketAddress): AddressClass {
-  return IPV4_RANGES.all.check(address) ? notPublic(IPV4_RANGES, address) : { isPublic: true }
-}
-
-function classifyIpv6(address: SocketAddress): AddressClass {
-  if (!GLOBAL_UNICAST.check(address) || IPV6_RANGES.all.check(address)) return notPublic(IPV6_RANGES, address)
-  return { isPublic: true }
-}
-
-function notPublic(ranges: Ranges, address: SocketAddress): AddressClass {
-  const found = ranges.rows.find((candidate) => candidate.list.check(address))
-  if (found === undefined) {
-    return { isPublic: false, range: `outside ${GLOBAL_UNICAST_IPV6}`, reason: 'not allocated' }
+  if (family === 0 || address.includes('%')) return { isPublic: false, range: '', reason: 'not an IP address' }
+  if (family === 4) {
+    const ipv4 = new SocketAddress({ address })
+    return REFUSED_IPV4.check(ipv4) ? notPublic(SPECIAL_IPV4, ipv4) : { isPublic: true }
   }
-  return { isPublic: false, range: found.range.cidr, reason: found.range.reason }
+  const ipv6 = new SocketAddress({ address, family: 'ipv6' })
+  const isPublic = GLOBAL_UNICAST.check(ipv6) && !REFUSED_IPV6.check(ipv6)
+  return isPublic ? { isPublic } : notPublic(SPECIAL_IPV6, ipv6)
 }
 
-/** `all` answers in one look-up; `rows`, in the table's order, names the range. */
-interface Ranges {
-  all: BlockList
-  rows: { range: SpecialRange; list: BlockList }[]
+function notPublic(ranges: readonly SpecialRange[], address: SocketAddress): AddressClass {
+  const [range, reason] = ranges.find(([cidr]) => toBlockList([cidr]).check(address)) ?? [
+    `outside ${GLOBAL_UNICAST_IPV6}`,
+    'not allocated',
+  ]
+  return { isPublic: false, range, reason }
 }
 
-function toRanges(table: readonly SpecialRange[], family: 'ipv4' | 'ipv6'): Ranges {
-  const cidrs = table.map(({ cidr }) => cidr)
-  return {
-    all: toBlockList(cidrs, family),
-    rows: table.map((range) => ({ range, list: toBlockList([range.cidr], family) })),
-  }
-}
-
-function toBlockList(cidrs: string[], family: 'ipv4' | 'ipv6'): BlockList {
+function toBlockList(cidrs: readonly string[]): BlockList {
   const list = new BlockList()
   for (const cidr of cidrs) {
     const [network = '', prefix] = cidr.split('/')
-    list.addSubnet(network, Number(prefix), family)
+    list.addSubnet(network, Number(prefix), network.includes(':') ? 'ipv6' : 'ipv4')
   }
   return list
 }
 
-const IPV4_RANGES = toRanges(SPECIAL_IPV4, 'ipv4')
-const IPV6_RANGES = toRanges(SPECIAL_IPV6, 'ipv6')
-const GLOBAL_UNICAST = toBlockList([GLOBAL_UNICAST_IPV6], 'ipv6')
+const REFUSED_IPV4 = toBlockList(SPECIAL_IPV4.map(([cidr]) => cidr))
+const REFUSED_IPV6 = toBlockList(SPECIAL_IPV6.map(([cidr]) => cidr))
+const GLOBAL_UNICAST = toBlockList([GLOBAL_UNICAST_IPV6])

@@ -1,29 +1,29 @@
+import { isIP } from 'node:net'
 import { checkAddress } from './check-address.ts'
-import type { UrlHost } from './check-url.ts'
 import type { Result } from './open-connection.ts'
 import { type OutboundOutcome, unreachableOutcome } from './outbound-result.ts'
 import type { Subnets } from './parse-subnets.ts'
 import type { NameResolver } from './resolver.ts'
 
-/** Returns the addresses of a host if all of them may be connected to, else the outcome of the request. */
+/** Returns the addresses of a host of `checkUrl` if all of them may be connected to, else the outcome of the request. */
 export async function findAddresses(
-  host: UrlHost,
+  host: string,
   { resolver, allowed }: { resolver: NameResolver; allowed: Subnets },
   signal: AbortSignal,
 ): Promise<Result<string[]>> {
-  if (host.kind === 'address') return { ok: true, value: [host.address] }
-  if (host.kind === 'loopbackName') return findLoopback(host.name, allowed)
-  const resolution = await resolver.resolve(host.name, signal)
+  if (isIP(host) !== 0) return { ok: true, value: [host] }
+  if (/(?:^|\.)localhost$/.test(host)) return findLoopback(host, allowed)
+  const resolution = await resolver.resolve(host, signal)
   if (!resolution.ok) {
     const { cause, detail } = resolution
     return {
       ok: false,
-      outcome: cause === 'unavailable' ? { kind: cause, detail } : unreachableOutcome(cause, false, detail),
+      outcome: cause === 'unavailable' ? { kind: cause, detail } : unreachableOutcome(cause, detail),
     }
   }
   for (const address of resolution.addresses) {
     const check = checkAddress(address, allowed)
-    if (!check.isAllowed) return { ok: false, outcome: refusedName(host.name, check.detail) }
+    if (!check.isAllowed) return { ok: false, outcome: refusedName(host, check.detail) }
   }
   return { ok: true, value: resolution.addresses }
 }
@@ -37,5 +37,5 @@ function findLoopback(name: string, allowed: Subnets): Result<string[]> {
 
 function refusedName(name: string, why: string): OutboundOutcome {
   const detail = `the address of ${name} is not publicly reachable`
-  return { kind: 'refused', code: 'url_not_public', address: null, detail, internalDetail: `${name}: ${why}` }
+  return { kind: 'refused', address: null, detail, internalDetail: `${name}: ${why}` }
 }

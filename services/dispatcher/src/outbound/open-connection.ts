@@ -63,7 +63,7 @@ export function openConnection(
       }
       socket.destroy()
       const detail = 'the connection went to an address that was not checked'
-      resolve({ ok: false, outcome: unreachableOutcome('other', false, detail) })
+      resolve({ ok: false, outcome: unreachableOutcome('other', detail) })
     })
   })
 }
@@ -90,7 +90,7 @@ export function secureConnection(
       rejectUnauthorized: true,
     })
     destroyOnAbort(secured, signal)
-    secured.once('error', (error) => resolve({ ok: false, outcome: toErrorOutcome(error, 'tls', false) }))
+    secured.once('error', (error) => resolve({ ok: false, outcome: toErrorOutcome(error, 'tls') }))
     secured.once('secureConnect', () => resolve({ ok: true, value: secured }))
   })
 }
@@ -164,11 +164,11 @@ function toProxyOutcome(status: number, reason: string): OutboundOutcome {
   const internalDetail = `the egress proxy answered ${status} ${printable}`.trimEnd()
   if (status === 502 || status === 504) {
     const detail = `the egress proxy could not reach the endpoint (status ${status})`
-    return { ...unreachableOutcome('beyond_proxy', false, detail), internalDetail }
+    return { ...unreachableOutcome('beyond_proxy', detail), internalDetail }
   }
   if (status < 400 || status >= 500) return { ...proxyError(`failed (status ${status})`), internalDetail }
   const detail = `the egress proxy does not let requests through to this endpoint (status ${status})`
-  return { kind: 'refused', code: 'url_not_public', address: null, detail, internalDetail }
+  return { kind: 'refused', address: null, detail, internalDetail }
 }
 
 /** A proxy that failed by itself is a shortage of the service: nothing of the endpoint was tried. */

@@ -19,7 +19,6 @@ describe('toConnectOutcome', () => {
   test('a machine without IPv6 is not short of anything: the endpoint is unreachable', () => {
     expect(toConnectOutcome(failed('EADDRNOTAVAIL', '2001:db8::1'))).toMatchObject({
       cause: 'no_route',
-      wasSent: false,
     })
   })
 
@@ -45,16 +44,15 @@ describe('toErrorOutcome', () => {
     ['HPE_INVALID_CONSTANT', undefined, 'invalid_answer'],
     ['EMFILE', 'connect', 'other'],
   ])('turns %s (%s) into %s', (code, syscall, cause) => {
-    const failure = toErrorOutcome(nodeError(code, syscall), 'answer', true)
-    expect(failure).toMatchObject({ kind: 'unreachable', cause, tlsError: null, wasSent: true })
+    const failure = toErrorOutcome(nodeError(code, syscall), 'answer')
+    expect(failure).toMatchObject({ kind: 'unreachable', cause, tlsError: null })
     expect(JSON.stringify(failure)).not.toContain('secret')
   })
 
   test.each(['ETIMEDOUT', 'ERR_SOCKET_CONNECTION_TIMEOUT'])('turns %s into a time-out of the phase', (code) => {
-    expect(toErrorOutcome(nodeError(code), 'connect', false)).toMatchObject({
+    expect(toErrorOutcome(nodeError(code), 'connect')).toMatchObject({
       kind: 'timed_out',
       phase: 'connect',
-      wasSent: false,
     })
   })
 
@@ -69,22 +67,22 @@ describe('toErrorOutcome', () => {
     ['ERR_SSL_NO_CIPHERS_AVAILABLE', 'protocol'],
     ['ECONNRESET', 'other'],
   ])('turns %s in the handshake into the TLS error %s', (code, tlsError) => {
-    expect(toErrorOutcome(nodeError(code), 'tls', false)).toMatchObject({ cause: 'tls', tlsError, wasSent: false })
+    expect(toErrorOutcome(nodeError(code), 'tls')).toMatchObject({ cause: 'tls', tlsError })
   })
 
   test('turns a TLS alert after the request into a TLS error of a request that was sent', () => {
-    const failure = toErrorOutcome(nodeError('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'), 'answer', true)
-    expect(failure).toMatchObject({ cause: 'tls', wasSent: true })
+    const failure = toErrorOutcome(nodeError('ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED'), 'answer')
+    expect(failure).toMatchObject({ cause: 'tls' })
   })
 
   test('uses the last error of several addresses that is not a time-out', () => {
     const errors = [nodeError('ENETUNREACH'), nodeError('ECONNREFUSED'), nodeError('ETIMEDOUT')]
-    expect(toErrorOutcome(new AggregateError(errors), 'connect', false)).toMatchObject({ cause: 'connection_refused' })
+    expect(toErrorOutcome(new AggregateError(errors), 'connect')).toMatchObject({ cause: 'connection_refused' })
     const slow = new AggregateError([nodeError('ETIMEDOUT'), nodeError('ETIMEDOUT')])
-    expect(toErrorOutcome(slow, 'connect', false)).toMatchObject({ kind: 'timed_out' })
+    expect(toErrorOutcome(slow, 'connect')).toMatchObject({ kind: 'timed_out' })
   })
 
   test.each([undefined, null, 'text', 7, {}, new Error('no code')])('turns %p into another error', (error) => {
-    expect(toErrorOutcome(error, 'answer', true)).toMatchObject({ kind: 'unreachable', cause: 'other' })
+    expect(toErrorOutcome(error, 'answer')).toMatchObject({ kind: 'unreachable', cause: 'other' })
   })
 })

@@ -1,12 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isIPv4 } from 'node:net'
-import type { UrlErrorCode } from './check-url.ts'
 
 /**
  * The result of one request. `detail` is a sentence part that may be shown and logged: it contains nothing of the
  * request's headers or body. `internalDetail` is for the service's own log only: it may contain what an internal name
- * resolves to, which would let a customer explore the network of the service. `wasSent` says whether a byte of the
- * request may have reached the endpoint.
+ * resolves to, which would let a customer explore the network of the service.
  */
 export type OutboundResult = OutboundOutcome & { durationMs: number }
 
@@ -22,25 +20,24 @@ export type OutboundOutcome =
       /** The one-line text of a 2xx answer, if it has one (contract README, "Payload request"). */
       text: string | null
       /** The beginning of the body of an answer that is not 2xx, for people; absent if there is none. */
-      rejection?: string
+      rejection?: string | undefined
       /** What people may see of the headers. */
       headers?: Record<string, string>
       /** Present if the request asks for it. */
       body?: AnsweredBody
     }
-  | { kind: 'timed_out'; phase: OutboundPhase; wasSent: boolean; detail: string }
+  | { kind: 'timed_out'; phase: OutboundPhase; detail: string }
   | {
       kind: 'unreachable'
       cause: UnreachableCause
       tlsError: TlsError | null
-      wasSent: boolean
       detail: string
       internalDetail?: string
       /** Set if the peer ended a reused connection: the end may have been on its way already, so nothing is known. */
       isReused?: true
     }
   /** `address` is the one in the URL, if the URL has an address. */
-  | { kind: 'refused'; code: UrlErrorCode; address: string | null; detail: string; internalDetail?: string }
+  | { kind: 'refused'; address: string | null; detail: string; internalDetail?: string }
   /**
    * The service itself lacked something, such as file descriptors, before a byte was sent: the request can be repeated.
    */
@@ -86,39 +83,42 @@ export type TlsError =
   | 'not_tls'
   | 'other'
 
+/** Returns a detail as a sentence. */
+export function toSentence(detail: string): string {
+  return `${detail.slice(0, 1).toUpperCase()}${detail.slice(1).replace(/\.$/, '')}.`
+}
+
 /** Returns the outcome of a request that failed with an error of the socket, of TLS or of the HTTP parser. */
-export function toErrorOutcome(error: unknown, phase: OutboundPhase, wasSent: boolean): OutboundOutcome {
+export function toErrorOutcome(error: unknown, phase: OutboundPhase): OutboundOutcome {
   const { code, syscall } = readError(error)
   if (code === 'ETIMEDOUT' || code === 'ERR_SOCKET_CONNECTION_TIMEOUT') {
-    return { kind: 'timed_out', phase, wasSent, detail: TIMEOUT_DETAILS[phase] }
+    return toTimeoutOutcome(phase)
   }
   if (code.startsWith('HPE_')) {
-    return unreachableOutcome('invalid_answer', wasSent, `the endpoint's answer is not valid HTTP (${code})`)
+    return unreachableOutcome('invalid_answer', `the endpoint's answer is not valid HTTP (${code})`)
   }
   // In TLS 1.3 the peer may reject the handshake after the request was sent.
-  if (phase === 'tls' || code.startsWith('ERR_SSL_')) return toTlsErrorOutcome(code, wasSent)
+  if (phase === 'tls' || code.startsWith('ERR_SSL_')) return toTlsErrorOutcome(code)
   switch (code) {
     case 'ECONNREFUSED':
-      return unreachableOutcome('connection_refused', wasSent, 'the endpoint refuses connections')
+      return unreachableOutcome('connection_refused', 'the endpoint refuses connections')
     case 'ECONNRESET':
       // Node also uses this code for a connection that the peer closed properly, but then no system call failed.
-      return syscall === undefined
-        ? closed(wasSent)
-        : unreachableOutcome('connection_reset', wasSent, 'the connection was reset')
+      return syscall === undefined ? closed() : unreachableOutcome('connection_reset', 'the connection was reset')
     case 'EPIPE':
     case 'ECONNABORTED':
-      return unreachableOutcome('connection_reset', wasSent, 'the connection was reset')
+      return unreachableOutcome('connection_reset', 'the connection was reset')
     case 'ERR_SOCKET_CLOSED':
     case 'ERR_STREAM_PREMATURE_CLOSE':
-      return closed(wasSent)
+      return closed()
     case 'EHOSTUNREACH':
     case 'ENETUNREACH':
     case 'EADDRNOTAVAIL':
     case 'EHOSTDOWN':
     case 'ENETDOWN':
-      return unreachableOutcome('no_route', wasSent, `there is no route to the endpoint (${code})`)
+      return unreachableOutcome('no_route', `there is no route to the endpoint (${code})`)
     default:
-      return unreachableOutcome('other', wasSent, `the request failed (${code})`)
+      return unreachableOutcome('other', `the request failed (${code})`)
   }
 }
 
@@ -129,7 +129,7 @@ export function toErrorOutcome(error: unknown, phase: OutboundPhase, wasSent: bo
 export function toConnectOutcome(error: unknown): OutboundOutcome {
   const shortage = findShortage(error)
   return shortage === undefined
-    ? toErrorOutcome(error, 'connect', false)
+    ? toErrorOutcome(error, 'connect')
     : { kind: 'unavailable', detail: `the service cannot open a connection at the moment (${shortage})` }
 }
 
@@ -148,16 +148,12 @@ export function findShortage(error: unknown): string | undefined {
 }
 
 /** Returns the outcome of a request whose deadline passed during `phase`. */
-export function toTimeoutOutcome(phase: OutboundPhase, wasSent: boolean): OutboundOutcome {
-  return { kind: 'timed_out', phase, wasSent, detail: TIMEOUT_DETAILS[phase] }
+export function toTimeoutOutcome(phase: OutboundPhase): OutboundOutcome {
+  return { kind: 'timed_out', phase, detail: TIMEOUT_DETAILS[phase] }
 }
 
-export function unreachableOutcome(
-  cause: UnreachableCause,
-  wasSent: boolean,
-  detail: string,
-): OutboundOutcome & { kind: 'unreachable' } {
-  return { kind: 'unreachable', cause, tlsError: null, wasSent, detail }
+export function unreachableOutcome(cause: UnreachableCause, detail: string): OutboundOutcome & { kind: 'unreachable' } {
+  return { kind: 'unreachable', cause, tlsError: null, detail }
 }
 
 /** Returns the outcome of a request on a connection that earlier requests used. */
@@ -167,8 +163,8 @@ export function toReusedOutcome(outcome: OutboundOutcome): OutboundOutcome {
   return isEnd ? { ...outcome, isReused: true } : outcome
 }
 
-function closed(wasSent: boolean): OutboundOutcome {
-  return unreachableOutcome('connection_closed', wasSent, 'the endpoint closed the connection without an answer')
+function closed(): OutboundOutcome {
+  return unreachableOutcome('connection_closed', 'the endpoint closed the connection without an answer')
 }
 
 const TIMEOUT_DETAILS: Record<OutboundPhase, string> = {
@@ -178,9 +174,9 @@ const TIMEOUT_DETAILS: Record<OutboundPhase, string> = {
   answer: 'the endpoint took too long to answer',
 }
 
-function toTlsErrorOutcome(code: string, wasSent: boolean): OutboundOutcome {
+function toTlsErrorOutcome(code: string): OutboundOutcome {
   const tlsError = TLS_ERRORS[code] ?? (/PROTOCOL|VERSION|CIPHER|HANDSHAKE_FAILURE/u.test(code) ? 'protocol' : 'other')
-  return { kind: 'unreachable', cause: 'tls', tlsError, wasSent, detail: `${TLS_DETAILS[tlsError]} (${code})` }
+  return { kind: 'unreachable', cause: 'tls', tlsError, detail: `${TLS_DETAILS[tlsError]} (${code})` }
 }
 
 const TLS_ERRORS: Record<string, TlsError> = {

@@ -54,17 +54,10 @@ function readSubnet(entry: string): { address: string; prefix: number; family: n
   }
   // The URL parser writes IPv6 in hexadecimal groups only: ipaddr.js would read ::1.2.3.4 as ::ffff:1.2.3.4.
   const canonical = family === 4 ? address : new URL(`http://[${address}]/`).hostname.slice(1, -1)
-  const network = toNetwork(canonical, prefix)
-  if (network !== toNetwork(canonical, maxPrefix)) {
+  const ip = family === 4 ? ipaddr.IPv4 : ipaddr.IPv6
+  const network = ip.networkAddressFromCIDR(`${canonical}/${prefix}`).toString()
+  if (network !== ipaddr.parse(canonical).toString()) {
     return { error: `"${entry}" has bits set beyond its prefix: write ${network}/${prefix} or ${address}` }
   }
   return { address, prefix, family }
-}
-
-/** Returns the address with all bits beyond the prefix set to zero. */
-function toNetwork(address: string, prefix: number): string {
-  const parsed = ipaddr.parse(address)
-  const { IPv4, IPv6 } = ipaddr
-  const mask = (parsed.kind() === 'ipv4' ? IPv4 : IPv6).subnetMaskFromPrefixLength(prefix).toByteArray()
-  return ipaddr.fromByteArray(parsed.toByteArray().map((byte, index) => byte & (mask[index] ?? 0))).toString()
 }

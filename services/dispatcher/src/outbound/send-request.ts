@@ -19,7 +19,6 @@ import {
   toCanonical,
 } from './open-connection.ts'
 import {
-  type AnsweredBody,
   type OutboundOutcome,
   type OutboundPhase,
   type OutboundResult,
@@ -100,11 +99,8 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
 
   async function exchange(request: OutboundRequest, progress: Progress): Promise<OutboundOutcome> {
     const checked = checkUrl(request.url, allowed)
-    if (!checked.isAllowed) {
-      return { kind: 'refused', code: checked.code, address: checked.address, detail: checked.detail }
-    }
+    if (!checked.isAllowed) return { kind: 'refused', address: checked.address, detail: checked.detail }
     const { url, host } = checked
-    const hostName = host.kind === 'address' ? host.address : host.name
     const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
 
     // Of a tunnel, it is unknown whether the proxy would still let it through.
@@ -113,7 +109,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     if (egressProxy === null) {
       const addresses = await findAddresses(host, { resolver, allowed }, progress.signal)
       if (!addresses.ok) return addresses.outcome
-      if (progress.signal.aborted) return toTimeoutOutcome('dns', false)
+      if (progress.signal.aborted) return toTimeoutOutcome('dns')
       const kept = reuseKey && idleConnections.take(reuseKey, new Set(addresses.value.map(toCanonical)))
       if (kept) {
         abortWith(kept, progress.signal)
@@ -126,11 +122,11 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
       connection = await openConnection(addresses.value, port, progress.signal, options.connect)
     } else {
       progress.phase = 'connect'
-      connection = await openTunnelInTime(egressProxy, hostName, port, request.deadlineMs, progress)
+      connection = await openTunnelInTime(egressProxy, host, port, request.deadlineMs, progress)
     }
     if (connection.ok && url.protocol === 'https:') {
       progress.phase = 'tls'
-      connection = await secureConnection(connection.value, hostName, secureContext, progress.signal)
+      connection = await secureConnection(connection.value, host, secureContext, progress.signal)
     }
     if (!connection.ok) return connection.outcome
     progress.phase = 'answer'
@@ -150,7 +146,6 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     const aborter = new AbortController()
     const progress: Progress = {
       phase: 'dns',
-      wasSent: false,
       answered: null,
       isProxySilent: false,
       isKept: false,
@@ -160,7 +155,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
     const deadline = new Promise<OutboundOutcome>((resolve) => {
       const expire = (): void => {
         if (progress.isProxySilent) resolve(proxyError('does not answer'))
-        else resolve(progress.answered ?? toTimeoutOutcome(progress.phase, progress.wasSent))
+        else resolve(progress.answered ?? toTimeoutOutcome(progress.phase))
       }
       // If this process was busy, an answer that arrived in time may still be unread: setImmediate lets it be read
       // first.
@@ -185,7 +180,7 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
  */
 async function openTunnelInTime(
   proxy: EgressProxy,
-  hostName: string,
+  host: string,
   port: number,
   deadlineMs: number,
   progress: Progress,
@@ -194,7 +189,7 @@ async function openTunnelInTime(
     progress.isProxySilent = true
     void isAnswering(proxy, progress.signal).then((isAlive) => (progress.isProxySilent = !isAlive))
   }, deadlineMs / 2)
-  const connection = await openTunnel(proxy, hostName, port, progress.signal)
+  const connection = await openTunnel(proxy, host, port, progress.signal)
   clearTimeout(timer)
   progress.isProxySilent = false
   return connection
@@ -203,7 +198,6 @@ async function openTunnelInTime(
 /** How far a request has come, for the outcome at its deadline. */
 interface Progress {
   phase: OutboundPhase
-  wasSent: boolean
   /** Set when the status line and the headers have arrived. From then on, this is the outcome. */
   answered: OutboundOutcome | null
   /** Whether the egress proxy answers no request at all at the moment. */
@@ -241,15 +235,15 @@ function exchangeOn(
     })
     outgoing.on('error', (error) => {
       // An error after the headers changes nothing: the listeners of the answer resolve with the text or null.
-      if (progress.answered === null) resolve(toErrorOutcome(error, 'answer', true))
+      if (progress.answered === null) resolve(toErrorOutcome(error, 'answer'))
     })
     outgoing.on('information', () => {
       if (socket.bytesRead - bytesBefore > MAX_INTERIM_BYTES) {
-        resolve(unreachableOutcome('invalid_answer', true, 'the endpoint sent too many interim (1xx) answers'))
+        resolve(unreachableOutcome('invalid_answer', 'the endpoint sent too many interim (1xx) answers'))
       }
     })
     outgoing.on('upgrade', () => {
-      resolve(unreachableOutcome('invalid_answer', true, 'the endpoint switched to another protocol (101)'))
+      resolve(unreachableOutcome('invalid_answer', 'the endpoint switched to another protocol (101)'))
     })
     outgoing.on('response', (answer) => {
       const answered = toAnswered(answer)
@@ -257,20 +251,18 @@ function exchangeOn(
       // Node emits it after the end of an answer that both sides may be followed by another one.
       if (keep) socket.once('free', () => keep(socket, answer.headers))
       if (request.read) {
-        readBody(answer, request.read, (read) => resolve({ ...answered, body: read }))
-        return
-      }
-      if (answered.status > 299) {
-        collectRejection(answer, (rejection) => resolve(rejection === null ? answered : { ...answered, rejection }))
-        return
-      }
-      if (!mayContainText(answer.headers)) {
-        resolve(answered)
-        return
-      }
-      readText(answer, (text) => resolve({ ...answered, text }))
+        readBody(answer, request.read, (bytes, isCutOff) =>
+          resolve({ ...answered, body: { bytes, isCutOff, headers: answer.headers } }),
+        )
+      } else if (answered.status > 299 && !isCompressed(answer.headers)) {
+        const limits = { maxBytes: ANSWER_MAX_BYTES, timeoutMs: REJECTION_TIMEOUT_MS }
+        readBody(answer, limits, (bytes) => resolve({ ...answered, rejection: readLines(bytes) ?? undefined }))
+      } else if (answered.status <= 299 && mayContainText(answer.headers)) {
+        readBody(answer, { maxBytes: ANSWER_MAX_BYTES }, (bytes, isCutOff) =>
+          resolve({ ...answered, text: isCutOff ? null : readAnswerText(bytes) }),
+        )
+      } else resolve(answered)
     })
-    progress.wasSent = true
     outgoing.end(body)
   })
 }
@@ -299,42 +291,20 @@ function toDisplayText(value: string): string {
 /** How long the body of a rejection is awaited: the outcome is known, and the agent waits for it. */
 const REJECTION_TIMEOUT_MS = 1_000
 
-/** Calls `done` once with the part of the body that arrived in time, as text for people. */
-function collectRejection(answer: IncomingMessage, done: (text: string | null) => void): void {
-  if (isCompressed(answer.headers)) {
-    done(null)
-    return
-  }
-  const chunks: Buffer[] = []
-  let length = 0
-  const finish = (): void => {
-    clearTimeout(timer)
-    answer.removeAllListeners('data').pause()
-    done(readLines(Buffer.concat(chunks)))
-  }
-  const timer = setTimeout(finish, REJECTION_TIMEOUT_MS)
-  answer.on('data', (chunk: Buffer) => {
-    chunks.push(chunk)
-    length += chunk.length
-    if (length >= ANSWER_MAX_BYTES) finish()
-  })
-  answer.on('error', finish)
-  answer.once('close', finish)
-  answer.once('end', finish)
-}
-
-/** Calls `done` once with the body, or with what arrived of one that is too long or breaks. */
+/** Calls `done` once with the body, or with what arrived of one that is too long, breaks or takes longer than its time. */
 function readBody(
   answer: IncomingMessage,
-  { maxBytes, isComplete }: ReadBody,
-  done: (body: AnsweredBody) => void,
+  { maxBytes, isComplete, timeoutMs }: ReadBody & { readonly timeoutMs?: number },
+  done: (bytes: Buffer, isCutOff: boolean) => void,
 ): void {
   const chunks: Buffer[] = []
   let length = 0
   const finish = (isCutOff: boolean): void => {
+    clearTimeout(timer)
     answer.removeAllListeners('data').pause()
-    done({ bytes: Buffer.concat(chunks).subarray(0, maxBytes), isCutOff, headers: answer.headers })
+    done(Buffer.concat(chunks).subarray(0, maxBytes), isCutOff)
   }
+  const timer = timeoutMs === undefined ? undefined : setTimeout(() => finish(true), timeoutMs)
   answer.on('data', (chunk: Buffer) => {
     chunks.push(chunk)
     length += chunk.length
@@ -344,18 +314,4 @@ function readBody(
   answer.on('error', () => finish(true))
   answer.once('end', () => finish(false))
   answer.once('close', () => finish(true))
-}
-
-/** Calls `done` with the text when the body has ended properly, or with null once it is too long or broken. */
-function readText(answer: IncomingMessage, done: (text: string | null) => void): void {
-  const chunks: Buffer[] = []
-  let length = 0
-  answer.on('data', (chunk: Buffer) => {
-    length += chunk.length
-    if (length > ANSWER_MAX_BYTES) done(null)
-    else chunks.push(chunk)
-  })
-  answer.on('end', () => done(readAnswerText(Buffer.concat(chunks))))
-  answer.on('error', () => done(null))
-  answer.on('close', () => done(null))
 }

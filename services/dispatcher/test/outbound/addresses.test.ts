@@ -33,11 +33,10 @@ afterEach(async () => {
 })
 
 const ok: object = { kind: 'answered', status: 200, text: 'ok' }
-const refused = (at: string): object => ({ kind: 'refused', code: 'url_not_public', address: at })
+const refused = (at: string): object => ({ kind: 'refused', address: at })
 /** Only the service's own log may know what a name resolves to. */
 const refusedName = (name: string, at: string): object => ({
   kind: 'refused',
-  code: 'url_not_public',
   address: null,
   detail: `the address of ${name} is not publicly reachable`,
   internalDetail: expect.stringContaining(at),
@@ -82,7 +81,7 @@ describe('an address in the URL', () => {
     async (host) => {
       const { connect, targets } = recordConnects()
       const result = await post(host, { allowedSubnets: NO_SUBNETS, connect })
-      expect(result).toMatchObject({ kind: 'refused', code: 'url_not_public' })
+      expect(result).toMatchObject({ kind: 'refused' })
       expect([targets, server.questions, endpoint.connections]).toEqual([[], [], 0])
     },
   )
@@ -93,15 +92,13 @@ describe('an address in the URL', () => {
     expect(endpoint.requests).toHaveLength(1)
   })
 
-  test.each([
-    ['', 'url_parsing'],
-    ['ftp://example.com/', 'url_scheme'],
-    [`https://example.com/${'x'.repeat(2000)}`, 'string_too_long'],
-    ['https://ada:secret@example.com/', 'url_parsing'],
-  ])('is checked for each request: %j is refused although it was stored', async (url, code) => {
-    expect(await createSendRequest({ resolver })(request(url))).toMatchObject({ kind: 'refused', code, address: null })
-    expect(server.questions).toEqual([])
-  })
+  test.each(['', 'ftp://example.com/', `https://example.com/${'x'.repeat(2000)}`, 'https://ada:secret@example.com/'])(
+    'is checked for each request: %j is refused although it was stored',
+    async (url) => {
+      expect(await createSendRequest({ resolver })(request(url))).toMatchObject({ kind: 'refused', address: null })
+      expect(server.questions).toEqual([])
+    },
+  )
 })
 
 describe('a name', () => {
@@ -109,7 +106,7 @@ describe('a name', () => {
     zone = zoneOf({ 'hooks.example.com': ['93.184.215.14', '2606:4700::1'] })
     const { connect, targets } = recordConnects()
     const result = await post('hooks.example.com', { connect, allowedSubnets: NO_SUBNETS })
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'connection_refused', wasSent: false })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'connection_refused' })
     expect(targets.toSorted()).toEqual(['2606:4700::1', '93.184.215.14'])
     expect(server.questions).toHaveLength(2)
   })
@@ -174,7 +171,6 @@ describe('a name', () => {
     expect(await post('hooks.example.com')).toMatchObject({
       kind: 'unreachable',
       cause: 'connection_refused',
-      wasSent: false,
     })
   })
 })
@@ -187,14 +183,14 @@ describe('a name without an address in DNS', () => {
     zone = reply
     const { connect, targets } = recordConnects()
     const result = await post('hooks.example.com', { connect })
-    expect(result).toMatchObject({ kind: 'unreachable', cause, wasSent: false, tlsError: null })
+    expect(result).toMatchObject({ kind: 'unreachable', cause, tlsError: null })
     expect(targets).toEqual([])
   })
 
   test('times out at the deadline of the request', async () => {
     zone = () => 'silence'
     const result = await post('hooks.example.com', { deadlineMs: 200 })
-    expect(result).toMatchObject({ kind: 'timed_out', phase: 'dns', wasSent: false })
+    expect(result).toMatchObject({ kind: 'timed_out', phase: 'dns' })
   })
 
   test('is not connected to when its address arrives after the deadline', async () => {
@@ -236,7 +232,7 @@ describe('a connection', () => {
     zone = zoneOf({ 'hooks.example.com': ['93.184.215.14'] })
     const connect = () => netConnect({ host: '127.0.0.1', port: endpoint.port })
     const result = await post('hooks.example.com', { connect, allowedSubnets: NO_SUBNETS })
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'other', wasSent: false })
+    expect(result).toMatchObject({ kind: 'unreachable', cause: 'other' })
     expect(result).toHaveProperty('detail', 'the connection went to an address that was not checked')
     await waitUntil(() => endpoint.connections === 1)
     expect(endpoint.requests).toEqual([])
@@ -288,7 +284,7 @@ describe('without allowed subnets', () => {
     zone = zoneOf({ customer: ['93.184.215.14'], 'customer.local': ['93.184.215.14'] })
     for (const host of ['customer', 'customer.local', 'localhost', 'metadata.google.internal']) {
       const result = await post(host, { allowedSubnets: NO_SUBNETS })
-      expect(result).toMatchObject({ kind: 'refused', code: 'url_not_public', address: null })
+      expect(result).toMatchObject({ kind: 'refused', address: null })
     }
     expect(server.questions).toEqual([])
   })

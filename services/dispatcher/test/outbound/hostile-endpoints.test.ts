@@ -6,8 +6,8 @@ import { createSendRequest } from '../../src/outbound/send-request.ts'
 import { drips, resultOf, floods, type Handler, loopback, request, says, saysAndEnds } from './post-to.ts'
 
 const answered = (status: number, text: string | null = null): object => ({ kind: 'answered', status, text })
-const timedOut = (phase: string, wasSent: boolean): object => ({ kind: 'timed_out', phase, wasSent })
-const unreachable = (cause: string, wasSent = true): object => ({ kind: 'unreachable', cause, wasSent, tlsError: null })
+const timedOut = (phase: string): object => ({ kind: 'timed_out', phase })
+const unreachable = (cause: string): object => ({ kind: 'unreachable', cause, tlsError: null })
 
 /** For endpoints that never end. */
 const soon = { deadlineMs: 500 }
@@ -28,7 +28,7 @@ describe('a slow endpoint', () => {
     ['sends 100 Continue endlessly', drips('', 'HTTP/1.1 100 Continue\r\n\r\n', 10)],
     ['sends 103 Early Hints endlessly', drips('', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n', 10)],
   ])('times out if it %s', async (_, handler) =>
-    expect(await resultOf(handler, soon)).toMatchObject(timedOut('answer', true)),
+    expect(await resultOf(handler, soon)).toMatchObject(timedOut('answer')),
   )
 
   test.each<[string, Handler]>([
@@ -52,13 +52,13 @@ describe('a slow endpoint', () => {
 
   test('times out in the TLS handshake if it is silent there, and nothing is sent', async () =>
     expect(await resultOf(() => undefined, { when: 'connect', scheme: 'https', ...soon })).toMatchObject(
-      timedOut('tls', false),
+      timedOut('tls'),
     ))
 
   test('times out if it does not accept the connection, and nothing is sent', async () => {
     const send = createSendRequest({ allowedSubnets: loopback, connect: () => new Socket() })
     const result = await send(request('http://127.0.0.1:8/', soon))
-    expect(result).toMatchObject(timedOut('connect', false))
+    expect(result).toMatchObject(timedOut('connect'))
   })
 })
 
@@ -182,7 +182,7 @@ describe('an endpoint that ends the connection', () => {
 
   test.each(['HTTP/1.1 2', 'HTTP/1.1 200 OK\r\nContent-Ty'])(
     'is unreachable if it sends only the beginning %j of an answer',
-    async (piece) => expect(await resultOf(saysAndEnds(piece))).toMatchObject({ kind: 'unreachable', wasSent: true }),
+    async (piece) => expect(await resultOf(saysAndEnds(piece))).toMatchObject({ kind: 'unreachable' }),
   )
 
   test('counts as answered if it answers before it has read the request, and then closes the connection', async () => {
@@ -211,6 +211,6 @@ describe('an unused port', () => {
   test('refuses connections', async () => {
     const send = createSendRequest({ allowedSubnets: loopback })
     const result = await send(request(`http://127.0.0.1:${await freePort()}/`))
-    expect(result).toMatchObject(unreachable('connection_refused', false))
+    expect(result).toMatchObject(unreachable('connection_refused'))
   })
 })
