@@ -14,28 +14,71 @@ export type Redact = (text: string) => string
 
 /**
  * Creates a function that replaces the secrets in the texts of an endpoint, which may repeat what it was sent: as they
- * are, in Base64 and Base64url, and each of these percent-encoded or escaped as in JSON, whichever characters are
- * encoded. The end of a text may be the beginning of a secret that was cut off. A text that still repeats a part of a
- * secret, also in another spelling, is replaced as a whole: see `createRepetitionFinder`. Takes time in proportion to
- * the lengths of text and secret, which only a secret that repeats itself needs: a text that would take longer than
- * some 20 ms is replaced as a whole, too.
+ * are, in Base64 and Base64url, and each of these percent-encoded or escaped as in JSON. The end of a text may be the
+ * beginning of a secret that was cut off. A text that still repeats a part of a secret, also in another spelling, is
+ * replaced as a whole: see `createRepetitionFinder`. Takes time in proportion to the lengths of text and secret.
  */
 export function createRedactor(secrets: readonly (string | null)[]): Redact {
   const hidden = secrets.filter((secret) => secret !== null).filter(isRedactable)
   // Most deliveries have no text, so the spellings are computed for the first one.
-  let prepared: { patterns: Pattern[]; repeats: (text: string) => boolean } | undefined
+  let prepared: { spellings: readonly string[]; repeats: (text: string) => boolean } | undefined
   return (text) => {
-    prepared ??= {
-      patterns: [...new Set(hidden.flatMap(toTexts))].map(toPattern),
-      repeats: createRepetitionFinder(hidden),
-    }
-    const rest = prepared.patterns.reduce((left, pattern) => replaceAll(left, pattern), text)
+    prepared ??= { spellings: toSpellings(hidden), repeats: createRepetitionFinder(hidden) }
+    const rest = prepared.spellings.reduce(replaceSpelling, text)
     return prepared.repeats(rest) ? REDACTED : rest
   }
 }
 
-function toTexts(secret: string): string[] {
-  return [withoutPadding(secret), toBase64(secret, 'base64'), toBase64(secret, 'base64url')]
+/** Returns what common encoders make of the secrets, the longest first: a spelling may contain another one. */
+function toSpellings(secrets: readonly string[]): string[] {
+  const texts = secrets.flatMap((secret) => {
+    const bytes = Buffer.from(secret, 'utf8')
+    return [secret, bytes.toString('base64'), bytes.toString('base64url')].map(withoutPadding)
+  })
+  const spellings = new Set(texts.flatMap((text) => [text, ...percentEncode(text), ...escapeAsJson(text)]))
+  return [...spellings].toSorted((a, b) => b.length - a.length)
+}
+
+function percentEncode(text: string): string[] {
+  const encoded = [encodeURIComponent(text.toWellFormed()), new URLSearchParams([['', text]]).toString().slice(1)]
+  return encoded.flatMap((each) => [each, each.replaceAll(/%../g, (code) => code.toLowerCase())])
+}
+
+/** As JavaScript, Python and PHP write JSON: the latter two escape what is not ASCII, and PHP slashes. */
+function escapeAsJson(text: string): string[] {
+  const json = JSON.stringify(text).slice(1, -1)
+  const toAscii = (toDigits: (code: number) => string): string =>
+    json.replaceAll(/[^ -~]/g, (unit) => `\\u${toDigits(unit.charCodeAt(0)).padStart(4, '0')}`)
+  const inAscii = toAscii((code) => code.toString(16))
+  const inUpperCase = toAscii((code) => code.toString(16).toUpperCase())
+  return [json, inAscii, inUpperCase].flatMap((each) => [each, each.replaceAll('/', '\\/')])
+}
+
+/** Base64 may be repeated without its padding. Without the last bits of a token, the rest of it says nothing. */
+function withoutPadding(text: string): string {
+  return text.replace(/={1,2}$/, '')
+}
+
+function replaceSpelling(text: string, spelling: string): string {
+  const rest = text.replaceAll(spelling, REDACTED)
+  const cutOff = beginningAtEnd(rest, spelling)
+  return cutOff === 0 ? rest : `${rest.slice(0, -cutOff)}${REDACTED}`
+}
+
+/**
+ * Returns the length of the longest beginning of the secret with which the text ends, or 0 if that is too short to be
+ * redacted. Knuth, Morris and Pratt's search, since comparing each beginning takes quadratic time.
+ */
+function beginningAtEnd(text: string, secret: string): number {
+  const joined = `${secret}\0${text.slice(-secret.length)}`
+  const lengths = new Int32Array(joined.length)
+  for (let at = 1; at < joined.length; at += 1) {
+    let length = lengths[at - 1]!
+    while (length > 0 && joined[at] !== joined[length]) length = lengths[length - 1]!
+    lengths[at] = joined[at] === joined[length] ? length + 1 : 0
+  }
+  const longest = Math.min(lengths.at(-1)!, secret.length)
+  return longest < MIN_REDACTED_LENGTH ? 0 : longest
 }
 
 /** So many letters and digits in a row are no coincidence: in hexadecimal they are 6 bytes of a secret, in Base64 9. */
@@ -55,10 +98,14 @@ function createRepetitionFinder(secrets: readonly string[]): (text: string) => b
   const repeats = (text: string): boolean => {
     const folded = foldWords(text)
     const windows = new Set(Array.from({ length: folded.length }, (_, at) => folded.slice(at, at + REPEATED_LENGTH)))
+    // An escape that was cut off is not decoded.
+    const end = text.replace(/(?:%[\da-f]?|\\(?:u[\da-f]{0,3})?)$/i, '')
     return (
       words.some((word) =>
         word.length <= REPEATED_LENGTH ? folded.includes(word) : hasWindow(word, REPEATED_LENGTH, windows),
-      ) || symbols.some((symbol) => foldSpaces(text).includes(symbol))
+      ) ||
+      symbols.some((symbol) => foldSpaces(text).includes(symbol)) ||
+      secrets.some((secret) => beginningAtEnd(end, secret) > 0)
     )
   }
   return (text) => {
@@ -113,138 +160,4 @@ function decodeLayer(text: string): string {
         return decimal === undefined ? (amp === undefined ? ' ' : '&') : String.fromCodePoint(Number(decimal))
       },
     )
-}
-
-/** A secret as the numbers of its characters in `characters`, each of which can be written in several ways. */
-interface Pattern {
-  indexes: readonly number[]
-  characters: readonly (readonly Spelling[])[]
-}
-
-/** `ignoresCase` for hexadecimal digits. */
-interface Spelling {
-  text: string
-  ignoresCase: boolean
-}
-
-const JSON_ESCAPES: Record<string, string> = {
-  '"': '\\"',
-  '\\': '\\\\',
-  '/': '\\/',
-  '\b': '\\b',
-  '\f': '\\f',
-  '\n': '\\n',
-  '\r': '\\r',
-  '\t': '\\t',
-}
-
-function toPattern(secret: string): Pattern {
-  const characters = Array.from(secret)
-  const distinct = [...new Set(characters)]
-  const indexes = new Map(distinct.map((character, index) => [character, index]))
-  return {
-    indexes: characters.map((character) => indexes.get(character)!),
-    characters: distinct.map(toSpellings),
-  }
-}
-
-function toSpellings(character: string): Spelling[] {
-  const percents = Array.from(Buffer.from(character, 'utf8'), (byte) => `%${toHex(byte, 2)}`)
-  const units = Array.from({ length: character.length }, (_, index) => `\\u${toHex(character.charCodeAt(index), 4)}`)
-  const spellings = [
-    { text: character, ignoresCase: false },
-    { text: percents.join(''), ignoresCase: true },
-    { text: units.join(''), ignoresCase: true },
-  ]
-  const escape = JSON_ESCAPES[character]
-  if (escape !== undefined) spellings.push({ text: escape, ignoresCase: false })
-  if (character === ' ') spellings.push({ text: '+', ignoresCase: false })
-  return spellings
-}
-
-/** The longest spelling: four percent-encoded bytes, or two escaped UTF-16 units. */
-const MAX_SPELLING_LENGTH = 12
-
-const UNKNOWN = -1
-
-/** Steps of the search in one text: a character of the text, with one position in the secret that it may continue. */
-const MAX_STEPS = 1_000_000
-
-/**
- * Replaces every part of the text that spells the pattern. Follows all spellings at the same time instead of trying one
- * after the other, which would take exponential time for a secret of backslashes.
- */
-function replaceAll(text: string, { indexes, characters }: Pattern): string {
-  const lowerCase = text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase())
-  // For the next positions: where a spelling of the first n characters that ends there has begun, plus 1; 0 if there is
-  // none.
-  const starts = Array.from({ length: MAX_SPELLING_LENGTH + 1 }, () => new Int32Array(indexes.length + 1))
-  const startsAt = (position: number): Int32Array => starts[position % starts.length]!
-  /** The largest n of each of them, so that a text without a secret takes no time for the rest. */
-  const largest = new Int32Array(starts.length)
-  let result = ''
-  let copiedTo = 0
-  let steps = 0
-  const replace = (start: number, end: number): void => {
-    result += text.slice(copiedTo, start) + REDACTED
-    copiedTo = end
-    for (const each of starts) each.fill(0)
-    largest.fill(0)
-  }
-  /**
-   * Returns the lengths of the character's spellings at the position, as bits. The end of the text may cut a spelling
-   * off.
-   */
-  const findLengths = (spellings: readonly Spelling[], position: number): number => {
-    const rest = text.length - position
-    let lengths = 0
-    for (const { text: spelling, ignoresCase } of spellings) {
-      const length = Math.min(spelling.length, rest)
-      if ((ignoresCase ? lowerCase : text).startsWith(spelling.slice(0, length), position)) lengths |= 1 << length
-    }
-    return lengths
-  }
-  const lengthsOf = new Int32Array(characters.length)
-  for (let position = 0; position < text.length; position += 1) {
-    const current = startsAt(position)
-    current[0] = position + 1
-    lengthsOf.fill(UNKNOWN)
-    const last = Math.min(largest[position % starts.length]!, indexes.length - 1)
-    steps += last + 1
-    if (steps > MAX_STEPS) return REDACTED
-    for (let count = 0; count <= last; count += 1) {
-      const start = current[count]!
-      if (start === 0) continue
-      const character = indexes[count]!
-      if (lengthsOf[character] === UNKNOWN) lengthsOf[character] = findLengths(characters[character]!, position)
-      for (let lengths = lengthsOf[character]!; lengths > 0; lengths &= lengths - 1) {
-        const end = position + 31 - Math.clz32(lengths & -lengths)
-        const reached = startsAt(end)
-        const known = reached[count + 1]!
-        if (known === 0 || known > start) reached[count + 1] = start
-        if (count >= largest[end % starts.length]!) largest[end % starts.length] = count + 1
-      }
-    }
-    current.fill(0, 0, last + 1)
-    largest[position % starts.length] = 0
-    const complete = startsAt(position + 1)[indexes.length]!
-    if (complete > 0) replace(complete - 1, position + 1)
-  }
-  const cutOff = startsAt(text.length).subarray(MIN_REDACTED_LENGTH)
-  const earliest = cutOff.reduce((least, start) => (start > 0 && start < least ? start : least), Infinity)
-  if (earliest !== Infinity) replace(earliest - 1, text.length)
-  return result + text.slice(copiedTo)
-}
-
-function toHex(value: number, digits: number): string {
-  return value.toString(16).padStart(digits, '0')
-}
-
-function toBase64(text: string, encoding: 'base64' | 'base64url'): string {
-  return withoutPadding(Buffer.from(text, 'utf8').toString(encoding))
-}
-
-/** Base64 may be repeated without its padding. Without the last bits of a token, the rest of it says nothing. */
-function withoutPadding(text: string): string {
-  return text.replace(/={1,2}$/, '')
 }
