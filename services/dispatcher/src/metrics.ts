@@ -54,10 +54,9 @@ export function createDeliveryMetrics(
       deliveries.inc({ kind, outcome })
       if (durationMs !== null) durations.observe({ kind, outcome }, durationMs / 1_000)
     },
-    /** Counts log entries that were deleted because of their age. */
-    countDeleted: (entries: number) => deleted.inc(entries),
-    /** Counts other rows deleted because of their age: `runs`, `journal_steps`, `sessions`, `audit_events`. */
-    countRetired: (rows: string, count: number) => retired.inc({ rows }, count),
+    /** Counts rows deleted because of their age; `deliveries` have a counter of their own. */
+    countRetired: (rows: string, count: number) =>
+      rows === 'deliveries' ? deleted.inc(count) : retired.inc({ rows }, count),
     /** Counts deliveries of dead dispatchers that became `unknown`. */
     countAbandoned: (count: number) => abandoned.inc(count),
   }

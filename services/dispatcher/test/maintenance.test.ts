@@ -3,7 +3,7 @@ import { newId } from '@workflow-service/database'
 import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
 import { createMetrics } from '@workflow-service/service-kit'
 import { createDeliveryMetrics } from '../src/metrics.ts'
-import { applyRetention, type RetentionCounts } from '../src/retention.ts'
+import { applyRetention } from '../src/retention.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
 const KEEP = { deliveries: 0, journals: 0, runs: 0, sessions: 0, auditEvents: 0 }
@@ -44,7 +44,7 @@ async function record(sourceId: string, agesMs: number[], outcome = 'accepted'):
 
 const countEntries = (sourceId: string): Promise<number> => dispatcher.db.prisma.delivery.count({ where: { sourceId } })
 
-const apply = (days: Partial<typeof KEEP>, signal = new AbortController().signal): Promise<RetentionCounts> => {
+const apply = (days: Partial<typeof KEEP>, signal = new AbortController().signal) => {
   const ctx = {
     db: dispatcher.db,
     config: { ...dispatcher.config, retentionDays: { ...KEEP, ...days } },
@@ -120,11 +120,11 @@ describe('the retention of runs, journals, sessions and audit events', () => {
     const organizations = [dispatcher.organizationId, await dispatcher.createOrganization()]
     await createRuns(organizations, 3, 10)
     await createRuns(organizations, 2, 20)
-    expect(await apply({ journals: 15 })).toMatchObject({ journalSteps: 4, runs: 0, sessions: 0 })
+    expect(await apply({ journals: 15 })).toMatchObject({ journal_steps: 4, runs: 0, sessions: 0 })
     expect(await apply({ sessions: 1, runs: 30 })).toMatchObject({ runs: 0, sessions: 0 })
     expect(await apply({ runs: 15 })).toMatchObject({ runs: 4, sessions: 0 })
     expect(await apply({ runs: 15, sessions: 15 })).toMatchObject({ runs: 0, sessions: 4 })
-    expect(await apply({ runs: 1, sessions: 1, journals: 1 })).toMatchObject({ journalSteps: 6, runs: 6, sessions: 6 })
+    expect(await apply({ runs: 1, sessions: 1, journals: 1 })).toMatchObject({ journal_steps: 6, runs: 6, sessions: 6 })
     expect(await dispatcher.db.prisma.runStep.count()).toBe(0)
   })
 

@@ -31,8 +31,7 @@ import {
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { SEND_WITHIN_MS } from './deadlines.ts'
 import { toDeliveryResult } from './describe-outcome.ts'
-import { inFlightDelivery } from './in-flight-delivery.ts'
-import type { RecordedDelivery, RunJournal } from './outcome-recorder.ts'
+import { inFlightDelivery, type RecordedDelivery, type RunJournal } from './outcome-recorder.ts'
 import { reportDelivery } from './report-delivery.ts'
 import { NotSentError, sendSignedRequest } from './send-signed-request.ts'
 
@@ -98,17 +97,7 @@ async function recordAndSend(
   const claimedMs = performance.now()
   const requestBody = JSON.stringify(request.payload)
   const { id, organizationId, sourceId, runId, requestId, lease, journal, resend } = request
-  const claim = await ctx.store.claim({
-    id,
-    organizationId,
-    sourceId,
-    requestBody,
-    runId,
-    requestId,
-    lease,
-    resend,
-    journal: journal ?? null,
-  })
+  const claim = await ctx.store.claim({ ...request, requestBody })
   switch (claim.kind) {
     case 'no_source':
       throw resend ? notResendable('its webhook source is deleted') : notFound('Webhook source')

@@ -19,6 +19,27 @@ export interface RecordedDelivery extends Delivery {
   readonly journalState?: RunJournalState | undefined
 }
 
+/** Returns a delivery that has just been recorded and has no outcome yet. */
+export function inFlightDelivery(
+  fields: Pick<Delivery, 'id' | 'organizationId' | 'sourceId' | 'kind' | 'requestBody' | 'requestId' | 'createdAt'> &
+    Partial<Delivery>,
+): Delivery {
+  return {
+    sessionId: null,
+    runId: null,
+    resendOf: null,
+    sentBy: null,
+    outcome: 'in_flight',
+    status: null,
+    reason: null,
+    mismatches: null,
+    durationMs: null,
+    answer: null,
+    finishedAt: null,
+    ...fields,
+  }
+}
+
 /** After this time the outcome is given up. Its delivery has been `unknown` for long. */
 const GIVE_UP_AFTER_MS = 600_000
 

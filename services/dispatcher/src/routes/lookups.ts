@@ -12,7 +12,6 @@ import {
   isOrganizationSuspended,
   listLookups,
   type Lookup,
-  QuotaExceededError,
   recordAuditEvent,
   saveLookup,
   toLookupOut,
@@ -32,10 +31,10 @@ import type { SendLookup } from '../lookups/lookup-answer.ts'
 import { listMcpTools, McpError } from '../lookups/mcp-client.ts'
 import { checkUrl } from '../outbound/check-url.ts'
 import type { Subnets } from '../outbound/parse-subnets.ts'
-import { decryptStoredSecret } from '../sources/signing-secret.ts'
-import type { InternalHandlers } from './internal-handlers.ts'
+import { assertSecretMayTravel, decryptStoredSecret, encryptGivenSecret } from '../sources/signing-secret.ts'
+import type { CallOf, InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
-import { idTaken, nameTaken } from './taken.ts'
+import { idTaken, nameTaken, withinQuota, withQuota } from './save-refusals.ts'
 
 /** Characters of a tool's description, which a server gives. */
 const DESCRIPTION_MAX_LENGTH = 1_000
@@ -62,30 +61,27 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
   return async (request) => {
     const { params, query, body: input, requestId, trace } = request
     const { organization_id: organizationId, lookup_id: lookupId } = params
-    const owner = { organizationId, id: lookupId }
     const [stored] = await listLookups(ctx.db, organizationId, lookupId)
     if (!stored && (query.version ?? 0) > 0) throw idTaken('look-up')
     if (query.version !== undefined && query.version !== (stored?.version ?? 0)) {
       if (stored && isSame(ctx, stored, input)) return { status: 200, body: toLookupOut(stored) }
       throw changed()
     }
-    assertSecretMayTravel(input, stored)
     const { name, kind, url, header_name: headerName = null, header_value: given } = input
+    if (stored?.headerValue && headerName !== null && given === undefined)
+      assertSecretMayTravel({ secret: 'header_value', url: 'url' }, stored.url, url)
     const value = headerName === null ? null : given
     const keptOrGiven = value === undefined ? readHeaderValue(ctx, stored) : value
     const lookup = { id: lookupId, headerName }
     const send = lookupSender(ctx, { lookup, secret: keptOrGiven, requestId, trace })
     const redact = createRedactor([keptOrGiven])
     const tools = kind === 'mcp' ? describeTools(await listTools(send, url, redact), input.tools, redact) : input.tools
-    const headerValue =
-      typeof value === 'string' ? ctx.secrets.encrypt({ organizationId, sourceId: lookupId }, value) : value
-    const by = readActor(organizationId, request)
-    const limited = by?.principal.userId
-      ? { ...by, quotas: [{ kind: 'lookups' as const, thing: owner, max: LOOKUPS_MAX }] }
-      : by
+    const headerValue = encryptGivenSecret(ctx.secrets, { organizationId, id: lookupId }, value)
+    const by = withQuota(readActor(organizationId, request), 'lookups', lookupId, LOOKUPS_MAX)
     const change = { name, kind, url, headerName, headerValue, tools }
-    const saved = await saveLookup(ctx.db, organizationId, lookupId, change, stored?.version ?? 0, limited).catch(
-      toApiError,
+    const saved = await withinQuota(
+      saveLookup(ctx.db, organizationId, lookupId, change, stored?.version ?? 0, by),
+      `There can be at most ${LOOKUPS_MAX} look-ups. Delete some that are not needed.`,
     )
     if (saved.kind === 'no_organization') throw notFound('Organization')
     if (saved.kind === 'name_taken') throw nameTaken('look-up')
@@ -98,9 +94,7 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
 
 /** Calls a tool for a run, or for a person who tries it, which has an audit event. */
 export function callOneLookup(ctx: DispatcherContext) {
-  return async (
-    request: Pick<Parameters<InternalHandlers['callLookup']>[0], 'params' | 'headers' | 'body' | 'requestId' | 'trace'>,
-  ): Promise<OperationResult> => {
+  return async (request: CallOf<'callLookup'>): Promise<OperationResult> => {
     const { params, body, requestId, trace } = request
     const { organization_id: organizationId, lookup_id: lookupId } = params
     if (await isOrganizationSuspended(ctx.db, organizationId)) {
@@ -130,14 +124,6 @@ export function callOneLookup(ctx: DispatcherContext) {
     ctx.logger.info({ ...fields, tool: tool.name, ok, status, bytes, duration_ms }, 'lookup.answered')
     return { status: 200, body: answer, headers: [] }
   }
-}
-
-/** The stored value of the header goes only where it was entered for. @throws ApiError 422 on `header_value` */
-function assertSecretMayTravel(input: LookupIn, stored: Lookup | undefined): void {
-  if (!stored?.headerValue || input.header_value !== undefined || !input.header_name) return
-  if (URL.parse(input.url)?.origin === URL.parse(stored.url)?.origin) return
-  const message = 'must be entered again, or be null, because scheme, host or port of url change'
-  throw invalidFields([{ field: 'header_value', code: 'missing', message }])
 }
 
 type ServerTools = Awaited<ReturnType<typeof listMcpTools>>
@@ -218,14 +204,4 @@ function changed(): ApiError {
     'source_changed',
     'Another save of this look-up was written meanwhile. Read it, and save again if your change still applies.',
   )
-}
-
-function toApiError(error: unknown): never {
-  if (error instanceof QuotaExceededError) {
-    throw new ApiError(
-      'quota_exceeded',
-      `There can be at most ${LOOKUPS_MAX} look-ups. Delete some that are not needed.`,
-    )
-  }
-  throw error
 }

@@ -4,6 +4,7 @@ import { toDeliveryResult } from '../deliveries/describe-outcome.ts'
 import { NotSentError, sendSignedRequest } from '../deliveries/send-signed-request.ts'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { checkUrl } from '../outbound/check-url.ts'
+import { assertSecretMayTravel, encryptGivenSecret } from '../sources/signing-secret.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
 
@@ -17,13 +18,8 @@ export function saveNotices(ctx: DispatcherContext): InternalHandlers['saveNotic
     const check = checkUrl(url, ctx.config.allowedSubnets)
     if (!check.isAllowed) throw invalidFields([{ field: 'url', code: check.code, message: check.message }])
     const stored = secret === undefined ? await findNoticeWebhook(ctx.db, organizationId) : undefined
-    // As with webhook sources: the stored secret goes only where it was entered for.
-    if (stored?.signingSecret && URL.parse(url)?.origin !== URL.parse(stored.url)?.origin) {
-      const message = 'must be entered again, or be null, because scheme, host or port of url change'
-      throw invalidFields([{ field: 'signing_secret', code: 'missing', message }])
-    }
-    const sealed =
-      typeof secret === 'string' ? ctx.secrets.encrypt({ organizationId, sourceId: organizationId }, secret) : secret
+    if (stored?.signingSecret) assertSecretMayTravel({ secret: 'signing_secret', url: 'url' }, stored.url, url)
+    const sealed = encryptGivenSecret(ctx.secrets, { organizationId, id: organizationId }, secret)
     const webhook = { url, signingSecret: sealed, events }
     await saveNoticeWebhook(ctx.db, organizationId, webhook, readActor(organizationId, request))
     return { status: 204 }

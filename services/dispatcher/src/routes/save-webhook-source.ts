@@ -5,21 +5,20 @@ import {
   type AuditedBy,
   findSaveTarget,
   findWebhookSource,
-  QuotaExceededError,
   type SaveTarget,
   saveWebhookSource,
   saveWebhookSourceSettings,
   type StoredWebhookSource,
   type WebhookSourceChange,
 } from '@workflow-service/database'
-import { ApiError, invalidFields, notFound, type OperationAnswer } from '@workflow-service/service-kit'
+import { ApiError, notFound, type OperationAnswer } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { inTurn } from '../sources/in-turn.ts'
-import { decryptSigningSecret } from '../sources/signing-secret.ts'
+import { assertSecretMayTravel, decryptSigningSecret, encryptGivenSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
-import { idTaken, nameTaken } from './taken.ts'
+import { idTaken, nameTaken, withinQuota, withQuota } from './save-refusals.ts'
 import { toWebhookSourceOut } from './to-wire.ts'
 
 /** A save under way. */
@@ -46,12 +45,13 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
     const { params, query, body: input, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId } = params
     const mode = query.verify ?? 'always'
-    const by = limitSources(ctx, sourceId, readActor(organizationId, request))
+    const actor = readActor(organizationId, request)
+    const by = withQuota(actor, 'webhook_sources', sourceId, ctx.config.maxWebhookSources)
     const save: Save = { organizationId, sourceId, input, requestId, trace, isVerified: mode !== 'never', by }
     const stored = await inTurn(ctx, organizationId, () => findForSave(ctx, save, query.version))
     if (query.version !== undefined && query.version !== (stored?.version ?? 0))
       return answerToLostSave(ctx, save, stored)
-    assertSecretMayTravel(input, stored)
+    assertStoredSecretMayTravel(input, stored)
     // An absent secret keeps the stored one, so the verification request carries that.
     const signingSecret =
       input.signing_secret === undefined ? stored && decryptSigningSecret(ctx.secrets, stored) : input.signing_secret
@@ -66,7 +66,7 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
 export function checkSource({ db }: DispatcherContext): InternalHandlers['checkWebhookSource'] {
   return async ({ params, body }) => {
     const stored = await findWebhookSource(db, params.organization_id, params.source_id)
-    assertSecretMayTravel(body, stored ?? null)
+    assertStoredSecretMayTravel(body, stored ?? null)
     return { status: 204 }
   }
 }
@@ -90,15 +90,11 @@ async function findForSave(
   return stored
 }
 
-/**
- * The stored secret goes only where it was entered for: the verification request would carry it to the new address.
- * @throws ApiError 422 on `signing_secret` if scheme, host or port change and the secret is absent.
- */
-function assertSecretMayTravel(input: WebhookSourceIn, stored: StoredWebhookSource | null): void {
+/** @throws ApiError 422 on `signing_secret` */
+function assertStoredSecretMayTravel(input: WebhookSourceIn, stored: StoredWebhookSource | null): void {
   if (!stored?.hasSigningSecret || input.signing_secret !== undefined) return
-  if (URL.parse(input.endpoint_url)?.origin === URL.parse(stored.endpointUrl)?.origin) return
-  const message = 'must be entered again, or be null, because scheme, host or port of endpoint_url change'
-  throw invalidFields([{ field: 'signing_secret', code: 'missing', message }])
+  const fields = { secret: 'signing_secret', url: 'endpoint_url' }
+  assertSecretMayTravel(fields, stored.endpointUrl, input.endpoint_url)
 }
 
 /** @throws ApiError 422 `verification_failed` if the endpoint does not confirm. */
@@ -125,7 +121,7 @@ async function write(ctx: DispatcherContext, save: Save, stored: StoredWebhookSo
     name: input.name,
     description: input.description,
     endpointUrl: input.endpoint_url,
-    signingSecret: encryptSecret(ctx, save),
+    signingSecret: encryptGivenSecret(ctx.secrets, { organizationId, id: sourceId }, input.signing_secret),
     exampleRequestBody: input.example_request_body,
     isVerified,
     approval: input.approval,
@@ -149,28 +145,13 @@ async function write(ctx: DispatcherContext, save: Save, stored: StoredWebhookSo
   }
 }
 
-/** Adds the quota of the organization, which holds for people: operators and manifests may exceed it. */
-function limitSources(
-  { config }: DispatcherContext,
-  sourceId: string,
-  by: AuditedBy | undefined,
-): AuditedBy | undefined {
-  if (!by?.principal.userId) return by
-  const thing = { organizationId: by.principal.organizationId, id: sourceId }
-  return { ...by, quotas: [{ kind: 'webhook_sources', thing, max: config.maxWebhookSources }] }
-}
-
 /** @throws ApiError 409 `quota_exceeded` */
-async function refuseAboveQuota<Result>({ config }: DispatcherContext, saved: Promise<Result>): Promise<Result> {
-  try {
-    return await saved
-  } catch (error) {
-    if (!(error instanceof QuotaExceededError)) throw error
-    throw new ApiError(
-      'quota_exceeded',
-      `There can be at most ${config.maxWebhookSources.toLocaleString('en')} webhook sources. Delete some that are not needed, or ask the operator to raise MAX_WEBHOOK_SOURCES.`,
-    )
-  }
+function refuseAboveQuota<Result>({ config }: DispatcherContext, saved: Promise<Result>): Promise<Result> {
+  const most = config.maxWebhookSources.toLocaleString('en')
+  return withinQuota(
+    saved,
+    `There can be at most ${most} webhook sources. Delete some that are not needed, or ask the operator to raise MAX_WEBHOOK_SOURCES.`,
+  )
 }
 
 /** Saves what the endpoint does not confirm. Writes nothing if it is saved already. */
@@ -185,12 +166,6 @@ async function writeSettings(
   if (saved.kind !== 'saved') return answerToLostSave(ctx, save, await findStored(ctx, save))
   if (saved.source.version !== stored.version) ctx.changeNotices.add(organizationId, 'webhook_sources')
   return { status: 200, body: toWebhookSourceOut(saved.source) }
-}
-
-/** Returns undefined to keep the stored secret and null to remove it. */
-function encryptSecret(ctx: DispatcherContext, { organizationId, sourceId, input }: Save): Buffer | null | undefined {
-  const { signing_secret: secret } = input
-  return typeof secret === 'string' ? ctx.secrets.encrypt({ organizationId, sourceId }, secret) : secret
 }
 
 /** Answers 200 if the save that won has the same values, as for a repeated call. */

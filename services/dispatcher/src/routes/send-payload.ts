@@ -6,18 +6,13 @@ import { deliverPayload } from '../deliveries/deliver-payload.ts'
 import type { RecordedDelivery, RunJournal } from '../deliveries/outcome-recorder.ts'
 import { isDeeperThan } from '../deliveries/is-deeper-than.ts'
 import { resendPayload } from '../deliveries/resend-payload.ts'
-import type { InternalHandlers } from './internal-handlers.ts'
+import type { CallOf } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
 /** Sends a payload, or that of an earlier delivery again, at most once, and answers when its outcome is known. */
 export function sendPayload(ctx: DispatcherContext) {
-  return async (
-    request: Pick<
-      Parameters<InternalHandlers['sendPayload']>[0],
-      'params' | 'headers' | 'body' | 'requestId' | 'trace'
-    >,
-  ): Promise<OperationResult> => {
+  return async (request: CallOf<'sendPayload'>): Promise<OperationResult> => {
     const { params, body, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId, payload, resend_of: resendOf, lease } = body
     const common = { id: params.delivery_id, organizationId, requestId, trace }

@@ -1,6 +1,29 @@
 import { type SecretBox, SecretError, type StoredWebhookSource } from '@workflow-service/database'
 import { invalidFields, serviceUnavailable } from '@workflow-service/service-kit'
 
+/** Encrypts the secret of a save. Undefined keeps the stored one, null removes it. */
+export function encryptGivenSecret(
+  secrets: SecretBox,
+  owner: { readonly organizationId: string; readonly id: string },
+  given: string | null | undefined,
+): Buffer | null | undefined {
+  return typeof given === 'string' ? secrets.encrypt({ ...owner, sourceId: owner.id }, given) : given
+}
+
+/**
+ * A stored secret goes only where it was entered for: a request would carry it to the new address.
+ * @throws ApiError 422 on the secret's field if scheme, host or port of the URL change.
+ */
+export function assertSecretMayTravel(
+  fields: { readonly secret: string; readonly url: string },
+  storedUrl: string,
+  url: string,
+): void {
+  if (URL.parse(url)?.origin === URL.parse(storedUrl)?.origin) return
+  const message = `must be entered again, or be null, because scheme, host or port of ${fields.url} change`
+  throw invalidFields([{ field: fields.secret, code: 'missing', message }])
+}
+
 /**
  * Decrypts the signing secret of a source. Returns null if it has none.
  * @throws ApiError 503 if SECRETS_KEY of this process lacks its key; 422 on `signing_secret` if it is damaged: then it

@@ -14,7 +14,7 @@ import {
 import { serviceUnavailable } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { toDeliveryResult, toVerificationFailure, type VerificationFailure } from '../deliveries/describe-outcome.ts'
-import { inFlightDelivery } from '../deliveries/in-flight-delivery.ts'
+import { inFlightDelivery } from '../deliveries/outcome-recorder.ts'
 import { reportDelivery } from '../deliveries/report-delivery.ts'
 import { isRedactable, REDACTED } from '../deliveries/redact.ts'
 import { NotSentError, sendSignedRequest } from '../deliveries/send-signed-request.ts'
@@ -84,11 +84,7 @@ export async function verifySource(ctx: DispatcherContext, request: Verification
       sourceId,
       kind: 'verification',
       requestBody: loggedBody,
-      sessionId: null,
-      runId: null,
       requestId,
-      resendOf: null,
-      sentBy: null,
       createdAt,
     })
     const outcome = toDeliveryResult(result, redact)
