@@ -4,26 +4,6 @@ export type LimitReached = 'key_limit' | 'total_limit'
 /** Releases the slot. Further calls do nothing. */
 export type ReleaseSlot = () => void
 
-/** Limits how many calls are in flight at once, in total and for each key. */
-export interface InFlightLimiter {
-  /**
-   * Waits for a free slot, by default `waitMs` of the limiter. Callers of one key are served in the order of their
-   * arrival, and keys with waiting callers in turn: a key at its limit, or with many callers, does not delay the
-   * others. Resolves to the limit that was reached if no slot became free in time, or at once if too many callers wait.
-   * @param arrivedMs When the caller first asked, if it asks again: it keeps its place, and takes that of a later one
-   *   if too many wait.
-   */
-  acquire(key: string, waitMs?: number, arrivedMs?: number): Promise<ReleaseSlot | LimitReached>
-  /**
-   * Takes a free slot; gives the limit that is reached if there is none. Callers that wait already may be served later.
-   */
-  tryAcquire(key: string): ReleaseSlot | LimitReached
-  /** Ends all waiting: callers that wait, and later ones that would have to, get the limit that was reached. */
-  stopWaiting(): void
-  readonly inFlight: number
-  readonly waiting: number
-}
-
 /** The limits of a limiter. `perKey` and `maxWaitingPerKey` are for one key, the others for all together. */
 export interface InFlightLimits {
   total: number
@@ -45,15 +25,15 @@ interface Waiter {
   resolve: (result: ReleaseSlot | LimitReached) => void
 }
 
-/**
- * Creates a limiter. Each call takes time in proportion to the waiting callers of its key, regardless of the number of
- * keys.
- */
 export function createInFlightLimiter(limits: InFlightLimits): InFlightLimiter {
-  return new FairLimiter(limits)
+  return new InFlightLimiter(limits)
 }
 
-class FairLimiter implements InFlightLimiter {
+/**
+ * Limits how many calls are in flight at once, in total and for each key. Each call takes time in proportion to the
+ * waiting callers of its key, regardless of the number of keys.
+ */
+export class InFlightLimiter {
   readonly #limits: InFlightLimits
   /** Keys with a slot in flight or a waiting caller. */
   readonly #states = new Map<string, KeyState>()
@@ -67,11 +47,21 @@ class FairLimiter implements InFlightLimiter {
     this.#limits = limits
   }
 
+  /**
+   * Takes a free slot; gives the limit that is reached if there is none. Callers that wait already may be served later.
+   */
   tryAcquire(key: string): ReleaseSlot | LimitReached {
     const state = this.#stateOf(key)
     return this.#limitReached(state) ?? this.#takeSlot(key, state)
   }
 
+  /**
+   * Waits for a free slot, by default `waitMs` of the limiter. Callers of one key are served in the order of their
+   * arrival, and keys with waiting callers in turn: a key at its limit, or with many callers, does not delay the
+   * others. Resolves to the limit that was reached if no slot became free in time, or at once if too many callers wait.
+   * @param arrivedMs When the caller first asked, if it asks again: it keeps its place, and takes that of a later one
+   *   if too many wait.
+   */
   async acquire(
     key: string,
     waitMs = this.#limits.waitMs,
@@ -102,6 +92,7 @@ class FairLimiter implements InFlightLimiter {
     }
   }
 
+  /** Ends all waiting: callers that wait, and later ones that would have to, get the limit that was reached. */
   stopWaiting(): void {
     this.#isStopped = true
     for (const [key, state] of this.#states) {

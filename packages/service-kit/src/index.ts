@@ -21,13 +21,8 @@ export { serveOpenApi } from './http/serve-openapi.ts'
 export * from './http/static-answer.ts'
 export { traceRequests } from './http/trace-requests.ts'
 export * from './http/write-json.ts'
-export {
-  createInFlightLimiter,
-  type InFlightLimiter,
-  type InFlightLimits,
-  type LimitReached,
-  type ReleaseSlot,
-} from './in-flight-limiter.ts'
+export * from './in-flight-limiter.ts'
+export { createKeyedMutex } from './keyed-mutex.ts'
 export { LOG_EVENTS, type LogEvent } from './log-events.ts'
 export * from './logger.ts'
 export * from './metrics.ts'

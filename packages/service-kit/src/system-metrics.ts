@@ -27,17 +27,12 @@ const UNKNOWN: SystemState = { backlog: undefined, queueDepth: undefined }
  */
 export function registerSystemMetrics(registry: Registry, reads: SystemReads): void {
   const registers = [registry]
-  let reading: { state: Promise<SystemState>; deadlineMs: number } | undefined
-  // The gauges of one scrape are collected together: they share one read. A read that hangs is waited for once, not by
-  // each scrape.
-  const read = async (): Promise<SystemState> => {
-    reading ??= {
-      state: readState(reads).finally(() => (reading = undefined)),
-      deadlineMs: performance.now() + READ_TIMEOUT_MS,
-    }
-    const { state, deadlineMs } = reading
-    return await withTimeout(state, Math.max(0, deadlineMs - performance.now())).catch(() => UNKNOWN)
-  }
+  let reading: Promise<SystemState> | undefined
+  // The gauges of one scrape are collected together: they share one read.
+  const read = (): Promise<SystemState> =>
+    (reading ??= withTimeout(readState(reads), READ_TIMEOUT_MS)
+      .catch(() => UNKNOWN)
+      .finally(() => (reading = undefined)))
   const waiting: Gauge = new Gauge({
     name: 'sessions_waiting',
     help: 'Sessions with work that no runner has leased, without those of suspended organizations. One process exports it; absent while the database is unavailable.',

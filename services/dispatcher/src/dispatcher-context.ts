@@ -1,10 +1,9 @@
 import { createChangeNotifier, createDatabase, createSecretBox, type SqlDatabase } from '@workflow-service/database'
-import { createInFlightLimiter, createServiceParts, type Logger } from '@workflow-service/service-kit'
+import { createInFlightLimiter, createKeyedMutex, createServiceParts, type Logger } from '@workflow-service/service-kit'
 import type { DispatcherConfig } from './config.ts'
 import { DELIVERY_DEADLINE_MS } from './deliveries/deadlines.ts'
 import { createDeliveryStore } from './deliveries/delivery-store.ts'
 import { createFirstArrivals } from './deliveries/first-arrivals.ts'
-import { createKeyedMutex } from './deliveries/keyed-mutex.ts'
 import { createOutcomeRecorder } from './deliveries/outcome-recorder.ts'
 import { createDeliveryMetrics } from './metrics.ts'
 import { createSendRequest, type SendRequest } from './outbound/send-request.ts'
@@ -81,7 +80,7 @@ export async function createDispatcherContext(config: DispatcherConfig, override
     /** How long a payload waits for a slot, from the arrival of its call. */
     slotWaitMs,
     /** Runs the calls for one delivery id one after the other. */
-    deliveryMutex: createKeyedMutex(),
+    runExclusive: createKeyedMutex(),
     deliveryDeadlineMs: overrides.deliveryDeadlineMs ?? DELIVERY_DEADLINE_MS,
     outcomes,
     metrics,

@@ -114,31 +114,11 @@ export function assertSimple(
   }
 }
 
-/**
- * From here on, the end of a string is searched natively: 20 times as fast for a file of 1 MiB, but slower for short
- * strings.
- */
-const LONG_STRING_BYTES = 256
-
-/** Returns the index of the quote that ends the string that begins at `start`; the number of bytes without one. */
+/** Returns the index of the quote that ends the string that begins at `start`; beyond the last byte without one. */
 function endOfString(bytes: Uint8Array, start: number): number {
-  let searchAt = start + LONG_STRING_BYTES
-  for (let index = start; index < bytes.length; index += 1) {
-    if (index >= searchAt) {
-      const quote = bytes.indexOf(QUOTE, index)
-      if (quote === -1) return bytes.length
-      let escapes = 0
-      while (quote - escapes > index && bytes[quote - escapes - 1] === BACKSLASH) escapes += 1
-      if (escapes % 2 === 0) return quote
-      index = quote
-      searchAt = quote + LONG_STRING_BYTES
-    } else if (bytes[index] === QUOTE) {
-      return index
-    } else if (bytes[index] === BACKSLASH) {
-      index += 1
-    }
-  }
-  return bytes.length
+  let index = start
+  while (index < bytes.length && bytes[index] !== QUOTE) index += bytes[index] === BACKSLASH ? 2 : 1
+  return index
 }
 
 function bodyError(code: FieldCode, message: string): ApiError {

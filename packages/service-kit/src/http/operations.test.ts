@@ -57,7 +57,8 @@ const handlers: Options['handlers'] = {
 const bodyLimits = () => ({ maxBytes: 1_000 })
 
 function serve(options: Partial<Options> = {}): Express {
-  const operations = serveOperations({ operations: OPERATIONS, handlers, authorize, bodyLimits, ...options })
+  const slots = { total: 1_000, perKey: 1_000, keyOf: String, metrics: new Registry() }
+  const operations = serveOperations({ operations: OPERATIONS, handlers, authorize, bodyLimits, slots, ...options })
   return express().use(assignRequestId, operations, handleErrors(logger))
 }
 
@@ -134,7 +135,7 @@ describe('serveOperations', () => {
 
   test('cannot be mounted without an authorization', () => {
     // @ts-expect-error `authorize` is missing.
-    const options: Options = { operations: OPERATIONS, handlers, bodyLimits }
+    const options: Options = { operations: OPERATIONS, handlers, bodyLimits, slots: {} as Options['slots'] }
     expect(options).not.toHaveProperty('authorize')
   })
 

@@ -79,8 +79,8 @@ export interface OperationsOptions<Table extends OperationTable, Principal> {
    */
   readonly authorizeAgain?: Authorize<Table[keyof Table], Principal>
   readonly bodyLimits: (operation: Table[keyof Table]) => BodyLimits
-  /** Limits the requests in flight; one more is answered 503. Default: no limit. */
-  readonly slots?: RequestSlotsOptions<Principal>
+  /** Limits the requests in flight; one more is answered 503. */
+  readonly slots: RequestSlotsOptions<Principal>
   /** Lets requests wait for their turn. Default: none waits. */
   readonly shares?: OperationShares<Principal>
   /** Answers 503 when a handler has taken this long. Default: no limit. */

@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { responseState, onceClosed } from './response-state.ts'
 import { createInFlightLimiter, type InFlightLimiter, type ReleaseSlot } from '../in-flight-limiter.ts'
+import { createKeyedMutex } from '../keyed-mutex.ts'
 import { Gauge, type Registry } from '../metrics.ts'
 import { serviceUnavailable } from './errors.ts'
+import { onceClosed, responseState } from './response-state.ts'
 
 /** How many requests may be in flight. */
 export interface RequestSlotsOptions<Principal> {
@@ -45,13 +46,13 @@ export interface RequestSlots<Principal> {
  * arrive byte by byte take no slot from requests that have arrived. Waiting for slots is of no use: callers that wait
  * would take as much memory.
  */
-export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Principal>): RequestSlots<Principal> {
-  if (!options)
-    return {
-      whileReading: (_res, _principal, read) => read(() => nextTurn()),
-      whileAnswering: (_res, _principal, answer) => answer(),
-    }
-  const { total, perKey, keyOf, strangers, metrics } = options
+export function createRequestSlots<Principal>({
+  total,
+  perKey,
+  keyOf,
+  strangers,
+  metrics,
+}: RequestSlotsOptions<Principal>): RequestSlots<Principal> {
   const create = (most: number): Stages => {
     const limits = { total, perKey: most, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
     return { reading: createInFlightLimiter(limits), answering: createInFlightLimiter(limits) }
@@ -105,13 +106,8 @@ export function createRequestSlots<Principal>(options?: RequestSlotsOptions<Prin
  * by default a turn of the event loop.
  */
 export function createFairQueue(wait: () => Promise<void> = () => nextTurn()): (key: string) => Promise<void> {
-  const lastTurns = new Map<string, Promise<void>>()
-  return async (key) => {
-    const turn = (lastTurns.get(key) ?? Promise.resolve()).then(wait)
-    lastTurns.set(key, turn)
-    await turn
-    if (lastTurns.get(key) === turn) lastTurns.delete(key)
-  }
+  const runExclusive = createKeyedMutex()
+  return (key) => runExclusive(key, wait)
 }
 
 function acquire(limiter: InFlightLimiter, key: string): ReleaseSlot {

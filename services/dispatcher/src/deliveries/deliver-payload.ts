@@ -62,7 +62,7 @@ export function deliverPayload(ctx: DispatcherContext, request: PayloadRequest):
   const arrivedMs = performance.now()
   // Calls for one id run one after the other, so an id that this call finds in flight is not being sent by this
   // process.
-  return ctx.deliveryMutex.runExclusive(request.id, async () => {
+  return ctx.runExclusive(request.id, async () => {
     const unrecorded = ctx.outcomes.find(request.id)
     if (unrecorded) return assertSamePayload(unrecorded, request)
     const waitMs = ctx.slotWaitMs - (performance.now() - arrivedMs)

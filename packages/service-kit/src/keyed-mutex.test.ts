@@ -3,19 +3,19 @@ import { createKeyedMutex } from './keyed-mutex.ts'
 
 describe('the keyed mutex', () => {
   test('runs tasks of one key one after the other, also after a failed one', async () => {
-    const mutex = createKeyedMutex()
+    const runExclusive = createKeyedMutex()
     const order: string[] = []
     const gate = Promise.withResolvers<void>()
-    const first = mutex.runExclusive('key', async () => {
+    const first = runExclusive('key', async () => {
       await gate.promise
       order.push('first')
       throw new Error('first failed')
     })
-    const second = mutex.runExclusive('key', async () => {
+    const second = runExclusive('key', async () => {
       order.push('second')
       return 2
     })
-    const third = mutex.runExclusive('key', async () => order.push('third'))
+    const third = runExclusive('key', async () => order.push('third'))
     expect(order).toEqual([])
     gate.resolve()
     await expect(first).rejects.toThrow('first failed')
@@ -25,8 +25,8 @@ describe('the keyed mutex', () => {
   })
 
   test('runs tasks of different keys at the same time', async () => {
-    const mutex = createKeyedMutex()
-    void mutex.runExclusive('slow', () => new Promise(() => {}))
-    expect(await mutex.runExclusive('fast', async () => 'done')).toBe('done')
+    const runExclusive = createKeyedMutex()
+    void runExclusive('slow', () => new Promise(() => {}))
+    expect(await runExclusive('fast', async () => 'done')).toBe('done')
   })
 })
