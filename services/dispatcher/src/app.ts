@@ -15,7 +15,7 @@ import type { Express } from 'express'
 import type { DispatcherContext } from './dispatcher-context.ts'
 import { requireToken } from './require-token.ts'
 import { cancelOneRun, cancelQueue } from './routes/cancel-runs.ts'
-import { checkDeliveryCursor, listSourceDeliveries } from './routes/list-deliveries.ts'
+import { listSourceDeliveries } from './routes/list-deliveries.ts'
 import { checkSource, saveSource } from './routes/save-webhook-source.ts'
 import { callOneLookup, saveOneLookup, validateLookup } from './routes/lookups.ts'
 import { saveKey } from './routes/model-keys.ts'
@@ -76,7 +76,6 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
         saveWebhookSource: { body: validateSource(ctx.config.allowedSubnets) },
         checkWebhookSource: { body: validateSource(ctx.config.allowedSubnets) },
         saveLookup: { body: validateLookup(ctx.config.allowedSubnets) },
-        listDeliveries: { query: checkDeliveryCursor },
         sendPayload: { body: checkDelivery },
       },
       isInternal: true,

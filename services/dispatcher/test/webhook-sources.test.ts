@@ -424,13 +424,12 @@ describe('200', () => {
     expect(idsOf(await readAll(query, 4))).toEqual(idsOf(entries.filter(isWanted)))
   })
 
-  test.each([
-    'since=0000-01-01T00:00:00Z',
-    'until=9999-12-31T23:59:59.999999999Z',
-    `cursor=${Buffer.from(`999999999999999.${'f'.repeat(32)}`).toString('base64url')}`,
-  ])('accepts extreme times: %s', async (query) => {
-    expect(idsOf((await list(`?limit=60&${query}`)).body.data)).toEqual(idsOf(entries))
-  })
+  test.each(['since=0000-01-01T00:00:00Z', 'until=9999-12-31T23:59:59.999999999Z'])(
+    'accepts extreme times: %s',
+    async (query) => {
+      expect(idsOf((await list(`?limit=60&${query}`)).body.data)).toEqual(idsOf(entries))
+    },
+  )
 
   test('a source that was never used has an empty log', async () => {
     const fresh = await dispatcher.saveSource({}, 'never')
@@ -452,7 +451,6 @@ describe('422', () => {
     ['until=2026-13-01T00:00:00Z', 'until', 'datetime_parsing'],
     ['cursor=nonsense', 'cursor', 'invalid_cursor'],
     [`cursor=${'a'.repeat(513)}`, 'cursor', 'string_too_long'],
-    [`cursor=${Buffer.from(`9999999999999999.${'a'.repeat(32)}`).toString('base64url')}`, 'cursor', 'invalid_cursor'],
   ])('for %s', async (query, field, code) => {
     const answer = await list(`?${query}`)
     expect(answer).toMatchObject(invalidField(field, code))

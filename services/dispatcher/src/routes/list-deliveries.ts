@@ -1,13 +1,7 @@
-import {
-  type DeliveryListQuery,
-  type DeliveryPage,
-  type FieldError,
-  LIST_DEFAULT_LIMIT,
-} from '@workflow-service/contract'
-import { hasWebhookSourceLog, listDeliveries } from '@workflow-service/database'
-import { notFound } from '@workflow-service/service-kit'
+import { type DeliveryPage, LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
+import { decodeListCursor, encodeListCursor, hasWebhookSourceLog, listDeliveries } from '@workflow-service/database'
+import { invalidFields, notFound } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
-import { readDeliveryCursor, toDeliveryCursor } from '../deliveries/delivery-cursor.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { toDeliveryOut } from './to-wire.ts'
 
@@ -16,6 +10,13 @@ export function listSourceDeliveries(ctx: Pick<DispatcherContext, 'db'>): Intern
   return async ({ params, query }) => {
     const { limit = LIST_DEFAULT_LIMIT, cursor, outcome, kind, since, until } = query
     const { organization_id: organizationId, source_id: sourceId } = params
+    const scope = { organizationId, search: `deliveries ${sourceId}` }
+    // An empty cursor means the first page.
+    const after = cursor ? decodeListCursor(cursor, scope) : undefined
+    if (cursor && !after) {
+      const message = 'is not the next_cursor of a page; omit it for the first page'
+      throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
+    }
     const found = await listDeliveries(ctx.db, organizationId, {
       sourceId,
       outcome,
@@ -24,7 +25,7 @@ export function listSourceDeliveries(ctx: Pick<DispatcherContext, 'db'>): Intern
       until: until === undefined ? undefined : new Date(until),
       // One more than requested shows whether there is another page.
       limit: limit + 1,
-      after: cursor ? readDeliveryCursor(cursor) : undefined,
+      after,
     })
     if (found.length === 0 && !(await hasWebhookSourceLog(ctx.db, organizationId, sourceId))) {
       throw notFound('Webhook source')
@@ -34,15 +35,8 @@ export function listSourceDeliveries(ctx: Pick<DispatcherContext, 'db'>): Intern
     const hasMore = found.length > limit
     const body: DeliveryPage = {
       data: page.map(toDeliveryOut),
-      pagination: { has_more: hasMore, next_cursor: hasMore && last ? toDeliveryCursor(last) : null },
+      pagination: { has_more: hasMore, next_cursor: hasMore && last ? encodeListCursor(last, scope) : null },
     }
     return { status: 200, body }
   }
-}
-
-/** Checks that the cursor is one of this log. An empty cursor means the first page. */
-export function checkDeliveryCursor({ cursor }: Partial<DeliveryListQuery>): readonly FieldError[] {
-  if (!cursor || readDeliveryCursor(cursor)) return []
-  const message = 'is not the next_cursor of a page; omit it for the first page'
-  return [{ field: 'cursor', code: 'invalid_cursor', message }]
 }
