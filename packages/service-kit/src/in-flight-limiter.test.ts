@@ -117,16 +117,6 @@ describe('the in-flight limiter', () => {
     expect(await orderOfService(limiter, keys, release)).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3'])
   })
 
-  test('does not delay other keys when a key is at its limit', async () => {
-    const limiter = createLimiter({ total: 10 })
-    const release = await acquireSlot(limiter, 'slow')
-    const waiter = limiter.acquire('slow')
-    await acquireSlot(limiter, 'fast')
-    expect(limiter.waiting).toBe(1)
-    release()
-    expect(typeof (await waiter)).toBe('function')
-  })
-
   test('gives a free slot to the first waiting caller whose key is below its limit', async () => {
     const limiter = createLimiter({ total: 2 })
     const releaseSlow = await acquireSlot(limiter, 'slow')

@@ -128,33 +128,6 @@ test('a large body waits for its turn before it is parsed, a small one does not'
 })
 
 describe('isJsonInUtf8', () => {
-  test.each([
-    'application/json',
-    'Application/JSON',
-    'application/json;',
-    'application/json ; charset=utf-8',
-    'application/json;charset = "UTF-8" ;',
-    '\tapplication/json\t;\tcharset=utf-8\t',
-    `application/json;${' '.repeat(170)}charset=utf-8`,
-  ])('accepts %j', (type) => {
-    expect(isJsonInUtf8(type)).toBe(true)
-  })
-
-  test.each([
-    '',
-    ';',
-    'text/json',
-    'application/jsonp',
-    'application/json, application/json',
-    'application/json; charset=utf-16',
-    'application/json; charset="utf-8',
-    'application/json; charset==utf-8',
-    'application/json; charset=utf-8; charset=utf-8',
-    'application/json; boundary=x',
-  ])('refuses %j', (type) => {
-    expect(isJsonInUtf8(type)).toBe(false)
-  })
-
   test('refuses more than 200 characters of any kind', () => {
     expect(isJsonInUtf8('application/json'.padEnd(200))).toBe(true)
     expect(isJsonInUtf8('application/json'.padEnd(201))).toBe(false)
