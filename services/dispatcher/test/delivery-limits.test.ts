@@ -95,7 +95,7 @@ describe('limits', () => {
 
   test('a delivery that got no slot in time keeps its place before later ones when it is asked for again', async () => {
     // The calls below have to be made within this time.
-    const narrow = await dispatcher.startAnother({ slotWaitMs: 4_000 }, { maxInFlightPerSource: 1 })
+    const narrow = await dispatcher.startAnother({ slotWaitMs: 2_500 }, { maxInFlightPerSource: 1 })
     const untilWaiting = (count: number) =>
       waitUntil(async () => waitingMetric(count).test(await (await fetch(`${narrow.url}/metrics`)).text()))
     const { open, answer } = createGate()
@@ -147,25 +147,6 @@ describe('limits', () => {
     expect((await slow).body.outcome).toBe('accepted')
     await stopped
     expect(dispatcher.endpoint.requests).toHaveLength(1)
-  })
-
-  test('three hundred slow endpoints at once do not delay a fast one', async () => {
-    const { open, answer } = createGate()
-    const slowEndpoint = await startCustomerEndpoint({ answer })
-    const slowSources = await Promise.all(
-      Array.from({ length: 30 }, () => dispatcher.saveSource({ endpoint_url: slowEndpoint.url }, 'never')),
-    )
-    const slow = Array.from({ length: 300 }, (_, index) =>
-      send(newId(), { source_id: slowSources[index % slowSources.length] }),
-    )
-    await slowEndpoint.waitForRequests(300, 20_000)
-    const before = dispatcher.endpoint.requests.length
-    const fast = await Promise.all(Array.from({ length: 20 }, () => send(newId())))
-    for (const sent of fast) expect(sent.body.outcome).toBe('accepted')
-    expect(dispatcher.endpoint.requests).toHaveLength(before + 20)
-    open()
-    for (const sent of await Promise.all(slow)) expect(sent.body.outcome).toBe('accepted')
-    await slowEndpoint.close()
   })
 })
 

@@ -97,57 +97,35 @@ async function whileLocked(work: () => Promise<void>): Promise<void> {
 }
 
 describe('a dispatcher that is killed', () => {
-  test('during the request: the outcome is unknown, and no second request is sent', async () => {
-    const id = newId()
-    endpoint.answerWith('hang')
-    const call = send(id).catch(() => 'disconnected')
-    await endpoint.waitForRequests(1)
-    await killAndRestart()
-    expect(await call).toBe('disconnected')
-    endpoint.answerWith({ status: 200 })
-    const answer = await send(id)
-    expect(answer).toMatchObject({ status: 200, body: { outcome: 'unknown', status: null } })
-    expect((await send(id)).body).toEqual(answer.body)
-    expect(endpoint.requests).toHaveLength(1)
-  })
-
-  test('between two answers to one request: the payload without one is unknown, and neither is sent again', async () => {
-    const [answered, hanging] = [newId(), newId()]
+  test('during requests: what has no answer is unknown, alone, sent again or together, and nothing is sent twice', async () => {
+    const [earlier, alone, again, answered, hanging] = Array.from({ length: 5 }, newId)
+    await send(earlier!)
     const deliveries = [answered, hanging].map((id) => ({
-      delivery_id: id,
-      body: { organization_id: organizationId, source_id: sourceId, payload: { ...PAYLOAD, order_id: id } },
+      delivery_id: id!,
+      body: { organization_id: organizationId, source_id: sourceId, payload: { ...PAYLOAD, order_id: id! } },
     }))
+    endpoint.requests.length = 0
     endpoint.answerWith(({ json }) =>
-      (json as typeof PAYLOAD).order_id === hanging ? 'hang' : { status: 200, body: 'booked' },
+      (json as typeof PAYLOAD).order_id === answered ? { status: 200, body: 'booked' } : 'hang',
     )
+    const calls = [send(alone!), resend(again!, earlier!)].map((call) => call.catch(() => 'disconnected'))
     const lines = sendTogether(dispatcher.url, deliveries)
     expect((await lines.next()).value).toMatchObject({ index: 0, status: 200, body: { outcome: 'accepted' } })
-    await endpoint.waitForRequests(2)
+    await endpoint.waitForRequests(4)
     await killAndRestart()
+    expect(await Promise.all(calls)).toEqual(['disconnected', 'disconnected'])
     // How a cut connection ends depends on the reader; no line comes.
     expect(await lines.next().catch(() => ({ done: true }))).toMatchObject({ done: true })
     endpoint.answerWith({ status: 200 })
+    const answer = await send(alone!)
+    expect(answer).toMatchObject({ status: 200, body: { outcome: 'unknown', status: null } })
+    expect((await send(alone!)).body).toEqual(answer.body)
+    expect((await resend(again!, earlier!)).body).toMatchObject({ outcome: 'unknown', resend_of: earlier })
     expect(await sendAll(dispatcher.url, deliveries)).toMatchObject([
       { index: 0, body: { outcome: 'accepted', answer: 'booked' } },
       { index: 1, body: { outcome: 'unknown' } },
     ])
-    expect(endpoint.requests).toHaveLength(2)
-  })
-
-  test('while it sends a payload again: the outcome is unknown, and it is sent once', async () => {
-    const [first, id] = [newId(), newId()]
-    await send(first)
-    endpoint.requests.length = 0
-    endpoint.answerWith('hang')
-    const call = resend(id, first).catch(() => 'disconnected')
-    await endpoint.waitForRequests(1)
-    await killAndRestart()
-    expect(await call).toBe('disconnected')
-    endpoint.answerWith({ status: 200 })
-    const answer = await resend(id, first)
-    expect(answer).toMatchObject({ status: 200, body: { outcome: 'unknown', resend_of: first } })
-    expect((await resend(id, first)).body).toEqual(answer.body)
-    expect(endpoint.requests).toHaveLength(1)
+    expect(endpoint.requests).toHaveLength(4)
   })
 
   test('after the request, before its outcome is recorded: the outcome is unknown, and no second request is sent', async () => {
@@ -197,31 +175,25 @@ describe('a dispatcher that is killed', () => {
 })
 
 describe('a dispatcher that gets SIGTERM', () => {
-  test('is not ready first, and takes deliveries for SHUTDOWN_DELAY_SECONDS', async () => {
+  test('takes deliveries for SHUTDOWN_DELAY_SECONDS, not ready, completes those in flight, and exits with status 0', async () => {
     const stopping = await startDispatcherProcess({ ...env, SHUTDOWN_DELAY_SECONDS: '3' })
-    stopping.process.kill('SIGTERM')
-    await waitUntil(async () => (await fetch(`${stopping.url}/readyz`)).status === 503)
-    endpoint.answerWith({ status: 204 })
-    expect(await send(newId(), stopping.url)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
-    expect(await stopping.process.exited).toMatchObject({ code: 0 })
-  })
-
-  test('completes and records the requests in flight, and exits with status 0', async () => {
     const id = newId()
     const { promise, resolve } = Promise.withResolvers<void>()
-    endpoint.answerWith(async () => {
-      await promise
+    endpoint.answerWith(async (_request, index) => {
+      if (index === 0) await promise
       return { status: 200, body: 'just in time' }
     })
-    const call = send(id)
+    const call = send(id, stopping.url)
     await endpoint.waitForRequests(1)
-    dispatcher.process.kill('SIGTERM')
-    await waitUntil(() => dispatcher.process.jsonLines.some(({ msg }) => msg === 'service.stopping'))
+    stopping.process.kill('SIGTERM')
+    await waitUntil(async () => (await fetch(`${stopping.url}/readyz`)).status === 503)
+    expect(await send(newId(), stopping.url)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
+    // Its port is closed: from here on, it only waits for what is in flight.
+    await waitUntil(async () => !(await fetch(`${stopping.url}/healthz`).catch(() => undefined)))
     resolve()
     expect(await call).toMatchObject({ status: 200, body: { outcome: 'accepted', answer: 'just in time' } })
-    expect(await dispatcher.process.exited).toMatchObject({ code: 0 })
-    dispatcher = await startDispatcherProcess(env)
+    expect(await stopping.process.exited).toMatchObject({ code: 0 })
     expect((await send(id)).body).toMatchObject({ outcome: 'accepted', answer: 'just in time' })
-    expect(endpoint.requests).toHaveLength(1)
+    expect(endpoint.requests).toHaveLength(2)
   })
 })

@@ -50,31 +50,12 @@ describe('toVerificationFailure', () => {
   })
 
   test.each([
-    ['a status', answered(500), { reason: 'status', status: 500 }],
     ['304, which is no redirect', answered(304), { reason: 'status', status: 304 }],
-    ['a redirect', answered(302, '/x'), { reason: 'redirect', status: 302, location: '/x' }],
     ['a redirect without a target', answered(307), { reason: 'redirect', status: 307, location: null }],
     [
       'a time-out',
       { kind: 'timed_out', phase: 'answer', detail: 'd', durationMs: 1 } as const,
       { reason: 'timed_out', kind: 'answer' },
-    ],
-    [
-      'a name without addresses',
-      {
-        kind: 'unreachable',
-        cause: 'name_not_found',
-        tlsError: null,
-
-        detail: 'd',
-        durationMs: 1,
-      } as const,
-      { reason: 'unreachable', kind: 'name_not_found' },
-    ],
-    [
-      'a bad certificate',
-      { kind: 'unreachable', cause: 'tls', tlsError: 'expired', detail: 'd', durationMs: 1 } as const,
-      { reason: 'unreachable', kind: 'tls', tls_fault: 'expired' },
     ],
     [
       'a private address',

@@ -6,8 +6,6 @@ import * as fc from 'fast-check'
 import { readAnswerText } from './answer-text.ts'
 import { checkAddress } from './check-address.ts'
 import { checkUrl } from './check-url.ts'
-import { parseEgressProxy } from './egress-proxy.ts'
-import { parseSubnets } from './parse-subnets.ts'
 
 const runs = { seed: 20261122, numRuns: 1_000 }
 
@@ -94,45 +92,6 @@ describe('checkUrl', () => {
       runs,
     )
     expect(accepted).toBeGreaterThan(100)
-  })
-})
-
-describe('parseSubnets', () => {
-  test('reads a list or says which entries are wrong, and contains the addresses that it names', () => {
-    const cidr = fc
-      .tuple(fc.oneof(fc.ipV4(), fc.ipV6()), fc.integer({ min: 0, max: 140 }))
-      .map(([address, prefix]) => `${address}/${prefix}`)
-    fc.assert(
-      fc.property(fc.array(fc.oneof(fc.ipV4(), fc.ipV6(), cidr, anyText), { maxLength: 4 }), (entries) => {
-        const text = entries.join(',')
-        let result: unknown
-        try {
-          const subnets = parseSubnets(text)
-          result = subnets.cidrs.every((each) => subnets.contains(each.replace(/\/.*/, '')))
-        } catch (error) {
-          result = (error as Error).message.startsWith('is not a list of subnets: ')
-        }
-        expect(result).toBe(true)
-      }),
-      runs,
-    )
-  })
-})
-
-describe('parseEgressProxy', () => {
-  test('reads a URL or refuses it without repeating it', () => {
-    fc.assert(
-      fc.property(anyText, (text) => {
-        let message = ''
-        try {
-          parseEgressProxy(`http://user:${text}`)
-        } catch (error) {
-          message = (error as Error).message
-        }
-        expect(message).toMatch(/^$|^must be the URL of an HTTP CONNECT proxy$|^has a user name or password with/)
-      }),
-      runs,
-    )
   })
 })
 

@@ -241,6 +241,10 @@ describe('parseEgressProxy', () => {
     'http://proxy?x',
     'http://:1',
   ])('rejects %j', (text) => {
-    expect(() => parseEgressProxy(text)).toThrow('must be the URL of an HTTP CONNECT proxy')
+    expect(() => parseEgressProxy(text)).toThrow(/^must be the URL of an HTTP CONNECT proxy$/)
+  })
+
+  test('rejects a broken escape without repeating it', () => {
+    expect(() => parseEgressProxy('http://user:secret%ff@proxy')).toThrow(/^[^%]* with a broken percent escape$/)
   })
 })

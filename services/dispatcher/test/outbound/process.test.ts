@@ -13,18 +13,6 @@ import { listenOn } from './post-to.ts'
 
 const outbound = (file: string): string => pathToFileURL(join(import.meta.dirname, '../../src/outbound', file)).href
 
-/** Sends one request from a new process with these variables, and returns the result. */
-async function sendWith(env: Record<string, string>, url: string, ca?: string): Promise<unknown> {
-  const program = `
-    import { createSendRequest } from '${outbound('send-request.ts')}'
-    import { parseSubnets } from '${outbound('parse-subnets.ts')}'
-    const send = createSendRequest({ allowedSubnets: parseSubnets('127.0.0.0/8'), ca: ${JSON.stringify(ca)} })
-    const request = { url: '${url}', body: '{}', headers: {}, deadlineMs: 10_000 }
-    process.stdout.write(JSON.stringify(await send(request)))
-  `
-  return run(program, env)
-}
-
 /** Runs the program and returns the JSON that it prints. */
 async function run(program: string, env: Record<string, string>): Promise<unknown> {
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
@@ -72,65 +60,66 @@ describe('a hundred requests to endpoints of every kind', () => {
 })
 
 describe('the environment', () => {
-  test('sets no proxy: variables that name one are ignored', async () => {
+  test('adds certificate authorities, and changes no proxy, certificate check, parser or TLS version', async () => {
     let trapped = 0
     const trap = createServer((socket) => {
       trapped++
       socket.destroy()
     })
-    const proxy = `http://127.0.0.1:${await listenOn(trap)}`
-    const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
-    const env = { ...Object.fromEntries(names.map((name) => [name, proxy])), NODE_USE_ENV_PROXY: '1', NO_PROXY: '' }
-    const endpoint = await startCustomerEndpoint({ answer: { status: 200, body: 'ok' } })
-    expect(await sendWith(env, endpoint.url)).toMatchObject({ kind: 'answered', status: 200, text: 'ok' })
-    await endpoint.close()
-    trap.close()
-    expect(trapped).toBe(0)
-  })
-
-  test('cannot turn off certificate checks', async () => {
-    const endpoint = await startCustomerEndpoint({ tls: await createCertificate({ names: ['127.0.0.1'] }) })
-    const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', NODE_NO_WARNINGS: '1' }
-    const result = await sendWith(env, endpoint.url)
-    await endpoint.close()
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'self_signed' })
-    expect(endpoint.requests).toEqual([])
-  })
-
-  test('cannot turn on the lax HTTP parser', async () => {
-    const server = createServer((socket) => {
+    const lax = createServer((socket) => {
       socket.on('error', () => undefined)
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nX-Nul: a\u0000b\r\nContent-Length: 0\r\n\r\n'))
     })
-    const url = `http://127.0.0.1:${await listenOn(server)}`
-    const result = await sendWith({ NODE_OPTIONS: '--insecure-http-parser' }, url)
-    server.close()
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'invalid_answer' })
-  })
-
-  test('cannot turn on old TLS versions', async () => {
-    const certificate = await createCertificate({ names: ['127.0.0.1'] })
+    const [named, given, unknown] = await Promise.all(
+      ['named', 'given', 'unknown'].map((name) => createCertificate({ names: [name, '127.0.0.1'] })),
+    )
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
-    const server = createTlsServer({ ...certificate, ...old }, (socket) => socket.end())
-    server.on('tlsClientError', () => undefined)
-    const url = `https://127.0.0.1:${await listenOn(server)}`
-    const env = { NODE_OPTIONS: '--tls-min-v1.0 --tls-cipher-list=DEFAULT@SECLEVEL=0' }
-    const result = await sendWith(env, url, certificate.cert)
-    server.close()
-    expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'protocol' })
-  })
-
-  test('may add certificate authorities to those given in code', async () => {
+    const oldTls = createTlsServer({ ...given!, ...old }, (socket) => socket.end())
+    oldTls.on('tlsClientError', () => undefined)
+    const endpoints = await Promise.all(
+      [undefined, named, given, unknown].map((tls) =>
+        startCustomerEndpoint({ answer: { status: 200, body: 'ok' }, ...(tls ? { tls } : {}) }),
+      ),
+    )
     const folder = mkdtempSync(join(tmpdir(), 'authorities-'))
-    const named = await createCertificate({ names: ['127.0.0.1'] })
-    const other = await createCertificate({ names: ['127.0.0.1'] })
-    writeFileSync(join(folder, 'named.pem'), named.cert)
-    const env = { NODE_EXTRA_CA_CERTS: join(folder, 'named.pem') }
-    const endpoint = await startCustomerEndpoint({ tls: named })
-    expect(await sendWith(env, endpoint.url)).toMatchObject({ kind: 'answered' })
-    expect(await sendWith(env, endpoint.url, other.cert)).toMatchObject({ kind: 'answered' })
-    expect(await sendWith({}, endpoint.url)).toMatchObject({ kind: 'unreachable', cause: 'tls' })
-    await endpoint.close()
+    writeFileSync(join(folder, 'named.pem'), named!.cert)
+    const proxy = `http://127.0.0.1:${await listenOn(trap)}`
+    const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'http_proxy', 'https_proxy', 'all_proxy']
+    const urls = [
+      ...endpoints.map(({ url }) => url),
+      `http://127.0.0.1:${await listenOn(lax)}`,
+      `https://127.0.0.1:${await listenOn(oldTls)}`,
+    ]
+    const program = `
+      import { createSendRequest } from '${outbound('send-request.ts')}'
+      import { parseSubnets } from '${outbound('parse-subnets.ts')}'
+      const allowedSubnets = parseSubnets('127.0.0.0/8')
+      const send = createSendRequest({ allowedSubnets, ca: ${JSON.stringify(given!.cert)} })
+      const results = ${JSON.stringify(urls)}.map((url) => send({ url, body: '{}', headers: {}, deadlineMs: 10_000 }))
+      process.stdout.write(JSON.stringify(await Promise.all(results)))
+    `
+    const results = await run(program, {
+      ...Object.fromEntries(names.map((name) => [name, proxy])),
+      NODE_USE_ENV_PROXY: '1',
+      NO_PROXY: '',
+      NODE_TLS_REJECT_UNAUTHORIZED: '0',
+      NODE_NO_WARNINGS: '1',
+      NODE_OPTIONS: '--insecure-http-parser --tls-min-v1.0 --tls-cipher-list=DEFAULT@SECLEVEL=0',
+      NODE_EXTRA_CA_CERTS: join(folder, 'named.pem'),
+    })
+    for (const server of [trap, lax, oldTls]) server.close()
+    await Promise.all(endpoints.map((endpoint) => endpoint.close()))
     rmSync(folder, { recursive: true })
+    const answered = { kind: 'answered', status: 200, text: 'ok' }
+    expect(results).toMatchObject([
+      answered,
+      answered,
+      answered,
+      { kind: 'unreachable', cause: 'tls', tlsError: 'self_signed' },
+      { kind: 'unreachable', cause: 'invalid_answer' },
+      { kind: 'unreachable', cause: 'tls', tlsError: 'protocol' },
+    ])
+    expect(trapped).toBe(0)
+    expect(endpoints.at(-1)?.requests).toEqual([])
   })
 })
