@@ -1,5 +1,6 @@
+import type { AppOperation, AppOperationId } from '@workflow-service/contract'
 import { APP_OPERATIONS, bodyLimitsOf, describeAppApi } from '@workflow-service/contract/app'
-import { isDatabaseUnavailable, QuotaExceededError, recordAuditEvent } from '@workflow-service/database'
+import { EditRefused, isDatabaseUnavailable, QuotaExceededError, recordAuditEvent } from '@workflow-service/database'
 import {
   ApiError,
   answerHealthz,
@@ -8,7 +9,9 @@ import {
   handleErrors,
   handleNotFound,
   logRequests,
-  type OperationsOptions,
+  type OperationAnswer,
+  type OperationHandlers,
+  type OperationRequest,
   serveOpenApi,
   serveOperations,
   traceRequests,
@@ -18,11 +21,16 @@ import type { ErrorRequestHandler, Express, RequestHandler } from 'express'
 import type { AppServiceContext } from './app-service-context.ts'
 import { authorize } from './auth/authorize.ts'
 import type { Principal, Visitor } from './auth/principal.ts'
-import type { AppHandlers } from './routes/app-handlers.ts'
+import { AnswerWithHeaders, type AppHandlers } from './routes/app-handlers.ts'
 import { dataHandlers, dataRules } from './routes/data/index.ts'
-import { identityHandlers } from './routes/identity/index.ts'
+import { meHandlers } from './routes/identity/me.ts'
+import { oidcHandlers } from './routes/identity/oidc.ts'
+import { organizationHandlers } from './routes/identity/organization.ts'
+import { signInHandlers } from './routes/identity/sign-in.ts'
+import { userHandlers } from './routes/identity/users.ts'
+import { editRefused } from './routes/workflows/edit-workflow.ts'
 import { workflowsHandlers, workflowsRules } from './routes/workflows/index.ts'
-import { QUOTAS, quotaExceeded, quotasOf } from './quotas.ts'
+import { quotaExceeded, quotasOf } from './quotas.ts'
 import { requireHost } from './require-host.ts'
 import { securityHeaders } from './security-headers.ts'
 import { servePage } from './serve-page.ts'
@@ -60,14 +68,11 @@ export function createApp(ctx: AppServiceContext): Express {
   return app
 }
 
-type Served = OperationsOptions<typeof APP_OPERATIONS, Visitor | Principal>
-
 function serveApi(ctx: AppServiceContext): RequestHandler {
-  const handlers: AppHandlers = { ...identityHandlers(ctx), ...workflowsHandlers(ctx), ...dataHandlers(ctx) }
   const serve = serveOperations({
     operations: APP_OPERATIONS,
     authorize: authorize(ctx),
-    handlers: withQuotas(ctx, handlers),
+    handlers: createHandlers(ctx),
     shares: ctx.shares,
     rules: { ...workflowsRules, ...dataRules },
     bodyLimits: bodyLimitsOf,
@@ -83,22 +88,36 @@ function serveApi(ctx: AppServiceContext): RequestHandler {
   return (req, res, next) => (req.path.startsWith('/app/') ? serve(req, res, next) : next())
 }
 
-/** Gives each operation that creates something the quotas of the organization, which its transaction checks. */
-function withQuotas({ config: { quotas } }: AppServiceContext, handlers: AppHandlers): Served['handlers'] {
-  // `authorize` gives each operation the caller that its `access` promises.
-  const served = handlers as unknown as Served['handlers']
-  const checked = (Object.keys(QUOTAS) as (keyof typeof QUOTAS)[]).map((id) => [
+/**
+ * Gives each handler the quotas of the organization, which the transaction that creates something checks, and turns
+ * refusals of the database into errors of the contract.
+ */
+function createHandlers(ctx: AppServiceContext): OperationHandlers<typeof APP_OPERATIONS, Visitor | Principal> {
+  const { quotas } = ctx.config
+  const handlers: AppHandlers = {
+    ...signInHandlers(ctx),
+    ...oidcHandlers(ctx),
+    ...meHandlers(ctx),
+    ...userHandlers(ctx),
+    ...organizationHandlers(ctx),
+    ...workflowsHandlers(ctx),
+    ...dataHandlers(ctx),
+  }
+  const served = (Object.keys(handlers) as AppOperationId[]).map((id) => [
     id,
-    async (request: Parameters<Served['handlers'][typeof id]>[0]) => {
-      const limited = { ...request, quotas: quotasOf(quotas, id, request) }
+    async (request: OperationRequest<AppOperation, Visitor | Principal>): Promise<OperationAnswer> => {
       try {
-        return await served[id](limited as never)
+        // `authorize` gives each operation the caller that its `access` promises.
+        const answer: object | void = await handlers[id]({ ...request, quotas: quotasOf(quotas, id, request) } as never)
+        if (answer instanceof AnswerWithHeaders || 'stream' in Object(answer)) return answer as OperationAnswer
+        return { body: answer as object }
       } catch (error) {
-        throw error instanceof QuotaExceededError ? quotaExceeded(quotas, id, error) : error
+        if (error instanceof QuotaExceededError) throw quotaExceeded(quotas, id, error)
+        throw error instanceof EditRefused ? editRefused(error) : error
       }
     },
   ])
-  return { ...served, ...(Object.fromEntries(checked) as object) }
+  return Object.fromEntries(served) as OperationHandlers<typeof APP_OPERATIONS, Visitor | Principal>
 }
 
 /** The refusals of an operation to a person that each process records per hour; the log has all of them. */

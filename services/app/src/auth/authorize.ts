@@ -1,7 +1,6 @@
-import type { Access, AppOperation } from '@workflow-service/contract'
+import { type Access, type AppOperation, ROLES } from '@workflow-service/contract'
 import { isOpen } from '@workflow-service/contract/app'
-import { ROLES } from '@workflow-service/contract'
-import { findSignedInUser, type SignedInUser } from '@workflow-service/database'
+import { findSignedInUser, type SignedInUser, viewerOf } from '@workflow-service/database'
 import { ApiError, isJsonInUtf8 } from '@workflow-service/service-kit'
 import type { Request, Response } from 'express'
 import type { AppServiceContext } from '../app-service-context.ts'
@@ -28,7 +27,7 @@ export function authorize(ctx: Pick<AppServiceContext, 'config' | 'db'>) {
     assertSameOrigin(req, operation, ctx.config.appUrl)
     if (isOpen(operation)) return visitor
     const user = await authenticate(ctx, readCookie(cookies, SIGN_IN_COOKIE))
-    const principal: Principal = { ...user, ...visitor }
+    const principal: Principal = { ...user, ...visitor, ...viewerOf(user) }
     res.locals.person = principal
     res.locals.operationId = operation.id
     if (isAllowed(principal, operation.access)) return principal

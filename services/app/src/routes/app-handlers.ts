@@ -1,4 +1,5 @@
 import type { AppAnswer, AppOperationId, AppOperations } from '@workflow-service/contract'
+import type { LimitedByQuotas } from '@workflow-service/database'
 import type { OperationRequest, OperationRules, StreamAnswer } from '@workflow-service/service-kit'
 import type { Principal, Visitor } from '../auth/principal.ts'
 
@@ -7,21 +8,26 @@ export type CallerOf<Id extends AppOperationId> = AppOperations[Id]['access'] ex
   ? Visitor
   : Principal
 
-export type AppRequestOf<Id extends AppOperationId> = OperationRequest<AppOperations[Id], CallerOf<Id>>
+export type AppRequestOf<Id extends AppOperationId> = OperationRequest<AppOperations[Id], CallerOf<Id>> &
+  Required<LimitedByQuotas>
 
-/** An answer whose body has the type of the contract; with headers, names and values in turn. */
-export type AppAnswerOf<Id extends AppOperationId> =
-  | {
-      /** Default: the operation's status of success. */
-      readonly status?: number
-      readonly headers?: readonly string[]
-      readonly body?: AppAnswer<Id> extends undefined ? never : AppAnswer<Id>
-    }
-  | StreamAnswer
+/** An answer with headers: names and values in turn. */
+export class AnswerWithHeaders<Body> {
+  readonly headers: readonly string[]
+  readonly body: Body | undefined
 
-/** A handler for each operation of the application's API. */
+  constructor(headers: readonly string[], body?: Body) {
+    this.headers = headers
+    this.body = body
+  }
+}
+
+type BodyOf<Id extends AppOperationId> = AppAnswer<Id> extends undefined ? void : AppAnswer<Id>
+type AnswerOf<Id extends AppOperationId> = BodyOf<Id> | AnswerWithHeaders<BodyOf<Id>> | StreamAnswer
+
+/** A handler for each operation of the application's API. It returns the body of the operation's success. */
 export type AppHandlers = {
-  readonly [Id in AppOperationId]: (request: AppRequestOf<Id>) => AppAnswerOf<Id> | Promise<AppAnswerOf<Id>>
+  readonly [Id in AppOperationId]: (request: AppRequestOf<Id>) => AnswerOf<Id> | Promise<AnswerOf<Id>>
 }
 
 /** Checks of operations beyond their schemas. */

@@ -10,58 +10,54 @@ export interface PageQuery {
 
 /** How the positions of a list are written in its cursors, which are opaque to callers and may change. */
 export interface CursorFormat<Position> {
-  readonly encode: (position: Position) => string
-  /** Undefined if the text is no position of the list. */
-  readonly decode: (text: string) => Position | undefined
+  /** Keeps the cursors of another list out. */
+  readonly list: string
+  readonly pattern: RegExp
+  readonly write: (position: Position) => string
+  /** Gets the groups of the pattern. */
+  readonly read: (...groups: string[]) => Position
 }
 
 const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
 
-/** Makes the format of a list by time. Its name keeps the cursors of another list out. */
+/** The format of a list by time. */
 export function byTime(list: string): CursorFormat<TimePosition> {
-  return cursorFormat(list, new RegExp(`^(\\d{1,14})\\.(${UUID})$`), {
-    encode: ({ createdAt, id }) => `${createdAt.getTime()}.${id}`,
-    decode: (time = '', id = '') => ({ createdAt: new Date(Number(time)), id }),
-  })
+  return {
+    list,
+    pattern: new RegExp(`^(\\d{1,14})\\.(${UUID})$`),
+    write: ({ createdAt, id }) => `${createdAt.getTime()}.${id}`,
+    read: (time = '', id = '') => ({ createdAt: new Date(Number(time)), id }),
+  }
 }
 
 /** Runs of a session, by number. */
-export const BY_NUMBER = cursorFormat<{ readonly number: number }>('session', /^(\d{1,15})$/, {
-  encode: ({ number }) => String(number),
-  decode: (number) => ({ number: Number(number) }),
-})
+export const BY_NUMBER: CursorFormat<{ readonly number: number }> = {
+  list: 'session',
+  pattern: /^(\d{1,15})$/,
+  write: ({ number }) => String(number),
+  read: (number) => ({ number: Number(number) }),
+}
 /** The audit log, by id. */
 export const BY_ID = byText('audit', new RegExp(`^(${UUID})$`))
 /** Users, by email address. PostgreSQL has no NUL in texts. */
 export const BY_EMAIL = byText('users', /^([^\0]+)$/)
 
 function byText(list: string, pattern: RegExp): CursorFormat<string> {
-  return cursorFormat(list, pattern, { encode: (text) => text, decode: (text = '') => text })
-}
-
-function cursorFormat<Position>(
-  list: string,
-  pattern: RegExp,
-  { encode, decode }: { encode: (position: Position) => string; decode: (...groups: string[]) => Position },
-): CursorFormat<Position> {
-  const prefix = `${list} `
-  return {
-    encode: (position) => prefix + encode(position),
-    decode: (text) => {
-      const match = text.startsWith(prefix) ? pattern.exec(text.slice(prefix.length)) : null
-      return match ? decode(...match.slice(1)) : undefined
-    },
-  }
+  return { list, pattern, write: (text) => text, read: (text = '') => text }
 }
 
 /**
  * Returns the position after which the page begins; undefined for the first page, also with an empty cursor.
  * @throws ApiError 422 on `cursor`
  */
-function readCursor<Position>({ cursor }: PageQuery, list: CursorFormat<Position>): Position | undefined {
+function readCursor<Position>(
+  { cursor }: PageQuery,
+  { list, pattern, read }: CursorFormat<Position>,
+): Position | undefined {
   if (!cursor) return undefined
-  const position = list.decode(Buffer.from(cursor, 'base64url').toString())
-  if (position !== undefined) return position
+  const text = Buffer.from(cursor, 'base64url').toString()
+  const match = text.startsWith(`${list} `) ? pattern.exec(text.slice(list.length + 1)) : null
+  if (match) return read(...match.slice(1))
   const message = 'is not the next_cursor of a page of this list; omit it for the first page'
   throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
 }
@@ -78,8 +74,8 @@ export async function answerPage<Row, Position>(
   read: (page: PageRead<Position>) => Promise<ReadPage<Row, Position>>,
 ) {
   const { rows, next } = await read({ limit: query.limit ?? LIST_DEFAULT_LIMIT, after: readCursor(query, format) })
-  const cursor = next === undefined ? null : Buffer.from(format.encode(next)).toString('base64url')
-  return { body: { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: cursor } } }
+  const cursor = next === undefined ? null : Buffer.from(`${format.list} ${format.write(next)}`).toString('base64url')
+  return { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: cursor } }
 }
 
 /**
@@ -105,7 +101,7 @@ export async function answerIds<Row>(
   read: (ids: readonly string[]) => Promise<readonly Row[]>,
 ) {
   if (ids === undefined) return undefined
-  return { body: { data: [...(await read(ids.split(',')))], pagination: { has_more: false, next_cursor: null } } }
+  return { data: [...(await read(ids.split(',')))], pagination: { has_more: false, next_cursor: null } }
 }
 
 /** The position in time of an entry of the contract. */

@@ -7,8 +7,7 @@ import { answerRows, byTime, timeOf, toDate } from '../paging.ts'
 
 const API_KEYS = byTime('api_keys')
 
-export function apiKeyHandlers(ctx: AppServiceContext) {
-  const { db } = ctx
+export function apiKeyHandlers({ db, changeNotices }: AppServiceContext) {
   return {
     listApiKeys: ({ principal, query }) =>
       answerRows(query, API_KEYS, timeOf, (page) => listApiKeys(db, principal.organizationId, page)),
@@ -25,15 +24,14 @@ export function apiKeyHandlers(ctx: AppServiceContext) {
       if (!apiKey || (key === undefined && apiKey.name !== name)) {
         throw new ApiError('id_taken', 'This id cannot be used. Choose a new one.')
       }
-      ctx.changeNotices.add(organizationId, 'api_keys')
-      return { body: { ...apiKey, key: key ?? null } }
+      changeNotices.add(organizationId, 'api_keys')
+      return { ...apiKey, key: key ?? null }
     },
     revokeApiKey: async (request) => {
       const { organizationId } = request.principal
       const revoked = await revokeApiKey(db, organizationId, { id: request.params.api_key_id }, request)
       if (!revoked) throw notFound('API key')
-      ctx.changeNotices.add(organizationId, 'api_keys')
-      return { status: 204 }
+      changeNotices.add(organizationId, 'api_keys')
     },
   } satisfies Partial<AppHandlers>
 }

@@ -1,8 +1,9 @@
-import type { AppAnswer, DeliveryDetailOut, RunDetailOut } from '@workflow-service/contract'
+import type { DeliveryDetailOut, ResendJobIn } from '@workflow-service/contract'
 import {
   type ApprovalDecisionRequest,
   countWaitingApprovals,
   decideApprovals,
+  type DeliveryListQuery,
   findVisibleDeliveries,
   findFirstSent,
   findVisibleDelivery,
@@ -11,105 +12,129 @@ import {
   listVisibleDeliveries,
   listWaitingApprovals,
   type Viewer,
-  viewerOf,
 } from '@workflow-service/database'
 import { ApiError, orNotFound, notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { actorHeaders } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { answerIds, answerPage, byTime } from '../paging.ts'
-import { toDeliveryFilter } from './delivery-filter.ts'
+import { answerIds, answerPage, byTime, toDate } from '../paging.ts'
 
 const DELIVERIES = byTime('deliveries')
-const ALL_DELIVERIES = byTime('all deliveries')
 
-/** Handlers of the delivery log. */
+/** Handlers of the delivery log, and of payloads that wait for an approval. */
 export function deliveryHandlers(ctx: AppServiceContext) {
+  const { db, sessionNotifier, changeNotices, shares, dispatcher } = ctx
+
+  /** Records the decision on a payload that waits, and wakes its session. */
+  const decide = async (
+    request: AppRequestOf<'approveDelivery' | 'declineDelivery' | 'decideApprovals'>,
+    decision: Pick<ApprovalDecisionRequest, 'decision' | 'reason' | 'payload' | 'deliveryId'>,
+  ) => {
+    const outcome = await decideApprovals(db, decision, request)
+    if (outcome.kind !== 'decided') return outcome
+    sessionNotifier.notify(outcome.sessionId, request.requestId)
+    changeNotices.add(request.principal.organizationId, 'runs', 'sessions')
+    return outcome
+  }
+  const decideOne = async (
+    request: AppRequestOf<'approveDelivery' | 'declineDelivery'>,
+    decision: Pick<ApprovalDecisionRequest, 'decision' | 'reason' | 'payload'>,
+  ) => {
+    const outcome = await decide(request, { ...decision, deliveryId: request.params.delivery_id })
+    if (outcome.kind === 'not_found') throw notFound('Delivery')
+    if (outcome.kind === 'not_waiting') {
+      throw new ApiError('not_waiting', 'This payload does not wait for an approval: it was decided, or it expired.')
+    }
+    if (outcome.kind === 'invalid') {
+      const details = [{ field: 'payload', code: 'value_error', message: outcome.reason }]
+      throw new ApiError('validation_error', 'The payload does not follow the example.', { details })
+    }
+    return orNotFound(await findVisibleRun(db, request.principal, outcome.runId), 'Run')
+  }
+
   return {
-    listDeliveries: async ({ principal, params, query }) => {
-      const { source_id: sourceId } = params
-      const viewer = viewerOf(principal)
-      const named = await answerIds(query, (ids) => findVisibleDeliveries(ctx.db, viewer, sourceId, ids))
+    listDeliveries: async ({ principal, params: { source_id: sourceId }, query }) => {
+      const named = await answerIds(query, (ids) => findVisibleDeliveries(db, principal, sourceId, ids))
       if (named) return named
       const filter = { ...toDeliveryFilter(query), kind: query.kind, sourceId }
       const answer = await answerPage(query, DELIVERIES, (page) =>
-        listVisibleDeliveries(ctx.db, viewer, { ...filter, ...page }),
+        listVisibleDeliveries(db, principal, { ...filter, ...page }),
       )
-      const isEmpty = answer.body.data.length === 0
-      if (isEmpty && !(await hasWebhookSourceLog(ctx.db, principal.organizationId, sourceId))) {
+      if (answer.data.length === 0 && !(await hasWebhookSourceLog(db, principal.organizationId, sourceId))) {
         throw notFound('Webhook source')
       }
       return answer
     },
-    listAllDeliveries: async ({ principal, query }) => {
-      const viewer = viewerOf(principal)
-      const filter = { ...toDeliveryFilter(query), kind: query.kind }
-      return (
-        (await answerIds(query, (ids) => findVisibleDeliveries(ctx.db, viewer, null, ids))) ??
-        (await answerPage(query, ALL_DELIVERIES, (page) =>
-          listVisibleDeliveries(ctx.db, viewer, { ...filter, ...page }),
-        ))
-      )
+    listAllDeliveries: async ({ principal, query }) =>
+      (await answerIds(query, (ids) => findVisibleDeliveries(db, principal, null, ids))) ??
+      (await answerPage(query, DELIVERIES, (page) =>
+        listVisibleDeliveries(db, principal, { ...toDeliveryFilter(query), kind: query.kind, ...page }),
+      )),
+    getDelivery: ({ principal, params }) => readDelivery(ctx, principal, params.delivery_id),
+    /** Sends the payload of a visible delivery again through the dispatcher, which does it at most once for the new id. */
+    resendDelivery: async ({ principal, params, body, requestId }) => {
+      const earlierId = body.resend_of.toLowerCase()
+      const ids = [params.delivery_id, earlierId]
+      const known = await shares.inTurn(principal, () => findVisibleDeliveries(db, principal, null, ids))
+      // A repeated request is not a second resend, also when the earlier delivery is deleted by now.
+      const isKnown = known.some(({ id, resend_of }) => (id === params.delivery_id ? resend_of : id) === earlierId)
+      if (!isKnown) throw notFound('Delivery')
+      const call = { organization_id: principal.organizationId, resend_of: earlierId, sent_by: principal.userId }
+      const sent = await dispatcher
+        .call('sendPayload', { params, body: call, headers: actorHeaders(principal), requestId })
+        .catch((error: unknown) => {
+          if (!(error instanceof ApiError) || error.code !== 'approval_required') throw error
+          throw new ApiError('forbidden_for_role', error.message)
+        })
+      // The outcome may still be on its way into the database.
+      const { outcome, status, reason, mismatches, duration_ms, answer, finished_at } = sent
+      const recorded = await shares.inTurn(principal, () => readDelivery(ctx, principal, params.delivery_id))
+      return { ...recorded, outcome, status, reason, mismatches, duration_ms, answer, finished_at }
     },
-    getDelivery: async ({ principal, params }) => ({
-      body: await readDelivery(ctx, viewerOf(principal), params.delivery_id),
-    }),
-    resendDelivery: (request) => resendDelivery(ctx, request),
-    countApprovals: async ({ principal }) => ({
-      body: { count: await countWaitingApprovals(ctx.db, viewerOf(principal)) },
-    }),
-    listApprovals: async ({ principal }) => ({
-      body: { data: await listWaitingApprovals(ctx.db, viewerOf(principal)) },
-    }),
-    decideApprovals: (request) => decideMany(ctx, request),
-    approveDelivery: (request) => decide(ctx, request, { decision: 'approved', reason: null, ...request.body }),
-    declineDelivery: (request) => decide(ctx, request, { decision: 'declined', reason: request.body.reason || null }),
+    countApprovals: async ({ principal }) => ({ count: await countWaitingApprovals(db, principal) }),
+    listApprovals: async ({ principal }) => ({ data: await listWaitingApprovals(db, principal) }),
+    /** Decides on each payload by itself, oldest first as the page names them. */
+    decideApprovals: async (request) => {
+      const { decision, delivery_ids: ids, reason } = request.body
+      let decided = 0
+      for (const deliveryId of new Set(ids)) {
+        const outcome = await decide(request, { decision, reason: reason || null, deliveryId })
+        if (outcome.kind === 'decided') decided += 1
+      }
+      return { decided, not_waiting: ids.length - decided }
+    },
+    approveDelivery: (request) => decideOne(request, { decision: 'approved', reason: null, ...request.body }),
+    declineDelivery: (request) => decideOne(request, { decision: 'declined', reason: request.body.reason || null }),
   } satisfies Partial<AppHandlers>
 }
 
-/** Records the decision on a payload that waits, and wakes its session. */
-async function decide(
-  ctx: AppServiceContext,
-  request: AppRequestOf<'approveDelivery' | 'declineDelivery'>,
-  decision: Pick<ApprovalDecisionRequest, 'decision' | 'reason' | 'payload'>,
-): Promise<{ body: RunDetailOut }> {
-  const { principal, params, requestId } = request
-  const outcome = await decideApprovals(ctx.db, { ...decision, deliveryId: params.delivery_id }, request)
-  if (outcome.kind === 'not_found') throw notFound('Delivery')
-  if (outcome.kind === 'not_waiting') {
-    throw new ApiError('not_waiting', 'This payload does not wait for an approval: it was decided, or it expired.')
+/** What a request asks for of the deliveries of all sources. */
+export function toDeliveryFilter(
+  asked: Omit<ResendJobIn, 'per_second' | 'ids'>,
+): Omit<DeliveryListQuery, 'limit' | 'after' | 'kind'> {
+  const { source_id: sourceId, workflow_id: workflowId, outcome, status, search } = asked
+  return {
+    sourceId,
+    workflowId,
+    outcome,
+    status,
+    search,
+    isSentAgain: asked.sent_again && asked.sent_again === 'yes',
+    needsAttention: asked.needs_attention && asked.needs_attention === 'yes',
+    since: toDate(asked.since),
+    until: toDate(asked.until),
   }
-  if (outcome.kind === 'invalid') {
-    const details = [{ field: 'payload', code: 'value_error', message: outcome.reason }]
-    throw new ApiError('validation_error', 'The payload does not follow the example.', { details })
-  }
-  ctx.sessionNotifier.notify(outcome.sessionId, requestId)
-  ctx.changeNotices.add(principal.organizationId, 'runs', 'sessions')
-  return { body: orNotFound(await findVisibleRun(ctx.db, viewerOf(principal), outcome.runId), 'Run') }
-}
-
-/** Decides on each payload by itself, oldest first as the page names them. */
-async function decideMany(
-  ctx: AppServiceContext,
-  request: AppRequestOf<'decideApprovals'>,
-): Promise<{ body: AppAnswer<'decideApprovals'> }> {
-  const { decision, delivery_ids: ids, reason } = request.body
-  let decided = 0
-  for (const deliveryId of new Set(ids)) {
-    const outcome = await decideApprovals(ctx.db, { decision, reason: reason || null, deliveryId }, request)
-    if (outcome.kind !== 'decided') continue
-    decided += 1
-    ctx.sessionNotifier.notify(outcome.sessionId, request.requestId)
-  }
-  ctx.changeNotices.add(request.principal.organizationId, 'runs', 'sessions')
-  return { body: { decided, not_waiting: ids.length - decided } }
 }
 
 /** @throws ApiError 404 */
-async function readDelivery(ctx: AppServiceContext, viewer: Viewer, deliveryId: string): Promise<DeliveryDetailOut> {
-  const read = orNotFound(await findVisibleDelivery(ctx.db, viewer, deliveryId), 'Delivery')
+async function readDelivery(
+  { db }: Pick<AppServiceContext, 'db'>,
+  viewer: Viewer,
+  deliveryId: string,
+): Promise<DeliveryDetailOut> {
+  const read = orNotFound(await findVisibleDelivery(db, viewer, deliveryId), 'Delivery')
   const { has_signing_secret: hasSecretNow, ...delivery } = read
-  const firstId = delivery.resend_of ? await findFirstSent(ctx.db, delivery.resend_of) : delivery.id
+  const firstId = delivery.resend_of ? await findFirstSent(db, delivery.resend_of) : delivery.id
   return { ...delivery, headers: toHeaders(delivery, firstId, hasSecretNow) }
 }
 
@@ -134,34 +159,4 @@ function toHeaders(
         ]
       : []),
   ]
-}
-
-/** Sends the payload of a visible delivery again through the dispatcher, which does it at most once for the new id. */
-async function resendDelivery(
-  ctx: AppServiceContext,
-  { principal, params, body, requestId }: AppRequestOf<'resendDelivery'>,
-): Promise<{ body: DeliveryDetailOut }> {
-  const viewer = viewerOf(principal)
-  const { organizationId, userId } = principal
-  const earlierId = body.resend_of.toLowerCase()
-  const ids = [params.delivery_id, earlierId]
-  const known = await ctx.shares.inTurn(principal, () => findVisibleDeliveries(ctx.db, viewer, null, ids))
-  // A repeated request is not a second resend, also when the earlier delivery is deleted by now.
-  const isKnown = known.some(({ id, resend_of }) => (id === params.delivery_id ? resend_of : id) === earlierId)
-  if (!isKnown) throw notFound('Delivery')
-  const sent = await ctx.dispatcher
-    .call('sendPayload', {
-      params: { delivery_id: params.delivery_id },
-      body: { organization_id: organizationId, resend_of: earlierId, sent_by: userId },
-      headers: actorHeaders(principal),
-      requestId,
-    })
-    .catch((error: unknown) => {
-      if (!(error instanceof ApiError) || error.code !== 'approval_required') throw error
-      throw new ApiError('forbidden_for_role', error.message)
-    })
-  // The outcome may still be on its way into the database.
-  const { outcome, status, reason, mismatches, duration_ms, answer, finished_at } = sent
-  const recorded = await ctx.shares.inTurn(principal, () => readDelivery(ctx, viewer, params.delivery_id))
-  return { body: { ...recorded, outcome, status, reason, mismatches, duration_ms, answer, finished_at } }
 }

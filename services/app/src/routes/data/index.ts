@@ -1,4 +1,4 @@
-import { markAttentionDone, readOverview, readUsage, searchEverything, viewerOf } from '@workflow-service/database'
+import { markAttentionDone, readOverview, readUsage, searchEverything } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
@@ -17,6 +17,7 @@ const MAX_STREAMS_PER_PERSON = 12
 
 /** Handlers for webhook sources, deliveries, runs, sessions, API keys, usage and events. */
 export function dataHandlers(ctx: AppServiceContext) {
+  const { db, changeNotices, eventStreams } = ctx
   return {
     ...webhookSourceHandlers(ctx),
     ...lookupHandlers(ctx),
@@ -26,25 +27,22 @@ export function dataHandlers(ctx: AppServiceContext) {
     ...runHandlers(ctx),
     ...apiKeyHandlers(ctx),
     ...noticeHandlers(ctx),
-    getOverview: async ({ principal }) => ({ body: await readOverview(ctx.db, viewerOf(principal)) }),
+    getOverview: ({ principal }) => readOverview(db, principal),
     markAttentionDone: async (request) => {
       const { principal, body } = request
-      const { done, isMore } = await markAttentionDone(ctx.db, viewerOf(principal), body, request)
-      ctx.changeNotices.add(principal.organizationId, 'deliveries', 'runs')
-      return { body: { done, is_more: isMore } }
+      const { done, isMore } = await markAttentionDone(db, principal, body, request)
+      changeNotices.add(principal.organizationId, 'deliveries', 'runs')
+      return { done, is_more: isMore }
     },
-    search: async ({ principal, query }) => ({
-      body: { data: [...(await searchEverything(ctx.db, viewerOf(principal), query.q))] },
-    }),
-    getUsage: async ({ principal, query: { since, until, by = 'workflow', thing_id: thingId } }) => ({
-      body: await readUsage(ctx.db, viewerOf(principal), { since: toDate(since), until: toDate(until), by, thingId }),
-    }),
+    search: async ({ principal, query }) => ({ data: [...(await searchEverything(db, principal, query.q))] }),
+    getUsage: ({ principal, query: { since, until, by = 'workflow', thing_id: thingId } }) =>
+      readUsage(db, principal, { since: toDate(since), until: toDate(until), by, thingId }),
     streamEvents: ({ principal }) => {
-      if (ctx.eventStreams.countOf(principal) >= MAX_STREAMS_PER_PERSON) {
+      if (eventStreams.countOf(principal) >= MAX_STREAMS_PER_PERSON) {
         const headers = { 'Retry-After': '30' }
         throw new ApiError('rate_limited', 'Too many pages are open. Close some of them.', { headers })
       }
-      return { stream: (_req, res) => ctx.eventStreams.open(res, principal) }
+      return { stream: (_req, res) => eventStreams.open(res, principal) }
     },
   } satisfies Partial<AppHandlers>
 }

@@ -7,40 +7,35 @@ import {
   type ResendFilter,
   stopResendJob,
   type Viewer,
-  viewerOf,
 } from '@workflow-service/database'
 import { ApiError, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { toDeliveryFilter } from './delivery-filter.ts'
+import { toDeliveryFilter } from './deliveries.ts'
 
 /** Handlers of the jobs that send payloads again. */
 export function resendJobHandlers({ db, changeNotices }: AppServiceContext) {
   const read = async (viewer: Viewer, id: string): Promise<ResendJobOut> =>
     orNotFound(await findResendJob(db, viewer, id), 'Job')
   return {
-    previewResends: async ({ principal, body }) => ({
-      body: await previewResends(db, viewerOf(principal), toFilter(body)),
-    }),
+    previewResends: ({ principal, body }) => previewResends(db, principal, toFilter(body)),
     createResendJob: async (request) => {
       const { principal, body } = request
-      const viewer = viewerOf(principal)
       const job = { filter: toFilter(body), perSecond: body.per_second, by: request }
-      const id = await createResendJob(db, viewer, job)
+      const id = await createResendJob(db, principal, job)
       if (id === undefined) {
         throw new ApiError('not_resendable', 'No payload matches that can be sent again. Nothing was sent.')
       }
       changeNotices.add(principal.organizationId, 'deliveries')
-      return { body: await read(viewer, id) }
+      return await read(principal, id)
     },
-    listResendJobs: async ({ principal }) => ({ body: { data: await listResendJobs(db, viewerOf(principal)) } }),
-    getResendJob: async ({ principal, params }) => ({ body: await read(viewerOf(principal), params.resend_job_id) }),
+    listResendJobs: async ({ principal }) => ({ data: await listResendJobs(db, principal) }),
+    getResendJob: ({ principal, params }) => read(principal, params.resend_job_id),
     stopResendJob: async (request) => {
       const { principal, params } = request
-      const viewer = viewerOf(principal)
-      await stopResendJob(db, viewer, params.resend_job_id, request)
+      await stopResendJob(db, principal, params.resend_job_id, request)
       changeNotices.add(principal.organizationId, 'deliveries')
-      return { body: await read(viewer, params.resend_job_id) }
+      return await read(principal, params.resend_job_id)
     },
   } satisfies Partial<AppHandlers>
 }

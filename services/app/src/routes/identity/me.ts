@@ -16,26 +16,25 @@ import { authenticate, notSignedIn } from '../../auth/authorize.ts'
 import { readCookie, SIGN_IN_COOKIE, signInCookie, setCookie } from '../../auth/cookie.ts'
 import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import { assertConfirmed, type Visitor } from '../../auth/principal.ts'
-import type { AppHandlers } from '../app-handlers.ts'
+import { AnswerWithHeaders, type AppHandlers } from '../app-handlers.ts'
 
 /** Handlers of the person who is signed in. */
 export function meHandlers(ctx: AppServiceContext) {
   // Read again: the change may be one of the name, the address or the organization.
-  const answerMe = async ({ cookies }: Visitor) => ({
-    body: await toMe(ctx, await authenticate(ctx, readCookie(cookies, SIGN_IN_COOKIE))),
-  })
+  const readAgain = async ({ cookies }: Visitor) =>
+    await toMe(ctx, await authenticate(ctx, readCookie(cookies, SIGN_IN_COOKIE)))
   return {
-    getMe: async ({ principal }) => ({ body: await toMe(ctx, principal) }),
+    getMe: ({ principal }) => toMe(ctx, principal),
     saveMe: async (request) => {
       const { principal, body } = request
       if (body.email !== undefined && foldCase(body.email) !== foldCase(principal.email)) throw emailNeedsLink()
       await saveAccount(ctx.db, { name: body.name }, request)
       ctx.changeNotices.add(principal.organizationId, 'users')
-      return await answerMe(principal)
+      return await readAgain(principal)
     },
     signOut: async (request) => {
       await endSignIn(ctx.db, request.principal.signInId, request)
-      return { status: 204, headers: setCookie(SIGN_IN_COOKIE, '', 0) }
+      return new AnswerWithHeaders(setCookie(SIGN_IN_COOKIE, '', 0))
     },
     changePassword: async (request) => {
       const { principal, body } = request
@@ -44,14 +43,14 @@ export function meHandlers(ctx: AppServiceContext) {
       const words = [organization.name, principal.email]
       const passwordHash = await hashNewPassword(principal, 'new_password', body.new_password, words)
       if (!(await changePassword(ctx.db, passwordHash, request))) throw notSignedIn()
-      return await answerMe(principal)
+      return await readAgain(principal)
     },
     switchOrganization: async (request) => {
       const { principal, body } = request
       const result = await switchOrganization(ctx.db, body.organization_id, request)
       if (!result) throw notFound('Organization')
       if (result === 'signed_out') throw notSignedIn()
-      return await answerMe(principal)
+      return await readAgain(principal)
     },
     confirmPassword: async (request) => {
       const { principal, body } = request
@@ -61,19 +60,18 @@ export function meHandlers(ctx: AppServiceContext) {
       })
       if (!isConfirmed) throw new ApiError('sign_in_failed', 'The password is not right.')
       await confirmSignIn(ctx.db, request)
-      return await answerMe(principal)
+      return await readAgain(principal)
     },
-    listSignIns: async ({ principal }) => ({ body: { data: await listSignIns(ctx.db, principal) } }),
+    listSignIns: async ({ principal }) => ({ data: await listSignIns(ctx.db, principal) }),
     endSignIn: async (request) => {
       if (!(await endSignIn(ctx.db, request.params.sign_in_id, request))) throw notFound('Sign-in')
-      return { status: 204 }
     },
   } satisfies Partial<AppHandlers>
 }
 
 /** Returns the answer to a request that has signed a person in: who that is, and the cookie. */
 export async function answerSignedIn(ctx: AppServiceContext, token: string) {
-  return { headers: signInCookie(token), body: await toMe(ctx, await authenticate(ctx, token)) }
+  return new AnswerWithHeaders(signInCookie(token), await toMe(ctx, await authenticate(ctx, token)))
 }
 
 async function toMe(ctx: AppServiceContext, user: SignedInUser): Promise<MeOut> {

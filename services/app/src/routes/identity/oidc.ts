@@ -11,7 +11,7 @@ import { describeError, notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { readCookie, signInCookie, setCookie } from '../../auth/cookie.ts'
 import { createOidcClient, type OidcAttempt, type OidcIdentity } from '../../auth/oidc-client.ts'
-import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
+import { AnswerWithHeaders, type AppHandlers, type AppRequestOf } from '../app-handlers.ts'
 
 const ATTEMPT_COOKIE = '__Host-oidc'
 const ATTEMPT_SECONDS = 600
@@ -81,7 +81,7 @@ async function acceptWithIdentity(
 }
 
 function redirectTo(location: string, cookies: readonly string[]) {
-  return { status: 302, headers: ['Location', location, ...cookies] }
+  return new AnswerWithHeaders<void>(['Location', location, ...cookies])
 }
 
 /**

@@ -11,7 +11,7 @@ import { orNotFound, invalidFields } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { SIGN_IN_COOKIE, setCookie } from '../../auth/cookie.ts'
 import { assertConfirmed } from '../../auth/principal.ts'
-import type { AppHandlers } from '../app-handlers.ts'
+import { AnswerWithHeaders, type AppHandlers } from '../app-handlers.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 import { answerRows, BY_ID, toDate } from '../paging.ts'
 
@@ -20,16 +20,16 @@ export function organizationHandlers(ctx: AppServiceContext) {
   const read = async (organizationId: string) =>
     orNotFound(await readOrganization(ctx.db, organizationId), 'Organization')
   return {
-    getInstructions: async ({ principal }) => ({ body: await describeInstructions(ctx.db, principal.organizationId) }),
+    getInstructions: ({ principal }) => describeInstructions(ctx.db, principal.organizationId),
     saveInstructions: async (request) => {
       const { organizationId } = request.principal
       const result = await saveInstructions(ctx.db, request.body, request)
       const instructions = await describeInstructions(ctx.db, organizationId)
       if (result === 'changed_meanwhile') throw changedMeanwhile(instructions)
       ctx.changeNotices.add(organizationId, 'organization')
-      return { body: instructions }
+      return instructions
     },
-    getOrganization: async ({ principal }) => ({ body: await read(principal.organizationId) }),
+    getOrganization: ({ principal }) => read(principal.organizationId),
     saveOrganization: async (request) => {
       const { organizationId } = request.principal
       const result = await saveOrganization(ctx.db, request.body, request)
@@ -37,7 +37,7 @@ export function organizationHandlers(ctx: AppServiceContext) {
       if (result === 'changed_meanwhile') throw changedMeanwhile(organization)
       await wakeSpentSessions(ctx.db, organizationId)
       ctx.changeNotices.add(organizationId, 'organization')
-      return { body: organization }
+      return organization
     },
     deleteOrganization: async (request) => {
       const { principal, body } = request
@@ -47,7 +47,7 @@ export function organizationHandlers(ctx: AppServiceContext) {
       }
       assertConfirmed(principal)
       await deleteOrganization(ctx.db, request)
-      return { status: 204, headers: setCookie(SIGN_IN_COOKIE, '', 0) }
+      return new AnswerWithHeaders(setCookie(SIGN_IN_COOKIE, '', 0))
     },
     listAuditEvents: async ({ principal, query }) => {
       const { action, actor_id: actorId, target_id: targetId } = query

@@ -20,7 +20,7 @@ import type { AppServiceContext } from '../../app-service-context.ts'
 import { hasTrialCookie, trialCookie } from '../../auth/cookie.ts'
 import { hashAgain, hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import type { Visitor } from '../../auth/principal.ts'
-import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
+import { AnswerWithHeaders, type AppHandlers, type AppRequestOf } from '../app-handlers.ts'
 import { answerSignedIn } from './me.ts'
 
 interface VisitorRequest {
@@ -32,12 +32,10 @@ interface VisitorRequest {
 export function signInHandlers(ctx: AppServiceContext) {
   return {
     getSetup: async () => ({
-      body: { needs_setup: !(await hasAccounts(ctx.db)), has_oidc: ctx.config.oidc !== undefined },
+      needs_setup: !(await hasAccounts(ctx.db)),
+      has_oidc: ctx.config.oidc !== undefined,
     }),
-    tryCookie: ({ principal }) => ({
-      body: { is_kept: hasTrialCookie(principal.cookies) },
-      headers: trialCookie(),
-    }),
+    tryCookie: ({ principal }) => new AnswerWithHeaders(trialCookie(), { is_kept: hasTrialCookie(principal.cookies) }),
     signIn: async (request) => {
       const { email, password } = request.body
       const account = await renewHash(ctx, request, await checkAccount(ctx, request, email, password), password)
@@ -50,14 +48,12 @@ export function signInHandlers(ctx: AppServiceContext) {
       const { kind, organizationName, user, newEmail, expiresAt } = await findLink(ctx, body.token)
       // Only what the organization knows of the person: who makes a link must not learn from it who has an account.
       return {
-        body: {
-          kind,
-          organization_name: organizationName,
-          email: newEmail ?? user?.email ?? null,
-          name: user?.name || null,
-          role: kind === 'setup' ? 'owner' : kind === 'invitation' ? (user?.role ?? null) : null,
-          expires_at: expiresAt.toISOString(),
-        },
+        kind,
+        organization_name: organizationName,
+        email: newEmail ?? user?.email ?? null,
+        name: user?.name || null,
+        role: kind === 'setup' ? 'owner' : kind === 'invitation' ? (user?.role ?? null) : null,
+        expires_at: expiresAt.toISOString(),
       }
     },
     setUp: async (request) => {

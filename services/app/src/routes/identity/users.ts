@@ -33,7 +33,7 @@ export function userHandlers(ctx: AppServiceContext) {
       if (created === 'email_taken') throw emailTaken()
       if (created === 'id_taken') throw new ApiError('id_taken', 'This id is used already. Choose a new one.')
       changed(principal)
-      return { body: created }
+      return created
     },
     saveUser: async (request) => {
       const { principal, params, body } = request
@@ -42,7 +42,7 @@ export function userHandlers(ctx: AppServiceContext) {
       if (saved === 'last_owner') throw lastOwner()
       if (saved.kind === 'changed_meanwhile') throw changedMeanwhile(saved.user)
       changed(principal)
-      return { body: saved.user }
+      return saved.user
     },
     deleteUser: async (request) => {
       const { principal, params } = request
@@ -50,7 +50,6 @@ export function userHandlers(ctx: AppServiceContext) {
       if (!removed) throw notFound('User')
       if (removed === 'last_owner') throw lastOwner()
       changed(principal)
-      return { status: 204 }
     },
     createUserLink: async (request) => {
       const { principal, params, body } = request
@@ -63,12 +62,11 @@ export function userHandlers(ctx: AppServiceContext) {
       if (link === 'not_possible') throw linkNotPossible(body.kind)
       if (link === 'email_taken') throw emailTaken()
       ctx.changeNotices.add(principal.organizationId, 'users')
-      return { body: { url: `${appUrl}/link#${link.token}`, expires_at: link.expiresAt.toISOString() } }
+      return { url: `${appUrl}/link#${link.token}`, expires_at: link.expiresAt.toISOString() }
     },
     signUserOut: async (request) => {
       const { principal, params } = request
       if (!(await signUserOut(ctx.db, params.user_id, checkChange(principal), request))) throw notFound('User')
-      return { status: 204 }
     },
   } satisfies Partial<AppHandlers>
 }

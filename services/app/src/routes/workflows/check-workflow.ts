@@ -1,5 +1,5 @@
 import { type FieldError, findMediaError, isRulesFile, type SaveFileIn } from '@workflow-service/contract'
-import { listSourceStates, readAppFile, readWorkflowTexts, viewerOf } from '@workflow-service/database'
+import { listSourceStates, readAppFile, readWorkflowTexts } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowCheck } from '@workflow-service/rules/check-workflow'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppRequestOf } from '../app-handlers.ts'
@@ -43,7 +43,7 @@ export async function checkMediaFile(
 ): Promise<FieldError[]> {
   const message = findMediaError(name, content)
   if (message === undefined) return []
-  const stored = await readAppFile(db, viewerOf(principal), params.workflow_id, params.file_id)
+  const stored = await readAppFile(db, principal, params.workflow_id, params.file_id)
   if (stored?.name === name && stored.content === content) return []
   return [{ field: 'content', code: 'value_error', message }]
 }

@@ -1,49 +1,46 @@
-import type { FieldError, WorkflowDetailOut } from '@workflow-service/contract'
-import { EditRefused, type LimitedByQuotas, type WorkflowEdit } from '@workflow-service/database'
-import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
+import type { FieldError } from '@workflow-service/contract'
+import {
+  type EditRefused,
+  type LimitedByQuotas,
+  readWorkflowDetail,
+  type WorkflowEdit,
+} from '@workflow-service/database'
+import { ApiError, invalidFields, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { Principal } from '../../auth/principal.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 
-interface EditRequest extends LimitedByQuotas {
+interface EditRequest extends Required<LimitedByQuotas> {
   readonly params: { readonly workflow_id: string }
   readonly principal: Principal
   readonly requestId: string
 }
 
 export function editContextOf({ params, principal, requestId, quotas }: EditRequest): WorkflowEdit {
-  return { workflowId: params.workflow_id, principal, requestId, ...(quotas && { quotas }) }
+  return { workflowId: params.workflow_id, principal, requestId, quotas }
 }
 
-/**
- * Waits for an edit, and sends the open pages of the organization a notice.
- * @throws ApiError if it is refused.
- */
-export async function withEditErrors<Result>(
+/** Creates a handler that edits a workflow, and sends the open pages of the organization a notice. */
+export function editHandler<Request extends EditRequest, Result>(
   { changeNotices }: Pick<AppServiceContext, 'changeNotices'>,
-  { principal }: Pick<EditRequest, 'principal'>,
-  edit: Promise<Result>,
-): Promise<Result> {
-  try {
-    const result = await edit
-    changeNotices.add(principal.organizationId, 'workflows')
+  edit: (edit: WorkflowEdit, request: Request) => Promise<Result>,
+): (request: Request) => Promise<Result> {
+  return async (request) => {
+    const result = await edit(editContextOf(request), request)
+    changeNotices.add(request.principal.organizationId, 'workflows')
     return result
-  } catch (error) {
-    throw error instanceof EditRefused ? toApiError(error) : error
   }
 }
 
-/** Creates a handler that answers with the workflow after the edit. */
-export function editHandler<Request extends EditRequest>(
-  ctx: AppServiceContext,
-  edit: (edit: WorkflowEdit, request: Request) => Promise<WorkflowDetailOut>,
-) {
-  return async (request: Request) => ({
-    body: await withEditErrors(ctx, request, edit(editContextOf(request), request)),
-  })
+/** @throws ApiError 404 */
+export async function assertVisible(
+  { db }: Pick<AppServiceContext, 'db'>,
+  { principal, params }: Pick<EditRequest, 'principal' | 'params'>,
+): Promise<void> {
+  orNotFound(await readWorkflowDetail(db, principal, params.workflow_id), 'Workflow')
 }
 
-function toApiError({ problem, what, current, index, message }: EditRefused): ApiError {
+export function editRefused({ problem, what, current, index, message }: EditRefused): ApiError {
   switch (problem) {
     case 'not_found':
       return notFound(what)

@@ -18,20 +18,18 @@ import {
   saveWorkflowAgent,
   saveWorkflowUsers,
   setWorkflowActive,
-  viewerOf,
   wakeSpentSessions,
 } from '@workflow-service/database'
-import { orNotFound, invalidFields } from '@workflow-service/service-kit'
+import { exportManifest, ManifestTooLargeError } from '@workflow-service/database/manifest'
+import { ApiError, orNotFound, invalidFields } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
-import type { AppHandlers, AppRequestOf, AppRules } from '../app-handlers.ts'
+import type { AppHandlers, AppRules } from '../app-handlers.ts'
 import { answerIds, answerPage, byTime } from '../paging.ts'
 import { checkMediaFile, checkRulesFile, checkStoredWorkflow } from './check-workflow.ts'
-import { editHandler, withEditErrors, editContextOf } from './edit-workflow.ts'
-import { exportOrganization, exportWorkflow } from './export-workflow.ts'
+import { assertVisible, editHandler } from './edit-workflow.ts'
 import { evaluationHandlers } from './evaluations.ts'
 import { checkFile, checkSchedule, checkTrigger } from './part-rules.ts'
-import { startScheduled, startWorkflow } from './start-workflow.ts'
-import { getTrial, tryWorkflow } from './try-workflow.ts'
+import { startHandlers } from './start-workflow.ts'
 import { versionHandlers } from './versions.ts'
 
 const WORKFLOWS = byTime('workflows')
@@ -39,92 +37,81 @@ const WORKFLOWS = byTime('workflows')
 /** Handlers for workflows, their triggers, files, people and schedules. */
 export function workflowsHandlers(ctx: AppServiceContext) {
   const { db } = ctx
+  const exportYaml = async (organizationId: string, options: { workflowId?: string }) => {
+    const yaml = await exportManifest(db, organizationId, options).catch((error: unknown) => {
+      if (!(error instanceof ManifestTooLargeError)) throw error
+      throw new ApiError('manifest_too_large', 'The manifest is larger than 10 MiB. Export it with `wf export`.')
+    })
+    return { yaml: orNotFound(yaml, 'Workflow') }
+  }
   return {
-    listWorkflows: async ({ principal, query }) => {
-      const { search = '' } = query
-      const viewer = viewerOf(principal)
-      return (
-        (await answerIds(query, (ids) => findWorkflowRows(db, viewer, ids))) ??
-        (await answerPage(query, WORKFLOWS, (page) => listWorkflowRows(db, viewer, { search, ...page })))
-      )
-    },
+    ...versionHandlers(ctx),
+    ...evaluationHandlers(ctx),
+    ...startHandlers(ctx),
+    listWorkflows: async ({ principal, query }) =>
+      (await answerIds(query, (ids) => findWorkflowRows(db, principal, ids))) ??
+      (await answerPage(query, WORKFLOWS, (page) =>
+        listWorkflowRows(db, principal, { search: query.search ?? '', ...page }),
+      )),
     createWorkflow: async (request) => {
       const { id, ...values } = request.body
-      const edit = editContextOf({ ...request, params: { workflow_id: id } })
-      return { body: await withEditErrors(ctx, request, createWorkflow(db, edit, values)) }
+      const create = editHandler(ctx, (edit) => createWorkflow(db, edit, values))
+      return await create({ ...request, params: { workflow_id: id } })
     },
     getWorkflow: async ({ params, principal }) => {
-      const workflow = orNotFound(await readWorkflowDetail(db, viewerOf(principal), params.workflow_id), 'Workflow')
+      const workflow = orNotFound(await readWorkflowDetail(db, principal, params.workflow_id), 'Workflow')
       const { warnings } = await checkStoredWorkflow(ctx, principal.organizationId, workflow.id)
-      return { body: { ...workflow, warnings: [...warnings] } }
+      return { ...workflow, warnings: [...warnings] }
     },
-    saveWorkflow: editHandler(ctx, (edit, { body }: AppRequestOf<'saveWorkflow'>) => saveWorkflow(db, edit, body)),
-    deleteWorkflow: async (request) => {
-      await withEditErrors(ctx, request, deleteWorkflow(db, editContextOf(request)))
-      return { status: 204 }
+    saveWorkflow: editHandler(ctx, (edit, { body }) => saveWorkflow(db, edit, body)),
+    deleteWorkflow: editHandler(ctx, (edit) => deleteWorkflow(db, edit)),
+    duplicateWorkflow: editHandler(ctx, (edit, { body }) => duplicateWorkflow(db, edit, body)),
+    exportWorkflow: async (request) => {
+      await assertVisible(ctx, request)
+      return await exportYaml(request.principal.organizationId, { workflowId: request.params.workflow_id })
     },
-    duplicateWorkflow: async (request) => ({
-      body: await withEditErrors(ctx, request, duplicateWorkflow(db, editContextOf(request), request.body)),
-    }),
-    exportWorkflow: exportWorkflow(ctx),
-    exportManifest: exportOrganization(ctx),
-    setWorkflowActive: editHandler(ctx, (edit, { body }: AppRequestOf<'setWorkflowActive'>) =>
-      setWorkflowActive(db, edit, body.is_active),
-    ),
-    saveAutoRun: editHandler(ctx, (edit, { body }: AppRequestOf<'saveAutoRun'>) => saveAutoRun(db, edit, body)),
-    saveWorkflowAgent: editHandler(ctx, async (edit, { params, body }: AppRequestOf<'saveWorkflowAgent'>) => {
+    exportManifest: ({ principal }) => exportYaml(principal.organizationId, {}),
+    setWorkflowActive: editHandler(ctx, (edit, { body }) => setWorkflowActive(db, edit, body.is_active)),
+    saveAutoRun: editHandler(ctx, (edit, { body }) => saveAutoRun(db, edit, body)),
+    saveWorkflowAgent: editHandler(ctx, async (edit, { params, body }) => {
       const saved = await saveWorkflowAgent(db, edit, body)
       await wakeSpentSessions(db, edit.principal.organizationId, params.workflow_id)
       return saved
     }),
-    listModels: async ({ principal }) => ({ body: { data: await listModels(db, principal.organizationId) } }),
-    startScheduled: startScheduled(ctx),
-    saveWorkflowUsers: editHandler(ctx, (edit, { body }: AppRequestOf<'saveWorkflowUsers'>) =>
+    listModels: async ({ principal }) => ({ data: await listModels(db, principal.organizationId) }),
+    saveWorkflowUsers: editHandler(ctx, (edit, { body }) =>
       saveWorkflowUsers(db, edit, { userIds: body.user_ids, version: body.version }),
     ),
-    saveTrigger: editHandler(ctx, (edit, { params, body }: AppRequestOf<'saveTrigger'>) =>
-      saveTrigger(db, edit, params.trigger_id, body),
-    ),
-    deleteTrigger: editHandler(ctx, (edit, { params, query }: AppRequestOf<'deleteTrigger'>) =>
+    saveTrigger: editHandler(ctx, (edit, { params, body }) => saveTrigger(db, edit, params.trigger_id, body)),
+    deleteTrigger: editHandler(ctx, (edit, { params, query }) =>
       deleteTrigger(db, edit, params.trigger_id, query.version),
     ),
-    getFile: async ({ params, principal }) => ({
-      body: orNotFound(await readAppFile(db, viewerOf(principal), params.workflow_id, params.file_id), 'File'),
-    }),
-    saveFile: editHandler(ctx, async (edit, request: AppRequestOf<'saveFile'>) => {
+    getFile: async ({ params, principal }) =>
+      orNotFound(await readAppFile(db, principal, params.workflow_id, params.file_id), 'File'),
+    saveFile: editHandler(ctx, async (edit, request) => {
       const { params, body, principal } = request
       const errors = await checkRulesFile(ctx, principal.organizationId, body)
       errors.push(...(await checkMediaFile(ctx, request)))
       if (errors.length > 0) throw invalidFields(errors)
       return await saveFile(db, edit, params.file_id, body)
     }),
-    deleteFile: editHandler(ctx, (edit, { params, query }: AppRequestOf<'deleteFile'>) =>
-      deleteFile(db, edit, params.file_id, query.version),
-    ),
-    ...versionHandlers(ctx),
-    ...evaluationHandlers(ctx),
+    deleteFile: editHandler(ctx, (edit, { params, query }) => deleteFile(db, edit, params.file_id, query.version)),
     getReadiness: async ({ params, principal }) => {
-      const workflow = orNotFound(await readReadiness(db, viewerOf(principal), params.workflow_id), 'Workflow')
+      const workflow = orNotFound(await readReadiness(db, principal, params.workflow_id), 'Workflow')
       const { sources, unknownNames, warnings } = await checkStoredWorkflow(
         ctx,
         principal.organizationId,
         params.workflow_id,
       )
       const checks = READINESS_CODES.map((code) => ({ code, is_met: !workflow.violations[code] }))
-      const canStart = !workflow.isSuspended && checks.every((check) => check.is_met)
       return {
-        body: {
-          can_start: canStart,
-          checks,
-          sources: [...sources],
-          unknown_names: [...unknownNames],
-          warnings: [...warnings],
-        },
+        can_start: !workflow.isSuspended && checks.every((check) => check.is_met),
+        checks,
+        sources: [...sources],
+        unknown_names: [...unknownNames],
+        warnings: [...warnings],
       }
     },
-    tryWorkflow: tryWorkflow(ctx),
-    getTrial: getTrial(ctx),
-    startWorkflow: startWorkflow(ctx),
   } satisfies Partial<AppHandlers>
 }
 

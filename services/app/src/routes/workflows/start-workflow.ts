@@ -1,52 +1,52 @@
 import {
   type AppStartOutcome,
+  findTrial,
   recordAppStart,
+  recordTrial,
   type ScheduledStartOutcome,
   startScheduledNow,
 } from '@workflow-service/database'
-import { ApiError, startRefused } from '@workflow-service/service-kit'
+import { ApiError, notFound, orNotFound, startRefused } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
-import type { Principal } from '../../auth/principal.ts'
-import type { AppHandlers } from '../app-handlers.ts'
+import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
 import { editContextOf } from './edit-workflow.ts'
 
-/** Starts a workflow as the public API does, by the person, and publishes the session without waiting for it. */
-export function startWorkflow(ctx: AppServiceContext): AppHandlers['startWorkflow'] {
-  return async (request) => {
-    const { body, principal, requestId, trace } = request
-    const outcome = await recordAppStart(ctx.db, {
-      ...editContextOf(request),
-      runId: body.id,
-      sessionId: body.session_id,
-      context: body.context,
-      trace,
-    })
-    return { body: { run_id: body.id, session_id: announce(ctx, principal, requestId, outcome) } }
+/** Handlers that start a workflow by the person, as the public API or its schedule does, or only try it. */
+export function startHandlers({ db, sessionNotifier, changeNotices }: AppServiceContext) {
+  /** Publishes the session of an accepted start, without waiting for it. @throws ApiError for a refused one. */
+  const announce = (
+    { principal, requestId, body }: AppRequestOf<'startWorkflow' | 'startScheduled'>,
+    outcome: AppStartOutcome | ScheduledStartOutcome,
+  ) => {
+    if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw refusalOf(outcome.kind)
+    if (outcome.kind === 'accepted') {
+      sessionNotifier.notify(outcome.sessionId, requestId)
+      changeNotices.add(principal.organizationId, 'runs', 'sessions', 'workflows')
+    }
+    return { run_id: body.id, session_id: outcome.sessionId }
   }
-}
-
-/** Starts a workflow as its schedule does, by the person. */
-export function startScheduled(ctx: AppServiceContext): AppHandlers['startScheduled'] {
-  return async (request) => {
-    const { body, principal, requestId } = request
-    const outcome = await startScheduledNow(ctx.db, editContextOf(request), body.id)
-    return { body: { run_id: body.id, session_id: announce(ctx, principal, requestId, outcome) } }
-  }
-}
-
-/** Publishes the session of an accepted start, and returns its id. @throws ApiError for a refused one. */
-function announce(
-  ctx: AppServiceContext,
-  { organizationId }: Pick<Principal, 'organizationId'>,
-  requestId: string,
-  outcome: AppStartOutcome | ScheduledStartOutcome,
-): string {
-  if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed') throw refusalOf(outcome.kind)
-  if (outcome.kind === 'accepted') {
-    ctx.sessionNotifier.notify(outcome.sessionId, requestId)
-    ctx.changeNotices.add(organizationId, 'runs', 'sessions', 'workflows')
-  }
-  return outcome.sessionId
+  return {
+    startWorkflow: async (request) => {
+      const { id: runId, session_id: sessionId, context } = request.body
+      const start = { ...editContextOf(request), runId, sessionId, context, trace: request.trace }
+      return announce(request, await recordAppStart(db, start))
+    },
+    startScheduled: async (request) =>
+      announce(request, await startScheduledNow(db, editContextOf(request), request.body.id)),
+    /** A runner finds the trial within a second. */
+    tryWorkflow: async ({ params, principal, body }) => {
+      const trial = { id: body.id, workflowId: params.workflow_id, userId: principal.userId }
+      const { session_id: sessionId, context, rules = null } = body
+      const outcome = await recordTrial(db, principal, { ...trial, sessionId, context, rules })
+      if (outcome === 'organization_suspended') throw organizationSuspended()
+      if (outcome !== 'accepted') throw notFound(outcome === 'session_not_found' ? 'Session' : 'Workflow')
+      return orNotFound(await findTrial(db, principal, trial), 'Trial')
+    },
+    getTrial: async ({ params, principal }) => {
+      const trial = { id: params.trial_id, workflowId: params.workflow_id, userId: principal.userId }
+      return orNotFound(await findTrial(db, principal, trial), 'Trial')
+    },
+  } satisfies Partial<AppHandlers>
 }
 
 function refusalOf(refusal: Exclude<AppStartOutcome['kind'], 'accepted' | 'replayed'>): ApiError {
@@ -54,8 +54,12 @@ function refusalOf(refusal: Exclude<AppStartOutcome['kind'], 'accepted' | 'repla
     case 'id_taken':
       return new ApiError('id_taken', 'This id is that of another run. Choose a new one.')
     case 'organization_suspended':
-      return new ApiError('organization_suspended', 'The organization is suspended.')
+      return organizationSuspended()
     default:
       return startRefused(refusal)
   }
+}
+
+function organizationSuspended(): ApiError {
+  return new ApiError('organization_suspended', 'The organization is suspended.')
 }
