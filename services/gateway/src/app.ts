@@ -15,10 +15,8 @@ import cors from 'cors'
 import type { Express, RequestHandler, Response } from 'express'
 import type { GatewayContext } from './gateway-context.ts'
 import { authorize, authorizeAgain } from './auth/authorize.ts'
-import { getOrganization } from './routes/get-organization.ts'
 import { getRun, getSession } from './routes/get-run.ts'
-import { getWorkflow } from './routes/get-workflow.ts'
-import { listWorkflows, listWorkflowsRules } from './routes/list-workflows.ts'
+import { getWorkflow, listWorkflows, listWorkflowsRules } from './routes/read-workflows.ts'
 import { serveDocs } from './routes/serve-docs.ts'
 import { startWorkflow } from './routes/start-workflow.ts'
 
@@ -46,7 +44,10 @@ export function createApp(ctx: GatewayContext): Express {
       authorize: authorize(ctx),
       authorizeAgain: authorizeAgain(ctx),
       handlers: {
-        getOrganization: getOrganization(),
+        // Read with the API key, so it is at most as old as the key's cache entry.
+        getOrganization: ({ principal }) => ({
+          body: { id: principal.organizationId, name: principal.organizationName },
+        }),
         listWorkflows: listWorkflows(ctx),
         getWorkflow: getWorkflow(ctx),
         startWorkflow: startWorkflow(ctx),

@@ -15,10 +15,7 @@ export async function startGateway(config: GatewayConfig, overrides: ServiceOver
     startWork: () => {
       const maintenance = startMaintenance(ctx, MAINTENANCE)
       return {
-        stop: async () => {
-          ctx.runWaits.close()
-          await maintenance.stop()
-        },
+        stop: async () => void (await Promise.all([ctx.runWaits.close(), maintenance.stop()])),
       }
     },
     checks: { postgres: () => ctx.db.ping() },

@@ -3,7 +3,7 @@ import { ApiError, serviceUnavailable, withTimeout } from '@workflow-service/ser
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Request, Response } from 'express'
 import type { GatewayContext } from '../gateway-context.ts'
-import { applyRateLimit } from '../rate-limit/apply-rate-limit.ts'
+import { applyRateLimit } from '../rate-limit/rate-limits.ts'
 import type { ApiKeyLookUp } from './api-key-cache.ts'
 
 /** Together with a handler's 3 s, this keeps every answer within 5 s (contract README, "Errors"). */
@@ -37,8 +37,7 @@ async function lookUp(
 ): Promise<Principal> {
   const { rateLimits } = ctx
   const network = networkOf(req.ip ?? '')
-  const decision = isExpected ? undefined : rateLimits.consume('failed-authentications', network)
-  const counted = decision instanceof Promise ? await decision : decision
+  const counted = isExpected ? undefined : await rateLimits.consume('failed-authentications', network)
   if (counted && !counted.isAllowed) applyRateLimit(res, counted)
   let principal: Principal | null | undefined
   try {

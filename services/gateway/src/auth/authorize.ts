@@ -1,10 +1,9 @@
 import type { Operation } from '@workflow-service/contract'
 import type { Principal } from '@workflow-service/database'
-import { ApiError } from '@workflow-service/service-kit'
+import { ApiError, mapMaybePromise } from '@workflow-service/service-kit'
 import type { Request, Response } from 'express'
 import type { GatewayContext } from '../gateway-context.ts'
-import { applyRateLimit } from '../rate-limit/apply-rate-limit.ts'
-import type { RateDecision } from '../rate-limit/rate-limits.ts'
+import { applyRateLimit } from '../rate-limit/rate-limits.ts'
 import { authenticate } from './authenticate.ts'
 
 declare global {
@@ -23,35 +22,29 @@ type AuthContext = Pick<GatewayContext, 'apiKeys' | 'apiKeyUsage' | 'rateLimits'
  * an organization that is not suspended and the key's scope (403), the rate limit (429). Synchronous for a cached key
  * without a shared rate limit.
  */
-export function authorize(
-  ctx: AuthContext,
-): (req: Request, res: Response, operation: Operation | undefined) => Principal | Promise<Principal> {
-  return (req, res, operation) => {
-    const admit = (principal: Principal): Principal | Promise<Principal> => {
+export function authorize(ctx: AuthContext) {
+  return (req: Request, res: Response, operation: Operation | undefined): Principal | Promise<Principal> =>
+    mapMaybePromise(authenticate(ctx, req, res), (principal) => {
       res.locals.apiKey = principal
       checkPermission(principal, operation)
-      return countRequest(ctx, res, principal)
-    }
-    const principal = authenticate(ctx, req, res)
-    return principal instanceof Promise ? principal.then(admit) : admit(principal)
-  }
+      ctx.apiKeyUsage.record(principal.apiKeyId)
+      return mapMaybePromise(ctx.rateLimits.consume('requests', principal.apiKeyId), (decision) => {
+        applyRateLimit(res, decision)
+        return principal
+      })
+    })
 }
 
 /**
  * Creates the authorization of a request whose body came later, which counts nothing again: a key that was revoked
  * meanwhile is refused as in a new request (401), and so is what it may no longer do (403).
  */
-export function authorizeAgain(
-  ctx: AuthContext,
-): (req: Request, res: Response, operation: Operation) => Principal | Promise<Principal> {
-  return (req, res, operation) => {
-    const admit = (principal: Principal): Principal => {
+export function authorizeAgain(ctx: AuthContext) {
+  return (req: Request, res: Response, operation: Operation): Principal | Promise<Principal> =>
+    mapMaybePromise(authenticate(ctx, req, res), (principal) => {
       checkPermission(principal, operation)
       return principal
-    }
-    const principal = authenticate(ctx, req, res)
-    return principal instanceof Promise ? principal.then(admit) : admit(principal)
-  }
+    })
 }
 
 /** @throws ApiError 403. */
@@ -62,19 +55,4 @@ function checkPermission({ isSuspended, scopes }: Principal, operation: Operatio
     'insufficient_scope',
     `This needs a key with the scope ${operation.scope}; the key has ${scopes.join(', ')}.`,
   )
-}
-
-/** @throws ApiError 429. */
-function countRequest(
-  { apiKeyUsage, rateLimits }: AuthContext,
-  res: Response,
-  principal: Principal,
-): Principal | Promise<Principal> {
-  apiKeyUsage.record(principal.apiKeyId)
-  const apply = (decision: RateDecision | undefined): Principal => {
-    applyRateLimit(res, decision)
-    return principal
-  }
-  const decision = rateLimits.consume('requests', principal.apiKeyId)
-  return decision instanceof Promise ? decision.then(apply) : apply(decision)
 }

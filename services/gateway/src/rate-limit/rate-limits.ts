@@ -1,15 +1,16 @@
-import type { Logger } from '@workflow-service/service-kit'
+import { ApiError, type Logger, mapMaybePromise } from '@workflow-service/service-kit'
 import {
   createLocalLimiter,
   createSharedLimiter,
   type LimitState,
   type Quota,
 } from '@workflow-service/service-kit/rate-limit'
+import type { Response } from 'express'
 import type { GatewayConfig } from '../config.ts'
 import type { GatewayMetrics } from '../gateway-metrics.ts'
 
 /** What is counted: the requests of an API key, or the failed authentications of an address. */
-export type RatePolicy = 'requests' | 'failed-authentications'
+type RatePolicy = 'requests' | 'failed-authentications'
 
 /** The outcome of counting one request. */
 export interface RateDecision {
@@ -47,12 +48,8 @@ export function createRateLimits(options: {
         })
   return {
     /** Counts one request of an API key's id or an address. Undefined without a limit, a promise with a store. */
-    consume: (policy: RatePolicy, name: string) => {
-      const state = limiter.consume(`${policy}:${name}`)
-      return state instanceof Promise
-        ? state.then((counted) => toDecision(policy, quota, counted))
-        : toDecision(policy, quota, state)
-    },
+    consume: (policy: RatePolicy, name: string) =>
+      mapMaybePromise(limiter.consume(`${policy}:${name}`), (state) => toDecision(policy, quota, state)),
     /** Takes back the decision's count. Best effort: a store that is unavailable keeps it until the window ends. */
     giveBack: (policy: RatePolicy, name: string, { state }: RateDecision) =>
       limiter.giveBack(`${policy}:${name}`, state),
@@ -73,4 +70,17 @@ function toDecision(policy: RatePolicy, { limit, windowSeconds }: Quota, state: 
     `"${policy}";r=${remaining};t=${resetSeconds}`,
   ]
   return { isAllowed, resetSeconds, headers, state }
+}
+
+/**
+ * Adds the rate limit's headers to the answer. Undefined when there is no limit.
+ * @throws ApiError 429 with `Retry-After` when the limit is exceeded.
+ */
+export function applyRateLimit(res: Response, decision: RateDecision | undefined): void {
+  if (!decision) return
+  ;(res.locals.answerHeaders ??= []).push(...decision.headers)
+  if (decision.isAllowed) return
+  const seconds = decision.resetSeconds
+  const message = `Too many requests. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`
+  throw new ApiError('rate_limited', message, { headers: { 'Retry-After': String(seconds) } })
 }

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { createInFlightLimiter } from '@workflow-service/service-kit'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { GatewayContext } from '../gateway-context.ts'
-import { listWorkflows } from './list-workflows.ts'
+import { listWorkflows } from './read-workflows.ts'
 
 test('an organization has at most as many pages under way as slots, until they have been sent', async () => {
   const limits = { total: Infinity, waitMs: 60_000, maxWaiting: 10, maxWaitingPerKey: 10 }

@@ -1,6 +1,6 @@
 import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type PageInfo } from '@workflow-service/contract'
 import { decodeListCursor, encodeListCursor, listWorkflows as listWorkflowRows } from '@workflow-service/database'
-import { type ApiError, serviceUnavailable } from '@workflow-service/service-kit'
+import { type ApiError, notFound, serviceUnavailable } from '@workflow-service/service-kit'
 import type { Static } from 'typebox'
 import { type GatewayContext, LIST_WAIT_MS } from '../gateway-context.ts'
 import { joinJson } from '../workflows/workflow-documents.ts'
@@ -13,6 +13,15 @@ export const listWorkflowsRules: PublicApiRules<'listWorkflows'> = {
     const message = 'must be the next_cursor of a page of this list with the same search; omit it to begin anew'
     return [{ field: 'cursor', code: 'invalid_cursor', message }]
   },
+}
+
+/** `GET /v1/workflows/{workflow_id}`: 404 for a missing workflow and for one of another organization. */
+export function getWorkflow({ workflows }: Pick<GatewayContext, 'workflows'>): PublicApiHandlers['getWorkflow'] {
+  return async ({ params, principal }) => {
+    const document = await workflows.find(principal.organizationId, params.workflow_id)
+    if (document === null) throw notFound('Workflow')
+    return joinJson(document)
+  }
 }
 
 /** `GET /v1/workflows` (contract README, "Pagination and search"): a page, oldest first. */

@@ -11,13 +11,13 @@ import {
 import { type ApiError, batchCalls, serviceUnavailable } from '@workflow-service/service-kit'
 import { LRUCache } from 'lru-cache'
 
-export interface WorkflowDocumentsOptions {
+interface WorkflowDocumentsOptions {
   db: Db
-  /** Most bytes of all cached documents together, without the users of `company_wide` ones. Default 32 MiB. */
+  /** Most bytes of all cached documents together, without the users of `company_wide` ones. */
   maxBytes?: number
-  /** Most bytes of all cached users together. Default 16 MiB. */
+  /** Most bytes of all cached users together. */
   maxUsersBytes?: number
-  /** Most bytes of one cached document. Default 256 KiB. */
+  /** Most bytes of one cached document. */
   maxDocumentBytes?: number
   /** Called with the number of documents that came from memory or from the database. */
   onAnswer?: (from: 'memory' | 'database', count: number) => void
@@ -37,9 +37,6 @@ interface CachedDocument extends Pick<WorkflowDocument, 'version' | 'start' | 'e
   readonly usersVersion: string | null
 }
 
-const MAX_BYTES = 32 * 1024 * 1024
-const MAX_USERS_BYTES = 16 * 1024 * 1024
-const MAX_DOCUMENT_BYTES = 256 * 1024
 const MAX_VERSIONS_PER_STATEMENT = 100
 /** Documents are large and slow to build: with few per statement, no look-up waits long for the others. */
 const MAX_DOCUMENTS_PER_STATEMENT = 10
@@ -56,9 +53,8 @@ const QUEUE_TIMEOUT_MS = 2_500
  * The users of an organization are cached once for all its `company_wide` workflows: with 4,000 users, they were 300 kB
  * of each.
  */
-export function createWorkflowDocuments(options: WorkflowDocumentsOptions) {
-  const { db, onAnswer = () => {} } = options
-  const cache = new DocumentCache(options)
+export function createWorkflowDocuments({ db, onAnswer = () => {}, ...limits }: WorkflowDocumentsOptions) {
+  const cache = createCache(limits)
   const { users } = cache
   const batchOptions = {
     isItemError: isStatementError,
@@ -126,7 +122,7 @@ export function createWorkflowDocuments(options: WorkflowDocumentsOptions) {
       readPage(page, pageMaxBytes, (rest, maxReads) => findGroup(organizationId, rest, maxReads)),
     /** Bytes of all cached documents, without shared users. */
     get cachedBytes() {
-      return cache.bytes
+      return cache.bytes()
     },
   }
 }
@@ -163,50 +159,46 @@ async function readPage(
   }
 }
 
-/** Documents by workflow, and the users that the documents of an organization share. */
-class DocumentCache {
-  readonly users: LRUCache<string, OrganizationUsers>
-  readonly #documents: LRUCache<string, CachedDocument>
-
-  constructor({
-    maxBytes = MAX_BYTES,
-    maxUsersBytes = MAX_USERS_BYTES,
-    maxDocumentBytes = MAX_DOCUMENT_BYTES,
-  }: Pick<WorkflowDocumentsOptions, 'maxBytes' | 'maxUsersBytes' | 'maxDocumentBytes'>) {
-    this.users = new LRUCache({ maxSize: maxUsersBytes, sizeCalculation: ({ json }) => json.length })
-    this.#documents = new LRUCache({
-      maxSize: maxBytes,
-      maxEntrySize: maxDocumentBytes,
-      // V8 stores text with at most two bytes per character.
-      sizeCalculation: ({ start, end }) => 2 * (start.length + end.length),
-    })
-  }
-
-  get bytes(): number {
-    return this.#documents.calculatedSize
-  }
+/** Caches documents by workflow. */
+function createCache({
+  maxBytes = 32 * 1024 * 1024,
+  maxUsersBytes = 16 * 1024 * 1024,
+  maxDocumentBytes = 256 * 1024,
+}: Pick<WorkflowDocumentsOptions, 'maxBytes' | 'maxUsersBytes' | 'maxDocumentBytes'>) {
+  /** The users that the documents of an organization share. */
+  const users = new LRUCache<string, OrganizationUsers>({
+    maxSize: maxUsersBytes,
+    sizeCalculation: ({ json }) => json.length,
+  })
+  const documents = new LRUCache<string, CachedDocument>({
+    maxSize: maxBytes,
+    maxEntrySize: maxDocumentBytes,
+    // V8 stores text with at most two bytes per character.
+    sizeCalculation: ({ start, end }) => 2 * (start.length + end.length),
+  })
 
   /** Undefined also for a document whose users are no longer cached. */
-  find(organizationId: string, workflowId: string): { version: string; json: JsonParts } | undefined {
-    const document = this.#documents.get(workflowId)
+  const find = (organizationId: string, workflowId: string): { version: string; json: JsonParts } | undefined => {
+    const document = documents.get(workflowId)
     if (document?.organizationId !== organizationId) return undefined
     const { version, start, usersVersion, end } = document
     if (usersVersion === null) return { version, json: [start, end] }
-    const listed = this.users.get(organizationId)
+    const listed = users.get(organizationId)
     return listed?.version === usersVersion ? { version, json: [start, listed.json, end] } : undefined
   }
-
-  update(organizationId: string, workflowId: string, document: WorkflowDocument | null): JsonParts | null {
+  /** Caches what was read, null for a deleted workflow. */
+  const update = (organizationId: string, workflowId: string, document: WorkflowDocument | null): JsonParts | null => {
     if (document === null) {
-      this.#documents.delete(workflowId)
+      documents.delete(workflowId)
       return null
     }
     const { version, start, users: listed, end } = document
-    this.#documents.set(workflowId, { organizationId, version, start, usersVersion: listed?.version ?? null, end })
+    documents.set(workflowId, { organizationId, version, start, usersVersion: listed?.version ?? null, end })
     if (listed === null) return [start, end]
-    this.users.set(organizationId, listed)
+    users.set(organizationId, listed)
     return [start, listed.json, end]
   }
+  return { users, find, update, bytes: () => documents.calculatedSize }
 }
 
 function countBytes(parts: JsonParts): number {
