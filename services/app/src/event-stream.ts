@@ -20,23 +20,15 @@ export type EventStreams = ReturnType<typeof createEventStreams>
 interface Stream {
   readonly res: Response
   readonly person: StreamOwner
-  /** Topics to send once the reader has read what was written. */
-  readonly pending: Set<EventTopic>
-  /** Since when the reader has not read, in milliseconds; undefined when it has. */
-  blockedSince: number | undefined
 }
 
-/** Hints of several processes within this time are sent as one. */
-const MERGE_MS = 100
 /** Shorter than the idle time-outs of proxies. */
 const HEARTBEAT_MS = 25_000
 const RECHECK_MS = 60_000
-/** A reader that has not read for this long is cut off. */
-const MAX_BLOCKED_MS = 60_000
 
 /**
- * Creates the streams, and listens to the notices of all processes. A slow reader gets topics merged, so that each
- * stream keeps at most one small message in memory.
+ * Creates the streams, and listens to the notices of all processes. A reader that does not read is cut off, so that a
+ * stream keeps no more in memory than its socket; the page connects again and reads everything anew.
  */
 export function createEventStreams(options: {
   db: Db
@@ -47,34 +39,23 @@ export function createEventStreams(options: {
 }) {
   const { db, databaseUrl, logger, heartbeatMs = HEARTBEAT_MS, recheckMs = RECHECK_MS } = options
   const streams = new Set<Stream>()
-  let flush: NodeJS.Timeout | undefined
 
-  const send = (stream: Stream): void => {
-    const { res, pending } = stream
-    if (pending.size === 0 || res.writableEnded) return
-    if (res.writableNeedDrain) {
-      stream.blockedSince ??= performance.now()
-      return
-    }
-    res.write(toEvent(pending))
-    pending.clear()
+  const send = ({ res }: Stream, text: string): void => {
+    if (res.writableNeedDrain) res.destroy()
+    else if (!res.destroyed && !res.writableEnded) res.write(text)
   }
-  const add = ({ pending }: Stream, topics: readonly EventTopic[]): void => {
-    for (const topic of topics) pending.add(topic)
-    flush ??= setTimeout(() => {
-      flush = undefined
-      for (const each of streams) send(each)
-    }, MERGE_MS).unref()
+  const sendTopics = (to: Iterable<Stream>, topics: readonly EventTopic[]): void => {
+    for (const stream of to) send(stream, `data: ${JSON.stringify({ topics })}\n\n`)
   }
-  const publish = ({ organizationId, topics }: ChangeNotice): void => {
-    for (const stream of streams) if (stream.person.organizationId === organizationId) add(stream, topics)
-  }
+  /** Sends a notice to the streams of its organization. */
+  const publish = ({ organizationId, topics }: ChangeNotice): void =>
+    sendTopics(
+      [...streams].filter(({ person }) => person.organizationId === organizationId),
+      topics,
+    )
 
   const heartbeat = setInterval(() => {
-    for (const { res, blockedSince } of streams) {
-      if (!res.writableNeedDrain) res.write(':\n\n')
-      else if (blockedSince !== undefined && performance.now() - blockedSince > MAX_BLOCKED_MS) res.destroy()
-    }
+    for (const stream of streams) send(stream, ':\n\n')
   }, heartbeatMs).unref()
   const recheck = repeat({
     name: 'check the sign-ins of open pages',
@@ -97,9 +78,7 @@ export function createEventStreams(options: {
     url: databaseUrl,
     applicationName: 'app-notices',
     onNotice: publish,
-    onGap: () => {
-      for (const stream of streams) add(stream, EVENT_TOPICS)
-    },
+    onGap: () => sendTopics(streams, EVENT_TOPICS),
     onState: (state, error) => {
       if (state === 'up') logger.info('change_notice.listening')
       else if (error) logger.warn({ error: describeError(error) }, 'change_notice.unavailable')
@@ -108,12 +87,8 @@ export function createEventStreams(options: {
   return {
     /** Begins a stream. It ends when the sign-in ends or the person loses the role, within a minute. */
     open: (res: Response, person: StreamOwner) => {
-      const stream: Stream = { res, person, pending: new Set(), blockedSince: undefined }
+      const stream = { res, person }
       streams.add(stream)
-      res.on('drain', () => {
-        stream.blockedSince = undefined
-        send(stream)
-      })
       res.once('close', () => {
         streams.delete(stream)
         listener.removePage()
@@ -123,7 +98,6 @@ export function createEventStreams(options: {
     /** How many streams of the person are open. */
     countOf: ({ organizationId, userId }: Pick<StreamOwner, 'organizationId' | 'userId'>) =>
       [...streams].filter(({ person }) => person.organizationId === organizationId && person.userId === userId).length,
-    /** Sends a notice to the streams of its organization. */
     publish,
     close: async () => {
       clearInterval(heartbeat)
@@ -143,8 +117,4 @@ async function beginAnswer(res: Response, areNoticesSent: Promise<void>): Promis
   })
   await areNoticesSent
   if (!res.destroyed && !res.writableEnded) res.write('retry: 3000\n\n')
-}
-
-function toEvent(topics: Iterable<EventTopic>): string {
-  return `data: ${JSON.stringify({ topics: [...topics] })}\n\n`
 }
