@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { readSettings, SharedSettings, toClientConfig, toServiceConfig } from '@workflow-service/service-kit'
-import { quotaSettings, toQuotas } from './quotas.ts'
+import { type Quotas, quotaSettings } from './quotas.ts'
 import { Type } from '@workflow-service/contract/type'
 
 function optionalUrl(description: string, example: string) {
@@ -95,7 +95,7 @@ export function readAppConfig(env: NodeJS.ProcessEnv = process.env) {
     trustProxy: settings.TRUST_PROXY,
     oidc: issuer && clientId && clientSecret ? ({ issuer, clientId, clientSecret } satisfies OidcConfig) : undefined,
     smtp: settings.SMTP_URL === undefined ? undefined : { url: settings.SMTP_URL, from: settings.SMTP_FROM ?? '' },
-    quotas: toQuotas(settings),
+    quotas: settings as Quotas,
     /** The folder of the built page. */
     consoleFolder: CONSOLE_FOLDER,
   }

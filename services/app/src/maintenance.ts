@@ -24,20 +24,24 @@ const BATCH_PAUSE_MS = 50
 /** Of the time, at most, that each task works which has more to do the more runs there are. */
 const SHARE = 0.05
 
+/** Deletes what is old, in batches. */
+function deleting(
+  name: string,
+  intervalMs: number,
+  statement: (db: AppServiceContext['db'], batchSize: number) => Promise<number>,
+): MaintenanceTask<AppServiceContext> {
+  return {
+    name,
+    intervalMs,
+    statements: [statement.name],
+    run: ({ db }, signal) => runBatches(signal, async () => (await statement(db, BATCH_SIZE)) === BATCH_SIZE),
+  }
+}
+
 /** What the application does on a timer. */
 export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
-  {
-    name: 'delete ended sign-ins',
-    intervalMs: 600_000,
-    statements: ['deleteEndedSignIns'],
-    run: ({ db }, signal) => runBatches(signal, async () => (await deleteEndedSignIns(db, BATCH_SIZE)) === BATCH_SIZE),
-  },
-  {
-    name: 'delete old trials',
-    intervalMs: 600_000,
-    statements: ['deleteOldTrials'],
-    run: ({ db }, signal) => runBatches(signal, async () => (await deleteOldTrials(db, BATCH_SIZE)) === BATCH_SIZE),
-  },
+  deleting('delete ended sign-ins', 600_000, deleteEndedSignIns),
+  deleting('delete old trials', 600_000, deleteOldTrials),
   {
     name: 'delete the rows of deleted organizations',
     intervalMs: 30_000,
@@ -68,13 +72,7 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
       onLag((await indexForSearch(db, { signal, pace: createPace(SHARE, signal), onLag })) ?? 0)
     },
   },
-  {
-    name: 'delete the search index of deleted rows',
-    intervalMs: 3_600_000,
-    statements: ['deleteOldSearchChunks'],
-    run: ({ db }, signal) =>
-      runBatches(signal, async () => (await deleteOldSearchChunks(db, BATCH_SIZE)) === BATCH_SIZE),
-  },
+  deleting('delete the search index of deleted rows', 3_600_000, deleteOldSearchChunks),
   {
     name: 'make notices',
     intervalMs: 60_000,
@@ -93,12 +91,7 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     statements: ['takeDueNotices', 'finishNotice'],
     run: sendNotices,
   },
-  {
-    name: 'delete old notices',
-    intervalMs: 3_600_000,
-    statements: ['deleteOldNotices'],
-    run: ({ db }, signal) => runBatches(signal, async () => (await deleteOldNotices(db, BATCH_SIZE)) === BATCH_SIZE),
-  },
+  deleting('delete old notices', 3_600_000, deleteOldNotices),
   {
     name: 'send payloads again',
     intervalMs: 1_000,

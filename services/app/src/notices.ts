@@ -23,21 +23,28 @@ const STEP_TIMEOUT_MS = 15_000
 /** Less than the minute after which a notice is due again: another process would send it, too. */
 const MAX_SEND_MS = 40_000
 
-/** Records the notices that are due, of all organizations with a recipient. One that fails does not stop the others. */
-export async function makeNotices({ config, db, logger }: NoticeContext, signal: AbortSignal): Promise<void> {
-  const hasMail = config.smtp !== undefined
-  for (const organizationId of await listNoticeOrganizations(db, hasMail)) {
-    if (signal.aborted) return
-    await recordNotices(db, organizationId, hasMail).catch((error: unknown) => {
-      logger.warn({ organization_id: organizationId, error: describeError(error) }, 'notice.not_made')
-    })
-  }
+/** Records the notices that are due, of all organizations with a recipient. */
+export async function makeNotices(ctx: NoticeContext, signal: AbortSignal): Promise<void> {
+  const hasMail = ctx.config.smtp !== undefined
+  const organizationIds = await listNoticeOrganizations(ctx.db, hasMail)
+  await recordForEach(ctx, organizationIds, signal, (id) => recordNotices(ctx.db, id, hasMail))
 }
 
-/** Records the events of runs that are due. One organization that fails does not stop the others. */
-export async function makeRunEvents({ db, logger }: Pick<NoticeContext, 'db' | 'logger'>): Promise<void> {
-  for (const organizationId of await listEventOrganizations(db)) {
-    await recordRunEvents(db, organizationId).catch((error: unknown) => {
+/** Records the events of runs that are due. */
+export async function makeRunEvents(ctx: NoticeContext, signal: AbortSignal): Promise<void> {
+  await recordForEach(ctx, await listEventOrganizations(ctx.db), signal, (id) => recordRunEvents(ctx.db, id))
+}
+
+/** One organization that fails does not stop the others. */
+async function recordForEach(
+  { logger }: NoticeContext,
+  organizationIds: readonly string[],
+  signal: AbortSignal,
+  record: (organizationId: string) => Promise<unknown>,
+): Promise<void> {
+  for (const organizationId of organizationIds) {
+    if (signal.aborted) return
+    await record(organizationId).catch((error: unknown) => {
       logger.warn({ organization_id: organizationId, error: describeError(error) }, 'notice.not_made')
     })
   }

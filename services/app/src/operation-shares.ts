@@ -85,22 +85,13 @@ const WAITING_AT_ONCE = { total: 400, perKey: 100 }
 /** Of people who are not signed in, apart: an attempt at an account with many failures takes one for up to 8 s. */
 const STRANGERS_AT_ONCE = { total: 400, perKey: 25 }
 
-interface Turns {
-  /** Reads for a caller of an operation of `WAITING`, in the caller's share of the connections. @throws ApiError 503 */
-  inTurn<Result>(caller: Principal, read: () => Promise<Result>): Promise<Result>
-}
-
 /**
  * Creates the shares of a process: each organization, and each person in it, has a share of the requests that are
  * answered at once. Turns go to the organizations in rotation, and within one to the requests in the order of their
  * arrival. Without them, 40 exports of one organization took every connection of the database pool, and the reads of
  * all others failed. Small and heavy operations together use no more connections than the pool has.
  */
-export function createOperationShares({
-  databasePoolSize,
-}: {
-  readonly databasePoolSize: number
-}): OperationShares<Visitor | Principal> & Turns {
+export function createOperationShares({ databasePoolSize }: { readonly databasePoolSize: number }) {
   const heavyAtOnce = Math.min(HEAVY_AT_ONCE, databasePoolSize - 1)
   const total = Math.max(1, databasePoolSize - heavyAtOnce)
   const perOrganization = Math.ceil(total / 2)
@@ -114,45 +105,33 @@ export function createOperationShares({
   const waiting = limiterOf(WAITING_AT_ONCE)
   const strangers = limiterOf(STRANGERS_AT_ONCE)
 
-  const smallOf = (caller: Visitor | Principal): [InFlightLimiter, key: string][] =>
-    'userId' in caller
-      ? [
-          [people, caller.userId],
-          [small, keyOf(caller)],
-        ]
-      : [[small, keyOf(caller)]]
-  const limitersOf = (
-    id: string,
-    caller: Visitor | Principal,
-    isHeavyNow: boolean,
-  ): [InFlightLimiter, key: string][] => {
-    if (WAITING.has(id)) return [['userId' in caller ? waiting : strangers, keyOf(caller)]]
-    return isHeavyNow ? [[heavy, keyOf(caller)]] : smallOf(caller)
+  /** Reads in the caller's share of the connections, also for an operation of `WAITING`. @throws ApiError 503 */
+  const inTurn = async <Result>(caller: Visitor | Principal, work: () => Result | Promise<Result>): Promise<Result> => {
+    const inOrganization = () => holding(small, keyOf(caller), work)
+    return 'userId' in caller ? await holding(people, caller.userId, inOrganization) : await inOrganization()
   }
-
-  return {
+  const shares: OperationShares<Visitor | Principal> = {
     admit: (id, caller, target) => (isHeavy(id, target) ? acquire(heavyAdmitted, keyOf(caller)) : undefined),
     run: async (id, caller, target, answer) => {
-      const isHeavyNow = isHeavy(id, target)
-      await holding(limitersOf(id, caller, isHeavyNow), (releases) =>
-        isHeavyNow ? answerAndPause(answer, releases) : answer(),
-      )
+      if (WAITING.has(id)) return await holding('userId' in caller ? waiting : strangers, keyOf(caller), answer)
+      if (isHeavy(id, target)) return await answerAndPause(answer, await acquire(heavy, keyOf(caller)))
+      return await inTurn(caller, answer)
     },
-    inTurn: async (caller, read) => await holding(smallOf(caller), read),
   }
+  return { ...shares, inTurn }
 }
 
-/** Acquires a slot of each, and in the end releases those that `work` has not taken. @throws ApiError 503 */
+/** @throws ApiError 503 */
 async function holding<Result>(
-  limiters: readonly [InFlightLimiter, key: string][],
-  work: (releases: (() => void)[]) => Result | Promise<Result>,
+  limiter: InFlightLimiter,
+  key: string,
+  work: () => Result | Promise<Result>,
 ): Promise<Result> {
-  const releases: (() => void)[] = []
+  const release = await acquire(limiter, key)
   try {
-    for (const [each, key] of limiters) releases.push(await acquire(each, key))
-    return await work(releases)
+    return await work()
   } finally {
-    for (const release of releases.toReversed()) release()
+    release()
   }
 }
 
@@ -161,13 +140,13 @@ async function holding<Result>(
  * operations of one organization take at most half of the process's time, however many there are. The answer does not
  * wait for it.
  */
-async function answerAndPause(answer: () => void | Promise<void>, releases: (() => void)[]): Promise<void> {
+async function answerAndPause(answer: () => void | Promise<void>, release: ReleaseSlot): Promise<void> {
   const before = performance.eventLoopUtilization()
   try {
     await answer()
   } finally {
     const { active } = performance.eventLoopUtilization(before)
-    for (const release of releases.splice(0)) setTimeout(() => release(), active).unref()
+    setTimeout(release, active).unref()
   }
 }
 

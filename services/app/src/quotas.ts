@@ -31,12 +31,6 @@ type QuotaSetting = keyof typeof quotaSettings
 /** The configured quotas. */
 export type Quotas = Readonly<Record<QuotaSetting, number>>
 
-/** The settings of the quotas among all settings. */
-export function toQuotas(settings: Quotas): Quotas {
-  const names = Object.keys(quotaSettings) as QuotaSetting[]
-  return Object.fromEntries(names.map((name) => [name, settings[name]])) as Record<QuotaSetting, number>
-}
-
 interface Quota {
   readonly kind: QuotaKind
   readonly setting: QuotaSetting

@@ -1,7 +1,6 @@
 import { argon2, type Argon2Parameters, randomBytes, timingSafeEqual } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import type { FieldError } from '@workflow-service/contract'
 import { createInFlightLimiter, invalidFields } from '@workflow-service/service-kit'
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Visitor } from './principal.ts'
@@ -101,7 +100,8 @@ const MIN_SCORE = 3
 const WORD_MIN_LENGTH = 4
 
 /**
- * Checks and hashes a new password, as a PHC string.
+ * Checks a new password (contract README, "Application") beyond its length, that it is neither common nor made of
+ * `words`: the organization's name and the email address. Hashes it as a PHC string.
  * @throws ApiError 422 on `field`
  */
 export async function hashNewPassword(
@@ -110,36 +110,17 @@ export async function hashNewPassword(
   password: string,
   words: readonly string[],
 ): Promise<string> {
-  const violation = await checkNewPassword(visitor, field, password, words)
-  if (violation) throw invalidFields([violation])
-  return await hashPassword(visitor, password)
-}
-
-/**
- * Checks a new password (contract README, "Application") beyond its length: that it is neither common nor made of
- * `words`: the organization's name and the email address. Returns the violation of `field`, if any.
- */
-async function checkNewPassword(
-  visitor: Visitor,
-  field: string,
-  password: string,
-  words: readonly string[],
-): Promise<FieldError | undefined> {
+  const refuse = (message: string) => invalidFields([{ field, code: 'value_error', message }])
   const parts = words.flatMap((word) => [word, word.split('@')[0] ?? '']).map((word) => word.toLowerCase())
   const known = parts.filter((word) => Array.from(word).length >= WORD_MIN_LENGTH)
   if (known.some((word) => password.toLowerCase().includes(word))) {
-    return { field, code: 'value_error', message: 'must not contain the email address or the name of the organization' }
+    throw refuse('must not contain the email address or the name of the organization')
   }
   const scoreOf = await (scorePassword ??= loadStrength())
-  const score = await withSlot(visitor, async () =>
-    scoreOf(Array.from(password).slice(0, JUDGED_LENGTH).join(''), known),
-  )
-  if (score >= MIN_SCORE) return undefined
-  return {
-    field,
-    code: 'value_error',
-    message: 'is too easy to guess: use several unusual words, or a password manager',
-  }
+  const judged = Array.from(password).slice(0, JUDGED_LENGTH).join('')
+  const score = await withSlot(visitor, async () => scoreOf(judged, known))
+  if (score < MIN_SCORE) throw refuse('is too easy to guess: use several unusual words, or a password manager')
+  return await hashPassword(visitor, password)
 }
 
 type ScorePassword = (password: string, words: string[]) => number

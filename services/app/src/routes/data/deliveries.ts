@@ -71,7 +71,7 @@ export function deliveryHandlers(ctx: AppServiceContext) {
         listVisibleDeliveries(db, principal, { ...toDeliveryFilter(query), kind: query.kind, ...page }),
       )),
     getDelivery: ({ principal, params }) => readDelivery(ctx, principal, params.delivery_id),
-    /** Sends the payload of a visible delivery again through the dispatcher, which does it at most once for the new id. */
+    /** The dispatcher sends the payload again, at most once for the new id. */
     resendDelivery: async ({ principal, params, body, requestId }) => {
       const earlierId = body.resend_of.toLowerCase()
       const ids = [params.delivery_id, earlierId]

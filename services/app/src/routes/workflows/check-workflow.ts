@@ -1,4 +1,4 @@
-import { type FieldError, findMediaError, isRulesFile, type SaveFileIn } from '@workflow-service/contract'
+import { type FieldError, findMediaError, isRulesFile } from '@workflow-service/contract'
 import { listSourceStates, readAppFile, readWorkflowTexts } from '@workflow-service/database'
 import { checkRules, checkWorkflow, type WorkflowCheck } from '@workflow-service/rules/check-workflow'
 import type { AppServiceContext } from '../../app-service-context.ts'
@@ -25,25 +25,19 @@ export async function checkUnsavedRules({ db, waitForTurn }: CheckContext, organ
   return errors
 }
 
-/** Checks the content of a file that is about to be saved, if it is a `rules.yaml`. */
-export async function checkRulesFile(
+/** Checks the content of a file that is about to be saved, if its name is that of rules, a PDF or an image. */
+export async function checkContent(
   ctx: CheckContext,
-  organizationId: string,
-  file: SaveFileIn,
+  { params, principal, body }: AppRequestOf<'saveFile'>,
 ): Promise<FieldError[]> {
-  if (!isRulesFile(file)) return []
-  const errors = await checkUnsavedRules(ctx, organizationId, file.content)
-  return errors.map(({ message }) => ({ field: 'content', code: 'value_error', message }))
-}
-
-/** Checks the content of a file that is about to be saved, if its name is that of a PDF or an image. */
-export async function checkMediaFile(
-  { db }: CheckContext,
-  { params, principal, body: { name, content } }: AppRequestOf<'saveFile'>,
-): Promise<FieldError[]> {
+  const { name, content } = body
+  if (isRulesFile(body)) return (await checkUnsavedRules(ctx, principal.organizationId, content)).map(refuseContent)
   const message = findMediaError(name, content)
   if (message === undefined) return []
-  const stored = await readAppFile(db, principal, params.workflow_id, params.file_id)
-  if (stored?.name === name && stored.content === content) return []
-  return [{ field: 'content', code: 'value_error', message }]
+  const stored = await readAppFile(ctx.db, principal, params.workflow_id, params.file_id)
+  return stored?.name === name && stored.content === content ? [] : [refuseContent({ message })]
+}
+
+function refuseContent({ message }: { readonly message: string }): FieldError {
+  return { field: 'content', code: 'value_error', message }
 }

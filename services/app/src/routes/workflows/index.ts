@@ -25,7 +25,7 @@ import { ApiError, orNotFound, invalidFields } from '@workflow-service/service-k
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
 import { answerIds, answerPage, byTime } from '../paging.ts'
-import { checkMediaFile, checkRulesFile, checkStoredWorkflow } from './check-workflow.ts'
+import { checkContent, checkStoredWorkflow } from './check-workflow.ts'
 import { assertVisible, editHandler } from './edit-workflow.ts'
 import { evaluationHandlers } from './evaluations.ts'
 import { checkFile, checkSchedule, checkTrigger } from './part-rules.ts'
@@ -89,11 +89,9 @@ export function workflowsHandlers(ctx: AppServiceContext) {
     getFile: async ({ params, principal }) =>
       orNotFound(await readAppFile(db, principal, params.workflow_id, params.file_id), 'File'),
     saveFile: editHandler(ctx, async (edit, request) => {
-      const { params, body, principal } = request
-      const errors = await checkRulesFile(ctx, principal.organizationId, body)
-      errors.push(...(await checkMediaFile(ctx, request)))
+      const errors = await checkContent(ctx, request)
       if (errors.length > 0) throw invalidFields(errors)
-      return await saveFile(db, edit, params.file_id, body)
+      return await saveFile(db, edit, request.params.file_id, request.body)
     }),
     deleteFile: editHandler(ctx, (edit, { params, query }) => deleteFile(db, edit, params.file_id, query.version)),
     getReadiness: async ({ params, principal }) => {

@@ -13,15 +13,11 @@ import {
 export function checkTrigger({ events = [], filters, subagent_sources = [] }: Partial<SaveTriggerIn>): FieldError[] {
   const slugs = events.map(({ slug }) => slug)
   const repeated = slugs.flatMap((slug, index) => (slugs.indexOf(slug) < index ? [index] : []))
-  const sources = subagent_sources.map(({ id, type }, index) => ({
-    index,
-    id,
-    isInternal: type === 'platform_internal',
-  }))
   return [
     ...repeated.map((index) => error(`events.${index}.slug`, 'is that of an earlier event')),
     ...(filters ? findJsonObjectErrors(filters, 'filters') : []),
-    ...sources.flatMap(({ index, id, isInternal }) => {
+    ...subagent_sources.flatMap(({ id, type }, index) => {
+      const isInternal = type === 'platform_internal'
       if (isInternal === (id === null)) return []
       const message = isInternal ? 'must be null if the type is platform_internal' : 'must be the id of the source'
       return [error(`subagent_sources.${index}.id`, message)]
