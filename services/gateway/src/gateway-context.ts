@@ -64,6 +64,8 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
     tracing,
     onOutcome: (outcome) => gatewayMetrics.sessionMessages.inc({ outcome }),
   })
+  const { maxRequestsInFlight } = config
+  const waiting = { waitMs: LIST_WAIT_MS, maxWaiting: maxRequestsInFlight, maxWaitingPerKey: maxRequestsInFlight }
   return {
     config,
     logger,
@@ -76,7 +78,7 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
     rateLimits,
     /** The requests that wait for the end of a run. */
     runWaits,
-    starts: createStartRecorder({ db, metrics: gatewayMetrics }),
+    starts: createStartRecorder(db, gatewayMetrics),
     sessionNotifier,
     workflows: createWorkflowDocuments({
       db,
@@ -88,9 +90,7 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
     listSlots: createInFlightLimiter({
       total: Math.max(1, Math.floor(config.databasePoolSize / 2)),
       perKey: Math.max(1, Math.floor(config.databasePoolSize / 5)),
-      waitMs: LIST_WAIT_MS,
-      maxWaiting: config.maxRequestsInFlight,
-      maxWaitingPerKey: config.maxRequestsInFlight,
+      ...waiting,
     }),
     // Slots of the lists of an organization until their answers have been sent.
     // Sending a page takes as much of the process as reading it: 40 at once delayed the requests of others by 100 ms.
@@ -98,9 +98,7 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
     pageSlots: createInFlightLimiter({
       total: Infinity,
       perKey: PAGES_PER_ORGANIZATION,
-      waitMs: LIST_WAIT_MS,
-      maxWaiting: config.maxRequestsInFlight,
-      maxWaitingPerKey: config.maxRequestsInFlight,
+      ...waiting,
     }),
     metrics,
     gatewayMetrics,
@@ -110,11 +108,9 @@ export async function createGatewayContext(config: GatewayConfig, overrides: Ser
       await sessionNotifier.close()
       if (!overrides.sessionQueue) await sessionQueue.close()
       rateLimits.close()
-      await apiKeyUsage
-        .write()
-        .catch((error: unknown) =>
-          logger.warn({ task: 'write when API keys were last used', error: describeError(error) }, 'task.failed'),
-        )
+      await apiKeyUsage.write().catch((error: unknown) => {
+        logger.warn({ task: 'write when API keys were last used', error: describeError(error) }, 'task.failed')
+      })
       await changeNotices.close()
       await tracing.stop()
       await withTimeout(stopReportingGauges(db, owner), CLOSE_MS).catch(() => {})

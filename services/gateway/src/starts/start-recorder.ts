@@ -32,9 +32,7 @@ const QUEUE_TIMEOUT_MS = 2_500
  * last ones were under way. Each start keeps its own outcome; one that cannot be recorded with others is recorded
  * alone.
  */
-export function createStartRecorder(options: { db: Db; metrics: Pick<GatewayMetrics, 'starts' | 'startBatches'> }) {
-  const { db, metrics } = options
-
+export function createStartRecorder(db: Db, metrics: Pick<GatewayMetrics, 'starts' | 'startBatches'>) {
   const recordBatch = async (batch: readonly QueuedStart[]): Promise<BatchOutcome[]> => {
     const isDuplicate = findDuplicateKeys(batch)
     const distinct = batch.filter((_start, index) => !isDuplicate[index])
@@ -56,21 +54,15 @@ export function createStartRecorder(options: { db: Db; metrics: Pick<GatewayMetr
     },
   })
 
-  const record = async (organizationId: string, start: NewStart): Promise<StartOutcome> => {
-    let outcome: BatchOutcome
-    try {
-      outcome = await enqueue({ organizationId, start })
-    } catch (error) {
-      if (isDatabaseUnavailable(error) || error instanceof ApiError) throw error
-      // PostgreSQL refused the statement as a whole, so nothing of it was recorded. Another start may be the cause.
-      outcome = 'retry_alone'
-    }
-    return outcome === 'retry_alone' ? recordStart(db, organizationId, start) : outcome
-  }
   return {
     /** Resolves once the start is committed or refused. After a database error it may have been recorded or not. */
-    record: async (organizationId: string, start: NewStart) => {
-      const outcome = await record(organizationId, start)
+    record: async (organizationId: string, start: NewStart): Promise<StartOutcome> => {
+      const batched = await enqueue({ organizationId, start }).catch((error: unknown) => {
+        if (isDatabaseUnavailable(error) || error instanceof ApiError) throw error
+        // PostgreSQL refused the statement as a whole, so nothing of it was recorded. Another start may be the cause.
+        return 'retry_alone' as const
+      })
+      const outcome = batched === 'retry_alone' ? await recordStart(db, organizationId, start) : batched
       metrics.starts.inc({ kind: outcome.kind })
       return outcome
     },
