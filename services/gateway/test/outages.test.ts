@@ -1,15 +1,8 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { issueApiKey, migrate, newId } from '@workflow-service/database'
 import type { SessionQueue } from '@workflow-service/messaging'
-import { openConnection, type PrivatePostgres, startPostgres, startProcess, waitUntil } from '@workflow-service/testkit'
-import { fileURLToPath } from 'node:url'
-import {
-  startableWorkflow,
-  startGatewayProcess,
-  startTestGateway,
-  testEnv,
-  type TestGateway,
-} from './support/test-gateway.ts'
+import { openConnection, type PrivatePostgres, startPostgres, waitUntil } from '@workflow-service/testkit'
+import { startableWorkflow, startGatewayProcess, startTestGateway, type TestGateway } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
 /** The head of a start whose body has two bytes. */
@@ -186,15 +179,11 @@ describe('with the maximum of requests in flight', () => {
 
 describe('while shutting down', () => {
   const gateway = useTestGateway()
-  const running: { stop(): Promise<unknown> }[] = []
-
-  afterEach(async () => {
-    for (const each of running.splice(0)) await each.stop()
-  })
+  let started: Awaited<ReturnType<typeof startGatewayProcess>>
+  afterAll(() => started.stop())
 
   test('answers requests in flight, closes connections, accepts no new ones, and exits with status 0', async () => {
-    const started = await startGatewayProcess(gateway.database.url)
-    running.push(started)
+    started = await startGatewayProcess(gateway.database.url)
     const open = await openConnection(started.url)
     open.write(headOf(gateway, 'Content-Type: application/json\r\n'))
     const idle = await openConnection(started.url)
@@ -211,30 +200,7 @@ describe('while shutting down', () => {
     expect(await started.exited).toEqual({ code: 0, signal: null })
     expect(started.jsonLines.at(-1)?.['msg']).toBe('service.stopped')
   }, 60_000)
-
-  test('is not ready first, and answers on new connections for SHUTDOWN_DELAY_SECONDS', async () => {
-    const started = await startGatewayProcess(gateway.database.url, { SHUTDOWN_DELAY_SECONDS: '3' })
-    running.push(started)
-    const signalledMs = performance.now()
-    started.kill('SIGTERM')
-    await waitUntil(async () => (await fetch(`${started.metricsUrl}/readyz`)).status === 503)
-    const answer = await fetch(`${started.url}/healthz`)
-    expect([answer.status, answer.headers.get('connection')]).toEqual([200, 'close'])
-    await waitUntil(async () => await isRefused(started.url))
-    expect(performance.now() - signalledMs).toBeGreaterThan(3_000)
-    expect(await started.exited).toEqual({ code: 0, signal: null })
-  }, 60_000)
 })
-
-test('exits with a clear message when its port is taken', async () => {
-  const gateway = await startTestGateway()
-  const { port } = new URL(gateway.url)
-  const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
-  const started = await startProcess({ args: [main], env: { ...testEnv(gateway.database.url), PORT: port } })
-  expect((await started.exited).code).toBe(1)
-  expect(started.stderr).toContain(`Port ${port} is taken`)
-  await gateway.stop()
-}, 60_000)
 
 async function isRefused(url: string): Promise<boolean> {
   try {

@@ -1,16 +1,6 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { ErrorResponse } from '@workflow-service/contract'
-import {
-  CONNECTION_ENDS,
-  openConnection,
-  openUnfinishedRequests,
-  parseAnswer,
-  type RawAnswer,
-  readUntilClosed,
-  sendRaw,
-  waitUntil,
-} from '@workflow-service/testkit'
-import { newId } from '@workflow-service/database'
+import { openConnection, parseAnswer, type RawAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
 import { contractProblems } from './support/call.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
@@ -49,46 +39,23 @@ describe('malformed requests', () => {
     ['text that is not HTTP', 'hello\r\n\r\n'],
     ['a TLS handshake', Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x0d, 0x0a, 0x0d, 0x0a])],
     ['an unknown method', 'FETCH /v1/organization HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['a request line without a target', 'GET HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['a target with bytes beyond ASCII', Buffer.from('GET /v1/\xff HTTP/1.1\r\nHost: x\r\n\r\n', 'latin1')],
-    ['another protocol version', 'GET / HTTP/3.7\r\nHost: x\r\n\r\n'],
-    ['HTTP/2 without asking', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['a header without a colon', 'GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n'],
-    ['a header name with a space', 'GET / HTTP/1.1\r\nHost: x\r\na b: c\r\n\r\n'],
-    ['a header with NUL', 'GET / HTTP/1.1\r\nHost: x\r\na: b\0c\r\n\r\n'],
     ['no Host', 'GET / HTTP/1.1\r\n\r\n'],
     ['headers over 16 KiB', `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(17_000)}\r\n\r\n`],
-    ['many headers over 16 KiB', `GET / HTTP/1.1\r\nHost: x\r\n${'X-Long: x\r\n'.repeat(2_000)}\r\n`],
     ['a target over 16 KiB', `GET /${'x'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`],
     ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
-    ['a length that is not a number', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n'],
-    ['a negative length', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n'],
     [
       'a length and chunks',
       'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     ],
-    ['a list of equal lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2, 2\r\n\r\nab'],
-    ['a length with a sign', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +2\r\n\r\nab'],
     ['a length of 20 digits', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n'],
     ['chunked twice', 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n'],
     ['chunked after a control character', 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \x0bchunked\r\n\r\n'],
     ['lines that end in LF alone', 'GET / HTTP/1.1\nHost: x\n\n'],
-    ['lines that end in CR alone', 'GET / HTTP/1.1\rHost: x\r\r'],
-    ['a header with CR', 'GET / HTTP/1.1\r\nHost: x\r\na: b\rc\r\n\r\n'],
-    ['a header with LF', 'GET / HTTP/1.1\r\nHost: x\r\na: b\nc\r\n\r\n'],
     ['a folded header', 'GET / HTTP/1.1\r\nHost: x\r\n a: b\r\n\r\n'],
-    ['white space before the colon', 'GET / HTTP/1.1\r\nHost: x\r\na : b\r\n\r\n'],
-    ['a header without a name', 'GET / HTTP/1.1\r\nHost: x\r\n: b\r\n\r\n'],
-    ['a method in lower case', 'get / HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['white space before the method', ' GET / HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['tabs between the parts of the request line', 'GET\t/\tHTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['HTTP/0.9', 'GET /\r\n\r\n'],
-    ['HTTP/2.0', 'GET / HTTP/2.0\r\nHost: x\r\n\r\n'],
-    ['a protocol in lower case', 'GET / http/1.1\r\nHost: x\r\n\r\n'],
     ['a target without a slash', 'GET x HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['an absolute target without a host', 'GET http:// HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['an absolute target of another scheme', 'GET ftp://x/v1 HTTP/1.1\r\nHost: x\r\n\r\n'],
-    ['20,000 zero bytes', Buffer.alloc(20_000)],
     ['chunks that are not last', 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n'],
   ])('%s is answered 400', async (_what, bytes) => {
     expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('400 invalid_request')
@@ -150,15 +117,12 @@ describe('unusual requests', () => {
 
 describe('methods and paths', () => {
   const paths = ['/v1/organization', '/v1/workflows', '/v1/workflows/01890a5d-ac96-774b-bcce-b302099a8057']
-  test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD'])(
-    '%s is not found for the operations that read',
-    async (method) => {
-      for (const path of paths) expect((await gateway.call(method, path)).status).toBe(404)
-    },
-  )
-
-  test.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD'])('%s is not found for a start', async (method) => {
-    expect((await gateway.call(method, `${paths[2]}/start`)).status).toBe(404)
+  test('an operation has one method', async () => {
+    for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD']) {
+      for (const path of [...paths, `${paths[2]}/start`]) expect((await gateway.call(method, path)).status).toBe(404)
+    }
+    for (const path of paths) expect((await gateway.call('POST', path)).status).toBe(404)
+    expect((await gateway.get(`${paths[2]}/start`)).status).toBe(404)
   })
 
   test.each([
@@ -225,42 +189,7 @@ describe('request bodies', () => {
     expect((await gateway.get('/v1/organization')).status).toBe(200)
     expect(gateway.logLines.filter(({ level }) => level === 'error')).toEqual([])
   })
-
-  // The time-out of a body is tested below, and that it frees its slot in packages/service-kit.
-  test.each(Object.entries(CONNECTION_ENDS).filter(([how]) => !how.endsWith('too long')))(
-    'that never arrive take no slots any more once their connections are %s',
-    async (_how, end) => {
-      const narrow = await gateway.startAnother({ maxRequestsInFlight: 200 })
-      const hasSlotsInUse = async (count: number): Promise<boolean> =>
-        count ===
-        (await gateway.metric('http_request_slots_in_use{stage="reading"', `http://127.0.0.1:${narrow.metricsPort}`))
-      const start = async (): Promise<number> =>
-        (await gateway.start(newId(), { context: 'go' }, { url: narrow.url })).status
-      const lines = ['POST /v1/workflows/x/start HTTP/1.1', 'Host: x', authorization.trim()]
-      const connections = await openUnfinishedRequests(narrow.url, lines, 100)
-      await waitUntil(() => hasSlotsInUse(100))
-      expect(await start()).toBe(503)
-      for (const connection of connections) end(connection)
-      await waitUntil(() => hasSlotsInUse(0), { timeoutMs: 30_000 })
-      expect(await start()).toBe(404)
-      for (const { socket } of connections) socket.destroy()
-    },
-    60_000,
-  )
 })
-
-test('an idle connection is closed without an answer, whether it was used or not, and a request that stalls anywhere is answered 400', async () => {
-  const stalled = [`${head('Content-Length: 100\r\n')}{"context":`, 'GET /v1/organization HTTP/1.1\r\nHost: x\r\n']
-  const [unused, used, ...answers] = await Promise.all(
-    ['', request('/v1/organization'), ...stalled].map((text) => readUntilClosed(gateway.url, text)),
-  )
-  expect([unused, used?.match(/(?<=HTTP\/1\.1 )\d+/g)]).toEqual(['', ['200']])
-  for (const received of answers) {
-    const answer = parseAnswer(received)
-    expect(outcomeOf(answer)).toBe('400 invalid_request')
-    expect(answer?.text).toContain('took too long')
-  }
-}, 40_000)
 
 describe('several requests on one connection', () => {
   test.each([
@@ -276,15 +205,10 @@ describe('several requests on one connection', () => {
 })
 
 describe('X-Request-Id', () => {
-  test.each(['a', 'req-1', '01890a5d-ac96-774b-bcce-b302099a8057', 'a/b:c+d=e.f_g', 'x'.repeat(128)])(
-    'keeps %s',
-    async (id) => {
-      expect(await idOf(id)).toBe(id)
-    },
-  )
-
-  test.each(['x'.repeat(129), 'a b', 'a"b', '<script>', 'a,b', '{}'])('makes a new one for %j', async (id) => {
-    expect(await idOf(id)).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/)
+  test('is kept if it is plain and short, and is new otherwise', async () => {
+    for (const id of ['req-1', 'a/b:c+d=e.f_g', 'x'.repeat(128)]) expect(await idOf(id)).toBe(id)
+    for (const id of ['x'.repeat(129), 'a b', 'a"b', 'a,b'])
+      expect(await idOf(id)).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/)
   })
 
   test('appears in errors and in the log', async () => {

@@ -3,7 +3,8 @@ import { createApiKey, issueApiKey, newId } from '@workflow-service/database'
 import { createCapturedLogger, type PrivateServer, startRedis, waitUntil } from '@workflow-service/testkit'
 import { createSharedLimiter } from '@workflow-service/service-kit/rate-limit'
 import type { RunningService } from '@workflow-service/service-kit'
-import { callGateway } from './support/call.ts'
+import type { GatewayConfig } from '../src/config.ts'
+import { type Call, callGateway } from './support/call.ts'
 import { startTestGateway, type TestGateway } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
@@ -23,8 +24,6 @@ const statuses = async (count: number, ask: () => Promise<{ status: number }>): 
   const answers = await Promise.all(Array.from({ length: count }, ask))
   return answers.map(({ status }) => status).toSorted((a, b) => a - b)
 }
-const askFrom = (gateway: TestGateway, forwardedFor: string) =>
-  gateway.get(ORGANIZATION, { key: null, headers: { 'X-Forwarded-For': forwardedFor } })
 
 describe('in memory', () => {
   const gateway = useTestGateway({ RATE_LIMIT_PER_MINUTE: '5' })
@@ -81,61 +80,62 @@ describe('in memory', () => {
 })
 
 describe('failed authentications', () => {
+  const first = useTestGateway()
+  /** Another gateway, which has counted nothing, on the same database. */
+  const startWith = async (change: Partial<GatewayConfig>) => {
+    const { url, metricsPort } = await first.startAnother(change)
+    return {
+      get: (how: Call = {}) => first.get(ORGANIZATION, { url, ...how }),
+      countLookUps: () => first.metric('gateway_key_look_ups_total', `http://127.0.0.1:${metricsPort}`),
+    }
+  }
+  const statusesFrom = async (trustProxy: GatewayConfig['trustProxy'], addresses: readonly string[]) => {
+    const { get } = await startWith({ rateLimitPerMinute: 1, trustProxy })
+    const found: number[] = []
+    for (const from of addresses) found.push((await get({ key: null, headers: { 'X-Forwarded-For': from } })).status)
+    return found
+  }
+
   test('are counted by address, and refuse no key from that address that was valid before', async () => {
-    const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3' })
-    expect((await gateway.get(ORGANIZATION)).status).toBe(200)
-    const refused = await gateway.get(ORGANIZATION, { key: null })
-    expect(refused.headers['ratelimit-policy']).toBe('"failed-authentications";q=3;w=60')
-    const ask = () => gateway.get(ORGANIZATION, { key: createApiKey().key })
-    expect(await statuses(4, ask)).toEqual([401, 401, 429, 429])
-    expect((await gateway.get(ORGANIZATION)).status).toBe(200)
-    await gateway.stop()
+    const { get } = await startWith({ rateLimitPerMinute: 3 })
+    expect((await get()).status).toBe(200)
+    expect((await get({ key: null })).headers['ratelimit-policy']).toBe('"failed-authentications";q=3;w=60')
+    expect(await statuses(4, () => get({ key: createApiKey().key }))).toEqual([401, 401, 429, 429])
+    expect((await get()).status).toBe(200)
   })
 
   test('look up no more forged keys of an address than its limit, also when they come at once', async () => {
-    const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '3' })
-    const countLookUps = () => gateway.metric('gateway_key_look_ups_total')
-    const forged = await statuses(50, () => gateway.get(ORGANIZATION, { key: createApiKey().key }))
+    const { get, countLookUps } = await startWith({ rateLimitPerMinute: 3 })
+    const forged = await statuses(50, () => get({ key: createApiKey().key }))
     expect(forged.filter((status) => status !== 429)).toEqual([401, 401, 401])
     expect(await countLookUps()).toBe(3)
     // No look-up could tell this key from a forged one.
-    expect((await gateway.get(ORGANIZATION)).status).toBe(429)
+    expect((await get()).status).toBe(429)
     expect(await countLookUps()).toBe(3)
-    await gateway.stop()
   })
 
   test('do not count valid keys that are looked up', async () => {
-    const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '2' })
+    const { get } = await startWith({ rateLimitPerMinute: 2 })
     for (let count = 0; count < 5; count += 1) {
-      const { status, headers } = await gateway.get(ORGANIZATION, { key: await anotherKey(gateway) })
+      const { status, headers } = await get({ key: await anotherKey(first) })
       expect([status, headers['ratelimit-policy']]).toEqual([200, '"requests";q=2;w=60'])
     }
-    await gateway.stop()
   })
 
   test('use X-Forwarded-For only from trusted proxies', async () => {
-    const untrusting = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '1' })
-    expect((await askFrom(untrusting, '192.0.2.1')).status).toBe(401)
-    expect((await askFrom(untrusting, '192.0.2.2')).status).toBe(429)
-    await untrusting.stop()
-    const trusting = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '1', TRUST_PROXY: '1' })
-    expect((await askFrom(trusting, '192.0.2.1')).status).toBe(401)
-    expect((await askFrom(trusting, '192.0.2.2')).status).toBe(401)
+    expect(await statusesFrom(false, ['192.0.2.1', '192.0.2.2'])).toEqual([401, 429])
     // The caller may send any entry before the one that the proxy adds.
-    expect((await askFrom(trusting, '203.0.113.9, 192.0.2.2')).status).toBe(429)
+    const behind = ['192.0.2.1', '192.0.2.2', '203.0.113.9, 192.0.2.2']
+    expect(await statusesFrom(1, behind)).toEqual([401, 401, 429])
     // The IPv6 addresses of one /64 count together.
-    expect((await askFrom(trusting, '2001:db8:1:2::1')).status).toBe(401)
-    expect((await askFrom(trusting, '2001:db8:1:2:ffff::2')).status).toBe(429)
-    expect((await askFrom(trusting, '2001:db8:1:3::1')).status).toBe(401)
-    await trusting.stop()
+    const networks = ['2001:db8:1:2::1', '2001:db8:1:2:ffff::2', '2001:db8:1:3::1']
+    expect(await statusesFrom(1, networks)).toEqual([401, 429, 401])
   })
-})
 
-test('RATE_LIMIT_PER_MINUTE=0 sets no limit and sends no headers', async () => {
-  const gateway = await startTestGateway({ RATE_LIMIT_PER_MINUTE: '0' })
-  const { status, headers } = await gateway.get(ORGANIZATION)
-  expect([status, headers['ratelimit'], headers['ratelimit-policy']]).toEqual([200, undefined, undefined])
-  await gateway.stop()
+  test('are not limited with RATE_LIMIT_PER_MINUTE=0, and answers have no headers of a limit', async () => {
+    const { status, headers } = await first.get(ORGANIZATION)
+    expect([status, headers['ratelimit'], headers['ratelimit-policy']]).toEqual([200, undefined, undefined])
+  })
 })
 
 describe('shared through a store', () => {

@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { deleteOldIdempotencyKeys, newId } from '@workflow-service/database'
-import { hearNotices, type StartedProcess } from '@workflow-service/testkit'
-import { callGateway } from './support/call.ts'
-import { apiTrigger, startableWorkflow, startGatewayProcess } from './support/test-gateway.ts'
+import { hearNotices } from '@workflow-service/testkit'
+import { apiTrigger, startableWorkflow } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
 const gateway = useTestGateway()
@@ -327,8 +326,6 @@ describe('400', () => {
   })
 })
 
-describe('concurrent starts', () => {})
-
 let workflowId: string
 
 beforeAll(async () => {
@@ -429,21 +426,6 @@ describe('Idempotency-Key', () => {
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
     expect(await countStarts(key)).toBe(1)
   })
-
-  test('answers the same after the gateway was killed and started again', async () => {
-    const key = newId()
-    const call = { key: gateway.organization.key, body: { context: key }, ...withKey(key) }
-    const path = `/v1/workflows/${workflowId}/start`
-    const texts: string[] = []
-    for (let round = 0; round < 2; round += 1) {
-      const started: StartedProcess & { url: string } = await startGatewayProcess(gateway.database.url)
-      texts.push((await callGateway(started.url, 'POST', path, call)).text)
-      started.kill('SIGKILL')
-      await started.exited
-    }
-    expect(texts[0]).toBe(texts[1])
-    expect(await countStarts(key)).toBe(1)
-  }, 60_000)
 
   test('answers the same 202 when the workflow has become inactive since', async () => {
     const [key, workflow] = [newId(), await gateway.createWorkflow()]

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { PUBLIC_RUN_EXAMPLE, type SessionMessage } from '@workflow-service/contract'
-import { createApiKey, createDatabase, type Database, newId } from '@workflow-service/database'
+import { createApiKey, createDatabase, newId } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { createInProcessQueue, type MessageProperties, type SessionQueue } from '@workflow-service/messaging'
 import type { RunningService } from '@workflow-service/service-kit'
@@ -26,39 +26,8 @@ export interface TestWorkflow extends Record<string, unknown> {
   readonly id: string
 }
 
-/** A message published to the session queue. */
-export interface Published {
-  readonly message: SessionMessage
-  readonly properties: MessageProperties | undefined
-}
-
 /** A gateway in this process with its own database and one organization. */
-export interface TestGateway {
-  readonly url: string
-  readonly metricsUrl: string
-  readonly config: GatewayConfig
-  readonly database: TestDatabase
-  readonly db: Database
-  readonly organization: TestOrganization
-  readonly published: Published[]
-  /** All log lines so far. */
-  readonly logLines: Record<string, unknown>[]
-  /** Calls with the organization's key by default; throws when the contract does not allow the answer. */
-  call(method: string, path: string, call?: Call): Promise<Answer>
-  get(path: string, call?: Call): Promise<Answer>
-  start(workflowId: string, body: unknown, call?: Call): Promise<Answer>
-  /** Returns the sum of a metric's series, such as `name` or `name{label="value"`; 0 if there is none. */
-  metric(name: string, metricsUrl?: string): Promise<number>
-  /** Creates a workflow of the test organization that can be started, with the given changes. */
-  createWorkflow(change?: object): Promise<TestWorkflow>
-  /** Creates a run that has succeeded, in a session of its own, with the ids of the samples. */
-  createEndedRun(workflowId: string): Promise<{ id: string; sessionId: string }>
-  /** Applies a manifest to a new organization or to the given one. */
-  apply(manifest: object, organizationId?: string): Promise<TestOrganization>
-  /** Starts another gateway on the same database. */
-  startAnother(change?: Partial<GatewayConfig>): Promise<RunningService>
-  stop(): Promise<void>
-}
+export type TestGateway = Awaited<ReturnType<typeof startTestGateway>>
 
 /** Returns the environment of a gateway on this database, without a broker and without a rate limit. */
 export function testEnv(databaseUrl: string): Record<string, string> {
@@ -76,20 +45,25 @@ export function testEnv(databaseUrl: string): Record<string, string> {
 export async function startTestGateway(
   env: Record<string, string> = {},
   options: { sessionQueue?: SessionQueue; databaseUrl?: string } = {},
-): Promise<TestGateway> {
-  const database = options.databaseUrl ? { url: options.databaseUrl, drop: async () => {} } : await createTestDatabase()
+) {
+  const database: TestDatabase = options.databaseUrl
+    ? { url: options.databaseUrl, drop: async () => {} }
+    : await createTestDatabase()
   const db = createDatabase({ url: database.url, applicationName: 'test', maxConnections: 5 })
   const config = readGatewayConfig({ ...testEnv(database.url), ...env })
   const { logger, lines: logLines } = createCapturedLogger({ service: 'gateway' })
+  /** Messages published to the session queue. */
   const published: Published[] = []
   const sessionQueue = options.sessionQueue ?? recordingQueue(published)
   const running: RunningService[] = []
-  const startAnother: TestGateway['startAnother'] = async (change = {}) => {
+  /** Starts another gateway on the same database. */
+  const startAnother = async (change: Partial<GatewayConfig> = {}): Promise<RunningService> => {
     const gateway = await startGateway({ ...config, ...change }, { sessionQueue, logger })
     running.push(gateway)
     return gateway
   }
-  const apply: TestGateway['apply'] = async (manifest, organizationId = newId()) => {
+  /** Applies a manifest to a new organization or to the given one. */
+  const apply = async (manifest: object, organizationId = newId()): Promise<TestOrganization> => {
     const { key } = createApiKey()
     const [applied] = await applyManifests(db, [
       toManifest({
@@ -103,7 +77,8 @@ export async function startTestGateway(
   const organization = await apply({ users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }] })
   const { url, metricsPort } = await startAnother()
   const metricsUrl = `http://127.0.0.1:${metricsPort}`
-  const call: TestGateway['call'] = (method, path, how = {}) =>
+  /** Calls with the organization's key by default; throws when the contract does not allow the answer. */
+  const call = (method: string, path: string, how: Call = {}): Promise<Answer> =>
     callGateway(how.url ?? url, method, path, { key: organization.key, ...how })
   return {
     url,
@@ -113,33 +88,33 @@ export async function startTestGateway(
     db,
     organization,
     published,
+    /** All log lines so far. */
     logLines,
     call,
-    get: (path, how) => call('GET', path, how),
-    start: (workflowId, body, how) => call('POST', `/v1/workflows/${workflowId}/start`, { body, ...how }),
-    metric: async (name, from = metricsUrl) => {
+    get: (path: string, how?: Call) => call('GET', path, how),
+    start: (workflowId: string, body: unknown, how?: Call) =>
+      call('POST', `/v1/workflows/${workflowId}/start`, { body, ...how }),
+    /** Returns the sum of a metric's series, such as `name` or `name{label="value"`; 0 if there is none. */
+    metric: async (name: string, from = metricsUrl): Promise<number> => {
       const text = await (await fetch(`${from}/metrics`)).text()
       const series = text.matchAll(new RegExp(`^${name}[{,][^}]*\\} ([\\d.]+)`, 'gm'))
       return [...series].reduce((sum, [, value]) => sum + Number(value), 0)
     },
-    createWorkflow: async (change) => {
+    /** Creates a workflow of the test organization that can be started, with the given changes. */
+    createWorkflow: async (change?: object): Promise<TestWorkflow> => {
       const workflow = startableWorkflow({ name: newId(), ...change })
       await apply({ workflows: [workflow] }, organization.id)
       return workflow
     },
-    createEndedRun: async (workflowId) => {
+    /** Creates a run that has succeeded, in a session of its own, with the ids of the samples. */
+    createEndedRun: async (workflowId: string): Promise<{ id: string; sessionId: string }> => {
       const { id, session_id: sessionId } = PUBLIC_RUN_EXAMPLE
       const common = { organizationId: organization.id }
       await db.prisma.session.create({ data: { id: sessionId, lastStartNumber: 1, lastFinishedNumber: 1, ...common } })
-      const ended = {
-        number: 1,
-        status: 'succeeded',
-        finishedAt: new Date(),
-        origin: 'api',
-        context: '',
-        requestId: 'r',
-      }
-      await db.prisma.start.create({ data: { id, workflowId, sessionId, ...ended, ...common } })
+      const ended = { number: 1, status: 'succeeded', finishedAt: new Date(), origin: 'api' }
+      await db.prisma.start.create({
+        data: { id, workflowId, sessionId, context: '', requestId: 'r', ...ended, ...common },
+      })
       return { id, sessionId }
     },
     apply,
@@ -156,11 +131,10 @@ export async function startTestGateway(
 /** Starts a gateway as a process, as `pnpm start` does. */
 export async function startGatewayProcess(
   databaseUrl: string,
-  env: Record<string, string> = {},
 ): Promise<StartedProcess & { readonly url: string; readonly metricsUrl: string }> {
   const started = await startProcess({
     args: [fileURLToPath(new URL('../../src/main.ts', import.meta.url))],
-    env: { ...testEnv(databaseUrl), ...env },
+    env: testEnv(databaseUrl),
     readyWhen: { line: '"msg":"service.started"' },
   })
   const line = started.jsonLines.find(({ msg }) => msg === 'service.started')
@@ -184,6 +158,11 @@ export function startableWorkflow(change: object = {}): TestWorkflow {
 /** Creates a manifest's active trigger whose source is `api`, with the given changes. */
 export function apiTrigger(change: object = {}): Record<string, unknown> {
   return { name: 'From the API', is_active: true, trigger_source: { slug: 'api', name: 'API' }, ...change }
+}
+
+interface Published {
+  readonly message: SessionMessage
+  readonly properties: MessageProperties | undefined
 }
 
 function recordingQueue(published: Published[]): SessionQueue {
