@@ -91,7 +91,7 @@ async function withStreams(
   work: (streams: EventStreams) => Promise<void>,
 ): Promise<void> {
   const { logger } = createCapturedLogger({ service: 'app' })
-  const streams = createEventStreams({ db: app.db, databaseUrl: app.databaseUrl, logger, ...timing })
+  const streams = createEventStreams({ db: app.db, databaseUrl: app.config.databaseUrl, logger, ...timing })
   try {
     await work(streams)
   } finally {

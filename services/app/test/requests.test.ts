@@ -1,4 +1,9 @@
-import { beforeAll, describe, expect, test } from '@jest/globals'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { beforeAll, expect, test } from '@jest/globals'
 import { type AppOperation, type AppOperationId, RESEND_IDS_MAX } from '@workflow-service/contract'
 import { APP_OPERATIONS, bodyLimitsOf, describeAppApi, isOpen } from '@workflow-service/contract/app'
 import { newId } from '@workflow-service/database'
@@ -16,7 +21,12 @@ const app = useTestApp()
 
 const WITH_BODY = Object.values<AppOperation>(APP_OPERATIONS).filter(({ body }) => body !== undefined)
 
-test.each(WITH_BODY.map((operation) => [operation.id as AppOperationId, bodyLimitsOf(operation)] as const))(
+/** One operation of each kind of limits. */
+const LIMITED = [...Map.groupBy(WITH_BODY, (operation) => JSON.stringify(bodyLimitsOf(operation))).values()].flatMap(
+  ([operation]) => [[operation!.id as AppOperationId, bodyLimitsOf(operation!)] as const],
+)
+
+test.each(LIMITED)(
   '%s refuses a body beyond its limits %j, and says the limit',
   async (id, { maxBytes, maxMembers, maxDepth }) => {
     const params = Object.fromEntries(
@@ -26,9 +36,8 @@ test.each(WITH_BODY.map((operation) => [operation.id as AppOperationId, bodyLimi
       const { status, error } = await app.call(app.organization.owner, id, { params, body })
       return `${status} ${error.message}`
     }
-    expect(await messageFor(`{}${' '.repeat(maxBytes - 1)}`)).toBe(
-      `400 The body is larger than ${Math.round(maxBytes / 1024)} KiB.`,
-    )
+    const tooLarge = `400 The body is larger than ${Math.round(maxBytes / 1024)} KiB.`
+    expect(await messageFor(`{}${' '.repeat(maxBytes - 1)}`)).toBe(tooLarge)
     // All fields of an approval may be absent: it looks for the payload.
     expect(await messageFor(`{}${' '.repeat(maxBytes - 2)}`)).toMatch(/^(?:422 (?!body)|404 )/)
     const members = Array.from({ length: maxMembers + 1 }, () => 1).join()
@@ -102,7 +111,7 @@ test('a person who loses access while the body of a request arrives no longer ac
 
 const ID = '01a1fd4e-f109-7ab0-9050-44d23f55f995'
 const encode = (text: string | Buffer) => Buffer.from(text).toString('base64url')
-/** Valid positions of every list, and what is none. */
+/** A position of each kind of list. */
 const POSITIONS = {
   workflows: `1700000000000.${ID}`,
   runs: `1700000000000.${ID}`,
@@ -110,61 +119,27 @@ const POSITIONS = {
   users: 'a@b.c',
   session: '5',
 }
-const CRAFTED = [
-  'x',
-  '%00',
-  encode(ID),
-  encode(`1700000000000.${ID}`),
-  encode('5'),
-  encode('a@b.c'),
-  encode(Buffer.from([0xff, 0xfe, 0])),
-  ...Object.keys(POSITIONS).flatMap((list) => [encode(list), encode(`${list} `), encode(`${list} \0`)]),
-  ...['runs', 'workflows', 'sessions', 'api_keys', 'deliveries'].map((list) => encode(`${list} 999999999999999.${ID}`)),
-  encode(`audit ${ID}'`),
-  encode('session -1'),
-  'a'.repeat(513),
-]
+/** What leads to no position of any list. */
+const CRAFTED = ['x', encode(ID), encode('5'), encode(Buffer.from([0xff, 0xfe, 0])), 'a'.repeat(513)]
 const lists = (Object.keys(APP_OPERATIONS) as AppOperationId[])
   .filter((id) => JSON.stringify(APP_OPERATIONS[id]).includes('"cursor":'))
-  .map((id): [AppOperationId, AppCall] => [id, { params: { source_id: newId() } }])
-const all: [string, AppOperationId, AppCall][] = [
-  ...lists.map(([id, call]): [string, AppOperationId, AppCall] => [id, id, call]),
-  ['listRuns of a session', 'listRuns', { query: { session_id: newId() } }],
-]
+  .map((id): [string, AppOperationId, AppCall] => [id, id, { params: { source_id: newId() } }])
+lists.push(['listRuns of a session', 'listRuns', { query: { session_id: newId() } }])
 
-describe('A cursor', () => {
-  test('is a parameter of these lists', () => {
-    expect(all.map(([name]) => name).toSorted()).toEqual([
-      'listAllDeliveries',
-      'listApiKeys',
-      'listAuditEvents',
-      'listDeliveries',
-      'listRuns',
-      'listRuns of a session',
-      'listSessions',
-      'listUsers',
-      'listWorkflows',
-    ])
-  })
+test('nine lists have cursors', () => expect(lists).toHaveLength(9))
 
-  test.each(all)('that is crafted is refused: %s', async (_name, id, call) => {
-    for (const cursor of CRAFTED) {
-      const { status, error } = await app.call(app.organization.owner, id, {
-        ...call,
-        query: { ...call.query, cursor },
-      })
-      expect([cursor, status, error?.details?.map(({ field }) => field)]).toEqual([cursor, 422, ['cursor']])
-    }
-  })
-
-  test.each(all)('of another list is refused: %s', async (_name, id, call) => {
-    const answers: number[] = []
-    for (const [list, position] of Object.entries(POSITIONS)) {
-      const query = { ...call.query, cursor: encode(`${list} ${position}`) }
-      answers.push((await app.call(app.organization.owner, id, { ...call, query })).status)
-    }
-    expect(answers.filter((status) => status !== 422).length).toBeLessThanOrEqual(1)
-  })
+test.each(lists)('a cursor that is crafted or of another list is refused: %s', async (_name, id, call) => {
+  const statusesOf = (cursors: readonly string[]) =>
+    Promise.all(
+      cursors.map(async (cursor) => {
+        const { status } = await app.call('owner', id, { ...call, query: { ...call.query, cursor } })
+        return status
+      }),
+    )
+  expect(await statusesOf(CRAFTED)).toEqual(CRAFTED.map(() => 422))
+  const cursors = Object.entries(POSITIONS).map(([list, position]) => encode(`${list} ${position}`))
+  const accepted = (await statusesOf(cursors)).filter((status) => status !== 422)
+  expect(accepted.length).toBeLessThanOrEqual(1)
 })
 
 test('many exports of one organization take no connection from the requests of another one, nor all from its own', async () => {
@@ -238,4 +213,78 @@ test('Anyone can read the OpenAPI document, whose server is the application', as
   const answer = await fetch(new URL('/app/openapi.json', app.url))
   expect(answer.status).toBe(200)
   expect(await answer.json()).toEqual(describeAppApi(app.config.appUrl ?? app.url))
+})
+
+const SCRIPT = 'console.log("the page")\n'.repeat(100)
+
+/** Reads an answer as it was sent: `fetch` would decompress it. */
+async function get(path: string, headers: Record<string, string> = {}, method = 'GET') {
+  const sent = request(`${app.url}${path}`, { method, headers }).end()
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  const chunks = await answer.toArray()
+  return { status: answer.statusCode, headers: answer.headers, bytes: Buffer.concat(chunks as Buffer[]) }
+}
+
+const NAVIGATION = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
+
+test('Without a built page, a browser gets an explanation, and nothing else is answered with a page', async () => {
+  const { status, headers, bytes } = await get('/', NAVIGATION)
+  expect([status, headers['content-type']]).toEqual([503, 'text/plain; charset=utf-8'])
+  expect(bytes.toString()).toContain('pnpm build:console')
+  expect((await get('/assets/main.js')).status).toBe(404)
+
+  // The page is found when it has been built meanwhile.
+  mkdirSync(join(app.config.consoleFolder, 'assets'), { recursive: true })
+  writeFileSync(join(app.config.consoleFolder, 'index.html'), '<!doctype html><title>The page</title>')
+  writeFileSync(join(app.config.consoleFolder, 'assets', 'main-4f2a.js'), SCRIPT)
+  for (const path of ['/', '/workflows/1', '/sign-in?next=%2F']) {
+    const expected = { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' }
+    expect([path, await get(path, NAVIGATION)]).toMatchObject([path, { status: 200, headers: expected }])
+  }
+  for (const path of ['/assets/missing.js', '/../package.json', '/%2e%2e/package.json']) {
+    expect([path, (await get(path)).status]).toEqual([path, 404])
+  }
+  expect((await get('/', NAVIGATION, 'POST')).status).toBe(404)
+  expect((await get('/', NAVIGATION, 'HEAD')).bytes).toHaveLength(0)
+
+  const plain = await get('/assets/main-4f2a.js')
+  expect(plain.headers['cache-control']).toBe('public, max-age=31536000, immutable')
+  const brotli = await get('/assets/main-4f2a.js', { 'accept-encoding': 'gzip, br' })
+  const gzip = await get('/assets/main-4f2a.js', { 'accept-encoding': 'gzip, br;q=0' })
+  const encodings = [plain, brotli, gzip].map(({ headers: { 'content-encoding': encoding } }) => encoding)
+  expect(encodings).toEqual([undefined, 'br', 'gzip'])
+  const texts = [plain.bytes, brotliDecompressSync(brotli.bytes), gunzipSync(gzip.bytes)].map(String)
+  expect(texts).toEqual([SCRIPT, SCRIPT, SCRIPT])
+})
+
+test('Every answer has the security headers', async () => {
+  for (const path of ['/', '/workflows', '/assets/missing.js', '/app/me', '/app/unknown', '/healthz']) {
+    const { headers } = await get(path, NAVIGATION)
+    expect([path, headers]).toMatchObject([
+      path,
+      {
+        'content-security-policy': expect.stringMatching(/^default-src 'none';.*frame-ancestors 'none'/),
+        'cross-origin-opener-policy': 'same-origin',
+        'cross-origin-resource-policy': 'same-origin',
+        'referrer-policy': 'no-referrer',
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        ...(path.startsWith('/app/') ? { 'cache-control': 'no-store' } : {}),
+      },
+    ])
+    expect(headers['x-powered-by']).toBeUndefined()
+  }
+  const { headers } = await get('/', NAVIGATION)
+  expect(headers['content-security-policy']).toBe(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
+  )
+  expect(headers['strict-transport-security']).toBeUndefined()
+  const { url } = await app.startAnother({ appUrl: 'https://workflows.example.com' })
+  expect((await fetch(`${url}/`)).headers.get('strict-transport-security')).toBe('max-age=31536000')
+})
+
+test('Readiness and metrics are on a port of their own', async () => {
+  expect((await fetch(`${app.metricsUrl}/readyz`)).status).toBe(200)
+  expect((await fetch(`${app.metricsUrl}/metrics`)).status).toBe(200)
+  for (const path of ['/readyz', '/metrics']) expect((await get(path)).status).toBe(404)
 })

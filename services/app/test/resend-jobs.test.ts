@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import type { ResendJobOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { createInProcessQueue } from '@workflow-service/messaging'
-import { createCapturedLogger, startProcess, type StartedProcess, waitUntil } from '@workflow-service/testkit'
+import type { RunningService } from '@workflow-service/service-kit'
+import { createCapturedLogger, startProcess, waitUntil } from '@workflow-service/testkit'
 import { createAppServiceContext } from '../src/app-service-context.ts'
 import { readAppConfig } from '../src/config.ts'
 import { sendResendJobs } from '../src/resend-jobs.ts'
@@ -11,29 +12,20 @@ import { useDataApp } from './support/data-fixtures.ts'
 import { testEnv } from './support/test-app.ts'
 
 const data = useDataApp({ hasMaintenance: false })
-const processes: StartedProcess[] = []
+const senders: RunningService[] = []
 let sourceId: string
 beforeEach(async () => {
   sourceId = await data.saveSource()
   data.endpoint.requests.length = 0
 })
 afterEach(async () => {
-  for (const started of processes.splice(0)) {
-    started.kill('SIGKILL')
-    await started.exited
-  }
+  for (const sender of senders.splice(0)) await sender.stop()
   await data.app.db.pool.query('TRUNCATE resend_jobs')
 })
 
-/** Starts a process of the application, which sends the payloads of jobs. */
-async function startSender(): Promise<StartedProcess> {
-  const started = await startProcess({
-    args: [fileURLToPath(new URL('../src/main.ts', import.meta.url))],
-    env: { ...testEnv(data.app.databaseUrl), DISPATCHER_URL: data.dispatcherUrl },
-    readyWhen: { line: '"service.started"' },
-  })
-  processes.push(started)
-  return started
+/** Starts an application that sends the payloads of jobs. */
+async function startSender(): Promise<void> {
+  senders.push(await data.app.startAnother({ dispatcherUrl: data.dispatcherUrl }))
 }
 
 const addFailed = (order: string, id = sourceId) =>
@@ -106,7 +98,11 @@ describe('Payloads that are sent again together', () => {
     for (const order of orders) await addFailed(order)
     const answer = Promise.withResolvers<{ status: number }>()
     data.endpoint.answerWith((_, index) => (index < 4 ? { status: 204 } : answer.promise))
-    const killed = await startSender()
+    const killed = await startProcess({
+      args: [fileURLToPath(new URL('../src/main.ts', import.meta.url))],
+      env: { ...testEnv(data.app.config.databaseUrl), DISPATCHER_URL: data.dispatcherUrl },
+      readyWhen: { line: '"service.started"' },
+    })
     const { body } = await create({ source_id: sourceId, per_second: 4 })
     await data.endpoint.waitForRequests(6)
     killed.kill('SIGKILL')
@@ -160,7 +156,7 @@ describe('Payloads that are sent again together', () => {
   test('are no more in a second than their rate says', async () => {
     for (const order of ['R1', 'R2', 'R3', 'R4', 'R5']) await addFailed(order)
     const { logger } = createCapturedLogger({ service: 'app' })
-    const config = readAppConfig({ ...testEnv(data.app.databaseUrl), DISPATCHER_URL: data.dispatcherUrl })
+    const config = readAppConfig({ ...testEnv(data.app.config.databaseUrl), DISPATCHER_URL: data.dispatcherUrl })
     const ctx = await createAppServiceContext(config, { sessionQueue: createInProcessQueue(), logger })
     const stop = new AbortController()
     const over = Promise.withResolvers<void>()

@@ -208,12 +208,4 @@ describe('A webhook source', () => {
     const events = ['saved', 'tested', 'deleted'].map((verb) => ({ action: `webhook_source.${verb}`, ...by }))
     expect(await data.app.auditOf(params.source_id)).toMatchObject(events)
   })
-
-  test('of another organization is not found', async () => {
-    const { owner } = await data.app.createOrganization()
-    const params = { source_id: await data.saveSource() }
-    for (const id of ['getWebhookSource', 'deleteWebhookSource', 'testWebhookSource', 'listDeliveries'] as const) {
-      expect([id, (await data.call(owner, id, { params })).status]).toEqual([id, 404])
-    }
-  })
 })

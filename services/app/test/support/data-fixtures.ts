@@ -4,39 +4,11 @@ import { afterAll, beforeAll, beforeEach } from '@jest/globals'
 import type { AppOperationId, DeliveryOut, RunStatus } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
-import { createCapturedLogger, type CustomerEndpoint, listen, startCustomerEndpoint } from '@workflow-service/testkit'
-import {
-  type AppCall,
-  type AppResponse,
-  type Caller,
-  INTERNAL_API_TOKEN,
-  type TestApp,
-  type TestOrganization,
-  useTestApp,
-} from './test-app.ts'
+import { createCapturedLogger, listen, startCustomerEndpoint } from '@workflow-service/testkit'
+import { type AppCall, type Caller, INTERNAL_API_TOKEN, type TestApp, useTestApp } from './test-app.ts'
 
 /** An application with a dispatcher and a customer's endpoint. */
-export interface DataApp {
-  readonly app: TestApp
-  /** Answers 204 at the beginning of each test. */
-  readonly endpoint: CustomerEndpoint
-  readonly dispatcherUrl: string
-  /** Calls the application that uses the dispatcher. */
-  call<Id extends AppOperationId>(who: Caller, id: Id, call?: AppCall): Promise<AppResponse<Id>>
-  /** Saves a source as an admin, which must succeed, and returns its id. */
-  saveSource(change?: Record<string, unknown>, organization?: TestOrganization): Promise<string>
-  /** Sends a payload through the dispatcher. */
-  send(sourceId: string, runId?: string | null): Promise<DeliveryOut>
-  /** Inserts a workflow that everyone, or these users, see. */
-  createWorkflow(name: string, userIds?: readonly string[] | null, organizationId?: string): Promise<string>
-  /** Inserts a run in a session of its own, or a given one. */
-  createRun(workflowId: string, change?: RunChange): Promise<string>
-  addSteps(runId: string, ...steps: (readonly [kind: string, data: object])[]): Promise<void>
-  /** Inserts a delivery of a payload, which was accepted, and returns its id. */
-  addDelivery(sourceId: string, change?: DeliveryChange): Promise<string>
-  /** Inserts a payload of the run that waits for an approval, and returns the id of its delivery. */
-  createApproval(runId: string, change?: { sourceId?: string; expiresAt?: Date }): Promise<string>
-}
+export type DataApp = Awaited<ReturnType<typeof startDataApp>>
 
 interface RunChange {
   readonly status?: RunStatus
@@ -96,123 +68,139 @@ export function useDataApp({ hasMaintenance = true } = {}): DataApp {
     for (const stop of stops) await stop()
   })
   const app = useTestApp()
-  beforeAll(async () => {
-    const endpoint = await startCustomerEndpoint()
-    stops.push(() => endpoint.close())
-    const config = readDispatcherConfig({
-      DATABASE_URL: app.databaseUrl,
-      INTERNAL_API_TOKEN,
-      SECRETS_KEY: randomBytes(32).toString('base64'),
-      WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
-      HOST: '127.0.0.1',
-      PORT: '0',
-    })
-    const { logger } = createCapturedLogger({ service: 'dispatcher' })
-    const dispatcher = await startDispatcher(config, { logger })
-    stops.unshift(() => dispatcher.stop())
-    const { url } = await app.startAnother({ dispatcherUrl: dispatcher.url }, hasMaintenance)
-    const call: DataApp['call'] = (who, id, request = {}) => app.call(who, id, { url, ...request })
-    const { pool } = app.db
-    Object.assign(used, {
-      app,
-      endpoint,
-      dispatcherUrl: dispatcher.url,
-      call,
-      saveSource: async (change = {}, organization = app.organization) => {
-        const id = newId()
-        const body = sourceIn({ endpoint_url: endpoint.url, ...change })
-        const answer = await call(organization.admin, 'saveWebhookSource', { params: { source_id: id }, body })
-        if (answer.status !== 200) throw new Error(answer.text)
-        endpoint.requests.length = 0
-        return id
-      },
-      send: async (sourceId, runId = null) => {
-        const response = await fetch(`${dispatcher.url}/internal/deliveries/${newId()}`, {
-          method: 'PUT',
-          headers: { authorization: `Bearer ${INTERNAL_API_TOKEN}`, 'content-type': 'application/json' },
-          body: JSON.stringify({
-            organization_id: app.organization.id,
-            source_id: sourceId,
-            payload: { order_id: 'B-2', total: 12 },
-            run_id: runId,
-          }),
-        })
-        return (await response.json()) as DeliveryOut
-      },
-      createWorkflow: async (name, userIds = null, organizationId = app.organization.id) => {
-        const id = newId()
-        await pool.query(
-          `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
-           VALUES ($1, $2, $3, '', $4, lower($3), true)`,
-          [id, organizationId, name, userIds === null ? 'company_wide' : 'only_me'],
-        )
-        for (const userId of userIds ?? []) {
-          await pool.query('INSERT INTO workflow_users VALUES ($1, $2, $3)', [organizationId, id, userId])
-        }
-        return id
-      },
-      createRun: async (workflowId, change = {}) => {
-        const { status = 'succeeded', number = 1, createdAt = new Date() } = change
-        const { sessionId = newId(), requestId = newId() } = change
-        const hasEnded = status === 'succeeded' || status === 'failed'
-        const id = newId()
-        await pool.query(
-          `INSERT INTO sessions (id, organization_id, last_start_number, last_finished_number)
-           SELECT $1, organization_id, $2, $3 FROM workflows WHERE id = $4
-           ON CONFLICT (id) DO UPDATE SET last_start_number = $2, last_finished_number = $3`,
-          [sessionId, number, hasEnded ? number : number - 1, workflowId],
-        )
-        await pool.query(
-          `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status,
-             attempts, error, created_at, started_at, finished_at, not_succeeded_at, user_id)
-           SELECT $1, organization_id, id, $3, $4, $5, 'Order 17', $6, $7, 1, $8, $9, $10, $11, CASE WHEN $7 = 'failed' THEN $11::timestamptz END, $12
-           FROM workflows WHERE id = $2`,
-          [
-            id,
-            workflowId,
-            sessionId,
-            number,
-            change.userId === undefined ? 'auto_run' : 'app',
-            requestId,
-            status,
-            status === 'failed' ? 'delivery_rejected: The endpoint answered 500.' : null,
-            createdAt,
-            status === 'queued' ? null : createdAt,
-            hasEnded ? new Date(createdAt.getTime() + 1_000) : null,
-            change.userId ?? null,
-          ],
-        )
-        return id
-      },
-      addSteps: async (runId, ...steps) => {
-        await pool.query(
-          `INSERT INTO run_steps (run_id, position, kind, data, epoch)
-           SELECT $1, position - 1, step ->> 0, step -> 1, 1
-           FROM json_array_elements($2) WITH ORDINALITY AS s (step, position)`,
-          [runId, JSON.stringify(steps)],
-        )
-      },
-      addDelivery: async (sourceId, change = {}) => {
-        const { runId = null, outcome = 'accepted', createdAt = new Date(), body = EXAMPLE } = change
-        const id = newId()
-        await pool.query(
-          `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at, finished_at)
-           SELECT $1, organization_id, id, 'payload', $3, 204, $4, $5, $6, now() FROM webhook_sources WHERE id = $2`,
-          [id, sourceId, outcome, JSON.stringify(body), runId, createdAt],
-        )
-        return id
-      },
-      createApproval: async (runId, { sourceId = newId(), expiresAt = new Date(Date.now() + 86_400_000) } = {}) => {
-        const id = newId()
-        await pool.query(
-          `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, expires_at)
-           SELECT $1, organization_id, id, $3, 'Order intake', $4, $5 FROM starts WHERE id = $2`,
-          [id, runId, sourceId, JSON.stringify(EXAMPLE), expiresAt],
-        )
-        return id
-      },
-    } satisfies DataApp)
-  }, 120_000)
+  beforeAll(async () => void Object.assign(used, await startDataApp(app, hasMaintenance, stops)), 120_000)
   beforeEach(() => used.endpoint.reset())
   return used
+}
+
+async function startDataApp(app: TestApp, hasMaintenance: boolean, stops: (() => Promise<void>)[]) {
+  /** Answers 204 at the beginning of each test. */
+  const endpoint = await startCustomerEndpoint()
+  stops.push(() => endpoint.close())
+  const config = readDispatcherConfig({
+    DATABASE_URL: app.config.databaseUrl,
+    INTERNAL_API_TOKEN,
+    SECRETS_KEY: randomBytes(32).toString('base64'),
+    WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
+    HOST: '127.0.0.1',
+    PORT: '0',
+  })
+  const { logger } = createCapturedLogger({ service: 'dispatcher' })
+  const dispatcher = await startDispatcher(config, { logger })
+  stops.unshift(() => dispatcher.stop())
+  const { url } = await app.startAnother({ dispatcherUrl: dispatcher.url }, hasMaintenance)
+  /** Calls the application that uses the dispatcher. */
+  const call = <Id extends AppOperationId>(who: Caller, id: Id, request: AppCall = {}) =>
+    app.call(who, id, { url, ...request })
+  const { pool } = app.db
+  return {
+    app,
+    endpoint,
+    dispatcherUrl: dispatcher.url,
+    call,
+    /** Saves a source as an admin, which must succeed, and returns its id. */
+    saveSource: async (change: Record<string, unknown> = {}, organization = app.organization) => {
+      const id = newId()
+      const body = sourceIn({ endpoint_url: endpoint.url, ...change })
+      const answer = await call(organization.admin, 'saveWebhookSource', { params: { source_id: id }, body })
+      if (answer.status !== 200) throw new Error(answer.text)
+      endpoint.requests.length = 0
+      return id
+    },
+    /** Sends a payload through the dispatcher. */
+    send: async (sourceId: string, runId: string | null = null) => {
+      const response = await fetch(`${dispatcher.url}/internal/deliveries/${newId()}`, {
+        method: 'PUT',
+        headers: { authorization: `Bearer ${INTERNAL_API_TOKEN}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          organization_id: app.organization.id,
+          source_id: sourceId,
+          payload: { order_id: 'B-2', total: 12 },
+          run_id: runId,
+        }),
+      })
+      return (await response.json()) as DeliveryOut
+    },
+    /** Inserts a workflow that everyone, or these users, see. */
+    createWorkflow: async (
+      name: string,
+      userIds: readonly string[] | null = null,
+      organizationId = app.organization.id,
+    ) => {
+      const id = newId()
+      await pool.query(
+        `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+         VALUES ($1, $2, $3, '', $4, lower($3), true)`,
+        [id, organizationId, name, userIds === null ? 'company_wide' : 'only_me'],
+      )
+      for (const userId of userIds ?? []) {
+        await pool.query('INSERT INTO workflow_users VALUES ($1, $2, $3)', [organizationId, id, userId])
+      }
+      return id
+    },
+    /** Inserts a run in a session of its own, or a given one. */
+    createRun: async (workflowId: string, change: RunChange = {}) => {
+      const { status = 'succeeded', number = 1, createdAt = new Date() } = change
+      const { sessionId = newId(), requestId = newId() } = change
+      const hasEnded = status === 'succeeded' || status === 'failed'
+      const id = newId()
+      await pool.query(
+        `INSERT INTO sessions (id, organization_id, last_start_number, last_finished_number)
+         SELECT $1, organization_id, $2, $3 FROM workflows WHERE id = $4
+         ON CONFLICT (id) DO UPDATE SET last_start_number = $2, last_finished_number = $3`,
+        [sessionId, number, hasEnded ? number : number - 1, workflowId],
+      )
+      await pool.query(
+        `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status,
+           attempts, error, created_at, started_at, finished_at, not_succeeded_at, user_id)
+         SELECT $1, organization_id, id, $3, $4, $5, 'Order 17', $6, $7, 1, $8, $9, $10, $11, CASE WHEN $7 = 'failed' THEN $11::timestamptz END, $12
+         FROM workflows WHERE id = $2`,
+        [
+          id,
+          workflowId,
+          sessionId,
+          number,
+          change.userId === undefined ? 'auto_run' : 'app',
+          requestId,
+          status,
+          status === 'failed' ? 'delivery_rejected: The endpoint answered 500.' : null,
+          createdAt,
+          status === 'queued' ? null : createdAt,
+          hasEnded ? new Date(createdAt.getTime() + 1_000) : null,
+          change.userId ?? null,
+        ],
+      )
+      return id
+    },
+    addSteps: async (runId: string, ...steps: (readonly [kind: string, data: object])[]) => {
+      await pool.query(
+        `INSERT INTO run_steps (run_id, position, kind, data, epoch)
+         SELECT $1, position - 1, step ->> 0, step -> 1, 1
+         FROM json_array_elements($2) WITH ORDINALITY AS s (step, position)`,
+        [runId, JSON.stringify(steps)],
+      )
+    },
+    /** Inserts a delivery of a payload, which was accepted, and returns its id. */
+    addDelivery: async (sourceId: string, change: DeliveryChange = {}) => {
+      const { runId = null, outcome = 'accepted', createdAt = new Date(), body = EXAMPLE } = change
+      const id = newId()
+      await pool.query(
+        `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at, finished_at)
+         SELECT $1, organization_id, id, 'payload', $3, 204, $4, $5, $6, now() FROM webhook_sources WHERE id = $2`,
+        [id, sourceId, outcome, JSON.stringify(body), runId, createdAt],
+      )
+      return id
+    },
+    /** Inserts a payload of the run that waits for an approval, and returns the id of its delivery. */
+    createApproval: async (runId: string, change: { sourceId?: string; expiresAt?: Date } = {}) => {
+      const { sourceId = newId(), expiresAt = new Date(Date.now() + 86_400_000) } = change
+      const id = newId()
+      await pool.query(
+        `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, expires_at)
+         SELECT $1, organization_id, id, $3, 'Order intake', $4, $5 FROM starts WHERE id = $2`,
+        [id, runId, sourceId, JSON.stringify(EXAMPLE), expiresAt],
+      )
+      return id
+    },
+  }
 }

@@ -9,10 +9,10 @@ import {
   compile,
   ERROR_CODES,
   type Role,
+  ROLES,
   type SessionMessage,
 } from '@workflow-service/contract'
 import { APP_OPERATIONS, AppErrorResponse } from '@workflow-service/contract/app'
-import { ROLES } from '@workflow-service/contract'
 import { createSignIn, type Database, foldCase, newId } from '@workflow-service/database'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import type { RunningService } from '@workflow-service/service-kit'
@@ -73,30 +73,7 @@ export interface AppResponse<Id extends AppOperationId> {
 }
 
 /** An application in this process with its own database. Its properties exist only inside of hooks and tests. */
-export interface TestApp {
-  readonly url: string
-  readonly metricsUrl: string
-  readonly config: AppConfig
-  readonly db: Database
-  readonly databaseUrl: string
-  /** Made before the first test. */
-  readonly organization: TestOrganization
-  readonly logLines: Record<string, unknown>[]
-  /** Every cookie, key and link token that was answered, and every cookie that was sent. */
-  readonly secrets: Set<string>
-  /** Messages published to the session queue. */
-  readonly published: SessionMessage[]
-  /** Calls an operation; throws when the contract does not allow the answer. */
-  call<Id extends AppOperationId>(who: Caller, operationId: Id, call?: AppCall): Promise<AppResponse<Id>>
-  /** Reads two entries a page until the last page, and returns the values of a field. */
-  listAll(who: Caller, operationId: AppOperationId, field: string, query?: AppCall['query']): Promise<unknown[]>
-  /** The audit events about a thing, oldest first. */
-  auditOf(targetId: string): Promise<AuditRow[]>
-  createOrganization(name?: string): Promise<TestOrganization>
-  createPerson(organizationId: string, role: Role, email?: string): Promise<TestPerson>
-  /** Starts another process of the application on the same database. Only such a one runs the background tasks. */
-  startAnother(change?: Partial<AppConfig>, hasMaintenance?: boolean): Promise<RunningService>
-}
+export type TestApp = Awaited<ReturnType<typeof startTestApp>>
 
 /** The token of the internal API in tests. */
 export const INTERNAL_API_TOKEN = 'test-token-of-the-internal-api-0123456789'
@@ -121,87 +98,102 @@ export function testEnv(databaseUrl: string): Record<string, string> {
  */
 export function useTestApp(env: Record<string, string> | (() => Record<string, string>) = {}): TestApp {
   const app = {} as TestApp
-  const running: RunningService[] = []
   const folder = mkdtempSync(join(tmpdir(), 'app-test-'))
   // Registered before the hooks of useTestDatabase, so that it runs before the database is dropped.
   afterAll(async () => {
-    await Promise.all(running.map((each) => each.stop()))
+    await Promise.all((app.running ?? []).map((each) => each.stop()))
     rmSync(folder, { recursive: true })
   })
   const database = useTestDatabase({ maxConnections: 5 })
   beforeAll(async () => {
-    const { db } = database
-    const { logger, lines } = createCapturedLogger({ service: 'app' })
     const config: AppConfig = {
       ...readAppConfig({ ...testEnv(database.url), ...(typeof env === 'function' ? env() : env) }),
       consoleFolder: join(folder, 'dist'),
     }
-    const queue = createInProcessQueue()
-    const published: SessionMessage[] = []
-    const secrets = new Set<string>()
-    const sessionQueue: typeof queue = {
-      ...queue,
-      publish: (message, properties) => {
-        const ids = 'session_ids' in message ? message.session_ids : [message.session_id]
-        published.push(...ids.map((id) => ({ session_id: id })))
-        return queue.publish(message, properties)
-      },
-    }
-    const start = async (change: Partial<AppConfig>, hasMaintenance: boolean): Promise<RunningService> => {
-      const started = await startApp({ ...config, ...change }, { logger, sessionQueue, hasMaintenance })
-      running.push(started)
-      return started
-    }
-    const createPerson: TestApp['createPerson'] = (organizationId, role, email) =>
-      insertPerson(db, organizationId, role, email)
-    const createOrganization: TestApp['createOrganization'] = async (name = `Acme ${newId()}`) => {
-      const id = newId()
-      await db.pool.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [id, name])
-      const [owner, admin, member] = await Promise.all(
-        (['owner', 'admin', 'member'] as const).map((role) => createPerson(id, role)),
-      )
-      return { id, name, owner: owner!, admin: admin!, member: member! }
-    }
-    const { url, metricsPort } = await start({}, false)
-    const organization = await createOrganization('Acme')
-    Object.assign(app, {
-      url,
-      metricsUrl: `http://127.0.0.1:${metricsPort}`,
-      config,
-      db,
-      databaseUrl: database.url,
-      organization,
-      logLines: lines,
-      published,
-      secrets,
-      call: async (caller, operationId, call = {}) => {
-        const who = isRole(caller) ? organization[caller] : caller
-        const answer = await callApp(call.url ?? url, who, operationId, call)
-        for (const secret of secretsOf(who, answer)) secrets.add(secret)
-        return answer
-      },
-      listAll: async (who, operationId, field, query = {}) => {
-        const values: unknown[] = []
-        let cursor: string | undefined
-        do {
-          const { body } = await app.call(who, operationId, { query: { ...query, limit: 2, cursor } })
-          const page = body as { data: Record<string, unknown>[]; pagination: { next_cursor: string | null } }
-          values.push(...page.data.map((entry) => entry[field]))
-          cursor = page.pagination.next_cursor ?? undefined
-        } while (cursor)
-        return values
-      },
-      auditOf: async (targetId) => {
-        const columns = 'action, actor_id, actor_name, target_name, changes'
-        const text = `SELECT ${columns} FROM audit_events WHERE target_id = $1 ORDER BY id`
-        return (await db.pool.query<AuditRow>(text, [targetId])).rows
-      },
-      createOrganization,
-      createPerson,
-      startAnother: (change = {}, hasMaintenance = true) => start(change, hasMaintenance),
-    } satisfies TestApp)
+    Object.assign(app, await startTestApp(database.db, config))
   }, 120_000)
   return app
+}
+
+async function startTestApp(db: Database, config: AppConfig) {
+  const { logger, lines: logLines } = createCapturedLogger({ service: 'app' })
+  const queue = createInProcessQueue()
+  /** Messages published to the session queue. */
+  const published: SessionMessage[] = []
+  const sessionQueue: typeof queue = {
+    ...queue,
+    publish: (message, properties) => {
+      const ids = 'session_ids' in message ? message.session_ids : [message.session_id]
+      published.push(...ids.map((id) => ({ session_id: id })))
+      return queue.publish(message, properties)
+    },
+  }
+  const running: RunningService[] = []
+  /** Starts another process of the application on the same database. Only such a one runs the background tasks. */
+  const startAnother = async (change: Partial<AppConfig> = {}, hasMaintenance = true): Promise<RunningService> => {
+    const started = await startApp({ ...config, ...change }, { logger, sessionQueue, hasMaintenance })
+    running.push(started)
+    return started
+  }
+  const createPerson = (organizationId: string, role: Role, email?: string) =>
+    insertPerson(db, organizationId, role, email)
+  const createOrganization = async (name = `Acme ${newId()}`): Promise<TestOrganization> => {
+    const id = newId()
+    await db.pool.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [id, name])
+    const [owner, admin, member] = await Promise.all(
+      (['owner', 'admin', 'member'] as const).map((role) => createPerson(id, role)),
+    )
+    return { id, name, owner: owner!, admin: admin!, member: member! }
+  }
+  const { url, metricsPort } = await startAnother({}, false)
+  /** Made before the first test. */
+  const organization = await createOrganization('Acme')
+  /** Every cookie, key and link token that was answered, and every cookie that was sent. */
+  const secrets = new Set<string>()
+  /** Calls an operation; throws when the contract does not allow the answer. */
+  const call = async <Id extends AppOperationId>(
+    caller: Caller,
+    operationId: Id,
+    request: AppCall = {},
+  ): Promise<AppResponse<Id>> => {
+    const who = isRole(caller) ? organization[caller] : caller
+    const answer = await callApp(request.url ?? url, who, operationId, request)
+    for (const secret of secretsOf(who, answer)) secrets.add(secret)
+    return answer
+  }
+  return {
+    url,
+    metricsUrl: `http://127.0.0.1:${metricsPort}`,
+    config,
+    db,
+    organization,
+    logLines,
+    published,
+    secrets,
+    running,
+    call,
+    /** Reads two entries a page until the last page, and returns the values of a field. */
+    listAll: async (who: Caller, operationId: AppOperationId, field: string, query: AppCall['query'] = {}) => {
+      const values: unknown[] = []
+      let cursor: string | undefined
+      do {
+        const { body } = await call(who, operationId, { query: { ...query, limit: 2, cursor } })
+        const page = body as { data: Record<string, unknown>[]; pagination: { next_cursor: string | null } }
+        values.push(...page.data.map((entry) => entry[field]))
+        cursor = page.pagination.next_cursor ?? undefined
+      } while (cursor)
+      return values
+    },
+    /** The audit events about a thing, oldest first. */
+    auditOf: async (targetId: string): Promise<AuditRow[]> => {
+      const columns = 'action, actor_id, actor_name, target_name, changes'
+      const text = `SELECT ${columns} FROM audit_events WHERE target_id = $1 ORDER BY id`
+      return (await db.pool.query<AuditRow>(text, [targetId])).rows
+    },
+    createOrganization,
+    createPerson,
+    startAnother,
+  }
 }
 
 async function insertPerson(
