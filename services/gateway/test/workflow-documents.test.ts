@@ -134,25 +134,43 @@ async function editOf(workflowId: string): Promise<WorkflowEdit> {
   return { workflowId, principal, requestId: 'request-1' }
 }
 
-const withTrigger = (change: object) => ({ workflows: [firstWorkflow({ triggers: [trigger(ids.trigger, change)] })] })
+type Change = readonly [what: string, manifest: () => object]
+
+/** Changes of the first workflow, and of its trigger. */
+const OF_WORKFLOW: readonly Change[] = Object.entries({
+  name: { name: 'New' },
+  description: { description: 'New' },
+  scope: { scope: 'new' },
+  'scope to company_wide': { scope: 'company_wide' },
+  'being active': { is_active: false },
+  'auto-run': { auto_run: { enabled: false } },
+  'frequency of auto-run': { auto_run: { enabled: true, frequency: 'weekly' } },
+  'time of creation': { created_at: '2025-01-01T00:00:00.000Z' },
+  'time of update': { updated_at: '2027-01-01T00:00:00.000Z' },
+  'users: one more': { users: ['ada@acme.test', 'bob@acme.test'] },
+  'users: another one': { users: ['bob@acme.test'] },
+  'users: none': { users: [] },
+  'triggers: none': { triggers: [] },
+}).map(([what, change]) => [`its ${what}`, () => ({ workflows: [firstWorkflow(change)] })])
+const OF_TRIGGER: readonly Change[] = Object.entries({
+  name: { name: 'New' },
+  'being active': { is_active: false },
+  source: { trigger_source: { slug: 'new', name: 'New' } },
+  filters: { filters: { a: 1 } },
+  'input message': { input_message: 'New' },
+  events: { events: [{ slug: 'a', name: 'New' }] },
+  'order of events': { events: ['b', 'a'].map((slug) => ({ slug, name: slug })) },
+  'subagent sources': { subagent_sources: [] },
+}).map(([what, change]) => [
+  `its trigger's ${what}`,
+  () => ({ workflows: [firstWorkflow({ triggers: [trigger(ids.trigger, change)] })] }),
+])
+const withFiles = (...files: object[]) => firstWorkflow({ files })
 
 describe('a cached document', () => {
-  test.each<[string, () => object]>([
-    ['its name', () => ({ workflows: [firstWorkflow({ name: 'New' })] })],
-    ['its description', () => ({ workflows: [firstWorkflow({ description: 'New' })] })],
-    ['its scope', () => ({ workflows: [firstWorkflow({ scope: 'new' })] })],
-    ['its scope to company_wide', () => ({ workflows: [firstWorkflow({ scope: 'company_wide' })] })],
-    ['whether it is active', () => ({ workflows: [firstWorkflow({ is_active: false })] })],
-    ['whether auto-run is on', () => ({ workflows: [firstWorkflow({ auto_run: { enabled: false } })] })],
-    [
-      'how often auto-run runs',
-      () => ({ workflows: [firstWorkflow({ auto_run: { enabled: true, frequency: 'weekly' } })] }),
-    ],
-    ['when it was created', () => ({ workflows: [firstWorkflow({ created_at: '2025-01-01T00:00:00.000Z' })] })],
-    ['when it was updated', () => ({ workflows: [firstWorkflow({ updated_at: '2027-01-01T00:00:00.000Z' })] })],
-    ['its users: one more', () => ({ workflows: [firstWorkflow({ users: USERS.map(({ email }) => email) })] })],
-    ['its users: another one', () => ({ workflows: [firstWorkflow({ users: ['bob@acme.test'] })] })],
-    ['its users: none', () => ({ workflows: [firstWorkflow({ users: [] })] })],
+  test.each<Change>([
+    ...OF_WORKFLOW,
+    ...OF_TRIGGER,
     ["a user's first name", () => ({ users: [{ email: 'ada@acme.test', first_name: 'New' }] })],
     ["a user's last name", () => ({ users: [{ email: 'ada@acme.test', first_name: 'ada', last_name: 'New' }] })],
     ['the name of a user that only company_wide workflows list', () => ({ users: [{ email: 'bob@acme.test' }] })],
@@ -161,7 +179,6 @@ describe('a cached document', () => {
       'its triggers: one more',
       () => ({ workflows: [firstWorkflow({ triggers: [trigger(ids.trigger), trigger(newId())] })] }),
     ],
-    ['its triggers: none', () => ({ workflows: [firstWorkflow({ triggers: [] })] })],
     [
       'its triggers: moved to another workflow',
       () => ({
@@ -171,24 +188,10 @@ describe('a cached document', () => {
         ],
       }),
     ],
-    ["a trigger's name", () => withTrigger({ name: 'New' })],
-    ['whether a trigger is active', () => withTrigger({ is_active: false })],
-    ["a trigger's source", () => withTrigger({ trigger_source: { slug: 'new', name: 'New' } })],
-    ["a trigger's filters", () => withTrigger({ filters: { a: 1 } })],
-    ["a trigger's input message", () => withTrigger({ input_message: 'New' })],
-    ["a trigger's events", () => withTrigger({ events: [{ slug: 'a', name: 'New' }] })],
-    [
-      "the order of a trigger's events",
-      () => withTrigger({ events: ['b', 'a'].map((slug) => ({ slug, name: slug })) }),
-    ],
-    ["a trigger's subagent sources", () => withTrigger({ subagent_sources: [] })],
-    ['its files: one more', () => ({ workflows: [firstWorkflow({ files: [file(), { name: 'b.md' }] })] })],
-    ["a file's name", () => ({ workflows: [firstWorkflow({ files: [file({ name: 'new.md' })] })] })],
-    ["a file's folder", () => ({ workflows: [firstWorkflow({ files: [file({ path: ['new'] })] })] })],
-    [
-      'its files: moved to another workflow',
-      () => ({ workflows: [firstWorkflow({ files: [] }), otherWorkflow({ files: [file()] })] }),
-    ],
+    ['its files: one more', () => ({ workflows: [withFiles(file(), { name: 'b.md' })] })],
+    ["a file's name", () => ({ workflows: [withFiles(file({ name: 'new.md' }))] })],
+    ["a file's folder", () => ({ workflows: [withFiles(file({ path: ['new'] }))] })],
+    ['its files: moved to another workflow', () => ({ workflows: [withFiles(), otherWorkflow({ files: [file()] })] })],
   ])('is read again when a manifest changes %s', async (_what, manifest) => {
     const { before, singly, page, stored } = await readAround(() => apply(manifest()))
     expect(singly).not.toEqual(before)
