@@ -10,12 +10,12 @@ interface MenuProps {
   /** What the button shows; three dots by default. */
   trigger?: ReactNode
   triggerClass?: string
-  /** Groups of items, divided by lines. What is false is left out. */
-  groups: readonly (readonly (Action | false)[])[]
+  /** What is false is left out. A dangerous one is below a line. */
+  items: readonly (Action | false)[]
 }
 
 /** A button with a menu of actions, by the ARIA pattern: arrow keys, Home, End and first letters move the focus. */
-export function Menu({ label, trigger, triggerClass = 'button ghost icon-only', groups }: MenuProps) {
+export function Menu({ label, trigger, triggerClass = 'button ghost icon-only', ...props }: MenuProps) {
   const id = useId()
   const button = useRef<HTMLButtonElement>(null)
   const popup = useRef<HTMLDivElement>(null)
@@ -72,28 +72,23 @@ export function Menu({ label, trigger, triggerClass = 'button ghost icon-only', 
           })
         }}
       >
-        {groups
-          .map((group) => group.filter((item) => item !== false))
-          .filter((group) => group.length > 0)
-          .map((group) => (
-            <div key={group[0]?.label} role="group" className="menu-group">
-              {group.map((item) => (
-                <button
-                  key={item.label}
-                  type="button"
-                  role="menuitem"
-                  tabIndex={-1}
-                  className={`menu-item ${item.variant ?? ''}`}
-                  onClick={(event) => {
-                    popup.current?.hidePopover()
-                    void tryIt(() => item.onClick?.(event), item.done)
-                  }}
-                >
-                  {item.icon ? <Icon name={item.icon} /> : null}
-                  {item.label}
-                </button>
-              ))}
-            </div>
+        {props.items
+          .filter((item) => item !== false)
+          .map((item) => (
+            <button
+              key={item.label}
+              type="button"
+              role="menuitem"
+              tabIndex={-1}
+              className={`menu-item ${item.variant ?? ''}`}
+              onClick={(event) => {
+                popup.current?.hidePopover()
+                void tryIt(() => item.onClick?.(event), item.done)
+              }}
+            >
+              {item.icon ? <Icon name={item.icon} /> : null}
+              {item.label}
+            </button>
           ))}
       </div>
     </>

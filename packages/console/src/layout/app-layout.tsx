@@ -153,15 +153,13 @@ function OrganizationMenu() {
         </>
       }
       triggerClass="organization"
-      groups={[
-        others.map((organization) => ({
-          label: organization.name,
-          onClick: async () => {
-            await navigate({ to: '/' })
-            await mutate('switchOrganization', { body: { organization_id: organization.id } })
-          },
-        })),
-      ]}
+      items={others.map((organization) => ({
+        label: organization.name,
+        onClick: async () => {
+          await navigate({ to: '/' })
+          await mutate('switchOrganization', { body: { organization_id: organization.id } })
+        },
+      }))}
     />
   )
 }
@@ -184,9 +182,9 @@ function AccountMenu() {
         </>
       }
       triggerClass="account"
-      groups={[
-        [{ label: 'Account', icon: 'account', onClick: () => navigate({ to: '/account' }) }],
-        [{ label: 'Sign out', icon: 'external', onClick: signOut }],
+      items={[
+        { label: 'Account', icon: 'account', onClick: () => navigate({ to: '/account' }) },
+        { label: 'Sign out', icon: 'external', onClick: signOut },
       ]}
     />
   )

@@ -63,11 +63,10 @@ function openEmailChange(user: AppUserOut) {
     title: `Change the email address of ${nameOf(user)}`,
     action: 'Make a link',
     savedText: null,
-    save: ({ email }) =>
-      mutate('createUserLink', { params: { user_id: user.id }, body: { kind: 'email', email } }).then((link) => ({
-        link,
-        email,
-      })),
+    save: async ({ email }) => {
+      const link = await mutate('createUserLink', { params: { user_id: user.id }, body: { kind: 'email', email } })
+      return { link, email }
+    },
     onSaved: ({ link, email }) => showLink(user, email, link),
     fields: ({ field }) => (
       <TextField
@@ -99,7 +98,8 @@ function PersonMenu({ user }: { user: AppUserOut }) {
   const me = useMe()
   // An admin cannot change an owner.
   if (user.role === 'owner' && me.role !== 'owner') return null
-  const { state } = user
+  const { state, workflow_count: count } = user
+  const isMe = user.id === me.user_id
   const name = nameOf(user)
   const params = { user_id: user.id }
   const setDeactivated = (isDeactivated: boolean) =>
@@ -112,7 +112,6 @@ function PersonMenu({ user }: { user: AppUserOut }) {
       onConfirm: () => setDeactivated(true),
       done: `${name} is deactivated.`,
     })
-  const { workflow_count: count } = user
   const leaves = count > 0 && (count === 1 ? '1 workflow' : `${count} workflows`)
   const remove = () =>
     askToConfirm({
@@ -139,25 +138,18 @@ function PersonMenu({ user }: { user: AppUserOut }) {
   return (
     <Menu
       label={`Actions for ${name}`}
-      groups={[
-        [
-          { label: 'Change name and role', icon: 'account', onClick: () => openPerson(me.role, user) },
-          canInvite && {
-            label: 'Make an invitation link',
-            icon: 'external',
-            onClick: () => makeLink(user, 'invitation'),
-          },
-          isActive && { label: 'Make a reset link', icon: 'key', onClick: () => makeLink(user, 'reset') },
-          isActive && { label: 'Change the email address', icon: 'external', onClick: () => openEmailChange(user) },
-          isActive && {
-            label: 'Sign out everywhere',
-            icon: 'lock',
-            onClick: signOut,
-          },
-        ],
-        user.id === me.user_id
-          ? []
-          : [activation, { label: 'Remove', icon: 'trash', variant: 'danger', onClick: remove }],
+      items={[
+        { label: 'Change name and role', icon: 'account', onClick: () => openPerson(me.role, user) },
+        canInvite && {
+          label: 'Make an invitation link',
+          icon: 'external',
+          onClick: () => makeLink(user, 'invitation'),
+        },
+        isActive && { label: 'Make a reset link', icon: 'key', onClick: () => makeLink(user, 'reset') },
+        isActive && { label: 'Change the email address', icon: 'external', onClick: () => openEmailChange(user) },
+        isActive && { label: 'Sign out everywhere', icon: 'lock', onClick: signOut },
+        !isMe && activation,
+        !isMe && { label: 'Remove', icon: 'trash', variant: 'danger', onClick: remove },
       ]}
     />
   )

@@ -73,10 +73,7 @@ function LookupDetails(lookup: AppLookupOut) {
       meta={<CopyId id={id} isShort label="look-up id" />}
       actions={
         isAdmin ? (
-          <Menu
-            label="More actions"
-            groups={[[{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }]]}
-          />
+          <Menu label="More actions" items={[{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }]} />
         ) : null
       }
     >

@@ -144,11 +144,9 @@ function SourceDetails(source: AppWebhookSourceOut) {
           {isAdmin ? (
             <Menu
               label="More actions"
-              groups={[
-                ...(source.paused_at
-                  ? []
-                  : [[{ label: 'Pause', icon: 'pause' as const, onClick: () => askToPause(source) }]]),
-                [{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }],
+              items={[
+                !source.paused_at && { label: 'Pause', icon: 'pause', onClick: () => askToPause(source) },
+                { label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove },
               ]}
             />
           ) : null}

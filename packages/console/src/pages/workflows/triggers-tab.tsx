@@ -70,7 +70,7 @@ function TriggerCard({ workflowId, trigger }: { workflowId: string; trigger: Tri
           />
           <Menu
             label={`More actions for ${title}`}
-            groups={[[{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }]]}
+            items={[{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }]}
           />
         </div>
       </header>

@@ -67,12 +67,10 @@ function Layout(workflow: WorkflowDetailOut) {
           <ActiveSwitch workflow={workflow} label={workflow.is_active ? 'Switched on' : 'Switched off'} />
           <Menu
             label="More actions"
-            groups={[
-              [
-                { label: 'Duplicate', icon: 'copy', onClick: duplicate },
-                { label: 'Export as manifest', icon: 'file', onClick: exportManifest },
-              ],
-              [{ label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove }],
+            items={[
+              { label: 'Duplicate', icon: 'copy', onClick: duplicate },
+              { label: 'Export as manifest', icon: 'file', onClick: exportManifest },
+              { label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove },
             ]}
           />
         </>
