@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
 
@@ -11,8 +10,6 @@ const ROOT = join(FOLDER, '../..')
 /** The built page. */
 export const CONSOLE_DIST = join(FOLDER, 'dist')
 const HASH_FILE = join(CONSOLE_DIST, '.sources-hash')
-const LOCK_FILE = join(FOLDER, 'dist-lock')
-const LOCK_POLL_MS = 100
 const INPUTS = [
   join(ROOT, 'pnpm-lock.yaml'),
   ...['build.ts', 'vite.config.ts', 'index.html'].map((name) => join(FOLDER, name)),
@@ -28,51 +25,24 @@ export async function buildConsole(): Promise<boolean> {
   return true
 }
 
-/** Of processes that start at the same time one builds, and the others wait for what it builds. */
+/** Builds in a folder of its own. Of processes that build at the same time, the first one's page is kept. */
 async function build(): Promise<boolean> {
   const hash = hashSources()
-  while (!isBuiltFrom(hash)) {
-    if (!lock()) {
-      await setTimeout(LOCK_POLL_MS)
-      continue
-    }
-    try {
-      if (isBuiltFrom(hash)) return false
-      await buildFrom(hash)
-      return true
-    } finally {
-      rmSync(LOCK_FILE)
-    }
-  }
-  return false
-}
-
-async function buildFrom(hash: string): Promise<void> {
+  if (isBuiltFrom(hash)) return false
   // Jest sets another value, with which the page would contain React's checks for development.
   process.env['NODE_ENV'] = 'production'
   const vite = await import('vite')
-  const folder = `${CONSOLE_DIST}-new`
-  await vite.build({ configFile: join(FOLDER, 'vite.config.ts'), build: { outDir: folder, emptyOutDir: true } })
-  writeFileSync(join(folder, '.sources-hash'), hash)
-  rmSync(CONSOLE_DIST, { recursive: true, force: true })
-  renameSync(folder, CONSOLE_DIST)
-}
-
-/** Takes the lock of the build, also that of a process that has ended. Returns false while another one has it. */
-function lock(): boolean {
+  const folder = `${CONSOLE_DIST}-${process.pid}`
   try {
-    writeFileSync(LOCK_FILE, String(process.pid), { flag: 'wx' })
+    await vite.build({ configFile: join(FOLDER, 'vite.config.ts'), build: { outDir: folder } })
+    writeFileSync(join(folder, '.sources-hash'), hash)
+    if (isBuiltFrom(hash)) return false
+    rmSync(CONSOLE_DIST, { recursive: true, force: true })
+    renameSync(folder, CONSOLE_DIST)
     return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
   }
-  try {
-    process.kill(Number(readFileSync(LOCK_FILE, 'utf8')), 0)
-  } catch (error) {
-    // Gone with its process (ESRCH); or removed since (ENOENT).
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') rmSync(LOCK_FILE, { force: true })
-  }
-  return false
 }
 
 function isBuiltFrom(hash: string): boolean {
