@@ -2,6 +2,7 @@ import { type ReactNode, useState } from 'react'
 import { invalid } from '../api/index.ts'
 import { announce } from './announce.ts'
 import { Button, type ButtonProps } from './button.tsx'
+import { parseJson } from './parse-json.ts'
 
 const SHOWN_MS = 1_500
 
@@ -101,16 +102,8 @@ function JsonText({ text }: { text: string }) {
 
 /** An answer of an endpoint: JSON is formatted. */
 export function AnswerText({ text }: { text: string }) {
-  const value = /^\s*[[{]/.test(text) ? parseOr(text) : undefined
+  const value = /^\s*[[{]/.test(text) ? parseJson(text).value : undefined
   return value === undefined ? <LongText text={text} /> : <JsonView label="answer" value={value} />
-}
-
-function parseOr(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 const LONG = 1_200

@@ -51,22 +51,24 @@ function Details({ organization }: { organization: Organization }) {
           }}
         />
       </Section>
-      {role === 'member' ? null : <Models organization={organization} />}
       {role === 'member' ? null : (
-        <Section
-          title="Manifest"
-          isNarrow
-          intro={
-            <>
-              Everything of the organization as one YAML file, without secrets and keys: keep it in version control, and
-              apply it with <code>wf apply</code>.
-            </>
-          }
-        >
-          <Button label="Export the manifest" icon="file" onClick={exportManifest} />
-        </Section>
+        <>
+          <Models organization={organization} />
+          <Section
+            title="Manifest"
+            isNarrow
+            intro={
+              <>
+                Everything of the organization as one YAML file, without secrets and keys: keep it in version control,
+                and apply it with <code>wf apply</code>.
+              </>
+            }
+          >
+            <Button label="Export the manifest" icon="file" onClick={exportManifest} />
+          </Section>
+          <Notices />
+        </>
       )}
-      {role === 'member' ? null : <Notices />}
       {role === 'owner' ? (
         <Section
           title="Delete the organization"
@@ -99,12 +101,10 @@ function ModelsForm({ organization, names }: { organization: Organization; names
     })),
     save: async (values, version) => {
       const isAll = names.every((name) => values.offered_models.includes(name))
-      const offered = isAll ? [] : values.offered_models
-      const { name } = organization
       const body = {
-        name,
+        name: organization.name,
         month_budget: toMicros('month_budget', values.month_budget),
-        offered_models: offered,
+        offered_models: isAll ? [] : values.offered_models,
         version,
       }
       return await mutate('saveOrganization', { body })

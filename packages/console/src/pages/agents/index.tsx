@@ -22,7 +22,13 @@ export function AgentsPage() {
       <Loaded query={useRead('getInstructions')}>
         {(instructions) => (
           <>
-            <InstructionsSection instructions={instructions} />
+            <Section
+              title="Instructions of the organization"
+              intro="Such as tone, language, or what never to send. Runs that begin after a save follow the new version."
+            >
+              {isAdmin ? <InstructionsForm instructions={instructions} /> : <LongText text={instructions.text} />}
+              {instructions.versions.length > 0 ? <VersionTable instructions={instructions} isAdmin={isAdmin} /> : null}
+            </Section>
             <Section
               title="System text"
               intro="As a model gets it, here for a workflow named NAME. The rules at its end are those of the service: nothing that is written here or in a task comes after them. The page of a run has what that run was asked."
@@ -34,19 +40,6 @@ export function AgentsPage() {
         )}
       </Loaded>
     </Page>
-  )
-}
-
-function InstructionsSection({ instructions }: { instructions: Instructions }) {
-  const isAdmin = useMe().role !== 'member'
-  return (
-    <Section
-      title="Instructions of the organization"
-      intro="Such as tone, language, or what never to send. Runs that begin after a save follow the new version."
-    >
-      {isAdmin ? <InstructionsForm instructions={instructions} /> : <LongText text={instructions.text} />}
-      {instructions.versions.length > 0 ? <VersionTable instructions={instructions} isAdmin={isAdmin} /> : null}
-    </Section>
   )
 }
 

@@ -24,15 +24,12 @@ export function ApprovalsPage() {
 
 function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut[] }) {
   const isAdmin = useMe().role !== 'member'
-  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
+  const [chosen, setChosen] = useState<readonly string[]>([])
+  const all = approvals.map(({ delivery_id: id }) => id)
   // One that was decided meanwhile is not chosen any more.
-  const ids = approvals.map(({ delivery_id: id }) => id).filter((id) => chosen.has(id))
-  const choose = (id: string, isChosen: boolean) => {
-    const next = new Set(ids)
-    if (isChosen) next.add(id)
-    else next.delete(id)
-    setChosen(next)
-  }
+  const ids = all.filter((id) => chosen.includes(id))
+  const choose = (id: string, isChosen: boolean) =>
+    setChosen(isChosen ? [...ids, id] : ids.filter((each) => each !== id))
   if (approvals.length === 0) return <EmptyState icon="check" title="Nothing waits for an approval" />
   const decide = async (decision: 'approved' | 'declined', reason: string | null) => {
     const { decided, not_waiting: rest } = await mutate('decideApprovals', {
@@ -55,7 +52,7 @@ function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut
           <Checkbox
             label="All"
             value={ids.length === approvals.length}
-            onValue={(isChosen) => setChosen(new Set(isChosen ? approvals.map(({ delivery_id: id }) => id) : []))}
+            onValue={(isChosen) => setChosen(isChosen ? all : [])}
           />
           <Button
             label={`Approve selected (${ids.length})`}
@@ -136,17 +133,15 @@ function askForReason(title: string, text: string, decline: (reason: string | nu
   })
 }
 
-function WaitingPayload({
-  approval,
-  run,
-  choice,
-}: {
+interface WaitingPayloadProps {
   approval: Pick<ApprovalOut, keyof ApprovalOut & keyof WaitingApprovalOut>
+  /** Beside the payloads of other runs. */
   run?: WaitingApprovalOut
   choice?: ReactNode
-}) {
-  const { delivery_id: id, source_id: sourceId, source_name: name, payload, expires_at: until } = approval
-  const { endpoint_url: url } = approval
+}
+
+function WaitingPayload({ approval, run, choice }: WaitingPayloadProps) {
+  const { delivery_id: id, source_id: sourceId, source_name: name, payload, endpoint_url: url } = approval
   const isAdmin = useMe().role !== 'member'
   const params = { delivery_id: id }
   const askToApprove = () =>
@@ -186,7 +181,7 @@ function WaitingPayload({
           To <ThingLink kind="webhook_source" id={sourceId} name={name} />
         </h3>
         <span className="muted">
-          until <Time value={until} isExact />
+          until <Time value={approval.expires_at} isExact />
         </span>
         {run ? <Link {...linkTo('run', run.run_id)}>Run of {run.workflow?.name ?? 'a workflow'}</Link> : null}
       </div>

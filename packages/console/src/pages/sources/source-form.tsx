@@ -99,33 +99,9 @@ function toBody(source: AppWebhookSourceOut | undefined, typed: Values) {
 }
 
 /** What a save does, beside its button. */
-function SaveHint({
-  isSaving,
-  isSettingsOnly,
-  onCancel,
-}: {
-  isSaving: boolean
-  isSettingsOnly: boolean
-  onCancel: () => void
-}) {
-  if (isSaving && !isSettingsOnly) {
-    return (
-      <>
-        <Button label="Cancel" onClick={onCancel} />
-        <span className="muted" role="status">
-          Waiting for the endpoint to confirm: at most {VERIFICATION_DEADLINE_MS / 1_000} s
-        </span>
-      </>
-    )
-  }
-  return (
-    <span className="muted">
-      {isSettingsOnly
-        ? 'Approval is saved without a request to the endpoint, so also while it is down.'
-        : 'Name, description, URL, example and secret are saved when the endpoint confirms them, and approval alone without a request.'}
-    </span>
-  )
-}
+const SETTINGS_HINT = 'Approval is saved without a request to the endpoint, so also while it is down.'
+const SAVE_HINT =
+  'Name, description, URL, example and secret are saved when the endpoint confirms them, and approval alone without a request.'
 
 /** Why the endpoint did not confirm. */
 function Failure({ error, isNew, isSaving }: { error: AppError; isNew: boolean; isSaving: boolean }) {
@@ -179,15 +155,23 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   })
   const failure = form.error instanceof AppError && form.error.code === 'verification_failed' ? form.error : undefined
   const isSettingsOnly = changesSettingsOnly(source, form.values)
+  const isVerifying = form.isSaving && !isSettingsOnly
   const verb = isSettingsOnly ? 'Save' : source ? 'Verify and save' : 'Verify and create'
   return (
     <Form
       form={form}
-      action={form.isSaving ? (isSettingsOnly ? 'Saving…' : 'Verifying…') : verb}
+      action={isVerifying ? 'Verifying…' : form.isSaving ? 'Saving…' : verb}
       canReset={source !== undefined}
       extra={
-        source || (form.isSaving && !isSettingsOnly) ? (
-          <SaveHint isSaving={form.isSaving} isSettingsOnly={isSettingsOnly} onCancel={() => cancel.current?.abort()} />
+        isVerifying ? (
+          <>
+            <Button label="Cancel" onClick={() => cancel.current?.abort()} />
+            <span className="muted" role="status">
+              Waiting for the endpoint to confirm: at most {VERIFICATION_DEADLINE_MS / 1_000} s
+            </span>
+          </>
+        ) : source ? (
+          <span className="muted">{isSettingsOnly ? SETTINGS_HINT : SAVE_HINT}</span>
         ) : null
       }
     >

@@ -38,6 +38,7 @@ export function RulesEditor({ workflowId, field }: { workflowId: string; field: 
   const params = { workflow_id: workflowId }
   const last = useRead('listRuns', { query: { workflow_id: workflowId, limit: 1 } }).data?.data[0]
   const { label, value, onValue, error } = field
+  const insert = (name: string) => editor.current?.insert(name)
   const check = async (content: string) => {
     // A save says what is wrong when this cannot.
     const answer = await call('checkRules', { params, body: { content } }).catch(() => undefined)
@@ -71,21 +72,9 @@ export function RulesEditor({ workflowId, field }: { workflowId: string; field: 
         {last ? <DryRun workflowId={workflowId} runId={last.id} rules={value} /> : null}
       </div>
       <aside className="stack" aria-label="What rules can use">
-        <Insertable title="Variables" names={VARIABLES} onInsert={(name) => editor.current?.insert(name)} />
-        {last ? <Fields runId={last.id} onInsert={(name) => editor.current?.insert(name)} /> : null}
-        <section>
-          <h3>Functions</h3>
-          <ul className="insertable">
-            {Object.entries(FUNCTIONS).map(([name, gives]) => (
-              <li key={name}>
-                <button type="button" className="link" onClick={() => editor.current?.insert(name)}>
-                  <code>{name}</code>
-                </button>{' '}
-                <span className="muted">{gives}</span>
-              </li>
-            ))}
-          </ul>
-        </section>
+        <Insertable title="Variables" names={VARIABLES} onInsert={insert} />
+        {last ? <Fields runId={last.id} onInsert={insert} /> : null}
+        <Insertable title="Functions" names={Object.keys(FUNCTIONS)} texts={FUNCTIONS} onInsert={insert} />
       </aside>
     </div>
   )
@@ -101,10 +90,12 @@ function Fields({ runId, onInsert }: { runId: string; onInsert: (name: string) =
 export function Insertable(props: {
   title: string
   names: readonly string[]
+  /** What each gives. */
+  texts?: Readonly<Record<string, string>>
   onInsert: (name: string) => void
   heading?: 'h2' | 'h3'
 }) {
-  const { title, heading: Heading = 'h3' } = props
+  const { title, heading: Heading = 'h3', texts } = props
   return (
     <section>
       <Heading>{title}</Heading>
@@ -113,7 +104,8 @@ export function Insertable(props: {
           <li key={name}>
             <button type="button" className="link" onClick={() => props.onInsert(name)}>
               <code>{name}</code>
-            </button>
+            </button>{' '}
+            {texts ? <span className="muted">{texts[name]}</span> : null}
           </li>
         ))}
       </ul>
