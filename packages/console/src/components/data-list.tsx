@@ -255,7 +255,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
           <Button label="Clear the filters" onClick={clearAll} />
         </div>
       )}
-      {loadOlder ? <Button label="Older" className="older" onClick={loadOlder} /> : null}
+      {loadOlder ? <Button label="Older" onClick={loadOlder} /> : null}
       {error ? <ErrorState error={error} onRetry={retry} /> : null}
     </div>
   )
@@ -341,6 +341,17 @@ export function useFilter(name: string) {
       search: (before: Record<string, string | undefined>) => ({ ...before, [name]: value || undefined }),
     })
   return [useFilters(name)[name] ?? '', set] as const
+}
+
+/** Opens something beside the list, by its id in the address. */
+export const linkBeside = (name: string, id?: string) =>
+  ({ to: '.', search: (before: object) => ({ ...before, [name]: id }), resetScroll: false }) as const
+
+/** The id in the address of what is open beside a list, and what opens another one or none. */
+export function useOpened(name: string) {
+  const navigate = useNavigate()
+  const search: Record<string, string | undefined> = useSearch({ strict: false })
+  return [search[name], (id?: string) => void navigate(linkBeside(name, id))] as const
 }
 
 interface FilterProps {

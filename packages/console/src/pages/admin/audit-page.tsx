@@ -1,8 +1,7 @@
-import { useNavigate } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { useList, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { FilterPeriod, FilterSelect, ListPage, useFilters } from '../../components/data-list.tsx'
+import { FilterPeriod, FilterSelect, ListPage, useFilters, linkBeside, useOpened } from '../../components/data-list.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { type Kind, linkTo, THINGS } from '../../components/thing-link.tsx'
 import { Time } from '../../components/status-and-time.tsx'
@@ -52,12 +51,10 @@ function changedText({ changes }: AuditEvent): string {
 
 export function AuditPage() {
   const filters = useFilters('action', 'actor_id', 'target_id', 'since', 'until')
-  const { event: eventId } = useFilters('event')
-  const navigate = useNavigate()
+  const [openId, open] = useOpened('event')
   const people = useRead('listUsers', { query: { limit: 100 } }).data?.data ?? []
   const list = useList('listAuditEvents', { query: filters })
-  const event = list.rows.find(({ id }) => id === eventId)
-  const close = () => void navigate({ to: '/audit', search: filters, resetScroll: false })
+  const event = list.rows.find(({ id }) => id === openId)
   return (
     <ListPage
       title="Audit log"
@@ -77,7 +74,7 @@ export function AuditPage() {
         </>
       }
       empty={{ icon: 'audit', title: 'Nothing has happened yet' }}
-      rowLink={({ id }) => ({ to: '/audit', search: { ...filters, event: id }, resetScroll: false })}
+      rowLink={({ id }) => linkBeside('event', id)}
       columns={[
         { header: 'What', cell: ({ action }) => actionText(action), isShort: true },
         { header: 'On what', cell: ({ target }) => target?.name ?? '–' },
@@ -86,7 +83,7 @@ export function AuditPage() {
         { header: 'When', cell: ({ at }) => <Time value={at} />, isNumber: true },
       ]}
     >
-      {event ? <EventDrawer event={event} onClose={close} /> : null}
+      {event ? <EventDrawer event={event} onClose={open} /> : null}
     </ListPage>
   )
 }

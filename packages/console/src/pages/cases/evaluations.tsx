@@ -1,8 +1,7 @@
-import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppAnswer, WorkflowReadOut } from '@workflow-service/contract'
 import { newId, toList, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { DataList, Table } from '../../components/data-list.tsx'
+import { DataList, Table, linkBeside, useOpened } from '../../components/data-list.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { SelectField, TextAreaField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
@@ -20,11 +19,9 @@ interface OfWorkflow {
 
 /** Starts evaluations of the cases, and shows the last ones. */
 export function Evaluations({ workflow, cases }: OfWorkflow & { cases: number }) {
-  const navigate = useNavigate()
-  const { evaluation: openId } = useSearch({ strict: false })
+  const [openId, open] = useOpened('evaluation')
   const currency = useCurrency()
   const list = toList(useRead('listEvaluations', { params: { workflow_id: workflow.id } }))
-  const open = (id?: string) => void navigate({ to: '.', search: id ? { evaluation: id } : {}, resetScroll: false })
   return (
     <Section
       title="Evaluation"
@@ -34,7 +31,7 @@ export function Evaluations({ workflow, cases }: OfWorkflow & { cases: number })
       <DataList
         label="Evaluations"
         list={list}
-        rowLink={({ id }) => ({ to: '.', search: { evaluation: id }, resetScroll: false })}
+        rowLink={({ id }) => linkBeside('evaluation', id)}
         columns={[
           { header: 'Tried with', cell: triedWith },
           { header: 'Same', cell: sameText, isNumber: true },

@@ -1,10 +1,9 @@
-import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppAnswer, WorkflowReadOut } from '@workflow-service/contract'
 import { CASES_MAX, CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { useState } from 'react'
 import { invalid, newId, toList, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { DataList } from '../../components/data-list.tsx'
+import { DataList, linkBeside, useOpened } from '../../components/data-list.tsx'
 import { askToConfirm, FormDialog } from '../../components/dialog.tsx'
 import { TextAreaField, TextField } from '../../components/fields.tsx'
 import { editFormOptions } from '../../components/form.tsx'
@@ -21,10 +20,8 @@ const NEW = 'new'
 /** Texts with the payloads that are right, and what other models, tasks and versions would send for them. */
 export function WorkflowCasesPage() {
   const workflow = useWorkflow()
-  const navigate = useNavigate()
-  const { case: openId } = useSearch({ strict: false })
+  const [openId, open] = useOpened('case')
   const list = toList(useRead('listCases', { params: { workflow_id: workflow.id } }))
-  const open = (id?: string) => void navigate({ to: '.', search: id ? { case: id } : {}, resetScroll: false })
   return (
     <div className="stack">
       <Section
@@ -35,7 +32,7 @@ export function WorkflowCasesPage() {
         <DataList
           label="Cases"
           list={list}
-          rowLink={({ id }) => ({ to: '.', search: { case: id }, resetScroll: false })}
+          rowLink={({ id }) => linkBeside('case', id)}
           columns={[
             { header: 'Case', cell: ({ name }) => name },
             { header: 'Text', cell: ({ text }) => text, isSecondary: true },

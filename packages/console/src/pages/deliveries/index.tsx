@@ -1,11 +1,20 @@
-import { Link, type LinkProps, Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { useEffect, useRef } from 'react'
 import { newId, useList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button, IconButton } from '../../components/button.tsx'
 import { useWorkflowName, WorkflowPicker } from '../../components/combobox.tsx'
 import { curlHeader, curlText } from '../../components/curl.ts'
-import { FilterPeriod, focusRow, ListPage, Table, useFilter, useFilters } from '../../components/data-list.tsx'
+import {
+  FilterPeriod,
+  focusRow,
+  linkBeside,
+  ListPage,
+  Table,
+  useFilter,
+  useFilters,
+  useOpened,
+} from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
 import { Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
@@ -47,11 +56,7 @@ const ANSWER: Column = {
 const ALL_COLUMNS = [TIME, OUTCOME, SOURCE, PAYLOAD, TOOK, KIND]
 const LOG_COLUMNS = [TIME, OUTCOME, PAYLOAD, TOOK, KIND, ANSWER]
 
-const openBeside = ({ id }: AppDeliveryOut): LinkProps => ({
-  to: '.',
-  search: (before: object) => ({ ...before, open: id }),
-  resetScroll: false,
-})
+const openBeside = ({ id }: AppDeliveryOut) => linkBeside('open', id)
 
 const SEARCH = 'Order number, word or id'
 /** The statuses that people look for. Any other can be written into the address. */
@@ -86,6 +91,8 @@ export function DeliveriesPage() {
   const sources = useRead('listWebhookSources').data?.data ?? []
   const workflow = useWorkflowName(filters.workflow_id)
   const list = useList('listAllDeliveries', { query: filters as never })
+  const [openId, open] = useOpened('open')
+  const at = list.rows.findIndex(({ id }) => id === openId)
   return (
     <ListPage
       title="Deliveries"
@@ -124,7 +131,9 @@ export function DeliveriesPage() {
       }}
     >
       <RunningResends />
-      <OpenDelivery rows={list.rows} />
+      {openId ? (
+        <Drawer id={openId} onOpen={open} newer={list.rows[at - 1]?.id} older={at < 0 ? null : list.rows[at + 1]?.id} />
+      ) : null}
     </ListPage>
   )
 }
@@ -166,17 +175,6 @@ function kindText({ kind, resend_of: resendOf, sent_by: by, run_id: runId, workf
 
 const titleOf = ({ kind, resend_of: resendOf, source_name: source }: DeliveryDetailOut) =>
   `${kind === 'verification' ? 'Verification of' : resendOf ? 'Resent delivery to' : 'Delivery to'} ${source ?? 'an unsaved source'}`
-
-/** The delivery that the address names, beside the list of all. */
-function OpenDelivery({ rows }: { rows: readonly AppDeliveryOut[] }) {
-  const { open: id } = useFilters('open')
-  const navigate = useNavigate()
-  if (!id) return null
-  const open = (other?: string) =>
-    void navigate({ to: '.', search: (before: object) => ({ ...before, open: other }), resetScroll: false })
-  const at = rows.findIndex((row) => row.id === id)
-  return <Drawer id={id} onOpen={open} newer={rows[at - 1]?.id} older={at < 0 ? undefined : rows[at + 1]?.id} />
-}
 
 export function DeliveryDrawer() {
   const { source_id: sourceId, delivery_id: id } = useParams({ from: '/app/sources/$source_id/logs/$delivery_id' })

@@ -1,11 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
-import { Link, useNavigate, useSearch } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import type { AppAnswer, WorkflowDetailOut } from '@workflow-service/contract'
 import { FILE_CONTENT_MAX_BYTES, FILE_MEDIA_CONTENT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { mediaTypeOf, readMediaContent } from '@workflow-service/contract/media-file'
 import { type ChangeEvent, useRef, useState } from 'react'
 import { call, describeError, newId, refresh, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
+import { linkBeside, useOpened } from '../../components/data-list.tsx'
 import { askToConfirm, FormDialog } from '../../components/dialog.tsx'
 import { TextAreaField, TextField } from '../../components/fields.tsx'
 import { editFormOptions } from '../../components/form.tsx'
@@ -30,11 +31,10 @@ const foldersOf = (text: string) =>
 
 export function WorkflowFilesPage() {
   const workflow = useWorkflow()
-  const navigate = useNavigate()
-  const { file, run } = useSearch({ strict: false })
+  const [file, open] = useOpened('file')
+  const [run, openRun] = useOpened('run')
   const picker = useRef<HTMLInputElement>(null)
   const [failures, setFailures] = useState<string[]>([])
-  const open = (id?: string) => void navigate({ to: '.', search: id ? { file: id } : {}, resetScroll: false })
   const folders = Map.groupBy(workflow.files, ({ path }) => path.join('/') || 'Top folder')
 
   async function upload({ target }: ChangeEvent<HTMLInputElement>) {
@@ -80,9 +80,7 @@ export function WorkflowFilesPage() {
           <ul className="lines">
             {files.map(({ id, name, size }) => (
               <li key={id} className="row">
-                <Link to="." search={{ file: id }} resetScroll={false}>
-                  {name}
-                </Link>
+                <Link {...linkBeside('file', id)}>{name}</Link>
                 <span className="muted at-end">{sizeText(size)}</span>
               </li>
             ))}
@@ -91,7 +89,7 @@ export function WorkflowFilesPage() {
       ))}
       {file === NEW ? <FileDrawer workflow={workflow} onClose={open} /> : null}
       {file === NEW_RULES ? <NewRules workflow={workflow} onClose={open} /> : null}
-      {run ? <RuleOfRun workflow={workflow} runId={run} onClose={open} /> : null}
+      {run ? <RuleOfRun workflow={workflow} runId={run} onClose={openRun} /> : null}
       {file && file !== NEW && file !== NEW_RULES ? <OpenFile workflow={workflow} id={file} onClose={open} /> : null}
     </Section>
   )

@@ -1,10 +1,9 @@
-import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppAnswer } from '@workflow-service/contract'
 import { useState } from 'react'
 import { mutate, toList, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { ChangedText } from '../../components/changed-text.tsx'
-import { DataList } from '../../components/data-list.tsx'
+import { DataList, linkBeside, useOpened } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
 import { SelectField } from '../../components/fields.tsx'
 import { Loaded, Section } from '../../components/page.tsx'
@@ -21,12 +20,10 @@ const authorText = ({ saved_by: by }: Version) =>
 
 export function WorkflowHistoryPage() {
   const { id } = useWorkflow()
-  const { version: openId } = useSearch({ strict: false })
-  const navigate = useNavigate()
+  const [openId, open] = useOpened('version')
   const params = { workflow_id: id }
   const list = toList(useRead('listWorkflowVersions', { params }))
   const newest = list.rows[0]
-  const close = () => void navigate({ to: '.', search: {}, resetScroll: false })
   return (
     <Section
       title="History"
@@ -35,7 +32,7 @@ export function WorkflowHistoryPage() {
       <DataList
         label="Versions"
         list={list}
-        rowLink={({ id: version }) => ({ to: '.', search: { version }, resetScroll: false })}
+        rowLink={({ id: versionId }) => linkBeside('version', versionId)}
         columns={[
           { header: 'Version', cell: ({ number }) => `${number}${number === newest?.number ? ', now' : ''}` },
           { header: 'Changed', cell: partsText },
@@ -45,7 +42,7 @@ export function WorkflowHistoryPage() {
         empty={{ icon: 'clock', title: 'No version yet', text: 'The next save is the first one.' }}
       />
       {openId && newest ? (
-        <VersionDrawer key={openId} workflowId={id} versionId={openId} newest={newest.number} onClose={close} />
+        <VersionDrawer key={openId} workflowId={id} versionId={openId} newest={newest.number} onClose={open} />
       ) : null}
     </Section>
   )
