@@ -1,12 +1,14 @@
+import type { UsageOut } from '@workflow-service/contract'
 import { useState } from 'react'
-import type { Result } from './results.ts'
+import { countOf, type Measure, type Result, RESULTS } from './results.ts'
 
 interface ChartProps {
   /** Names what is counted: `Starts`. */
   label: string
-  series: readonly Result[]
-  /** From left to right; the values are in the order of the series. */
-  bars: readonly { label: string; values: readonly number[] }[]
+  measure: Measure
+  buckets: UsageOut['buckets']
+  /** The words for the time of a bucket. */
+  timeText: (at: string) => string
 }
 
 /** Times below the bars: more would touch each other on a phone. */
@@ -14,8 +16,13 @@ const LABELS = 4
 const HALF = 0.5
 
 /** Stacked bars with a legend and a grid. A bar under the pointer is described above them, also after a tap. */
-export function Chart({ label, series, bars }: ChartProps) {
+export function Chart({ label, measure, buckets, timeText }: ChartProps) {
   const [shownAt, setShownAt] = useState<number>()
+  const { [measure]: series } = RESULTS
+  const bars = buckets.map((bucket) => ({
+    label: timeText(bucket.at),
+    values: series.map(({ names }) => countOf(bucket[measure], names)),
+  }))
   const totals = series.map((_, index) => bars.reduce((sum, { values }) => sum + (values[index] ?? 0), 0))
   const top = roundUp(Math.max(...bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0))))
   const texts = (values: readonly number[]) =>

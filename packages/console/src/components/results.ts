@@ -18,6 +18,10 @@ export const DELIVERY_RESULTS: readonly Result[] = [
   { label: 'unknown', tone: 'warn', names: ['unknown', 'in_flight'] },
 ]
 
+/** The results of each measure of the usage. */
+export const RESULTS = { starts: RUN_RESULTS, deliveries: DELIVERY_RESULTS } as const
+export type Measure = keyof typeof RESULTS
+
 /** Adds up the counts with these names. */
 export function countOf(counts: Readonly<Record<string, number>>, names: readonly string[]): number {
   return names.reduce((sum, name) => sum + (counts[name] ?? 0), 0)

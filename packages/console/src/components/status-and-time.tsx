@@ -2,7 +2,8 @@ import type { AppDeliveryOut, AppUserOut, RunOut } from '@workflow-service/contr
 import { createStore } from '../api/store.ts'
 
 const MINUTE_MS = 60_000
-const DAY_MS = 24 * 60 * MINUTE_MS
+const HOUR_MS = 60 * MINUTE_MS
+const DAY_MS = 24 * HOUR_MS
 const UPDATE_MS = 15_000
 const CLOCK_SKEW_MS = 5_000
 
@@ -13,6 +14,12 @@ setInterval(() => {
 
 /** The time of the last update of relative times. */
 export const useNow = now.use
+
+/** The beginning of the last 24 hours, the last of which is not over. */
+export function useLastDay(): string {
+  const at = useNow()
+  return new Date(at - (at % HOUR_MS) - 23 * HOUR_MS).toISOString()
+}
 
 const RELATIVE = new Intl.RelativeTimeFormat('en', { numeric: 'auto', style: 'short' })
 const DATE_TIME = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })

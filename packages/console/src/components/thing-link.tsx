@@ -31,16 +31,11 @@ export const tryLink = (workflowId: string, search = {}): LinkProps => ({
   search,
 })
 
-export const fileLink = (workflowId: string, file: string): LinkProps => ({
+/** A file of a workflow, or its rules, filled in with what a run that was refused lacked. */
+export const fileLink = (workflowId: string, search: { file: string } | { run: string }): LinkProps => ({
   to: '/workflows/$workflow_id/files',
   params: { workflow_id: workflowId },
-  search: { file },
-})
-/** The rules of a workflow, filled in with what a run that was refused lacked. */
-export const ruleLink = (workflowId: string, runId: string): LinkProps => ({
-  to: '/workflows/$workflow_id/files',
-  params: { workflow_id: workflowId },
-  search: { run: runId },
+  search,
 })
 
 /** A link to a thing: by its name, or else the end of its id. */

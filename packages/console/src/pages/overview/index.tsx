@@ -4,15 +4,13 @@ import { mutate, useMe, useRead } from '../../api/index.ts'
 import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded, Notice, Page, Section } from '../../components/page.tsx'
-import { StatusBadge, statusText, Time, useNow } from '../../components/status-and-time.tsx'
+import { StatusBadge, statusText, Time, useLastDay } from '../../components/status-and-time.tsx'
 import { linkTo, tryLink } from '../../components/thing-link.tsx'
 import { useResend } from '../deliveries/resend-many.tsx'
 import { errorText } from '../runs/run-list.tsx'
 import { LastDayChart } from '../../components/last-day.tsx'
 import { countOf, DELIVERY_RESULTS } from '../../components/results.ts'
 import { moneyText } from '../../components/values.tsx'
-
-const HOUR_MS = 3_600_000
 
 /** The webhook source and the workflow that the local stack makes (infra/local-stack/demo.yaml). */
 const DEMO_IDS = ['c5d0b8a2-61f4-4c0b-8a55-2a8f0f1d7e21', '0e9c6a3b-2f7d-4d1e-b6c4-91d2e8f4c532']
@@ -22,19 +20,14 @@ export function OverviewPage() {
   return (
     <Page title="Overview">
       <Loaded query={useRead('getOverview')}>
-        {(overview) => (
+        {({ steps, ...overview }) => (
           <>
-            <FirstSteps steps={overview.steps} />
-            {overview.steps.has_run ? <LastDay overview={overview} /> : null}
-            {overview.steps.has_run ||
-            overview.attention.length + overview.waiting_runs + overview.budgets.length > 0 ? (
-              <Attention
-                attention={overview.attention}
-                waitingRuns={overview.waiting_runs}
-                budgets={overview.budgets}
-              />
+            <FirstSteps steps={steps} />
+            {steps.has_run ? <LastDay {...overview} /> : null}
+            {steps.has_run || overview.attention.length + overview.waiting_runs + overview.budgets.length > 0 ? (
+              <Attention {...overview} />
             ) : null}
-            {overview.steps.has_run ? <LastDayChart measure="deliveries" /> : null}
+            {steps.has_run ? <LastDayChart measure="deliveries" /> : null}
           </>
         )}
       </Loaded>
@@ -111,12 +104,11 @@ function FirstSteps({ steps }: { steps: OverviewOut['steps'] }) {
 }
 
 /** Counts of the last 24 hours; each opens what it counts. */
-function LastDay({ overview }: { overview: OverviewOut }) {
-  const now = useNow()
-  const since = new Date(now - (now % HOUR_MS) - 23 * HOUR_MS).toISOString()
+function LastDay({ starts, deliveries }: Pick<OverviewOut, 'starts' | 'deliveries'>) {
+  const since = useLastDay()
   // What deliveries count is said with the runs that they belong to.
   const [accepted, notAccepted, unknown] = DELIVERY_RESULTS.map(({ label, names }) => {
-    const count = countOf(overview.deliveries, names)
+    const count = countOf(deliveries, names)
     return count > 0 && `${count.toLocaleString('en')} ${count === 1 ? 'delivery' : 'deliveries'} ${label}`
   })
   const tiles = [
@@ -126,7 +118,7 @@ function LastDay({ overview }: { overview: OverviewOut }) {
     { status: 'queued', tone: 'quiet', details: [] },
     { status: 'running', tone: 'quiet', details: [] },
     { status: 'waiting', tone: 'warn', details: [] },
-  ].map((tile) => ({ ...tile, count: overview.starts[tile.status] ?? 0 }))
+  ].map((tile) => ({ ...tile, count: starts[tile.status] ?? 0 }))
   return (
     <Section title="Last 24 hours">
       <ul className="tiles">
@@ -171,8 +163,9 @@ function describeGroup({ kind, id, title, code, status, newest_id: newestId, cou
   }
 }
 
-function Attention(props: Pick<OverviewOut, 'attention' | 'budgets'> & { waitingRuns: number }) {
-  const { attention, budgets, waitingRuns } = props
+type AttentionProps = Pick<OverviewOut, 'attention' | 'budgets' | 'waiting_runs'>
+
+function Attention({ attention, budgets, waiting_runs: waitingRuns }: AttentionProps) {
   return (
     <Section
       title="Needs attention"

@@ -5,7 +5,7 @@ import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
 import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { durationText, StatusBadge, Time } from '../../components/status-and-time.tsx'
-import { linkTo, ruleLink, ThingLink, tryLink } from '../../components/thing-link.tsx'
+import { fileLink, linkTo, ThingLink, tryLink } from '../../components/thing-link.tsx'
 import { CopyId, JsonView, KeyValueList, moneyText, shortId } from '../../components/values.tsx'
 import { keepAsCase } from '../cases/keep-case.tsx'
 import { errorText, hasEnded, originText, runText, useRunList } from './run-list.tsx'
@@ -93,7 +93,7 @@ function RunDetails(run: RunDetailOut) {
             {errorText(error)} <code className="muted">{/^(\w+): /.exec(error)?.[1]}</code>
           </p>
           {NEEDS_RULE.test(error) ? (
-            <Button label="Write the rule" variant="primary" link={ruleLink(workflow.id, run.id)} />
+            <Button label="Write the rule" variant="primary" link={fileLink(workflow.id, { run: run.id })} />
           ) : null}
         </Notice>
       ) : null}

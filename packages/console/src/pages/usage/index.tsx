@@ -6,15 +6,13 @@ import { Chart } from '../../components/chart.tsx'
 import { type Column, FilterPeriod, FilterSelect, Table, useFilters } from '../../components/data-list.tsx'
 import { download } from '../../components/download.ts'
 import { Loaded, Page, Section } from '../../components/page.tsx'
-import { durationText, useNow } from '../../components/status-and-time.tsx'
+import { durationText, useLastDay, useNow } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
-import { countOf, DELIVERY_RESULTS, type Result, RUN_RESULTS } from '../../components/results.ts'
+import { countOf, type Measure, RESULTS } from '../../components/results.ts'
 
 type Group = NonNullable<AppRequest<'getUsage'>['query']['by']>
-type Measure = 'starts' | 'deliveries'
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
+const DAY_MS = 24 * 60 * 60 * 1_000
 const PERIODS = { 1: 'Last 24 hours', 30: 'Last 30 days', 90: 'Last 90 days', chosen: 'Choose a period' }
 const OTHER_GROUPS = {
   webhook_source: 'By webhook source',
@@ -28,11 +26,10 @@ export function UsagePage() {
   const filters = useFilters('days', 'by', 'since', 'until')
   const { days = '7', since, until } = filters
   const by = (filters.by ?? 'workflow') as Group
-  const now = useNow()
-  const count = Number(days) || 7
+  const [now, lastDay] = [useNow(), useLastDay()]
   // As many bars as it says, the last of which is of this hour or day.
-  const begin = count === 1 ? now - (now % HOUR_MS) - 23 * HOUR_MS : now - (now % DAY_MS) - (count - 1) * DAY_MS
-  const period = days === 'chosen' ? { since, until } : { since: new Date(begin).toISOString() }
+  const begin = new Date(now - (now % DAY_MS) - ((Number(days) || 7) - 1) * DAY_MS).toISOString()
+  const period = days === 'chosen' ? { since, until } : { since: days === '1' ? lastDay : begin }
   const query = useQuery({ ...queryFor('getUsage', { query: { ...period, by } }), placeholderData: keepPreviousData })
   return (
     <Page title="Usage">
@@ -43,8 +40,8 @@ export function UsagePage() {
       <Loaded query={query}>
         {(usage) => (
           <>
-            <OverTime usage={usage} title="Starts" measure="starts" results={RUN_RESULTS} />
-            <OverTime usage={usage} title="Deliveries" measure="deliveries" results={DELIVERY_RESULTS} />
+            <OverTime usage={usage} title="Starts" measure="starts" />
+            <OverTime usage={usage} title="Deliveries" measure="deliveries" />
             <Groups by={by} groups={usage.groups} currency={usage.currency} />
           </>
         )}
@@ -56,26 +53,22 @@ export function UsagePage() {
 const DAY = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeZone: 'UTC' })
 const HOUR = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' })
 
-function OverTime(props: { usage: UsageOut; title: string; measure: Measure; results: readonly Result[] }) {
-  const { usage, title, measure, results } = props
+function OverTime({ usage, title, measure }: { usage: UsageOut; title: string; measure: Measure }) {
   const isHour = usage.bucket === 'hour'
   const label = `${title} by ${usage.bucket}`
-  const timeOf = ({ at }: { at: string }) => (isHour ? HOUR : DAY).format(new Date(at))
+  const timeText = (at: string) => (isHour ? HOUR : DAY).format(new Date(at))
   const rows = usage.buckets.map((bucket) => ({ ...bucket, id: bucket.at }))
   const columns = [
-    { header: isHour ? 'Hour' : 'Day (UTC)', cell: timeOf, value: ({ at }: { at: string }) => at },
-    ...countColumns(measure, results),
+    {
+      header: isHour ? 'Hour' : 'Day (UTC)',
+      cell: ({ at }: { at: string }) => timeText(at),
+      value: ({ at }: { at: string }) => at,
+    },
+    ...countColumns(measure),
   ]
   return (
     <Section title={title} actions={<CsvButton name={title} columns={columns} rows={rows} />}>
-      <Chart
-        label={label}
-        series={results}
-        bars={rows.map((bucket) => ({
-          label: timeOf(bucket),
-          values: results.map(({ names }) => countOf(bucket[measure], names)),
-        }))}
-      />
+      <Chart label={label} measure={measure} buckets={usage.buckets} timeText={timeText} />
       <details>
         <summary>Table</summary>
         <Table label={label} columns={columns} rows={rows} />
@@ -88,7 +81,7 @@ function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> 
   const rows = groups.map((group) => ({ ...group, id: group.id ?? (by === 'model' ? group.name : '') }))
   type Row = (typeof rows)[number]
   const ofStarts = [
-    ...countColumns('starts', RUN_RESULTS, 'Runs '),
+    ...countColumns('starts', 'Runs '),
     numbers('Run time p50', (row: Row) => row.run_ms_p50, durationText),
     numbers('Run time p95', (row: Row) => row.run_ms_p95, durationText),
   ]
@@ -97,7 +90,7 @@ function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> 
     ...(currency === null ? [] : [numbers(`Cost (${currency})`, (row: Row) => row.cost_micros / 1_000_000, costText)]),
   ]
   const answers = numbers('Answers', (row: Row) => row.starts['answers'] ?? 0)
-  const ofDeliveries = countColumns('deliveries', DELIVERY_RESULTS, 'Deliveries ')
+  const ofDeliveries = countColumns('deliveries', 'Deliveries ')
   const ofLookups = [
     numbers('Look-ups', (row: Row) => row.lookup_calls),
     numbers('Look-up bytes', (row: Row) => row.lookup_bytes),
@@ -161,8 +154,8 @@ function numbers<Row>(header: string, value: (row: Row) => number | null, text =
   return { header, value, cell, isNumber: true }
 }
 
-function countColumns(measure: Measure, results: readonly Result[], prefix = '') {
-  return results.map(({ label, names }) => {
+function countColumns(measure: Measure, prefix = '') {
+  return RESULTS[measure].map(({ label, names }) => {
     const header = prefix ? prefix + label : label.replace(/^./, (letter) => letter.toUpperCase())
     const value = (row: Record<Measure, Record<string, number>>) => countOf(row[measure], names)
     return numbers(header, value)

@@ -45,8 +45,8 @@ export function beyondNames(warnings: ReadinessOut['warnings']): ReadinessOut['w
 export function RulesNote({ workflowId, rules }: { workflowId: string; rules: WorkflowFile }) {
   return (
     <span>
-      <Link {...fileLink(workflowId, rules.id)}>{rules.name}</Link> decides what is sent. The built-in agent does not
-      follow the task.
+      <Link {...fileLink(workflowId, { file: rules.id })}>{rules.name}</Link> decides what is sent. The built-in agent
+      does not follow the task.
     </span>
   )
 }
@@ -58,7 +58,7 @@ export const findRules = ({ files }: WorkflowDetailOut): WorkflowFile | undefine
 
 /** Leads to a new `rules.yaml` for the workflow. */
 export const WriteRuleLink = ({ workflowId }: { workflowId: string }) => (
-  <Button label="Write a rule" className="small" link={fileLink(workflowId, 'new-rules')} />
+  <Button label="Write a rule" className="small" link={fileLink(workflowId, { file: 'new-rules' })} />
 )
 
 /** The panel's words for the error of a start. */
