@@ -3,6 +3,7 @@ import { expect, test } from '@jest/globals'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
+import { findIssues } from './support/find-issues.ts'
 import { PAGES } from './support/pages.ts'
 import { settle, show } from './support/show.ts'
 import { startProxy } from './support/start-proxy.ts'
@@ -94,27 +95,21 @@ test('every page whose requests fail shows the request id and “Try again”, n
   const api = await interceptApi(page)
   const workflow = APP_ROUTES.getWorkflow.path.replace('{workflow_id}', filled.workflowId)
 
-  const findIssues = async (): Promise<string[]> => {
-    const light = await findAxeIssues(page)
-    await page.emulateMedia({ colorScheme: 'dark' })
-    const dark = await findAxeIssues(page, { rules: ['color-contrast'] })
-    await page.emulateMedia({ colorScheme: 'light' })
-    return [...light, ...dark.map((issue) => `in the dark: ${issue}`)]
-  }
-
   async function visit(path: string, healthy: string[]): Promise<string[]> {
     const failing = api.fail(500, healthy)
     await page.goto(path)
     await waitFast(retryButtons(page))
     await settle(page)
     const flaws = await findFlaws(page, failing.requestId)
-    // An error looks the same on every page, and in every drawer.
+    // An error looks the same on every page, and in every drawer, also that of a proxy.
     const hasDrawer = (await page.getByRole('dialog').count()) > 0
-    if (path === '/' || hasDrawer) flaws.push(...(await findIssues()))
-    const { requestId } = api.fail(503, healthy)
-    await retryButtons(page).last().click()
-    await waitFast(page.getByRole('alert').filter({ hasText: requestId }))
-    await settle(page)
+    if (path === '/' || hasDrawer) flaws.push(...(await findIssues(page)))
+    if (path === '/') {
+      const { requestId } = api.fail(503, healthy)
+      await retryButtons(page).last().click()
+      await waitFast(page.getByRole('alert').filter({ hasText: requestId }))
+      await settle(page)
+    }
     api.mend()
     await retry(page)
     await page.getByRole('heading', { level: 1 }).waitFor()

@@ -6,7 +6,8 @@ import { describe, expect, test } from '@jest/globals'
 import { createSetupLink } from '@workflow-service/database'
 import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { waitUntil } from '@workflow-service/testkit'
-import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
+import type { Page } from '@workflow-service/testkit/use-browser'
+import { findIssues } from './support/find-issues.ts'
 import { PASSWORD, setUp } from './support/set-up.ts'
 import { show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
@@ -18,25 +19,6 @@ const { service, browser, open, openFilled } = useConsole()
 const LONG = 'x'.repeat(200)
 
 const press = async (page: Page, name: string) => await page.getByRole('button', { name, exact: true }).click()
-
-/**
- * What axe finds on the page or dialog that is open, and whether it scrolls sideways: desktop and phone, light and
- * dark.
- */
-async function findIssues(page: Page): Promise<string[]> {
-  const size = page.viewportSize()!
-  const found: string[] = []
-  for (const width of [1280, 375]) {
-    await page.setViewportSize({ width, height: 800 })
-    found.push(...(await findAxeIssues(page)))
-    await page.emulateMedia({ colorScheme: 'dark' })
-    found.push(...(await findAxeIssues(page, { rules: ['color-contrast'] })))
-    await page.emulateMedia({ colorScheme: 'light' })
-    if ((await page.evaluate('document.documentElement.scrollWidth')) !== width) found.push(`wider than ${width}`)
-  }
-  await page.setViewportSize(size)
-  return found
-}
 
 describe('The signing secret of a source', () => {
   test('is shown once after the source is made, with code that checks it', async () => {
