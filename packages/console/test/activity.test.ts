@@ -4,7 +4,6 @@ import { recordRunPrompt } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
-import { insertRuns } from './support/insert-runs.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -16,11 +15,22 @@ test('the overview leads through the first steps, then counts the day and opens 
   await steps.first().waitFor()
   expect(await steps.count()).toBe(3)
   const demo = await readFile(new URL('../../../infra/local-stack/demo.yaml', import.meta.url), 'utf8')
-  const sourceId = /webhook_sources:\n {2}- id: (\S+)/.exec(demo)?.[1] ?? ''
+  const [, sourceId = ''] = /webhook_sources:\n {2}- id: (\S+)/.exec(demo) ?? []
+  const [, id = ''] = /workflows:\n {2}- id: (\S+)/.exec(demo) ?? []
   await owner.saveSource({ name: 'Intake of the demo', endpoint_url: service.endpoint.url }, sourceId)
-  // What the demo has made is no step done.
+  const body = { id, name: 'Demo', description: 'Send it to "Intake of the demo".', scope: 'company_wide' as const }
+  await owner.call('createWorkflow', { body })
+  await owner.call('setWorkflowActive', { params: { workflow_id: id }, body: { is_active: true } })
+  // What the demo has made is no step done; it needs nothing, so it is the first one.
   await page.getByText('The demo has one. Make your own for your endpoint.').waitFor()
+  await steps.first().getByRole('link', { name: 'Try the demo' }).waitFor()
   expect(await steps.count()).toBe(3)
+  // A member is not sent to pages of admins.
+  const member = await service.signIn({ role: 'member', organizationId: owner.organizationId })
+  const ofMember = await browser.newPage(member.context)
+  await show(ofMember, '/')
+  await ofMember.getByRole('heading', { name: 'First steps' }).waitFor()
+  expect(await ofMember.getByText('An admin of your organization does this.').count()).toBe(1)
   await fill(service, owner)
   // The page finds out by itself.
   await page.getByRole('heading', { name: 'First steps' }).waitFor({ state: 'detached' })
@@ -60,28 +70,7 @@ test('each number of the last 24 hours is that of the list which it opens, also 
   }
 })
 
-test('the demo, which needs nothing, is the first of the first steps', async () => {
-  const { owner, page } = await open()
-  const demo = await readFile(new URL('../../../infra/local-stack/demo.yaml', import.meta.url), 'utf8')
-  const id = /workflows:\n {2}- id: (\S+)/.exec(demo)?.[1] ?? ''
-  const scope = 'company_wide'
-  await owner.call('createWorkflow', { body: { id, name: 'Demo', description: 'Send it to "Order intake".', scope } })
-  await owner.call('setWorkflowActive', { params: { workflow_id: id }, body: { is_active: true } })
-  await show(page, '/')
-  const first = page.getByRole('listitem').filter({ hasText: 'To do' }).first()
-  await first.getByRole('link', { name: 'Try the demo' }).waitFor()
-  expect(await page.getByRole('link', { name: 'Try the demo' }).count()).toBe(1)
-})
-
-test('a member is not sent to pages of admins by the first steps', async () => {
-  const { organizationId } = await service.signIn()
-  const page = await browser.newPage((await service.signIn({ role: 'member', organizationId })).context)
-  await show(page, '/')
-  await page.getByRole('heading', { name: 'First steps' }).waitFor()
-  expect(await page.getByText('An admin of your organization does this.').count()).toBe(1)
-})
-
-test('a member sees what a webhook source sends', async () => {
+test('a member sees what a webhook source sends, and what only admins see is not tried again', async () => {
   const { owner, page: ownPage, sourceId } = await openFilled()
   const { organizationId } = owner
   const page = await browser.newPage((await service.signIn({ role: 'member', organizationId })).context)
@@ -93,6 +82,9 @@ test('a member sees what a webhook source sends', async () => {
     .getByRole('row', { name: /Accepted 200/ })
     .waitFor()
   await page.getByRole('link', { name: 'Forward orders' }).waitFor()
+  await show(page, '/keys')
+  await page.getByText('Your role does not allow this.').waitFor()
+  expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
   await show(ownPage, `/sources/${sourceId}`)
   await ownPage.getByRole('img', { name: /^deliveries of the last 24 hours: 1 accepted, 1 not accepted/ }).waitFor()
   await ownPage.getByText('50 % of deliveries were not accepted in the last 24 hours.').waitFor()
@@ -113,22 +105,6 @@ test('a member sees what a webhook source sends', async () => {
   await show(ownPage, '/')
   await ownPage.getByRole('button', { name: 'Mark as done: Order intake answered 500' }).click()
   await ownPage.getByRole('button', { name: 'Mark as done: Order intake answered 500' }).waitFor({ state: 'detached' })
-})
-
-test('runs are filtered by their workflow in the URL, and start again with the same text', async () => {
-  const { page, workflowId, runId } = await openFilled('/runs')
-  await page.getByRole('combobox', { name: 'Workflow' }).fill('weekly')
-  await page.getByRole('option', { name: 'Weekly report' }).click()
-  await page.getByText('Nothing matches these filters.').waitFor()
-  await show(page, `/runs?workflow=${workflowId}`)
-  expect(await page.getByRole('row').count()).toBe(3)
-  const workflow = page.getByRole('combobox', { name: 'Workflow' })
-  await waitUntil(async () => (await workflow.inputValue()) === 'Forward orders')
-  await show(page, `/runs/${runId}`)
-  await page.getByRole('link', { name: 'Start again' }).click()
-  const text = page.getByRole('textbox', { name: 'Text' })
-  await text.waitFor()
-  expect(await text.inputValue()).toContain('A-1001')
 })
 
 test('a session is opened, started in, shows what its starts wait for, and is closed', async () => {
@@ -373,6 +349,24 @@ test('the page of a run shows admins what its model was asked, and everybody why
   expect(await ofMember.getByText('What the model was asked').count()).toBe(0)
 })
 
+/** Inserts newer runs that have succeeded, each in a session of its own. */
+async function insertRuns(workflowId: string, count: number): Promise<void> {
+  await service.db.pool.query(
+    `WITH new AS MATERIALIZED (
+       SELECT gen_random_uuid() AS id, gen_random_uuid() AS session_id, now() + number * interval '1 ms' AS at
+       FROM generate_series(1, $2) AS number
+     ), sessions AS (
+       INSERT INTO sessions (id, organization_id, last_start_number, last_finished_number, created_at)
+       SELECT session_id, organization_id, 1, 1, at FROM new, workflows WHERE workflows.id = $1
+     )
+     INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, attempts,
+       created_at, started_at, finished_at)
+     SELECT new.id, organization_id, workflows.id, session_id, 1, 'auto_run', '', new.id::text, 'succeeded', 1, at, at, at
+     FROM new, workflows WHERE workflows.id = $1`,
+    [workflowId, count],
+  )
+}
+
 const running = (page: Page) => page.getByRole('row', { name: /Running/ })
 /** A session with one start, which has not ended. */
 const waitingSession = (page: Page) => page.getByRole('row', { name: /1 1$/ })
@@ -404,7 +398,7 @@ test('a row that has not ended is read again wherever it is in a list', async ()
   await waitingSession(sessions).waitFor()
 
   // More newer rows than a page has: it is outside of every first page now.
-  await insertRuns(service.db, workflowId, 30)
+  await insertRuns(workflowId, 30)
   const older = await openList('/runs')
   expect(await running(older).count()).toBe(0)
   await older.getByRole('button', { name: 'Older' }).click()
@@ -456,9 +450,17 @@ test('a log keeps its position and filter when an entry opens and closes, and th
   expect(await position()).toBe(before)
 }, 60_000)
 
-test('filters are cleared beside them and under an empty result, with what was typed', async () => {
-  const { page, workflowId } = await openFilled()
+test('filters are in the address, and are cleared beside them and under an empty result, with what was typed', async () => {
+  const { page, workflowId, runId } = await openFilled('/runs')
   const button = (name: string) => page.getByRole('button', { name, exact: true })
+  const workflow = page.getByRole('combobox', { name: 'Workflow' })
+  await workflow.fill('weekly')
+  await page.getByRole('option', { name: 'Weekly report' }).click()
+  await page.getByText('Nothing matches these filters.').waitFor()
+  await show(page, `/runs?workflow=${workflowId}`)
+  expect(await page.getByRole('row').count()).toBe(3)
+  await waitUntil(async () => (await workflow.inputValue()) === 'Forward orders')
+
   await show(page, `/workflows?search=nothing-has-this-name`)
   await button('Clear the filters').click()
   await page.getByRole('rowheader', { name: 'Forward orders' }).waitFor()
@@ -471,32 +473,10 @@ test('filters are cleared beside them and under an empty result, with what was t
   await page.getByRole('row').nth(2).waitFor()
   expect(new URL(page.url()).search).toBe('')
   expect(await button('Clear').count()).toBe(0)
-})
 
-test.each([
-  ['/runs/ca440bfa', 'The address has an id that is not complete.'],
-  ['/runs?session=ca440bfa', 'The address has an id that is not complete.'],
-  ['/runs?since=yesterday', 'The address has a filter that cannot be read.'],
-  ['/runs?status=done', 'The address has a filter that cannot be read.'],
-])('an address that cannot be read says so in words, without “Try again”: %s', async (path, text) => {
-  const { page } = await open()
-  await show(page, path)
-  await page.getByRole('alert').getByText(text).waitFor()
-  expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
-})
-
-test('what a role does not allow is not tried again', async () => {
-  const { organizationId } = await service.signIn()
-  const page = await browser.newPage((await service.signIn({ role: 'member', organizationId })).context)
-  await show(page, '/keys')
-  await page.getByText('Your role does not allow this.').waitFor()
-  expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
-})
-
-test('a column is left out while it is empty, and an error is also on the card of a phone', async () => {
-  const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}/runs`, {
-    viewport: { width: 375, height: 800 },
-  })
+  // A column is left out while it is empty, and an error is also on the card of a phone.
+  await page.setViewportSize({ width: 375, height: 800 })
+  await show(page, `/workflows/${workflowId}/runs`)
   await page.getByText('Order intake did not accept the payload').waitFor()
   await page.setViewportSize({ width: 1280, height: 800 })
   await page.getByRole('columnheader', { name: 'Error' }).waitFor()
@@ -504,4 +484,23 @@ test('a column is left out while it is empty, and an error is also on the card o
   await page.getByRole('columnheader', { name: 'Error' }).waitFor({ state: 'detached' })
   // Without hovering over it.
   expect(await page.getByRole('row', { name: /\d+:\d+:\d+ [AP]M just now/ }).count()).toBe(1)
+  await show(page, `/runs/${runId}`)
+  await page.getByRole('link', { name: 'Start again' }).click()
+  const text = page.getByRole('textbox', { name: 'Text' })
+  await text.waitFor()
+  expect(await text.inputValue()).toContain('A-1001')
+})
+
+test('an address that cannot be read says so in words, without “Try again”', async () => {
+  const { page } = await open()
+  for (const [path, text] of [
+    ['/runs/ca440bfa', 'The address has an id that is not complete.'],
+    ['/runs?session=ca440bfa', 'The address has an id that is not complete.'],
+    ['/runs?since=yesterday', 'The address has a filter that cannot be read.'],
+    ['/runs?status=done', 'The address has a filter that cannot be read.'],
+  ] as const) {
+    await show(page, path)
+    await page.getByRole('alert').getByText(text).waitFor()
+    expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
+  }
 })

@@ -24,7 +24,7 @@ async function newOwner() {
 }
 
 describe('sign-in', () => {
-  test('goes to the page that was wanted, and shows one message for every failure', async () => {
+  test('goes to the page that was wanted, never to another host, and shows one message for every failure', async () => {
     browser.expectProblem(/401/)
     const { email } = await newOwner()
     const page = await newVisitor()
@@ -34,9 +34,24 @@ describe('sign-in', () => {
     await button(page, 'Sign in').click()
     await page.getByRole('alert').waitFor()
     expect(await field(page, 'Email').inputValue()).toBe(email)
-    await field(page, 'Password').fill(PASSWORD)
+    const password = field(page, 'Password')
+    await password.fill(PASSWORD)
+    expect(await password.getAttribute('type')).toBe('password')
+    await button(page, 'Show').click()
+    expect(await password.getAttribute('type')).toBe('text')
+    expect(await password.inputValue()).toBe(PASSWORD)
+    await button(page, 'Hide').click()
+    expect(await password.getAttribute('type')).toBe('password')
     await button(page, 'Sign in').click()
     await page.getByRole('heading', { name: 'API keys', exact: true }).waitFor()
+
+    const other = await newVisitor()
+    await other.goto(`/sign-in?next=${encodeURIComponent('//elsewhere.test/')}`)
+    await field(other, 'Email').fill(email)
+    await field(other, 'Password').fill(PASSWORD)
+    await button(other, 'Sign in').click()
+    await other.getByRole('heading', { name: 'Overview' }).waitFor()
+    expect(new URL(other.url()).origin).toBe(service.url)
   })
 
   test('says in words what a field needs', async () => {
@@ -50,32 +65,21 @@ describe('sign-in', () => {
     expect(await page.getByText('Required.', { exact: true }).count()).toBe(2)
   })
 
-  test.each([
-    ['oidc_unavailable', 'cannot be reached'],
-    ['oidc_failed', 'was not completed'],
-    ['oidc_not_invited', 'Ask an admin of your organization to invite'],
-  ])('explains the error %s of a provider, and the next step', async (code, text) => {
-    browser.expectProblem(/401/)
+  test('explains the errors of a provider, and the next step', async () => {
     const page = await newVisitor()
-    await page.goto(`/sign-in?error=${code}`)
-    expect(await page.getByRole('alert').textContent()).toContain(text)
+    for (const [code, text] of [
+      ['oidc_unavailable', 'cannot be reached'],
+      ['oidc_failed', 'was not completed'],
+      ['oidc_not_invited', 'Ask an admin of your organization to invite'],
+    ] as const) {
+      await page.goto(`/sign-in?error=${code}`)
+      expect(await page.getByRole('alert').textContent()).toContain(text)
+    }
   })
 
-  test('never goes to another host', async () => {
+  test('that has ended is renewed over the page without losing what was typed, and is not called a lost connection', async () => {
     browser.expectProblem(/401/)
-    const { email } = await newOwner()
-    const page = await newVisitor()
-    await page.goto(`/sign-in?next=${encodeURIComponent('//elsewhere.test/')}`)
-    await field(page, 'Email').fill(email)
-    await field(page, 'Password').fill(PASSWORD)
-    await button(page, 'Sign in').click()
-    await page.getByRole('heading', { name: 'Overview' }).waitFor()
-    expect(new URL(page.url()).origin).toBe(service.url)
-  })
-
-  test('that has ended is renewed over the page, without losing what was typed', async () => {
-    browser.expectProblem(/401/)
-    const { page } = await newOwner()
+    const { page, email } = await newOwner()
     await show(page, '/organization')
     await field(page, 'Name').fill('Acme Robotics')
     await page.context().clearCookies()
@@ -87,50 +91,32 @@ describe('sign-in', () => {
     expect(await field(page, 'Name').inputValue()).toBe('Acme Robotics')
     await button(page, 'Save').click()
     await status(page, 'Saved.')
-  })
-})
 
-test('a sign-in that an admin ends is asked for, and is not called a lost connection', async () => {
-  browser.expectProblem(/401/)
-  const { page, email } = await newOwner()
-  await show(page, '/organization')
-  const { rows } = await service.db.pool.query<{ organization_id: string }>(
-    `DELETE FROM sign_ins USING accounts WHERE accounts.id = account_id AND accounts.email = $1 RETURNING organization_id`,
-    [email],
-  )
-  // Twice: a stream that fails once is only renewed.
-  for (let times = 0; times < 2; times += 1) {
-    // By its status: the answer to the page's first stream may still be on its way.
-    const refused = page.waitForResponse(
-      (response) => response.url().endsWith(APP_ROUTES.streamEvents.path) && response.status() === 401,
+    // An admin ends it.
+    const { rows } = await service.db.pool.query<{ organization_id: string }>(
+      `DELETE FROM sign_ins USING accounts WHERE accounts.id = account_id AND accounts.email = $1 RETURNING organization_id`,
+      [email],
     )
-    await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
-    await refused
-  }
-  const dialog = page.getByRole('dialog', { name: 'Sign in again' })
-  await dialog.getByLabel('Password').fill(PASSWORD)
-  expect(await page.getByText('The connection to the server is lost.').count()).toBe(0)
-  await dialog.getByRole('button', { name: 'Sign in' }).click()
-  await dialog.waitFor({ state: 'detached' })
-  // It hears of changes again.
-  const admin = await service.signIn({ role: 'admin', organizationId: rows[0]?.organization_id ?? '' })
-  const { version } = await admin.call('getOrganization')
-  await admin.call('saveOrganization', { body: { name: 'Renamed', version } })
-  await page.getByRole('banner').getByText('Renamed').waitFor()
-  expect(await page.getByText('The connection to the server is lost.').count()).toBe(0)
-}, 60_000)
-
-test('a password is shown while the person asks for it', async () => {
-  browser.expectProblem(/401/)
-  const page = await newVisitor()
-  await page.goto('/sign-in')
-  await field(page, 'Password').fill(PASSWORD)
-  expect(await field(page, 'Password').getAttribute('type')).toBe('password')
-  await button(page, 'Show').click()
-  expect(await field(page, 'Password').getAttribute('type')).toBe('text')
-  expect(await field(page, 'Password').inputValue()).toBe(PASSWORD)
-  await button(page, 'Hide').click()
-  expect(await field(page, 'Password').getAttribute('type')).toBe('password')
+    // Twice: a stream that fails once is only renewed.
+    for (let times = 0; times < 2; times += 1) {
+      // By its status: the answer to the page's first stream may still be on its way.
+      const refused = page.waitForResponse(
+        (response) => response.url().endsWith(APP_ROUTES.streamEvents.path) && response.status() === 401,
+      )
+      await page.evaluate(`document.dispatchEvent(new Event('visibilitychange'))`)
+      await refused
+    }
+    await dialog.getByLabel('Password').fill(PASSWORD)
+    expect(await page.getByText('The connection to the server is lost.').count()).toBe(0)
+    await dialog.getByRole('button', { name: 'Sign in' }).click()
+    await dialog.waitFor({ state: 'detached' })
+    // It hears of changes again.
+    const admin = await service.signIn({ role: 'admin', organizationId: rows[0]?.organization_id ?? '' })
+    const { version } = await admin.call('getOrganization')
+    await admin.call('saveOrganization', { body: { name: 'Renamed', version } })
+    await page.getByRole('banner').getByText('Renamed').waitFor()
+    expect(await page.getByText('The connection to the server is lost.').count()).toBe(0)
+  }, 60_000)
 })
 
 test('an address without a page has the navigation, and a search that works', async () => {
@@ -165,13 +151,6 @@ test('an account says that the service cannot send email', async () => {
   const { page } = await open('/account')
   await page.getByText('Your operator has not set up email (SMTP_URL).').waitFor()
   expect(await page.getByRole('group', { name: 'Send me' }).count()).toBe(0)
-})
-
-test('the keys are listed with ?', async () => {
-  const { page } = await open('/')
-  await page.keyboard.press('?')
-  await page.getByRole('dialog', { name: 'Shortcuts' }).getByText('g r', { exact: true }).waitFor()
-  expect(await findAxeIssues(page)).toEqual([])
 })
 
 test('an invited person joins with the link and sees no admin pages', async () => {
@@ -229,7 +208,7 @@ test('a person gets another email address with a link and the password, and a se
   expect(await field(page, 'New password').inputValue()).toBe('')
 })
 
-test('two people who save the same thing see both versions, and nothing is lost', async () => {
+test('two people who save the same thing see both versions, and unsaved changes are not left without a warning', async () => {
   browser.expectProblem(/409/)
   const { owner, page } = await open('/organization')
   await field(page, 'Name').fill('Mine')
@@ -243,10 +222,6 @@ test('two people who save the same thing see both versions, and nothing is lost'
   await button(page, 'Keep mine').click()
   await status(page, 'Saved.')
   expect((await owner.call('getOrganization')).name).toBe('Mine')
-})
-
-test('unsaved changes are not left without a warning', async () => {
-  const { page } = await open('/organization')
   await field(page, 'Name').fill('Unsaved')
   await page.getByRole('link', { name: 'People' }).click()
   await button(page, 'Stay here').click()
@@ -290,29 +265,9 @@ test('new rows are announced and shown when asked for', async () => {
   await page.getByRole('rowheader', { name: 'second' }).waitFor()
 })
 
-test('the removal of a person, and the end of their sign-ins, say what happens first', async () => {
+test('menus work with the keyboard, and the removal of a person and the end of their sign-ins say what happens first', async () => {
   const { owner, page } = await open()
-  const { organizationId } = owner
-  await service.signIn({ role: 'member', organizationId })
-  await show(page, '/people')
-  const choose = async (item: string) => {
-    await page
-      .getByRole('row', { name: /Member/ })
-      .getByRole('button')
-      .click()
-    await page.getByRole('menuitem', { name: item }).click()
-    return page.getByRole('dialog')
-  }
-  const removal = await choose('Remove')
-  await removal.getByText('The person is signed out at once.', { exact: true }).waitFor()
-  await removal.getByRole('button', { name: 'Cancel' }).click()
-  await (await choose('Sign out everywhere')).getByRole('button', { name: 'Sign out' }).click()
-  await status(page, 'Ada Lovelace is signed out everywhere.')
-  expect(await page.getByRole('dialog').count()).toBe(0)
-})
-
-test('menus and messages work with the keyboard and have no axe findings', async () => {
-  const { owner, page } = await open()
+  await service.signIn({ role: 'member', organizationId: owner.organizationId })
   await owner.call('createUser', {
     body: { id: randomUUID(), email: 'grace@acme.test', first_name: 'Grace', last_name: '', role: 'member' },
   })
@@ -331,12 +286,31 @@ test('menus and messages work with the keyboard and have no axe findings', async
   await page.getByRole('dialog', { name: 'Deactivate Grace?' }).getByRole('button', { name: 'Deactivate' }).click()
   await status(page, 'Grace is deactivated.')
   expect(await findAxeIssues(page)).toEqual([])
+
+  const choose = async (name: string) => {
+    await page
+      .getByRole('row', { name: /^Ada Lovelace .*Member/ })
+      .getByRole('button')
+      .click()
+    await page.getByRole('menuitem', { name }).click()
+    return page.getByRole('dialog')
+  }
+  const removal = await choose('Remove')
+  await removal.getByText('The person is signed out at once.', { exact: true }).waitFor()
+  await removal.getByRole('button', { name: 'Cancel' }).click()
+  await (await choose('Sign out everywhere')).getByRole('button', { name: 'Sign out' }).click()
+  await status(page, 'Ada Lovelace is signed out everywhere.')
+  expect(await page.getByRole('dialog').count()).toBe(0)
 })
 
-test('the keyboard finds pages, opens rows, and single keys can be switched off', async () => {
+test('the keyboard finds pages, opens rows, lists its keys, and single keys can be switched off', async () => {
   const { owner, page } = await open()
   await owner.call('createApiKey', { body: { id: randomUUID(), name: 'Shop', scopes: ['read'], expires_at: null } })
   await show(page, '/')
+  await page.keyboard.press('?')
+  await page.getByRole('dialog', { name: 'Shortcuts' }).getByText('g r', { exact: true }).waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  await page.keyboard.press('Escape')
   await page.keyboard.press('Control+k')
   await page.getByRole('combobox').and(page.locator(':focus')).waitFor()
   await page.keyboard.type('audit')
