@@ -21,6 +21,7 @@ const examples = ['Express', 'Fastify', 'Hono', 'Next'].map((name) => ({
   file: `${name.toLowerCase()}.mts`,
   code: blockAfter(`## ${name}\n`),
 }))
+const stores = ['PostgreSQL', 'Redis']
 
 beforeAll(async () => {
   installed = await installPackage(packageFolder)
@@ -28,6 +29,7 @@ beforeAll(async () => {
     symlinkSync(join(packageFolder, 'node_modules', name), join(installed.project, 'node_modules', name))
   }
   for (const { file, code } of examples) installed.write(file, code)
+  for (const store of stores) installed.write(`${store}.mts`, blockAfter(`\n${store}, `))
 }, 60_000)
 afterAll(() => installed.remove())
 
@@ -70,21 +72,19 @@ void use()`
     }
   })
 
-  test('type-checks with the endpoints of the README, in ES modules, CommonJS and with a bundler', async () => {
+  test('type-checks with the endpoints and stores of the documents, in ES modules, CommonJS and with a bundler', async () => {
     installed.write('use.cts', examples.at(-1)?.code ?? '')
     const options = { types: ['node'], skipLibCheck: true }
-    const files = [...examples.map(({ file }) => file), 'use.cts']
+    const files = [...examples.map(({ file }) => file), ...stores.map((store) => `${store}.mts`), 'use.cts']
     await expect(installed.typeCheck(files, { ...options, module: 'nodenext' })).resolves.toBeUndefined()
     const bundler = { ...options, module: 'esnext', moduleResolution: 'bundler' }
     await expect(installed.typeCheck(['next.mts'], bundler)).resolves.toBeUndefined()
   }, 60_000)
 
-  test.each(['PostgreSQL', 'Redis'])(
+  test.each(stores)(
     'has an example of alreadySeen that works with %s',
     async (store) => {
-      const file = installed.write(`${store}.mts`, blockAfter(`\n${store}, `))
-      await installed.typeCheck([`${store}.mts`], { module: 'nodenext', types: ['node'], skipLibCheck: true })
-      const { alreadySeen } = (await import(file)) as {
+      const { alreadySeen } = (await import(join(installed.project, `${store}.mts`))) as {
         alreadySeen: (client: Client | Redis, id: string) => Promise<boolean>
       }
       const { client, stop } = store === 'Redis' ? await connectRedis() : await connectPostgres()
