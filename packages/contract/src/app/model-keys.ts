@@ -1,4 +1,4 @@
-import { ModelKeyIn } from '../internal/model-keys.ts'
+import { ModelKeyIn } from '../internal/resources.ts'
 import { Closed, Nullable, type Static } from '../schema/objects.ts'
 import { DateTime, Str, StringEnum, Uuid } from '../schema/values.ts'
 import { ListOf } from './common.ts'

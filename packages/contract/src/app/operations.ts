@@ -16,7 +16,7 @@ import { Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { LookupCallOut } from '../internal/lookups.ts'
-import { CancelQueuedIn, CancelQueuedOut } from '../internal/resources.ts'
+import { CancelQueuedIn, CancelQueuedOut, ModelKeyIn } from '../internal/resources.ts'
 import * as notices from '../notices.ts'
 import { APP_ROUTES } from './routes.ts'
 import * as instructions from './instructions.ts'
@@ -29,8 +29,6 @@ import * as resends from './resends.ts'
 import * as runs from './runs.ts'
 import * as signIn from './sign-in.ts'
 import * as sources from './webhook-sources.ts'
-import * as trials from './trials.ts'
-import * as versions from './workflow-versions.ts'
 import * as workflows from './workflows.ts'
 
 /**
@@ -372,18 +370,18 @@ export const APP_OPERATIONS = completeRows({
   listWorkflowVersions: {
     summary: 'List the versions of a workflow',
     description: 'Every save of its task, triggers or files is one.',
-    success: ok(versions.WorkflowVersionList),
+    success: ok(workflows.WorkflowVersionList),
   },
   getWorkflowVersion: {
     summary: 'Compare a version of a workflow',
     description: 'With the one before, or with the newest.',
-    query: versions.VersionCompareQuery,
-    success: ok(versions.WorkflowVersionDetailOut),
+    query: workflows.VersionCompareQuery,
+    success: ok(workflows.WorkflowVersionDetailOut),
   },
   restoreWorkflowVersion: {
     summary: 'Restore a version of a workflow',
     description: 'Its task, triggers and files become a new version. 409 `changed_meanwhile` if a newer one was saved.',
-    body: versions.RestoreVersionIn,
+    body: workflows.RestoreVersionIn,
     success: WORKFLOW,
   },
   checkRules: {
@@ -397,11 +395,11 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Try a workflow without sending',
     description:
       "A runner plans the run as it would execute it, and sends nothing. Needs no trigger, and the workflow need not be active. Replaces the person's earlier trial of the workflow; kept for an hour.",
-    body: trials.TrialIn,
+    body: evaluations.TrialIn,
     trimmed: ['context'],
-    success: { status: 202, schema: trials.TrialOut, description: 'Accepted: read it again for its result.' },
+    success: { status: 202, schema: evaluations.TrialOut, description: 'Accepted: read it again for its result.' },
   },
-  getTrial: { summary: 'Read what a run would send', success: ok(trials.TrialOut) },
+  getTrial: { summary: 'Read what a run would send', success: ok(evaluations.TrialOut) },
   listCases: { summary: 'List the cases of a workflow', success: ok(evaluations.CaseList) },
   getCase: { summary: 'Read a case', success: ok(evaluations.CaseOut) },
   saveCase: {
@@ -517,7 +515,7 @@ export const APP_OPERATIONS = completeRows({
     summary: "Save a key of the organization's own for a model",
     description:
       'In place of an earlier one. Runs use it instead of the key of the service, and a runner tries it at once: `test` says what came of it.',
-    body: modelKeys.ModelKeyIn,
+    body: ModelKeyIn,
     trimmed: ['key'],
     success: ok(modelKeys.ModelKeyList),
   },

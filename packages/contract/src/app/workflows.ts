@@ -15,6 +15,7 @@ import { AUTO_RUN_FREQUENCIES, TriggerOut } from '../public/resources.ts'
 import { ScheduleTiming } from '../schedule-timing.ts'
 import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
+import { AuditChangeOut } from './overview.ts'
 import { EditedVersion, NewOrEditedVersion, PageOf, Version, VERSION_DESCRIPTION, ListOf } from './common.ts'
 
 const RunSummaryOut = Closed('RunSummaryOut', 'A run in a few words.', {
@@ -258,4 +259,27 @@ export const StartScheduledIn = Closed('StartScheduledIn', 'Starts a workflow as
 export const AppStartOut = Closed('AppStartOut', 'The start was accepted.', {
   run_id: Uuid('The run.'),
   session_id: Uuid('Its session.'),
+})
+
+/** The parts of a workflow that its versions have. */
+export const VERSION_PARTS = ['name', 'description', 'triggers', 'files'] as const
+
+export const WorkflowVersionOut = Closed('WorkflowVersionOut', 'What a save made of a workflow.', {
+  id: Uuid('The version.'),
+  number: Int('From 1.'),
+  created_at: DateTime('When it was saved.'),
+  saved_by: Nullable(Str('The name of the person, or `operator`; null: not known.')),
+  parts: List(StringEnum(VERSION_PARTS, 'A part.'), 'What differs from the version before.'),
+})
+export type WorkflowVersionOut = Static<typeof WorkflowVersionOut>
+export const WorkflowVersionList = ListOf('WorkflowVersionList', WorkflowVersionOut, 'The newest 100 of 16 MiB.')
+export const VersionCompareQuery = Parameters({
+  with: Optional(StringEnum(['previous', 'newest'], 'The version before, or the newest one.', { default: 'previous' })),
+})
+export const WorkflowVersionDetailOut = Closed('WorkflowVersionDetailOut', 'A version, compared with another one.', {
+  ...WorkflowVersionOut.properties,
+  changes: List(AuditChangeOut, 'The differences, in the order of time. Of a file, the first 100,000 characters.'),
+})
+export const RestoreVersionIn = Closed('RestoreVersionIn', 'Restores a version.', {
+  newest: Int('The number of the newest version that the person has seen.', { minimum: 1 }),
 })

@@ -5,7 +5,6 @@ import { NoticeBody, NoticeQuery, NoticeSentOut, NoticeWebhookIn } from '../noti
 import { type BaseOperation, defineOperations, type OperationRow } from '../schema/define-operations.ts'
 import { Optional, Parameters, type Static } from '../schema/objects.ts'
 import { DateTime, Int, Str, StringEnum, Uuid } from '../schema/values.ts'
-import { ModelKeyIn } from './model-keys.ts'
 import { LookupCallIn, LookupCallOut, LookupIn, LookupOut } from './lookups.ts'
 import {
   CancelQueuedIn,
@@ -15,6 +14,7 @@ import {
   DeliveryIn,
   DeliveryOut,
   DeliveryPage,
+  ModelKeyIn,
   WebhookSourceIn,
   WebhookSourceList,
   WebhookSourceOut,

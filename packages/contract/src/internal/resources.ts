@@ -65,6 +65,16 @@ export const WebhookSourceOut = Closed('WebhookSourceOut', 'A webhook source.', 
 })
 export type WebhookSourceOut = Static<typeof WebhookSourceOut>
 
+export const ModelKeyIn = Closed('ModelKeyIn', "A key of an organization's own.", {
+  model: Text(200, 'The name of the model, as the runners offer it.', 1),
+  key: Str('The key of its API; never shown again.', {
+    minLength: 12,
+    maxLength: 500,
+    pattern: '^[\\x21-\\x7e]+$',
+    writeOnly: true,
+  }),
+})
+
 /** A payload, or that of an earlier delivery, to send at most once (contract README, "Internal API"). */
 export const DeliveryIn = Closed('DeliveryIn', 'A payload to send at most once.', {
   organization_id: Uuid('The organization.'),

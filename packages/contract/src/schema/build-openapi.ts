@@ -213,7 +213,7 @@ function describeParameters(schema: TSchema | undefined, location: 'path' | 'que
   })
 }
 
-/** Replaces each titled object in the schema by a reference to a component, and leaves out what other tools do not know. */
+/** Replaces each titled object in the schema by a reference to a component, and leaves out our own formats. */
 function toReference(schema: TSchema, components: Components): Json {
   return JSON.parse(JSON.stringify(schema), (key, value: unknown) => {
     if (key === 'format' && OWN_FORMATS.includes(value)) return undefined
