@@ -110,29 +110,24 @@ const untilEnded = (startId: string) =>
 const contexts = () => endpoint.requests.map(({ json }) => (json as { message?: string }).message)
 
 describe('runner and dispatcher in one process', () => {
-  test('verify a source for the application, run a start, post its payload and stop', async () => {
+  test('verify a source for the application, run starts, and record the payload under way before they stop (SIGTERM)', async () => {
     const { process, url } = await startCompactProcess()
     await saveSource(url)
     endpoint.requests.length = 0
     const run = await untilEnded(await start('one'))
     expect([run.status, contexts()]).toEqual(['succeeded', ['one']])
-    process.kill('SIGTERM')
-    expect(await process.exited).toMatchObject({ code: 0 })
-  })
 
-  test('record the outcome of the payload under way before they stop (SIGTERM)', async () => {
     const answer = Promise.withResolvers<{ status: number }>()
     endpoint.requests.length = 0
     endpoint.answerWith(() => answer.promise)
-    const { process } = await startCompactProcess()
     const startId = await start('two')
     await endpoint.waitForRequests(1)
     process.kill('SIGTERM')
     await waitUntil(() => process.stdout.includes('service.stopping'))
     answer.resolve({ status: 204 })
     expect(await process.exited).toMatchObject({ code: 0 })
-    const run = await showRun(database.db, startId)
-    expect([run?.status, run?.deliveries.map(({ outcome }) => outcome)]).toEqual(['succeeded', ['accepted']])
+    const stopped = await showRun(database.db, startId)
+    expect([stopped?.status, stopped?.deliveries.map(({ outcome }) => outcome)]).toEqual(['succeeded', ['accepted']])
   })
 
   test('are killed with a payload under way: another process goes on, and sends nothing twice', async () => {

@@ -1,6 +1,5 @@
 import { isIP } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
-import * as fc from 'fast-check'
 import { checkUrl, type UrlCheck } from './check-url.ts'
 import { parseSubnets } from './parse-subnets.ts'
 
@@ -256,16 +255,6 @@ describe('checkUrl', () => {
     expect(toMessage(checkUrl('https://ada:hunter2@example.com/'))).not.toContain('hunter2')
     expect(toMessage(checkUrl('https://ada:hunter2@127.0.0.1/'))).not.toContain('hunter2')
   })
-
-  test('refuses every spelling of a private IPv4 address', () => {
-    const octets = fc.tuple(fc.constantFrom(10, 127, 0), fc.nat(255), fc.nat(255), fc.nat(255))
-    fc.assert(
-      fc.property(octets, fc.constantFrom(...ipv4Spellings), (address, spell) => {
-        expect(toShort(checkUrl(`http://${spell(address)}/`))).toBe('url_not_public')
-      }),
-      { seed: 1, numRuns: 700 },
-    )
-  })
 })
 
 describe('checkUrl with allowed subnets', () => {
@@ -323,31 +312,3 @@ function toShort(check: UrlCheck): string {
 function toMessage(check: UrlCheck): string {
   return check.isAllowed ? '' : check.message
 }
-
-type Octets = [number, number, number, number]
-
-const octal = (octet: number): string => `0${octet.toString(8)}`
-const hex = (octet: number): string => `0x${octet.toString(16)}`
-const fullWidth = (text: string): string =>
-  text.replaceAll(/\d/gu, (digit) => String.fromCodePoint(0xff10 + Number(digit)))
-const toNumber = ([a, b, c, d]: Octets): number => a * 2 ** 24 + b * 2 ** 16 + c * 2 ** 8 + d
-
-const ipv4Spellings: ((octets: Octets) => string)[] = [
-  (octets) => octets.join('.'),
-  (octets) => `${octets.join('.')}.`,
-  (octets) => octets.map(octal).join('.'),
-  (octets) => octets.map(hex).join('.'),
-  ([a, b, c, d]) => `${hex(a)}.${octal(b)}.${c * 256 + d}`,
-  ([a, b, c, d]) => `${a}.${b * 65_536 + c * 256 + d}`,
-  (octets) => String(toNumber(octets)),
-  (octets) => `0x${toNumber(octets).toString(16)}`,
-  (octets) => `0${toNumber(octets).toString(8)}`,
-  (octets) => fullWidth(octets.join('.')),
-  (octets) => octets.join('。'),
-  (octets) => octets.join('.').replaceAll(/\d/gu, (digit) => `%3${digit}`),
-  (octets) => `[::ffff:${octets.join('.')}]`,
-  (octets) => `[::${octets.join('.')}]`,
-  (octets) => `[::ffff:0:${octets.join('.')}]`,
-  (octets) => `[64:ff9b::${octets.join('.')}]`,
-  ([a, b, c, d]) => `[2002:${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}::1]`,
-]
