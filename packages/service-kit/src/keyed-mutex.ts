@@ -1,6 +1,6 @@
 /**
- * Creates a function that runs a task after all earlier tasks of its key have ended, and resolves or rejects as the task
- * does. It keeps no memory for keys without a task.
+ * Creates a function that runs a task after all earlier tasks of its key have ended, and resolves or rejects as the
+ * task does. It keeps no memory for keys without a task.
  */
 export function createKeyedMutex(): <Result>(key: string, task: () => Promise<Result>) => Promise<Result> {
   const lastTasks = new Map<string, Promise<unknown>>()

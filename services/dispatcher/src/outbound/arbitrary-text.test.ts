@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals'
 import { ANSWER_MAX_LENGTH, countCodePoints } from '@workflow-service/contract'
 import * as fc from 'fast-check'
 import { readAnswerText } from './answer-text.ts'
-import { checkAddress } from './check-address.ts'
+import { findAddressError } from './find-address-error.ts'
 import { checkUrl } from './check-url.ts'
 
 const runs = { seed: 20261122, numRuns: 1_000 }
@@ -86,7 +86,7 @@ describe('checkUrl', () => {
         const ascii = /^([a-z0-9.。-]+)(?::\d*)?(?:[?#]|$)/iu.exec(shown ?? '')?.[1]
         const isAsShown = !ascii || hostname === ascii.toLowerCase().replaceAll('。', '.')
         const isPublic =
-          isIP(check.host) === 0 ? /\.[a-z][a-z0-9-]*$/.test(check.host) : checkAddress(check.host).isAllowed
+          isIP(check.host) === 0 ? /\.[a-z][a-z0-9-]*$/.test(check.host) : findAddressError(check.host) === undefined
         return isPublic && isAsShown && /^https?:$/.test(protocol) && username + password === '' && hostname !== ''
       }),
       runs,

@@ -1,15 +1,15 @@
 import { isIPv4 } from 'node:net'
 import { countCodePoints, ENDPOINT_URL_MAX_LENGTH } from '@workflow-service/contract'
-import { checkAddress } from './check-address.ts'
+import { findAddressError } from './find-address-error.ts'
 import { NO_SUBNETS, type Subnets } from './parse-subnets.ts'
 
 /** Error codes of a refused URL, as the answer to a save has them. */
 export type UrlErrorCode = 'string_too_long' | 'url_parsing' | 'url_scheme' | 'url_not_public'
 
 /**
- * `host` is an address, which has been checked and may be connected to, or a name, which must be resolved first, and each
- * of its addresses checked. `message` is a sentence without its full stop, `detail` a part of one; `address` is the
- * refused address, if any.
+ * `host` is an address, which has been checked and may be connected to, or a name, which must be resolved first, and
+ * each of its addresses checked. `message` is a sentence without its full stop, `detail` a part of one; `address` is
+ * the refused address, if any.
  */
 export type UrlCheck = { isAllowed: true; url: URL; host: string } | RefusedUrl
 
@@ -92,8 +92,8 @@ function checkHost({ hostname }: URL, allowed: Subnets): string | RefusedUrl {
 }
 
 function checkLiteralAddress(address: string, allowed: Subnets): string | RefusedUrl {
-  const check = checkAddress(address, allowed)
-  return check.isAllowed ? address : refuseAsNotPublic(check.detail, address)
+  const error = findAddressError(address, allowed)
+  return error === undefined ? address : refuseAsNotPublic(error, address)
 }
 
 function checkName(name: string, allowed: Subnets): string | RefusedUrl {

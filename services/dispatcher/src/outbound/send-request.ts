@@ -291,7 +291,7 @@ function toDisplayText(value: string): string {
 /** How long the body of a rejection is awaited: the outcome is known, and the agent waits for it. */
 const REJECTION_TIMEOUT_MS = 1_000
 
-/** Calls `done` once with the body, or with what arrived of one that is too long, breaks or takes longer than its time. */
+/** Calls `done` once with the body, or with what arrived of one that is too long, breaks or takes too much time. */
 function readBody(
   answer: IncomingMessage,
   { maxBytes, isComplete, timeoutMs }: ReadBody & { readonly timeoutMs?: number },
