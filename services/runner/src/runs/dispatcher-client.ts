@@ -1,7 +1,7 @@
 import {
-  DELIVERY_OUTCOMES,
   type DeliveryIn,
-  type DeliveryOutcome,
+  type DeliveryOut,
+  type InternalErrorBody,
   type LookupCallIn,
   type LookupCallOut,
   RUN_JOURNAL_STATES,
@@ -174,8 +174,8 @@ function readLookupResponse(answer: DispatcherAnswer): DispatcherResponse<Lookup
   if (status === 200) return { kind: 'outcome', result: body as LookupCallOut }
   const response = readResponse(answer)
   if (response.kind !== 'outcome') return response
-  const { message } = toObject(toObject(body)['error'])
-  const text = typeof message === 'string' ? message : 'The look-up cannot be called.'
+  const { error } = toObject(body) as { error?: InternalErrorBody }
+  const text = error?.message ?? 'The look-up cannot be called.'
   return { kind: 'outcome', result: { ok: false, status: null, text, bytes: 0, is_cut_off: false, duration_ms: 0 } }
 }
 
@@ -189,19 +189,21 @@ function toUnavailable(error: unknown): { kind: 'unavailable'; reason: string } 
  * Reads an answer of the dispatcher; any body is a response of some kind.
  * @throws what ends the run, or its stay at this runner.
  */
-export function readResponse({ status, body: answered, journal: written }: DispatcherAnswer): DispatcherResponse {
-  const body = toObject(answered)
+export function readResponse({ status, body, journal: written }: DispatcherAnswer): DispatcherResponse {
   if (status === 200) {
-    const result = toResult(body)
+    const { outcome, duration_ms: durationMs = null, ...sent } = toObject(body) as Partial<DeliveryOut>
+    if (outcome === 'in_flight') return { kind: 'busy', reason: 'the delivery is still in flight' }
+    if (outcome === undefined) return { kind: 'invalid', reason: 'The dispatcher answered 200 without an outcome' }
+    const { status: code = null, answer = null, reason = null } = sent
     const journal = RUN_JOURNAL_STATES.find((state) => state === written)
-    if (result) return { kind: 'outcome', result: journal ? { ...result, journal } : result }
-    return body['outcome'] === 'in_flight'
-      ? { kind: 'busy', reason: 'the delivery is still in flight' }
-      : { kind: 'invalid', reason: 'The dispatcher answered 200 without an outcome' }
+    return {
+      kind: 'outcome',
+      result: { outcome, status: code, answer, reason, durationMs, ...(journal && { journal }) },
+    }
   }
-  const { code, message, details } = toObject(body['error'])
-  const explanation = typeof message === 'string' ? message : 'no reason given'
-  const reason = `The dispatcher answered ${status} ${typeof code === 'string' ? code : ''}: ${explanation}`
+  const { error } = toObject(body) as { error?: InternalErrorBody }
+  const { code = '', message: explanation = 'no reason given', details } = error ?? {}
+  const reason = `The dispatcher answered ${status} ${code}: ${explanation}`
   switch (status) {
     case 404:
       return notSent('refused', 'The webhook source no longer exists. Nothing was sent.')
@@ -210,7 +212,7 @@ export function readResponse({ status, body: answered, journal: written }: Dispa
       throw code === 'lease_lost' ? new LeaseLostError() : new RunError('delivery_conflict', reason)
     case 400:
     case 422:
-      if (Array.isArray(details) && details.some((detail) => isUnknownJournal(toObject(detail)))) {
+      if (details?.some((detail) => detail.field === 'journal' && detail.code === 'extra_forbidden')) {
         return { kind: 'outcome', result: { outcome: 'journal_unknown' } }
       }
       return notSent('invalid', explanation)
@@ -230,26 +232,11 @@ export function readResponse({ status, body: answered, journal: written }: Dispa
   }
 }
 
-function isUnknownJournal({ field, code }: Record<string, unknown>): boolean {
-  return field === 'journal' && code === 'extra_forbidden'
-}
-
 function notSent(outcome: 'refused' | 'invalid', reason: string): DispatcherResponse {
   return { kind: 'outcome', result: { outcome, status: null, answer: null, reason } }
 }
 
-function toResult(body: Record<string, unknown>): DeliveryResult | undefined {
-  const { outcome, status, answer, reason, duration_ms: durationMs } = body
-  if (outcome === 'in_flight' || !DELIVERY_OUTCOMES.includes(outcome as DeliveryOutcome)) return undefined
-  return {
-    outcome: outcome as DeliveryResult['outcome'],
-    status: Number.isInteger(status) ? (status as number) : null,
-    answer: typeof answer === 'string' ? answer : null,
-    reason: typeof reason === 'string' ? reason : null,
-    ...(typeof durationMs === 'number' ? { durationMs } : {}),
-  }
-}
-
-function toObject(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+/** What does not come from a dispatcher, such as the page of a proxy, has no fields. */
+function toObject(value: unknown): object {
+  return typeof value === 'object' && value !== null ? value : {}
 }
