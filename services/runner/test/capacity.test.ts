@@ -54,36 +54,6 @@ describe('slots', () => {
     await endAllRuns([blocking], starts)
     expect(blocking.maxRunning).toBe(6)
   })
-
-  test('are filled without waiting for the sweep interval while sessions are known to wait', async () => {
-    const acme = await fixture.createOrganization()
-    const blocking = createBlockingAgent()
-    const timing = { ...support.FAST_TIMING, sweepMs: support.NEVER_MS }
-    const env = { RUNNER_CONCURRENCY: '2', RUNNER_ORGANIZATION_SHARE: '50' }
-    await fixture.startRunner({ agent: blocking.agent, timing }, env)
-    await endAllRuns([blocking], await startMany(acme, 8))
-    expect(blocking.maxRunning).toBe(1)
-  })
-
-  test('that are all taken leave the messages to a runner with free ones', async () => {
-    const acme = await fixture.createOrganization()
-    const [full, idle] = [createBlockingAgent(), createBlockingAgent()]
-    const timing = { ...support.FAST_TIMING, sweepMs: support.NEVER_MS, slotWaitMs: support.NEVER_MS }
-    const env = { RUNNER_CONCURRENCY: '1', RUNNER_ORGANIZATION_SHARE: '100' }
-    await fixture.startRunner({ agent: full.agent, timing }, env)
-    const [first] = await startMany(acme, 1)
-    await waitUntil(() => full.running.size === 1)
-    await fixture.startRunner({ agent: idle.agent, timing }, { ...env, RUNNER_CONCURRENCY: '50' })
-    const others: support.AcceptedStart[] = []
-    for (let n = 0; n < 12; n++) {
-      others.push(...(await startMany(acme, 1)))
-      await waitUntil(async () => (await fixture.queue.depth()).ready === 0)
-    }
-    // The full runner keeps one message waiting. If it acknowledged messages at once, it would get half of them.
-    await waitUntil(() => idle.running.size >= 11)
-    expect(full.running.size).toBe(1)
-    await endAllRuns([full, idle], [first!, ...others])
-  })
 })
 
 describe('fairness', () => {

@@ -2,15 +2,28 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import type { CaseIn, CaseOut, CasePayload, EvaluationDetailOut, EvaluationIn } from '@workflow-service/contract'
+import type {
+  CaseIn,
+  CaseOut,
+  CasePayload,
+  EvaluationDetailOut,
+  EvaluationIn,
+  ToolCallStep,
+  TrialOut,
+} from '@workflow-service/contract'
 import {
   claimCase,
+  claimTrial,
   finishCase,
   findEvaluation,
+  findTrial,
+  finishTrial,
   listVersions,
   newId,
   readUsage,
+  recordTrial,
   releaseCase,
+  releaseTrial,
   saveCase,
   saveFile,
   startEvaluation,
@@ -24,6 +37,11 @@ import {
   untilLocked,
   waitUntil,
 } from '@workflow-service/testkit'
+import type { EvaluationCase } from '../evaluation/case-schema.ts'
+import { readCases, toText } from '../evaluation/read-cases.ts'
+import { runCase } from '../evaluation/run-case.ts'
+import { BUILTIN_ONLY } from '../src/agent/agent-settings.ts'
+import { createAgent } from '../src/agent/create-agent.ts'
 import { MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture('one process')
@@ -292,3 +310,107 @@ describe('an evaluation with a model', () => {
     await expect(start({ model: 'unknown' })).rejects.toMatchObject({ problem: 'model_not_offered' })
   })
 })
+
+const viewer = () => ({ organizationId: acme.organizationId, memberId: null })
+
+const payloadsOf = ({ steps }: TrialOut) =>
+  steps.flatMap(({ kind, data }) => (kind === 'tool_call' ? [(data as ToolCallStep).delivery?.payload] : []))
+
+/** Tries the text, and resolves to the trial when it has ended. */
+async function tryText(context: string, draft: string | null = null, userId = newId()): Promise<TrialOut> {
+  const trial = { id: newId(), workflowId: acme.workflowId, userId }
+  expect(await recordTrial(fixture.db, viewer(), { ...trial, sessionId: null, context, rules: draft })).toBe('accepted')
+  return await waitUntil(async () => {
+    const found = await findTrial(fixture.db, viewer(), trial)
+    return found?.finished_at ? found : undefined
+  })
+}
+
+describe('a trial', () => {
+  test('has the payloads of the run that would follow, and neither sends nor records one', async () => {
+    await fixture.startRunner()
+    const trial = await tryText('Total: 5')
+    expect(payloadsOf(trial)).toEqual([{ message: 'Total: 5' }])
+    expect(trial.error).toBeNull()
+    const run = await fixture.start(acme, { context: 'Total: 5' })
+    await fixture.waitForRuns([run])
+    expect(acme.endpoint.requests.map(({ json }) => json)).toEqual(payloadsOf(trial))
+    expect(await fixture.db.prisma.start.count({ where: { organizationId: acme.organizationId } })).toBe(1)
+    expect(await fixture.db.prisma.delivery.count({ where: { organizationId: acme.organizationId } })).toBe(1)
+  })
+
+  test('follows rules that are not saved, and has the error of a run that would fail', async () => {
+    await fixture.startRunner()
+    expect(payloadsOf(await tryText('Total: 5', rules('text(fields.total)')))).toEqual([{ message: '5' }])
+    const failed = await tryText('Total: 5', rules('text(fields.sum)'))
+    expect(failed.error).toMatch(/^rule_failed: rules\.yaml, line 1, .*there is no field "sum"/)
+    expect(payloadsOf(failed)).toEqual([])
+    expect(acme.endpoint.requests).toEqual([])
+  })
+
+  test('replaces the earlier one of the person, and is executed by one process', async () => {
+    const person = newId()
+    const trial = { workflowId: acme.workflowId, userId: person, sessionId: null, rules: null }
+    const [first, second] = [newId(), newId()]
+    await recordTrial(fixture.db, viewer(), { ...trial, id: first, context: 'one' })
+    await recordTrial(fixture.db, viewer(), { ...trial, id: second, context: 'two' })
+    expect(await findTrial(fixture.db, viewer(), { ...trial, id: first })).toBeUndefined()
+    const claimed = await Promise.all([claimTrial(fixture.db, 60_000), claimTrial(fixture.db, 60_000)])
+    expect(claimed.flatMap((each) => each?.run.context ?? [])).toEqual(['two'])
+  })
+
+  test('takes nothing from a process that lost it, as one that was paused did', async () => {
+    const trial = { id: newId(), workflowId: acme.workflowId, userId: newId() }
+    await recordTrial(fixture.db, viewer(), { ...trial, sessionId: null, context: 'x', rules: null })
+    const paused = (await claimTrial(fixture.db, 0))!.run
+    const other = (await claimTrial(fixture.db, 60_000))!.run
+    await releaseTrial(fixture.db, paused)
+    await finishTrial(fixture.db, { ...paused, error: 'timed_out: late', steps: [] })
+    expect(await findTrial(fixture.db, viewer(), trial)).toMatchObject({ finished_at: null })
+    expect(await claimTrial(fixture.db, 60_000)).toBeUndefined()
+    await finishTrial(fixture.db, { ...other, error: null, steps: [] })
+    expect(await findTrial(fixture.db, viewer(), trial)).toMatchObject({ error: null, finished_at: expect.any(String) })
+  })
+})
+
+/** What a run did, whether in process or on real services. */
+interface Ended {
+  readonly status: string
+  readonly error: string | null
+  readonly deliveries: readonly { readonly source: string; readonly payload: unknown; readonly outcome: string }[]
+}
+
+const CASES = ['orders-json-object', 'values-contradiction', 'endpoints-one-of-two-rejects', 'rules-above-threshold']
+
+const evaluationCases = readCases(join(import.meta.dirname, '../evaluation/cases/*.json'))
+const chosen = CASES.map((id) => evaluationCases.find((entry) => entry.id === id)!)
+
+/** Executes the case with a database, a dispatcher, an endpoint and a runner. */
+async function runOnServices({ workflow, sources, context }: EvaluationCase): Promise<Ended> {
+  const organization = await fixture.createOrganization({
+    description: toText(workflow.description),
+    files: (workflow.files ?? []).map(({ path, content }) => ({ name: path, content: toText(content) })),
+    sources: Object.fromEntries(
+      sources.map(({ name, example, endpoint = [{ status: 204 }] }) => [
+        name,
+        { example, answer: endpoint[0] as object },
+      ]),
+    ),
+  })
+  const accepted = await fixture.start(organization, { context: toText(context) })
+  const [details] = await fixture.waitForRuns([accepted])
+  const outcomes = new Map(details!.deliveries.map(({ source_name, outcome }) => [source_name, outcome]))
+  const deliveries = organization.endpoint.requests.map(({ path, json }) => {
+    const source = sources.find(({ name }) => path === `/${encodeURIComponent(name)}`)?.name ?? 'Order intake'
+    return { source, payload: json, outcome: outcomes.get(source) ?? 'none' }
+  })
+  return { status: details!.status, error: details!.error, deliveries }
+}
+
+test('an evaluated run ends as on real services', async () => {
+  await fixture.startRunner()
+  for (const entry of chosen) {
+    const { status, error, deliveries } = await runCase(createAgent(BUILTIN_ONLY), entry, 1)
+    expect({ id: entry.id, ...(await runOnServices(entry)) }).toEqual({ id: entry.id, status, error, deliveries })
+  }
+}, 60_000)

@@ -24,40 +24,17 @@ describe('the built-in agent', () => {
   test('records in the journal where each value came from, and the result of each delivery', async () => {
     const run = createInMemoryRun({ description: toOrders, context, sources: [orders], inputMessage: 'New order' })
     await run.execute(agent)
-    expect(run.steps.map(({ kind, data }) => ({ kind, data }))).toEqual([
-      { kind: 'message', data: { agent: 'builtin', text: `New order\n\n${context}` } },
-      { kind: 'note', data: { code: 'payload_filled', text: 'Order intake: filled by name: order_id, total' } },
-      {
-        kind: 'tool_call',
-        data: {
-          call_id: 'builtin-1',
-          tool: 'builtin',
-          delivery: {
-            id: run.sent[0]?.deliveryId,
-            source_id: orders.id,
-            source_name: 'Order intake',
-            payload: { order_id: 'B-7', total: 42.5 },
-          },
-        },
-      },
-      {
-        kind: 'tool_result',
-        data: {
-          call_id: 'builtin-1',
-          tool: 'builtin',
-          ok: true,
-          text: 'Accepted: the endpoint answered 204.',
-          delivery: {
-            id: run.sent[0]?.deliveryId,
-            source_id: orders.id,
-            source_name: 'Order intake',
-            outcome: 'accepted',
-            status: 204,
-            answer: null,
-            reason: null,
-          },
-        },
-      },
+    const target = { id: run.sent[0]?.deliveryId, source_id: orders.id, source_name: 'Order intake' }
+    const call = { call_id: 'builtin-1', tool: 'builtin' }
+    const outcome = { outcome: 'accepted', status: 204, answer: null, reason: null }
+    expect(run.steps.map(({ kind, data }) => [kind, data])).toEqual([
+      ['message', { agent: 'builtin', text: `New order\n\n${context}` }],
+      ['note', { code: 'payload_filled', text: 'Order intake: filled by name: order_id, total' }],
+      ['tool_call', { ...call, delivery: { ...target, payload: { order_id: 'B-7', total: 42.5 } } }],
+      [
+        'tool_result',
+        { ...call, ok: true, text: 'Accepted: the endpoint answered 204.', delivery: { ...target, ...outcome } },
+      ],
     ])
   })
 
