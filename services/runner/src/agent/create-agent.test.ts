@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createCapturedLogger, startStubModelServer, type StubModelServer } from '@workflow-service/testkit'
-import { Crash, createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
+import { createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
 import { agentConfig } from '../../test/support/model-config.ts'
 import { type AgentConfig, BUILTIN_ONLY } from './agent-settings.ts'
 import { createAgent } from './create-agent.ts'
@@ -71,9 +71,7 @@ describe('the agent that the settings select', () => {
 
   test('lets the built-in agent finish a run that it began', async () => {
     const run = startRun()
-    run.crashAt({ operation: 1, when: 'after' })
-    await expect(run.execute(builtin)).rejects.toBeInstanceOf(Crash)
-    run.crashAt(null)
+    expect(await run.crashAt(builtin, 1)).toBe(true)
     await run.execute(createAgent(await withModel()))
     expect(run.sent).toHaveLength(1)
     expect(server?.requests).toEqual([])
@@ -81,9 +79,7 @@ describe('the agent that the settings select', () => {
 
   test('fails a run that a model began when no model is set any more', async () => {
     const run = startRun()
-    run.crashAt({ operation: 1, when: 'after' })
-    await expect(run.execute(createAgent(await withModel()))).rejects.toBeInstanceOf(Crash)
-    run.crashAt(null)
+    expect(await run.crashAt(createAgent(await withModel()), 1)).toBe(true)
     const { logger, lines } = createCapturedLogger()
     await expect(run.execute(createAgent(BUILTIN_ONLY, { logger }))).rejects.toMatchObject({
       code: 'agent_changed',

@@ -1,22 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import type { JournalStep, LookupCallIn, LookupCallOut, RunPrompt } from '@workflow-service/contract'
-import type {
-  CostRequest,
-  CostReservation,
-  EarlierRun,
-  Instructions,
-  LookupForAgent,
-  SourceForAgent,
-} from '@workflow-service/database'
+import type { JournalStep, LookupCallIn, LookupCallOut } from '@workflow-service/contract'
+import type { SourceForAgent } from '@workflow-service/database'
 import { NO_TRACING } from '@workflow-service/service-kit'
 import {
   createInMemoryDispatcher,
   createInMemoryStore,
-  type InMemoryFile,
+  type InMemoryContent,
   type SentPayload,
   toClaimedRun,
 } from '../../evaluation/in-memory-services.ts'
-import type { Agent, DeliveryResult, OwnModelKey } from '../../src/agent/agent.ts'
+import type { Agent, DeliveryResult } from '../../src/agent/agent.ts'
 import { RunError, RunInterruptedError } from '../../src/run-errors.ts'
 import type { ActiveLease } from '../../src/runs/active-lease.ts'
 import { createAgentRun } from '../../src/runs/agent-run.ts'
@@ -25,43 +18,20 @@ import { openJournal } from '../../src/runs/journal.ts'
 /** Simulates the death of the runner process: nothing happens after it. */
 export class Crash extends Error {}
 
-export interface InMemoryRunOptions {
+export interface InMemoryRunOptions extends InMemoryContent {
   description?: string
   /** What the workflow chooses; null: the default. */
   model?: string | null
   inputMessage?: string
   context?: string
-  sources?: readonly SourceForAgent[]
-  files?: readonly InMemoryFile[]
-  lookups?: readonly LookupForAgent[]
-  instructions?: readonly Instructions[]
   /** What the look-ups answer; the request's tool and arguments by default. */
   lookUp?: (request: LookupCallIn) => Partial<LookupCallOut>
-  history?: readonly Omit<EarlierRun, 'number'>[]
-  modelKeys?: readonly OwnModelKey[]
-  reserveCost?: (request: CostRequest) => CostReservation
   /** The endpoint behind every webhook source; 204 by default. */
   endpoint?: (request: SentPayload) => Partial<DeliveryResult>
 }
 
 /** A run whose journal and delivery log are in memory instead of behind a database and a dispatcher. */
-export interface InMemoryRun {
-  readonly steps: readonly JournalStep[]
-  /** The payloads that were sent, in order. */
-  readonly sent: readonly SentPayload[]
-  /** The calls of look-ups, in order. */
-  readonly lookedUp: readonly LookupCallIn[]
-  /** What the model was asked with, by the position of the next step. */
-  readonly prompts: readonly { readonly position: number; readonly prompt: RunPrompt }[]
-  /** Makes the agent end at its next step boundary. */
-  interrupt(): void
-  /** Makes the agent abandon calls under way. */
-  abort(): void
-  /** Executes the run, or resumes it from its journal. */
-  execute(agent: Agent): Promise<void>
-  /** Makes the next attempt crash right before or right after its nth write or delivery, counted from 1. */
-  crashAt(point: CrashPoint | null): void
-}
+export type InMemoryRun = ReturnType<typeof createInMemoryRun>
 
 interface CrashPoint {
   readonly operation: number
@@ -77,7 +47,7 @@ export function webhookSource(
   return { id: randomUUID(), name, description, exampleRequestBody }
 }
 
-export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun {
+export function createInMemoryRun(options: InMemoryRunOptions = {}) {
   const { description = '', model = null, inputMessage = '', context = '', history = [] } = options
   const sent: SentPayload[] = []
   const [interrupting, aborting] = [new AbortController(), new AbortController()]
@@ -128,55 +98,68 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}): InMemoryRun
     isEnding: false,
   }
 
+  const execute = async (agent: Agent): Promise<void> => {
+    operations = 0
+    const stored = store.open(lease, run)
+    const journal = openJournal({ stored })
+    const steps = await journal.readSteps()
+    const agentRun = createAgentRun(
+      { dispatcher, tracing: NO_TRACING },
+      { lease, run, stored, journal, steps, onDelivered: () => {}, onSucceeded: () => {} },
+    )
+    try {
+      await agent({
+        ...agentRun,
+        lookUp: (request) => operate(() => agentRun.lookUp(request)),
+        append: (added) => operate(() => agentRun.append(added)),
+        deliver: (request) => operate(() => agentRun.deliver(request)),
+      })
+    } catch (error) {
+      if (error instanceof RunError) await journal.flush()
+      throw error
+    }
+    await journal.flush()
+  }
+
   return {
-    get steps() {
+    get steps(): readonly JournalStep[] {
       return stepsOf(run.id)
     },
+    /** The payloads that were sent, in order. */
     sent,
+    /** The calls of look-ups, in order. */
     lookedUp,
+    /** What the model was asked with, by the position of the next step. */
     prompts,
+    /** Makes the agent end at its next step boundary. */
     interrupt: () => interrupting.abort(new RunInterruptedError()),
+    /** Makes the agent abandon calls under way. */
     abort() {
       interrupting.abort(new RunInterruptedError())
       aborting.abort(new RunInterruptedError())
     },
-    crashAt(point) {
-      crash = point
-    },
-    async execute(agent) {
-      operations = 0
-      const stored = store.open(lease, run)
-      const journal = openJournal({ stored })
-      const steps = await journal.readSteps()
-      const agentRun = createAgentRun(
-        { dispatcher, tracing: NO_TRACING },
-        { lease, run, stored, journal, steps, onDelivered: () => {}, onSucceeded: () => {} },
-      )
+    /** Executes the run, or resumes it from its journal. */
+    execute,
+    /**
+     * Executes the run until it crashes right before or right after its nth write, delivery or look-up, counted from 1.
+     * Resolves to whether it has: it may end before.
+     */
+    async crashAt(agent: Agent, operation: number, when: CrashPoint['when'] = 'after'): Promise<boolean> {
+      crash = { operation, when }
       try {
-        await agent({
-          ...agentRun,
-          lookUp: (request) => operate(() => agentRun.lookUp(request)),
-          append: (added) => operate(() => agentRun.append(added)),
-          deliver: (request) => operate(() => agentRun.deliver(request)),
-        })
+        await execute(agent)
+        return false
       } catch (error) {
-        if (error instanceof RunError) await journal.flush()
+        if (error instanceof Crash) return true
         throw error
+      } finally {
+        crash = null
       }
-      await journal.flush()
     },
   }
 }
 
 /** Executes the run again and again, with a crash at each operation in turn, until an attempt ends without one. */
 export async function executeWithCrashes(run: InMemoryRun, agent: Agent, when: 'before' | 'after'): Promise<void> {
-  for (let operation = 1; ; operation += 1) {
-    run.crashAt({ operation, when })
-    try {
-      await run.execute(agent)
-      return
-    } catch (error) {
-      if (!(error instanceof Crash)) throw error
-    }
-  }
+  for (let operation = 1; await run.crashAt(agent, operation, when);) operation += 1
 }

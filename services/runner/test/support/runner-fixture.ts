@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll } from '@jest/globals'
 import { type Database, newId, recordStart, type RunDetails, showRun } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { readDispatcherConfig, type RunningDispatcher, startDispatcher } from '@workflow-service/dispatcher'
-import { createInProcessQueue, type SessionQueue } from '@workflow-service/messaging'
+import { createInProcessQueue } from '@workflow-service/messaging'
 import { createLogger, newRequestId, type RunningService } from '@workflow-service/service-kit'
 import {
   forwardManifest,
@@ -49,34 +49,6 @@ export interface TestOrganization {
 export interface AcceptedStart {
   readonly startId: string
   readonly sessionId: string
-}
-
-/** A real database and dispatcher, and runners on them. The session queue is in-process by default. */
-export interface RunnerFixture {
-  readonly db: Database
-  /** That of the dispatcher. */
-  readonly secretsKey: string
-  /** Saves a key of the organization's own by the dispatcher. */
-  saveModelKey(organization: TestOrganization, body: { model: string; key: string }): Promise<void>
-  readonly queue: SessionQueue
-  /** The log lines of the runners in this process. */
-  readonly logLines: Record<string, unknown>[]
-  /**
-   * The workflow's description names the webhook sources that its runs post to: "Order intake", "Audit log". Without
-   * `files`, rules send them the whole context as the field `message`.
-   */
-  createOrganization(options?: OrganizationOptions): Promise<TestOrganization>
-  /** Records a start as the gateway does, and publishes its message by default. */
-  start(
-    organization: TestOrganization,
-    options?: { context?: string; sessionId?: string; isPublished?: boolean },
-  ): Promise<AcceptedStart>
-  /** Starts a runner in this process; it stops after the test. */
-  startRunner(overrides?: RunnerOverrides, env?: Record<string, string>): Promise<RunningService>
-  /** Starts a runner as a process without a broker, which finds work by its sweep; it is killed after the test. */
-  startRunnerProcess(timing?: Partial<RunnerTiming>, env?: Record<string, string>): Promise<StartedProcess>
-  run(startId: string): Promise<RunDetails>
-  waitForRuns(starts: readonly AcceptedStart[]): Promise<RunDetails[]>
 }
 
 /** The path of a webhook source's endpoint: `/orders` for "Order intake", `/audit` for "Audit log". */
@@ -162,10 +134,11 @@ async function cancelUnfinishedRuns(db: Database): Promise<void> {
 }
 
 /**
- * Sets the fixture up for a test file.
+ * Sets up a real database and dispatcher, and runners on them, for a test file. The session queue is in-process by
+ * default.
  * @param shape How the runners of this process reach the dispatcher: by HTTP, or as a function (services/compact).
  */
-export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two processes'): RunnerFixture {
+export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two processes') {
   const token = randomBytes(24).toString('hex')
   const secretsKey = randomBytes(32).toString('base64')
   const queue = createInProcessQueue()
@@ -211,25 +184,36 @@ export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two p
   }
 
   return {
+    get db(): Database {
+      return database.db
+    },
+    /** That of the dispatcher. */
     secretsKey,
-    async saveModelKey({ organizationId }, body) {
+    /** Saves a key of the organization's own by the dispatcher. */
+    async saveModelKey({ organizationId }: TestOrganization, body: { model: string; key: string }) {
       const url = `${dispatcher().url}/internal/organizations/${organizationId}/model-keys`
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
       const saved = await fetch(url, { method: 'PUT', headers, body: JSON.stringify(body) })
       if (saved.status !== 204) throw new Error(await saved.text())
     },
-    get db() {
-      return database.db
-    },
     queue,
+    /** The log lines of the runners in this process. */
     logLines,
     run,
-    async createOrganization(options) {
+    /**
+     * The workflow's description names the webhook sources that its runs post to: "Order intake", "Audit log". Without
+     * `files`, rules send them the whole context as the field `message`.
+     */
+    async createOrganization(options?: OrganizationOptions) {
       const organization = await createOrganization(database.db, { url: dispatcher().url, token }, options)
       endpoints.push(organization.endpoint)
       return organization
     },
-    async start({ organizationId, workflowId, apiKeyId }, options = {}) {
+    /** Records a start as the gateway does, and publishes its message by default. */
+    async start(
+      { organizationId, workflowId, apiKeyId }: TestOrganization,
+      options: { context?: string; sessionId?: string; isPublished?: boolean } = {},
+    ): Promise<AcceptedStart> {
       const { context = 'hello', sessionId = null, isPublished = true } = options
       const outcome = await recordStart(database.db, organizationId, {
         startId: newId(),
@@ -245,7 +229,8 @@ export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two p
       if (isPublished) await queue.publish({ session_id: outcome.sessionId })
       return outcome
     },
-    async startRunner(overrides = {}, env = {}) {
+    /** Starts a runner in this process; it stops after the test. */
+    async startRunner(overrides: RunnerOverrides = {}, env: Record<string, string> = {}) {
       const config = readRunnerConfig(runnerEnv(env))
       const inProcess = shape === 'one process' ? { dispatcher: dispatcher().local } : {}
       const options = { sessionQueue: queue, logger, timing: FAST_TIMING, ...inProcess, ...overrides }
@@ -253,7 +238,8 @@ export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two p
       runners.push(runner)
       return runner
     },
-    async startRunnerProcess(timing = {}, env = {}) {
+    /** Starts a runner as a process without a broker, which finds work by its sweep; it is killed after the test. */
+    async startRunnerProcess(timing: Partial<RunnerTiming> = {}, env: Record<string, string> = {}) {
       const args = [
         fileURLToPath(new URL('runner-process.ts', import.meta.url)),
         JSON.stringify({ ...FAST_TIMING, ...timing }),
@@ -262,7 +248,7 @@ export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two p
       processes.push(started)
       return started
     },
-    waitForRuns: (starts) =>
+    waitForRuns: (starts: readonly AcceptedStart[]): Promise<RunDetails[]> =>
       waitUntil(
         async () => {
           const runs = await Promise.all(starts.map(({ startId }) => run(startId)))

@@ -7,7 +7,7 @@ import {
   type StubModelServer,
 } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
-import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
+import { createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { Agent } from '../agent.ts'
 import { createModelAgent } from './model-agent.ts'
@@ -63,10 +63,8 @@ describe('a payload that may have arrived', () => {
       const { agent } = await createAgent([send, sendReordered, giveUp])
       const run = createInMemoryRun({ sources, endpoint: failing(outcome) })
       // Right after the second answer was recorded.
-      run.crashAt({ operation: 6, when: 'after' })
-      await expect(run.execute(agent)).rejects.toBeInstanceOf(Crash)
+      expect(await run.crashAt(agent, 6)).toBe(true)
       expect(run.steps.at(-1)?.kind).toBe('model_answer')
-      run.crashAt(null)
       await expect(run.execute(agent)).rejects.toMatchObject({ code: `delivery_${outcome}` })
       expect(run.sent).toHaveLength(1)
       const refused = run.steps.filter(({ data }) => 'error' in data && data.error === 'may_have_arrived')

@@ -3,7 +3,7 @@ import type { SessionSummaryStep } from '@workflow-service/contract'
 import type { CostReservation } from '@workflow-service/database'
 import type { ModelProtocolName, ModelRequest, ModelTurn, StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
-import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
+import { createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { BUILTIN } from '../agent-settings.ts'
@@ -99,9 +99,7 @@ describe('earlier runs that exceed their share of the prompt', () => {
     const agent = await prepare({ text: SUMMARY, usage }, { prices })
     for (let operation = 1; operation <= 3; operation += 1) {
       const run = sessionRun()
-      run.crashAt({ operation, when: 'after' })
-      await expect(run.execute(agent)).rejects.toThrow(Crash)
-      run.crashAt(null)
+      expect(await run.crashAt(agent, operation)).toBe(true)
       const builtin = createAgent({ models: new Map(), defaultModel: BUILTIN })
       await expect(run.execute(builtin)).rejects.toMatchObject({ code: 'agent_changed' })
       await run.execute(agent)
