@@ -134,13 +134,6 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     })
   })
 
-  test('runs at the same time have separate traces', async () => {
-    const runner = await fixture.startRunner({ timing: MODEL_TIMING }, { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url })
-    await fixture.waitForRuns(await Promise.all(['one', 'two'].map((context) => fixture.start(acme, { context }))))
-    await runner.stop()
-    expect(new Set(receiver.spans().map(({ traceId }) => traceId)).size).toBe(2)
-  })
-
   test('a receiver that is unreachable changes nothing for runs, and is logged once', async () => {
     const env = await envWithModel({ toolCalls: [send] }, { toolCalls: [end] })
     const logged = fixture.logLines.length

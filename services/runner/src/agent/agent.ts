@@ -36,7 +36,7 @@ export interface RunRecords {
   /**
    * The newest `limit` finished runs of the session before this one, oldest first, and the total number of such runs.
    */
-  history(limit: number): Promise<SessionHistory>
+  history(limit: number): Promise<{ readonly runs: readonly EarlierRun[]; readonly total: number }>
   /** The newest summary in the journals of those runs. */
   readSummary(): Promise<SessionSummaryStep | undefined>
   /** Those of the sources that were not deleted, in the order of `sourceIds`: see `readInParts`. */
@@ -62,7 +62,7 @@ export interface RunRecords {
   /** The approval of a delivery as it is now; undefined if none was requested. */
   readApproval(deliveryId: string): Promise<ApprovalState | undefined>
   /** Reserves what a request to a model may cost. Replaces a reservation of the run whose runner has ended. */
-  reserveCost(request: RunCostRequest): Promise<CostReservation>
+  reserveCost(request: Omit<CostRequest, 'organizationId' | 'workflowId' | 'runId'>): Promise<CostReservation>
   /** Ends the reservation of an answer, which cost this; does nothing if it has ended. */
   settleCost(turn: number, cost: number): Promise<void>
 }
@@ -113,9 +113,6 @@ export interface AgentRun extends RunRecords {
   parkForApproval(payloads: ApprovalRequest['payloads']): Promise<void>
 }
 
-/** Money for a request to a model. */
-export type RunCostRequest = Pick<CostRequest, 'turn' | 'amount' | 'runSpent' | 'expiresInMs'>
-
 /** Nothing was sent: the payload needs the approval of a person. */
 export interface ApprovalRequired {
   readonly outcome: 'approval_required'
@@ -161,9 +158,4 @@ export interface DeliveryResult {
   readonly durationMs?: number | null
   /** Whether the result is in the journal already: the dispatcher wrote it with the outcome. */
   readonly isInJournal?: boolean
-}
-
-export interface SessionHistory {
-  readonly runs: readonly EarlierRun[]
-  readonly total: number
 }

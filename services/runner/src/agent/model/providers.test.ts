@@ -144,12 +144,14 @@ const ODDITIES: Record<string, Oddity> = {
   'a drip that takes too long': {
     turns: [{ text: 'x'.repeat(500), toolCalls: [sendOrder], dripMs: 100 }],
     config: { timeoutMs: 300, maxWaitMs: 0 },
+    only: ['openai-compatible'],
     error: 'model_unavailable',
     sent: [],
   },
   'a huge answer': {
     turns: [{ text: 'x'.repeat(9 * 1_048_576), toolCalls: [sendOrder] }, ends],
     error: 'model_answer_invalid',
+    only: ['openai-compatible'],
     sent: [],
   },
   'too many calls': {

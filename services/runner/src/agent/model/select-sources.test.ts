@@ -127,9 +127,4 @@ describe('the webhook sources that a model can use', () => {
     expect([available.length, searchable.length]).toEqual([32, 69])
     expect(reads).toEqual([16, 16, 16])
   })
-
-  test('are all of them in the usual case', async () => {
-    const { run } = runWith(numbered(20))
-    expect(await selectSources(run)).toMatchObject({ available: { length: 20 }, searchable: [] })
-  })
 })
