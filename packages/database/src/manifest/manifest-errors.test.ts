@@ -13,8 +13,6 @@ const source = {
 const trigger = { trigger_source: { slug: 'api', name: 'API' } }
 const workflow = (fields: object) => ({ organization, workflows: [{ name: 'Forward', ...fields }] })
 const id = '01890a5d-ac96-774b-bcce-b302099a8057'
-/** The lists of a manifest. */
-const MANIFEST_LIKE = { users: [], api_keys: [], webhook_sources: [], workflows: [], sessions: [] }
 /** A manifest in which everything is named. */
 const WHOLE = {
   organization: { id, name: 'Acme', suspended: false },
@@ -76,9 +74,7 @@ describe('manifestErrors', () => {
   })
 
   test.each<[string, unknown, string[]]>([
-    ['no object', 'hello', [': must be a JSON object']],
     ['nothing', null, [': must be a JSON object']],
-    ['no organization', {}, ['organization: is missing']],
     ['an unknown name', { organization, teams: [] }, ['teams: is not a known field; remove it']],
     [
       'misspelled names and closed values',
@@ -105,14 +101,7 @@ describe('manifestErrors', () => {
       { organization, api_keys: [{ name: 'a\nb' }] },
       ['api_keys[0].name: must be one line, without tabs and other control characters'],
     ],
-    ['an organization without a name', { organization: {} }, ['organization.name: is missing']],
     ['a wrong type', { organization: { name: 7 } }, ['organization.name: must be a string']],
-    ['YAML 1.1 truth', workflow({ is_active: 'yes' }), ['workflows[0].is_active: must be true or false']],
-    [
-      'a field deep down',
-      workflow({ triggers: [trigger, { trigger_source: { name: 'API' } }] }),
-      ['workflows[0].triggers[1].trigger_source.slug: is missing'],
-    ],
     [
       'a wrong id',
       workflow({ id: 'forward' }),
@@ -132,11 +121,6 @@ describe('manifestErrors', () => {
       'no scope at all',
       { organization, api_keys: [{ name: 'ci', scopes: [] }] },
       ['api_keys[0].scopes: must have at least 1 item'],
-    ],
-    [
-      'a word that is no email address',
-      { organization, users: [{ email: 'ada' }] },
-      ['users[0].email: must be an email address such as ada@acme.test'],
     ],
     [
       'a schedule without a frequency',
@@ -230,44 +214,24 @@ describe('manifestErrors', () => {
     ],
     [
       'event slugs of one trigger',
-      {
-        workflows: [
-          {
-            name: 'a',
-            triggers: [
-              {
-                ...trigger,
-                events: [
-                  { slug: 'x', name: 'X' },
-                  { slug: 'x', name: 'Y' },
-                ],
-              },
-            ],
-          },
-        ],
-      },
+      workflow({ triggers: [{ ...trigger, events: ['X', 'Y'].map((name) => ({ slug: 'x', name })) }] }),
       'workflows[0].triggers[0].events[1].slug',
       'workflows[0].triggers[0].events[0].slug',
     ],
     [
-      'users of one workflow',
-      { users: [{ email: 'a@b' }], workflows: [{ name: 'a', users: ['a@b', 'a@b'] }] },
+      'users of one workflow, ignoring case',
+      workflow({ users: ['a@b', 'A@b'] }),
       'workflows[0].users[1]',
       'workflows[0].users[0]',
     ],
     [
       'locations of files',
-      {
-        workflows: [
-          {
-            name: 'a',
-            files: [
-              { name: 'c', path: ['a', 'b'] },
-              { name: 'b/c', path: ['a'] },
-            ],
-          },
+      workflow({
+        files: [
+          { name: 'c', path: ['a', 'b'] },
+          { name: 'b/c', path: ['a'] },
         ],
-      },
+      }),
       'workflows[0].files[1]',
       'workflows[0].files[0]: two files cannot be in the same place',
     ],
@@ -312,49 +276,22 @@ describe('toManifest', () => {
 })
 
 describe('any JSON as a manifest', () => {
-  const names = [
-    ...Object.keys(MANIFEST_LIKE),
-    'id',
-    'name',
-    'key',
-    'email',
-    'scopes',
-    'files',
-    'triggers',
-    'users',
-    'content',
-  ]
-  names.push('path', 'trigger_source', 'slug', 'events', 'filters', 'auto_run', 'endpoint_url', 'example_request_body')
-  names.push('subagent_sources', '__proto__', 'constructor', 'toString')
-  const { manifest } = fc.letrec<{ manifest: unknown }>((tie) => ({
-    manifest: fc.oneof(
-      { depthSize: 'medium', withCrossShrink: true },
-      fc.constantFrom<unknown>(
-        null,
-        true,
-        -0,
-        1e308,
-        '',
-        id,
-        'ada@acme.test',
-        '\u0000',
-        '\ud800',
-        'api',
-        createApiKey().key,
-      ),
-      fc.array(tie('manifest'), { maxLength: 5 }),
-      fc.dictionary(fc.constantFrom(...names), tie('manifest'), { maxKeys: 8 }),
-    ),
-  }))
-  const lists = fc.dictionary(fc.constantFrom(...Object.keys(MANIFEST_LIKE)), fc.array(manifest, { maxLength: 4 }))
+  const lists = ['users', 'api_keys', 'webhook_sources', 'workflows', 'sessions']
+  const names = [...lists, 'id', 'name', 'key', 'email', 'scopes', 'files', 'triggers', 'content', 'path', 'auto_run']
+  names.push('trigger_source', 'slug', 'events', 'filters', 'endpoint_url', 'example_request_body', 'subagent_sources')
+  names.push('__proto__', 'constructor', 'toString')
+  const texts = ['', id, 'ada@acme.test', '\u0000', '\ud800', 'api', createApiKey().key]
+  const values = [fc.constantFrom<unknown>(null, true, -0, 1e308, ...texts)]
+  const anything = fc.anything({ key: fc.constantFrom(...names), values, maxDepth: 4, maxKeys: 8 })
+  const manifest = fc.dictionary(fc.constantFrom(...lists), fc.array(anything, { maxLength: 4 }))
 
   test('gives errors with a path and a sentence, or none, and never throws anything else', () => {
     fc.assert(
       fc.property(
         fc.oneof(
+          anything,
           manifest,
-          lists,
-          lists.map((parts) => ({ organization, ...parts })),
+          manifest.map((parts) => ({ organization, ...parts })),
           fc.jsonValue(),
         ),
         (value) => {
