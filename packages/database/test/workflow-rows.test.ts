@@ -14,7 +14,7 @@ import {
   viewerOf,
   workflowSearchText,
 } from '../src/index.ts'
-import { onConnection } from './support/on-connection.ts'
+import { readsOf as countReads } from './support/count-reads.ts'
 
 const COUNT = 5_000
 const RUNS = 3_000
@@ -83,36 +83,14 @@ beforeAll(async () => {
   )
 }, 120_000)
 
-/**
- * Runs the call in a transaction that is rolled back. Returns the rows that it read of each table, and the tables that
- * it scanned sequentially.
- */
-async function readsOf(call: (on: Pick<Database, 'pool' | 'prisma'>) => Promise<unknown>) {
+const TABLES = ['workflows', 'triggers', 'files', 'workflow_users', 'users', 'sessions', 'starts']
+
+/** What the call resolves to, the rows that it reads of each table, and the tables that it scans. */
+async function readsOf<Result>(call: (on: Pick<Database, 'pool' | 'prisma'>) => Promise<Result>) {
   const client = await db.pool.connect()
-  const count = async () => {
-    const { rows } = await client.query<{ table: string; scans: number; rows: number }>(
-      `SELECT relname AS table, seq_scan::integer AS scans, (seq_tup_read + coalesce(idx_tup_fetch, 0))::integer AS rows
-       FROM pg_stat_xact_user_tables`,
-    )
-    return new Map(rows.map((row) => [row.table, row]))
-  }
-  try {
-    await client.query('BEGIN')
-    const before = await count()
-    const result = await call(onConnection(client))
-    const after = [...(await count()).values()]
-    const rows = (table: string) => {
-      const found = after.find((each) => each.table === table)
-      return found ? found.rows - (before.get(table)?.rows ?? 0) : 0
-    }
-    const scanned = after
-      .filter(({ table, scans }) => scans > (before.get(table)?.scans ?? 0))
-      .map(({ table }) => table)
-    return { result, rows, scanned }
-  } finally {
-    await client.query('ROLLBACK')
-    client.release()
-  }
+  const { result, reads } = await countReads(client, TABLES, call).finally(() => client.release())
+  const rows = (table: string) => reads.find((each) => each.table === table)!.rows
+  return { result, rows, scanned: reads.filter(({ scans }) => scans > 0) }
 }
 
 describe.each(['planned without statistics', 'planned with statistics'])('%s', (when) => {
@@ -165,9 +143,7 @@ describe.each(['planned without statistics', 'planned with statistics'])('%s', (
     const edit = { workflowId: visible.at(-1)!.id, principal: member, requestId: 'r' }
     const { rows, scanned } = await readsOf((on) => call(on, edit))
     expect(scanned).toEqual([])
-    for (const table of ['workflows', 'triggers', 'files', 'workflow_users', 'users', 'sessions', 'starts']) {
-      expect(rows(table)).toBeLessThan(20)
-    }
+    for (const table of TABLES) expect(rows(table)).toBeLessThan(20)
   })
 
   test('a batch of a purge reads as many runs as it deletes', async () => {

@@ -20,26 +20,35 @@ async function countReads(client: PoolClient, tables: readonly string[]): Promis
   return new Map(rows.map((row) => [row.table, row]))
 }
 
-/** The tables that a call scans, or of which it reads more than `maxRows` rows. What the call writes is rolled back. */
+/** What a call resolves to, and what it reads of the tables. What it writes is rolled back. */
+export async function readsOf<Result>(
+  client: PoolClient,
+  tables: readonly string[],
+  call: (on: Pick<Database, 'pool' | 'prisma'>) => Promise<Result>,
+): Promise<{ result: Result; reads: readonly TableReads[] }> {
+  await client.query('BEGIN')
+  try {
+    const before = await countReads(client, tables)
+    const result = await call(onConnection(client))
+    const after = await countReads(client, tables)
+    const reads = tables.map((table) => ({
+      table,
+      scans: after.get(table)!.scans - before.get(table)!.scans,
+      rows: after.get(table)!.rows - before.get(table)!.rows,
+    }))
+    return { result, reads }
+  } finally {
+    await client.query('ROLLBACK')
+  }
+}
+
+/** The tables that a call scans, or of which it reads more than `maxRows` rows. */
 export async function excessiveReads(
   client: PoolClient,
   tables: readonly string[],
   maxRows: number,
   call: (on: Pick<Database, 'pool' | 'prisma'>) => Promise<unknown>,
 ): Promise<TableReads[]> {
-  await client.query('BEGIN')
-  try {
-    const before = await countReads(client, tables)
-    await call(onConnection(client))
-    const after = await countReads(client, tables)
-    return tables
-      .map((table) => ({
-        table,
-        scans: after.get(table)!.scans - before.get(table)!.scans,
-        rows: after.get(table)!.rows - before.get(table)!.rows,
-      }))
-      .filter(({ scans, rows }) => scans > 0 || rows > maxRows)
-  } finally {
-    await client.query('ROLLBACK')
-  }
+  const { reads } = await readsOf(client, tables, call)
+  return reads.filter(({ scans, rows }) => scans > 0 || rows > maxRows)
 }
