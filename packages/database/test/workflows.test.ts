@@ -1,38 +1,176 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import type { Database } from '../src/connection/client.ts'
-import { newId } from '../src/connection/ids.ts'
-import { workflowSearchText } from '../src/connection/search-text.ts'
-import { findWorkflows, listWorkflows, type WorkflowDocument } from '../src/workflows/workflows.ts'
+import {
+  type Database,
+  deleteWorkflow,
+  type EditingPerson,
+  findWorkflows,
+  listWorkflowRows,
+  listWorkflows,
+  newId,
+  purgeDeletedWorkflows,
+  readReadiness,
+  readWorkflowDetail,
+  recordAppStart,
+  saveWorkflow,
+  viewerOf,
+  type WorkflowDocument,
+  workflowSearchText,
+} from '../src/index.ts'
+import { readsOf as countReads } from './support/count-reads.ts'
 import { explain, rowsReadOf, sequentialScans } from './support/explain.ts'
 
 const COUNT = 6_000
+const RUNS = 3_000
 const database = useTestDatabase({ statementTimeoutMs: 60_000 })
+const organizationId = newId()
+const person = (role: 'owner' | 'member'): EditingPerson => ({
+  organizationId,
+  userId: newId(),
+  role,
+  name: 'Ada',
+  address: null,
+})
+const [owner, member] = [person('owner'), person('member')]
+const admin = { organizationId, memberId: null }
 let db: Database
-let organizationId: string
+/** In the order of the list: six, that all are behind thousands that the member does not see. */
+let visible: { id: string; name: string }[]
 
 /**
- * Many workflows: one in 1,500 is rare, every second one even, the second half late. Another organization has the same.
+ * One workflow in 1,500 is rare, every second one even, the second half late. Every 1,000th is visible to the member:
+ * most list it, the last one is company-wide, and has runs and parts. Another organization has the same workflows.
  */
 beforeAll(async () => {
   db = database.db
-  for (const name of ['Acme', 'Other']) {
-    organizationId = newId()
-    await db.pool.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [organizationId, name])
-    await db.pool.query(
+  const run = (sql: string, ...values: unknown[]) => db.pool.query(sql, values)
+  const createWorkflows = async (id: string) => {
+    await run(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, id)
+    const { rows } = await db.pool.query<{ id: string; name: string }>(
       `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active, created_at)
-       SELECT gen_random_uuid(), $1, name, 'd', 'only_me', name || $3 || 'd', true, timestamptz '2026-01-01' + n * interval '1 s'
-       FROM (SELECT n, concat(CASE n % 2 WHEN 0 THEN 'even' ELSE 'odd' END, CASE WHEN n % 1500 = 1499 THEN ' rarity' END,
-                              CASE WHEN n > $2 / 2 THEN ' late' END, ' ', n) AS name
-             FROM generate_series(1, $2::int) AS n) AS named`,
-      [organizationId, COUNT, workflowSearchText('', '')],
+       SELECT gen_random_uuid(), $1, name, 'd', CASE n WHEN $2::int THEN 'company_wide' ELSE 'only_me' END, name || $3 || 'd', true,
+         timestamptz '2026-01-01' + n * interval '1 s'
+       FROM (SELECT n, concat('w', n, CASE n % 2 WHEN 0 THEN ' even' ELSE ' odd' END, CASE n % 1500 WHEN 0 THEN ' rarity' END,
+                              CASE WHEN n > $2 / 2 THEN ' late' END) AS name
+             FROM generate_series(1, $2::int) n) AS named
+       RETURNING id, name`,
+      [id, COUNT, workflowSearchText('', '')],
     )
+    return rows
   }
-  await db.pool.query('ANALYZE')
+  await createWorkflows(newId())
+  const rows = await createWorkflows(organizationId)
+  await run(
+    `INSERT INTO users (id, organization_id, email) SELECT id, $1, id::text FROM unnest($2::uuid[]) AS id`,
+    organizationId,
+    [owner.userId, member.userId],
+  )
+  visible = rows.filter((_row, index) => (index + 1) % 1_000 === 0)
+  await run(
+    `INSERT INTO workflow_users (organization_id, workflow_id, user_id)
+     SELECT $1::uuid, id, $2::uuid FROM workflows WHERE organization_id = $1 UNION ALL SELECT $1, id, $3 FROM unnest($4::uuid[]) AS id`,
+    organizationId,
+    owner.userId,
+    member.userId,
+    visible.slice(0, -1).map(({ id }) => id),
+  )
+  await run(
+    `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name)
+     SELECT gen_random_uuid(), id, true, 'api', 'API' FROM workflows`,
+  )
+  await run(`INSERT INTO files (id, workflow_id, name, content) SELECT gen_random_uuid(), id, 'a', 'x' FROM workflows`)
+  const sessionId = newId()
+  await run('INSERT INTO sessions (id, organization_id) VALUES ($1, $2)', sessionId, organizationId)
+  await run(
+    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status,
+       finished_at, error)
+     SELECT gen_random_uuid(), $1, workflow_id, $2, row_number() OVER (), 'api', 'go', 'r', status, now(),
+       CASE status WHEN 'failed' THEN 'why' END
+     FROM (SELECT unnest($3::uuid[]) AS workflow_id) AS workflow,
+       (SELECT CASE n % 2 WHEN 0 THEN 'failed' ELSE 'succeeded' END AS status FROM generate_series(1, $4::int) n) AS run`,
+    organizationId,
+    sessionId,
+    [visible.at(-1)!.id, rows[0]!.id],
+    RUNS,
+  )
 }, 120_000)
 
-const explainSearch = (search: string) =>
-  explain(db, (on) => listWorkflows(on, { organizationId, memberId: null }, { limit: 25, search }))
+const TABLES = ['workflows', 'triggers', 'files', 'workflow_users', 'users', 'sessions', 'starts']
+
+/** What the call resolves to, the rows that it reads of each table, and the tables that it scans. */
+async function readsOf<Result>(call: (on: Pick<Database, 'pool' | 'prisma'>) => Promise<Result>) {
+  const client = await db.pool.connect()
+  const { result, reads } = await countReads(client, TABLES, call).finally(() => client.release())
+  const rows = (table: string) => reads.find((each) => each.table === table)!.rows
+  return { result, rows, scanned: reads.filter(({ scans }) => scans > 0) }
+}
+
+describe.each(['planned without statistics', 'planned with statistics'])('%s', (when) => {
+  beforeAll(async () => {
+    if (when === 'planned with statistics') await db.pool.query('ANALYZE')
+  })
+
+  test.each([
+    ['the list', undefined, 1_000],
+    ['a search for a frequent text', 'W', 1_000],
+    ['a search for a rare text', 'RARITY', 3_000],
+  ])('%s finds the few workflows that a member sees among many, and reads few others', async (_what, search, every) => {
+    const { result, rows, scanned } = await readsOf((on) =>
+      listWorkflowRows(on, viewerOf(member), { limit: 25, search }),
+    )
+    const expected = visible.filter(({ name }) => Number.parseInt(name.slice(1), 10) % every === 0)
+    expect(result).toMatchObject({ rows: expected.map(({ id }) => ({ id })), next: undefined })
+    expect(scanned).toEqual([])
+    expect(rows('workflows')).toBeLessThan(300)
+    expect(rows('workflow_users')).toBeLessThan(300)
+    expect(rows('starts')).toBeLessThanOrEqual(1)
+  })
+
+  test('the pages of a member are those of the whole list', async () => {
+    const seen: string[] = []
+    let after: { createdAt: Date; id: string } | undefined
+    do {
+      const page = await listWorkflowRows(db, viewerOf(member), { limit: 2, after })
+      seen.push(...page.rows.map(({ id }) => id))
+      after = page.next
+    } while (after)
+    expect(seen).toEqual(visible.map(({ id }) => id))
+  })
+
+  test.each<
+    [string, (on: Pick<Database, 'pool' | 'prisma'>, edit: Parameters<typeof deleteWorkflow>[1]) => Promise<unknown>]
+  >([
+    ['reading', (on, { workflowId }) => readWorkflowDetail(on, viewerOf(member), workflowId)],
+    ['the readiness', (on, { workflowId }) => readReadiness(on, viewerOf(member), workflowId)],
+    [
+      'a save',
+      async (on, edit) => {
+        const { version } = (await readWorkflowDetail(on, viewerOf(member), edit.workflowId))!
+        await saveWorkflow(on, edit, { name: 'x', description: 'd', scope: 'company_wide', version })
+      },
+    ],
+    ['a start', (on, edit) => recordAppStart(on, { ...edit, runId: newId(), sessionId: null, context: 'go' })],
+    ['a deletion', (on, edit) => deleteWorkflow(on, edit)],
+  ])('%s of a workflow reads only its own rows', async (_what, call) => {
+    const edit = { workflowId: visible.at(-1)!.id, principal: member, requestId: 'r' }
+    const { rows, scanned } = await readsOf((on) => call(on, edit))
+    expect(scanned).toEqual([])
+    for (const table of TABLES) expect(rows(table)).toBeLessThan(20)
+  })
+
+  test('a batch of a purge reads as many runs as it deletes', async () => {
+    const { result, rows, scanned } = await readsOf(async (on) => {
+      await deleteWorkflow(on, { workflowId: visible.at(-1)!.id, principal: owner, requestId: 'r' })
+      return await purgeDeletedWorkflows(on, 100)
+    })
+    expect(result).toBe(100)
+    expect(scanned).toEqual([])
+    // Found, deleted, and one look at whether others are left.
+    expect(rows('starts')).toBeLessThan(300)
+  })
+})
+
+const explainSearch = (search: string) => explain(db, (on) => listWorkflows(on, admin, { limit: 25, search }))
 const parse = ({ start, users, end }: WorkflowDocument) =>
   JSON.parse(`${start}${String(users?.json ?? '')}${end}`) as { id: string; name: string }
 
@@ -61,7 +199,7 @@ describe('findWorkflows', () => {
   })
 
   test('resolves to the documents in the order of the look-ups, with null for workflows that the organization does not have', async () => {
-    const { workflows } = await listWorkflows(db, { organizationId, memberId: null }, { limit: 3 })
+    const { workflows } = await listWorkflows(db, admin, { limit: 3 })
     const ids = [workflows[2]!.id, newId(), workflows[0]!.id, workflows[2]!.id]
     const found = await findWorkflows(
       db,
@@ -78,6 +216,9 @@ describe('findWorkflows', () => {
 })
 
 describe('a search', () => {
+  // Without the entries of the changes that were rolled back.
+  beforeAll(async () => void (await db.pool.query('VACUUM (INDEX_CLEANUP ON) workflows')))
+
   test.each([
     ['rarity', 'rare'],
     ['y', 'one character, rare'],
@@ -107,12 +248,15 @@ describe('a search', () => {
   test('for matches that are far down the list uses the search index', async () => {
     const plan = await explainSearch('late')
     expect(plan.some(({ index }) => index === 'workflows_search')).toBe(true)
-    const page = await listWorkflows(db, { organizationId, memberId: null }, { limit: 2, search: 'LATE' })
+    const page = await listWorkflows(db, admin, { limit: 2, search: 'LATE' })
     const found = await findWorkflows(
       db,
       page.workflows.map(({ id }) => ({ organizationId, workflowId: id })),
     )
-    expect(found.map((each) => parse(each!).name)).toEqual([`odd late ${COUNT / 2 + 1}`, `even late ${COUNT / 2 + 2}`])
+    expect(found.map((each) => parse(each!).name)).toEqual([
+      `w${COUNT / 2 + 1} odd late`,
+      `w${COUNT / 2 + 2} even late`,
+    ])
   })
 
   test('reads only the own organization’s entries of the search index', async () => {
