@@ -712,7 +712,6 @@ describe('what a person changed in the application', () => {
   })
 
   test('stays protected as a revoked key that a manifest without "revoked" has', async () => {
-    const withKey = (key: object) => ({ ...manifest, api_keys: [{ name: 'ci', ...key }] })
     const { organization, apiKeys } = await apply(manifest)
     await db.pool.query('UPDATE api_keys SET revoked_at = now()')
     await recordEdit(organization.id, 'api_key.revoked', apiKeys[0]!.id)

@@ -177,7 +177,7 @@ export async function deleteOrganization(db: PrismaDb, { principal, requestId }:
   })
 }
 
-/** The rows of a batch by table, in this order: what belongs to a row is deleted before it, or with it in small numbers. */
+/** Rows of a batch by table, in this order: what belongs to a row is deleted before it, or with it in small numbers. */
 const DELETED_ROWS = {
   starts: 200,
   deliveries: 1_000,

@@ -26,8 +26,8 @@ export function isVisible(workflow: string, memberId: string): string {
 }
 
 /**
- * Returns the condition that the viewer sees an entry `delivery` of the log: what belongs to no run, and the payloads of
- * runs of workflows that the viewer sees.
+ * Returns the condition that the viewer sees an entry `delivery` of the log: what belongs to no run, and the payloads
+ * of runs of workflows that the viewer sees.
  */
 export function isDeliveryVisible(memberId: string): string {
   return `(${memberId}::uuid IS NULL OR delivery.run_id IS NULL OR (

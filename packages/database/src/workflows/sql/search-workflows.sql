@@ -1,14 +1,14 @@
--- Searches the workflows that a person sees, in the order of the list. The search index finds rare matches fast, but all
---   of them have to be read and sorted; frequent matches are found faster along the list. Hence:
+-- Searches the workflows that a person sees, in the order of the list. The search index finds rare matches fast, but
+--   all of them have to be read and sorted; frequent matches are found faster along the list. Hence:
 -- 1. `near` reads the next 250 rows of the list. Often these fill the page, or the list ends there.
 -- 2. Otherwise, if they contain at least 4 matches that the person sees, `further` continues along the list until the
 --   page is full.
--- 3. Otherwise, if the text is frequent, a member sees few workflows: `listed` reads those that list the member, each by
---   its id, and `company_wide` continues along the list of the others.
+-- 3. Otherwise, if the text is frequent, a member sees few workflows: `listed` reads those that list the member, each
+--   by its id, and `company_wide` continues along the list of the others.
 -- 4. Otherwise `rare` reads all matches from the search index.
 -- By hand: the bench's search. PostgreSQL does not execute a step whose condition on `counts` is false.
--- Parameters: $1 organization, $2 and $3 the position after which the page begins, $4 limit, $5 folded search; empty: the
---   list; $6 member or null. Rows: the page.
+-- Parameters: $1 organization, $2 and $3 the position after which the page begins, $4 limit, $5 folded search; empty:
+--   the list; $6 member or null. Rows: the page.
 WITH near AS MATERIALIZED (
   SELECT id, created_at, version, strpos(search_text, $5) > 0 AS has_text, :IS_VISIBLE AS is_visible
   FROM workflows
