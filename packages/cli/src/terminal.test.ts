@@ -84,29 +84,12 @@ describe('renderTable', () => {
     )
   })
 
-  test('shows thousands of rows under one heading', () => {
-    const rows = Array.from({ length: 3_000 }, (_, index) => ({ name: `row ${index}`, why: '' }))
-    const lines = renderTable(terminal(), columns, rows, '').trimEnd().split('\n')
-    expect(lines).toHaveLength(3_001)
-    expect(lines.filter((line) => line.startsWith('NAME'))).toHaveLength(1)
-    expect(lines.at(-1)).toBe('row 2999')
-  })
-
-  test('shows the given text when there are no rows', () => {
-    expect(renderTable(terminal(), columns, [], 'Nothing yet.')).toBe('Nothing yet.\n')
-  })
-
   test('uses colours only if the terminal has them', () => {
     const rows = [{ name: 'a', why: 'b' }]
     expect(renderTable(terminal(), columns, rows, '')).not.toContain('\u001b')
     const { written, ...coloured } = capture({ isColoured: true })
     coloured.write(renderTable(coloured, columns, rows, ''))
     expect(written.join('')).toContain('\u001b[31mb\u001b[39m')
-  })
-
-  test('replaces control characters, because names and answers come from outside', () => {
-    const rows = [{ name: 'a\u001b[2J\nb', why: '\u009b31m\u0007\u202e' }]
-    expect(renderTable(terminal(), columns, rows, '')).toBe('NAME     WHY\na [2J b   31m\n')
   })
 
   test('wraps the last column at the width of a terminal, and never in a file', () => {

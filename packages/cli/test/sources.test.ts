@@ -82,26 +82,14 @@ describe('wf sources test', () => {
 })
 
 describe('wf secrets rotate', () => {
-  test('encrypts every secret with the first key, so that the old one can be removed', async () => {
+  test('encrypts every secret with the first key, and exits with 1 and names each source whose key is not listed', async () => {
     const next = newKey()
-    expect((await rotate(`${next},${environment.env['SECRETS_KEY']}`)).json()).toEqual({
-      rotated: 1,
-      current: 0,
-      failed: [],
-    })
+    const failed = await rotate(next)
+    expect(failed.exitStatus).toBe(1)
+    expect(failed.json()).toMatchObject({ rotated: 0, failed: [{ reason: expect.stringMatching(/does not list/) }] })
+    const both = await rotate(`${next},${environment.env['SECRETS_KEY']}`)
+    expect(both.json()).toEqual({ rotated: 1, current: 0, failed: [] })
     expect((await rotate(next)).json()).toEqual({ rotated: 0, current: 1, failed: [] })
-  })
-
-  test('exits with 1 and names each source whose key is not listed', async () => {
-    const { exitStatus, json } = await rotate(newKey())
-    expect(exitStatus).toBe(1)
-    expect(json()).toMatchObject({ rotated: 0, failed: [{ reason: expect.stringMatching(/does not list/) }] })
-  })
-
-  test('names SECRETS_KEY when it is missing', async () => {
-    const { exitStatus, stderr } = await rotate('')
-    expect(exitStatus).toBe(1)
-    expect(stderr).toContain('SECRETS_KEY is missing')
   })
 })
 
@@ -148,12 +136,6 @@ describe('wf logs', () => {
     expect(await entries('--since', '1h')).toHaveLength(3)
   })
 
-  test('uses colours only on a terminal', async () => {
-    expect((await logs()).stdout).not.toContain('\u001b')
-    const coloured = await wf(environment.env, ['logs', 'order intake'], { isColoured: true })
-    expect(coloured.stdout).toContain('\u001b[32maccepted\u001b[39m')
-  })
-
   test('--follow prints each entry once, when it has its outcome, until Ctrl-C', async () => {
     await send({ order_id: 'A-2' })
     const interruption = new AbortController()
@@ -189,15 +171,6 @@ describe('wf logs', () => {
     await environment.db.pool.query('UPDATE webhook_sources SET deleted_at = now()')
     expect(await logs()).toMatchObject({ exitStatus: 1 })
     expect(await wf(environment.env, ['logs', sourceId])).toMatchObject({ exitStatus: 0 })
-  })
-
-  test.each([
-    ['--outcome', 'lost'],
-    ['--kind', 'ping'],
-    ['--since', 'later'],
-    ['--limit', '0'],
-  ])('exits with 2 on %s %s', async (option, value) => {
-    expect(await logs(option, value)).toMatchObject({ exitStatus: 2 })
   })
 })
 

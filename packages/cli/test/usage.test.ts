@@ -28,6 +28,8 @@ describe('wf', () => {
     ['a missing argument', ['apply']],
     ['an option without its value', ['runs', 'list', '--limit']],
     ['too many arguments', ['migrate', 'now']],
+    ['a value that is no choice', ['runs', 'list', '--status', 'lost']],
+    ['a value that cannot be read', ['logs', 'Order intake', '--since', 'later']],
   ])('exits with 2 on %s and shows the usage', async (_what, args) => {
     const { exitStatus, stdout, stderr } = await wf({}, args)
     expect({ exitStatus, stdout }).toEqual({ exitStatus: 2, stdout: '' })
@@ -60,14 +62,11 @@ describe('wf', () => {
     })
   })
 
-  test.each([[['runs', 'list']], [['logs', 'Order intake']]])(
-    'exits with 2 if --since is after --until of %j',
-    async (command) => {
-      const { exitStatus, stderr } = await wf({}, [...command, '--since', '2026-02-01', '--until', '2026-01-01'])
-      expect(exitStatus).toBe(2)
-      expect(stderr).toMatch(/^Error: --since \(2026-02-01T.*\) must be before --until \(2026-01-01T/)
-    },
-  )
+  test('exits with 2 if --since is after --until', async () => {
+    const { exitStatus, stderr } = await wf({}, ['runs', 'list', '--since', '2026-02-01', '--until', '2026-01-01'])
+    expect(exitStatus).toBe(2)
+    expect(stderr).toMatch(/^Error: --since \(2026-02-01T.*\) must be before --until \(2026-01-01T/)
+  })
 
   test('exits with 1 on a missing setting and names it with an example', async () => {
     const { exitStatus, stderr } = await wf({}, ['keys', 'list'])
@@ -84,20 +83,11 @@ describe('wf', () => {
     expect(withoutUser.stderr).toContain('PostgreSQL at 127.0.0.1:1/x does not answer')
   })
 
-  test('prints an error as JSON with --json', async () => {
-    const { stderr } = await wf({ DATABASE_URL: database.url }, ['runs', 'list', '--json'])
-    expect(JSON.parse(stderr)).toEqual({
-      error: { message: 'There is no organization yet. Create one with wf apply FILE.' },
-    })
-  })
-
   test('as a process: sets the exit status, prints no colours into a pipe, and survives a closed pipe', async () => {
     const env = { DATABASE_URL: database.url, LOCAL_DIR: '/nonexistent' }
     const failed = await startProcess({ args: [main, 'runs', 'list'], env })
     expect(await failed.exited).toMatchObject({ code: 1 })
     expect(failed.stderr).toBe('Error: There is no organization yet. Create one with wf apply FILE.\n')
-    const misused = await startProcess({ args: [main, 'runs', 'lst'], env })
-    expect(await misused.exited).toMatchObject({ code: 2 })
     const script = '"$0" "$1" --help | head -n 1; echo "${PIPESTATUS[0]}"'
     const piped = await startProcess({ command: 'bash', args: ['-c', script, process.execPath, main], env })
     expect(await piped.exited).toMatchObject({ code: 0 })

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { SettingsError } from '@workflow-service/service-kit'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { readCliConfig } from './config.ts'
 
@@ -14,18 +13,6 @@ afterEach(() => rmSync(folder, { recursive: true }))
 const token = 't'.repeat(32)
 
 describe('readCliConfig', () => {
-  test('reads only the settings that a command needs', () => {
-    const config = readCliConfig({ DATABASE_URL: 'postgres://localhost/x', LOCAL_DIR: folder })
-    expect(config.databaseUrl()).toBe('postgres://localhost/x')
-    expect(() => config.dispatcher()).toThrow(SettingsError)
-  })
-
-  test('names every missing setting, with an example', () => {
-    expect(() => readCliConfig({ LOCAL_DIR: folder }).dispatcher()).toThrow(
-      /DISPATCHER_URL is missing.*Example: DISPATCHER_URL=http.*\n.*INTERNAL_API_TOKEN is missing.*Example: INTERNAL_API_TOKEN=/,
-    )
-  })
-
   test('uses the first of several tokens', () => {
     const env = { DISPATCHER_URL: 'http://d', INTERNAL_API_TOKEN: `${token},${'o'.repeat(32)}`, LOCAL_DIR: folder }
     expect(readCliConfig(env).dispatcher()).toEqual({ url: 'http://d', token })
