@@ -119,11 +119,7 @@ async function startServer(
     kill: server.kill,
     async stop(mode = 'fast') {
       if (process.platform === 'win32') await stopByControlProgram(instance, mode)
-      else {
-        server.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT')
-        // A paused process handles no other signal before it continues.
-        server.kill('SIGCONT')
-      }
+      else server.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT')
       const deadline = setTimeout(() => server.kill('SIGKILL'), STOP_TIMEOUT_MS)
       await server.exited
       clearTimeout(deadline)

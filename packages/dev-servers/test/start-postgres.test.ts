@@ -47,12 +47,4 @@ describe('startPostgres', () => {
     const client = await connected()
     await client.end()
   })
-
-  test('restarts while it runs', async () => {
-    const { pid } = postgres
-    await postgres.restart()
-    expect(postgres.pid).not.toBe(pid)
-    const client = await connected()
-    await client.end()
-  })
 })
