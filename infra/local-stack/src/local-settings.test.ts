@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
@@ -13,21 +13,15 @@ async function modeOf(...path: string[]): Promise<string> {
 }
 
 describe('the folder of the local stack', () => {
-  test('is for its owner alone', async () => {
-    await createLocalDir(join(folder, '.local'))
-    expect(await modeOf('.local')).toBe('700')
-    expect(await modeOf('.local', 'logs')).toBe('700')
-    expect(await modeOf('.local', '.gitignore')).toBe('600')
-  })
-
-  test('loses the permissions that an earlier version gave to other users', async () => {
+  test('is for its owner alone, also where an earlier version gave permissions to other users', async () => {
     const local = join(folder, '.local')
-    await mkdir(join(local, 'logs'), { recursive: true })
-    await writeFile(join(local, '.gitignore'), '*\n')
+    await createLocalDir(local)
+    expect([await modeOf('.local'), await modeOf('.local', 'logs')]).toEqual(['700', '700'])
+    expect(await modeOf('.local', '.gitignore')).toBe('600')
     await writeFile(join(local, 'env'), '')
     await writeFile(join(local, 'logs', 'app.log'), '')
     for (const path of [local, join(local, 'logs')]) await chmod(path, 0o755)
-    for (const path of ['env', 'logs/app.log']) await chmod(join(local, path), 0o644)
+    for (const path of ['.gitignore', 'env', 'logs/app.log']) await chmod(join(local, path), 0o644)
     await createLocalDir(local)
     for (const path of ['.', 'logs']) expect([path, await modeOf('.local', path)]).toEqual([path, '700'])
     for (const path of ['.gitignore', 'env', 'logs/app.log']) {

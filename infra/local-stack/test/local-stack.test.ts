@@ -4,10 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
+import { isAlive } from '@workflow-service/dev-servers'
 import { freePort, startCustomerEndpoint, startProcess, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import got from 'got'
-import { wf } from './support/wf.ts'
+import { wf as runWf } from '../../../packages/cli/test/support/wf.ts'
 
 const main = join(import.meta.dirname, '../src/main.ts')
 const interruptAt = join(import.meta.dirname, 'support/interrupt-at.ts')
@@ -69,16 +70,10 @@ async function postgresPid(): Promise<number> {
   return Number.parseInt(await readFile(join(localDir, 'postgres', 'postmaster.pid'), 'utf8'), 10)
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
+const wf = async (...args: string[]) => await runWf({ LOCAL_DIR: localDir }, args)
 
 async function listRuns(): Promise<{ status: string }[]> {
-  const { stdout } = await wf(localDir, 'runs', 'list', '--organization', DEMO_ORGANIZATION, '--json')
+  const { stdout } = await wf('runs', 'list', '--organization', DEMO_ORGANIZATION, '--json')
   return JSON.parse(stdout) as { status: string }[]
 }
 
@@ -87,40 +82,30 @@ async function runHints(output: string): Promise<Awaited<ReturnType<typeof wf>>[
   const hints = [...output.matchAll(/(?:Runs|Deliveries) +LOCAL_DIR=\S+ npm run -s wf -- (.+)\n/g)]
   return await Promise.all(
     hints.map(async ([, args = '']) =>
-      wf(localDir, ...[...args.matchAll(/"([^"]+)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')),
+      wf(...[...args.matchAll(/"([^"]+)"|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '')),
     ),
   )
 }
 
-/** Applies a manifest with an endpoint that answers "mine". */
-async function applyWithEndpoint(edit: (manifest: string, endpointUrl: string) => string, file: string): Promise<void> {
+/** Applies a manifest of this folder, edited, with an endpoint that answers "mine". */
+async function applyEdited(file: string, edit: (manifest: string) => string): Promise<void> {
   const endpoint = await startCustomerEndpoint({ answer: { body: 'mine' } })
   try {
     const path = join(folder, file)
-    const manifest = await readFile(join(import.meta.dirname, '..', file), 'utf8')
-    await writeFile(path, edit(manifest, `${endpoint.url}/orders`))
-    expect(await wf(localDir, 'apply', '--yes', path)).toMatchObject({ exitStatus: 0 })
+    const manifest = edit(await readFile(join(import.meta.dirname, '..', file), 'utf8'))
+    await writeFile(path, manifest.replace(/endpoint_url: .+/, `endpoint_url: ${endpoint.url}/orders`))
+    expect(await wf('apply', '--yes', path)).toMatchObject({ exitStatus: 0 })
   } finally {
     await endpoint.close()
   }
 }
 
-/** Makes a second organization from the file to which the screen leads. */
-async function applyYourOwn(): Promise<void> {
-  await applyWithEndpoint((text, url) => text.replace(/endpoint_url: .+/, `endpoint_url: ${url}`), 'your-own.yaml')
-}
-
-/** Applies the demo's manifest with other names, an endpoint that ends in /orders, and no signing secret. */
-async function applyEditedDemo(): Promise<void> {
-  await applyWithEndpoint(editDemo, 'demo.yaml')
-}
-
-const editDemo = (text: string, url: string): string =>
+/** The demo with other names and no signing secret. */
+const editDemo = (text: string): string =>
   text
     .replace('Acme (demo)', 'My shop')
     .replaceAll('Order intake', 'My intake')
     .replace(/api_keys:\n.+\n/, '')
-    .replace(/endpoint_url: .+/, `endpoint_url: ${url}`)
     .replace(/signing_secret: .+/, 'signing_secret: null')
 
 /** Does what the page behind the setup link does. */
@@ -203,19 +188,20 @@ describe('npm start', () => {
         organization: { name: 'Acme (demo)' },
       })
 
-      await applyYourOwn()
-      expect(await runHints(output)).toEqual([
+      // The file to which the screen leads.
+      await applyEdited('your-own.yaml', (text) => text)
+      expect(await runHints(output)).toMatchObject([
         { exitStatus: 0, stdout: expect.stringContaining('Forward orders'), stderr: '' },
         { exitStatus: 0, stdout: expect.stringContaining('Order A-1001 accepted.'), stderr: '' },
       ])
-      await applyEditedDemo()
+      await applyEdited('demo.yaml', editDemo)
 
       const pid = await postgresPid()
       first.kill('SIGINT')
       expect(await first.exited).toMatchObject({ code: 0 })
       expect(first.stdout).toContain('Stopped.')
       expect(isAlive(pid)).toBe(false)
-      expect(await wf(localDir, 'runs', 'list')).toMatchObject({
+      expect(await wf('runs', 'list')).toMatchObject({
         exitStatus: 1,
         stderr: expect.stringContaining('Start the local stack with npm start.'),
       })
@@ -226,12 +212,12 @@ describe('npm start', () => {
       expect(second.stdout).toContain(`The application: ${appUrl}\n`)
       expect(second.stdout).not.toContain('/setup#')
       expect(second.stdout).toContain('✓ Demo · unchanged')
-      expect(await runHints(second.stdout)).toEqual([
+      expect(await runHints(second.stdout)).toMatchObject([
         { exitStatus: 0, stdout: expect.stringContaining('Forward orders'), stderr: '' },
         { exitStatus: 0, stdout: expect.stringContaining('Order A-1001 accepted.'), stderr: '' },
       ])
       // The latest request to the webhook source verified the edited copy's endpoint. The demo's own answers 204.
-      const { stdout: log } = await wf(localDir, 'logs', 'My intake', '--organization', 'My shop', '--json')
+      const { stdout: log } = await wf('logs', 'My intake', '--organization', 'My shop', '--json')
       expect((JSON.parse(log) as { status: number }[])[0]?.status).toBe(200)
       expect(await listRuns()).toHaveLength(2)
       expect(await readEnvFile()).toMatchObject({
