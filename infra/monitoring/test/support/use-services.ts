@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach } from '@jest/globals'
 import { readAppConfig, startApp } from '@workflow-service/app'
-import { type Database, newId } from '@workflow-service/database'
+import { newId } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { readGatewayConfig, startGateway } from '@workflow-service/gateway'
@@ -11,38 +11,11 @@ import { readRunnerConfig, startRunner } from '@workflow-service/runner'
 import { createLogger } from '@workflow-service/service-kit'
 import { freePort, type StartedProcess, startProcess } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-
-export type ServiceName = 'gateway' | 'dispatcher' | 'runner' | 'app'
+import type { ServiceName } from '../../../service-settings.ts'
 
 export interface Workflow {
-  readonly organizationId: string
   readonly workflowId: string
   readonly apiKey: string
-}
-
-/** All services on one database. Those in this process share a queue; others find work by the sweep. */
-export interface Services {
-  readonly db: Database
-  /** Secrets of the services. */
-  readonly internalApiToken: string
-  readonly secretsKey: string
-  /**
-   * Starts the services in this process and resolves to their addresses; `stop` ends them, else the end of the test
-   * does.
-   */
-  startAll(env?: Readonly<Record<string, string>>, options?: { hasRunner: boolean }): Promise<RunningServices>
-  /** Starts a service as a process; a runner has a lease of 1.5 s. It is killed after the test. */
-  startProcess(name: ServiceName, env?: Readonly<Record<string, string>>): Promise<StartedProcess>
-  /** A workflow that posts to the URL, which is not verified. */
-  createWorkflow(source: { url: string; signingSecret: string | null }, dispatcherUrl: string): Promise<Workflow>
-}
-
-export interface RunningServices {
-  readonly gatewayUrl: string
-  readonly dispatcherUrl: string
-  /** The URL of each service's metrics. */
-  readonly metricsUrls: Readonly<Record<ServiceName, string>>
-  stop(): Promise<void>
 }
 
 const RUNNER_PROCESS = fileURLToPath(
@@ -50,7 +23,10 @@ const RUNNER_PROCESS = fileURLToPath(
 )
 const FAST_TIMING = { leaseMs: 1_500, renewMs: 300, sweepMs: 200 }
 
-export function useServices(): Services {
+export type RunningServices = Awaited<ReturnType<ReturnType<typeof useServices>['startAll']>>
+
+/** All services on one database. Those in this process share a queue; others find work by the sweep. */
+export function useServices() {
   const internalApiToken = randomBytes(24).toString('hex')
   const secretsKey = randomBytes(32).toString('base64')
   const logger = createLogger({ service: 'test', level: 'silent' })
@@ -82,7 +58,8 @@ export function useServices(): Services {
     get db() {
       return database.db
     },
-    async startAll(more = {}, { hasRunner } = { hasRunner: true }) {
+    /** Starts the services in this process; `stop` ends them, else the end of the test does. */
+    async startAll(more: Readonly<Record<string, string>> = {}, { hasRunner } = { hasRunner: true }) {
       const env = { ...common(), ...more }
       const overrides = { logger, sessionQueue }
       const dispatcher = await startDispatcher(readDispatcherConfig(env), { logger })
@@ -106,7 +83,8 @@ export function useServices(): Services {
         stop: stopAll,
       }
     },
-    async startProcess(name, more = {}) {
+    /** Starts a service as a process; a runner has a lease of 1.5 s. It is killed after the test. */
+    async startProcess(name: ServiceName, more: Readonly<Record<string, string>> = {}): Promise<StartedProcess> {
       const port = await freePort()
       const main = fileURLToPath(new URL(`../../../../services/${name}/src/main.ts`, import.meta.url))
       const started = await startProcess({
@@ -117,7 +95,11 @@ export function useServices(): Services {
       processes.push(started)
       return started
     },
-    async createWorkflow({ url, signingSecret }, dispatcherUrl) {
+    /** Creates a workflow that posts to the URL, which is not verified. */
+    async createWorkflow(
+      { url, signingSecret }: { url: string; signingSecret: string | null },
+      dispatcherUrl: string,
+    ): Promise<Workflow> {
       const organizationId = newId()
       const [applied] = await applyManifests(database.db, [
         toManifest({
@@ -147,11 +129,7 @@ export function useServices(): Services {
         }),
       })
       if (!saved.ok) throw new Error(`The source was refused: ${await saved.text()}`)
-      return {
-        organizationId,
-        workflowId: applied!.workflows[0]!.id,
-        apiKey: String(applied!.apiKeys[0]!.key),
-      }
+      return { workflowId: applied!.workflows[0]!.id, apiKey: String(applied!.apiKeys[0]!.key) }
     },
   }
 }
