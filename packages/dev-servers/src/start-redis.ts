@@ -37,7 +37,7 @@ export async function startRedis(): Promise<PrivateServer> {
   })
 }
 
-/** Finds an installed Redis or Valkey. On Debian, root installs it first. Rejects, with what to do, when there is none. */
+/** Finds an installed Redis or Valkey. On Debian, root installs it first. Rejects, with what to do, if that fails. */
 export async function findRedis(log?: (line: string) => void): Promise<string> {
   return await findOrInstall('Redis', locate, log)
 }
