@@ -6,7 +6,7 @@ import { newDeliveryId, newId } from '@workflow-service/database'
 import { startProcess, waitUntil } from '@workflow-service/testkit'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestGateway } from '../../../services/gateway/test/support/use-test-gateway.ts'
-import { wf } from './support/wf.ts'
+import { watchWf, wf } from './support/wf.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const gateway = useTestGateway()
@@ -100,15 +100,17 @@ describe('with an API key alone, wf', () => {
   })
 
   test('starts a workflow and follows its run, with an exit status that says how it ended', async () => {
-    let output = ''
-    const onWrite = (text: string) => (output += text)
-    const following = wf(keyEnv(), ['start', 'Forward orders', '-', '--follow'], { input: 'order_id: A-1', onWrite })
-    await waitUntil(() => output.includes('queued'))
-    const [, id = ''] = /run (\S+) in session/.exec(output) ?? []
+    const { output, ended: following } = watchWf(
+      keyEnv(),
+      ['start', 'Forward orders', '-', '--follow'],
+      'order_id: A-1',
+    )
+    await waitUntil(() => output().includes('queued'))
+    const [, id = ''] = /run (\S+) in session/.exec(output()) ?? []
     const error = 'delivery_rejected: Order intake answered with 500.'
     await gateway.db.prisma.start.update({ where: { id }, data: { status: 'failed', error, finishedAt: new Date() } })
     expect(await following).toMatchObject({ exitStatus: 1 })
-    expect(output).toContain('failed (delivery_rejected): Order intake answered with 500.')
+    expect(output()).toContain('failed (delivery_rejected): Order intake answered with 500.')
     expect(await run('runs', 'show', ended.id, '--follow')).toMatchObject({ exitStatus: 0 })
   })
 

@@ -2,7 +2,7 @@ import { type RecordedRequest, startCustomerEndpoint, waitUntil } from '@workflo
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
-import { wf } from './support/wf.ts'
+import { watchWf, wf } from './support/wf.ts'
 
 type Endpoint = Awaited<ReturnType<typeof startCustomerEndpoint>>
 
@@ -81,38 +81,31 @@ describe('wf listen', () => {
 
   test('makes a secret and shows it, and repeats the verification until the endpoint confirms', async () => {
     laptop.answerWith({ status: 401 })
-    let output = ''
-    const listening = wf({}, ['listen', `${laptop.url}/orders`], { onWrite: (text) => (output += text) })
-    await waitUntil(() => output.includes('Give your endpoint this signing secret'))
-    const [, secret] = /Signing secret +(\S{43})\n/.exec(output) ?? []
+    const { output, ended } = watchWf({}, ['listen', `${laptop.url}/orders`])
+    await waitUntil(() => output().includes('Give your endpoint this signing secret'))
+    const [, secret] = /Signing secret +(\S{43})\n/.exec(output()) ?? []
     laptop.answerWith((request, index) => checkToken(request, index, secret))
-    expect(await listening).toMatchObject({ exitStatus: 0 })
-    expect(output.match(/verification → 401/g)).toHaveLength(1)
+    expect(await ended).toMatchObject({ exitStatus: 0 })
+    expect(output().match(/verification → 401/g)).toHaveLength(1)
   })
 
   test('forwards each new payload of the source as a marked copy, and sends the example without a source', async () => {
-    const interruption = new AbortController()
-    let output = ''
     const args = ['listen', `${laptop.url}/orders`, '--secret', SECRET, '--source', 'order intake', '--json']
-    const listening = wf(environment.env, args, {
-      interrupted: interruption.signal,
-      onWrite: (text) => (output += text),
-    })
+    const { output, interrupt } = watchWf(environment.env, args)
     await laptop.waitForRequests(4)
-    await waitUntil(() => output.split('\n').length > 5)
+    await waitUntil(() => output().split('\n').length > 5)
     sourceEndpoint.answerWith({ status: 500 })
     const payload = await environment.writeFile('payload.json', { order_id: 'B-2' })
     const sent = (await send('--payload', payload, '--json')).json() as { id: string }
     await laptop.waitForRequests(5)
-    await waitUntil(() => output.includes(sent.id))
-    interruption.abort()
-    expect(await listening).toMatchObject({ exitStatus: 130 })
+    await waitUntil(() => output().includes(sent.id))
+    expect(await interrupt()).toMatchObject({ exitStatus: 130 })
     const copy = laptop.requests.at(-1)!
     expect(copy.json).toEqual({ order_id: 'B-2' })
     expect(copy.headers['x-copy-of']).toBe(sent.id)
     expect(await checkServiceToken(tokenOf(copy), SECRET)).toMatchObject({ ok: true })
-    expect(output).not.toContain(SOURCE_SECRET)
-    const lines = output.trimEnd().split('\n')
+    expect(output()).not.toContain(SOURCE_SECRET)
+    const lines = output().trimEnd().split('\n')
     expect(JSON.parse(lines.at(-1)!)).toMatchObject({
       kind: 'payload',
       copy_of: sent.id,

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
-import { wf } from './support/wf.ts'
+import { watchWf, wf } from './support/wf.ts'
 
 const environment = useCliEnvironment()
 let endpoint: Awaited<ReturnType<typeof startCustomerEndpoint>>
@@ -19,15 +19,16 @@ afterEach(async () => {
   await environment.clear()
 })
 
+const sources = async (...args: string[]) => await wf(environment.env, ['sources', ...args])
 const rotate = async (secretsKey: string) =>
   await wf({ ...environment.env, SECRETS_KEY: secretsKey }, ['secrets', 'rotate', '--json'])
 const newKey = () => randomBytes(32).toString('base64')
 
 describe('wf sources list', () => {
   test('shows the name, the endpoint and whether requests are signed, never the secret', async () => {
-    const { stdout } = await wf(environment.env, ['sources', 'list'])
+    const { stdout } = await sources('list')
     expect(stdout).toMatch(new RegExp(`Order intake {2}[0-9a-f-]{36} {2}yes {5}\\d{4}-.* ${endpoint.url}/orders\n$`))
-    const json = await wf(environment.env, ['sources', 'list', '--json'])
+    const json = await sources('list', '--json')
     expect(json.json()).toMatchObject([{ name: 'Order intake', has_signing_secret: true }])
     expect(stdout + json.stdout).not.toContain('hunter2')
   })
@@ -35,13 +36,13 @@ describe('wf sources list', () => {
 
 describe('wf sources pause and resume', () => {
   test('let payloads wait, and say so', async () => {
-    const paused = await wf(environment.env, ['sources', 'pause', 'Order intake'])
+    const paused = await sources('pause', 'Order intake')
     expect(paused.stdout).toMatch(/^Order intake is paused\./)
-    const json = () => wf(environment.env, ['sources', 'list', '--json'])
+    const json = () => sources('list', '--json')
     expect((await json()).json()).toMatchObject([{ paused_at: expect.any(String) }])
-    const refused = await wf(environment.env, ['sources', 'send', 'Order intake'])
+    const refused = await sources('send', 'Order intake')
     expect(refused).toMatchObject({ exitStatus: 1, stderr: expect.stringContaining('is paused: resume it first') })
-    await wf(environment.env, ['sources', 'resume', 'Order intake'])
+    await sources('resume', 'Order intake')
     expect((await json()).json()).toMatchObject([{ paused_at: null }])
     expect(endpoint.requests).toHaveLength(1)
   })
@@ -49,7 +50,7 @@ describe('wf sources pause and resume', () => {
 
 describe('wf sources test', () => {
   test('sends one verification request for the stored source and shows the answer', async () => {
-    const { exitStatus, stdout } = await wf(environment.env, ['sources', 'test', 'ORDER INTAKE'])
+    const { exitStatus, stdout } = await sources('test', 'ORDER INTAKE')
     expect(exitStatus).toBe(0)
     expect(stdout).toMatch(/^Confirmed\. Order intake answered with status 204 after \d+ ms\.\n$/)
     expect(endpoint.requests).toHaveLength(2)
@@ -58,15 +59,15 @@ describe('wf sources test', () => {
 
   test('exits with 1 and shows the reason when the endpoint does not confirm', async () => {
     endpoint.answerWith({ status: 500 })
-    const { exitStatus, stdout } = await wf(environment.env, ['sources', 'test', 'Order intake'])
+    const { exitStatus, stdout } = await sources('test', 'Order intake')
     expect(exitStatus).toBe(1)
     expect(stdout).toMatch(/^Not confirmed\. Order intake: The endpoint answered 500/)
-    const json = await wf(environment.env, ['sources', 'test', 'Order intake', '--json'])
+    const json = await sources('test', 'Order intake', '--json')
     expect(json.json()).toMatchObject({ kind: 'verification', outcome: 'rejected', status: 500 })
   })
 
   test('rejects an unknown name and lists the existing ones', async () => {
-    expect(await wf(environment.env, ['sources', 'test', 'Orders'])).toMatchObject({
+    expect(await sources('test', 'Orders')).toMatchObject({
       exitStatus: 1,
       stderr: 'Error: Acme has no webhook source "Orders". It has:\n  Order intake\n',
     })
@@ -138,14 +139,9 @@ describe('wf logs', () => {
 
   test('--follow prints each entry once, when it has its outcome, until Ctrl-C', async () => {
     await send({ order_id: 'A-2' })
-    const interruption = new AbortController()
-    let output = ''
-    const following = wf(environment.env, ['logs', sourceId, '--follow', '--json'], {
-      interrupted: interruption.signal,
-      onWrite: (text) => (output += text),
-    })
+    const { output, interrupt } = watchWf(environment.env, ['logs', sourceId, '--follow', '--json'])
     const bodies = () =>
-      output
+      output()
         .split('\n')
         .filter(Boolean)
         .map((line) => (JSON.parse(line) as { request_body: { order_id?: string } }).request_body.order_id)
@@ -162,8 +158,7 @@ describe('wf logs', () => {
     answerNow({ status: 200 })
     await slow
     await waitUntil(() => bodies().includes('A-3'))
-    interruption.abort()
-    expect(await following).toMatchObject({ exitStatus: 130 })
+    expect(await interrupt()).toMatchObject({ exitStatus: 130 })
     expect(bodies()).toEqual([undefined, 'A-2', 'A-4', 'A-3'])
   })
 

@@ -2,7 +2,7 @@ import { deriveId, newId } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useCliEnvironment } from './support/cli-environment.ts'
-import { wf } from './support/wf.ts'
+import { watchWf, wf } from './support/wf.ts'
 
 const environment = useCliEnvironment()
 const organizationId = deriveId('organization', 'Acme')
@@ -22,6 +22,7 @@ beforeAll(async () => {
 }, 60_000)
 
 const run = async (...args: string[]) => await wf(environment.env, args)
+const watch = (...args: string[]) => watchWf(environment.env, args)
 const update = async (sql: string, ...values: unknown[]) => await environment.db.pool.query(sql, values)
 const statusOf = async (id: string) => (await environment.db.prisma.start.findUniqueOrThrow({ where: { id } })).status
 
@@ -101,62 +102,36 @@ describe('wf start', () => {
   })
 
   test('--follow shows each event until the end, and exits with 1 if the run fails', async () => {
-    let output = ''
-    const following = wf(environment.env, ['start', 'Forward orders', 'x', '--follow'], {
-      onWrite: (text) => (output += text),
-    })
-    await waitUntil(() => output.includes('start accepted'))
-    const [, id = ''] = /^Run (\S+) queued\n/.exec(output) ?? []
+    const { output, ended } = watch('start', 'Forward orders', 'x', '--follow')
+    await waitUntil(() => output().includes('start accepted'))
+    const [, id = ''] = /^Run (\S+) queued\n/.exec(output()) ?? []
     await update("UPDATE starts SET status = 'running', started_at = now() WHERE id = $1", id)
-    await waitUntil(() => output.includes('a runner began the run'))
+    await waitUntil(() => output().includes('a runner began the run'))
     await update("UPDATE starts SET status = 'failed', error = 'no', finished_at = now() WHERE id = $1", id)
-    const { exitStatus, stdout } = await following
+    const { exitStatus, stdout } = await ended
     expect(exitStatus).toBe(1)
     expect(stdout.match(/start accepted|a runner began the run|  failed\n/g)).toHaveLength(3)
   })
 
   test('--follow ends on Ctrl-C, and the run goes on', async () => {
-    const interruption = new AbortController()
-    let output = ''
-    const following = wf(environment.env, ['start', 'Forward orders', 'x', '--follow', '--json'], {
-      interrupted: interruption.signal,
-      onWrite: (text) => (output += text),
-    })
-    await waitUntil(() => output !== '')
-    interruption.abort()
-    expect(await following).toMatchObject({ exitStatus: 130 })
-    const { id, status } = JSON.parse(output) as { id: string; status: string }
+    const { output, interrupt } = watch('start', 'Forward orders', 'x', '--follow', '--json')
+    await waitUntil(() => output() !== '')
+    expect(await interrupt()).toMatchObject({ exitStatus: 130 })
+    const { id, status } = JSON.parse(output()) as { id: string; status: string }
     expect([status, await statusOf(id)]).toEqual(['queued', 'queued'])
   })
 })
 
 describe('wf runs list --follow', () => {
   test('prints each run when its status changes', async () => {
-    const interruption = new AbortController()
-    let output = ''
-    const args = [
-      'runs',
-      'list',
-      '--follow',
-      '--limit',
-      '1',
-      '--workflow',
-      'forward orders',
-      '--status',
-      'failed',
-      '--json',
-    ]
-    const following = wf(environment.env, args, {
-      interrupted: interruption.signal,
-      onWrite: (text) => (output += text),
-    })
-    await waitUntil(() => output !== '')
+    const args = 'runs list --follow --limit 1 --status failed --json --workflow'.split(' ')
+    const { output, interrupt } = watch(...args, 'forward orders')
+    await waitUntil(() => output() !== '')
     const { id } = (await run('start', 'Forward orders', 'x', '--json')).json() as { id: string }
     await update("UPDATE starts SET status = 'failed', error = 'later', finished_at = now() WHERE id = $1", id)
-    await waitUntil(() => output.includes(id))
-    interruption.abort()
-    expect(await following).toMatchObject({ exitStatus: 130 })
-    const runs = output
+    await waitUntil(() => output().includes(id))
+    expect(await interrupt()).toMatchObject({ exitStatus: 130 })
+    const runs = output()
       .trimEnd()
       .split('\n')
       .map((line) => JSON.parse(line) as { id: string; status: string })

@@ -48,3 +48,16 @@ export async function wf(
   })
   return { exitStatus, stdout, stderr, json: () => JSON.parse(stdout) as unknown }
 }
+
+/** Runs `wf` until Ctrl-C (`interrupt`) or until it ends by itself. `output` gives what it has written so far. */
+export function watchWf(env: NodeJS.ProcessEnv, args: readonly string[], input?: string) {
+  const interruption = new AbortController()
+  let output = ''
+  const onWrite = (text: string) => void (output += text)
+  const ended = wf(env, args, { interrupted: interruption.signal, onWrite, ...(input === undefined ? {} : { input }) })
+  const interrupt = async () => {
+    interruption.abort()
+    return await ended
+  }
+  return { output: () => output, ended, interrupt }
+}
