@@ -3,7 +3,7 @@ import { newId } from '@workflow-service/database'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { parseManifest } from '../src/operator/manifest-file.ts'
-import { useCliEnvironment } from './support/cli-environment.ts'
+import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
 import { wf } from './support/wf.ts'
 
 const environment = useCliEnvironment()
@@ -149,16 +149,7 @@ describe('wf export', () => {
       users: [{ email: 'ada@acme.test', first_name: 'Ada' }, { email: 'bob@acme.test' }],
       api_keys: [{ name: 'ci' }],
       sessions: [{ open: true }],
-      webhook_sources: [
-        {
-          name: 'Orders',
-          description: 'Takes orders.',
-          endpoint_url: 'http://127.0.0.1:1/orders',
-          signing_secret: 'hunter2 hunter2',
-          example_request_body: { id: 'A-1' },
-          verify: false,
-        },
-      ],
+      webhook_sources: [orderIntakeSource('http://127.0.0.1:1', { signing_secret: 'hunter2 hunter2', verify: false })],
       workflows: [
         {
           name: 'Forward',
@@ -187,11 +178,11 @@ users:
 
 webhook_sources:
   - id: ID
-    name: Orders
+    name: Order intake
     description: Takes orders.
     endpoint_url: http://127.0.0.1:1/orders
     example_request_body:
-      id: A-1
+      order_id: A-1
     verify: false
     # A signing secret is set. An apply keeps it.
 
