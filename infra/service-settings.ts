@@ -3,8 +3,6 @@ import { DispatcherSettings, readDispatcherConfig } from '../services/dispatcher
 import { GatewaySettings, readGatewayConfig } from '../services/gateway/src/config.ts'
 import { readRunnerConfig, RunnerSettings } from '../services/runner/src/config.ts'
 
-export type ServiceName = 'gateway' | 'dispatcher' | 'runner' | 'app'
-
 /** For each service the JSON Schema of its settings, and the function that reads and checks them. */
 export const SERVICE_SETTINGS = {
   gateway: { schema: GatewaySettings, read: readGatewayConfig },
@@ -12,6 +10,8 @@ export const SERVICE_SETTINGS = {
   runner: { schema: RunnerSettings, read: readRunnerConfig },
   app: { schema: AppSettings, read: readAppConfig },
 }
+
+export type ServiceName = keyof typeof SERVICE_SETTINGS
 
 export const SERVICE_NAMES = Object.keys(SERVICE_SETTINGS) as ServiceName[]
 
