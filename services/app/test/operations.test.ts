@@ -93,19 +93,8 @@ async function savedLookup({ organization }: World) {
 }
 
 const MODEL_KEY = 'sk-a-key-of-an-organization'
-const offerModel = () =>
-  recordModels(data.app.db, [
-    {
-      name: 'fast',
-      model: 'openai:gpt',
-      is_default: true,
-      data_region: null,
-      currency: null,
-      fallback: null,
-      organization_ids: [],
-      reads: [],
-    },
-  ])
+const MODEL = { name: 'fast', model: 'openai:gpt', is_default: true, organization_ids: [], reads: [] }
+const offerModel = () => recordModels(data.app.db, [{ ...MODEL, data_region: null, currency: null, fallback: null }])
 
 async function savedModelKey({ organization }: World) {
   await offerModel()
@@ -140,6 +129,10 @@ async function resendJobOf(world: World): Promise<string> {
 
 async function runOf({ organization }: World, status: RunStatus = 'succeeded'): Promise<string> {
   return await data.createRun(await data.createWorkflow('Orders', null, organization.id), { status })
+}
+
+async function approvalOf(world: World) {
+  return { delivery_id: await data.createApproval(await runOf(world, 'waiting')) }
 }
 
 async function sessionOf({ organization }: World): Promise<string> {
@@ -316,22 +309,16 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   countApprovals: nothing,
   listApprovals: nothing,
   decideApprovals: async (world) => {
-    const waiting = await data.createApproval(await runOf(world, 'waiting'))
-    return { body: { decision: 'declined', delivery_ids: [waiting], reason: null } }
+    const { delivery_id: id } = await approvalOf(world)
+    return { body: { decision: 'declined', delivery_ids: [id], reason: null } }
   },
-  approveDelivery: async (world) => ({
-    params: { delivery_id: await data.createApproval(await runOf(world, 'waiting')) },
-    body: {},
-  }),
-  declineDelivery: async (world) => ({
-    params: { delivery_id: await data.createApproval(await runOf(world, 'waiting')) },
-    body: { reason: 'The total is wrong.' },
-  }),
+  approveDelivery: async (world) => ({ params: await approvalOf(world), body: {} }),
+  declineDelivery: async (world) => ({ params: await approvalOf(world), body: { reason: 'The total is wrong.' } }),
 
   getNotices: nothing,
   saveNoticeWebhook: () => ({ body: { url: data.endpoint.url, signing_secret: 'a signing secret of notices' } }),
-  deleteNoticeWebhook: async (world) => await withNoticeWebhook(world),
-  testNoticeWebhook: async (world) => await withNoticeWebhook(world),
+  deleteNoticeWebhook: withNoticeWebhook,
+  testNoticeWebhook: withNoticeWebhook,
   getMyNotices: nothing,
   saveMyNotices: () => ({ body: { kinds: ['failures'] } }),
   testMyNotices: nothing,
@@ -404,6 +391,9 @@ const NAMED_IN_BODY: readonly AppOperationId[] = ['switchOrganization', 'resendD
 
 const operations = Object.values<AppOperation>(APP_OPERATIONS) as (AppOperation & { id: AppOperationId })[]
 const forPeople = operations.filter((operation) => !isOpen(operation))
+/** Parameters for requests that are refused before they are read. */
+const NAMES = operations.flatMap(({ path }) => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name))
+const PARAMS: AppCall = { params: Object.fromEntries(NAMES.map((name) => [name, newId()])) }
 
 /**
  * Who may call each operation, as OPERATIONS.md says: the documents are right only if the application does the same.
@@ -491,11 +481,8 @@ describe('Every operation', () => {
       params: (await workflowOf(theirs)).params,
       body: { id: newId(), context: 'Total: 5', session_id: null },
     })
-    const [session_id, run_id, { params: version }] = [
-      await sessionOf(theirs),
-      await runOf(theirs),
-      await versionOf(theirs),
-    ]
+    const [session_id, run_id] = [await sessionOf(theirs), await runOf(theirs)]
+    const { params: version } = await versionOf(theirs)
     const foreign: [AppOperationId, object, string][] = [
       ['tryWorkflow', { id: newId(), context: 'Total: 5', session_id }, 'Session not found.'],
       ['startWorkflow', { id: newId(), context: 'Total: 5', session_id }, 'session_id'],
@@ -612,19 +599,3 @@ describe('Every operation', () => {
     expect(forms.filter((form) => text.includes(form))).toEqual([])
   })
 })
-
-/** Parameters for requests that are refused before they are read. */
-const THINGS = [
-  'sign_in',
-  'workflow',
-  'trigger',
-  'file',
-  'source',
-  'delivery',
-  'run',
-  'session',
-  'api_key',
-  'user',
-  'model_key',
-]
-const PARAMS: AppCall = { params: Object.fromEntries(THINGS.map((name) => [`${name}_id`, newId()])) }

@@ -29,7 +29,7 @@ async function startSender(): Promise<void> {
 }
 
 const addFailed = (order: string, id = sourceId) =>
-  data.addDelivery(id, { outcome: 'rejected', body: { order_id: order, total: 1 } })
+  data.addDelivery(id, { outcome: 'rejected', requestBody: { order_id: order, total: 1 } })
 
 const create = async (body: object, person: 'owner' | 'admin' | 'member' = 'admin') =>
   await data.call(person, 'createResendJob', { body: { per_second: 100, ...body } })
@@ -58,7 +58,7 @@ describe('Payloads that are sent again together', () => {
     const twice = await addFailed('D')
     const again = await addFailed('D')
     const handled = await addFailed('E')
-    const accepted = await data.addDelivery(sourceId, { body: { order_id: 'E' } })
+    const accepted = await data.addDelivery(sourceId, { requestBody: { order_id: 'E' } })
     const { pool } = data.app.db
     await pool.query('UPDATE deliveries SET resend_of = $2 WHERE id = $1', [again, twice])
     await pool.query('UPDATE deliveries SET resend_of = $2 WHERE id = $1', [accepted, handled])

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, request as httpRequest } from 'node:http'
 import { afterAll, beforeAll, beforeEach } from '@jest/globals'
-import type { AppOperationId, DeliveryOut, RunStatus } from '@workflow-service/contract'
+import type { AppOperationId, RunStatus } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
+import { createInternalClient } from '@workflow-service/service-kit/internal-client'
 import { createCapturedLogger, listen, startCustomerEndpoint } from '@workflow-service/testkit'
 import { type AppCall, type Caller, INTERNAL_API_TOKEN, type TestApp, useTestApp } from './test-app.ts'
 
@@ -23,7 +24,7 @@ interface DeliveryChange {
   readonly runId?: string | null
   readonly outcome?: string
   readonly createdAt?: Date
-  readonly body?: object
+  readonly requestBody?: object
 }
 
 export const EXAMPLE = { order_id: 'A-1', total: 99.5 }
@@ -92,7 +93,8 @@ async function startDataApp(app: TestApp, hasMaintenance: boolean, stops: (() =>
   /** Calls the application that uses the dispatcher. */
   const call = <Id extends AppOperationId>(who: Caller, id: Id, request: AppCall = {}) =>
     app.call(who, id, { url, ...request })
-  const { pool } = app.db
+  const { prisma } = app.db
+  const internal = createInternalClient({ url: dispatcher.url, token: INTERNAL_API_TOKEN })
   return {
     app,
     endpoint,
@@ -109,17 +111,13 @@ async function startDataApp(app: TestApp, hasMaintenance: boolean, stops: (() =>
     },
     /** Sends a payload through the dispatcher. */
     send: async (sourceId: string, runId: string | null = null) => {
-      const response = await fetch(`${dispatcher.url}/internal/deliveries/${newId()}`, {
-        method: 'PUT',
-        headers: { authorization: `Bearer ${INTERNAL_API_TOKEN}`, 'content-type': 'application/json' },
-        body: JSON.stringify({
-          organization_id: app.organization.id,
-          source_id: sourceId,
-          payload: { order_id: 'B-2', total: 12 },
-          run_id: runId,
-        }),
+      const payload = { order_id: 'B-2', total: 12 }
+      const { body } = await internal.call('sendPayload', {
+        params: { delivery_id: newId() },
+        body: { organization_id: app.organization.id, source_id: sourceId, payload, run_id: runId },
+        requestId: newId(),
       })
-      return (await response.json()) as DeliveryOut
+      return body
     },
     /** Inserts a workflow that everyone, or these users, see. */
     createWorkflow: async (
@@ -127,80 +125,66 @@ async function startDataApp(app: TestApp, hasMaintenance: boolean, stops: (() =>
       userIds: readonly string[] | null = null,
       organizationId = app.organization.id,
     ) => {
-      const id = newId()
-      await pool.query(
-        `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
-         VALUES ($1, $2, $3, '', $4, lower($3), true)`,
-        [id, organizationId, name, userIds === null ? 'company_wide' : 'only_me'],
-      )
-      for (const userId of userIds ?? []) {
-        await pool.query('INSERT INTO workflow_users VALUES ($1, $2, $3)', [organizationId, id, userId])
-      }
-      return id
+      const workflowId = newId()
+      const scope = userIds === null ? 'company_wide' : 'only_me'
+      const texts = { name, description: '', searchText: name.toLowerCase() }
+      await prisma.workflow.create({ data: { id: workflowId, organizationId, ...texts, scope, isActive: true } })
+      const data = (userIds ?? []).map((userId) => ({ organizationId, workflowId, userId }))
+      await prisma.workflowUser.createMany({ data })
+      return workflowId
     },
     /** Inserts a run in a session of its own, or a given one. */
     createRun: async (workflowId: string, change: RunChange = {}) => {
-      const { status = 'succeeded', number = 1, createdAt = new Date() } = change
-      const { sessionId = newId(), requestId = newId() } = change
+      const { status = 'succeeded', number = 1, createdAt = new Date(), sessionId = newId(), userId = null } = change
       const hasEnded = status === 'succeeded' || status === 'failed'
+      const { organizationId } = await prisma.workflow.findUniqueOrThrow({ where: { id: workflowId } })
+      const counts = { lastStartNumber: number, lastFinishedNumber: hasEnded ? number : number - 1 }
+      const session = { id: sessionId, organizationId, ...counts }
+      await prisma.session.upsert({ where: { id: sessionId }, create: session, update: counts })
+      const finishedAt = hasEnded ? new Date(createdAt.getTime() + 1_000) : null
       const id = newId()
-      await pool.query(
-        `INSERT INTO sessions (id, organization_id, last_start_number, last_finished_number)
-         SELECT $1, organization_id, $2, $3 FROM workflows WHERE id = $4
-         ON CONFLICT (id) DO UPDATE SET last_start_number = $2, last_finished_number = $3`,
-        [sessionId, number, hasEnded ? number : number - 1, workflowId],
-      )
-      await pool.query(
-        `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status,
-           attempts, error, created_at, started_at, finished_at, not_succeeded_at, user_id)
-         SELECT $1, organization_id, id, $3, $4, $5, 'Order 17', $6, $7, 1, $8, $9, $10, $11, CASE WHEN $7 = 'failed' THEN $11::timestamptz END, $12
-         FROM workflows WHERE id = $2`,
-        [
+      await prisma.start.create({
+        data: {
           id,
+          organizationId,
           workflowId,
           sessionId,
           number,
-          change.userId === undefined ? 'auto_run' : 'app',
-          requestId,
+          origin: userId === null ? 'auto_run' : 'app',
+          userId,
+          context: 'Order 17',
+          requestId: change.requestId ?? newId(),
           status,
-          status === 'failed' ? 'delivery_rejected: The endpoint answered 500.' : null,
+          attempts: 1,
           createdAt,
-          status === 'queued' ? null : createdAt,
-          hasEnded ? new Date(createdAt.getTime() + 1_000) : null,
-          change.userId ?? null,
-        ],
-      )
+          startedAt: status === 'queued' ? null : createdAt,
+          finishedAt,
+          ...(status === 'failed' && {
+            notSucceededAt: finishedAt,
+            error: 'delivery_rejected: The endpoint answered 500.',
+          }),
+        },
+      })
       return id
     },
     addSteps: async (runId: string, ...steps: (readonly [kind: string, data: object])[]) => {
-      await pool.query(
-        `INSERT INTO run_steps (run_id, position, kind, data, epoch)
-         SELECT $1, position - 1, step ->> 0, step -> 1, 1
-         FROM json_array_elements($2) WITH ORDINALITY AS s (step, position)`,
-        [runId, JSON.stringify(steps)],
-      )
+      await prisma.runStep.createMany({
+        data: steps.map(([kind, data], position) => ({ runId, position, kind, data, epoch: 1 })),
+      })
     },
     /** Inserts a delivery of a payload, which was accepted, and returns its id. */
     addDelivery: async (sourceId: string, change: DeliveryChange = {}) => {
-      const { runId = null, outcome = 'accepted', createdAt = new Date(), body = EXAMPLE } = change
-      const id = newId()
-      await pool.query(
-        `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, run_id, created_at, finished_at)
-         SELECT $1, organization_id, id, 'payload', $3, 204, $4, $5, $6, now() FROM webhook_sources WHERE id = $2`,
-        [id, sourceId, outcome, JSON.stringify(body), runId, createdAt],
-      )
-      return id
+      const { organizationId } = await prisma.webhookSource.findUniqueOrThrow({ where: { id: sourceId } })
+      const delivery = { outcome: 'accepted', requestBody: EXAMPLE, createdAt: new Date(), ...change }
+      const data = { id: newId(), organizationId, sourceId, kind: 'payload', status: 204, finishedAt: new Date() }
+      return (await prisma.delivery.create({ data: { ...data, ...delivery } })).id
     },
     /** Inserts a payload of the run that waits for an approval, and returns the id of its delivery. */
     createApproval: async (runId: string, change: { sourceId?: string; expiresAt?: Date } = {}) => {
-      const { sourceId = newId(), expiresAt = new Date(Date.now() + 86_400_000) } = change
-      const id = newId()
-      await pool.query(
-        `INSERT INTO approvals (delivery_id, organization_id, run_id, source_id, source_name, request_body, expires_at)
-         SELECT $1, organization_id, id, $3, 'Order intake', $4, $5 FROM starts WHERE id = $2`,
-        [id, runId, sourceId, JSON.stringify(EXAMPLE), expiresAt],
-      )
-      return id
+      const { organizationId } = await prisma.start.findUniqueOrThrow({ where: { id: runId } })
+      const source = { sourceId: newId(), sourceName: 'Order intake', expiresAt: new Date(Date.now() + 86_400_000) }
+      const data = { deliveryId: newId(), organizationId, runId, requestBody: EXAMPLE, ...source, ...change }
+      return (await prisma.approval.create({ data })).deliveryId
     },
   }
 }
