@@ -19,12 +19,10 @@ const listAll = async (person: 'admin' | 'member', query: Record<string, string 
 describe('The deliveries of all sources', () => {
   test('are found by source, status, workflow, resend, word, order number and part of an id, in pages', async () => {
     const [one, other] = [await data.saveSource(), await data.saveSource()]
-    const runId = await data.createRun(everyones)
-    await data.app.db.pool.query(`UPDATE starts SET context = 'Straße of NEEDLE-7732' WHERE id = $1`, [runId])
+    const runId = await data.createRun(everyones, { context: 'Straße of NEEDLE-7732' })
     const first = await data.addDelivery(one, { runId, outcome: 'rejected', requestBody: { order: 'NEEDLE-7731' } })
     const second = await data.addDelivery(other, { outcome: 'accepted', requestBody: { order: 'B-2' } })
-    const third = await data.addDelivery(one, { outcome: 'accepted', requestBody: { order: 'C-3' } })
-    await data.app.db.pool.query(`UPDATE deliveries SET resend_of = $2 WHERE id = $1`, [third, first])
+    const third = await data.addDelivery(one, { outcome: 'accepted', requestBody: { order: 'C-3' }, resendOf: first })
     const found = async (query: Record<string, string | number>) =>
       (await listAll('admin', query)).data.map(({ id }) => id)
     const page = await listAll('admin', { limit: 2 })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
-import type { AppOperation, AppOperationId, Role, RunStatus, WorkflowDetailOut } from '@workflow-service/contract'
+import type { AppOperation, AppOperationId, Role, WorkflowDetailOut } from '@workflow-service/contract'
 import { APP_OPERATIONS, isOpen } from '@workflow-service/contract/app'
 import { ROLES } from '@workflow-service/contract'
 import { AUDIT_ACTIONS, createSetupLink, hashToken, newId, recordModels } from '@workflow-service/database'
@@ -127,12 +127,12 @@ async function resendJobOf(world: World): Promise<string> {
   return (await data.call(world.person, 'createResendJob', { body })).body.id
 }
 
-async function runOf({ organization }: World, status: RunStatus = 'succeeded'): Promise<string> {
-  return await data.createRun(await data.createWorkflow('Orders', null, organization.id), { status })
+async function runOf({ organization }: World, run: Parameters<typeof data.createRun>[1] = {}): Promise<string> {
+  return await data.createRun(await data.createWorkflow('Orders', null, organization.id), run)
 }
 
 async function approvalOf(world: World) {
-  return { delivery_id: await data.createApproval(await runOf(world, 'waiting')) }
+  return { delivery_id: await data.createApproval(await runOf(world, { status: 'waiting' })) }
 }
 
 async function sessionOf({ organization }: World): Promise<string> {
@@ -334,18 +334,16 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   getResendJob: async (world) => ({ params: { resend_job_id: await resendJobOf(world) } }),
   stopResendJob: async (world) => ({ params: { resend_job_id: await resendJobOf(world) } }),
   listRuns: nothing,
-  cancelRun: async (world) => ({ params: { run_id: await runOf(world, 'queued') } }),
+  cancelRun: async (world) => ({ params: { run_id: await runOf(world, { status: 'queued' }) } }),
   cancelQueuedRuns: async ({ organization }) => {
     const id = await data.createWorkflow('Orders', null, organization.id)
     await data.createRun(id, { status: 'queued' })
     return { body: { kind: 'workflow', id } }
   },
   getRunPrompts: async (world) => ({ params: { run_id: await runOf(world) } }),
-  getRulesDraft: async (world) => {
-    const id = await runOf(world)
-    await data.app.db.prisma.start.update({ where: { id }, data: { status: 'failed', error: 'no_destination: none' } })
-    return { params: { run_id: id } }
-  },
+  getRulesDraft: async (world) => ({
+    params: { run_id: await runOf(world, { status: 'failed', error: 'no_destination: none' }) },
+  }),
   getRun: async (world) => ({ params: { run_id: await runOf(world) } }),
   listSessions: nothing,
   createSession: () => ({ body: { id: newId() } }),

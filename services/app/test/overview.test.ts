@@ -40,8 +40,7 @@ describe('The overview', () => {
     )
     const body = { id: newId(), name: 'CI', scopes: ['read'], expires_at: null }
     await data.call(admin, 'createApiKey', { body })
-    const failed = await data.createRun(workflow, { status: 'failed' })
-    await pool.query(`UPDATE starts SET error = 'needs_a_model: No.' WHERE id = $1`, [failed])
+    const failed = await data.createRun(workflow, { status: 'failed', error: 'needs_a_model: No.' })
     await data.createRun(workflow, { createdAt: new Date(Date.now() - 5 * HOUR_MS) })
     const { body: overview } = await data.call(admin, 'getOverview')
     // Programs started the runs, and the delivery is a verification.
@@ -101,8 +100,7 @@ describe('The overview', () => {
     const sourceId = await data.saveSource({ name: 'Done' }, organization)
     const hidden = await data.createRun(await data.createWorkflow('Hidden', [], organizationId))
     const workflow = await data.createWorkflow('Seen', null, organizationId)
-    const failed = await data.createRun(workflow, { status: 'failed' })
-    await data.app.db.pool.query(`UPDATE starts SET error = 'needs_a_model: No.' WHERE id = $1`, [failed])
+    await data.createRun(workflow, { status: 'failed', error: 'needs_a_model: No.' })
     for (const runId of [null, null, hidden]) await data.addDelivery(sourceId, { runId, outcome: 'timed_out' })
     const groupsOf = async (person: Caller) => (await data.call(person, 'getOverview')).body.attention
     const done = async (person: Caller, kind: string) => {
@@ -241,16 +239,12 @@ describe('The usage', () => {
   })
 
   test('has percentiles that are right to 5 %', async () => {
-    const { pool } = data.app.db
     const { id, admin } = await data.app.createOrganization()
     const workflow = await data.createWorkflow('Slow and fast', null, id)
     const durations = Array.from({ length: 60 }, (_, index) => Math.round(20 * 1.17 ** index))
     for (const duration of durations) {
-      const run = await data.createRun(workflow)
-      await pool.query(`UPDATE starts SET finished_at = started_at + $2 * interval '1 millisecond' WHERE id = $1`, [
-        run,
-        duration,
-      ])
+      const createdAt = new Date()
+      await data.createRun(workflow, { createdAt, finishedAt: new Date(createdAt.getTime() + duration) })
     }
     // Those that have no duration do not count.
     for (let n = 0; n < 20; n += 1) {

@@ -28,8 +28,12 @@ async function startSender(): Promise<void> {
   senders.push(await data.app.startAnother({ dispatcherUrl: data.dispatcherUrl }))
 }
 
-const addFailed = (order: string, id = sourceId) =>
-  data.addDelivery(id, { outcome: 'rejected', requestBody: { order_id: order, total: 1 } })
+const addFailed = (order: string, id = sourceId, resendOf?: string) =>
+  data.addDelivery(id, {
+    outcome: 'rejected',
+    requestBody: { order_id: order, total: 1 },
+    ...(resendOf !== undefined && { resendOf }),
+  })
 
 const create = async (body: object, person: 'owner' | 'admin' | 'member' = 'admin') =>
   await data.call(person, 'createResendJob', { body: { per_second: 100, ...body } })
@@ -56,12 +60,10 @@ describe('Payloads that are sent again together', () => {
     for (const order of ['A', 'B', 'C']) await addFailed(order)
     // Sent again and rejected again: the same payload. Sent again and accepted: done.
     const twice = await addFailed('D')
-    const again = await addFailed('D')
+    await addFailed('D', sourceId, twice)
     const handled = await addFailed('E')
-    const accepted = await data.addDelivery(sourceId, { requestBody: { order_id: 'E' } })
+    await data.addDelivery(sourceId, { requestBody: { order_id: 'E' }, resendOf: handled })
     const { pool } = data.app.db
-    await pool.query('UPDATE deliveries SET resend_of = $2 WHERE id = $1', [again, twice])
-    await pool.query('UPDATE deliveries SET resend_of = $2 WHERE id = $1', [accepted, handled])
     await addFailed('F', other)
     await addFailed('G', asksFirst)
     const preview = (body: object) => data.call('admin', 'previewResends', { body: { per_second: 100, ...body } })

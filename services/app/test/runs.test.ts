@@ -40,23 +40,19 @@ describe('Runs', () => {
     const ids: string[] = []
     for (const number of [1, 2, 3]) {
       // The order of the times is another one.
-      ids.unshift(await data.createRun(everyones, { sessionId, number, createdAt: minutesAgo(number) }))
+      const context = ` \nBook ${number} pumps\nfor Ada`
+      ids.unshift(await data.createRun(everyones, { sessionId, number, createdAt: minutesAgo(number), context }))
     }
     expect(await data.app.listAll('admin', 'listRuns', 'id', { session_id: sessionId })).toEqual(ids)
-    const [latest, earlier] = ids
-    const setText = 'UPDATE starts SET context = $2 WHERE id = $1'
-    await data.app.db.pool.query(setText, [latest, ' \nBook 12 pumps\nfor Ada'])
-    await data.app.db.pool.query(setText, [earlier, 'Book 1 pump'])
     const { body } = await data.call('admin', 'getSession', { params: { session_id: sessionId } })
-    expect(body.first_line).toBe('Book 12 pumps')
+    expect(body.first_line).toBe('Book 3 pumps')
   })
 
   test('that the built-in agent refused have a draft of rules for those who see them', async () => {
     const source = 'Warehouse'
     await data.saveSource({ name: source, example_request_body: { quantity: 1 } })
     const refuse = async (workflowId: string) => {
-      const id = await data.createRun(workflowId, { status: 'failed' })
-      await data.app.db.pool.query(`UPDATE starts SET error = 'payload_incomplete: no' WHERE id = $1`, [id])
+      const id = await data.createRun(workflowId, { status: 'failed', error: 'payload_incomplete: no' })
       const missing = [{ source, field: 'quantity', closest: 'Quantitiy' }]
       const details = { sources: [source], missing, unusable: [], unused: ['Quantitiy'] }
       await data.addSteps(id, ['note', { code: 'payload_incomplete', text: 'no', details }])

@@ -16,8 +16,11 @@ interface RunChange {
   readonly sessionId?: string
   readonly number?: number
   readonly createdAt?: Date
+  readonly finishedAt?: Date
   readonly requestId?: string
   readonly userId?: string
+  readonly context?: string
+  readonly error?: string
 }
 
 interface DeliveryChange {
@@ -25,6 +28,7 @@ interface DeliveryChange {
   readonly outcome?: string
   readonly createdAt?: Date
   readonly requestBody?: object
+  readonly resendOf?: string
 }
 
 export const EXAMPLE = { order_id: 'A-1', total: 99.5 }
@@ -135,8 +139,9 @@ async function startDataApp(app: TestApp, hasMaintenance: boolean, stops: (() =>
     },
     /** Inserts a run in a session of its own, or a given one. */
     createRun: async (workflowId: string, change: RunChange = {}) => {
-      const { status = 'succeeded', number = 1, createdAt = new Date(), sessionId = newId(), userId = null } = change
-      const hasEnded = status === 'succeeded' || status === 'failed'
+      const { status = 'succeeded', number = 1, createdAt = new Date(), sessionId = newId() } = change
+      const isFailed = status === 'failed' || status === 'cancelled'
+      const hasEnded = isFailed || status === 'succeeded'
       const { organizationId } = await prisma.workflow.findUniqueOrThrow({ where: { id: workflowId } })
       const counts = { lastStartNumber: number, lastFinishedNumber: hasEnded ? number : number - 1 }
       const session = { id: sessionId, organizationId, ...counts }
@@ -150,19 +155,17 @@ async function startDataApp(app: TestApp, hasMaintenance: boolean, stops: (() =>
           workflowId,
           sessionId,
           number,
-          origin: userId === null ? 'auto_run' : 'app',
-          userId,
+          origin: change.userId === undefined ? 'auto_run' : 'app',
           context: 'Order 17',
-          requestId: change.requestId ?? newId(),
+          requestId: newId(),
           status,
           attempts: 1,
           createdAt,
           startedAt: status === 'queued' ? null : createdAt,
           finishedAt,
-          ...(status === 'failed' && {
-            notSucceededAt: finishedAt,
-            error: 'delivery_rejected: The endpoint answered 500.',
-          }),
+          notSucceededAt: isFailed ? finishedAt : null,
+          error: status === 'failed' ? 'delivery_rejected: The endpoint answered 500.' : null,
+          ...change,
         },
       })
       return id
