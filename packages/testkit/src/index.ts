@@ -36,15 +36,7 @@ export {
 export { close, listen } from './loopback-server.ts'
 export { startRawEndpoint, type RawEndpointOptions } from './start-raw-endpoint.ts'
 export { createCertificate } from './create-certificate.ts'
-export {
-  CONNECTION_ENDS,
-  openConnection,
-  openUnfinishedRequests,
-  parseAnswer,
-  readUntilClosed,
-  type RawAnswer,
-  sendRaw,
-} from './raw-request.ts'
+export { openConnection, openUnfinishedRequests, parseAnswer, type RawAnswer, sendRaw } from './raw-request.ts'
 export { startProcess, type StartedProcess } from './start-process.ts'
 export { startStubModelServer, type StubModelServer } from './start-stub-model-server.ts'
 export type {

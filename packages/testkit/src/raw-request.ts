@@ -31,24 +31,11 @@ export async function openConnection(url: string): Promise<RawConnection> {
 
 /** Sends the bytes and returns the only answer once the server has closed the connection; null without one. */
 export async function sendRaw(url: string, bytes: string | Buffer): Promise<RawAnswer | null> {
-  const received = await readUntilClosed(url, bytes)
+  const connection = await openConnection(url)
+  connection.write(bytes)
+  const received = await connection.ended
   if (received.split('HTTP/1.1 ').length > 2) throw new Error(`More than one answer: ${received}`)
   return parseAnswer(received)
-}
-
-/** Sends the bytes, if any, and returns everything received until the server has closed the connection. */
-export async function readUntilClosed(url: string, bytes: string | Buffer): Promise<string> {
-  const connection = await openConnection(url)
-  if (bytes.length > 0) connection.write(bytes)
-  return await connection.ended
-}
-
-/** What may end a connection of `openUnfinishedRequests`. */
-export const CONNECTION_ENDS: Readonly<Record<string, (connection: RawConnection) => void>> = {
-  'closed by its caller': ({ socket }) => socket.end(),
-  'reset by its caller': ({ socket }) => socket.resetAndDestroy(),
-  'refused because the body is malformed': ({ write }) => write('zz\r\n'),
-  'refused because the body took too long': () => {},
 }
 
 /**
