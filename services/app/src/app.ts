@@ -16,7 +16,7 @@ import {
   serveOperations,
   traceRequests,
 } from '@workflow-service/service-kit'
-import { createLocalLimiter, networkOf, type Quota } from '@workflow-service/service-kit/rate-limit'
+import { createLocalLimiter, type Quota } from '@workflow-service/service-kit/rate-limit'
 import type { ErrorRequestHandler, Express, RequestHandler } from 'express'
 import type { AppServiceContext } from './app-service-context.ts'
 import { authorize } from './auth/authorize.ts'
@@ -30,6 +30,7 @@ import { signInHandlers } from './routes/identity/sign-in.ts'
 import { userHandlers } from './routes/identity/users.ts'
 import { editRefused } from './routes/workflows/edit-workflow.ts'
 import { workflowsHandlers, workflowsRules } from './routes/workflows/index.ts'
+import { keyOf } from './operation-shares.ts'
 import { quotaExceeded, quotasOf } from './quotas.ts'
 import { requireHost } from './require-host.ts'
 import { securityHeaders } from './security-headers.ts'
@@ -79,7 +80,7 @@ function serveApi(ctx: AppServiceContext): RequestHandler {
     slots: {
       total: MAX_REQUESTS_IN_FLIGHT,
       perKey: MAX_REQUESTS_IN_FLIGHT / 2,
-      keyOf: (caller) => ('organizationId' in caller ? caller.organizationId : networkOf(caller.address)),
+      keyOf,
       strangers: { includes: (caller) => !('organizationId' in caller), perKey: MAX_REQUESTS_OF_NETWORK },
       metrics: ctx.metrics,
     },

@@ -48,11 +48,10 @@ export function createEventStreams(options: {
     for (const stream of to) send(stream, `data: ${JSON.stringify({ topics })}\n\n`)
   }
   /** Sends a notice to the streams of its organization. */
-  const publish = ({ organizationId, topics }: ChangeNotice): void =>
-    sendTopics(
-      [...streams].filter(({ person }) => person.organizationId === organizationId),
-      topics,
-    )
+  const publish = ({ organizationId, topics }: ChangeNotice): void => {
+    const ofOrganization = [...streams].filter(({ person }) => person.organizationId === organizationId)
+    sendTopics(ofOrganization, topics)
+  }
 
   const heartbeat = setInterval(() => {
     for (const stream of streams) send(stream, ':\n\n')

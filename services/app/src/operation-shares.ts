@@ -151,7 +151,7 @@ async function answerAndPause(answer: () => void | Promise<void>, release: Relea
 }
 
 /** What shares turns: an organization, or the network of a person who is not signed in. */
-function keyOf(caller: Visitor | Principal): string {
+export function keyOf(caller: Visitor | Principal): string {
   return 'organizationId' in caller ? caller.organizationId : networkOf(caller.address)
 }
 
