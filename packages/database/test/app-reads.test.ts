@@ -1,6 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import type { PoolClient } from 'pg'
+import { describe, expect, test } from '@jest/globals'
 import {
   cancelQueuedRuns,
   type Database,
@@ -27,7 +25,7 @@ import {
   searchEverything,
   searchVisibleRuns,
 } from '../src/index.ts'
-import { excessiveReads } from './support/count-reads.ts'
+import { type CountedCall, rowIds, testReads } from './support/count-reads.ts'
 
 /** Rows of each large table. */
 const ROWS = 10_000
@@ -49,10 +47,7 @@ const organizationId = newId()
 const [memberId, sourceId] = [newId(), newId()]
 /** The first is seen by everyone, the second by the member, the others only by admins. */
 const workflowIds = Array.from({ length: 20 }, newId)
-const id = (table: string, n: number): string =>
-  `${TABLES.indexOf(table).toString(16).padStart(8, '0')}-0000-4000-8000-${n.toString(16).padStart(12, '0')}`
-const sqlId = (table: string): string =>
-  `(lpad(to_hex(${TABLES.indexOf(table)}), 8, '0') || '-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`
+const { id, sqlId } = rowIds(TABLES)
 
 const admin = { organizationId, memberId: null }
 const member = { organizationId, memberId }
@@ -73,9 +68,8 @@ const accepted = (resend: string) => ({
   result: { outcome: 'accepted' as const, status: 200, answer: null, reason: null, mismatches: null, durationMs: 1 },
 })
 
-type Pooled = Pick<Database, 'pool' | 'prisma'>
-/** The calls of the application, and how many rows of one table each may read. */
-const calls: Record<string, [maxRows: number, call: (on: Pooled) => Promise<unknown>]> = {
+/** The calls of the application. */
+const calls: Record<string, CountedCall> = {
   'runs of an admin': [100, (on) => listVisibleRuns(on, admin, { limit, after })],
   'failed runs': [100, (on) => listVisibleRuns(on, admin, { limit, status: 'failed' })],
   'queued runs': [100, (on) => listVisibleRuns(on, admin, { limit, status: 'queued' })],
@@ -156,7 +150,7 @@ const editOf = (workflow: string) => ({
   requestId: newId(),
 })
 
-async function seedQueue({ pool }: Pick<Pooled, 'pool'>): Promise<void> {
+async function seedQueue({ pool }: Database): Promise<void> {
   const { organizationId: queue } = queueing
   await pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Queueing')`, [queue])
   await pool.query(
@@ -179,9 +173,9 @@ async function seedQueue({ pool }: Pick<Pooled, 'pool'>): Promise<void> {
   )
 }
 
-async function seed({ pool }: Pooled): Promise<void> {
+async function seed(db: Database): Promise<void> {
   const run = (sql: string, values: unknown[] = []) =>
-    pool.query(sql.replaceAll(':organization', `'${organizationId}'`).replaceAll(':source', `'${sourceId}'`), values)
+    db.pool.query(sql.replaceAll(':organization', `'${organizationId}'`).replaceAll(':source', `'${sourceId}'`), values)
   await run(`INSERT INTO organizations (id, name, created_at) VALUES (:organization, 'Acme', now() - interval '1 day')`)
   await run(`INSERT INTO users (id, organization_id, email) VALUES ($1, :organization, 'member')`, [memberId])
   await run(
@@ -227,13 +221,13 @@ async function seed({ pool }: Pooled): Promise<void> {
     SELECT ${sqlId('api_keys')}, :organization, 'k' || n, 'wfk_' || lpad(n::text, 8, '0'), sha256(n::text::bytea), '{start}',
       now() - interval '2 hours' - n * interval '1 second'
     FROM generate_series(1, ${ROWS}) n`)
-  await seedQueue({ pool })
-  await seedResends({ pool })
-  await rollUpUsage(database.db)
-  await indexForSearch(database.db)
+  await seedQueue(db)
+  await seedResends(db)
+  await rollUpUsage(db)
+  await indexForSearch(db)
 }
 
-async function seedResends({ pool }: Pick<Pooled, 'pool'>): Promise<void> {
+async function seedResends({ pool }: Database): Promise<void> {
   await pool.query(
     `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, request_body, resend_of)
      SELECT ${sqlId('deliveries')}, $1, gen_random_uuid(), 'payload', 'unknown', '{}', CASE WHEN n > $2 THEN $3::uuid END
@@ -242,37 +236,7 @@ async function seedResends({ pool }: Pick<Pooled, 'pool'>): Promise<void> {
   )
 }
 
-let plannedEmpty: PoolClient
-let plannedAnalyzed: PoolClient
-
-// Before useTestDatabase, because hooks run in this order: its pool does not close while it waits for these clients.
-afterAll(() => {
-  for (const client of [plannedEmpty, plannedAnalyzed]) client.release(true)
-})
-
-const database = useTestDatabase({ statementTimeoutMs: 60_000 })
-
-beforeAll(async () => {
-  const { db } = database
-  for (const table of TABLES) await db.pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
-  plannedEmpty = await db.pool.connect()
-  await seed(db)
-  plannedAnalyzed = await db.pool.connect()
-}, 120_000)
-
-describe('every read of the application finds its rows by index', () => {
-  test.each(Object.entries(calls))('on tables that were never analyzed: %s', async (_name, [maxRows, call]) => {
-    expect(await excessiveReads(plannedEmpty, TABLES, maxRows, call)).toEqual([])
-  })
-
-  describe('on analyzed tables', () => {
-    beforeAll(() => database.db.pool.query('ANALYZE'))
-
-    test.each(Object.entries(calls))('%s', async (_name, [maxRows, call]) => {
-      expect(await excessiveReads(plannedAnalyzed, TABLES, maxRows, call)).toEqual([])
-    })
-  })
-})
+const database = testReads('every read of the application', TABLES, calls, seed)
 
 describe('beside a long queue', () => {
   test('queued runs of all workflows are listed newest first, those of one are complete, as are running ones', async () => {

@@ -1,6 +1,3 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import type { PoolClient } from 'pg'
 import {
   acquireSessions,
   acquireWaitingSessions,
@@ -23,6 +20,7 @@ import {
   findWorkflowVersions,
   finishRuns,
   listEarlierRuns,
+  listDeliveries,
   listRuns,
   listSmallSources,
   listSourceNames,
@@ -43,8 +41,7 @@ import {
   startDueAutoRuns,
   touchApiKeys,
 } from '../src/index.ts'
-import { excessiveReads } from './support/count-reads.ts'
-import { onConnection } from './support/on-connection.ts'
+import { rowIds, testReads } from './support/count-reads.ts'
 import { newClaim, newStart } from './support/start-fixtures.ts'
 
 /** Rows of each table. */
@@ -71,11 +68,7 @@ const TABLES = [
   'workflows',
 ]
 
-/** The id of a row: its table and number, as the seed has them. */
-const id = (table: string, n: number): string =>
-  `${TABLES.indexOf(table).toString(16).padStart(8, '0')}-0000-4000-8000-${n.toString(16).padStart(12, '0')}`
-const sqlId = (table: string): string =>
-  `(lpad(to_hex(${TABLES.indexOf(table)}), 8, '0') || '-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`
+const { id, sqlId } = rowIds(TABLES)
 const organizationId = newId()
 const sourceId = id('webhook_sources', 1)
 
@@ -182,6 +175,17 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
       on,
       batch((n) => ({ organizationId, id: id('deliveries', n), result: { ...result, outcome: 'accepted' } })),
     ),
+  listDeliveries: (on) =>
+    listDeliveries(on, organizationId, { sourceId, limit: 26, after: { createdAt: new Date(), id: newId() } }),
+  'listDeliveries with an outcome': (on) =>
+    listDeliveries(on, organizationId, { sourceId, limit: 26, outcome: 'rejected' }),
+  'listDeliveries in flight': (on) => listDeliveries(on, organizationId, { sourceId, limit: 26, outcome: 'in_flight' }),
+  'listDeliveries of a kind': (on) => listDeliveries(on, organizationId, { sourceId, limit: 26, kind: 'verification' }),
+  'listDeliveries of a period': (on) => {
+    const since = new Date(Date.now() - 80 * 86_400_000)
+    const until = new Date(since.getTime() + 40 * 86_400_000)
+    return listDeliveries(on, organizationId, { sourceId, limit: 26, since, until })
+  },
   findDeliveryState: (on) => findDeliveryState(on, id('deliveries', 1)),
   markAbandonedDeliveries: (on) => markAbandonedDeliveries(on, { olderThanMs: 1_000, batchSize: BATCH }),
   deleteOldDeliveries: (on) => deleteOldDeliveries(on, { olderThanDays: 90, batchSize: BATCH }),
@@ -262,52 +266,11 @@ async function seed({ pool }: Pooled): Promise<void> {
     SELECT ${sqlId('webhook_sources')}, CASE WHEN n <= 10 THEN :organization ELSE ${sqlId('webhook_sources')} END, n, n, '', 'https://x', '{}'
     FROM generate_series(1, ${ROWS}) n`)
   await run(`INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
-    SELECT ${sqlId('deliveries')}, :organization, '${sourceId}', 'payload', CASE n % 4 WHEN 0 THEN 'in_flight' ELSE 'accepted' END, 200, '{}',
+    SELECT ${sqlId('deliveries')}, :organization, '${sourceId}', CASE n % 1000 WHEN 1 THEN 'verification' ELSE 'payload' END,
+      CASE WHEN n % 4 = 0 THEN 'in_flight' WHEN n % 1000 = 2 THEN 'rejected' ELSE 'accepted' END, 200, '{}',
       now() - n * interval '1 hour', CASE n % 4 WHEN 0 THEN NULL ELSE now() END
     FROM generate_series(1, ${ROWS}) n`)
 }
 
-/** The tables of which a call read more than it needs. */
-const excessiveReadsOf = (client: PoolClient, call: (on: Pooled) => Promise<unknown>) =>
-  excessiveReads(client, TABLES, MAX_READ, call)
-
-let db: Database
-let plannedEmpty: PoolClient
-let plannedUnanalyzed: PoolClient
-let plannedAnalyzed: PoolClient
-
-// Before useTestDatabase, because hooks run in this order: its pool does not close while it waits for these clients.
-afterAll(() => {
-  for (const client of [plannedEmpty, plannedUnanalyzed, plannedAnalyzed]) client.release(true)
-})
-
-const database = useTestDatabase({ statementTimeoutMs: 60_000 })
-
-beforeAll(async () => {
-  db = database.db
-  for (const table of TABLES) await db.pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
-  plannedEmpty = await db.pool.connect()
-  for (const call of Object.values(hotCalls)) await call(onConnection(plannedEmpty)).catch(() => {})
-  await seed(db)
-  plannedUnanalyzed = await db.pool.connect()
-  for (const call of Object.values(hotCalls)) await excessiveReadsOf(plannedUnanalyzed, call)
-  plannedAnalyzed = await db.pool.connect()
-}, 120_000)
-
-describe('every hot statement finds its rows by index', () => {
-  test.each(Object.entries(hotCalls))('when it was planned on empty tables: %s', async (_name, call) => {
-    expect(await excessiveReadsOf(plannedEmpty, call)).toEqual([])
-  })
-
-  test.each(Object.entries(hotCalls))('on tables that were never analyzed: %s', async (_name, call) => {
-    expect(await excessiveReadsOf(plannedUnanalyzed, call)).toEqual([])
-  })
-
-  describe('on analyzed tables', () => {
-    beforeAll(() => db.pool.query('ANALYZE'))
-
-    test.each(Object.entries(hotCalls))('%s', async (_name, call) => {
-      expect(await excessiveReadsOf(plannedAnalyzed, call)).toEqual([])
-    })
-  })
-})
+const calls = Object.fromEntries(Object.entries(hotCalls).map(([name, call]) => [name, [MAX_READ, call] as const]))
+testReads('every hot statement', TABLES, calls, seed)

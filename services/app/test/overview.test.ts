@@ -249,7 +249,7 @@ describe('The usage', () => {
     // Those that have no duration do not count.
     for (let n = 0; n < 20; n += 1) {
       const cancelled = await data.createRun(workflow, { status: 'cancelled' })
-      await pool.query('UPDATE starts SET started_at = NULL WHERE id = $1', [cancelled])
+      await data.app.db.pool.query('UPDATE starts SET started_at = NULL WHERE id = $1', [cancelled])
     }
     const [group] = (await data.call(admin, 'getUsage')).body.groups
     expect(Math.abs((group?.run_ms_p50 ?? 0) / durations[29]! - 1)).toBeLessThan(0.05)

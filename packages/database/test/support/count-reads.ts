@@ -1,6 +1,69 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import type { PoolClient } from 'pg'
 import type { Database } from '../../src/index.ts'
 import { onConnection } from './on-connection.ts'
+
+type Pooled = Pick<Database, 'pool' | 'prisma'>
+
+/** How many rows of one table a call may read, and the call. */
+export type CountedCall = readonly [maxRows: number, call: (on: Pooled) => Promise<unknown>]
+
+/** The ids of the rows that a test fills tables with, and the SQL for that of row `n`. */
+export function rowIds(tables: readonly string[]) {
+  return {
+    id: (table: string, n: number): string =>
+      `${tables.indexOf(table).toString(16).padStart(8, '0')}-0000-4000-8000-${n.toString(16).padStart(12, '0')}`,
+    sqlId: (table: string): string =>
+      `(lpad(to_hex(${tables.indexOf(table)}), 8, '0') || '-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`,
+  }
+}
+
+/**
+ * Tests that each call finds its rows by index in the tables that `seed` fills, with plans that were made on empty, on
+ * never analyzed and on analyzed tables.
+ */
+export function testReads(
+  what: string,
+  tables: readonly string[],
+  calls: Readonly<Record<string, CountedCall>>,
+  seed: (db: Database) => Promise<void>,
+) {
+  const clients: PoolClient[] = []
+  // Before useTestDatabase, because hooks run in this order: its pool does not close while it waits for these clients.
+  afterAll(() => {
+    for (const client of clients) client.release(true)
+  })
+  const database = useTestDatabase({ statementTimeoutMs: 60_000 })
+  const connectAndCall = async () => {
+    const client = await database.db.pool.connect()
+    clients.push(client)
+    for (const [maxRows, call] of Object.values(calls))
+      await excessiveReads(client, tables, maxRows, call).catch(() => {})
+  }
+  beforeAll(async () => {
+    const { db } = database
+    for (const table of tables) await db.pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = false)`)
+    await connectAndCall()
+    await seed(db)
+    await connectAndCall()
+  }, 120_000)
+  const analyze = async () => {
+    await database.db.pool.query('ANALYZE')
+    clients.push(await database.db.pool.connect())
+  }
+  describe.each([
+    ['when it was planned on empty tables', 0, async () => {}],
+    ['on tables that were never analyzed', 1, async () => {}],
+    ['on analyzed tables', 2, analyze],
+  ])(`${what} finds its rows by index %s`, (_when, index, prepare) => {
+    beforeAll(prepare)
+    test.each(Object.entries(calls))('%s', async (_name, [maxRows, call]) => {
+      expect(await excessiveReads(clients[index]!, tables, maxRows, call)).toEqual([])
+    })
+  })
+  return database
+}
 
 /** What a transaction has read of a table. */
 interface TableReads {
@@ -24,7 +87,7 @@ async function countReads(client: PoolClient, tables: readonly string[]): Promis
 export async function readsOf<Result>(
   client: PoolClient,
   tables: readonly string[],
-  call: (on: Pick<Database, 'pool' | 'prisma'>) => Promise<Result>,
+  call: (on: Pooled) => Promise<Result>,
 ): Promise<{ result: Result; reads: readonly TableReads[] }> {
   await client.query('BEGIN')
   try {
@@ -42,12 +105,12 @@ export async function readsOf<Result>(
   }
 }
 
-/** The tables that a call scans, or of which it reads more than `maxRows` rows. */
-export async function excessiveReads(
+/** The tables that a call scans, or of which it reads more than `maxRows` rows. What the call writes is rolled back. */
+async function excessiveReads(
   client: PoolClient,
   tables: readonly string[],
   maxRows: number,
-  call: (on: Pick<Database, 'pool' | 'prisma'>) => Promise<unknown>,
+  call: (on: Pooled) => Promise<unknown>,
 ): Promise<TableReads[]> {
   const { reads } = await readsOf(client, tables, call)
   return reads.filter(({ scans, rows }) => scans > 0 || rows > maxRows)
