@@ -21,10 +21,6 @@ async function mismatchesOf(model: ChannelModel): Promise<string[]> {
   return queues
 }
 
-test('uses the queues as they are when they have other arguments', async () => {
-  expect(await mismatchesOf(failingOn(SESSIONS_QUEUE, 406))).toEqual([SESSIONS_QUEUE])
-})
-
 test('does without the dead-letter queue while its node of the cluster is down, and not without the session queue', async () => {
   expect(await mismatchesOf(failingOn(SESSIONS_DEAD_LETTER_QUEUE, 404))).toEqual([SESSIONS_DEAD_LETTER_QUEUE])
   await expect(mismatchesOf(failingOn(SESSIONS_QUEUE, 404))).rejects.toThrow('refused')
