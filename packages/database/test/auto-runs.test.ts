@@ -76,16 +76,11 @@ describe('startDueAutoRuns', () => {
     }
   })
 
-  test.each<[AutoRunFrequency, string, string, string]>([
-    ['hourly', '2026-01-01T00:00:00Z', '2026-03-29T12:34:00Z', '2026-03-29T13:00:00.000Z'],
-    ['daily', '2026-01-01T02:30:00Z', '2026-03-29T12:34:00Z', '2026-03-30T02:30:00.000Z'],
-    ['weekly', '2026-01-01T02:30:00Z', '2026-03-29T12:34:00Z', '2026-04-02T02:30:00.000Z'],
-    ['monthly', '2026-01-31T02:30:00Z', '2026-03-29T12:34:00Z', '2026-03-31T02:30:00.000Z'],
-  ])('after a long downtime, a %s run is started once for all missed times', async (frequency, anchor, now, next) => {
-    const acme = await scheduled(frequency, anchor)
-    expect(await startDue(now)).toHaveLength(1)
-    expect(await startDue(now)).toEqual([])
-    expect(await nextOf(acme)).toBe(next)
+  test('after a long downtime, a run is started once for all missed times', async () => {
+    const acme = await scheduled('monthly', '2026-01-31T02:30:00Z')
+    expect(await startDue('2026-05-29T12:34:00Z')).toHaveLength(1)
+    expect(await startDue('2026-05-29T12:34:00Z')).toEqual([])
+    expect(await nextOf(acme)).toBe('2026-05-31T02:30:00.000Z')
   })
 
   test.each(['an inactive workflow', 'a suspended organization'])(

@@ -84,7 +84,7 @@ describe('while another connection holds a lock', () => {
   })
 
   test('rejects after the last attempt, and names the connection', async () => {
-    const migrating = migrate({ databaseUrl: urlOfOutdated, maxAttempts: 1 })
+    const migrating = migrate({ databaseUrl: urlOfOutdated, lockTimeoutMs: 1_000, maxAttempts: 1 })
     await expect(migrating).rejects.toThrow(/process \d+ \(long reader, .+ End that connection or its transaction/)
   })
 })

@@ -71,7 +71,7 @@ describe('the budgets of models', () => {
   test('are not exceeded by more than one answer, however many runs ask at once', async () => {
     const other = newId()
     await createWorkflow(other)
-    const runs = Number(process.env['BUDGET_RUNS'] ?? 100)
+    const runs = Number(process.env['BUDGET_RUNS'] ?? 40)
     await database.db.prisma.organization.update({ where: { id: organizationId }, data: { monthBudget: 30 * runs } })
     const given: boolean[] = []
     let next = 0

@@ -6,21 +6,10 @@ import { readFile } from 'node:fs/promises'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 
-/** Table → column → what it is, such as `timestamptz(3) null default`. */
-type Columns = Record<string, Record<string, string>>
-
-interface PrismaField {
-  name: string
-  column: string
-  type: string
-  isList: boolean
-  isOptional: boolean
-  attributes: string
-}
-
 interface PrismaModel {
   table: string
-  fields: PrismaField[]
+  /** Column → what it is, such as `timestamptz(3) null default`. */
+  columns: Record<string, string>
   /** Each the sorted columns of an `@id`, `@@id`, `@unique` or `@@unique`. */
   keys: string[]
 }
@@ -38,28 +27,26 @@ function readModels(schema: string): PrismaModel[] {
   const blocks = [...schema.matchAll(/^model (\w+) \{\n([\s\S]*?)^\}/gm)]
   const modelNames = new Set(blocks.map(([, name]) => name))
   return blocks.map(([, , body = '']) => {
-    const lines = body.split('\n').map((line) => line.replace(/\/\/.*$/, '').trim())
-    const fields = lines.flatMap((line) => readField(line) ?? []).filter(({ type }) => !modelNames.has(type))
-    const columnOf = (name: string) => fields.find((field) => field.name === name)?.column ?? `no field ${name}`
-    const single = fields.filter(({ attributes }) => /@(id|unique)\b/.test(attributes)).map(({ column }) => column)
-    const several = lines.flatMap((line) => {
-      const [, names] = /^@@(?:id|unique)\(\[([^\]]+)\]/.exec(line) ?? []
-      return names === undefined ? [] : [keyOf(names.split(',').map((name) => columnOf(name.trim())))]
-    })
-    return {
-      table: /@@map\("(\w+)"\)/.exec(body)?.[1] ?? 'not mapped',
-      fields,
-      keys: [...single, ...several].toSorted(),
+    const model: PrismaModel = { table: /@@map\("(\w+)"\)/.exec(body)?.[1] ?? 'not mapped', columns: {}, keys: [] }
+    const columnOf = new Map<string, string>()
+    for (const [, name = '', type = '', mark, attributes = ''] of body.matchAll(FIELD)) {
+      if (modelNames.has(type)) continue
+      const column = /@map\("(\w+)"\)/.exec(attributes)?.[1] ?? name
+      columnOf.set(name, column)
+      const native = /@db\.(\w+(?:\(\d+\))?)/.exec(attributes)?.[1]?.toLowerCase()
+      const base = native ?? defaultTypes[type] ?? `unknown type ${type}`
+      const isList = mark === '[]'
+      model.columns[column] = inWords(isList ? `${base}[]` : base, mark === '?', attributes.includes('@default('))
+      if (/@(id|unique)\b/.test(attributes)) model.keys.push(column)
     }
+    for (const [, names = ''] of body.matchAll(/^ *@@(?:id|unique)\(\[([^\]]+)\]/gm)) {
+      model.keys.push(keyOf(names.split(',').map((name) => columnOf.get(name.trim()) ?? `no field ${name}`)))
+    }
+    return { ...model, keys: model.keys.toSorted() }
   })
 }
 
-function readField(line: string): PrismaField | undefined {
-  const [, name, type, mark, attributes = ''] = /^(\w+)\s+(\w+)(\[\]|\?)?(?:\s+(.*))?$/.exec(line) ?? []
-  if (name === undefined || type === undefined) return undefined
-  const column = /@map\("(\w+)"\)/.exec(attributes)?.[1] ?? name
-  return { name, column, type, isList: mark === '[]', isOptional: mark === '?', attributes }
-}
+const FIELD = /^ +(\w+) +(\w+)(\[\]|\?)?(?: +(.*))?$/gm
 
 /** Prisma's types without `@db.…`, as its documentation of the PostgreSQL connector maps them. */
 const defaultTypes: Record<string, string> = {
@@ -73,12 +60,6 @@ const defaultTypes: Record<string, string> = {
   Bytes: 'bytea',
 }
 
-function describeField({ type, isList, isOptional, attributes }: PrismaField): string {
-  const native = /@db\.(\w+(?:\(\d+\))?)/.exec(attributes)?.[1]?.toLowerCase()
-  const base = native ?? defaultTypes[type] ?? `unknown type ${type}`
-  return inWords(isList ? `${base}[]` : base, isOptional, attributes.includes('@default('))
-}
-
 function inWords(type: string, isNullable: boolean, hasDefault: boolean): string {
   return [type, ...(isNullable ? ['null'] : []), ...(hasDefault ? ['default'] : [])].join(' ')
 }
@@ -87,7 +68,7 @@ function keyOf(columns: readonly string[]): string {
   return columns.toSorted().join(', ')
 }
 
-async function columnsInDatabase(): Promise<Columns> {
+async function columnsInDatabase(): Promise<Record<string, PrismaModel['columns']>> {
   const found = await database.db.pool.query<{
     table_name: string
     column_name: string
@@ -100,7 +81,7 @@ async function columnsInDatabase(): Promise<Columns> {
      FROM information_schema.columns WHERE table_schema = 'public' AND table_name = ANY ($1)`,
     [models.map(({ table }) => table)],
   )
-  const columns: Columns = {}
+  const columns: Record<string, PrismaModel['columns']> = {}
   for (const row of found.rows) {
     const type = row.udt_name.replace(/^_(.*)$/, '$1[]')
     const precision = row.datetime_precision === null || row.udt_name === 'date' ? '' : `(${row.datetime_precision})`
@@ -136,11 +117,7 @@ test('no index of starts has a column that the beginning or the end of each run 
 
 describe('the Prisma schema', () => {
   test('has the columns of its tables in the migrated database, with types, nulls and defaults, and no others', async () => {
-    const expected = models.map(({ table, fields }): [string, Record<string, string>] => [
-      table,
-      Object.fromEntries(fields.map((field) => [field.column, describeField(field)])),
-    ])
-    expect(await columnsInDatabase()).toEqual(Object.fromEntries(expected))
+    expect(await columnsInDatabase()).toEqual(Object.fromEntries(models.map(({ table, columns }) => [table, columns])))
   })
 
   test('has the primary and unique keys of its tables in the migrated database, and no others', async () => {

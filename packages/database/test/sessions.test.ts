@@ -300,8 +300,6 @@ describe('slots and shares', () => {
   test.each([
     { what: 'as many as there are slots', ids: 2, options: { slots: 2 }, acquired: 2, isMore: false },
     { what: 'one more than there are slots', ids: 3, options: { slots: 2 }, acquired: 2, isMore: true },
-    { what: 'as many as the share', ids: 2, options: { maxPerOrganization: 2 }, acquired: 2, isMore: false },
-    { what: 'one more than the share', ids: 3, options: { maxPerOrganization: 2 }, acquired: 2, isMore: true },
     {
       what: 'as many as the share leaves',
       ids: 2,
@@ -522,24 +520,6 @@ describe('finishRuns', () => {
       }
     }
     expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toHaveLength(1)
-  })
-
-  test('finishes many runs in one statement, and writes nothing for a lost lease', async () => {
-    const mine = await start(db, acme)
-    const lost = await start(db, acme)
-    const { sessions: acquired } = await acquireSessions(db, runner('a'), [mine.sessionId, lost.sessionId])
-    await expireLease(lost.sessionId)
-    await acquireSessions(db, runner('b'), [lost.sessionId])
-    const outcomes = await finishRuns(
-      db,
-      'a',
-      acquired.map(({ lease }) => ({ lease, number: 1, status: 'failed', error: 'no: reason', shouldClaimNext: true })),
-    )
-    const bySession = new Map(acquired.map(({ lease }, index) => [lease.sessionId, outcomes[index]?.kind]))
-    expect(bySession.get(mine.sessionId)).toBe('finished')
-    expect(bySession.get(lost.sessionId)).toBe('lease_lost')
-    expect(await showRun(db, mine.startId)).toMatchObject({ status: 'failed', error: 'no: reason' })
-    expect(await showRun(db, lost.startId)).toMatchObject({ status: 'running', error: null })
   })
 
   test('releases the session although it has more work when the runner stops', async () => {

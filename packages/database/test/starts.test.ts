@@ -1,49 +1,18 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import type { Database } from '../src/connection/client.ts'
-import { newId } from '../src/connection/ids.ts'
-import { workflowSearchText } from '../src/connection/search-text.ts'
-import { type NewStart, recordStart, recordStarts } from '../src/runs/starts.ts'
-import { newStart } from './support/start-fixtures.ts'
+import { type Database, newId, type NewStart, recordStart, recordStarts, workflowSearchText } from '../src/index.ts'
+import { newStart, useStartable } from './support/start-fixtures.ts'
 
-const database = useTestDatabase()
+const acme = useStartable()
 let db: Database
-const organizationId = newId()
-const apiKeyId = newId()
-const workflowId = newId()
+let organizationId: string
 const sessionId = newId()
 
 beforeAll(async () => {
-  db = database.db
-  await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [organizationId])
-  await db.pool.query(
-    `INSERT INTO users (id, organization_id, email) SELECT gen_random_uuid(), $1, 'u' || n FROM generate_series(1, 5000) n`,
-    [organizationId],
-  )
-  await db.pool.query(
-    `INSERT INTO api_keys (id, organization_id, name, prefix, key_sha256, scopes)
-     VALUES ($1, $2, 'k', 'wfk_aaaaaaaa', sha256('k'), '{start}')`,
-    [apiKeyId, organizationId],
-  )
-  await db.pool.query(
-    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
-     SELECT CASE n WHEN 1 THEN $1::uuid ELSE gen_random_uuid() END, $2, 'w', '', 'company_wide', $3, true
-     FROM generate_series(1, 5000) n`,
-    [workflowId, organizationId, workflowSearchText('w', '')],
-  )
-  await db.pool.query(
-    `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name)
-     SELECT gen_random_uuid(), id, true, 'api', 'API' FROM workflows`,
-  )
-  await db.pool.query(
-    `INSERT INTO sessions (id, organization_id)
-     SELECT CASE n WHEN 1 THEN $1::uuid ELSE gen_random_uuid() END, $2 FROM generate_series(1, 5000) n`,
-    [sessionId, organizationId],
-  )
-  await db.pool.query('ANALYZE')
-}, 60_000)
+  ;({ db, organizationId } = acme)
+  await db.pool.query('INSERT INTO sessions (id, organization_id) VALUES ($1, $2)', [sessionId, organizationId])
+})
 
-const start = (change: Partial<NewStart> = {}): NewStart => newStart({ workflowId, apiKeyId }, change)
+const start = (change: Partial<NewStart> = {}): NewStart => newStart(acme, change)
 const hash = (byte: number): Buffer => Buffer.alloc(32, byte)
 
 describe('recordStart', () => {

@@ -1,7 +1,7 @@
 import { freePort } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { expect, test } from '@jest/globals'
-import { createDatabase, isDatabaseUnavailable, listenToChanges, migrate } from '../src/index.ts'
+import { createDatabase, inTransaction, isDatabaseUnavailable, listenToChanges, migrate } from '../src/index.ts'
 
 const database = useTestDatabase()
 
@@ -38,4 +38,17 @@ test('a host that accepts no writes is not used, as if it were down, and is used
   await database.db.pool.query(`ALTER DATABASE "${name}" RESET default_transaction_read_only`)
   await db.ping()
   await db.close()
+})
+
+test('a connection that the server closes between two statements fails only the transaction', async () => {
+  const working = inTransaction(database.db, async (client) => {
+    const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')
+    const ended = new Promise((resolve) => client.once('end', resolve))
+    await database.db.pool.query('SELECT pg_terminate_backend($1)', [rows[0]?.pid])
+    await ended
+  })
+  await expect(working).rejects.toThrow('not queryable')
+  expect(await inTransaction(database.db, async (client) => (await client.query('SELECT 1 AS one')).rows)).toEqual([
+    { one: 1 },
+  ])
 })
