@@ -255,6 +255,7 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   await page.getByRole('button', { name: 'Send all again' }).click()
   const dialog = page.getByRole('dialog', { name: 'Send 3 payloads again' })
   await dialog.getByText('Order intake: 3').waitFor()
+  await dialog.getByRole('combobox', { name: 'How fast' }).selectOption('100 a second')
   await dialog.getByRole('button', { name: 'Send 3 payloads again' }).click()
   await page.getByRole('heading', { name: '3 payloads sent again' }).waitFor()
   await page.getByRole('status').getByText('3 of 3').waitFor()

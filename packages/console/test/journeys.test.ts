@@ -7,68 +7,123 @@ import { PASSWORD, setUp } from './support/set-up.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
-const { service, browser, openFilled } = useConsole()
+const { service, browser } = useConsole()
 
-test('a stranger becomes owner, fixes a source, starts a workflow, and finds and resends its delivery', async () => {
+const MAX_TABS = 80
+
+/** Presses Tab until the element has the focus, as a person does who uses no pointer. */
+async function tabTo(target: Locator): Promise<void> {
+  const page = target.page()
+  await target.waitFor()
+  const focused = target.and(page.locator(':focus'))
+  for (let presses = 0; presses < MAX_TABS && (await focused.count()) === 0; presses += 1)
+    await page.keyboard.press('Tab')
+  expect(await focused.count()).toBe(1)
+}
+
+test('with the keyboard alone, a stranger becomes owner, fixes a source, starts a workflow, resends its delivery, invites a person, and makes and revokes a key', async () => {
   const page = await browser.newPage({
     reducedMotion: 'no-preference',
     baseURL: service.url,
     viewport: { width: 1280, height: 900 },
   })
-  const button = (name: string | RegExp) => page.getByRole('button', { name })
-  const link = (name: string | RegExp) => page.getByRole('link', { name })
-  const field = (name: string | RegExp) => page.getByRole('textbox', { name })
-  const heading = (name: string | RegExp) => page.getByRole('heading', { name })
+  const { keyboard } = page
+  const button = (name: string) => page.getByRole('button', { name, exact: true })
+  const link = (name: string) => page.getByRole('link', { name })
+  const field = (name: string) => page.getByRole('textbox', { name, exact: true })
+  const heading = async (name: string) => await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
   const hasFocus = (target: Locator) => target.and(page.locator(':focus')).waitFor()
+  const enter = async (target: Locator, text: string) => {
+    await tabTo(target)
+    await keyboard.type(text)
+  }
+  const press = async (target: Locator, key = 'Enter') => {
+    await tabTo(target)
+    await keyboard.press(key)
+  }
+  const goTo = async (name: string) => {
+    await keyboard.press('Control+k')
+    await hasFocus(page.getByRole('combobox', { name: /^Find/ }))
+    await keyboard.type(name)
+    await page.getByRole('option', { name }).first().waitFor()
+    await keyboard.press('Enter')
+    await heading(name)
+  }
+  const signOut = async () => {
+    await press(button('Account: Ada Lovelace'))
+    await hasFocus(page.getByRole('menuitem', { name: 'Account' }))
+    await keyboard.press('ArrowUp')
+    await hasFocus(page.getByRole('menuitem', { name: 'Sign out' }))
+    await keyboard.press('Enter')
+    await heading('Sign in')
+  }
 
   // The printed link.
   await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
   await hasFocus(field('Organization'))
-  await field('Organization').fill('Acme')
-  await field('Your name').fill('Ada Lovelace')
-  await field('Email').fill('ada@acme.test')
-  await page.getByLabel('Password').fill(PASSWORD)
-  await button('Create and sign in').click()
-  await hasFocus(heading('Overview'))
+  await keyboard.type('Acme')
+  await enter(field('Your name'), 'Ada Lovelace')
+  await enter(field('Email'), 'keys@acme.test')
+  await enter(page.getByLabel('Password'), PASSWORD)
+  await keyboard.press('Enter')
+  await hasFocus(page.getByRole('heading', { name: 'Overview' }))
+  await signOut()
+  await enter(field('Email'), 'keys@acme.test')
+  await enter(page.getByLabel('Password'), PASSWORD)
+  await keyboard.press('Enter')
+  await heading('Overview')
 
   // A webhook source whose endpoint fails at first: nothing is saved, and the cause is at the field.
   service.endpoint.answerWith({ status: 500 })
-  await link('New webhook source').click()
-  await field('Name').fill('Order intake')
-  await field('URL').fill(`${service.endpoint.url}/orders`)
-  await page.getByText('More settings: signed, sent at once').click()
+  await press(link('New webhook source'))
+  await enter(field('Name'), 'Order intake')
+  await enter(field('URL'), `${service.endpoint.url}/orders`)
+  await press(page.getByText('More settings: signed, sent at once'))
   expect(Buffer.from(await field('Secret').inputValue(), 'base64')).toHaveLength(32)
-  await button('Verify and create').click()
+  await keyboard.press('Control+s')
   await hasFocus(field('URL').and(page.locator('[aria-invalid="true"]')))
   await page
     .getByRole('alert')
     .getByText(/Your endpoint answered 500, an error on its side\. It must answer with a status from 200 to 299/)
     .waitFor()
-  await page.getByText('See the request and the answer').click()
+  await press(page.getByText('See the request and the answer'))
   await page.getByText('service.webhook.verification').first().waitFor()
   expect(await findAxeIssues(page)).toEqual([])
   service.endpoint.answerWith({ body: 'Order accepted.' })
-  await button('Verify again and create').click()
-  await button('I stored it').click()
-  await heading('Order intake').waitFor()
+  await press(button('Verify again and create'))
+  const secret = page.getByRole('dialog', { name: 'Signing secret of Order intake' })
+  await press(secret.getByRole('button', { name: 'I stored it' }))
+  await secret.waitFor({ state: 'detached' })
+  await heading('Order intake')
   await link('test request').waitFor()
   expect(await page.getByText('Last verification').count()).toBe(0)
 
   // A workflow that names it. It says why it cannot start, and fixes that.
-  await link('Use it in a workflow').click()
-  await heading('New workflow').waitFor()
-  await field('Name').fill('Forward orders')
+  await press(link('Use it in a workflow'))
+  await heading('New workflow')
+  await enter(field('Name'), 'Forward orders')
   expect(await field('Task').inputValue()).toBe('Send the text to Order intake.')
-  await button('Create workflow').click()
-  await heading('Forward orders').waitFor()
+  await keyboard.press('Control+s')
+  await heading('Forward orders')
   const readiness = page.getByRole('region', { name: 'Ready to start?' })
   await readiness.getByRole('listitem').first().waitFor()
   expect(await readiness.getByRole('listitem').allTextContents()).toEqual(['Missing: It is switched off'])
   await page.getByRole('switch', { name: 'Switched off' }).waitFor()
-  await readiness.getByRole('button', { name: 'Switch on and allow starts' }).click()
-  await hasFocus(button(/^Start$/))
+  await press(readiness.getByRole('button', { name: 'Switch on and allow starts' }))
+  await hasFocus(button('Start'))
   await page.getByRole('switch', { name: 'Switched on' }).waitFor()
   expect(await readiness.textContent()).toBe('Ready to start?Yes.')
+
+  // What it would send, without sending it.
+  await page.getByText('This really sends to Order intake.').waitFor()
+  expect(await field('Text').inputValue()).toContain('order_id: A-1001')
+  expect(await page.getByRole('combobox', { name: 'Session' }).count()).toBe(0)
+  const requests = service.endpoint.requests.length
+  await press(button('Try without sending'))
+  await page.getByText('The run would send 1 payload. Nothing was sent.').waitFor()
+  expect(await page.getByRole('region', { name: 'payload to Order intake' }).textContent()).toContain('"A-1001"')
+  expect(service.endpoint.requests).toHaveLength(requests)
+  expect(await findAxeIssues(page)).toEqual([])
 
   // Its run arrives while the page is open.
   const endpointAnswers = Promise.withResolvers<void>()
@@ -76,18 +131,8 @@ test('a stranger becomes owner, fixes a source, starts a workflow, and finds and
     await endpointAnswers.promise
     return { body: 'Order accepted.' }
   })
-  await page.getByText('This really sends to Order intake.').waitFor()
-  expect(await field('Text').inputValue()).toContain('order_id: A-1001')
-  expect(await page.getByRole('combobox', { name: 'Session' }).count()).toBe(0)
-  // What it would send, without sending it.
-  const requests = service.endpoint.requests.length
-  await button('Try without sending').click()
-  await page.getByText('The run would send 1 payload. Nothing was sent.').waitFor()
-  expect(await page.getByRole('region', { name: 'payload to Order intake' }).textContent()).toContain('"A-1001"')
-  expect(service.endpoint.requests).toHaveLength(requests)
-  expect(await findAxeIssues(page)).toEqual([])
-  await button('Start').click()
-  await heading('Run of Forward orders').waitFor()
+  await press(field('Text'), 'Control+Enter')
+  await heading('Run of Forward orders')
   const timeline = page.getByRole('list', { name: 'Timeline' })
   await timeline.getByRole('heading', { name: /Sent to Order intake/ }).waitFor()
   endpointAnswers.resolve()
@@ -95,24 +140,56 @@ test('a stranger becomes owner, fixes a source, starts a workflow, and finds and
   await timeline.getByText('Order intake: from the text it took order_id, customer, total').waitFor()
   expect(await timeline.textContent()).toContain("The endpoint's answer:\nOrder accepted.Succeeded")
 
-  // Its delivery, and the same payload again.
-  await link('Open the delivery').click()
-  await heading('Delivery to Order intake').waitFor()
+  // Its delivery, the same payload again, and both in the log.
+  await press(link('Open the delivery'))
+  await heading('Delivery to Order intake')
   const first = page.url()
-  await button('Send again').click()
+  await press(button('Send again'))
   const confirmation = page.getByRole('dialog', { name: 'Send again to Order intake' })
-  await confirmation.getByRole('button', { name: 'Send again' }).click()
-  await confirmation.waitFor({ state: 'detached' })
+  await press(confirmation.getByRole('button', { name: 'Send again' }))
   await page.waitForURL((url) => url.href !== first)
-  await heading('Resent delivery to Order intake').waitFor()
+  await heading('Resent delivery to Order intake')
   await page.getByRole('status').filter({ hasText: 'Accepted' }).first().waitFor()
   const payloads = service.endpoint.requests.slice(-2).map(({ json }) => json)
   expect(payloads[0]).toEqual({ order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 })
   expect(payloads[1]).toEqual(payloads[0])
-  await link('Overview').click()
+  await press(link('Logs of Order intake'))
+  const row = page.getByRole('rowheader').first()
+  await row.waitFor()
+  await keyboard.press('j')
+  await keyboard.press('Enter')
+  const drawer = page.getByRole('dialog', { name: 'Resent delivery to Order intake' })
+  await drawer.waitFor()
+  await keyboard.press('Escape')
+  await drawer.waitFor({ state: 'detached' })
+  await hasFocus(row.getByRole('link'))
+  await goTo('Overview')
   await page.getByText('Nothing of the last 7 days needs attention.').waitFor()
-  expect(await heading('First steps').count()).toBe(0)
-}, 120_000)
+  expect(await page.getByRole('heading', { name: 'First steps' }).count()).toBe(0)
+
+  await goTo('People')
+  await press(button('Add person'))
+  const person = page.getByRole('dialog', { name: 'Add person' })
+  await enter(person.getByRole('textbox', { name: 'Email' }), 'grace@acme.test')
+  await enter(person.getByRole('textbox', { name: 'First name' }), 'Grace')
+  await keyboard.press('Control+s')
+  await press(page.getByRole('dialog', { name: 'Link for Grace' }).getByRole('button', { name: 'Done' }))
+  await goTo('Forward orders')
+  await press(page.getByRole('navigation', { name: 'Parts of the workflow' }).getByRole('link', { name: 'People' }))
+  await enter(page.getByRole('combobox', { name: 'Add a person' }), 'grace')
+  await page.getByRole('option', { name: /Grace/ }).waitFor()
+  await keyboard.press('Enter')
+  await button('Remove Grace').waitFor()
+
+  await goTo('API keys')
+  await press(button('New key'))
+  await enter(page.getByRole('dialog', { name: 'New API key' }).getByRole('textbox', { name: 'Name' }), 'Shop')
+  await keyboard.press('Control+s')
+  await press(button('I stored it'))
+  await press(button('Revoke'))
+  await press(page.getByRole('dialog', { name: 'Revoke Shop?' }).getByRole('button', { name: 'Revoke key' }))
+  await page.getByRole('cell', { name: 'Revoked' }).waitFor()
+}, 180_000)
 
 test('a person of two organizations sees one at a time, changes the password, exports one and deletes it', async () => {
   browser.expectProblem(/40[134]/)
@@ -205,143 +282,4 @@ test('a person of two organizations sees one at a time, changes the password, ex
   await signIn(page, newPassword)
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
   expect(await page.getByText('Northwind').count()).toBe(0)
-}, 120_000)
-
-const MAX_TABS = 80
-
-/** Presses Tab until the element has the focus, as a person does who uses no pointer. */
-async function tabTo(target: Locator): Promise<void> {
-  const page = target.page()
-  await target.waitFor()
-  const focused = target.and(page.locator(':focus'))
-  for (let presses = 0; presses < MAX_TABS && (await focused.count()) === 0; presses += 1)
-    await page.keyboard.press('Tab')
-  expect(await focused.count()).toBe(1)
-}
-
-test('the keyboard alone starts a workflow, resends its delivery, and reads the log', async () => {
-  const { page, workflowId } = await openFilled()
-  const { keyboard } = page
-  await show(page, `/workflows/${workflowId}/try`)
-
-  await tabTo(page.getByRole('textbox', { name: 'Text' }))
-  await keyboard.type('order_id: A-1003\ncustomer: Ada\ntotal: 1')
-  await keyboard.press('Control+Enter')
-  await tabTo(page.getByRole('link', { name: 'Open the delivery' }))
-  await keyboard.press('Enter')
-
-  await tabTo(page.getByRole('button', { name: 'Send again' }))
-  const before = page.url()
-  await keyboard.press('Enter')
-  await tabTo(page.getByRole('dialog', { name: /^Send again to/ }).getByRole('button', { name: 'Send again' }))
-  await keyboard.press('Enter')
-  await page.waitForURL((url) => url.href !== before)
-
-  await tabTo(page.getByRole('link', { name: 'Logs of Order intake' }))
-  await keyboard.press('Enter')
-  await page.getByRole('rowheader').first().waitFor()
-  await keyboard.press('j')
-  await keyboard.press('Enter')
-  const drawer = page.getByRole('dialog', { name: 'Delivery to Order intake' })
-  await drawer.waitFor()
-  await keyboard.press('Escape')
-  await drawer.waitFor({ state: 'detached' })
-  expect(await page.getByRole('rowheader').first().getByRole('link').and(page.locator(':focus')).count()).toBe(1)
-}, 120_000)
-
-test('the keyboard alone signs in, fixes a source, makes a workflow, invites a person, makes and revokes a key, and signs out', async () => {
-  const page = await browser.newPage({ reducedMotion: 'no-preference', baseURL: service.url })
-  const { keyboard } = page
-  const heading = async (name: string) => await page.getByRole('heading', { name, exact: true, level: 1 }).waitFor()
-  const field = (name: string) => page.getByRole('textbox', { name, exact: true })
-  const button = (name: string) => page.getByRole('button', { name, exact: true })
-  const enter = async (target: Locator, text: string) => {
-    await tabTo(target)
-    await keyboard.type(text)
-  }
-  const press = async (target: Locator, key = 'Enter') => {
-    await tabTo(target)
-    await keyboard.press(key)
-  }
-  const goTo = async (name: string) => {
-    await keyboard.press('Control+k')
-    await page.getByRole('combobox', { name: /^Find/ }).and(page.locator(':focus')).waitFor()
-    await keyboard.type(name)
-    await page.getByRole('option', { name }).first().waitFor()
-    await keyboard.press('Enter')
-    await heading(name)
-  }
-  const signOut = async () => {
-    await press(button('Account: Ada Lovelace'))
-    await page.getByRole('menuitem', { name: 'Account' }).and(page.locator(':focus')).waitFor()
-    await keyboard.press('ArrowUp')
-    await page.getByRole('menuitem', { name: 'Sign out' }).and(page.locator(':focus')).waitFor()
-    await keyboard.press('Enter')
-    await heading('Sign in')
-  }
-
-  await page.goto(`/setup#${await createSetupLink(service.db, null)}`)
-  await enter(field('Organization'), 'Acme')
-  await enter(field('Your name'), 'Ada Lovelace')
-  await enter(field('Email'), 'keys@acme.test')
-  await enter(page.getByLabel('Password'), PASSWORD)
-  await keyboard.press('Enter')
-  await heading('Overview')
-  await signOut()
-  await enter(field('Email'), 'keys@acme.test')
-  await enter(page.getByLabel('Password'), PASSWORD)
-  await keyboard.press('Enter')
-  await heading('Overview')
-
-  // A failed verification moves the focus to the field that it is about.
-  await goTo('Webhook sources')
-  await press(page.getByRole('link', { name: 'New webhook source' }))
-  await enter(field('Name'), 'Order intake')
-  await enter(field('URL'), `${service.endpoint.url}/orders`)
-  service.endpoint.answerWith({ status: 500 })
-  await keyboard.press('Control+s')
-  const failedUrl = page.locator('[aria-invalid="true"]').and(field('URL'))
-  await failedUrl.and(page.locator(':focus')).waitFor()
-  service.endpoint.answerWith({ body: 'Order accepted.' })
-  await keyboard.press('Control+s')
-  await heading('Order intake')
-  const secret = page.getByRole('dialog', { name: 'Signing secret of Order intake' })
-  await press(secret.getByRole('button', { name: 'I stored it' }))
-  await secret.waitFor({ state: 'detached' })
-
-  await goTo('People')
-  await press(button('Add person'))
-  const person = page.getByRole('dialog', { name: 'Add person' })
-  await enter(person.getByRole('textbox', { name: 'Email' }), 'grace@acme.test')
-  await enter(person.getByRole('textbox', { name: 'First name' }), 'Grace')
-  await keyboard.press('Control+s')
-  await press(page.getByRole('dialog', { name: 'Link for Grace' }).getByRole('button', { name: 'Done' }))
-
-  await goTo('Workflows')
-  await press(page.getByRole('link', { name: 'New workflow' }))
-  await enter(field('Name'), 'Forward orders')
-  await enter(page.getByLabel('Task'), 'An order came in. Send it to Order intake.')
-  await keyboard.press('Control+s')
-  await heading('Forward orders')
-  await press(button('Switch on and allow starts'))
-  await page.getByRole('status').filter({ hasText: 'Yes.' }).waitFor()
-  const tabs = page.getByRole('navigation', { name: 'Parts of the workflow' })
-  await press(tabs.getByRole('link', { name: 'People' }))
-  await enter(page.getByRole('combobox', { name: 'Add a person' }), 'grace')
-  await page.getByRole('option', { name: /Grace/ }).waitFor()
-  await keyboard.press('Enter')
-  await button('Remove Grace').waitFor()
-
-  await goTo('API keys')
-  await press(button('New key'))
-  await enter(page.getByRole('dialog', { name: 'New API key' }).getByRole('textbox', { name: 'Name' }), 'Shop')
-  await keyboard.press('Control+s')
-  await press(button('I stored it'))
-  await press(button('Revoke'))
-  await press(page.getByRole('dialog', { name: 'Revoke Shop?' }).getByRole('button', { name: 'Revoke key' }))
-  await page.getByRole('cell', { name: 'Revoked' }).waitFor()
-
-  await goTo('Order intake')
-  await signOut()
-  expect(new URL(page.url()).pathname).toBe('/sign-in')
 }, 120_000)
