@@ -24,6 +24,8 @@ export const NOTHING_FILLED: Filled = {
   sourceId: '',
   lookupId: '',
   workflowId: '',
+  fileId: '',
+  userId: '',
   deliveryId: '',
   runId: '',
   sessionId: '',
