@@ -9,8 +9,7 @@ import { settle, show } from './support/show.ts'
 import { startProxy } from './support/start-proxy.ts'
 import { useConsole } from './support/use-console.ts'
 
-// Chromium closes a spare connection after 10 s, too: the service has to be first.
-const { service, browser, open, openFilled } = useConsole({ headersTimeoutMs: 5_000 })
+const { service, browser, open, openFilled } = useConsole()
 
 /** Pages that show nothing but what the layout has read, or that read nothing before a form is sent. */
 const READ_NOTHING = [
@@ -167,32 +166,3 @@ test('without a connection, a page whose code is not loaded yet keeps the frame,
   await retryButtons(page).click()
   await page.getByRole('heading', { name: 'Usage', exact: true }).waitFor()
 })
-
-test('a page loads after the service has closed a spare connection of the browser', async () => {
-  await using proxy = await startProxy(service.url)
-  const page = await browser.newPage({ baseURL: proxy.url })
-  const heading = page.getByRole('heading', { level: 1 })
-  await page.goto('/sign-in')
-  await heading.waitFor()
-  // The connection of a request that is aborted while it opens stays as a spare one.
-  await waitUntil(
-    async () => {
-      // All of them: the page could take another one at the moment when it is closed.
-      if (proxy.unused.open > 0) return false
-      if (proxy.unused.closed > 0) return true
-      await page.evaluate(async () => {
-        const aborted = Array.from({ length: 5 }, async (_, index) => {
-          const abort = new AbortController()
-          setTimeout(() => abort.abort(), index)
-          await fetch('/app/setup', { signal: abort.signal }).catch(() => {})
-        })
-        await Promise.all(aborted)
-      })
-      return false
-    },
-    { timeoutMs: 60_000, intervalMs: 200 },
-  )
-  await page.goto('/sign-in')
-  await heading.waitFor()
-  expect(await page.getByText('invalid_request').count()).toBe(0)
-}, 90_000)
