@@ -16,7 +16,7 @@ const found = (_name: string, { q }: Record<string, unknown>) => ({
 })
 const press = async (page: Page, name: string) => await page.getByRole('button', { name, exact: true }).click()
 
-test('an example is checked while it is typed, and says what the agent will see', async () => {
+test('an example is checked while it is typed and says what the agent will see, and a source what it lacks, at once', async () => {
   const { page } = await open('/sources/new')
   await page.getByText('What the agent will see').click()
   const example = page.getByLabel('Example body')
@@ -28,6 +28,19 @@ test('an example is checked while it is typed, and says what the agent will see'
   await page.getByText('list of object').waitFor()
   await page.getByText('true or false, optional').waitFor()
   expect(await findAxeIssues(page)).toEqual([])
+
+  await page.getByText('More settings').click()
+  await example.fill('{')
+  await page.getByRole('textbox', { name: 'Secret' }).fill('')
+  await press(page, 'Verify and create')
+  await page.getByText('Required.').waitFor()
+  for (const text of ['Enter a URL with', 'Enter a secret,', 'Line 1:'])
+    expect(await page.getByText(text).count()).toBe(1)
+  await page.getByLabel('URL').fill(' https://example.com/pasted\n')
+  expect(await page.getByLabel('URL').inputValue()).toBe('https://example.com/pasted')
+  await press(page, 'New secret')
+  await page.getByRole('button', { name: 'New secret' }).and(page.locator(':focus')).waitFor()
+  expect(await page.getByRole('textbox', { name: 'Secret' }).inputValue()).toHaveLength(44)
 })
 
 test('a source on another server asks for its secret before it is saved, and a verification can be stopped', async () => {
@@ -56,7 +69,7 @@ test('a source on another server asks for its secret before it is saved, and a v
   stopped.resolve()
 }, 60_000)
 
-test('a description completes the names of webhook sources, and the panel names those that do not exist', async () => {
+test('a description completes the names of webhook sources, not of ordinary words, and the panel names those that do not exist', async () => {
   const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}`)
   const description = page.getByLabel('Task')
   await description.fill('')
@@ -78,28 +91,38 @@ test('a description completes the names of webhook sources, and the panel names 
   await description.pressSequentially('Find it in cus')
   await page.getByRole('option', { name: 'Customers' }).click()
   expect(await description.inputValue()).toBe('Find it in Customers')
+
+  // A word that begins like a source keeps its Enter and Tab.
+  await description.fill('')
+  await description.pressSequentially('Take every order')
+  await option.waitFor()
+  expect(await option.getAttribute('aria-selected')).toBe('false')
+  await description.press('Enter')
+  await description.pressSequentially('and send the order')
+  await option.waitFor()
+  await description.press('Tab')
+  expect(await description.inputValue()).toBe('Take every order\nand send the order')
+  expect(await description.and(page.locator(':focus')).count()).toBe(0)
 }, 60_000)
 
-test('a new source says everything that it lacks at once', async () => {
-  const { page } = await open('/sources/new')
-  await page.getByText('More settings').click()
-  await page.getByLabel('Example body').fill('{')
-  await page.getByRole('textbox', { name: 'Secret' }).fill('')
-  await press(page, 'Verify and create')
-  await page.getByText('Required.').waitFor()
-  for (const text of ['Enter a URL with', 'Enter a secret,', 'Line 1:'])
-    expect(await page.getByText(text).count()).toBe(1)
-  await page.getByLabel('URL').fill(' https://example.com/pasted\n')
-  expect(await page.getByLabel('URL').inputValue()).toBe('https://example.com/pasted')
-  await press(page, 'New secret')
-  await page.getByRole('button', { name: 'New secret' }).and(page.locator(':focus')).waitFor()
-  expect(await page.getByRole('textbox', { name: 'Secret' }).inputValue()).toHaveLength(44)
-})
-
-test('a refused start says so once until its cause is gone, and a narrow page shows every tab and an example', async () => {
+test('a refused start says so once until its cause is gone; what is typed replaces the example, also one that arrives late; a narrow page shows every tab', async () => {
   browser.expectProblem(/409/)
   const phone = { viewport: { width: 375, height: 800 }, hasTouch: true }
   const { owner, page, workflowId } = await openFilled(undefined, phone)
+  const text = page.getByRole('textbox', { name: 'Text' })
+  const arrives = Promise.withResolvers<void>()
+  await page.route('**/readiness', async (route) => {
+    await arrives.promise
+    await route.continue()
+  })
+  await page.goto(`/workflows/${workflowId}/try`)
+  await text.focus()
+  expect(await text.inputValue()).toBe('')
+  arrives.resolve()
+  await page.getByRole('button', { name: 'Clear' }).waitFor()
+  await page.keyboard.type('total: 1')
+  expect(await text.inputValue()).toBe('total: 1')
+
   const params = { workflow_id: workflowId }
   const { version } = await owner.call('getWorkflow', { params })
   const description = 'If the customer is new, send it to Order intake.'
@@ -114,7 +137,6 @@ test('a refused start says so once until its cause is gone, and a narrow page sh
     rows.add(tab?.y)
   }
   expect(rows.size).toBe(2)
-  const text = page.getByRole('textbox', { name: 'Text' })
   await press(page, 'Clear')
   await press(page, 'Use an example')
   expect(await text.inputValue()).toBe('order_id: X-0000\ncustomer: Jane Doe\ntotal: 0.5')
@@ -128,23 +150,6 @@ test('a refused start says so once until its cause is gone, and a narrow page sh
   await refusal.waitFor({ state: 'detached' })
   expect(await text.inputValue()).toBe('order_id: A-1')
 }, 60_000)
-
-test('what is typed replaces an example that arrives in a text with the focus', async () => {
-  const { page, workflowId } = await openFilled()
-  const arrives = Promise.withResolvers<void>()
-  await page.route('**/readiness', async (route) => {
-    await arrives.promise
-    await route.continue()
-  })
-  await page.goto(`/workflows/${workflowId}/try`)
-  const text = page.getByRole('textbox', { name: 'Text' })
-  await text.focus()
-  expect(await text.inputValue()).toBe('')
-  arrives.resolve()
-  await page.getByRole('button', { name: 'Clear' }).waitFor()
-  await page.keyboard.type('total: 1')
-  expect(await text.inputValue()).toBe('total: 1')
-})
 
 test('what is typed while a form is being saved stays in it, and is saved next', async () => {
   const { page, workflowId } = await openFilled(({ workflowId: id }) => `/workflows/${id}`)
@@ -164,22 +169,6 @@ test('what is typed while a form is being saved stays in it, and is saved next',
   await page.getByRole('button', { name: 'Revert' }).waitFor({ state: 'detached' })
   await page.reload()
   expect(await description.inputValue()).toBe('First. Second.')
-}, 60_000)
-
-test('an ordinary word that begins like a source keeps its Enter and Tab', async () => {
-  const { page } = await openFilled(({ workflowId }) => `/workflows/${workflowId}`)
-  const description = page.getByLabel('Task')
-  const option = page.getByRole('option', { name: 'Order intake' })
-  await description.fill('')
-  await description.pressSequentially('Take every order')
-  await option.waitFor()
-  expect(await option.getAttribute('aria-selected')).toBe('false')
-  await description.press('Enter')
-  await description.pressSequentially('and send the order')
-  await option.waitFor()
-  await description.press('Tab')
-  expect(await description.inputValue()).toBe('Take every order\nand send the order')
-  expect(await description.and(page.locator(':focus')).count()).toBe(0)
 }, 60_000)
 
 test('triggers, files and people are edited, and what was typed in a dialog is not lost silently', async () => {

@@ -169,7 +169,7 @@ test('of a source that another person saved meanwhile, a change of the approval 
   })
 }, 60_000)
 
-test('a trigger shows what is kept for other systems as such, and keeps it when it is edited', async () => {
+test('a trigger of another system starts nothing, shows what is kept as such, and keeps it when it is edited', async () => {
   const { owner, page, workflowId } = await openFilled()
   const params = { workflow_id: workflowId, trigger_id: randomUUID() }
   const kept = {
@@ -178,6 +178,17 @@ test('a trigger shows what is kept for other systems as such, and keeps it when 
     filters: { [LONG]: 'EU' },
     subagent_sources: [{ id: null, name: 'Researcher', type: 'platform_internal' }],
   }
+  // With no other one, the workflow cannot start, and the panel adds one that can.
+  const [first] = (await owner.call('getWorkflow', { params })).triggers
+  await owner.saveTrigger(workflowId, { ...kept, version: first!.version }, first!.id)
+  await show(page, `/workflows/${workflowId}/try`)
+  const readiness = page.getByRole('region', { name: 'Ready to start?' })
+  await readiness.getByText('People and programs cannot start it yet').waitFor()
+  await readiness.getByRole('button', { name: 'Allow starts' }).click()
+  await readiness.getByText('Yes.', { exact: true }).waitFor()
+  const { triggers: both } = await owner.call('getWorkflow', { params })
+  expect(both.map(({ trigger_source: source }) => source.slug)).toEqual(['street', 'api'])
+
   await owner.saveTrigger(workflowId, { ...kept, name: 'Visits' }, params.trigger_id)
   await show(page, `/workflows/${workflowId}/triggers`)
   const sentence = 'Kept for other systems; this service does not evaluate it:'
@@ -221,21 +232,6 @@ test('a trigger shows what is kept for other systems as such, and keeps it when 
     const { triggers } = await owner.call('getWorkflow', { params })
     return triggers.find(({ id }) => id === params.trigger_id)
   }
-}, 60_000)
-
-test('a workflow whose only trigger belongs to another system cannot start, and the panel adds one that can', async () => {
-  const { owner, page, workflowId } = await openFilled()
-  const params = { workflow_id: workflowId }
-  const [first] = (await owner.call('getWorkflow', { params })).triggers
-  const kept = { trigger_source: { slug: 'street', name: 'Street' }, version: first!.version }
-  await owner.saveTrigger(workflowId, kept, first!.id)
-  await show(page, `/workflows/${workflowId}/try`)
-  const readiness = page.getByRole('region', { name: 'Ready to start?' })
-  await readiness.getByText('People and programs cannot start it yet').waitFor()
-  await readiness.getByRole('button', { name: 'Allow starts' }).click()
-  await readiness.getByText('Yes.', { exact: true }).waitFor()
-  const { triggers } = await owner.call('getWorkflow', { params })
-  expect(triggers.map(({ trigger_source: source }) => source.slug)).toEqual(['street', 'api'])
 }, 60_000)
 
 test('a try says which sources get the payload at once, and which only after an approval', async () => {

@@ -12,13 +12,12 @@ import { readRunnerConfig, startRunner } from '@workflow-service/runner'
 import {
   createCapturedLogger,
   createSignedInUser,
-  type CustomerEndpoint,
   startCustomerEndpoint,
   startStubModelServer,
   type StubModelServer,
   triggerBody,
 } from '@workflow-service/testkit'
-import { type BrowserContextOptions, signedInContext } from '@workflow-service/testkit/launch-chromium'
+import { signedInContext } from '@workflow-service/testkit/launch-chromium'
 import { buildConsole } from '../../build.ts'
 
 /** Only in links: the browser uses the port that the application has got. */
@@ -30,48 +29,14 @@ export interface ConsoleOverrides extends AppOverrides {
 }
 
 /** The whole service in this process, as `npm start` runs it, without an organization. */
-export interface Console {
-  readonly url: string
-  readonly db: Database
-  /** The endpoint to use in webhook sources. */
-  readonly endpoint: CustomerEndpoint
-  /** The API of the model `scripted`, which a workflow may choose. */
-  readonly model: StubModelServer
-  /** Signs in a new person of an organization, by default the owner of a new one. */
-  signIn: (options?: { role?: Role; organizationId?: string }) => Promise<SignedIn>
-  stop: () => Promise<void>
-}
-
+export type Console = Awaited<ReturnType<typeof startConsole>>
 /** A person who is signed in. */
-export interface SignedIn {
-  readonly organizationId: string
-  /** Opens pages as this person: `browser.newPage(owner.context)`. */
-  readonly context: BrowserContextOptions
-  /** Calls an operation of the application's API. */
-  call: Call
-  /** Saves a webhook source, by default a new one without a secret. */
-  saveSource: (
-    values: Partial<AppRequest<'saveWebhookSource'>['body']> & { name: string; endpoint_url: string },
-    id?: string,
-  ) => Promise<unknown>
-  /** Saves a trigger, by default a new one for the public API. */
-  saveTrigger: (
-    workflowId: string,
-    values?: Partial<AppRequest<'saveTrigger'>['body']>,
-    id?: string,
-  ) => Promise<unknown>
-  /** Starts a workflow in a new session, or in a given one. Resolves to the ids of the run and its session. */
-  start: (workflowId: string, context: string, sessionId?: string) => Promise<{ runId: string; sessionId: string }>
-}
+export type SignedIn = Awaited<ReturnType<Console['signIn']>>
 
 type Call = <Id extends AppOperationId>(id: Id, request?: Partial<AppRequest<Id>>) => Promise<AppAnswer<Id>>
 
 /** Builds the page if its sources have changed, and starts the service on a migrated database. */
-export async function startConsole(
-  db: Database,
-  databaseUrl: string,
-  overrides: ConsoleOverrides = {},
-): Promise<Console> {
+export async function startConsole(db: Database, databaseUrl: string, overrides: ConsoleOverrides = {}) {
   const stack = new AsyncDisposableStack()
   try {
     await buildConsole()
@@ -83,14 +48,18 @@ export async function startConsole(
     return {
       url,
       db,
+      /** The endpoint to use in webhook sources. */
       endpoint,
+      /** The API of the model `scripted`, which a workflow may choose. */
       model,
-      async signIn({ role = 'owner', organizationId = newId() } = {}) {
+      /** Signs in a new person of an organization, by default the owner of a new one. */
+      async signIn({ role = 'owner', organizationId = newId() }: { role?: Role; organizationId?: string } = {}) {
         await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme') ON CONFLICT DO NOTHING`, [
           organizationId,
         ])
         const { cookie } = await createSignedInUser(db.pool, organizationId, { role })
         const call: Call = async (id, request = {}) => await callAs(`${cookie.name}=${cookie.value}`, url, id, request)
+        // `context` opens pages as this person: `browser.newPage(owner.context)`.
         return { organizationId, context: signedInContext(url, cookie), call, ...requestsOf(call) }
       },
       stop: async () => await stack.disposeAsync(),
@@ -102,16 +71,20 @@ export async function startConsole(
 }
 
 /** Requests that many tests send. */
-function requestsOf(call: Call): Pick<SignedIn, 'saveSource' | 'saveTrigger' | 'start'> {
+function requestsOf(call: Call) {
   const newSource = { description: '', signing_secret: null, example_request_body: {}, version: null }
+  type Source = AppRequest<'saveWebhookSource'>['body']
   return {
-    saveSource: async (values, id = newId()) =>
+    /** Saves a webhook source, by default a new one without a secret. */
+    saveSource: async (values: Partial<Source> & Pick<Source, 'name' | 'endpoint_url'>, id = newId()) =>
       await call('saveWebhookSource', { params: { source_id: id }, body: { ...newSource, ...values } }),
-    async saveTrigger(workflowId, values = {}, id = newId()) {
+    /** Saves a trigger, by default a new one for the public API. */
+    async saveTrigger(workflowId: string, values: Partial<AppRequest<'saveTrigger'>['body']> = {}, id = newId()) {
       const params = { workflow_id: workflowId, trigger_id: id }
       await call('saveTrigger', { params, body: triggerBody({ name: '', ...values }) })
     },
-    async start(workflowId, context, sessionId) {
+    /** Starts a workflow in a new session, or in a given one. Resolves to the ids of the run and its session. */
+    async start(workflowId: string, context: string, sessionId?: string) {
       const body = { id: newId(), context, session_id: sessionId ?? null }
       const started = await call('startWorkflow', { params: { workflow_id: workflowId }, body })
       return { runId: started.run_id, sessionId: started.session_id }
