@@ -1,11 +1,8 @@
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 
-/** The rules of axe whose findings depend on the width or the colors. The others find the same at every size. */
-const OF_LOOKS = { rules: ['color-contrast', 'target-size', 'scrollable-region-focusable'] }
-
 /**
- * What is wrong about the page or dialog that is open: what axe finds on a desktop, and on a phone in the dark, and what
- * scrolls sideways at both widths.
+ * What is wrong about the page or dialog that is open: what axe finds on a desktop, and on a phone in the dark, and
+ * what scrolls sideways at both widths.
  */
 export async function findIssues(page: Page, width = 375): Promise<string[]> {
   const size = page.viewportSize()!
@@ -13,7 +10,7 @@ export async function findIssues(page: Page, width = 375): Promise<string[]> {
   const found = [...(await findAxeIssues(page)), ...(await findScrolledSideways(page))]
   await page.setViewportSize({ width, height: 800 })
   await page.emulateMedia({ colorScheme: 'dark' })
-  const onPhone = [...(await findAxeIssues(page, OF_LOOKS)), ...(await findScrolledSideways(page))]
+  const onPhone = [...(await findAxeIssues(page)), ...(await findScrolledSideways(page))]
   await page.emulateMedia({ colorScheme: 'light' })
   await page.setViewportSize(size)
   return [...found, ...onPhone.map((issue) => `on a phone in the dark: ${issue}`)]
