@@ -339,7 +339,9 @@ describe('old sessions', () => {
 /** Records a start in the session, in the transaction of this connection. */
 async function recordStartOn(client: PoolClient, sessionId: string): Promise<void> {
   const request = { organizationId: startable.organizationId, start: newStart(startable, { sessionId }) }
-  expect(await recordStarts({ pool: client }, [request])).toMatchObject([{ kind: 'accepted' }])
+  expect(await recordStarts({ pool: client as unknown as Database['pool'] }, [request])).toMatchObject([
+    { kind: 'accepted' },
+  ])
 }
 
 describe('two processes', () => {

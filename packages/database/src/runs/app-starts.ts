@@ -1,5 +1,14 @@
 import type { TraceContext } from '@workflow-service/contract'
-import { type Db, deriveId, inTransaction, NIL_UUID, type Queryable, violatedConstraint } from '../connection/index.ts'
+import {
+  column,
+  type Db,
+  deriveId,
+  inTransaction,
+  type Queryable,
+  runStatement,
+  statement,
+  violatedConstraint,
+} from '../connection/index.ts'
 import {
   type AuditedBy,
   type AuditPrincipal,
@@ -10,7 +19,7 @@ import {
   viewerOf,
 } from '../organizations/index.ts'
 import type { EditingPerson } from '../workflows/index.ts'
-import { JOIN_API_TRIGGER, recordInTransaction, type StartRefusal, WORKFLOW_RULES } from './starts.ts'
+import { JOIN_API_TRIGGER, type StartRefusal, WORKFLOW_REFUSALS, WORKFLOW_RULES } from './starts.ts'
 
 /** A start by a person in the application, or by the operator. */
 export interface AppStart {
@@ -36,21 +45,16 @@ const FIND_START = `
   SELECT organization_id = $1 AND workflow_id = $3 AND session_id = $4 AND context = $5 AND user_id IS NOT DISTINCT FROM $6 AS "isSame"
   FROM starts WHERE id = $2`
 
-const READ_VISIBLE = `
-  SELECT organization.is_suspended AS "isSuspended", workflow.name, (
-    SELECT ${isSessionVisible('sessions', '$3')} FROM sessions WHERE organization_id = $1 AND id = $4
-  ) AS "isSessionVisible"
-  FROM organizations AS organization
-  LEFT JOIN workflows AS workflow
-    ON workflow.organization_id = organization.id AND workflow.id = $2 AND ${isVisible('workflow', '$3')}
-  WHERE organization.id = $1`
-
-interface VisibleRow {
-  readonly isSuspended: boolean
-  /** Null: the person does not see the workflow. */
-  readonly name: string | null
-  readonly isSessionVisible: boolean | null
-}
+const RECORD_APP_START = statement(
+  'runs/record-app-start',
+  { kind: column.text<AppStartOutcome['kind']>(), name: column.text() },
+  {
+    WORKFLOW_REFUSALS,
+    JOIN_API_TRIGGER,
+    IS_SESSION_VISIBLE: isSessionVisible('session', '$9'),
+    IS_VISIBLE: isVisible('workflow', '$9'),
+  },
+)
 
 /** Checks a start by the rules of the public API and records it, with its audit event. `accepted` means committed. */
 export async function recordAppStart(db: Db, start: AppStart): Promise<AppStartOutcome> {
@@ -74,29 +78,25 @@ async function record(
     const known = [organizationId, runId, workflowId, sessionId, context, userId]
     const [earlier] = (await client.query<{ isSame: boolean }>(FIND_START, known)).rows
     if (earlier) return earlier.isSame ? { kind: 'replayed', sessionId } : { kind: 'id_taken' }
-    const memberId = principal.userId === null ? null : viewerOf(principal).memberId
-    const { rows } = await client.query<VisibleRow>(READ_VISIBLE, [organizationId, workflowId, memberId, sessionId])
-    const [seen] = rows
-    if (seen?.isSuspended) return { kind: 'organization_suspended' }
-    if (typeof seen?.name !== 'string') return { kind: 'workflow_not_found' }
-    const outcome = await recordInTransaction(client, organizationId, {
-      startId: runId,
+    const lock = 'SELECT FROM sessions WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE'
+    if (start.sessionId !== null) await client.query(lock, [organizationId, sessionId])
+    const { rows } = await runStatement({ pool: client }, RECORD_APP_START, [
+      organizationId,
+      runId,
       workflowId,
-      newSessionId: sessionId,
+      start.sessionId === null,
+      sessionId,
       context,
-      requestId,
-      trace,
-      // A session that the person does not see counts as missing.
-      sessionId: start.sessionId === null || seen.isSessionVisible ? start.sessionId : NIL_UUID,
-      apiKeyId: null,
       userId,
-      idempotency: null,
-    })
-    if (outcome.kind === 'accepted') {
-      await recordStarted(client, { principal, requestId }, { workflowId, name: seen.name, runId, sessionId })
-    }
-    // Without an Idempotency-Key, there is no conflict.
-    return outcome as AppStartOutcome
+      requestId,
+      principal.userId === null ? null : viewerOf(principal).memberId,
+      trace?.traceparent ?? null,
+      trace?.tracestate ?? null,
+    ])
+    const { kind, name } = rows[0] ?? { kind: 'workflow_not_found', name: '' }
+    if (kind !== 'accepted') return { kind } as AppStartOutcome
+    await recordStarted(client, { principal, requestId }, { workflowId, name, runId, sessionId })
+    return { kind, sessionId }
   })
 }
 

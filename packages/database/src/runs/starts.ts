@@ -1,15 +1,7 @@
 import type { TraceContext } from '@workflow-service/contract'
-import {
-  column,
-  type Connection,
-  type Db,
-  inTransaction,
-  type Queryable,
-  runStatement,
-  statement,
-} from '../connection/index.ts'
+import { column, type Db, inTransaction, type RowOfStatement, runStatement, statement } from '../connection/index.ts'
 
-/** A start, with the ids that it gets when it is accepted. */
+/** A start that the API was asked for, with the ids that it gets when it is accepted. */
 export interface NewStart {
   readonly startId: string
   readonly workflowId: string
@@ -19,10 +11,7 @@ export interface NewStart {
   readonly newSessionId: string
   /** Trimmed, 1 to 10,000 characters. */
   readonly context: string
-  /** Null for a start in the application, or by the operator. */
-  readonly apiKeyId: string | null
-  /** The person who starts it in the application. */
-  readonly userId?: string | null
+  readonly apiKeyId: string
   readonly requestId: string
   /** The trace that the run continues. */
   readonly trace?: TraceContext | null
@@ -68,7 +57,7 @@ export const WORKFLOW_RULES = {
 } as const satisfies Partial<Record<StartRefusal, string>>
 
 /** The branches of a CASE that gives the first violated rule. */
-const WORKFLOW_REFUSALS = Object.entries(WORKFLOW_RULES)
+export const WORKFLOW_REFUSALS = Object.entries(WORKFLOW_RULES)
   .map(([code, isViolated]) => `WHEN ${isViolated} THEN '${code}'`)
   .join('\n          ')
 
@@ -90,19 +79,13 @@ const RECORD_STARTS = statement(
  * When it rejects, the start may or may not have been recorded.
  */
 export async function recordStart(db: Db, organizationId: string, start: NewStart): Promise<StartOutcome> {
-  return await inTransaction(db, (client) => recordInTransaction(client, organizationId, start))
-}
-
-/** As `recordStart`, in a transaction of the caller. */
-export async function recordInTransaction(
-  client: Queryable,
-  organizationId: string,
-  start: NewStart,
-): Promise<StartOutcome> {
-  // RECORD_STARTS skips a locked session. Once this transaction has the lock, nothing is skipped.
-  const lock = 'SELECT FROM sessions WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE'
-  if (start.sessionId !== null) await client.query(lock, [organizationId, start.sessionId])
-  const [outcome] = await recordStarts({ pool: client }, [{ organizationId, start }])
+  const [outcome] = await inTransaction(db, async (client) => {
+    // RECORD_STARTS skips a locked session. Once this transaction has the lock, nothing is skipped.
+    const lock = 'SELECT FROM sessions WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE'
+    if (start.sessionId !== null) await client.query(lock, [organizationId, start.sessionId])
+    const { rows } = await runStatement({ pool: client }, RECORD_STARTS, [toJson([{ organizationId, start }])])
+    return rows.map(toOutcome)
+  })
   // The session was deleted while this transaction waited for its lock.
   return outcome === undefined || outcome.kind === 'session_locked' ? { kind: 'session_not_found' } : outcome
 }
@@ -113,26 +96,32 @@ export async function recordInTransaction(
  * it.
  */
 export async function recordStarts(
-  db: Connection,
+  db: Db,
   starts: readonly { readonly organizationId: string; readonly start: NewStart }[],
 ): Promise<BatchedStartOutcome[]> {
-  const requests = starts.map(({ organizationId, start }) => ({
-    organization_id: organizationId,
-    start_id: start.startId,
-    workflow_id: start.workflowId,
-    session_id: start.sessionId,
-    new_session_id: start.newSessionId,
-    context: start.context,
-    api_key_id: start.apiKeyId,
-    request_id: start.requestId,
-    // The rest is absent, and thereby NULL, for most starts.
-    user_id: start.userId,
-    idempotency_key: start.idempotency?.key,
-    request_sha256: start.idempotency?.requestSha256.toString('hex'),
-    ...start.trace,
-  }))
-  const { rows } = await runStatement(db, RECORD_STARTS, [JSON.stringify(requests)])
-  return rows.map(({ kind, startId, sessionId }) =>
-    kind === 'accepted' || kind === 'replayed' ? { kind, startId, sessionId } : { kind },
+  const { rows } = await runStatement(db, RECORD_STARTS, [toJson(starts)])
+  return rows.map(toOutcome)
+}
+
+function toOutcome({ kind, startId, sessionId }: RowOfStatement<typeof RECORD_STARTS>): BatchedStartOutcome {
+  return kind === 'accepted' || kind === 'replayed' ? { kind, startId, sessionId } : { kind }
+}
+
+function toJson(starts: readonly { readonly organizationId: string; readonly start: NewStart }[]): string {
+  return JSON.stringify(
+    starts.map(({ organizationId, start }) => ({
+      organization_id: organizationId,
+      start_id: start.startId,
+      workflow_id: start.workflowId,
+      session_id: start.sessionId,
+      new_session_id: start.newSessionId,
+      context: start.context,
+      api_key_id: start.apiKeyId,
+      request_id: start.requestId,
+      idempotency_key: start.idempotency?.key ?? null,
+      request_sha256: start.idempotency?.requestSha256.toString('hex') ?? null,
+      // Absent, and thereby NULL, for most starts.
+      ...start.trace,
+    })),
   )
 }

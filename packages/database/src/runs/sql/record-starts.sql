@@ -9,11 +9,10 @@
 WITH request AS MATERIALIZED (
   SELECT * FROM ROWS FROM (json_to_recordset($1::json) AS (
     organization_id uuid, start_id uuid, workflow_id uuid, session_id uuid, new_session_id uuid, context text,
-    api_key_id uuid, user_id uuid, request_id text, idempotency_key text, request_sha256 text, traceparent text,
-    tracestate text
+    api_key_id uuid, request_id text, idempotency_key text, request_sha256 text, traceparent text, tracestate text
   )) WITH ORDINALITY AS request (
     organization_id, start_id, workflow_id, session_id, new_session_id, context,
-    api_key_id, user_id, request_id, idempotency_key, request_sha256, traceparent, tracestate, position
+    api_key_id, request_id, idempotency_key, request_sha256, traceparent, tracestate, position
   )
 ),
 checked AS MATERIALIZED (
@@ -101,11 +100,10 @@ counted AS (
 ),
 recorded AS (
   INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, trigger_id, input_message,
-    api_key_id, user_id, request_id, traceparent, tracestate)
+    api_key_id, request_id, traceparent, tracestate)
   SELECT start_id, organization_id, workflow_id, target_session_id,
     coalesce(counted.last_number, 0) + row_number() OVER (PARTITION BY target_session_id ORDER BY position),
-    CASE WHEN api_key_id IS NULL THEN 'app' ELSE 'api' END, context, trigger_id, input_message, api_key_id, user_id,
-    request_id, traceparent, tracestate
+    'api', context, trigger_id, input_message, api_key_id, request_id, traceparent, tracestate
   FROM outcome LEFT JOIN counted ON counted.id = outcome.session_id
   WHERE kind = 'accepted'
 )
