@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { type Database, newId, type NewStart, recordStart, recordStarts } from '../src/index.ts'
+import { type Database, newId, type NewStart, recordStart, recordStarts, workflowSearchText } from '../src/index.ts'
 import { newStart, useStartable } from './support/start-fixtures.ts'
 
 const acme = useStartable()
@@ -78,6 +78,86 @@ describe('recordStarts', () => {
       'accepted',
     ])
     expect(await recordStarts(db, [])).toEqual([])
+  })
+
+  test('judges a workflow by the same rules, whether or not the start names a session or a key', async () => {
+    const judged = {
+      missing: 'workflow_not_found',
+      foreign: 'workflow_not_found',
+      inactive: 'workflow_inactive',
+      paused: 'no_active_api_trigger',
+      closed: 'no_users_with_access',
+      company_wide: 'accepted',
+      listed: 'accepted',
+    } as const
+    const ids = Object.fromEntries(Object.keys(judged).map((name) => [name, newId()])) as Record<
+      keyof typeof judged,
+      string
+    >
+    const foreignId = newId()
+    await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Other')`, [foreignId])
+    const addWorkflow = async (
+      name: keyof typeof judged,
+      columns: { owner?: string; scope?: string; isActive?: boolean },
+    ) => {
+      const { owner = organizationId, scope = 'company_wide', isActive = true } = columns
+      await db.pool.query(
+        `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
+         VALUES ($1, $2, 'w', '', $3, $4, $5)`,
+        [ids[name], owner, scope, workflowSearchText('w', ''), isActive],
+      )
+      await db.pool.query(
+        `INSERT INTO triggers (id, workflow_id, is_active, source_slug, source_name)
+         VALUES (gen_random_uuid(), $1, $2, 'api', 'API')`,
+        [ids[name], name !== 'paused'],
+      )
+    }
+    await addWorkflow('foreign', { owner: foreignId })
+    await addWorkflow('inactive', { isActive: false })
+    await addWorkflow('paused', {})
+    await addWorkflow('closed', { scope: 'only_me' })
+    await addWorkflow('company_wide', {})
+    await addWorkflow('listed', { scope: 'only_me' })
+    await db.pool.query(
+      `INSERT INTO workflow_users (organization_id, workflow_id, user_id)
+       SELECT organization_id, $2, id FROM users WHERE organization_id = $1 LIMIT 1`,
+      [organizationId, ids.listed],
+    )
+    const outcomesOf = async (change: (name: string) => Partial<NewStart>) => {
+      const starts = Object.entries(ids).map(([name, id]) => start({ workflowId: id, ...change(name) }))
+      const outcomes = await recordStarts(
+        db,
+        starts.map((each) => ({ organizationId, start: each })),
+      )
+      return Object.fromEntries(Object.keys(ids).map((name, index) => [name, outcomes[index]?.kind]))
+    }
+    expect(await outcomesOf(() => ({}))).toEqual(judged)
+    expect(await outcomesOf(() => ({ sessionId }))).toEqual(judged)
+    expect(await outcomesOf((key) => ({ idempotency: { key: `judged ${key}`, requestSha256: hash(1) } }))).toEqual(
+      judged,
+    )
+  })
+
+  test('a start in a new session is the same row, whether or not others of its batch name a session or a key', async () => {
+    const [alone, among] = [start(), start()]
+    await recordStarts(db, [{ organizationId, start: alone }])
+    await recordStarts(db, [
+      { organizationId, start: among },
+      { organizationId, start: start({ idempotency: { key: 'among', requestSha256: hash(1) } }) },
+    ])
+    const rowsOf = async ({ startId, newSessionId }: NewStart) => {
+      const { rows } = await db.pool.query<Record<string, unknown>>(
+        `SELECT to_jsonb(s) - '{id,session_id,created_at}'::text[] AS start,
+                to_jsonb(session) - '{id,created_at,waiting_since,last_used_at}'::text[] AS session,
+                session.waiting_since IS NOT NULL AS is_waiting
+         FROM starts s JOIN sessions session ON session.id = s.session_id
+         WHERE s.id = $1 AND s.session_id = $2`,
+        [startId, newSessionId],
+      )
+      return rows
+    }
+    expect(await rowsOf(alone)).toHaveLength(1)
+    expect(await rowsOf(alone)).toEqual(await rowsOf(among))
   })
 
   test('does not wait for a session that another transaction has locked, and reports that', async () => {
