@@ -57,8 +57,6 @@ export interface ServiceOptions extends Pick<HealthOptions, 'checks' | 'optional
   readonly onRefusal?: (error: ApiError) => void
   /** How long a stop waits for the requests in flight. Default 0. */
   readonly stopGraceMs?: number
-  /** How long a request's headers may take to arrive. Default: 10,000. */
-  readonly headersTimeoutMs?: number | undefined
   /** Further fields of the event `service.started`. */
   readonly startedFields?: object
 }
@@ -72,7 +70,7 @@ export interface ServiceOptions extends Pick<HealthOptions, 'checks' | 'optional
  * and the health routes last, if they have a port of their own.
  */
 export async function startService(ctx: ServiceContext, options: ServiceOptions): Promise<RunningService> {
-  const { checks, optionalChecks, createApp, startWork, onRefusal, stopGraceMs = 0, headersTimeoutMs } = options
+  const { checks, optionalChecks, createApp, startWork, onRefusal, stopGraceMs = 0 } = options
   const { host, port, metricsPort, shutdownDelayMs = 0 } = ctx.config
   const { logger, metrics } = ctx
   let isStopping = false
@@ -82,7 +80,6 @@ export async function startService(ctx: ServiceContext, options: ServiceOptions)
     const server = await startHttpServer(app, {
       host,
       port: ownPort,
-      headersTimeoutMs,
       onRefusal: (error, requestId) => {
         onRefusal?.(error)
         logger.info({ request_id: requestId, code: error.code, reason: error.message }, 'request.refused')

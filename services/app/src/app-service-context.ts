@@ -11,8 +11,6 @@ import { createOperationShares } from './operation-shares.ts'
 export interface AppOverrides extends ServiceOverrides {
   /** Whether this process runs the background tasks. Default true. */
   hasMaintenance?: boolean
-  /** How long a request's headers may take to arrive. Default: 10,000. */
-  headersTimeoutMs?: number
 }
 
 /** Never fails: a database or a broker that is unavailable fails the requests that need it. */

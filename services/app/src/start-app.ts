@@ -17,6 +17,5 @@ export async function startApp(config: AppConfig, overrides: AppOverrides = {}):
     // Starts are recorded without the broker too, and the runners' sweep finds them.
     optionalChecks: { rabbitmq: () => ctx.sessionQueue.ping() },
     stopGraceMs: STOP_GRACE_MS,
-    headersTimeoutMs: overrides.headersTimeoutMs,
   })
 }
