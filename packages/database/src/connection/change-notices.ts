@@ -24,8 +24,11 @@ const CHANNEL = 'app_events'
 /** An application has this lock, shared with others, while a page is open. */
 const PAGES_LOCK = `hashtextextended('open pages', 0)`
 /** Without a page, it writes nothing: a transaction that notifies is one more commit, up to three for each run. */
-const SEND = `SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload
-  WHERE NOT pg_try_advisory_xact_lock(${PAGES_LOCK})`
+const SEND = {
+  name: 'send-notices',
+  text: `SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payload
+    WHERE NOT pg_try_advisory_xact_lock(${PAGES_LOCK})`,
+}
 const SEND_INTERVAL_MS = 250
 /** With all topics, an entry has 130 bytes, and a notification at most 8,000. */
 const ORGANIZATIONS_PER_NOTIFICATION = 50
@@ -56,7 +59,7 @@ export function createChangeNotifier(options: {
     }
     if (payloads.length === 0) return
     try {
-      await db.pool.query(SEND, [CHANNEL, payloads])
+      await db.pool.query({ ...SEND, values: [CHANNEL, payloads] })
       hasFailed = false
     } catch (error) {
       if (!hasFailed) onError(error)

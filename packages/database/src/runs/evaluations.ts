@@ -161,8 +161,10 @@ interface CaseRow extends Pick<ClaimedCase, 'expected' | 'rules'> {
  * way.
  */
 export async function claimCase(db: Db, leaseMs: number): Promise<ClaimedCase | undefined> {
-  const { rows } = await db.pool.query<CaseRow>(
-    `WITH leased AS (
+  // Named, as every runner sends it each second.
+  const { rows } = await db.pool.query<CaseRow>({
+    name: 'claim-case',
+    text: `WITH leased AS (
        UPDATE evaluation_results SET attempts = attempts + 1, lease_until = clock_timestamp() + $1 * interval '1 ms',
          case_version = (SELECT version FROM cases WHERE id = case_id)
        WHERE id = (
@@ -189,8 +191,8 @@ export async function claimCase(db: Db, leaseMs: number): Promise<ClaimedCase | 
      JOIN cases ON cases.id = leased.case_id
      LEFT JOIN workflow_versions AS version
        ON version.workflow_id = evaluation.workflow_id AND version.number = evaluation.version_number`,
-    [leaseMs],
-  )
+    values: [leaseMs],
+  })
   return rows[0] && toClaimedCase(rows[0])
 }
 

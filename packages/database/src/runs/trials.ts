@@ -78,8 +78,10 @@ export interface ClaimedTrial {
 
 /** Claims the oldest trial that no process executes, for `leaseMs`. */
 export async function claimTrial(db: Db, leaseMs: number): Promise<ClaimedTrial | undefined> {
-  const { rows } = await db.pool.query<ClaimedTrial>(
-    `WITH leased AS (
+  // Named, as every runner sends it each second.
+  const { rows } = await db.pool.query<ClaimedTrial>({
+    name: 'claim-trial',
+    text: `WITH leased AS (
        UPDATE trials SET attempts = attempts + 1, lease_until = clock_timestamp() + $1 * interval '1 ms'
        WHERE id = (
          SELECT id FROM trials WHERE finished_at IS NULL AND (lease_until IS NULL OR lease_until < clock_timestamp())
@@ -97,8 +99,8 @@ export async function claimTrial(db: Db, leaseMs: number): Promise<ClaimedTrial 
        ${JOIN_API_TRIGGER}
      )
      SELECT ${CLAIMED_RUN} AS run, claimed.rules FROM claimed JOIN workflows ON workflows.id = claimed.workflow_id`,
-    [leaseMs],
-  )
+    values: [leaseMs],
+  })
   return rows[0]
 }
 
