@@ -5,7 +5,7 @@
 //   DELETE /   ends the loads that have no end, waits for all calls, and answers with `RemoteFigures`
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, type RecordedRequest, startCustomerEndpoint } from '@workflow-service/testkit'
-import { Pool } from 'undici'
+import { Agent } from 'undici'
 import { type Load, send, startLoad } from './load.ts'
 import type { RemoteFigures, RemoteLoad } from './receiver.ts'
 
@@ -16,7 +16,9 @@ const LABEL = /[a-z]+ start \d+/
 const delayMs = Number(process.argv[2] ?? 0)
 /** What to do when the payload of a start arrives. */
 const pending = new Map<string, () => void>()
-let loads: { options: RemoteLoad; load: Load; pool: Pool }[] = []
+/** Keeps its connections from one load to the next. */
+const agent = new Agent({ pipelining: 1 })
+let loads: { options: RemoteLoad; load: Load }[] = []
 let repeated = 0
 let count = 0
 
@@ -41,9 +43,7 @@ async function answer({ method, json, text }: RecordedRequest): Promise<Answer> 
 
 function begin(options: RemoteLoad): (typeof loads)[number] {
   const { url, method, headers, body, status, label, callers, ...limits } = options
-  const { origin } = new URL(url)
-  const pool = new Pool(origin, { connections: callers ?? null, pipelining: 1 })
-  const request = { method, headers, body, status, timeoutMs: REQUEST_TIMEOUT_MS, dispatcher: pool }
+  const request = { method, headers, body, status, timeoutMs: REQUEST_TIMEOUT_MS, dispatcher: agent }
   const start = async (): Promise<void> => {
     const text = `${label} start ${(count += 1)}`
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -57,7 +57,7 @@ function begin(options: RemoteLoad): (typeof loads)[number] {
     if (await Promise.race([promise, isLate])) throw new Error(`The payload of "${text}" did not arrive.`)
   }
   const call = label === undefined ? async () => void (await send(url, request)) : start
-  return { options, load: startLoad({ callers, ...limits, call }), pool }
+  return { options, load: startLoad({ callers, ...limits, call }) }
 }
 
 async function finish(): Promise<RemoteFigures> {
@@ -65,7 +65,6 @@ async function finish(): Promise<RemoteFigures> {
     if (options.seconds === undefined && options.count === undefined) await load.stop()
     await load.done
   }
-  await Promise.all(loads.map(({ pool }) => pool.close()))
   const figures = { calls: loads.map(({ load }) => load.calls), repeated }
   repeated = 0
   return figures

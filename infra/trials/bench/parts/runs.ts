@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { waitUntil } from '@workflow-service/testkit'
+import { countUnfinished } from '../../shared/customers.ts'
 import { median, percentile } from '../../shared/figures.ts'
 import { residentMiB } from '../../shared/process-usage.ts'
 import { queueStarts } from '../../shared/seed.ts'
@@ -159,12 +160,11 @@ interface LatencyOptions extends Pick<ServicePathOptions, 'rabbitMq'> {
 
 /** Measures one start, and waits for the end of its run. */
 async function measureStart({ system, gateway, customer, receiver }: ServicePath): Promise<number> {
-  const before = await countEnded(system)
   // What came before has settled.
   await sleep(5)
   // Polling before the arrival would slow down what is measured.
   const [call] = await receiver.run({ ...startsOf(customer, gateway.url), count: 1 })
-  await waitUntil(async () => (await countEnded(system)) > before, { timeoutMs: 30_000, intervalMs: 20 })
+  await waitUntil(async () => (await countUnfinished(system.pool)) === 0, { timeoutMs: 30_000, intervalMs: 20 })
   return call?.ms ?? Number.NaN
 }
 
