@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { close, listen, waitForRequestsIn } from './loopback-server.ts'
 import { anthropicMessages } from './stub-model/anthropic-messages.ts'
 import { bedrockConverse } from './stub-model/bedrock-converse.ts'
-import { ProtocolViolation } from './stub-model/check.ts'
+import { checkRequest } from './stub-model/check-request.ts'
 import { googleGenerateContent } from './stub-model/google-generate-content.ts'
 import { openAiChat } from './stub-model/openai-chat.ts'
 import { openAiResponses } from './stub-model/openai-responses.ts'
@@ -58,14 +58,16 @@ export async function startStubModelServer(
     }
     const request = await readRequest(incoming, protocol)
     const index = requests.push(request) - 1
+    const { keyHeaders } = protocol
+    if (keyHeaders && !keyHeaders.some((name) => request.headers[name])) {
+      return await answerWithFailure(response, protocol, request, { failure: 'status', status: 401 })
+    }
     try {
-      request.conversation = protocol.read(request)
+      request.conversation = checkRequest(protocol.read(request), protocol)
     } catch (error) {
-      if (!(error instanceof ProtocolViolation)) throw error
-      violations.push(`${protocol.name}: ${error.message}`)
-      const { status, message } = error
-      await answerWithFailure(response, protocol, request, { failure: 'status', status, message })
-      return
+      const { message } = error as Error
+      violations.push(`${protocol.name}: ${message}`)
+      return await answerWithFailure(response, protocol, request, { failure: 'status', status: 400, message })
     }
     const turn = turns.shift() ?? options.otherwise ?? OUT_OF_TURNS
     await answer(response, protocol, request, typeof turn === 'function' ? await turn(request, index) : turn)
@@ -175,8 +177,7 @@ async function answerWithFailure(
     return void response.end(isStream ? encode([body]) : JSON.stringify(body))
   }
   const { status, message = 'scripted failure', code, retryAfterSeconds, body } = turn
-  const hasHeader = retryAfterSeconds !== undefined && !protocol.asksForDelayInBody
-  const retryAfter = hasHeader ? { 'retry-after': String(retryAfterSeconds) } : {}
-  response.writeHead(status, { 'content-type': JSON_TYPE, ...protocol.errorHeaders?.(status), ...retryAfter })
-  response.end(body ?? JSON.stringify(protocol.error(status, message, code, retryAfterSeconds)))
+  const retryAfter = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
+  response.writeHead(status, { 'content-type': JSON_TYPE, ...retryAfter })
+  response.end(body ?? JSON.stringify(protocol.error(status, message, code)))
 }

@@ -101,8 +101,23 @@ export interface ModelToolDefinition {
   schema: Record<string, unknown>
 }
 
-/** What a protocol reads from a request before it answers. */
-export type IncomingModelRequest = Pick<ModelRequest, 'path' | 'headers' | 'body' | 'isStreaming' | 'model'>
+/** What a part of a message says: a text, a file, a call of a tool or its result. */
+export type ReadPart =
+  | { readonly text: string }
+  /** Its media type, a semicolon and its base64. */
+  | { readonly file: string }
+  | { readonly call: ModelMessage['calls'][number] }
+  | { readonly result: ModelMessage['results'][number] }
+
+/** What an API's request says, before it is checked. */
+export interface ReadRequest {
+  /** Of the instructions, the role is `system` or `developer`. Messages of one role in a row are one. */
+  readonly messages: readonly { readonly role: string; readonly parts: readonly ReadPart[] }[]
+  readonly tools: readonly { readonly name: string; readonly description?: string; readonly schema?: unknown }[]
+}
+
+/** A request of which all is known but what it says. */
+export type IncomingModelRequest = Omit<ModelRequest, 'conversation'>
 
 /** The response to a request whose prompt the provider's filter rejects: a turn of the model, or a body of its own. */
 export type PromptBlocked = { readonly speech: ModelSpeech } | { readonly status: number; readonly body: object }
@@ -116,11 +131,14 @@ export interface ModelProtocol {
    */
   path: RegExp
   isStreaming: (path: string, body: Record<string, unknown>) => boolean
-  /**
-   * Reads a request as strictly as the real API.
-   * @throws ProtocolViolation with a text close to the API's error
-   */
-  read: (request: IncomingModelRequest) => ModelConversation
+  /** The headers of which one must have a key. Default: none is demanded. */
+  keyHeaders?: readonly string[]
+  /** What joins a result to its call. Default: its id. */
+  resultsBy?: 'name'
+  /** Whether a text may be of white space only. Default: no. */
+  allowsBlankTexts?: boolean
+  /** Reads a request. It throws for one that the API rejects. */
+  read: (request: IncomingModelRequest) => ReadRequest
   /** The JSON body of an answer without streaming. */
   whole: (speech: ModelSpeech, request: IncomingModelRequest) => object
   /** The events of a streamed answer. */
@@ -129,14 +147,7 @@ export interface ModelProtocol {
   encoding?: { readonly type: string; readonly encode: (events: readonly object[]) => string | Buffer }
   /** The header with the id of an answer, where the body has none. */
   idHeader?: string
-  /**
-   * `retryAfterSeconds` is only for APIs that ask for a delay in the body; all others do it in the header
-   * `Retry-After`.
-   */
-  error: (status: number, message: string, code?: string, retryAfterSeconds?: number) => object
-  /** The header with the type of an error, where the body has none. */
-  errorHeaders?: (status: number) => Readonly<Record<string, string>>
-  asksForDelayInBody?: boolean
+  error: (status: number, message: string, code?: string) => object
   promptBlocked: (request: IncomingModelRequest) => PromptBlocked
 }
 
@@ -197,4 +208,14 @@ export function toServerSentEvents(events: readonly object[]): string {
         `${event.type ? `event: ${event.type}\n` : ''}data: ${JSON.stringify(event)}\n\n`,
     )
     .join('')
+}
+
+/** Reads a call whose arguments are JSON text. */
+export function readCall(id: string, name: string, text: string): ReadPart {
+  return { call: { id, name, arguments: JSON.parse(text) as Record<string, unknown> } }
+}
+
+/** Reads what a data URL has. */
+export function readDataUrl(url = ''): ReadPart {
+  return { file: url.replace(/^data:([a-z/]+);base64,/, '$1;') }
 }

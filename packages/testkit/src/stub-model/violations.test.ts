@@ -105,13 +105,6 @@ function change(body: Body, path: string, value: unknown): Body {
   return copy
 }
 
-const tool = {
-  openai: 'tools.0',
-  'openai-compatible': 'tools.0.function',
-  anthropic: 'tools.0',
-  google: 'tools.0.functionDeclarations.0',
-  bedrock: 'toolConfig.tools.0.toolSpec',
-}
 const list = {
   openai: 'input',
   'openai-compatible': 'messages',
@@ -119,28 +112,8 @@ const list = {
   google: 'contents',
   bedrock: 'messages',
 }
-const user = {
-  openai: { role: 'user', content: [{ type: 'input_text', text: 'and?' }] },
-  'openai-compatible': { role: 'user', content: 'and?' },
-  anthropic: { role: 'user', content: 'and?' },
-  google: { role: 'user', parts: [{ text: 'and?' }] },
-  bedrock: { role: 'user', content: [{ text: 'and?' }] },
-}
-const tools = {
-  openai: 'tools',
-  'openai-compatible': 'tools',
-  anthropic: 'tools',
-  google: 'tools.0.functionDeclarations',
-  bedrock: 'toolConfig.tools',
-}
-const parameters = {
-  openai: 'parameters',
-  'openai-compatible': 'parameters',
-  anthropic: 'input_schema',
-  google: 'parametersJsonSchema',
-  bedrock: 'inputSchema.json',
-}
-type Protocol = keyof typeof tool
+
+type Protocol = keyof typeof list
 
 describe.each(Object.keys(valid) as Protocol[])('the stub of %s', (protocol) => {
   const { body } = valid[protocol]!
@@ -158,152 +131,52 @@ describe.each(Object.keys(valid) as Protocol[])('the stub of %s', (protocol) => 
     })
   })
 
-  const [definition] = tools[protocol]
-    .split('.')
-    .reduce<unknown>((value, key) => (value as Body)[key], body) as unknown[]
-  test.each<[string, string, unknown]>([
-    ['an unknown field', 'colour', 'red'],
-    ['no messages', list[protocol], []],
-    ['a result without its call', list[protocol], [items[0], items[2]]],
-    ['a call without its result', list[protocol], [items[0], items[1]]],
-    ['a message between a call and its result', list[protocol], [items[0], items[1], user[protocol]]],
-    ['a tool name with a space', `${tool[protocol]}.name`, 'send it'],
-    ['a tool name that is too long', `${tool[protocol]}.name`, 'x'.repeat(129)],
-    ['two tools of the same name', tools[protocol], [definition, definition]],
-    ['a tool whose arguments are no object', `${tool[protocol]}.${parameters[protocol]}`, { type: 'string' }],
-    ['a schema with an unknown type', `${tool[protocol]}.${parameters[protocol]}.properties.id.type`, 'text'],
-    ['a list without items', `${tool[protocol]}.${parameters[protocol]}.properties.id.type`, 'array'],
-    ['a required field that is not defined', `${tool[protocol]}.${parameters[protocol]}.required`, ['nothing']],
-  ])('rejects %s', async (_what, path, value) => {
+  test.each<[string, unknown]>([
+    ['no messages', []],
+    ['a message of another form', [7]],
+    ['a result without its call', [items[0], items[2]]],
+    ['a call without its result', [items[0], items[1]]],
+  ])('rejects %s', async (_what, messages) => {
     const before = server.violations.length
-    const { status, text } = await send(protocol, change(body, path, value))
+    const { status, text } = await send(protocol, change(body, list[protocol], messages))
     expect({ status, text }).toMatchObject({ status: 400, text: expect.stringContaining('message') })
     expect(server.violations).toHaveLength(before + 1)
   })
 })
 
-const long = 'x'.repeat(1_025)
-const twoParts = { type: 'object', properties: { a: { type: 'string' } } }
 test.each<[Protocol, string, string, unknown, RegExp]>([
-  ['openai', 'a long description', 'tools.0.description', long, /string too long/],
-  [
-    'openai',
-    'a strict tool with an optional field',
-    'tools.0',
-    {
-      type: 'function',
-      name,
-      parameters: { ...twoParts, additionalProperties: false },
-      strict: true,
-    },
-    /'required' is required/,
-  ],
-  ['openai', 'too few tokens', 'max_output_tokens', 15, /at least 16/],
+  ['openai', 'a tool name with a space', 'tools.0.name', 'send it', /expected pattern/],
+  ['openai', 'a tool name that is too long', 'tools.0.name', 'x'.repeat(129), /expected pattern/],
+  ['openai', 'two tools of the same name', 'tools.1', { name, parameters: schema }, /names must be unique/],
+  ['openai', 'a long description', 'tools.0.description', 'x'.repeat(1_025), /longer than/],
+  ['openai', 'a call twice', 'input.3', { type: 'function_call', call_id: 'call_1', arguments: '{}' }, /be unique/],
   ['openai', 'an answer that is not stored', 'input.0', { type: 'item_reference', id: 'rs_1' }, /not found/],
-  ['openai', "the user's part in an answer", 'input.0.role', 'assistant', /'output_text' and 'refusal'/],
-  ['openai-compatible', 'a long description', 'tools.0.function.description', long, /string too long/],
-  [
-    'openai-compatible',
-    'stream options without a stream',
-    'stream_options',
-    { include_usage: true },
-    /'stream' is enabled/,
-  ],
-  ['openai-compatible', 'a tool choice without tools', 'tool_choice', 'auto', /./],
-  ['openai-compatible', 'a long call id', 'messages.1.tool_calls.0.id', 'x'.repeat(41), /maximum length 40/],
-  ['anthropic', 'no max_tokens', 'max_tokens', undefined, /max_tokens.*Field required/],
+  ['openai', 'reasoning that is not stored', 'input.1', { type: 'reasoning' }, /not persisted/],
   ['anthropic', 'an empty text', 'messages.0.content', [{ type: 'text', text: '' }], /must be non-empty/],
-  ['anthropic', 'a blank text', 'messages.0.content', [{ type: 'text', text: ' \n' }], /non-whitespace text/],
+  ['anthropic', 'a blank text', 'messages.0.content', [{ type: 'text', text: ' \n' }], /must be non-empty/],
   ['anthropic', 'an answer first', 'messages.0.role', 'assistant', /must start with a user message/],
-  [
-    'anthropic',
-    'another field name',
-    'tools.0.input_schema',
-    { type: 'object', properties: { 'ü b': {} } },
-    /Property keys/,
-  ],
-  ['anthropic', 'anyOf at the top', 'tools.0.input_schema', { ...schema, anyOf: [{}] }, /at the top level/],
-  [
-    'anthropic',
-    'text before a result',
-    'messages.2.content',
-    [
-      { type: 'text', text: 'x' },
-      { type: 'tool_result', tool_use_id: 'toolu_1' },
-    ],
-    /before all text/,
-  ],
-  [
-    'google',
-    'an empty object',
-    'tools.0.functionDeclarations.0.parametersJsonSchema.properties',
-    {},
-    /non-empty for OBJECT|not defined/,
-  ],
-  [
-    'google',
-    'a nested empty object',
-    'tools.0.functionDeclarations.0.parametersJsonSchema.properties.id',
-    { type: 'object', properties: {} },
-    /non-empty for OBJECT/,
-  ],
-  [
-    'google',
-    'an unknown keyword',
-    'tools.0.functionDeclarations.0.parametersJsonSchema.properties.id.const',
-    'x',
-    /Unknown name \\"const\\"/,
-  ],
-  [
-    'google',
-    'a field without a type',
-    'tools.0.functionDeclarations.0.parametersJsonSchema.properties.id',
-    {},
-    /type or anyOf/,
-  ],
-  [
-    'google',
-    'a field name with a dash',
-    'tools.0.functionDeclarations.0.parametersJsonSchema',
-    { type: 'object', properties: { 'a-b': { type: 'string' } } },
-    /Property keys/,
-  ],
-  ['google', 'an empty text', 'contents.0.parts', [{ text: '' }], /required oneof field/],
-  ['google', 'another role', 'contents.0.role', 'assistant', /valid role/],
-  ['bedrock', 'a blank text', 'messages.0.content', [{ text: ' ' }], /is blank/],
-  ['bedrock', 'an answer first', 'messages.0.role', 'assistant', /must start with a user message/],
-  ['bedrock', 'two user messages', 'messages', [user.bedrock, user.bedrock], /must alternate/],
-  ['bedrock', 'calls without tools', 'toolConfig', undefined, /toolConfig field must be defined/],
-  ['bedrock', 'an empty description', 'toolConfig.tools.0.toolSpec.description', '', /expected pattern/],
-  ['bedrock', 'two members of a union', 'messages.0.content.0.cachePoint', { type: 'default' }, /exactly one member/],
+  ['anthropic', 'another role', 'messages.0.role', 'tool', /role 'tool' is unknown/],
+  ['anthropic', 'thinking without its signature', 'messages.1.content.0', { type: 'thinking' }, /signature/],
+  ['openai', 'a schema of another type', 'tools.0.parameters.type', 'string', /of 'type: \\"object\\"'/],
+  ['openai', 'no schema', 'tools.0.parameters', undefined, /must be a schema/],
+  ['openai', 'an unknown type', 'tools.0.parameters.properties.id.type', 'text', /not a type/],
+  ['openai', 'a list without items', 'tools.0.parameters.properties.id.type', 'array', /missing items/],
+  ['openai', 'a field that is not defined', 'tools.0.parameters.required', ['nothing'], /not defined \(nothing\)/],
+  ['openai', 'an empty object', 'tools.0.parameters.properties.id.type', 'object', /non-empty for OBJECT/],
+  ['openai', 'an unknown keyword', 'tools.0.parameters.properties.id.const', 'x', /Unknown name \\"const\\"/],
+  ['openai', 'a field without a type', 'tools.0.parameters.properties.id', {}, /type or anyOf/],
+  ['openai', 'a field name with a dash', 'tools.0.parameters.properties.a-b', { type: 'string' }, /Property keys/],
 ])('the stub of %s rejects %s', async (protocol, _what, path, value, message) => {
-  const { body } = valid[protocol]!
-  const changed = change(body, path, value)
-  if (path === 'tool_choice') delete changed['tools']
-  const { status, text } = await send(protocol, changed)
+  const { status, text } = await send(protocol, change(valid[protocol]!.body, path, value))
   expect(text).toMatch(message)
-  expect(status).toBeGreaterThanOrEqual(400)
+  expect(status).toBe(400)
 })
 
-test.each<[string, Protocol, string, Body]>([
-  ['max_tokens', 'openai-compatible', '/chat/completions', { model: 'gpt-5', max_tokens: 5 }],
-  ['a temperature', 'openai', '/responses', { model: 'o3', temperature: 1 }],
-  ['a temperature', 'anthropic', '/messages', { model: 'claude-opus-4-7', temperature: 0 }],
-  ['a top_k', 'anthropic', '/messages', { model: 'claude-sonnet-5', top_k: 5 }],
-  ['a field of a beta without its header', 'anthropic', '/messages', { speed: 'fast' }],
-  ['a call without its signature', 'google', '/models/gemini-3-pro:generateContent', {}],
-  [
-    'a cache point',
-    'bedrock',
-    '/model/meta.llama/converse',
-    { system: [{ text: 'x' }, { cachePoint: { type: 'default' } }] },
-  ],
-])('rejects %s with a model that does not take it', async (_what, protocol, path, changes) => {
-  const { status } = await send(protocol, { ...valid[protocol]!.body, ...changes }, { path })
-  expect(status).toBeGreaterThanOrEqual(400)
+test('a call without its signature is rejected with a model that demands it', async () => {
+  const path = '/models/gemini-3-pro:generateContent'
+  expect((await send('google', valid['google']!.body, { path })).text).toContain('thought_signature')
 })
 
 test.each<[Protocol]>([['anthropic'], ['google'], ['bedrock']])('the stub of %s demands a key', async (protocol) => {
-  const { status } = await send(protocol, valid[protocol]!.body, { headers: {} })
-  expect(status).toBeGreaterThanOrEqual(400)
+  expect(await send(protocol, valid[protocol]!.body, { headers: {} })).toMatchObject({ status: 401 })
 })
