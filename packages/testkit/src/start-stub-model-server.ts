@@ -111,7 +111,7 @@ async function readRequest(incoming: IncomingMessage, protocol: ModelProtocol): 
     path,
     headers: incoming.headers,
     body,
-    isStreaming: protocol.isStreaming(path, body),
+    isStreaming: protocol.isStreaming?.(path) ?? body['stream'] === true,
     receivedAt: Date.now(),
     model: model === undefined ? String(body['model']) : decodeURIComponent(model),
     conversation: { instructions: '', messages: [], tools: [] },
@@ -168,13 +168,7 @@ async function answerWithFailure(
   if (turn.failure === 'reset') return void response.socket?.resetAndDestroy()
   if (turn.failure === 'redirect') return void response.writeHead(307, { location: turn.location }).end()
   if (turn.failure === 'prompt_blocked') {
-    const blocked = protocol.promptBlocked(request)
-    if ('speech' in blocked) return await answer(response, protocol, request, blocked.speech)
-    const { status, body } = blocked
-    const { type, encode } = protocol.encoding ?? SERVER_SENT_EVENTS
-    const isStream = request.isStreaming && status === 200
-    response.writeHead(status, { 'content-type': isStream ? type : JSON_TYPE })
-    return void response.end(isStream ? encode([body]) : JSON.stringify(body))
+    return await answer(response, protocol, request, protocol.promptBlocked(request))
   }
   const { status, message = 'scripted failure', code, retryAfterSeconds, body } = turn
   const retryAfter = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }

@@ -5,7 +5,6 @@ import * as turn from './turn.ts'
 export const anthropicMessages: turn.ModelProtocol = {
   name: 'anthropic',
   path: /\/messages$/,
-  isStreaming: turn.asksForStream,
   keyHeaders: ['x-api-key', 'authorization'],
   read({ body }) {
     const { system = [], messages, tools = [] } = body as unknown as Request
@@ -37,7 +36,7 @@ export const anthropicMessages: turn.ModelProtocol = {
     { type: 'message_stop' },
   ],
   error: (_status, message, code = 'api_error') => ({ type: 'error', error: { type: code, message } }),
-  promptBlocked: () => ({ speech: { finishReason: 'refusal' } }),
+  promptBlocked: () => ({ finishReason: 'refusal' }),
 }
 
 interface Request {

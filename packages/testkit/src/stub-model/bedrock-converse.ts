@@ -46,7 +46,7 @@ export const bedrockConverse: turn.ModelProtocol = {
   },
   idHeader: 'x-amzn-requestid',
   error: (_status, message) => ({ message }),
-  promptBlocked: () => ({ speech: { text: 'Sorry, I cannot answer that.', finishReason: 'content_filter' } }),
+  promptBlocked: () => ({ text: 'Sorry, I cannot answer that.', finishReason: 'content_filter' }),
 }
 
 interface Request {

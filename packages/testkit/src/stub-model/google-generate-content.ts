@@ -36,7 +36,11 @@ export const googleGenerateContent: turn.ModelProtocol = {
     ]
   },
   error: (code, message) => ({ error: { code, message, status: 'UNKNOWN' } }),
-  promptBlocked: () => ({ status: 200, body: { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } } }),
+  promptBlocked({ isStreaming }) {
+    const answer = { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }
+    const body = isStreaming ? turn.toServerSentEvents([answer]) : JSON.stringify(answer)
+    return { failure: 'status', status: 200, body }
+  },
 }
 
 interface Request {

@@ -4,7 +4,6 @@ import * as turn from './turn.ts'
 export const openAiChat: turn.ModelProtocol = {
   name: 'openai-compatible',
   path: /\/chat\/completions$/,
-  isStreaming: turn.asksForStream,
   read({ body }) {
     const { messages, tools = [] } = body as unknown as Request
     return {
@@ -59,8 +58,10 @@ export const openAiChat: turn.ModelProtocol = {
   error: (_status, message, code = 'error') => ({ error: { message, type: code, param: null, code } }),
   // Azure's content filter.
   promptBlocked: () => ({
+    failure: 'status',
     status: 400,
-    body: { error: { message: 'The response was filtered.', type: null, param: 'prompt', code: 'content_filter' } },
+    message: 'The response was filtered.',
+    code: 'content_filter',
   }),
 }
 

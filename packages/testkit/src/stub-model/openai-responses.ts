@@ -6,7 +6,6 @@ import * as turn from './turn.ts'
 export const openAiResponses: turn.ModelProtocol = {
   name: 'openai',
   path: /\/responses$/,
-  isStreaming: turn.asksForStream,
   allowsBlankTexts: true,
   read({ body }) {
     const { input, tools = [] } = body as unknown as Request

@@ -119,9 +119,6 @@ export interface ReadRequest {
 /** A request of which all is known but what it says. */
 export type IncomingModelRequest = Omit<ModelRequest, 'conversation'>
 
-/** The response to a request whose prompt the provider's filter rejects: a turn of the model, or a body of its own. */
-export type PromptBlocked = { readonly speech: ModelSpeech } | { readonly status: number; readonly body: object }
-
 /** One provider's API. */
 export interface ModelProtocol {
   name: ModelProtocolName
@@ -130,7 +127,8 @@ export interface ModelProtocol {
    * it.
    */
   path: RegExp
-  isStreaming: (path: string, body: Record<string, unknown>) => boolean
+  /** Whether the path asks for a stream. Default: the field `stream` does. */
+  isStreaming?: (path: string) => boolean
   /** The headers of which one must have a key. Default: none is demanded. */
   keyHeaders?: readonly string[]
   /** What joins a result to its call. Default: its id. */
@@ -148,12 +146,8 @@ export interface ModelProtocol {
   /** The header with the id of an answer, where the body has none. */
   idHeader?: string
   error: (status: number, message: string, code?: string) => object
-  promptBlocked: (request: IncomingModelRequest) => PromptBlocked
-}
-
-/** Whether the body asks for a stream; some APIs say it in the path. */
-export function asksForStream(_path: string, body: Record<string, unknown>): boolean {
-  return body['stream'] === true
+  /** The answer to a request whose prompt the provider's filter rejects. */
+  promptBlocked: (request: IncomingModelRequest) => ModelAnswer
 }
 
 /** A part of an answer. Arguments are JSON text, and a value unless the text is malformed. */
