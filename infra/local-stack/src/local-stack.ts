@@ -7,7 +7,7 @@ import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatc
 import { readGatewayConfig, startGateway } from '@workflow-service/gateway'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import { readRunnerConfig, startRunner } from '@workflow-service/runner'
-import { SettingsError } from '@workflow-service/service-kit'
+import { SettingsError, settingsErrors } from '@workflow-service/service-kit'
 import { createInternalClient } from '@workflow-service/service-kit/internal-client'
 import { wfCommand } from './commands.ts'
 import type { LocalConfig } from './config.ts'
@@ -203,16 +203,6 @@ function checkServiceSettings(config: LocalConfig): void {
   ].flatMap(settingsErrors)
   // Services share settings.
   if (errors.length > 0) throw new SettingsError([...new Set(errors)])
-}
-
-function settingsErrors(read: () => unknown): readonly string[] {
-  try {
-    read()
-    return []
-  } catch (error) {
-    if (error instanceof SettingsError) return error.errors
-    throw error
-  }
 }
 
 /** Starts the services on one in-process queue. `stack` stops them, in the opposite order. */

@@ -15,6 +15,17 @@ export class SettingsError extends Error {
   }
 }
 
+/** The errors with which settings are refused; none if they are read. */
+export function settingsErrors(read: () => unknown): readonly string[] {
+  try {
+    read()
+    return []
+  } catch (error) {
+    if (error instanceof SettingsError) return error.errors
+    throw error
+  }
+}
+
 /** The formats that a setting's schema may name, each with the text for a value that does not match. */
 const formats: Record<string, { check: (text: string) => boolean; message: string }> = {
   'postgres-url': {

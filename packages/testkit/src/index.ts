@@ -47,7 +47,6 @@ export type {
   ModelSpeech,
   ModelTurn,
 } from './stub-model/turn.ts'
-export { settingsErrors } from './settings-errors.ts'
 export { createSignedInUser, type SignedInTestUser } from './create-signed-in-user.ts'
 export { createTestBroker, type TestBroker } from './create-test-broker.ts'
 export { createTestDatabase, type TestDatabase } from './create-test-database.ts'

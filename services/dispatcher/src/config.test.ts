@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, test } from '@jest/globals'
-import { settingsErrors } from '@workflow-service/testkit'
+import { settingsErrors } from '@workflow-service/service-kit'
 import { readDispatcherConfig } from './config.ts'
 
 const required = {

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals'
-import { settingsErrors } from '@workflow-service/testkit'
+import { settingsErrors } from '@workflow-service/service-kit'
 import { readGatewayConfig } from './config.ts'
 
 const required = { DATABASE_URL: 'postgres://localhost/x', AMQP_URL: 'amqp://localhost' }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { settingsErrors } from '@workflow-service/testkit'
+import { settingsErrors } from '@workflow-service/service-kit'
 import { readRunnerConfig } from './config.ts'
 
 const env = {
