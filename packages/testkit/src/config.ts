@@ -5,8 +5,6 @@ const CONTROL_URL_VARIABLE = 'WORKFLOW_SERVICE_TESTKIT_URL'
 /** Reads the environment at each call, because Jest's global setup adds to it. */
 export function readConfig(env: NodeJS.ProcessEnv = process.env) {
   return {
-    /** A PostgreSQL whose role may create databases, instead of the embedded one. */
-    testDatabaseUrl: env['TEST_DATABASE_URL'] || undefined,
     /** A RabbitMQ, instead of a private node. */
     amqpUrl: env['AMQP_URL'] || undefined,
     /**

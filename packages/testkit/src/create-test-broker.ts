@@ -18,8 +18,8 @@ export interface TestBroker {
  * give `beforeAll` 180,000 ms.
  */
 export async function createTestBroker(): Promise<TestBroker> {
-  const { managementUrl, prefix, url } = await requestBrokerServer()
-  const virtualHost = `${prefix}${randomBytes(6).toString('hex')}`
+  const { managementUrl, url } = await requestBrokerServer()
+  const virtualHost = `test-${randomBytes(8).toString('hex')}`
   await assertOk(callManagementApi(managementUrl, 'PUT', `/api/vhosts/${virtualHost}`, {}))
   const user = new URL(url).username || 'guest'
   const all = { configure: '.*', write: '.*', read: '.*' }

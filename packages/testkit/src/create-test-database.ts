@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Client, DatabaseError, escapeIdentifier } from 'pg'
-import { withDatabase } from './database-url.ts'
+import { Client, DatabaseError } from 'pg'
 import { requestDatabaseServer } from './infrastructure-client.ts'
 
 /** A migrated database that one test file owns. */
@@ -14,15 +13,13 @@ export interface TestDatabase {
 
 /** Clones a migrated template, in about 50 ms. `useTestDatabase` also opens, closes and drops it. */
 export async function createTestDatabase(): Promise<TestDatabase> {
-  const server = await requestDatabaseServer()
-  const name = `${server.prefix}${randomBytes(8).toString('hex')}`
-  const owner = decodeURIComponent(new URL(server.ownerUrl).username)
-  const create = `CREATE DATABASE ${escapeIdentifier(name)} OWNER ${escapeIdentifier(owner)}`
-  await execute(server.adminUrl, `${create} TEMPLATE ${escapeIdentifier(server.template)}`)
-  return {
-    url: withDatabase(server.ownerUrl, name),
-    drop: async () => await execute(server.adminUrl, `DROP DATABASE IF EXISTS ${escapeIdentifier(name)} WITH (FORCE)`),
-  }
+  const { adminUrl, templateUrl } = await requestDatabaseServer()
+  const name = `test_${randomBytes(8).toString('hex')}`
+  const url = new URL(templateUrl)
+  const template = url.pathname.slice(1)
+  await execute(adminUrl, `CREATE DATABASE ${name} OWNER ${url.username} TEMPLATE ${template}`)
+  url.pathname = `/${name}`
+  return { url: url.href, drop: () => execute(adminUrl, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) }
 }
 
 /** PostgreSQL's error code `object_in_use`. */

@@ -51,20 +51,11 @@ export async function startOtlpReceiver(): Promise<OtlpReceiver> {
     requests: endpoint.requests,
     spans,
     text: () => endpoint.requests.map(({ path, text }) => `${path}\n${text}`).join('\n'),
-    waitForSpans: (areEnough, what) =>
-      waitUntil(
-        () => {
-          const received = spans()
-          return areEnough(received) ? received : undefined
-        },
-        {
-          timeoutMs: 60_000,
-          message: () =>
-            `${what}; there are: ${spans()
-              .map(({ name }) => name)
-              .join(', ')}`,
-        },
-      ),
+    async waitForSpans(areEnough, what) {
+      const message = () => `${what}; there are: ${JSON.stringify(spans().map(({ name }) => name))}`
+      await waitUntil(() => areEnough(spans()), { timeoutMs: 60_000, message })
+      return spans()
+    },
     close: () => endpoint.close(),
   }
 }

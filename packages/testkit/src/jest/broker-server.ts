@@ -1,24 +1,20 @@
 import { callManagementApi, startRabbitMq } from '@workflow-service/dev-servers'
 import { readConfig } from '../config.ts'
-import type { JestRun } from './jest-run.ts'
 
 /** The RabbitMQ of this Jest run, as its test files use it. */
 export interface BrokerServer {
   url: string
   /** With credentials. */
   managementUrl: string
-  /** The first part of the names of this run's virtual hosts. */
-  prefix: string
 }
 
 /** Uses the broker in `AMQP_URL`, or starts a private node. */
-export async function startBrokerServer({ id, log, atEnd }: JestRun): Promise<BrokerServer> {
-  const prefix = `test-${id}-`
-  const { amqpUrl, amqpManagementUrl } = readConfig()
-  if (amqpUrl) return { url: amqpUrl, managementUrl: await findManagement(amqpUrl, amqpManagementUrl), prefix }
-  const broker = await startRabbitMq({ log })
-  atEnd(async () => await broker.stop())
-  return { url: broker.url, managementUrl: broker.managementUrl, prefix }
+export async function startBrokerServer(
+  log: (line: string) => void,
+): Promise<BrokerServer & { stop: () => Promise<void> }> {
+  const { amqpUrl: url, amqpManagementUrl } = readConfig()
+  if (!url) return await startRabbitMq({ log })
+  return { url, managementUrl: await findManagement(url, amqpManagementUrl), stop: async () => {} }
 }
 
 /**

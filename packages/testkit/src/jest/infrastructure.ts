@@ -1,9 +1,7 @@
-import { randomInt } from 'node:crypto'
 import { createServer } from 'node:http'
 import { close, listen } from '../loopback-server.ts'
 import { startBrokerServer } from './broker-server.ts'
 import { startDatabaseServer } from './database-server.ts'
-import type { JestRun } from './jest-run.ts'
 
 /** The servers of one Jest run. */
 export type Infrastructure = Awaited<ReturnType<typeof startInfrastructure>>
@@ -13,20 +11,12 @@ export type Infrastructure = Awaited<ReturnType<typeof startInfrastructure>>
  * starts at its first request, so a run of unit tests starts neither.
  */
 export async function startInfrastructure(log: (line: string) => void) {
-  const stops: (() => Promise<void>)[] = []
-  const run: JestRun = { id: randomInt(1, 2 ** 31), log, atEnd: (stop) => void stops.push(stop) }
-  const servers = new Map<string | undefined, ReturnType<typeof lazily>>([
-    ['/database', lazily(async () => await startDatabaseServer(run))],
-    ['/broker', lazily(async () => await startBrokerServer(run))],
-  ])
-
-  const server = createServer((request, response) => {
-    const requested = servers.get(request.url)
-    if (!requested) {
-      response.writeHead(404).end()
-      return
-    }
-    requested.get().then(
+  const started = new Map<string, Promise<{ stop: () => Promise<void> }>>()
+  const server = createServer(({ url = '' }, response) => {
+    const starting = started.get(url) ?? (url === '/database' ? startDatabaseServer() : startBrokerServer(log))
+    started.set(url, starting)
+    starting.then(
+      // Without `stop`, which is no value of JSON.
       (value) => response.end(JSON.stringify(value)),
       (error: unknown) => response.writeHead(500).end(error instanceof Error ? error.message : String(error)),
     )
@@ -37,14 +27,7 @@ export async function startInfrastructure(log: (line: string) => void) {
     url: `http://127.0.0.1:${port}`,
     async stop() {
       await close(server)
-      await Promise.allSettled([...servers.values()].map(async (lazy) => await lazy.started()))
-      await Promise.all(stops.map(async (stop) => await stop()))
+      await Promise.all([...started.values()].map((starting) => starting.then(({ stop }) => stop()).catch(() => {})))
     },
   }
-}
-
-/** Starts a server at the first call of `get`, and only once. */
-function lazily(start: () => Promise<object>) {
-  let starting: Promise<object> | undefined
-  return { get: () => (starting ??= start()), started: () => starting }
 }
