@@ -13,6 +13,14 @@ export function html(strings: TemplateStringsArray, ...values: HtmlValue[]): Htm
   return new Html(strings.reduce((text, part, index) => text + toText(values[index - 1]) + part))
 }
 
+/** An entry of a list: its code, and what it means. */
+export function entry(code: string, about: Html, id?: string): Html {
+  return html`<li ${id !== undefined && html`id="${id}"`}>
+    <div class="field"><code>${code}</code></div>
+    <div class="about">${about}</div>
+  </li>`
+}
+
 function toText(value: HtmlValue): string {
   if (value instanceof Html) return value.text
   if (value === undefined || value === false) return ''

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { Html, html } from './html.ts'
+import { entry, Html, html } from './html.ts'
 import {
   jsonOf,
   type OpenApiDocument,
@@ -293,13 +293,7 @@ function renderHeaders(document: OpenApiDocument, id: string, headers: object | 
   return html`<details id="${id}-answer-headers">
     <summary>Headers of the answer</summary>
     <ul class="fields">
-      ${names.map(
-        (name) =>
-          html`<li id="${id}.header.${name}">
-            <div class="field"><code>${name}</code></div>
-            <div class="about">${renderInline(known[name]?.description ?? '')}</div>
-          </li>`,
-      )}
+      ${names.map((name) => entry(name, renderInline(known[name]?.description ?? ''), `${id}.header.${name}`))}
     </ul>
   </details>`
 }

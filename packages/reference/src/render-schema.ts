@@ -1,4 +1,4 @@
-import { type Html, html } from './html.ts'
+import { entry, type Html, html } from './html.ts'
 import { type OpenApiDocument, type Parameter, resolve, type Schema } from './openapi-document.ts'
 import { renderInline } from './render-markdown.ts'
 
@@ -110,13 +110,7 @@ function renderValues(schema: Schema): Html | undefined {
   return html`<details>
     <summary>Known values</summary>
     <ul class="fields">
-      ${Object.entries(known['x-enumDescriptions']).map(
-        ([value, meaning]) =>
-          html`<li>
-            <div class="field"><code>${value}</code></div>
-            <div class="about">${renderInline(meaning)}</div>
-          </li>`,
-      )}
+      ${Object.entries(known['x-enumDescriptions']).map(([value, meaning]) => entry(value, renderInline(meaning)))}
     </ul>
   </details>`
 }

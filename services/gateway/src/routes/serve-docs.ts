@@ -6,7 +6,6 @@ import type { GatewayConfig } from '../config.ts'
 import { createPublicReference } from '../docs/public-reference.ts'
 
 const DOCUMENT_PATH = '/v1/openapi.json'
-const PAGE_PATHS = ['/docs', '/docs/', '/']
 
 /**
  * Creates the handler of `/v1/openapi.json` and of the reference page at `/docs`, which need no key. `/` and `/docs/`
@@ -16,13 +15,12 @@ export function serveDocs({ apiUrl }: Pick<GatewayConfig, 'apiUrl'>): RequestHan
   const answerDocument = serveOpenApi(describePublicApi, apiUrl)
   const answerPage = serveReference({
     path: '/docs',
-    otherPaths: PAGE_PATHS,
+    otherPaths: ['/docs/', '/'],
     reference: () => createPublicReference(apiUrl),
   })
   return (req, res, next) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD'
     if (isRead && req.path === DOCUMENT_PATH) answerDocument(req, res, next)
-    else if (isRead && PAGE_PATHS.includes(req.path)) answerPage(req, res, next)
-    else next()
+    else answerPage(req, res, next)
   }
 }
