@@ -1,10 +1,7 @@
-import { SESSION_MESSAGE_TYPE, SESSIONS_MESSAGE_TYPE } from '@workflow-service/contract'
-import { decodeSessionMessage } from './decode-session-message.ts'
-import type { DeadLetter, MessageHandler, MessageProperties, SessionQueue } from './session-queue.ts'
+import type { MessageHandler, MessageProperties, SessionQueue } from './session-queue.ts'
 
 interface QueuedMessage {
-  readonly body: string
-  readonly type: string
+  readonly sessionIds: readonly string[]
   readonly properties: MessageProperties
 }
 
@@ -16,11 +13,11 @@ interface Subscription {
 
 /**
  * Creates a session queue inside of this process, for `npm start` and for tests that are not about RabbitMQ. It keeps
- * the promises of RabbitMQ's, but its messages end with the process; the runner's sweep finds their sessions.
+ * the promises of RabbitMQ's, but its messages end with the process; the runner's sweep finds their sessions. It has no
+ * dead letters: no other program writes its messages.
  */
 export function createInProcessQueue(): SessionQueue {
   const messages: QueuedMessage[] = []
-  const deadLetters: DeadLetter[] = []
   const subscriptions: Subscription[] = []
   let isClosed = false
   let isScheduled = false
@@ -48,13 +45,8 @@ export function createInProcessQueue(): SessionQueue {
     }
   }
 
-  const handle = ({ handler, running }: Subscription, { body, type, properties }: QueuedMessage): void => {
-    const decoded = decodeSessionMessage(body, type)
-    if ('error' in decoded) {
-      deadLetters.push({ ...decoded.error, body, type, diedAt: new Date() })
-      return
-    }
-    const handled = decoded.sessionIds.map((id) => handler({ session_id: id }, properties))
+  const handle = ({ handler, running }: Subscription, { sessionIds, properties }: QueuedMessage): void => {
+    const handled = sessionIds.map((id) => handler({ session_id: id }, properties))
     const done = Promise.allSettled(handled).finally(() => {
       running.delete(done)
       scheduleDelivery()
@@ -75,8 +67,7 @@ export function createInProcessQueue(): SessionQueue {
   return {
     async publish(message, properties = {}) {
       if (isClosed) return 'failed'
-      const type = 'session_ids' in message ? SESSIONS_MESSAGE_TYPE : SESSION_MESSAGE_TYPE
-      messages.push({ body: JSON.stringify(message), type, properties })
+      messages.push({ sessionIds: 'session_ids' in message ? message.session_ids : [message.session_id], properties })
       scheduleDelivery()
       return 'confirmed'
     },
@@ -88,12 +79,9 @@ export function createInProcessQueue(): SessionQueue {
     },
     async depth() {
       assertOpen()
-      return { ready: messages.length, dead: deadLetters.length }
+      return { ready: messages.length, dead: 0 }
     },
-    async deadLetters(limit) {
-      assertOpen()
-      return deadLetters.slice(0, limit)
-    },
+    deadLetters: async () => [],
     async ping() {
       assertOpen()
     },
