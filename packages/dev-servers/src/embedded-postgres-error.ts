@@ -13,42 +13,35 @@ export class EmbeddedPostgresError extends Error {
   }
 }
 
-const PORT_TAKEN = /could not bind .* Address already in use|could not create any TCP\/IP sockets/s
-
 /** Explains why PostgreSQL or initdb ended, from what they have written. */
 export function toStartError(output: string, dataDir: string, port?: number): EmbeddedPostgresError {
-  if (/could not create (?:shared memory|semaphores)/.test(output)) {
-    return new EmbeddedPostgresError(
+  const explanations: [RegExp, message: string, code?: EmbeddedPostgresError['code']][] = [
+    [
+      /could not create (?:shared memory|semaphores)/,
       'The system allows no further shared memory or semaphores: stop other PostgreSQL servers, such as those of tests, or raise its limit',
-    )
-  }
-  if (/No space left on device|Disk quota exceeded/.test(output)) {
-    return new EmbeddedPostgresError(
+    ],
+    [
+      /No space left on device|Disk quota exceeded/,
       `No space left on the disk of ${dirname(dataDir)}: PostgreSQL needs about 100 MB there`,
-    )
-  }
-  if (output.includes('administrative permissions')) {
-    return new EmbeddedPostgresError(
-      'PostgreSQL does not run with administrative permissions: use an ordinary terminal',
-    )
-  }
-  if (PORT_TAKEN.test(output)) {
-    return new EmbeddedPostgresError(
+    ],
+    [/administrative permissions/, 'PostgreSQL does not run with administrative permissions: use an ordinary terminal'],
+    [
+      /could not bind .* Address already in use|could not create any TCP\/IP sockets/s,
       `Port ${port} on 127.0.0.1 is taken: stop what listens there, or choose another port`,
-      { code: 'port_taken' },
-    )
-  }
-  if (output.includes('pre-existing shared memory block')) {
-    return new EmbeddedPostgresError(
+      'port_taken',
+    ],
+    [
+      /pre-existing shared memory block/,
       `${dataDir} is still in use by the processes of a server that was killed: end those first`,
-      { code: 'killed_server_ending' },
-    )
-  }
-  if (output.includes('is another postmaster') || output.includes('Is another postmaster')) {
-    return new EmbeddedPostgresError(`${dataDir} is in use by another running instance: stop that one first`, {
-      code: 'data_dir_in_use',
-    })
-  }
+      'killed_server_ending',
+    ],
+    [
+      /[iI]s another postmaster/,
+      `${dataDir} is in use by another running instance: stop that one first`,
+      'data_dir_in_use',
+    ],
+  ]
+  const [, known, code] = explanations.find(([sign]) => sign.test(output)) ?? []
   const lastLines = output.trim().split('\n').slice(-5).join(' · ')
-  return new EmbeddedPostgresError(`PostgreSQL did not start: ${lastLines || 'it wrote nothing'}`)
+  return new EmbeddedPostgresError(known ?? `PostgreSQL did not start: ${lastLines || 'it wrote nothing'}`, { code })
 }
