@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chmod, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseEnv } from 'node:util'
 import { localEnvFile } from '@workflow-service/cli/local-folder'
@@ -68,13 +68,7 @@ export async function saveSettings(localDir: string, settings: Readonly<Record<s
   const newPath = `${path}.new`
   try {
     await rm(newPath, { force: true })
-    const handle = await open(newPath, 'wx', 0o600)
-    try {
-      await handle.writeFile(`${HEADER}${lines.join('')}`)
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
+    await writeFile(newPath, `${HEADER}${lines.join('')}`, { flag: 'wx', mode: 0o600, flush: true })
     await rename(newPath, path)
   } catch (error) {
     await rm(newPath, { force: true }).catch(() => {})

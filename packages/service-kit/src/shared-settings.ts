@@ -128,14 +128,7 @@ export const SHARED_PARSERS = {
 }
 
 /** The configuration that every service has. */
-export interface ServiceConfig {
-  databaseUrl: string
-  databasePoolSize: number
-  host: string
-  port: number
-  logLevel: string
-  tracing: Pick<TracingOptions, 'endpoint' | 'headers' | 'sampleRatio'>
-}
+export type ServiceConfig = ReturnType<typeof toServiceConfig>
 
 /** Returns the part of the configuration that every service has. */
 export function toServiceConfig(settings: {
@@ -147,7 +140,7 @@ export function toServiceConfig(settings: {
   readonly OTEL_EXPORTER_OTLP_ENDPOINT?: string
   readonly OTEL_EXPORTER_OTLP_HEADERS: TracingOptions['headers']
   readonly OTEL_TRACES_SAMPLER_ARG: number
-}): ServiceConfig {
+}) {
   return {
     databaseUrl: settings.DATABASE_URL,
     databasePoolSize: settings.DATABASE_POOL_SIZE,
