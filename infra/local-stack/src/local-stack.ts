@@ -46,21 +46,7 @@ export interface LocalStack {
  * @throws LocalStackError, EmbeddedPostgresError or SettingsError for what the user can fix.
  */
 export async function startLocalStack(config: LocalConfig, screen: Screen, signal: AbortSignal): Promise<LocalStack> {
-  const stack = new AsyncDisposableStack()
-  try {
-    return await startAll(config, screen, signal, stack)
-  } catch (error) {
-    await stack.disposeAsync()
-    throw error
-  }
-}
-
-async function startAll(
-  config: LocalConfig,
-  screen: Screen,
-  signal: AbortSignal,
-  stack: AsyncDisposableStack,
-): Promise<LocalStack> {
+  await using stack = new AsyncDisposableStack()
   signal.throwIfAborted()
   const { localDir } = config
   const savedSettings = await readSavedSettings(localDir)
@@ -140,18 +126,12 @@ async function startAll(
   })
   inbox.showAll(sourceName ?? demo.source.name)
 
-  let isStopping = false
+  const running = stack.move()
   const postgresFailure = postgres.exited.then(async () => {
-    if (isStopping) return await new Promise<string>(() => {})
+    if (running.disposed) return await new Promise<string>(() => {})
     return `PostgreSQL ended unexpectedly. Its log says why: ${toShownPath(join(logsDir(localDir), 'postgres.log'))}`
   })
-  return {
-    postgresFailure,
-    stop: async () => {
-      isStopping = true
-      await stack.disposeAsync()
-    },
-  }
+  return { postgresFailure, stop: () => running.disposeAsync() }
 }
 
 /** Starts PostgreSQL with the current schema, and builds the page meanwhile. */
