@@ -1,6 +1,8 @@
 import { isIP } from 'node:net'
 import { describe, expect, test } from '@jest/globals'
+import * as fc from 'fast-check'
 import { checkUrl, type UrlCheck } from './check-url.ts'
+import { findAddressError } from './find-address-error.ts'
 import { parseSubnets } from './parse-subnets.ts'
 
 /** URLs as an attacker or a customer in a hurry may write them, each with the expected result. */
@@ -15,34 +17,23 @@ const urls: Record<string, (readonly [url: string, expected: string])[]> = {
     ['https://xn--bcher-kva.example/', 'name xn--bcher-kva.example'],
     ['https://bücher.example/ä?ö=ü', 'name xn--bcher-kva.example'],
     ['https://例え.テスト/', 'name xn--r8jz45g.xn--zckzah'],
-    ['https://hooks.example.com/@user', 'name hooks.example.com'],
     ['https://hooks.example.com/a:b@c', 'name hooks.example.com'],
     ['https://hooks.example.com/?next=http://127.0.0.1/', 'name hooks.example.com'],
     ['https://hooks.example.com/#http://127.0.0.1', 'name hooks.example.com'],
     ['https://hooks.example.com/%2e%2e/%5c', 'name hooks.example.com'],
-    ['https://hooks.example.com/../..//x', 'name hooks.example.com'],
-    ['https://hooks.example.com?token=a@b', 'name hooks.example.com'],
     ['https://a-b_c.example.com/', 'name a-b_c.example.com'],
     ['https://127.0.0.1.nip.io/', 'name 127.0.0.1.nip.io'],
-    ['https://1.2.3.4.example.com/', 'name 1.2.3.4.example.com'],
     ['https://localhost.example.com/', 'name localhost.example.com'],
-    ['https://internal.example.com/', 'name internal.example.com'],
     ['https://8.8.8.8/', 'address 8.8.8.8'],
     ['http://8.8.8.8:8080/x', 'address 8.8.8.8'],
     ['https://[2606:4700:4700::1111]/', 'address 2606:4700:4700::1111'],
     ['https://[2606:4700:4700:0000:0000:0000:0000:1111]:8443/', 'address 2606:4700:4700::1111'],
-    ['https://[2A00:1450::1]/', 'address 2a00:1450::1'],
     ['https://hooks.example.com:/', 'name hooks.example.com'],
-    ['https://hooks.example.com:443/', 'name hooks.example.com'],
     ['https://hooks.example.com:00443/', 'name hooks.example.com'],
     ['https://hooks.example.com:65535/', 'name hooks.example.com'],
     ['https://hooks.example.test/', 'name hooks.example.test'],
-    ['https://hooks.example.invalid/', 'name hooks.example.invalid'],
-    ['https://hooks.example.com/👋', 'name hooks.example.com'],
     ['https://metadata.google.com/', 'name metadata.google.com'],
     ['https://0x7f.example.com/', 'name 0x7f.example.com'],
-    ['https://локал.example/', 'name xn--80atccm.example'],
-    ['https://hooks.example.com//evil', 'name hooks.example.com'],
   ],
   loopback: [
     ...all('url_not_public')`
@@ -291,6 +282,67 @@ describe('checkUrl with allowed subnets', () => {
     ['http://127.0.0.1:0/', 'url_parsing'],
     ['ftp://127.0.0.1/', 'url_scheme'],
   ])('%j: %s', (url, expected) => expect(toShort(checkUrl(url, allowed))).toBe(expected))
+})
+
+describe('checkUrl, any text', () => {
+  /** Characters that mean something in URLs, addresses and subnets, and any others. */
+  const anyText = fc.string({
+    unit: fc.oneof(
+      fc.constantFrom(...Array.from('/:@.%[]?#\\-0123456789abcdefx \t\n,\u3002\uFF0E\u00AD\u200D１ßé')),
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+    ),
+    maxLength: 60,
+  })
+  const host = fc.oneof(
+    fc.domain(),
+    fc.ipV4(),
+    fc.ipV4Extended(),
+    fc.ipV6().map((ip) => `[${ip}]`),
+    anyText,
+  )
+  const url = fc
+    .tuple(fc.constantFrom('http://', 'https://', 'HTTPS:/', 'ftp://', ''), host, anyText)
+    .map((parts) => parts.join(''))
+
+  /** What URL parsers drop, change or decode, anywhere in a valid URL. */
+  const odd = fc.oneof(
+    fc.constantFrom('\t', '\n', '\r', ' ', '\0', '\u0085', '\u00A0', '\u3000', '\u2028', '\uFEFF', '\ud800', '\udc00'),
+    fc.constantFrom(...Array.from('\u00AD\u200B\u2060\uFE0F\u{E0061}\u180B\\@:[]'), '%61', '%2e', '%00'),
+    fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+  )
+  const oddUrl = fc
+    .tuple(fc.constantFrom('https://hooks.example.com:8443/a?b=c#d', 'http://8.8.8.8/'), fc.nat(40), fc.nat(1), odd)
+    .map(([text, index, replaced, more]) => text.slice(0, index) + more + text.slice(index + replaced))
+
+  /** Texts in which one parser may see another host than the next. */
+  const tokens =
+    'http:// @ : / \\ # ? . % [ ] ::1 127.0.0.1 0x7f.1 localhost example.com 8.8.8.8 80 0 \u200B 。 %40 %2f'
+  const joined = fc
+    .array(fc.constantFrom(...tokens.split(' '), ' ', '\t'), { maxLength: 8 })
+    .map((parts) => `https://${parts.join('')}`)
+
+  test('accepts a public address, or the name of one host that every URL parser reads alike; never throws', () => {
+    let accepted = 0
+    fc.assert(
+      fc.property(fc.oneof(url, anyText, fc.webUrl(), oddUrl, joined), (text) => {
+        const check = checkUrl(text)
+        if (!check.isAllowed) return check.message !== ''
+        accepted += 1
+        expect(text).not.toMatch(/[\p{Cc}\p{White_Space}\p{Cs}\\]/u)
+        expect(text).toMatch(/^https?:\/\/[^/?#@%]+([/?#]|$)/i)
+        const shown = text.split('/')[2]?.replaceAll(/[\u200C\u200D]/g, '')
+        expect(shown?.split(/[?#]/)[0]).not.toMatch(/\p{Default_Ignorable_Code_Point}/u)
+        const { hostname, username, password, protocol } = new URL(text)
+        const ascii = /^([a-z0-9.。-]+)(?::\d*)?(?:[?#]|$)/iu.exec(shown ?? '')?.[1]
+        const isAsShown = !ascii || hostname === ascii.toLowerCase().replaceAll('。', '.')
+        const isPublic =
+          isIP(check.host) === 0 ? /\.[a-z][a-z0-9-]*$/.test(check.host) : findAddressError(check.host) === undefined
+        return isPublic && isAsShown && /^https?:$/.test(protocol) && username + password === '' && hostname !== ''
+      }),
+      { seed: 20261122, numRuns: 1_000 },
+    )
+    expect(accepted).toBeGreaterThan(100)
+  })
 })
 
 /** Expects one result of all URLs of a text, between which are spaces and line breaks. */

@@ -162,7 +162,8 @@ describe('a TLS endpoint', () => {
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'untrusted' })
   })
 
-  test.each(['TLSv1', 'TLSv1.1'] as const)('gets nothing if it only supports %s', async (version) => {
+  test('gets nothing if it only supports TLS 1.1', async () => {
+    const version = 'TLSv1.1'
     const old: TlsOptions = { ...good, minVersion: version, maxVersion: version, ciphers: 'DEFAULT@SECLEVEL=0' }
     const { result, seen } = await postOverTls(old)
     expect(result).toMatchObject({ kind: 'unreachable', cause: 'tls', tlsError: 'protocol' })
