@@ -15,8 +15,13 @@ beforeAll(async () => {
 const send = (id: string, change: Record<string, unknown> = {}, url = dispatcher.url): Promise<Answer> =>
   dispatcher.send(id, { source_id: sourceId, ...change }, url)
 
-const waitingMetric = (count: number): RegExp =>
-  new RegExp(`^webhook_deliveries_waiting\\{service="dispatcher"\\} ${count}$`, 'm')
+const readMetrics = async (url: string): Promise<string> => await (await fetch(`${url}/metrics`)).text()
+
+/** Waits until so many calls wait for a slot. */
+const untilWaiting = (url: string, count: number) =>
+  waitUntil(async () =>
+    (await readMetrics(url)).includes(`\nwebhook_deliveries_waiting{service="dispatcher"} ${count}\n`),
+  )
 
 /** Creates an answer that waits until `open` is called. */
 function createGate(): { open: () => void; answer: () => Promise<{ status: number }> } {
@@ -96,8 +101,6 @@ describe('limits', () => {
   test('a delivery that got no slot in time keeps its place before later ones when it is asked for again', async () => {
     // The calls below have to be made within this time.
     const narrow = await dispatcher.startAnother({ slotWaitMs: 2_500 }, { maxInFlightPerSource: 1 })
-    const untilWaiting = (count: number) =>
-      waitUntil(async () => waitingMetric(count).test(await (await fetch(`${narrow.url}/metrics`)).text()))
     const { open, answer } = createGate()
     dispatcher.endpoint.answerWith(answer)
     const slow = send(newId(), {}, narrow.url)
@@ -105,9 +108,9 @@ describe('limits', () => {
     const [first, later] = [newId(), newId()]
     expect((await send(first, {}, narrow.url)).status).toBe(503)
     const calls = [send(later, {}, narrow.url)]
-    await untilWaiting(1)
+    await untilWaiting(narrow.url, 1)
     calls.push(send(first, {}, narrow.url))
-    await untilWaiting(2)
+    await untilWaiting(narrow.url, 2)
     open()
     const [laterSent, firstSent] = await Promise.all(calls)
     await slow
@@ -139,8 +142,7 @@ describe('limits', () => {
     const slow = send(newId(), {}, stopping.url)
     await dispatcher.endpoint.waitForRequests(1)
     const waiting = send(newId(), {}, stopping.url)
-    const metric = /^webhook_deliveries_waiting\{service="dispatcher"\} 1$/m
-    await waitUntil(async () => metric.test(await (await fetch(`${stopping.url}/metrics`)).text()))
+    await untilWaiting(stopping.url, 1)
     const stopped = stopping.stop()
     expect((await waiting).status).toBe(503)
     open()
@@ -154,13 +156,17 @@ const suspend = (isSuspended: boolean): Promise<unknown> =>
   dispatcher.db.prisma.organization.update({ where: { id: dispatcher.organizationId }, data: { isSuspended } })
 
 describe('a suspended organization', () => {
-  test('gets no payload: 403, nothing is recorded, and the same id is sent after the suspension', async () => {
+  test('gets no payload, also not again: 403, nothing is recorded, and the same id is sent after the suspension', async () => {
     const sent = newId()
     await send(sent)
     dispatcher.endpoint.requests.length = 0
     await suspend(true)
     const id = newId()
-    expect(await send(id)).toMatchObject(refusal(403, 'organization_suspended'))
+    const again = { organization_id: dispatcher.organizationId, resend_of: sent, sent_by: null }
+    const resent = await dispatcher.call('PUT', `/internal/deliveries/${id}`, again)
+    for (const answer of [await send(id), resent]) {
+      expect(answer).toMatchObject(refusal(403, 'organization_suspended'))
+    }
     expect(await dispatcher.isRecorded(id)).toBe(false)
     expect((await send(sent)).body.outcome).toBe('accepted')
     expect(dispatcher.endpoint.requests).toEqual([])
@@ -183,12 +189,11 @@ describe('the metrics', () => {
     dispatcher.endpoint.answerWith(answer)
     const call = send(newId(), {}, another.url)
     await dispatcher.endpoint.waitForRequests(1)
-    const read = async (): Promise<string> => (await fetch(`${another.url}/metrics`)).text()
-    expect(await read()).toMatch(/^webhook_deliveries_in_flight\{service="dispatcher"\} 1$/m)
+    expect(await readMetrics(another.url)).toMatch(/^webhook_deliveries_in_flight\{service="dispatcher"\} 1$/m)
     open()
     await call
     await send(newId(), { payload: {} }, another.url)
-    const text = await read()
+    const text = await readMetrics(another.url)
     expect(text).toMatch(/^webhook_deliveries_total\{kind="payload",outcome="accepted",service="dispatcher"\} 1$/m)
     expect(text).toMatch(/^webhook_deliveries_total\{kind="payload",outcome="invalid",service="dispatcher"\} 1$/m)
     expect(text).toMatch(/^webhook_delivery_duration_seconds_count\{.*outcome="accepted".*\} 1$/m)

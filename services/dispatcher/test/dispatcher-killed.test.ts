@@ -36,7 +36,7 @@ const database = useTestDatabase({ maxConnections: 5 })
 beforeAll(async () => {
   await database.db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
   endpoint = await startCustomerEndpoint()
-  env = testEnv(database.url)
+  env = { ...testEnv(database.url), SHUTDOWN_DELAY_SECONDS: '3' }
   dispatcher = await startDispatcherProcess(env)
   const path = sourcePath(organizationId, sourceId)
   await callDispatcher(dispatcher.url, 'PUT', path, sourceIn({ endpoint_url: endpoint.url }))
@@ -46,19 +46,10 @@ beforeEach(() => {
   endpoint.answerWith({ status: 200, body: 'booked' })
 })
 
-const send = (id: string, url = dispatcher.url): Promise<Answer> =>
-  callDispatcher(url, 'PUT', `/internal/deliveries/${id}`, {
-    organization_id: organizationId,
-    source_id: sourceId,
-    payload: PAYLOAD,
-  })
-
-const resend = (id: string, resendOf: string): Promise<Answer> =>
-  callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, {
-    organization_id: organizationId,
-    resend_of: resendOf,
-    sent_by: newId(),
-  })
+const put = (id: string, body: object): Promise<Answer> =>
+  callDispatcher(dispatcher.url, 'PUT', `/internal/deliveries/${id}`, { organization_id: organizationId, ...body })
+const send = (id: string) => put(id, { source_id: sourceId, payload: PAYLOAD })
+const resend = (id: string, resendOf: string) => put(id, { resend_of: resendOf, sent_by: newId() })
 
 async function killAndRestart(): Promise<void> {
   dispatcher.process.kill('SIGKILL')
@@ -176,24 +167,24 @@ describe('a dispatcher that is killed', () => {
 
 describe('a dispatcher that gets SIGTERM', () => {
   test('takes deliveries for SHUTDOWN_DELAY_SECONDS, not ready, completes those in flight, and exits with status 0', async () => {
-    const stopping = await startDispatcherProcess({ ...env, SHUTDOWN_DELAY_SECONDS: '3' })
     const id = newId()
     const { promise, resolve } = Promise.withResolvers<void>()
     endpoint.answerWith(async (_request, index) => {
       if (index === 0) await promise
       return { status: 200, body: 'just in time' }
     })
-    const call = send(id, stopping.url)
+    const call = send(id)
     await endpoint.waitForRequests(1)
-    stopping.process.kill('SIGTERM')
-    await waitUntil(async () => (await fetch(`${stopping.url}/readyz`)).status === 503)
-    expect(await send(newId(), stopping.url)).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
+    dispatcher.process.kill('SIGTERM')
+    await waitUntil(async () => (await fetch(`${dispatcher.url}/readyz`)).status === 503)
+    expect(await send(newId())).toMatchObject({ status: 200, body: { outcome: 'accepted' } })
     // Its port is closed: from here on, it only waits for what is in flight.
-    await waitUntil(async () => !(await fetch(`${stopping.url}/healthz`).catch(() => undefined)))
+    await waitUntil(async () => !(await fetch(`${dispatcher.url}/healthz`).catch(() => undefined)))
     resolve()
     expect(await call).toMatchObject({ status: 200, body: { outcome: 'accepted', answer: 'just in time' } })
-    expect(await stopping.process.exited).toMatchObject({ code: 0 })
-    expect((await send(id)).body).toMatchObject({ outcome: 'accepted', answer: 'just in time' })
+    expect(await dispatcher.process.exited).toMatchObject({ code: 0 })
+    const recorded = { outcome: 'accepted', answer: 'just in time' }
+    expect(await database.db.prisma.delivery.findUnique({ where: { id } })).toMatchObject(recorded)
     expect(endpoint.requests).toHaveLength(2)
   })
 })

@@ -100,10 +100,10 @@ describe('a save of a look-up', () => {
   })
 
   test.each([
-    ['url', { url: 'http://10.0.0.1/' }, 'url'],
-    ['url', { url: 'https://a.example.com/?q=1' }, 'url'],
-    ['header_name', { header_name: 'Host' }, 'header_name'],
-    ['header_name', { header_value: 'x' }, 'header_name'],
+    ['a private address', { url: 'http://10.0.0.1/' }, 'url'],
+    ['a query in the URL', { url: 'https://a.example.com/?q=1' }, 'url'],
+    ['the header Host', { header_name: 'Host' }, 'header_name'],
+    ['a value without its header', { header_value: 'x' }, 'header_name'],
     ['a parameter that is not defined', { tools: [{ ...FIND, path: '/{other}' }] }, 'tools.0.path'],
     ['a query', { tools: [{ ...FIND, path: '/a?b=1' }] }, 'tools.0.path'],
     ['no path', { tools: [{ name: 'find' }] }, 'tools.0.path'],
@@ -133,15 +133,16 @@ describe('a save of a look-up', () => {
 })
 
 describe('a call of an HTTP look-up', () => {
-  test('makes one GET request with the header, and answers the text without the secret', async () => {
+  test('makes one GET request with the header and an encoded path, and answers the text without the secret', async () => {
     const server = await serve(json({ name: 'Ada', echo: SECRET }))
-    const id = await saved({ url: `${server.url}/v1/`, header_name: 'Authorization', header_value: SECRET })
-    const answer = await call(id, { id: 'C 1/7', status: 'open', limit: null })
+    const tools = [{ ...FIND, path: '/aufträge/{id}/orders' }]
+    const id = await saved({ url: `${server.url}/v1/`, header_name: 'Authorization', header_value: SECRET, tools })
+    const answer = await call(id, { id: 'C 1/ü', status: 'open', limit: null })
     expect(answer).toMatchObject({ ok: true, status: 200, is_cut_off: false })
     expect(answer.text).toContain('"name":"Ada"')
     expect(answer.text).not.toContain('only-the-server')
     expect(server.requests).toEqual([
-      expect.objectContaining({ method: 'GET', url: '/v1/customers/C%201%2F7/orders?status=open', body: '' }),
+      expect.objectContaining({ method: 'GET', url: '/v1/auftr%C3%A4ge/C%201%2F%C3%BC/orders?status=open', body: '' }),
     ])
     expect(server.requests[0]?.headers).toMatchObject({ authorization: SECRET, 'user-agent': 'workflow-service/1' })
   })
@@ -149,24 +150,15 @@ describe('a call of an HTTP look-up', () => {
   test.each([
     [{ id: '..' }, 'must not be "." or ".."'],
     [{ id: '../admin' }, 'must not be "." or ".."'],
-    [{ id: 'a\\..' }, 'must not be "." or ".."'],
     [{ id: '' }, 'id is required'],
     [{ id: 7 }, 'must be of the type string'],
     [{ id: 'a', status: 'x' }, 'must be one of "open", "closed"'],
-    [{ id: 'a', other: 1 }, 'There is no parameter "other"'],
     [{ id: 'a', constructor: 'x' }, 'There is no parameter "constructor"'],
   ])('sends nothing with the arguments %j, and says why', async (args, text) => {
     const server = await serve(json({}))
     const answer = await call(await saved({ url: server.url }), args)
     expect(answer).toMatchObject({ ok: false, status: null, text: expect.stringContaining(text) })
     expect(server.requests).toEqual([])
-  })
-
-  test('encodes a path that is not ASCII', async () => {
-    const server = await serve(json({}))
-    const id = await saved({ url: server.url, tools: [{ ...FIND, path: '/aufträge/{id}' }] })
-    expect(await call(id, { id: 'ü' })).toMatchObject({ ok: true })
-    expect(server.requests.map(({ url }) => url)).toEqual(['/auftr%C3%A4ge/%C3%BC'])
   })
 
   test.each<[string, LookupHandler, Partial<LookupCallOut>]>([

@@ -149,17 +149,18 @@ describe('200', () => {
     expect(JSON.stringify(bounded).length).toBeLessThan(2_200)
   })
 
-  test('secret and token in the body of a rejection are replaced', async () => {
-    dispatcher.endpoint.answerWith(({ headers }) => ({
-      status: 401,
-      body: `bad token\n${String(headers['x-service-token'])}\nfor ${SECRET}`,
+  test('secret and token that the endpoint repeats are replaced, in an answer and in the body of a rejection', async () => {
+    dispatcher.endpoint.answerWith(({ headers }, index) => ({
+      status: index === 0 ? 401 : 200,
+      body: `${SECRET} ${String(headers['x-service-token'])} repeated`,
     }))
     const id = newId()
     await send(id)
-    expect(await rejectedAnswers(id)).toEqual(['bad token\n[hidden]\nfor [hidden]'])
+    expect(await rejectedAnswers(id)).toEqual(['[hidden] [hidden] repeated'])
+    expect((await send(newId())).body.answer).toBe('[hidden] [hidden] repeated')
   })
 
-  test.each(['000', '099', '600', '999'])('the unusual status %s is rejected and recorded', async (status) => {
+  test.each(['000', '999'])('the unusual status %s is rejected and recorded', async (status) => {
     const odd = await startRawEndpoint(
       (socket) => void socket.end(`HTTP/1.1 ${status} Odd\r\ncontent-length: 0\r\n\r\n`),
     )
@@ -169,13 +170,6 @@ describe('200', () => {
     expect(answer.body).toMatchObject({ outcome: 'rejected', status: Number(status) })
     expect((await dispatcher.readLog(source))[0]).toEqual(answer.body)
     await odd.close()
-  })
-
-  test('a secret or token that the endpoint repeats does not appear in the log', async () => {
-    dispatcher.endpoint.answerWith((request) => ({
-      body: `${SECRET} ${String(request.headers['x-service-token'])} ok`,
-    }))
-    expect((await send(newId())).body.answer).toBe('[hidden] [hidden] ok')
   })
 
   test('an answer that redaction makes longer is truncated to 300 characters', async () => {
@@ -255,15 +249,10 @@ describe('payloads against the example', () => {
     },
   )
 
-  test('a payload of more than 256 KiB is invalid', async () => {
-    const large = { order_id: 'x'.repeat(256 * 1024), total: 1 }
-    expect((await send(newId(), { payload: large })).body).toMatchObject({
-      outcome: 'invalid',
-      mismatches: [{ field: 'body', code: 'too_large' }],
-    })
-  })
-
-  test('a payload of nearly 256 KiB arrives completely', async () => {
+  test('a payload of more than 256 KiB is invalid, and one of nearly as much arrives completely', async () => {
+    const mismatches = [{ field: 'body', code: 'too_large' }]
+    const larger = { order_id: 'x'.repeat(256 * 1024), total: 1 }
+    expect((await send(newId(), { payload: larger })).body).toMatchObject({ outcome: 'invalid', mismatches })
     const large = { order_id: 'é'.repeat(131_000), total: 1 }
     expect((await send(newId(), { payload: large })).body.outcome).toBe('accepted')
     expect(dispatcher.endpoint.requests[0]?.json).toEqual(large)
@@ -376,7 +365,7 @@ describe('at most once', () => {
     const other = await dispatcher.startAnother()
     const id = newId()
     dispatcher.endpoint.answerWith({ body: 'once', delayMs: 200 })
-    const calls = Array.from({ length: 20 }, (_, index) => send(id, {}, index % 2 === 0 ? dispatcher.url : other.url))
+    const calls = Array.from({ length: 10 }, (_, index) => send(id, {}, index % 2 === 0 ? dispatcher.url : other.url))
     const answers = await Promise.all(calls)
     expect(dispatcher.endpoint.requests).toHaveLength(1)
     for (const answer of answers)
@@ -454,12 +443,7 @@ describe('409 idempotency_conflict', () => {
     const other = await dispatcher.createOrganization()
     const otherSource = newId()
     const path = `${sourcePath(other, otherSource)}?verify=never`
-    await dispatcher.call('PUT', path, {
-      name: 'Other',
-      description: '',
-      endpoint_url: dispatcher.endpoint.url,
-      example_request_body: PAYLOAD,
-    })
+    await dispatcher.call('PUT', path, sourceIn({ endpoint_url: dispatcher.endpoint.url }))
     dispatcher.endpoint.requests.length = 0
     const answer = await send(id, { organization_id: other, source_id: otherSource })
     expect(answer).toMatchObject(refusal(409, 'idempotency_conflict'))
@@ -599,7 +583,7 @@ describe('arbitrary input', () => {
         expect([201, 409, 422]).toContain(answer.status)
         expect(hasValidBody(answer, isSource)).toBe(true)
       }),
-      { seed: 1, numRuns: 100 },
+      { seed: 1, numRuns: 50 },
     )
   }, 60_000)
 
@@ -625,7 +609,7 @@ describe('arbitrary input', () => {
         const log = await dispatcher.call('GET', `${dispatcher.sourcePath(used)}/deliveries`)
         expect(log.body.data).toEqual([answer.body])
       }),
-      { seed: 1, numRuns: 60 },
+      { seed: 1, numRuns: 30 },
     )
   }, 60_000)
 })
