@@ -6,11 +6,19 @@ import type { Database } from '../../src/index.ts'
 
 const NOTHING = { rows: [], fields: [], rowCount: 0 }
 
+const databases = new WeakMap<PoolClient, Pick<Database, 'pool' | 'prisma'>>()
+
 /**
  * A database whose statements all run on this connection, those of transactions in the transaction that the test has
- * begun.
+ * begun. It is created once for a connection: a client of Prisma costs as much as many statements.
  */
 export function onConnection(client: PoolClient): Pick<Database, 'pool' | 'prisma'> {
+  const database = databases.get(client) ?? createDatabaseOn(client)
+  databases.set(client, database)
+  return database
+}
+
+function createDatabaseOn(client: PoolClient): Pick<Database, 'pool' | 'prisma'> {
   const query = async (statement: string | QueryConfig, values?: unknown[]) => {
     const text = typeof statement === 'string' ? statement : statement.text
     return /^(BEGIN|COMMIT|ROLLBACK)$/.test(text) ? NOTHING : await client.query(statement, values)
@@ -18,10 +26,5 @@ export function onConnection(client: PoolClient): Pick<Database, 'pool' | 'prism
   const inner = { query, on: () => {}, off: () => {}, removeListener: () => {}, release: () => {} }
   const connect = async () => await Promise.resolve(inner)
   const pool = Object.assign(Object.create(new Pool()) as Pool, { query, connect })
-  return {
-    pool,
-    get prisma() {
-      return new PrismaClient({ adapter: new PrismaPg(poolForPrisma(pool)) })
-    },
-  }
+  return { pool, prisma: new PrismaClient({ adapter: new PrismaPg(poolForPrisma(pool)) }) }
 }
