@@ -185,27 +185,24 @@ describe('old runs', () => {
   })
 
   test('wait until the usage has counted them, and are counted as before afterwards', async () => {
-    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '10 days'`)
-    await endedRun(9)
-    await endedRun(9)
+    await db.pool.query(`UPDATE organizations SET created_at = now() - interval '4 days'`)
+    for (let n = 0; n < 2; n += 1) await endedRun(3)
     const usage = async () => {
-      const { buckets } = await readUsage(db, admin(), {
-        by: 'workflow',
-        since: new Date(Date.now() - 10 * 86_400_000),
-      })
+      const since = new Date(Date.now() - 4 * 86_400_000)
+      const { buckets } = await readUsage(db, admin(), { by: 'workflow', since })
       return buckets
         .filter(({ starts }) => Object.keys(starts).length > 0)
         .map(({ starts, deliveries }) => [starts, deliveries])
     }
-    const hour = `date_trunc('hour', now() - interval '10 days')`
+    const hour = `date_trunc('hour', now() - interval '4 days')`
     await db.pool.query(`INSERT INTO usage_rollups (hour, has_unfinished) VALUES (${hour}, false)`)
-    expect(await deleteAll(upkeep.deleteOldRuns, 8)).toEqual([0])
-    expect(await upkeep.deleteOldDeliveries(db, { olderThanDays: 7, batchSize: 10 })).toBe(0)
+    expect(await deleteAll(upkeep.deleteOldRuns, 2)).toEqual([0])
+    expect(await upkeep.deleteOldDeliveries(db, { olderThanDays: 1, batchSize: 10 })).toBe(0)
     await db.prisma.usageRollup.deleteMany()
     await rollUpUsage(db)
     expect(await usage()).toEqual([[{ succeeded: 2 }, { accepted: 2 }]])
-    expect(await deleteAll(upkeep.deleteOldRuns, 8)).toEqual([2])
-    expect(await upkeep.deleteOldDeliveries(db, { olderThanDays: 7, batchSize: 10 })).toBe(2)
+    expect(await deleteAll(upkeep.deleteOldRuns, 2)).toEqual([2])
+    expect(await upkeep.deleteOldDeliveries(db, { olderThanDays: 1, batchSize: 10 })).toBe(2)
     expect(await usage()).toEqual([[{ succeeded: 2 }, { accepted: 2 }]])
     // Ten runs are no trial, also when they are deleted.
     await db.pool.query(`UPDATE usage_hours SET count = 10 WHERE measure = 'run_ms'`)

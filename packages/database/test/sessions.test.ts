@@ -365,15 +365,6 @@ describe('the sweep', () => {
     expect(isMore).toBe(true)
   })
 
-  test('reports whether it left work behind', async () => {
-    await start(db, acme)
-    await start(db, acme)
-    const { sessionId } = await start(db, acme)
-    expect((await acquireSessions(db, runner('a', { maxPerOrganization: 0 }), [sessionId])).isMore).toBe(true)
-    expect((await acquireWaitingSessions(db, runner('a', { slots: 1 }))).isMore).toBe(true)
-    expect((await acquireWaitingSessions(db, runner('a', { slots: 2 }))).isMore).toBe(false)
-  })
-
   test('leases each session once when many runners sweep concurrently, and leaves none', async () => {
     const other = await createStartable(db)
     const ids: string[] = []
@@ -432,14 +423,6 @@ describe('leases', () => {
       client.release(true)
     }
     expect((await acquireSessions(db, runner('b'), [free.sessionId])).sessions).toEqual([])
-  })
-
-  test('an expired lease is renewed while no other runner has acquired the session', async () => {
-    const { sessionId } = await start(db, acme)
-    const acquired = await acquire('a', sessionId)
-    await expireLease(sessionId)
-    await renewLeases(db, 'a', 60_000, [acquired!.lease])
-    expect((await acquireSessions(db, runner('b'), [sessionId])).sessions).toEqual([])
   })
 
   test('a session released in the middle of a run can be acquired at once, and the interruption is no attempt', async () => {
@@ -612,19 +595,8 @@ describe('the backlog', () => {
   })
 })
 
-describe('opening and closing', () => {
-  test("neither opens nor closes another organization's session", async () => {
-    const other = await createStartable(db)
-    const id = newId()
-    await openSession(db, acme.organizationId, id)
-    expect(await openSession(db, other.organizationId, id)).toBe(false)
-    expect(await closeSession(db, { organizationId: other.organizationId, memberId: null }, id)).toBe(false)
-    expect(await showSession(db, id)).toMatchObject({ is_open: true })
-  })
-
-  test('a start that was accepted still runs after its session was closed', async () => {
-    const { sessionId, startId } = await start(db, acme)
-    await closeSession(db, { organizationId: acme.organizationId, memberId: null }, sessionId)
-    expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toMatchObject([{ run: { id: startId } }])
-  })
+test('a start that was accepted still runs after its session was closed', async () => {
+  const { sessionId, startId } = await start(db, acme)
+  await closeSession(db, { organizationId: acme.organizationId, memberId: null }, sessionId)
+  expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toMatchObject([{ run: { id: startId } }])
 })

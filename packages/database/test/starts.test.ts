@@ -62,24 +62,6 @@ describe('recordStart', () => {
 })
 
 describe('recordStarts', () => {
-  test('resolves to one outcome for each start, in order', async () => {
-    const outcomes = await recordStarts(db, [
-      { organizationId, start: start() },
-      { organizationId: newId(), start: start() },
-      { organizationId, start: start({ sessionId: newId() }) },
-      { organizationId, start: start({ idempotency: { key: 'a', requestSha256: hash(1) } }) },
-      { organizationId, start: start({ idempotency: { key: 'b', requestSha256: hash(1) } }) },
-    ])
-    expect(outcomes.map(({ kind }) => kind)).toEqual([
-      'accepted',
-      'workflow_not_found',
-      'session_not_found',
-      'accepted',
-      'accepted',
-    ])
-    expect(await recordStarts(db, [])).toEqual([])
-  })
-
   test('judges a workflow by the same rules, whether or not the start names a session or a key', async () => {
     const judged = {
       missing: 'workflow_not_found',

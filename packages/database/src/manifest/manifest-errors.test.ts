@@ -58,19 +58,12 @@ const linesOf = (value: unknown) => manifestErrors(value).map(({ path, message }
 const withContent = (content: string) => pathsOf(workflow({ files: [{ name: 'a.md', content }] }))
 
 describe('manifestErrors', () => {
-  test('finds none in the smallest manifest', () => {
-    expect(manifestErrors({ organization })).toEqual([])
-  })
-
-  test('accepts other values of fields that may get new ones, also short ones that are similar to a known value', () => {
-    const triggers = [
-      { trigger_source: { slug: 'app', name: 'App' }, subagent_sources: [{ name: 'R', type: 'streets' }] },
-    ]
-    expect(manifestErrors(workflow({ scope: 'team', triggers }))).toEqual([])
-  })
-
-  test('finds none where everything is named', () => {
-    expect(manifestErrors(WHOLE)).toEqual([])
+  test('finds none in the smallest manifest, where everything is named, and in other values of fields that may get new ones', () => {
+    const subagent_sources = [{ name: 'R', type: 'streets' }]
+    const triggers = [{ trigger_source: { slug: 'app', name: 'App' }, subagent_sources }]
+    for (const value of [{ organization }, WHOLE, workflow({ scope: 'team', triggers })]) {
+      expect(manifestErrors(value)).toEqual([])
+    }
   })
 
   test.each<[string, unknown, string[]]>([
@@ -240,9 +233,10 @@ describe('manifestErrors', () => {
   })
 
   test('lets workflows share a name when each has an id, and triggers and files across workflows', () => {
+    const parts = { triggers: [trigger, trigger], files: [{ name: 'a.md' }] }
     const twins = [
-      { name: 'a', id, triggers: [trigger, trigger], files: [{ name: 'a.md' }] },
-      { name: 'a', triggers: [trigger], files: [{ name: 'a.md' }] },
+      { name: 'a', id, ...parts },
+      { name: 'a', ...parts },
     ]
     expect(manifestErrors({ organization, workflows: twins })).toEqual([])
   })
@@ -302,7 +296,7 @@ describe('any JSON as a manifest', () => {
           }
         },
       ),
-      { seed: 18, numRuns: 700 },
+      { seed: 18, numRuns: 250 },
     )
   })
 
@@ -327,14 +321,14 @@ describe('any JSON as a manifest', () => {
         // JSON.stringify escapes only what is not well-formed.
         expect(JSON.stringify(value)).not.toMatch(/\\u0000|\\ud[89a-f]/)
       }),
-      { seed: 18, numRuns: 1_000 },
+      { seed: 18, numRuns: 300 },
     )
-    expect(accepted).toBeGreaterThan(100)
+    expect(accepted).toBeGreaterThan(30)
   })
 
   test.each([
-    ['100,000 users', { organization, users: Array.from({ length: 100_000 }, () => ({ email: 'ada@acme.test' })) }],
-    ['100,000 unknown fields', Object.fromEntries(Array.from({ length: 100_000 }, (_, n) => [`f${n}`, 1]))],
+    ['50,000 users', { organization, users: Array.from({ length: 50_000 }, () => ({ email: 'ada@acme.test' })) }],
+    ['50,000 unknown fields', Object.fromEntries(Array.from({ length: 50_000 }, (_, n) => [`f${n}`, 1]))],
     ['an email of 1,000,000 characters', { organization, users: [{ email: '@'.repeat(1_000_000) }] }],
   ])('%s take bounded time', (_what, value) => {
     const startedMs = performance.now()

@@ -53,9 +53,9 @@ describe('prefixOfApiKey', () => {
         accepted += Number(isKey)
         expect([candidate, prefixOfApiKey(candidate)]).toEqual([candidate, isKey ? candidate.slice(0, 12) : undefined])
       }),
-      { seed: 1, numRuns: 3_000 },
+      { seed: 1, numRuns: 1_000 },
     )
-    expect(accepted).toBeGreaterThan(200)
+    expect(accepted).toBeGreaterThan(60)
   })
 })
 
