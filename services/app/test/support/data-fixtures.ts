@@ -66,13 +66,13 @@ export async function cutAnswers(target: string): Promise<{ url: string; close: 
 
 /** Sets up the three for the test file. The returned object is filled before the first test. */
 export function useDataApp({ hasMaintenance = true } = {}): DataApp {
-  const used = {} as DataApp
   const stops: (() => Promise<void>)[] = []
   // Registered before the hooks of useTestApp, so that it runs before the database is dropped.
   afterAll(async () => {
     for (const stop of stops) await stop()
   })
   const app = useTestApp()
+  const used = { app } as DataApp
   beforeAll(async () => void Object.assign(used, await startDataApp(app, hasMaintenance, stops)), 120_000)
   beforeEach(() => used.endpoint.reset())
   return used
@@ -134,7 +134,7 @@ async function startDataApp(app: TestApp, hasMaintenance: boolean, stops: (() =>
       const texts = { name, description: '', searchText: name.toLowerCase() }
       await prisma.workflow.create({ data: { id: workflowId, organizationId, ...texts, scope, isActive: true } })
       const data = (userIds ?? []).map((userId) => ({ organizationId, workflowId, userId }))
-      await prisma.workflowUser.createMany({ data })
+      if (data.length > 0) await prisma.workflowUser.createMany({ data })
       return workflowId
     },
     /** Inserts a run in a session of its own, or a given one. */

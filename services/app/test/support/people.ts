@@ -13,7 +13,7 @@ export function storedHash(password: string, [memory, passes] = [19_456, 2]): st
   return `$argon2id$v=19$m=${memory},t=${passes},p=1$${salt}$${hash}`
 }
 
-const PASSWORD_HASH = storedHash(PASSWORD)
+export const PASSWORD_HASH = storedHash(PASSWORD)
 
 /** What people do with each other, for tests of accounts, users and links. */
 export function usePeople(app: TestApp) {

@@ -202,9 +202,12 @@ async function insertPerson(
   role: Role,
   email = `${role}-${newId()}@acme.test`,
 ): Promise<TestPerson> {
-  const [accountId, userId, name] = [newId(), newId(), `The ${role}`]
-  await db.prisma.account.create({ data: { id: accountId, email, emailKey: foldCase(email), name } })
-  await db.prisma.user.create({ data: { id: userId, organizationId, email, firstName: name, accountId, role } })
+  const [accountId, userId] = [newId(), newId()]
+  await db.pool.query(
+    `WITH account AS (INSERT INTO accounts (id, email, email_key, name) VALUES ($1, $2, $3, $4))
+     INSERT INTO users (id, organization_id, email, first_name, account_id, role) VALUES ($5, $6, $2, $4, $1, $7)`,
+    [accountId, email, foldCase(email), `The ${role}`, userId, organizationId, role],
+  )
   const signIn = { accountId, organizationId, method: 'password', address: null, userAgent: 'test' } as const
   return { accountId, userId, email, role, organizationId, token: await createSignIn(db.pool, signIn) }
 }
