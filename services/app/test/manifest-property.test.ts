@@ -108,12 +108,12 @@ describe('What the API accepts', () => {
       const { yaml } = (await call('exportWorkflow', { params })).body
       expect(await changesOf(yaml)).toEqual([])
     })
-    await fc.assert(property, { seed: 1, numRuns: 60 })
+    await fc.assert(property, { seed: 1, numRuns: 30 })
     const { yaml } = (await call('exportManifest', {})).body
     expect(await changesOf(yaml)).toEqual([])
     for (const id of ['saveTrigger', 'saveFile', 'saveWorkflowUsers', 'saveAutoRun', 'createUser']) {
       const count = (statuses.get(`${id} 200`) ?? 0) + (statuses.get(`${id} 201`) ?? 0)
-      expect([id, count > 5]).toEqual([id, true])
+      expect([id, count > 2]).toEqual([id, true])
     }
   }, 120_000)
 })

@@ -200,6 +200,14 @@ describe('The usage', () => {
     expect((await read('webhook_source')).groups).toMatchObject([
       { id: sourceId, deliveries: { accepted: 2 }, starts: {} },
     ])
+    const query = { since: hour.toISOString(), by: 'webhook_source' }
+    for (const [thing_id, deliveries] of [
+      [sourceId, counts.deliveries],
+      [newId(), {}],
+    ] as const) {
+      const ofOne = (await data.call(admin, 'getUsage', { query: { ...query, thing_id } })).body.buckets
+      expect(ofOne[0]?.deliveries).toEqual(deliveries)
+    }
     expect((await read('api_key')).groups).toMatchObject([{ id: null, starts: { succeeded: 2 }, ...lookups }])
     expect((await read('lookup')).groups).toMatchObject([{ id: lookupId, name: 'Customers', starts: {}, ...lookups }])
     expect((await data.call(organization.member, 'getUsage', { query: { by: 'api_key' } })).body.groups).toEqual([])

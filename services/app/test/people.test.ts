@@ -32,7 +32,7 @@ const userIn = (email: string) => ({ id: newId(), email, first_name: '', last_na
 describe('One-time links', () => {
   test('an invitation makes an account, is used once of several times at once, and then never again', async () => {
     const token = await invite(app.organization, 'member')
-    const answers = await Promise.all([1, 2, 3].map(() => accept(token)))
+    const answers = await Promise.all([1, 2].map(() => accept(token)))
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     const refused = answers.filter(({ status }) => status !== 200).map(({ error }) => error.code)
     for (const code of refused) expect(['link_not_usable', 'sign_in_failed']).toContain(code)
@@ -55,20 +55,21 @@ describe('One-time links', () => {
     expect(await isOpen(fourth)).toBe(false)
   })
 
-  test('an invitation to a person who has an account needs the password of that account', async () => {
-    const person = await withPassword(app.organization.id)
+  test('an invitation to a person who has an account needs its password, and ends the reset links of admins', async () => {
+    const { id, admin } = app.organization
+    const person = await withPassword(id)
     const other = await app.createOrganization()
+    const reset = await linkFor(admin, person.userId, { kind: 'reset' })
     const token = await invite(other, 'member', person.email)
     expect((await accept(token, NEW_PASSWORD)).error.code).toBe('sign_in_failed')
     const right = await accept(token)
-    const { id } = app.organization
     expect(right.body.organizations.map((each) => each.id).toSorted()).toEqual([other.id, id].toSorted())
-    const switched = await app.call(right.cookie!, 'switchOrganization', { body: { organization_id: id } })
+    const switched = await switchTo(right.cookie!, id)
     expect(switched.body.organization.id).toBe(id)
     // The admins of one organization could otherwise sign in to the other one as this person.
-    expect((await askForLink(app.organization.admin, person.userId, { kind: 'reset' })).error.code).toBe(
-      'link_not_usable',
-    )
+    expect(await isOpen(reset)).toBe(false)
+    expect((await accept(reset, NEW_PASSWORD)).error.code).toBe('link_not_usable')
+    expect((await askForLink(admin, person.userId, { kind: 'reset' })).error.code).toBe('link_not_usable')
   })
 
   test('of two invitations of one new address that are accepted at once, one works, and the other one afterwards', async () => {
@@ -132,7 +133,7 @@ describe('Sign-ins', () => {
     const { ms: _unknown, ...other } = await attempt(`${newId()}@acme.test`)
     expect(other).toEqual(answer)
     const best = { known: Infinity, unknown: Infinity }
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       best.known = Math.min(best.known, (await attempt(email)).ms)
       best.unknown = Math.min(best.unknown, (await attempt(`${newId()}@acme.test`)).ms)
     }
@@ -182,7 +183,7 @@ describe('Sign-ins', () => {
 
 describe('Users', () => {
   test('an admin changes no owner and makes none; the attempt is in the audit log', async () => {
-    const { admin, owner, member, id } = await app.createOrganization()
+    const { admin, owner, member } = await app.createOrganization()
     const params = { user_id: owner.userId }
     const attempts = [
       await saveUser(admin, owner.userId, { role: 'member' }),
@@ -197,15 +198,15 @@ describe('Users', () => {
     const { body } = await app.call(owner, 'listAuditEvents', { query: { action: 'access.refused' } })
     expect(body.data).toHaveLength(attempts.length)
     expect(body.data[0]).toMatchObject({ actor: { kind: 'person', id: admin.userId }, target: { name: 'createUser' } })
-    expect(id).toBe(owner.organizationId)
-    for (let count = 0; count < 20; count += 1) await app.call(admin, 'deleteUser', { params })
+    // One attempt was made before.
+    for (let count = 0; count < 6; count += 1) await app.call(admin, 'deleteUser', { params })
     const query = { action: 'access.refused', limit: 100 }
     const { data } = (await app.call(owner, 'listAuditEvents', { query })).body
     expect(data.filter(({ target }) => target?.name === 'deleteUser')).toHaveLength(5)
   })
 
   test('two owners who remove each other at the same time leave one', async () => {
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       const { id, owner } = await app.createOrganization()
       const second = await app.createPerson(id, 'owner')
       const [a, b] = await Promise.all([
@@ -340,16 +341,6 @@ const switchTo = (token: string, organizationId: string) =>
   app.call(token, 'switchOrganization', { body: { organization_id: organizationId } })
 
 describe('A reset link', () => {
-  test('of an admin ends when the person joins another organization', async () => {
-    const [a, b] = await twoOrganizations()
-    const person = await withPassword(a.id)
-    const token = await linkFor(a.admin, person.userId, { kind: 'reset' })
-    expect((await accept(await invite(b, 'owner', person.email))).status).toBe(200)
-    expect(await isOpen(token)).toBe(false)
-    expect((await accept(token, NEW_PASSWORD)).error.code).toBe('link_not_usable')
-    expect(await signIn(person.email)).toBeDefined()
-  })
-
   test('is checked again when it is used: the person belongs to another organization, or the maker is no admin any more', async () => {
     const [a, b] = await twoOrganizations()
     const person = await withPassword(a.id)
@@ -393,7 +384,7 @@ describe('A reset link', () => {
   })
 
   test('and an invitation that are used at once never give the admin a person of both organizations', async () => {
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       const [a, b] = await twoOrganizations()
       const person = await withPassword(a.id)
       const [reset, invitation] = [
@@ -476,7 +467,7 @@ describe('A sign-in in another organization', () => {
   })
 
   test('that is switched at the same moment is ended too', async () => {
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       const [a, b] = await twoOrganizations()
       const person = await app.createPerson(a.id, 'member')
       const other = await app.createPerson(b.id, 'member')
@@ -587,7 +578,7 @@ describe('An email address', () => {
     expect(extra.error.details).toMatchObject([{ field: 'email', code: 'extra_forbidden' }])
   })
 
-  test.each(['', 'ärger-', 'öl-straße-'])(
+  test.each(['', 'öl-straße-'])(
     '%s… compares without case: one of two users that are added at once, and no second user',
     async (start) => {
       const { admin } = await app.createOrganization()

@@ -242,14 +242,11 @@ describe('What a model was asked', () => {
     ])
     expect(body.messages[0]).toEqual({ role: 'assistant', content: [{ type: 'text', text: 'I think.' }] })
     expect(body.messages[1]).toMatchObject({ role: 'user', content: expect.stringContaining('called no tool') })
-    expect((await data.call('owner', 'getRunPrompts', { params: { run_id: runId } })).body).toEqual(body)
   })
 
-  test('is empty for a run without a model, and a member does not see it', async () => {
-    const params = { run_id: await data.createRun(everyones) }
-    const { body } = await data.call('admin', 'getRunPrompts', { params })
+  test('is empty for a run without a model', async () => {
+    const { body } = await data.call('admin', 'getRunPrompts', { params: { run_id: await data.createRun(everyones) } })
     expect(body).toEqual({ prompts: [], messages: [], requests: [] })
-    expect((await data.call('member', 'getRunPrompts', { params })).error.code).toBe('forbidden_for_role')
   })
 })
 

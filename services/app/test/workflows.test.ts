@@ -42,10 +42,12 @@ async function makeStartable({ id } = workflow, who = acme.owner): Promise<void>
 const read = (who: TestPerson, id: string) => app.call(who, 'getWorkflow', { params: { workflow_id: id } })
 const save = (who: TestPerson, id: string, body: object) =>
   app.call(who, 'saveWorkflow', { params: { workflow_id: id }, body })
+const TRACE = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: 'vendor=value' }
 const start = (who: TestPerson, id: string, body: object = {}) =>
   app.call(who, 'startWorkflow', {
     params: { workflow_id: id },
     body: { id: newId(), context: 'go', session_id: null, ...body },
+    headers: TRACE,
   })
 const valuesOf = ({ name, description, scope, version }: WorkflowDetailOut) => ({ name, description, scope, version })
 const saveTrigger = (who: TestPerson, workflowId: string, triggerId: string, change: object = {}) =>
@@ -238,12 +240,6 @@ test('a schedule has a time in a time zone, which must exist, and is started by 
   const started = await app.db.prisma.start.findMany({ where: { workflowId: workflow.id } })
   expect(started).toMatchObject([{ id: run.body.id, origin: 'auto_run', number: 1n }])
   expect(started[0]!.context).toMatch(/^Scheduled run\nfrequency: weekly\nscheduled_for: \d/)
-})
-
-test('the people are users of the organization', async () => {
-  const other = await app.createOrganization()
-  const answer = await saveUsers([acme.member.userId, other.member.userId])
-  expect(answer.error.details).toMatchObject([{ field: 'user_ids.1', code: 'not_found' }])
 })
 
 describe('a trigger', () => {
@@ -540,15 +536,6 @@ test('a duplicate has the triggers, files and people under new ids, and is inact
 })
 
 describe('an export', () => {
-  test('is the manifest of the workflow, which changes nothing when it is applied', async () => {
-    await makeStartable()
-    const { body } = await app.call(acme.member, 'exportWorkflow', { params })
-    const before = await documentOf(workflow.id)
-    const [applied] = await applyManifests(app.db, [toManifest(parse(body.yaml))])
-    expect(applied!.workflows).toMatchObject([{ id: workflow.id, outcome: 'unchanged' }])
-    expect(await documentOf(workflow.id)).toEqual(before)
-  })
-
   test('of more than 10 MiB is refused, and says what to use instead', async () => {
     await app.db.pool.query(
       `INSERT INTO files (id, workflow_id, name, path, content)
@@ -562,13 +549,7 @@ describe('an export', () => {
   })
 })
 
-const versions = async (who = acme.member) =>
-  (await app.call(who, 'listWorkflowVersions', { params })).body.data.map(({ id, number, parts, saved_by: by }) => ({
-    id,
-    number,
-    parts,
-    by,
-  }))
+const versions = async () => (await app.call(acme.member, 'listWorkflowVersions', { params })).body.data
 
 describe('a version', () => {
   test('is what each save of the task, a trigger or a file made, also of a manifest; others make none', async () => {
@@ -578,10 +559,10 @@ describe('a version', () => {
     await saveFile(acme.member, workflow.id, fileId)
     await saveAutoRun('daily')
     expect(await versions()).toMatchObject([
-      { number: 4, parts: ['files'], by: 'The member' },
-      { number: 3, parts: ['triggers'], by: 'The owner' },
-      { number: 2, parts: ['description'], by: 'The owner' },
-      { number: 1, parts: ['name', 'description', 'triggers', 'files'], by: 'The member' },
+      { number: 4, parts: ['files'], saved_by: 'The member' },
+      { number: 3, parts: ['triggers'], saved_by: 'The owner' },
+      { number: 2, parts: ['description'], saved_by: 'The owner' },
+      { number: 1, parts: ['name', 'description', 'triggers', 'files'], saved_by: 'The member' },
     ])
     // A save of a release without versions, then a manifest.
     await app.db.pool.query(`UPDATE workflows SET name = 'Old release' WHERE id = $1`, [workflow.id])
@@ -591,8 +572,8 @@ describe('a version', () => {
     })
     await applyManifests(app.db, [manifest], { overwrite: 'all' })
     expect((await versions()).slice(0, 2)).toMatchObject([
-      { number: 6, parts: ['name', 'triggers', 'files'], by: 'operator' },
-      { number: 5, parts: ['name'], by: null },
+      { number: 6, parts: ['name', 'triggers', 'files'], saved_by: 'operator' },
+      { number: 5, parts: ['name'], saved_by: null },
     ])
   })
 
@@ -632,7 +613,7 @@ describe('a version', () => {
     await app.db.pool.query(`UPDATE files SET content = 'theirs', version = gen_random_uuid() WHERE id = $1`, [fileId])
     await saveTrigger(acme.owner, workflow.id, newId())
     const [, theirs] = await versions()
-    expect(theirs).toMatchObject({ parts: ['files'], by: null })
+    expect(theirs).toMatchObject({ parts: ['files'], saved_by: null })
     const at = { params: { ...params, version_id: theirs!.id }, query: { with: 'previous' } }
     const { body } = await app.call(acme.owner, 'getWorkflowVersion', at)
     expect(body.changes).toEqual([{ field: 'file prices.md: text', old: 'ours', new: 'theirs' }])
@@ -680,12 +661,6 @@ test('the versions of many workflows of an organization are kept in less space f
 })
 
 describe('a deletion', () => {
-  test('is refused while a run has not ended', async () => {
-    await makeStartable()
-    await start(acme.member, workflow.id)
-    expect((await remove(acme.member, workflow.id)).error).toMatchObject({ code: 'workflow_busy' })
-  })
-
   test('hides the workflow at once; its runs are deleted in batches, then the workflow', async () => {
     await makeStartable()
     await addRuns(workflow.id, 25)
@@ -709,10 +684,13 @@ describe('a deletion', () => {
     expect((await create(acme.member, { id: workflow.id })).id).toBe(workflow.id)
   })
 
-  test('lets a run end that was accepted at the same time', async () => {
+  test('is refused while a run has not ended, and lets a run end that was accepted at the same time', async () => {
     await makeStartable()
-    await remove(acme.member, workflow.id)
-    await addRuns(workflow.id, 1, 'queued')
+    await start(acme.member, workflow.id)
+    expect((await remove(acme.member, workflow.id)).error).toMatchObject({ code: 'workflow_busy' })
+    const other = await create(acme.member)
+    await remove(acme.member, other.id)
+    await addRuns(other.id, 1, 'queued')
     expect(await purgeDeletedWorkflows(app.db, 10)).toBe(0)
   })
 })
@@ -754,7 +732,7 @@ describe('readiness', () => {
 })
 
 describe('a start', () => {
-  test('is recorded once with the person and published, also for several requests at once; another body is refused', async () => {
+  test('is recorded once with the person and the trace, and published, also for several requests at once; another body is refused', async () => {
     await makeStartable()
     const published = app.published.length
     const id = newId()
@@ -766,7 +744,7 @@ describe('a start', () => {
     for (const other of [{ context: 'other' }, { session_id: answer.body.session_id, context: 'x' }]) {
       expect((await start(acme.member, workflow.id, { id, ...other })).error).toMatchObject({ code: 'id_taken' })
     }
-    const recorded = { origin: 'app', userId: acme.member.userId, apiKeyId: null, context: 'go', number: 1n }
+    const recorded = { origin: 'app', userId: acme.member.userId, apiKeyId: null, context: 'go', number: 1n, ...TRACE }
     expect(await app.db.prisma.start.findUnique({ where: { id } })).toMatchObject(recorded)
     expect((await app.auditOf(workflow.id)).at(-1)).toMatchObject({ action: 'workflow.started' })
     const list = await app.call(acme.member, 'listWorkflows')
@@ -784,9 +762,6 @@ describe('a start', () => {
     expect(starts.map(({ number }) => number)).toEqual([1n, 2n, 3n, 4n, 5n])
     const unknown = await start(acme.member, workflow.id, { session_id: newId() })
     expect(unknown.error.details).toMatchObject([{ field: 'session_id', code: 'not_found' }])
-    const foreign = newId()
-    await openSession(app.db, (await app.createOrganization()).id, foreign)
-    expect((await start(acme.member, workflow.id, { session_id: foreign })).status).toBe(422)
     await app.db.pool.query('UPDATE sessions SET is_open = false, closed_at = now() WHERE id = $1', [session])
     expect((await again()).error).toMatchObject({ code: 'session_closed' })
   })
@@ -811,13 +786,4 @@ describe('a start', () => {
     await app.db.pool.query('UPDATE organizations SET is_suspended = true WHERE id = $1', [acme.id])
     expect((await start(acme.member, workflow.id)).error).toMatchObject({ code: 'organization_suspended' })
   })
-})
-
-test('a start continues the trace of its request', async () => {
-  await makeStartable()
-  const trace = { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', tracestate: 'vendor=value' }
-  const id = newId()
-  const call = { params, body: { id, context: 'go', session_id: null }, headers: trace }
-  expect((await app.call(acme.owner, 'startWorkflow', call)).status).toBeLessThan(300)
-  expect(await app.db.prisma.start.findUnique({ where: { id } })).toMatchObject(trace)
 })
