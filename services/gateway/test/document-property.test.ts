@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals'
+import { beforeAll, expect, test } from '@jest/globals'
 import { describePublicApi } from '@workflow-service/contract'
 import { createApiKey, newId } from '@workflow-service/database'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import * as fc from 'fast-check'
-import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import { type RawAnswer, sendRaw } from '@workflow-service/testkit'
 import { startableWorkflow } from './support/test-gateway.ts'
 import { useTestGateway } from './support/use-test-gateway.ts'
 
@@ -60,7 +60,6 @@ const NOT_CAUSED = ['internal_error', 'service_unavailable', 'rate_limited', 'bo
 const gateway = useTestGateway()
 let ids: string[]
 let keys: string[]
-const agent = new Agent({ keepAlive: true, maxSockets: 8 })
 
 beforeAll(async () => {
   const workflow = startableWorkflow()
@@ -89,8 +88,6 @@ beforeAll(async () => {
   const often = [workflow.id, workflow.id, workflow.id.toUpperCase(), closed, closed, run.id]
   ids = [...often, ...often, open, ...refused.map(({ id }) => id)]
 })
-
-afterAll(() => agent.destroy())
 
 test(`answers ${RUNS} generated requests as the OpenAPI document declares for their operation, with each of its codes`, async () => {
   const operations = readOperations()
@@ -271,28 +268,10 @@ function encode(value: unknown): string {
 }
 
 /** Sends a request unchanged; a client such as fetch would normalize it. */
-async function send({
-  operation,
-  target,
-  headers,
-  body,
-}: Generated): Promise<{ status: number; headers: IncomingHttpHeaders; text: string }> {
-  const {
-    promise,
-    resolve: finish,
-    reject,
-  } = Promise.withResolvers<{ status: number; headers: IncomingHttpHeaders; text: string }>()
-  const { hostname, port } = new URL(gateway.url)
-  const sending = request(
-    { agent, hostname, port, method: operation.method, path: target, headers: headers.flat() },
-    (answer) => {
-      let text = ''
-      answer.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-      answer.on('end', () => finish({ status: answer.statusCode ?? 0, headers: answer.headers, text }))
-      answer.on('error', reject)
-    },
-  )
-  sending.on('error', reject)
-  sending.end(body)
-  return await promise
+async function send({ operation, target, headers, body = '' }: Generated): Promise<RawAnswer> {
+  const lines = [...headers, ['Connection', 'close']].map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `${operation.method.toUpperCase()} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`
+  const answer = await sendRaw(gateway.url, Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]))
+  if (!answer) throw new Error('The connection ended without an answer')
+  return answer
 }

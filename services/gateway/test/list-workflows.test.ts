@@ -62,15 +62,18 @@ describe('200', () => {
     expect(namesOf((await list(organization)).body.data)).toEqual(['active', 'inactive', 'only me', 'unknown scope'])
   })
 
-  test.each([
-    [undefined, 25],
-    [1, 1],
-    [100, 100],
-    ['0007', 7],
-  ])('limit=%s answers %d of 101', async (limit, length) => {
-    const { body } = await list(await largeOrganization(), limit === undefined ? {} : { limit })
-    expect(body.data).toHaveLength(length)
-    expect(body.pagination).toEqual({ next_cursor: expect.any(String), has_more: true })
+  test('has at most 25 workflows, or the limit of 1 to 100, and says that there are more', async () => {
+    const organization = await largeOrganization()
+    for (const [limit, length] of [
+      ['', 25],
+      ['limit=1', 1],
+      ['limit=100', 100],
+      ['limit=0007', 7],
+    ]) {
+      const { body } = await gateway.get(`/v1/workflows?${limit}`, { key: organization.key })
+      expect([limit, body.data.length]).toEqual([limit, length])
+      expect(body.pagination).toEqual({ next_cursor: expect.any(String), has_more: true })
+    }
   })
 
   test('ignores an empty cursor, an empty search and unknown parameters, also repeated ones', async () => {
@@ -87,10 +90,10 @@ describe('200', () => {
 })
 
 describe('200, page by page', () => {
-  test.each([7, 100])('answers every workflow once with limit=%d', async (limit) => {
+  test('answers every workflow once, with any limit', async () => {
     const organization = await largeOrganization()
-    const seen = await walk(organization, { limit })
-    expect(namesOf(seen)).toEqual(Array.from({ length: 101 }, (_, index) => `w${index}`))
+    const names = Array.from({ length: 101 }, (_, index) => `w${index}`)
+    for (const limit of [7, 100]) expect(namesOf(await walk(organization, { limit }))).toEqual(names)
   })
 
   test('neither repeats nor skips a workflow while others are inserted, deleted and renamed', async () => {
@@ -118,23 +121,16 @@ describe('200, page by page', () => {
     expect(seen.some(({ name }) => name.startsWith('before'))).toBe(false)
   })
 
-  test('answers every workflow when many were created in the same millisecond', async () => {
-    const workflows = Array.from({ length: 23 }, (_, index) => named(`w${index}`, 1))
-    const organization = await gateway.apply({ workflows })
-    const seen = await walk(organization, { limit: 4 })
-    expect(seen.map(({ id }) => id)).toEqual(workflows.map(({ id }) => id).toSorted())
+  test('answers every workflow when many were created in the same millisecond, of any year', async () => {
+    const times = ['0001-01-01T00:00:00.000Z', '1969-12-31T23:59:59.999Z', at(1), '9999-12-31T23:59:59.999Z']
+    const groups = times.map((createdAt) =>
+      Array.from({ length: 5 }, (_, index) => named(`w${index}`, 0, { created_at: createdAt })),
+    )
+    const organization = await gateway.apply({ workflows: groups.flat() })
+    const seen = await walk(organization, { limit: 2 })
+    expect(seen.map(({ id }) => id)).toEqual(groups.flatMap((group) => group.map(({ id }) => id).toSorted()))
+    expect([...new Set(seen.map((each) => each.created_at))]).toEqual(times)
   })
-
-  test.each(['0001-01-01T00:00:00.000Z', '1969-12-31T23:59:59.999Z', '9999-12-31T23:59:59.999Z'])(
-    'continues after a workflow created at %s',
-    async (createdAt) => {
-      const workflows = [1, 2, 3].map((index) => named(`w${index}`, 0, { created_at: createdAt }))
-      const organization = await gateway.apply({ workflows })
-      const seen = await walk(organization, { limit: 1 })
-      expect(seen).toHaveLength(3)
-      expect(seen[0]?.created_at).toBe(createdAt)
-    },
-  )
 
   test('answers all results of a search page by page, however rare they are and wherever in the list', async () => {
     const workflows = Array.from({ length: 900 }, (_, index) =>
@@ -149,19 +145,16 @@ describe('200, page by page', () => {
       expect(namesOf(await walk(organization, { search, limit: 30 }))).toEqual(matching(search))
     }
   }, 60_000)
-})
 
-describe('200, of large workflows', () => {
   test('ends a page before 2 MiB, and continues after the last workflow shown', async () => {
     const description = '\u{1F680}'.repeat(50_000)
     const workflows = Array.from({ length: 12 }, (_, index) => named(`w${index}`, index, { description }))
     const organization = await gateway.apply({ workflows })
     const first = await list(organization, { limit: 100 })
     expect(Buffer.byteLength(first.text)).toBeLessThanOrEqual(LIST_PAGE_MAX_BYTES)
-    expect(namesOf(first.body.data)).toEqual(Array.from({ length: 10 }, (_, index) => `w${index}`))
+    expect(namesOf(first.body.data)).toEqual(workflows.slice(0, 10).map(({ name }) => name))
     expect(first.body.pagination).toEqual({ next_cursor: expect.any(String), has_more: true })
-    const seen = await walk(organization, { limit: 11 })
-    expect(namesOf(seen)).toEqual(workflows.map(({ name }) => name))
+    expect(namesOf(await walk(organization, { limit: 11 }))).toEqual(workflows.map(({ name }) => name))
   })
 })
 
@@ -286,15 +279,13 @@ describe('422', () => {
     }
   })
 
-  test.each([
-    ['cursor=x&limit=0&search=%00', 'search string_unicode, limit greater_than_equal, cursor invalid_cursor'],
-    [
-      `limit=x&search=a&search=b&cursor=${'x'.repeat(513)}`,
-      'search string_type, limit int_parsing, cursor string_too_long',
-    ],
-  ])('reports all violations of %s', async (query, violations) => {
-    const answer = await gateway.get(`/v1/workflows?${query}`)
-    expect(answer.violations.map((violation) => violation.join(' ')).join(', ')).toBe(violations)
+  test('reports all violations, in the order of the parameters in the contract', async () => {
+    const { violations } = await gateway.get('/v1/workflows?cursor=x&limit=0&search=%00')
+    expect(violations).toEqual([
+      ['search', 'string_unicode'],
+      ['limit', 'greater_than_equal'],
+      ['cursor', 'invalid_cursor'],
+    ])
   })
 
   test('refuses a cursor of another organization or search, or with any character changed', async () => {
@@ -315,14 +306,11 @@ describe('422', () => {
   })
 })
 
-describe('400', () => {
-  test.each(['search=%', 'search=%zz', 'search=%ff', 'search=%C3%28', 'search=%ED%A0%80', '%ff=1', 'limit=%f'])(
-    'refuses %s, which is not percent-encoded UTF-8',
-    async (query) => {
-      const { status, body } = await gateway.get(`/v1/workflows?${query}`)
-      expect([status, body.error.code]).toEqual([400, 'invalid_request'])
-    },
-  )
+test('a query that is not percent-encoded UTF-8 is refused with 400', async () => {
+  for (const query of ['search=%zz', 'search=%ED%A0%80', '%ff=1']) {
+    const { status, body } = await gateway.get(`/v1/workflows?${query}`)
+    expect([query, status, body.error.code]).toEqual([query, 400, 'invalid_request'])
+  }
 })
 
 let large: Promise<TestOrganization> | undefined
