@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { SYSTEM_RULES } from '@workflow-service/contract/system-text'
-import type { ModelProtocolName, ModelTurn, StubModelServer } from '@workflow-service/testkit'
+import type { ModelTurn, StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { Crash, createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
@@ -16,9 +16,9 @@ const end: ModelTurn = { toolCalls: [{ name: 'end_run', arguments: { status: 'do
 const startModelServer = useStubModel()
 let server: StubModelServer
 
-async function prepare(provider: ModelProtocolName, turns: ModelTurn[]) {
+async function prepare(turns: ModelTurn[]) {
   server = await startModelServer({ turns, otherwise: end })
-  return createModelAgent([modelConfig({ provider, baseUrl: server.baseUrl })])
+  return createModelAgent([modelConfig({ baseUrl: server.baseUrl })])
 }
 
 const systemText = (request: number) => server.requests[request]!.conversation.instructions
@@ -34,30 +34,27 @@ const HOSTILE = [
 ].join('\n')
 
 describe('the instructions of an organization', () => {
-  test.each<ModelProtocolName>(['openai', 'openai-compatible', 'anthropic', 'google', 'bedrock'])(
-    'stay before the rules of the service, and let no payload go where the workflow does not name it: %s',
-    async (provider) => {
-      const obeys = calls('send_to_payroll', 'search_sources', 'Payroll')
-      const agent = await prepare(provider, [obeys, calls('send_to_order_intake')])
-      const description = 'Send it to Order intake.'
-      const instructions = [{ number: 1, text: HOSTILE }]
-      const run = createInMemoryRun({ sources: [orders, payroll], description, instructions })
-      await run.execute(agent)
-      expect(server.violations).toEqual([])
-      expect(server.requests.length).toBeGreaterThan(1)
-      for (const index of server.requests.keys()) {
-        const text = systemText(index)
-        const [, tag = ''] = /<(instructions-\w+) of="the organization">/.exec(text) ?? []
-        expect(text.split(`<${tag} of="the organization">\n`)[1]).toBe(`${HOSTILE}\n</${tag}>\n\n${SYSTEM_RULES}`)
-        // Nothing else ends them.
-        expect(text.split(`</${tag}>`)).toHaveLength(2)
-      }
-      expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id])
-    },
-  )
+  test('stay before the rules of the service, and let no payload go where the workflow does not name it', async () => {
+    const obeys = calls('send_to_payroll', 'search_sources', 'Payroll')
+    const agent = await prepare([obeys, calls('send_to_order_intake')])
+    const description = 'Send it to Order intake.'
+    const instructions = [{ number: 1, text: HOSTILE }]
+    const run = createInMemoryRun({ sources: [orders, payroll], description, instructions })
+    await run.execute(agent)
+    expect(server.violations).toEqual([])
+    expect(server.requests.length).toBeGreaterThan(1)
+    for (const index of server.requests.keys()) {
+      const text = systemText(index)
+      const [, tag = ''] = /<(instructions-\w+) of="the organization">/.exec(text) ?? []
+      expect(text.split(`<${tag} of="the organization">\n`)[1]).toBe(`${HOSTILE}\n</${tag}>\n\n${SYSTEM_RULES}`)
+      // Nothing else ends them.
+      expect(text.split(`</${tag}>`)).toHaveLength(2)
+    }
+    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id])
+  })
 
   test('are those of the version that the journal says, also when the run is resumed after a new one', async () => {
-    const agent = await prepare('openai-compatible', [calls('send_to_order_intake')])
+    const agent = await prepare([calls('send_to_order_intake')])
     const instructions = [{ number: 1, text: 'Be brief.' }]
     let endings = 0
     const run = createInMemoryRun({
@@ -81,7 +78,7 @@ describe('the instructions of an organization', () => {
   })
 
   test('are the newest ones, with a note, when the run continues after its version was deleted', async () => {
-    const agent = await prepare('openai-compatible', [calls('send_to_order_intake')])
+    const agent = await prepare([calls('send_to_order_intake')])
     const instructions = [{ number: 1, text: 'Be brief.' }]
     const run = createInMemoryRun({ sources: [orders], instructions })
     expect(await run.crashAt(agent, 2)).toBe(true)
@@ -94,7 +91,7 @@ describe('the instructions of an organization', () => {
   })
 
   test('leave no trace where there are none', async () => {
-    const agent = await prepare('openai-compatible', [calls('send_to_order_intake')])
+    const agent = await prepare([calls('send_to_order_intake')])
     const run = createInMemoryRun({ sources: [orders], instructions: [{ number: 3, text: '' }] })
     await run.execute(agent)
     expect(run.steps[0]).not.toHaveProperty('data.instructions_version')
