@@ -191,8 +191,8 @@ describe('docs/operations.md', () => {
     const files = notTests.filter((file) =>
       /^services\/[^/]+\/src\/.*metrics|service-kit\/src\/system-metrics/.test(file),
     )
-    const defined = files.flatMap((file) => [...read(file).matchAll(metricName)]).map(([, name]) => name)
-    const listed = firstCells.flatMap((cell) => [...cell.matchAll(metricName)]).map(([, name]) => name)
+    const defined = files.flatMap((file) => [...read(file).matchAll(metricName)]).map(([, name = '']) => name)
+    const listed = firstCells.flatMap((cell) => [...cell.matchAll(metricName)]).map(([, name = '']) => name)
     expect(defined).not.toEqual([])
     expect(listed.toSorted()).toEqual(defined.toSorted())
   })
