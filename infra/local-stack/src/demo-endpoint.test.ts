@@ -30,15 +30,6 @@ describe('the demo endpoint', () => {
     expect(received).toEqual([])
   })
 
-  test('accepts an order and reports it as received', async () => {
-    const response = await post({ order_id: 'A-1' })
-    expect(response).toMatchObject({ statusCode: 200, body: 'Order A-1 accepted.' })
-    expect(received).toMatchObject([
-      { method: 'POST', url: endpoint.url, body: '{"order_id":"A-1"}', token: { ok: true }, response: { status: 200 } },
-    ])
-    expect(received[0]?.headers.map(([name]) => name)).toContain('x-service-token')
-  })
-
   test.each<[string, object | string]>([
     ['without an id', { order_id: '' }],
     ['that is not JSON', 'order'],
