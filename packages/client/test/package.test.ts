@@ -30,8 +30,7 @@ const workflow = startableWorkflow()
 
 beforeAll(async () => {
   installed = await installPackage(folder)
-  const inactive = Array.from({ length: 6 }, (_, index) => ({ name: `Inactive ${index}`, is_active: false }))
-  await gateway.apply({ workflows: [workflow, ...inactive] }, gateway.organization.id)
+  await gateway.apply({ workflows: [workflow, { name: 'Inactive', is_active: false }] }, gateway.organization.id)
   await gateway.createEndedRun(workflow.id)
 }, 60_000)
 afterAll(() => installed.remove())
@@ -87,17 +86,13 @@ describe('the packed package', () => {
       installed.write(cjs, text)
     }
     const [esm, cjs] = [files.map((file) => file.esm), files.slice(1).map((file) => file.cjs)]
+    const misuse = '// @ts-expect-error -- an instance has it\nexport const wrong = ApiError.code\n'
+    installed.write('wrong.mts', `import { ApiError } from '@workflow-service/client'\n${misuse}`)
     const node = { types: ['node'], skipLibCheck: false, exactOptionalPropertyTypes: true }
-    await installed.typeCheck([...esm, ...cjs], { ...node, module: 'nodenext' })
+    await installed.typeCheck([...esm, ...cjs, 'wrong.mts'], { ...node, module: 'nodenext' })
     await installed.typeCheck(esm, { ...node, skipLibCheck: true, module: 'esnext', moduleResolution: 'bundler' })
-    await installed.typeCheck(esm.slice(1), { module: 'nodenext', lib: ['es2022', 'dom'], skipLibCheck: false })
-    installed.write(
-      'wrong.mts',
-      "import { ApiError } from '@workflow-service/client'\nexport const wrong = ApiError.code\n",
-    )
-    await expect(
-      installed.typeCheck(['wrong.mts'], { ...node, skipLibCheck: true, module: 'nodenext' }),
-    ).rejects.toThrow("'code'")
+    const page = { module: 'nodenext', lib: ['es2022', 'dom'], skipLibCheck: false }
+    await expect(installed.typeCheck(esm.slice(1), page)).resolves.toBeUndefined()
   }, 60_000)
 
   test('type-checks and runs the samples of the reference page as shown', async () => {
@@ -183,25 +178,6 @@ async function failureOf(call: Promise<unknown>): Promise<ApiError> {
 }
 
 describe('the client of a gateway', () => {
-  test('lists page by page, and all workflows with for await', async () => {
-    const client = createClient()
-    const first = await client.workflows.list({ limit: 3, search: 'INACTIVE' })
-    expect(first.data.map(({ name }) => name)).toEqual(['Inactive 0', 'Inactive 1', 'Inactive 2'])
-    const names: string[] = []
-    for await (const { name } of client.workflows.list({ limit: 2 })) names.push(name)
-    expect(names).toHaveLength(7)
-    expect(new Set(names).size).toBe(7)
-  })
-
-  test('starts a workflow, once for each Idempotency-Key, and continues the session', async () => {
-    const client = createClient()
-    const first = await client.workflows.start(workflow.id, { context: 'one' }, { idempotencyKey: 'k' })
-    expect(await client.workflows.start(workflow.id, { context: 'one' }, { idempotencyKey: 'k' })).toEqual(first)
-    const second = await client.workflows.start(workflow.id, { context: 'two', sessionId: first.session_id })
-    expect([second.workflow_id, second.session_id]).toEqual([workflow.id, first.session_id])
-    expect(second.id).not.toBe(first.id)
-  })
-
   test('follows a start until its run has ended, and not longer than its time', async () => {
     const client = createClient()
     const { id, session_id: sessionId } = await client.workflows.start(workflow.id, { context: 'follow' })
@@ -221,7 +197,7 @@ describe('the client of a gateway', () => {
     expect(invalid.details).toMatchObject([{ field: 'context', code: 'string_too_short' }])
     expect(gateway.logLines.some((line) => line['request_id'] === requestId)).toBe(true)
 
-    const { data } = await client.workflows.list({ search: 'Inactive 0' })
+    const { data } = await client.workflows.list({ search: 'Inactive' })
     const inactive = await failureOf(client.workflows.start(data[0]!.id, { context: 'x' }))
     expect(inactive).toMatchObject({ status: 409, code: 'workflow_inactive', attempts: 1 })
     expect(await failureOf(client.workflows.get(randomUUID()))).toMatchObject({ status: 404, code: 'not_found' })
