@@ -2,10 +2,20 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { startCustomerEndpoint, startStubModelServer, waitUntil } from '@workflow-service/testkit'
+import {
+  freePort,
+  type ReceivedSpan,
+  SPAN_KINDS,
+  startCustomerEndpoint,
+  startOtlpReceiver,
+  startStubModelServer,
+  waitUntil,
+} from '@workflow-service/testkit'
+import { checkServiceToken } from '@workflow-service/webhook-token'
 import { parse } from 'yaml'
+import type { ServiceName } from '../../service-settings.ts'
 import { type Promql, readPromql } from './support/read-promql.ts'
-import { type RunningServices, useServices } from './support/use-services.ts'
+import { type RunningServices, useServices, type Workflow } from './support/use-services.ts'
 
 const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8')
 
@@ -18,7 +28,6 @@ interface Rule {
 }
 interface Panel {
   readonly title: string
-  readonly type: string
   readonly targets?: readonly { readonly expr: string }[]
 }
 
@@ -52,50 +61,119 @@ function parseMetrics(text: string): Sample[] {
   }))
 }
 
+/** Several processes are started, one after another has been killed. */
+const TIMEOUT_MS = 120_000
+
+const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
+const CALLER_SPAN_ID = 'b7ad6b7169203331'
+const CALLER = { traceparent: `00-${TRACE_ID}-${CALLER_SPAN_ID}-01`, tracestate: 'vendor=value' }
+const SIGNING_SECRET = 'signing-secret-0123456789'
+const MODEL_KEY = 'sk-test-0123456789abcdef'
+const RECEIVER_KEY = 'receiver-key-0123456789'
+const SECRET_PATH = '/hooks/secret-path-0123456789'
+
+const START_SPAN = 'POST /v1/workflows/{workflow_id}/start'
+const DELIVERY_SPAN = 'sendPayload'
+
+const send = { name: 'send_to_order_intake', arguments: { message: 'cockatoo' } }
+const end = { name: 'end_run', arguments: { status: 'done', reason: 'The cockatoo has landed.' } }
+
 const services = useServices()
-let samples: Sample[]
-let samplesOfFirstScrape: Sample[]
+
+/** What the services of a test talk to, and the settings with which they do. Closed by `await using`. */
+async function openOutside() {
+  const [endpoint, receiver, model] = await Promise.all([
+    startCustomerEndpoint({ answer: { body: 'kakapo' } }),
+    startOtlpReceiver(),
+    startStubModelServer({ turns: [{ text: 'A macaw it is.', toolCalls: [send] }, { toolCalls: [end] }] }),
+  ])
+  return {
+    endpoint,
+    receiver,
+    tracingEnv: {
+      OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
+      OTEL_EXPORTER_OTLP_HEADERS: `x-receiver-key=${RECEIVER_KEY}`,
+    },
+    modelEnv: { AGENT_MODEL: 'openai-compatible:stub-1', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: MODEL_KEY },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([endpoint.close(), receiver.close(), model.close()])
+    },
+  }
+}
+
+/** Starts the workflow through the public API, and resolves to the id of the run. */
+async function start(
+  gatewayUrl: string,
+  { workflowId, apiKey }: Workflow,
+  headers: Record<string, string> = {},
+): Promise<string> {
+  const response = await fetch(`${gatewayUrl}/v1/workflows/${workflowId}/start`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ context: 'message: A parrot for Ada Lovelace' }),
+  })
+  expect(response.status).toBe(202)
+  return ((await response.json()) as { id: string }).id
+}
+
+async function waitForRun(runId: string): Promise<void> {
+  await waitUntil(
+    async () => {
+      const run = await services.db.prisma.start.findUniqueOrThrow({ where: { id: runId } })
+      if (run.status === 'failed') throw new Error(`The run failed: ${run.error}`)
+      return run.status === 'succeeded'
+    },
+    { timeoutMs: 60_000, message: 'the run to succeed' },
+  )
+}
+
+/** The spans of a name; there must be one or more. */
+function named(spans: readonly ReceivedSpan[], name: string): ReceivedSpan[] {
+  const found = spans.filter((span) => span.name === name)
+  if (found.length === 0)
+    throw new Error(`There is no ${name}; there are: ${spans.map((span) => span.name).join(', ')}`)
+  return found
+}
 
 async function scrape({ metricsUrls }: RunningServices): Promise<Sample[]> {
   const texts = await Promise.all(Object.values(metricsUrls).map(async (url) => (await fetch(url)).text()))
   return texts.flatMap(parseMetrics)
 }
 
-/** Runs one start with a model, so that every metric with labels has a sample. */
+/** The metrics before and after one start with a model, and what came of it. Every metric with labels has a sample. */
+let samplesOfFirstScrape: Sample[]
+let samples: Sample[]
+let traced: Awaited<ReturnType<typeof traceOneStart>>
+
 beforeAll(async () => {
-  const endpoint = await startCustomerEndpoint()
-  const model = await startStubModelServer({
-    turns: [
-      { toolCalls: [{ name: 'send_to_order_intake', arguments: { message: 'hello' } }] },
-      { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }] },
-    ],
-  })
-  const env = { AGENT_MODEL: 'openai-compatible:stub-1', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: 'key' }
-  const running = await services.startAll(env)
-  try {
-    samplesOfFirstScrape = await scrape(running)
-    const workflow = await services.createWorkflow({ url: endpoint.url, signingSecret: null }, running.dispatcherUrl)
-    const response = await fetch(`${running.gatewayUrl}/v1/workflows/${workflow.workflowId}/start`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${workflow.apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ context: 'hello' }),
-    })
-    if (response.status !== 202) throw new Error(`The start was answered ${response.status}`)
-    const socket = connect(Number(new URL(running.gatewayUrl).port), '127.0.0.1')
-      .end('not HTTP\r\n\r\n')
-      .resume()
-    await once(socket, 'close')
-    await waitUntil(
-      async () => (await scrape(running)).some(({ name, value }) => name === 'runner_runs_total' && value > 0),
-      { timeoutMs: 60_000, message: 'the run to end' },
-    )
-    // In the scrape that found the end, another service may have answered before it.
-    samples = await scrape(running)
-  } finally {
-    await running.stop()
-    await Promise.all([endpoint.close(), model.close()])
-  }
-}, 120_000)
+  traced = await traceOneStart()
+}, TIMEOUT_MS)
+
+async function traceOneStart() {
+  await using outside = await openOutside()
+  const { endpoint, receiver } = outside
+  const running = await services.startAll({ ...outside.tracingEnv, ...outside.modelEnv })
+  samplesOfFirstScrape = await scrape(running)
+  const workflow = await services.createWorkflow(
+    { url: endpoint.url + SECRET_PATH, signingSecret: SIGNING_SECRET },
+    running.dispatcherUrl,
+  )
+  const runId = await start(running.gatewayUrl, workflow, CALLER)
+  const socket = connect(Number(new URL(running.gatewayUrl).port), '127.0.0.1')
+    .end('not HTTP\r\n\r\n')
+    .resume()
+  await once(socket, 'close')
+  await waitUntil(
+    async () => (await scrape(running)).some(({ name, value }) => name === 'runner_runs_total' && value > 0),
+    { timeoutMs: 60_000, message: 'the run to end' },
+  )
+  // In the scrape that found the end, another service may have answered before it.
+  samples = await scrape(running)
+  const [delivered] = await endpoint.waitForRequests(1, 60_000)
+  await running.stop()
+  const spans = receiver.spans().filter(({ traceId }) => traceId === TRACE_ID)
+  return { workflow, runId, delivered: delivered!, spans, exported: receiver.text() }
+}
 
 describe('the expressions of the dashboard and of the rules', () => {
   test.each(expressions)('%s reads metrics and labels that the services export', (_where, expression) => {
@@ -115,20 +193,11 @@ describe('the expressions of the dashboard and of the rules', () => {
     }
   })
 
-  test('an error in an expression is found', () => {
+  test('are read with their metrics, conditions and groups, and an error in one is found', () => {
     expect(() => readPromql('sum(rate(a[5m])')).toThrow(SyntaxError)
     expect(() => readPromql('sum by (a b) (c)')).toThrow(SyntaxError)
-    expect(readPromql('sum by (a) (rate(b{c="d", e=~"f"}[5m])) / g')).toEqual({
-      selectors: [
-        {
-          metric: 'b',
-          matchers: [
-            { label: 'c', operator: '=', value: 'd' },
-            { label: 'e', operator: '=~', value: 'f' },
-          ],
-        },
-        { metric: 'g', matchers: [] },
-      ],
+    expect(readPromql('sum by (a) (b{c="d"})')).toEqual({
+      selectors: [{ metric: 'b', matchers: [{ label: 'c', operator: '=', value: 'd' }] }],
       groupings: ['a'],
     })
   })
@@ -157,7 +226,163 @@ test('each alert has a severity, a summary and a row in the troubleshooting of d
   }
 })
 
-test('the dashboard shows traffic, errors, latency and saturation', () => {
-  const rows = panels.filter(({ type }) => type === 'row').map(({ title }) => title)
-  expect(rows).toEqual(['Objectives', 'Traffic', 'Errors', 'Latency', 'Queue and saturation', 'Deliveries', 'Model'])
+describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
+  test("a start's spans are one tree in the caller's trace, from the API call to the endpoint", async () => {
+    const { workflow, runId, delivered, spans, exported } = traced
+    const parents = new Map(spans.map(({ spanId, name }) => [spanId, name]))
+    parents.set(CALLER_SPAN_ID, 'the caller')
+    const tree = spans.map(({ service, kind, name, parentSpanId = '' }) => ({
+      service,
+      kind,
+      name,
+      parent: parents.get(parentSpanId),
+    }))
+    const { server, producer, internal, client } = SPAN_KINDS
+    const chat = { service: 'runner', kind: client, name: 'chat stub-1', parent: 'invoke_agent' }
+    const expected = [
+      { service: 'gateway', kind: server, name: START_SPAN, parent: 'the caller' },
+      { service: 'gateway', kind: producer, name: 'send workflow.sessions', parent: START_SPAN },
+      { service: 'runner', kind: internal, name: 'wait_for_runner', parent: START_SPAN },
+      { service: 'runner', kind: internal, name: 'invoke_agent', parent: START_SPAN },
+      chat,
+      { service: 'runner', kind: client, name: 'deliver', parent: 'invoke_agent' },
+      { service: 'dispatcher', kind: server, name: DELIVERY_SPAN, parent: 'deliver' },
+      { service: 'dispatcher', kind: client, name: 'POST', parent: DELIVERY_SPAN },
+      chat,
+    ]
+    expect(tree).toHaveLength(expected.length)
+    expect(tree).toEqual(expect.arrayContaining(expected))
+
+    const [post] = named(spans, 'POST')
+    expect(delivered.headers).toMatchObject({
+      traceparent: `00-${TRACE_ID}-${post!.spanId}-01`,
+      tracestate: CALLER.tracestate,
+    })
+    const token = String(delivered.headers['x-service-token'])
+    expect(await checkServiceToken(token, SIGNING_SECRET)).toMatchObject({ ok: true })
+    expect(named(spans, 'deliver')[0]!.attributes).toMatchObject({
+      'workflow_service.run.id': runId,
+      'workflow_service.delivery.outcome': 'accepted',
+    })
+
+    const secrets = [SIGNING_SECRET, token, MODEL_KEY, RECEIVER_KEY, workflow.apiKey, SECRET_PATH.slice(1)]
+    const texts = ['parrot', 'Parrot', 'Ada', 'ada@', 'cockatoo', 'macaw', 'kakapo', 'rder intake', 'order_intake']
+    for (const text of [...secrets, services.internalApiToken, services.secretsKey, ...texts, 'Forward']) {
+      expect(exported).not.toContain(text)
+    }
+  })
+
+  test(
+    "both attempts of a run whose runner was killed are in the start's trace",
+    async () => {
+      await using outside = await openOutside()
+      const { endpoint, receiver, tracingEnv } = outside
+      const running = await services.startAll(tracingEnv, { hasRunner: false })
+      const workflow = await services.createWorkflow({ url: endpoint.url, signingSecret: null }, running.dispatcherUrl)
+      const gate = Promise.withResolvers<void>()
+      endpoint.answerWith(async () => {
+        await gate.promise
+        return { status: 204 }
+      })
+      const env = { ...tracingEnv, ...outside.modelEnv, DISPATCHER_URL: running.dispatcherUrl }
+      const first = await services.startProcess('runner', env)
+      // Without a traceparent: the gateway begins the trace.
+      const runId = await start(running.gatewayUrl, workflow)
+      const [delivered] = await endpoint.waitForRequests(1, 60_000)
+      const traceId = String(delivered!.headers['traceparent']).split('-')[1]
+      const ofAttempt = (attempt: number) => (span: ReceivedSpan) =>
+        span.traceId === traceId && span.attributes['workflow_service.run.attempt'] === attempt
+      await receiver.waitForSpans(
+        (spans) => spans.some(ofAttempt(1)) && spans.some(({ name }) => name.startsWith('chat')),
+        'the spans of the first attempt that have ended',
+      )
+      first.kill('SIGKILL')
+      await first.exited
+      gate.resolve()
+      const accepted = { where: { runId, outcome: 'accepted' } }
+      await waitUntil(async () => (await services.db.prisma.delivery.count(accepted)) === 1)
+      const second = await services.startProcess('runner', env)
+      await waitForRun(runId)
+      await second.stop()
+      await running.stop()
+
+      const spans = receiver.spans().filter((span) => span.traceId === traceId)
+      const [started] = named(spans, START_SPAN)
+      expect(started!.parentSpanId ?? '').toBe('')
+      const waits = named(spans, 'wait_for_runner')
+      expect(waits.map(({ attributes }) => attributes['workflow_service.run.attempt'])).toEqual([1, 2])
+      // The span of the first attempt died with its runner; what it did before is there.
+      const attempts = named(spans, 'invoke_agent')
+      expect(attempts.map(({ attributes }) => attributes['workflow_service.run.attempt'])).toEqual([2])
+      for (const { parentSpanId } of [...waits, ...attempts]) expect(parentSpanId).toBe(started!.spanId)
+      expect(named(spans, 'chat stub-1')).toHaveLength(2)
+      // The dispatcher wrote the result into the journal after its runner had died: the second one need not ask.
+      expect(named(spans, DELIVERY_SPAN)).toHaveLength(1)
+      expect(named(spans, 'POST')).toHaveLength(1)
+      expect(endpoint.requests).toHaveLength(1)
+    },
+    TIMEOUT_MS,
+  )
+})
+
+/**
+ * Node's options that write the URLs of some modules to stderr when they are loaded: OpenTelemetry's SDK (prom-client
+ * needs its API), Prisma and YAML.
+ */
+const REPORT_LOADED = `--import=data:text/javascript,${encodeURIComponent(`
+  import { registerHooks } from 'node:module'
+  registerHooks({
+    load(url, context, nextLoad) {
+      if (/@opentelemetry.(?!api[/@])|@prisma.client|[/]yaml[/]/.test(url)) process.stderr.write('loaded ' + url + '\\n')
+      return nextLoad(url, context)
+    },
+  })`)}`
+
+describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
+  test(
+    "no service loads the SDK, only the application Prisma and YAML, and the caller's trace reaches the endpoint unchanged",
+    async () => {
+      await using outside = await openOutside()
+      const { endpoint } = outside
+      const NODE_OPTIONS = REPORT_LOADED
+      const dispatcherPort = String(await freePort())
+      const gatewayPort = String(await freePort())
+      const DISPATCHER_URL = `http://127.0.0.1:${dispatcherPort}`
+      const envs: Record<ServiceName, Record<string, string>> = {
+        dispatcher: { PORT: dispatcherPort },
+        gateway: { PORT: gatewayPort },
+        app: {},
+        runner: {},
+      }
+      const processes = await Promise.all(
+        Object.entries(envs).map(([name, env]) =>
+          services.startProcess(name as ServiceName, { NODE_OPTIONS, DISPATCHER_URL, ...env }),
+        ),
+      )
+      const workflow = await services.createWorkflow(
+        { url: endpoint.url, signingSecret: SIGNING_SECRET },
+        DISPATCHER_URL,
+      )
+      const gatewayUrl = `http://127.0.0.1:${gatewayPort}`
+      await waitForRun(await start(gatewayUrl, workflow, CALLER))
+      // Invalid, and absent: nothing is passed on.
+      await waitForRun(await start(gatewayUrl, workflow, { ...CALLER, traceparent: `${CALLER.traceparent}-x` }))
+      await waitForRun(await start(gatewayUrl, workflow, { tracestate: CALLER.tracestate }))
+      const [passedOn, ...others] = await endpoint.waitForRequests(3)
+      expect(passedOn!.headers).toMatchObject(CALLER)
+      for (const { headers } of others) {
+        expect(Object.keys(headers)).not.toContain('traceparent')
+        expect(Object.keys(headers)).not.toContain('tracestate')
+      }
+      const token = String(passedOn!.headers['x-service-token'])
+      expect(await checkServiceToken(token, SIGNING_SECRET)).toMatchObject({ ok: true })
+      for (const [index, name] of Object.keys(envs).entries()) {
+        await processes[index]!.stop()
+        const loaded = processes[index]!.stderr.split('\n').filter((line) => line.startsWith('loaded '))
+        // Prisma would double the memory of the others.
+        expect(name === 'app' ? loaded.filter((line) => line.includes('@opentelemetry')) : loaded).toEqual([])
+      }
+    },
+    TIMEOUT_MS,
+  )
 })
