@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from '@jest/globals'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
-import { waitUntil } from '@workflow-service/testkit'
+import { startProxy, waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
 import { findIssues } from './support/find-issues.ts'
 import { PAGES } from './support/pages.ts'
 import { settle, show } from './support/show.ts'
-import { startProxy } from './support/start-proxy.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { SESSION_MESSAGE_TYPE, SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from '@workflow-service/contract'
 import { callManagementApi } from '@workflow-service/dev-servers'
-import { createTestBroker, freePort, type TestBroker, waitUntil } from '@workflow-service/testkit'
+import { createTestBroker, freePort, startProxy, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import { type Channel, type ChannelModel, connect } from 'amqplib'
-import { startProxy } from '../../console/test/support/start-proxy.ts'
 import { connectRabbitMq, type SessionQueue } from '../src/index.ts'
 import { SilencingProxy } from './silencing-proxy.ts'
 

@@ -33,6 +33,7 @@ export {
   startLookupServer,
 } from './start-lookup-server.ts'
 export { close, listen } from './loopback-server.ts'
+export { type Proxy, startProxy } from './start-proxy.ts'
 export { startRawEndpoint, type RawEndpointOptions } from './start-raw-endpoint.ts'
 export { createCertificate } from './create-certificate.ts'
 export { openConnection, openUnfinishedRequests, parseAnswer, type RawAnswer, sendRaw } from './raw-request.ts'

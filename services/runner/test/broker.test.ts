@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { connectRabbitMq, type SessionQueue } from '@workflow-service/messaging'
-import { createTestBroker, type TestBroker, waitUntil } from '@workflow-service/testkit'
+import { createTestBroker, type Proxy, startProxy, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import type { RunningService } from '@workflow-service/service-kit'
-import { type Proxy, startProxy } from '../../../packages/console/test/support/start-proxy.ts'
 import {
   type AcceptedStart,
   FAST_TIMING,

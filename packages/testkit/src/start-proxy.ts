@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
-import { freePort, listen } from '@workflow-service/testkit'
+import { freePort } from '@workflow-service/dev-servers'
+import { listen } from './loopback-server.ts'
 
 /** A server process as its clients see it, which dies and comes back at the same address. */
 export type Proxy = Awaited<ReturnType<typeof startProxy>>
