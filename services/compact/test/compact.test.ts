@@ -5,7 +5,6 @@ import { newId, recordStart, showRun } from '@workflow-service/database'
 import {
   type CustomerEndpoint,
   forwardManifest,
-  settingsErrors,
   startCustomerEndpoint,
   startProcess,
   type StartedProcess,
@@ -13,6 +12,7 @@ import {
 } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
+import { settingsErrors } from '@workflow-service/service-kit'
 import { readCompactConfig } from '../src/index.ts'
 
 const organizationId = newId()
