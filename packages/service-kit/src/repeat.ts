@@ -17,18 +17,13 @@ export interface RepeatOptions {
   run: (signal: AbortSignal) => Promise<unknown>
 }
 
-export interface RepeatedTask {
-  /** Starts the next run now; while one is under way, right after it. */
-  trigger(): void
-  /** Aborts the signal, starts no further run, and resolves when the run under way has ended. */
-  stop(): Promise<void>
-}
+export type RepeatedTask = ReturnType<typeof repeat>
 
 /**
  * Runs a task now and then `intervalMs` after each run has ended, so that runs never overlap. A run that rejects is
  * logged and does not end the repetition. Its timer does not keep the process alive.
  */
-export function repeat(options: RepeatOptions): RepeatedTask {
+export function repeat(options: RepeatOptions) {
   const { name, intervalMs, firstDelayMs = 0, retryMs = intervalMs, logger, run } = options
   const { onError = (error) => logger.warn({ task: name, error: describeError(error) }, 'task.failed') } = options
   const stopping = new AbortController()
@@ -57,7 +52,9 @@ export function repeat(options: RepeatOptions): RepeatedTask {
   const ended = loop()
 
   return {
+    /** Starts the next run now; while one is under way, right after it. */
     trigger: () => woken.resolve(),
+    /** Aborts the signal, starts no further run, and resolves when the run under way has ended. */
     stop: async () => {
       stopping.abort()
       woken.resolve()

@@ -14,12 +14,10 @@ export interface SystemReads {
   readonly queueDepth: () => Promise<{ readonly ready: number; readonly dead: number }>
 }
 
-interface SystemState {
-  readonly backlog: Awaited<ReturnType<SystemReads['backlog']>> | undefined
-  readonly queueDepth: Awaited<ReturnType<SystemReads['queueDepth']>> | undefined
+/** What could be read. */
+type SystemState = {
+  readonly [Name in 'backlog' | 'queueDepth']?: Awaited<ReturnType<SystemReads[Name]>> | undefined
 }
-
-const UNKNOWN: SystemState = { backlog: undefined, queueDepth: undefined }
 
 /**
  * Registers the gauges of the whole system. Every gateway and runner registers them, and one of these processes exports
@@ -31,7 +29,7 @@ export function registerSystemMetrics(registry: Registry, reads: SystemReads): v
   // The gauges of one scrape are collected together: they share one read.
   const read = (): Promise<SystemState> =>
     (reading ??= withTimeout(readState(reads), READ_TIMEOUT_MS)
-      .catch(() => UNKNOWN)
+      .catch(() => ({}))
       .finally(() => (reading = undefined)))
   const waiting: Gauge = new Gauge({
     name: 'sessions_waiting',
@@ -70,7 +68,7 @@ function setOrRemove(gauge: Gauge, value: number | undefined): void {
 }
 
 async function readState({ isReporter, backlog, queueDepth }: SystemReads): Promise<SystemState> {
-  if (!(await isReporter().catch(() => false))) return UNKNOWN
+  if (!(await isReporter().catch(() => false))) return {}
   const reads = [backlog().catch(() => undefined), queueDepth().catch(() => undefined)] as const
   const [backlogNow, depthNow] = await Promise.all(reads)
   return { backlog: backlogNow, queueDepth: depthNow }

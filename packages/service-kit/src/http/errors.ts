@@ -126,7 +126,15 @@ export function sendError(res: Response, error: ApiError): void {
 /** Passes an ApiError on and turns any other error into one; an unexpected error becomes a 500 without its message. */
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
-  return fromHttpError(error) ?? new ApiError('internal_error', 'Something went wrong on our side.', { cause: error })
+  if (error instanceof URIError) {
+    return new ApiError('invalid_request', 'The path and the query must be percent-encoded UTF-8.')
+  }
+  // Statuses of Express, which are not in the contract.
+  const status = error instanceof Error && 'status' in error ? Number(error.status) : 500
+  if (status >= 400 && status < 500) {
+    return new ApiError('invalid_request', 'The request cannot be read.')
+  }
+  return new ApiError('internal_error', 'Something went wrong on our side.', { cause: error })
 }
 
 /** Answers 404 to every path and method that no route has taken. */
@@ -177,15 +185,4 @@ export function toReportedError(
 /** Creates the refusal of a body that is too large. */
 export function bodyTooLarge(maxBytes: number): ApiError {
   return new ApiError('body_too_large', `The body is larger than ${Math.round(maxBytes / 1024)} KiB.`)
-}
-
-/** Translates errors of Express, whose statuses are not in the contract. */
-function fromHttpError(error: unknown): ApiError | undefined {
-  if (!(error instanceof Error)) return undefined
-  if (error instanceof URIError) {
-    return new ApiError('invalid_request', 'The path and the query must be percent-encoded UTF-8.')
-  }
-  const { status } = error as { status?: number }
-  const isClientError = status !== undefined && status >= 400 && status < 500
-  return isClientError ? new ApiError('invalid_request', 'The request cannot be read.') : undefined
 }
