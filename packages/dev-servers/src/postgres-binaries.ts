@@ -5,14 +5,7 @@ import { EmbeddedPostgresError } from './embedded-postgres-error.ts'
 import { run, type ServerUser } from './postgres-process.ts'
 
 /** The programs of one PostgreSQL version. */
-export interface PostgresBinaries {
-  home: string
-  version: string
-  major: string
-  initdb: string
-  postgres: string
-  pgCtl: string
-}
+export type PostgresBinaries = ReturnType<typeof binariesIn>
 
 /**
  * Finds the binaries for this platform where the server's user can read them. A checkout below a closed folder such as
@@ -56,7 +49,7 @@ function installedBinaries(): PostgresBinaries {
   }
 }
 
-function binariesIn(home: string, version: string): PostgresBinaries {
+function binariesIn(home: string, version: string) {
   const suffix = process.platform === 'win32' ? '.exe' : ''
   return {
     home,

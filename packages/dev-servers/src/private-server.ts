@@ -1,27 +1,7 @@
 import type { GuardedProcess } from './spawn-guarded.ts'
 
 /** A server that one test or one development stack owns: it may kill, pause and restart it. */
-export interface PrivateServer {
-  /** Where clients connect. Stays the same over restarts. */
-  url: string
-  /** On 127.0.0.1. Stays the same over restarts. */
-  port: number
-  /** The server's main process; another one after each restart. */
-  readonly pid: number
-  /**
-   * Signals the server and waits until it has ended; SIGSTOP and SIGCONT return at once.
-   * @default 'SIGKILL'
-   */
-  kill: (signal?: NodeJS.Signals) => Promise<void>
-  /** Stops the server if it runs, starts it again on the same data and port, and waits until it accepts connections. */
-  restart: () => Promise<void>
-  /** Sends SIGSTOP: connections stay open and the server answers nothing. */
-  pause: () => void
-  /** Sends SIGCONT, which ends a pause. */
-  resume: () => void
-  /** Ends the server and removes its data. */
-  stop: () => Promise<void>
-}
+export type PrivateServer = ReturnType<typeof controlServer>
 
 /** The main process of a running server. */
 export type ServerProcess = Pick<GuardedProcess, 'pid' | 'kill' | 'exited'>
@@ -41,9 +21,10 @@ export interface ControlServerOptions {
 }
 
 /** Wraps a server that was just started as a `PrivateServer`. */
-export function controlServer(started: ServerProcess, options: ControlServerOptions): PrivateServer {
+export function controlServer(started: ServerProcess, options: ControlServerOptions) {
   const { url, port, start, shutdownSignal, stopSignal, cleanUp } = options
   let server = started
+  /** Signals the server and waits until it has ended; SIGSTOP and SIGCONT return at once. */
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
     server.kill(signal)
     if (signal === 'SIGSTOP' || signal === 'SIGCONT') return
@@ -52,19 +33,26 @@ export function controlServer(started: ServerProcess, options: ControlServerOpti
     await server.exited
   }
   return {
+    /** Where clients connect. Stays the same over restarts. */
     url,
+    /** On 127.0.0.1. Stays the same over restarts. */
     port,
+    /** The server's main process; another one after each restart. */
     get pid() {
       return server.pid
     },
     kill,
+    /** Stops the server if it runs, starts it again on the same data and port, and waits until it is ready. */
     async restart() {
       await kill(shutdownSignal)
       server = await start()
     },
-    pause: () => void server.kill('SIGSTOP'),
-    resume: () => void server.kill('SIGCONT'),
-    async stop() {
+    /** Sends SIGSTOP: connections stay open and the server answers nothing. */
+    pause: (): void => void server.kill('SIGSTOP'),
+    /** Sends SIGCONT, which ends a pause. */
+    resume: (): void => void server.kill('SIGCONT'),
+    /** Ends the server and removes its data. */
+    stop: async (): Promise<void> => {
       await kill(stopSignal)
       await cleanUp()
     },

@@ -29,15 +29,7 @@ export interface Exit {
 }
 
 /** A running program that ends when this process does. */
-export interface GuardedProcess {
-  pid: number
-  stdout: Readable
-  stderr: Readable
-  /** Resolves when the program has ended, for any reason. Never rejects. */
-  exited: Promise<Exit>
-  /** Signals the program. Returns false when it has ended already. */
-  kill: (signal: NodeJS.Signals) => boolean
-}
+export type GuardedProcess = Awaited<ReturnType<typeof spawnGuarded>>
 
 // A shell runs between this process and the program. It starts a watcher that reads from a pipe (fd 3) whose other end
 // only this process has open: end of file there means that this process has ended, also by SIGKILL. The watcher then
@@ -61,7 +53,7 @@ exit $status`
  * programs in the right order. When this process ends, even by SIGKILL, the program gets `deathSignal`; not on Windows.
  * Rejects when the working directory does not exist; a missing program ends with exit code 127.
  */
-export async function spawnGuarded(options: GuardedSpawnOptions): Promise<GuardedProcess> {
+export async function spawnGuarded(options: GuardedSpawnOptions) {
   const { command, args, env, cwd, uid, gid, input } = options
   const stdin = input === undefined ? 'ignore' : 'pipe'
   const isGuarded = process.platform !== 'win32'
@@ -81,11 +73,13 @@ export async function spawnGuarded(options: GuardedSpawnOptions): Promise<Guarde
   const stderr = child.stderr!.pipe(new PassThrough())
   await once(child, 'spawn')
   child.stdin?.on('error', () => {}).end(input)
+  /** Resolves when the program has ended, for any reason. Never rejects. */
   const exited = new Promise<Exit>((settle) => {
     child.once('exit', (code, signal) => settle(isGuarded ? toExit(code, signal) : { code, signal }))
   })
   const pid = isGuarded ? await readPid(child.stdio[3] as Readable) : child.pid!
-  const kill = (signal: NodeJS.Signals) => {
+  /** Signals the program. Returns false when it has ended already. */
+  const kill = (signal: NodeJS.Signals): boolean => {
     if (child.exitCode !== null || child.signalCode !== null) return false
     try {
       return process.kill(pid, signal)
@@ -93,7 +87,7 @@ export async function spawnGuarded(options: GuardedSpawnOptions): Promise<Guarde
       return false
     }
   }
-  return { pid, stdout, stderr, exited, kill }
+  return { pid, stdout: stdout as Readable, stderr: stderr as Readable, exited, kill }
 }
 
 async function readPid(pipe: Readable): Promise<number> {

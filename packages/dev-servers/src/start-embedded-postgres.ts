@@ -35,24 +35,7 @@ export interface EmbeddedPostgresOptions {
 }
 
 /** A running server. */
-export interface EmbeddedPostgres {
-  /** The application's database, as its owner, who is no superuser. */
-  url: string
-  /** The database `postgres` as superuser. */
-  adminUrl: string
-  port: number
-  /** The main process (postmaster). */
-  pid: number
-  /** Settles when the server has ended, for any reason. */
-  exited: GuardedProcess['exited']
-  /** Signals the postmaster. */
-  kill: GuardedProcess['kill']
-  /**
-   * Resolves when the server has ended. `immediate` skips the shutdown checkpoint, for data that is removed next.
-   * @default 'fast'
-   */
-  stop: (mode?: 'fast' | 'immediate') => Promise<void>
-}
+export type EmbeddedPostgres = Awaited<ReturnType<typeof startServer>>
 
 /** A standby accepts read-only connections. */
 const READY_LINE = /database system is ready to accept (read-only )?connections/
@@ -93,7 +76,7 @@ async function startServer(
   port: number,
   password: string,
   options: EmbeddedPostgresOptions,
-): Promise<EmbeddedPostgres> {
+) {
   const settings = {
     listen_addresses: '127.0.0.1',
     unix_socket_directories: '',
@@ -111,13 +94,19 @@ async function startServer(
   await untilReady(server, instance.dataDir, port, options.log)
   const url = (user: string, database: string) => `postgres://${user}:${password}@127.0.0.1:${port}/${database}`
   return {
+    /** The application's database, as its owner, who is no superuser. */
     url: url(APPLICATION_NAME, APPLICATION_NAME),
+    /** The database `postgres` as superuser. */
     adminUrl: url('postgres', 'postgres'),
     port,
+    /** The main process (postmaster). */
     pid: server.pid,
+    /** Settles when the server has ended, for any reason. */
     exited: server.exited,
+    /** Signals the postmaster. */
     kill: server.kill,
-    async stop(mode = 'fast') {
+    /** Resolves when the server has ended. `immediate` skips the shutdown checkpoint, for data that is removed next. */
+    async stop(mode: 'fast' | 'immediate' = 'fast') {
       if (process.platform === 'win32') await stopByControlProgram(instance, mode)
       else server.kill(mode === 'fast' ? 'SIGINT' : 'SIGQUIT')
       const deadline = setTimeout(() => server.kill('SIGKILL'), STOP_TIMEOUT_MS)
