@@ -3,21 +3,13 @@ import { callManagementApi } from '@workflow-service/dev-servers'
 import { requestBrokerServer } from './infrastructure-client.ts'
 
 /** A RabbitMQ virtual host that one test file owns. */
-export interface TestBroker {
-  url: string
-  /** The management API, with credentials in the address. */
-  managementUrl: string
-  /** The virtual host's name. */
-  virtualHost: string
-  /** Deletes the virtual host, its queues and its connections. */
-  drop: () => Promise<void>
-}
+export type TestBroker = Awaited<ReturnType<typeof createTestBroker>>
 
 /**
  * Creates a virtual host, in about 50 ms. The first call of a Jest run starts the broker and may have to install it:
  * give `beforeAll` 180,000 ms.
  */
-export async function createTestBroker(): Promise<TestBroker> {
+export async function createTestBroker() {
   const { managementUrl, url } = await requestBrokerServer()
   const virtualHost = `test-${randomBytes(8).toString('hex')}`
   await assertOk(callManagementApi(managementUrl, 'PUT', `/api/vhosts/${virtualHost}`, {}))
@@ -28,8 +20,11 @@ export async function createTestBroker(): Promise<TestBroker> {
   own.pathname = `/${virtualHost}`
   return {
     url: own.href,
+    /** The management API, with credentials in the address. */
     managementUrl,
+    /** The virtual host's name. */
     virtualHost,
+    /** Deletes the virtual host, its queues and its connections. */
     drop: async () => await assertOk(callManagementApi(managementUrl, 'DELETE', `/api/vhosts/${virtualHost}`)),
   }
 }

@@ -8,32 +8,19 @@ import { promisify } from 'node:util'
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** A package as a customer has it: packed, and installed into an empty project. */
-export interface InstalledPackage {
-  /** The customer's project. */
-  readonly project: string
-  /** The published files, sorted. */
-  readonly files: readonly string[]
-  /** What publint and "are the types wrong" find in the tarball. */
-  readonly problems: readonly string[]
-  /** Writes a file of the project and returns its path. */
-  write(name: string, text: string): string
-  /** Runs a file of the project. Resolves with its output; rejects with its errors if it fails. */
-  run(name: string, options?: { node?: string; env?: Record<string, string> }): Promise<string>
-  /** Type-checks files of the project with the compiler's options, and Node's types. Rejects with the errors. */
-  typeCheck(files: readonly string[], options: Record<string, unknown>): Promise<void>
-  remove(): void
-}
+export type InstalledPackage = Awaited<ReturnType<typeof installPackage>>
 
 /**
  * Packs the package in the folder with `npm pack` and installs the tarball, both without network. Takes some seconds.
  */
-export async function installPackage(packageFolder: string): Promise<InstalledPackage> {
+export async function installPackage(packageFolder: string) {
   const folder = mkdtempSync(join(tmpdir(), 'installed-package-'))
   const project = join(folder, 'project')
   mkdirSync(project)
   await execute('npm', ['pack', '--pack-destination', folder, '--loglevel', 'error'], packageFolder)
   const tarball = join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? '')
-  const write: InstalledPackage['write'] = (name, text) => {
+  /** Writes a file of the project and returns its path. */
+  const write = (name: string, text: string): string => {
     const file = join(project, name)
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text)
@@ -45,17 +32,23 @@ export async function installPackage(packageFolder: string): Promise<InstalledPa
   const [name = ''] = readdirSync(scope)
   const files = readdirSync(join(scope, name), { recursive: true, withFileTypes: true })
   return {
+    /** The customer's project. */
     project,
+    /** The published files, sorted. */
     files: files
       .filter((entry) => entry.isFile())
       .map((entry) => join(entry.parentPath, entry.name).slice(join(scope, name).length + 1))
       .toSorted(),
+    /** What publint and "are the types wrong" find in the tarball. */
     problems: JSON.parse(
       await execute(process.execPath, [join(import.meta.dirname, 'check-package.ts'), tarball], folder),
     ) as string[],
     write,
-    run: (file, { node = process.execPath, env = {} } = {}) => execute(node, [file], project, env),
-    typeCheck: async (names, options) => {
+    /** Runs a file of the project. Resolves with its output; rejects with its errors if it fails. */
+    run: (file: string, { node = process.execPath, env = {} }: { node?: string; env?: Record<string, string> } = {}) =>
+      execute(node, [file], project, env),
+    /** Type-checks files of the project with the compiler's options, and Node's types. Rejects with the errors. */
+    typeCheck: async (names: readonly string[], options: Record<string, unknown>) => {
       const compilerOptions = { noEmit: true, strict: true, target: 'es2022', types: [], ...options }
       const typeRoots = [join(ROOT, 'node_modules/@types')]
       write('tsconfig.json', JSON.stringify({ compilerOptions: { ...compilerOptions, typeRoots }, files: names }))

@@ -1,26 +1,11 @@
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import { buffer } from 'node:stream/consumers'
 import { parseJson } from '@workflow-service/contract'
 import { close, listen, waitForRequestsIn } from './loopback-server.ts'
 
 /** One request as it arrived. */
-export interface RecordedRequest {
-  method: string
-  /** With the query string. */
-  path: string
-  headers: IncomingHttpHeaders
-  /** Alternating names and values, in the order and spelling of the request. */
-  rawHeaders: string[]
-  body: Buffer
-  text: string
-  /** The parsed body; undefined when it is not JSON. */
-  json: unknown
-  /** When the body was complete, in milliseconds since 1970. */
-  receivedAt: number
-  /** The client's port, which identifies the connection. */
-  remotePort: number
-}
+export type RecordedRequest = Awaited<ReturnType<typeof record>>
 
 /** How to answer one request. */
 export type Answer =
@@ -58,30 +43,12 @@ export interface CustomerEndpointOptions {
 }
 
 /** A customer's endpoint: records each request and answers as the test asks. */
-export interface CustomerEndpoint {
-  /** Without a trailing slash. */
-  url: string
-  port: number
-  requests: RecordedRequest[]
-  /** The number of connections so far. */
-  readonly connections: number
-  /** Forgets the requests, and answers 204 again. */
-  reset: () => void
-  /** Answers the following requests with this. */
-  answerWith: (answer: AnswerSource) => void
-  /**
-   * Waits until there are `count` requests and resolves to the first `count`. Rejects after `timeoutMs`.
-   * @default 10_000
-   */
-  waitForRequests: (count: number, timeoutMs?: number) => Promise<RecordedRequest[]>
-  /** Closes the server and every connection. */
-  close: () => Promise<void>
-}
+export type CustomerEndpoint = Awaited<ReturnType<typeof startCustomerEndpoint>>
 
 /** Starts an HTTP or HTTPS server in the role of a customer's endpoint. */
-export async function startCustomerEndpoint(options: CustomerEndpointOptions = {}): Promise<CustomerEndpoint> {
+export async function startCustomerEndpoint(options: CustomerEndpointOptions = {}) {
   const requests: RecordedRequest[] = []
-  let answer = options.answer ?? { status: 204 }
+  let answer: AnswerSource = options.answer ?? { status: 204 }
   let connections = 0
   let received = 0
   const handle = async (incoming: IncomingMessage, response: ServerResponse) => {
@@ -102,36 +69,46 @@ export async function startCustomerEndpoint(options: CustomerEndpointOptions = {
   server.on('tlsClientError', () => {})
   const port = await listen(server, options.port, options.host)
   return {
+    /** Without a trailing slash. */
     url: `${options.tls ? 'https' : 'http'}://${options.host ?? '127.0.0.1'}:${port}`,
     port,
     requests,
+    /** The number of connections so far. */
     get connections() {
       return connections
     },
+    /** Forgets the requests, and answers 204 again. */
     reset() {
       requests.length = 0
       answer = { status: 204 }
     },
-    answerWith(nextAnswer) {
+    /** Answers the following requests with this. */
+    answerWith(nextAnswer: AnswerSource) {
       answer = nextAnswer
     },
     waitForRequests: waitForRequestsIn(requests, "the customer's endpoint"),
+    /** Closes the server and every connection. */
     close: () => close(server),
   }
 }
 
-async function record(incoming: IncomingMessage): Promise<RecordedRequest> {
+async function record(incoming: IncomingMessage) {
   const body = await buffer(incoming)
   const text = body.toString('utf8')
   return {
     method: incoming.method ?? '',
+    /** With the query string. */
     path: incoming.url ?? '',
     headers: incoming.headers,
+    /** Alternating names and values, in the order and spelling of the request. */
     rawHeaders: incoming.rawHeaders,
     body,
     text,
+    /** The parsed body; undefined when it is not JSON. */
     json: parseJson(text),
+    /** When the body was complete, in milliseconds since 1970. */
     receivedAt: Date.now(),
+    /** The client's port, which identifies the connection. */
     remotePort: incoming.socket.remotePort ?? 0,
   }
 }

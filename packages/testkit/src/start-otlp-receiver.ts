@@ -1,5 +1,5 @@
 import { waitUntil } from '@workflow-service/dev-servers'
-import { type RecordedRequest, startCustomerEndpoint } from './start-customer-endpoint.ts'
+import { startCustomerEndpoint } from './start-customer-endpoint.ts'
 
 /** A span as it was exported, with its attributes as an object. */
 export interface ReceivedSpan {
@@ -20,17 +20,7 @@ export interface ReceivedSpan {
 /** The number of each kind of span in OTLP. */
 export const SPAN_KINDS = { internal: 1, server: 2, client: 3, producer: 4 } as const
 
-/** A receiver of OTLP over HTTP, which keeps everything that it gets. */
-export interface OtlpReceiver {
-  readonly url: string
-  readonly requests: readonly RecordedRequest[]
-  /** In the order in which they ended. */
-  spans(): ReceivedSpan[]
-  /** All requests with their headers, as text. */
-  text(): string
-  waitForSpans(areEnough: (spans: ReceivedSpan[]) => boolean, what: string): Promise<ReceivedSpan[]>
-  close(): Promise<void>
-}
+export type OtlpReceiver = Awaited<ReturnType<typeof startOtlpReceiver>>
 
 type OtlpAttributes = readonly { readonly key: string; readonly value: OtlpValue }[]
 /** A scalar has one property, named for its type. */
@@ -43,15 +33,18 @@ interface OtlpBody {
   }[]
 }
 
-export async function startOtlpReceiver(): Promise<OtlpReceiver> {
+/** Starts a receiver of OTLP over HTTP, which keeps everything that it gets. */
+export async function startOtlpReceiver() {
   const endpoint = await startCustomerEndpoint({ answer: { body: {} } })
   const spans = (): ReceivedSpan[] => endpoint.requests.flatMap(({ json }) => toSpans(json as OtlpBody))
   return {
     url: endpoint.url,
     requests: endpoint.requests,
+    /** In the order in which they ended. */
     spans,
+    /** All requests with their headers, as text. */
     text: () => endpoint.requests.map(({ path, text }) => `${path}\n${text}`).join('\n'),
-    async waitForSpans(areEnough, what) {
+    async waitForSpans(areEnough: (spans: ReceivedSpan[]) => boolean, what: string) {
       const message = () => `${what}; there are: ${JSON.stringify(spans().map(({ name }) => name))}`
       await waitUntil(() => areEnough(spans()), { timeoutMs: 60_000, message })
       return spans()

@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { type Exit, searchPath, spawnGuarded, waitUntil } from '@workflow-service/dev-servers'
+import { type Exit, type GuardedProcess, searchPath, spawnGuarded, waitUntil } from '@workflow-service/dev-servers'
 import { readConfig } from './config.ts'
 
 /** Node keeps compiled modules here, which halves the processor time that a service or the CLI takes to start. */
@@ -26,26 +26,13 @@ export interface StartProcessOptions {
 }
 
 /** A running program. It is killed when this process ends, also when this process is killed. */
-export interface StartedProcess {
-  readonly pid: number
-  readonly stdout: string
-  readonly stderr: string
-  /** The lines of stdout that are JSON objects, such as log lines, parsed. */
-  readonly jsonLines: Record<string, unknown>[]
-  exited: Promise<Exit>
-  kill: (signal?: NodeJS.Signals) => boolean
-  /**
-   * Sends SIGTERM, after `timeoutMs` SIGKILL, and waits until the program has ended.
-   * @default 15_000
-   */
-  stop: (timeoutMs?: number) => Promise<Exit>
-}
+export type StartedProcess = Awaited<ReturnType<typeof startProcess>>
 
 /**
  * Starts a program and waits until it is ready. Rejects with its output when it ends before or is not ready in time;
  * then it has been killed.
  */
-export async function startProcess(options: StartProcessOptions): Promise<StartedProcess> {
+export async function startProcess(options: StartProcessOptions) {
   const { home } = readConfig()
   const child = await spawnGuarded({
     command: options.command ?? process.execPath,
@@ -57,7 +44,7 @@ export async function startProcess(options: StartProcessOptions): Promise<Starte
   const output = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output.stdout += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (output.stderr += text))
-  const started: StartedProcess = {
+  const started = {
     pid: child.pid,
     get stdout() {
       return output.stdout
@@ -65,12 +52,14 @@ export async function startProcess(options: StartProcessOptions): Promise<Starte
     get stderr() {
       return output.stderr
     },
+    /** The lines of stdout that are JSON objects, such as log lines, parsed. */
     get jsonLines() {
       return output.stdout.split('\n').flatMap(parseObject)
     },
     exited: child.exited,
-    kill: (signal = 'SIGTERM') => child.kill(signal),
-    async stop(timeoutMs = 15_000) {
+    kill: (signal: NodeJS.Signals = 'SIGTERM') => child.kill(signal),
+    /** Sends SIGTERM, after `timeoutMs` SIGKILL, and waits until the program has ended. */
+    async stop(timeoutMs = 15_000): Promise<Exit> {
       child.kill('SIGTERM')
       child.kill('SIGCONT')
       const deadline = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
@@ -84,7 +73,7 @@ export async function startProcess(options: StartProcessOptions): Promise<Starte
 }
 
 async function untilReady(
-  started: StartedProcess,
+  started: Pick<GuardedProcess, 'exited' | 'kill'> & { readonly stdout: string; readonly stderr: string },
   readyWhen: NonNullable<StartProcessOptions['readyWhen']>,
   timeoutMs: number,
 ): Promise<void> {

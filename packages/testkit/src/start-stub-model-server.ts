@@ -20,23 +20,7 @@ import {
 } from './stub-model/turn.ts'
 
 /** A model provider whose answers the test scripts. */
-export interface StubModelServer {
-  /** A value for `AGENT_BASE_URL`, for all providers; ends in /v1. */
-  baseUrl: string
-  requests: ModelRequest[]
-  /** Why requests were rejected that the real API would reject, too. */
-  violations: string[]
-  /** Appends turns to the script. */
-  script: (...turns: ModelTurn[]) => void
-  /** The number of turns that no request has taken yet. */
-  readonly left: number
-  /**
-   * Waits until there are `count` requests and resolves to the first `count`. Rejects after `timeoutMs`.
-   * @default 10_000
-   */
-  waitForRequests: (count: number, timeoutMs?: number) => Promise<ModelRequest[]>
-  close: () => Promise<void>
-}
+export type StubModelServer = Awaited<ReturnType<typeof startStubModelServer>>
 
 /**
  * Starts a server that speaks OpenAI's Responses and Chat Completions, Anthropic's Messages, Google's generateContent
@@ -44,9 +28,7 @@ export interface StubModelServer {
  * such a request takes no turn. Each other request takes the next turn of the script. After the last turn it gets
  * `otherwise`, or a 400, which no client retries.
  */
-export async function startStubModelServer(
-  options: { turns?: ModelTurn[]; otherwise?: ModelTurn } = {},
-): Promise<StubModelServer> {
+export async function startStubModelServer(options: { turns?: ModelTurn[]; otherwise?: ModelTurn } = {}) {
   const turns = [...(options.turns ?? [])]
   const requests: ModelRequest[] = []
   const violations: string[] = []
@@ -77,10 +59,14 @@ export async function startStubModelServer(
   })
   const port = await listen(server)
   return {
+    /** A value for `AGENT_BASE_URL`, for all providers. */
     baseUrl: `http://127.0.0.1:${port}/v1`,
     requests,
+    /** Why requests were rejected that one of the real APIs would reject, too. */
     violations,
-    script: (...more) => void turns.push(...more),
+    /** Appends turns to the script. */
+    script: (...more: ModelTurn[]) => void turns.push(...more),
+    /** The number of turns that no request has taken yet. */
     get left() {
       return turns.length
     },
