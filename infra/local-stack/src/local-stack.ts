@@ -33,19 +33,13 @@ import type { Screen } from './screen.ts'
 import { servicesEnv, type SharedSettings } from './services-env.ts'
 import { createWebhookInbox, type WebhookInbox } from './webhook-inbox.ts'
 
-export interface LocalStack {
-  /** Resolves with the reason when PostgreSQL has ended by itself. */
-  readonly postgresFailure: Promise<string>
-  stop(): Promise<void>
-}
-
 /**
  * Builds the page if its sources have changed, and starts PostgreSQL, the services, the demo and its endpoint in this
  * process. On the first start, starts the demo workflow. `signal` aborts between two steps. When it rejects, nothing is
  * left running.
  * @throws LocalStackError, EmbeddedPostgresError or SettingsError for what the user can fix.
  */
-export async function startLocalStack(config: LocalConfig, screen: Screen, signal: AbortSignal): Promise<LocalStack> {
+export async function startLocalStack(config: LocalConfig, screen: Screen, signal: AbortSignal) {
   await using stack = new AsyncDisposableStack()
   signal.throwIfAborted()
   const { localDir } = config
@@ -131,7 +125,11 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
     if (running.disposed) return await new Promise<string>(() => {})
     return `PostgreSQL ended unexpectedly. Its log says why: ${toShownPath(join(logsDir(localDir), 'postgres.log'))}`
   })
-  return { postgresFailure, stop: () => running.disposeAsync() }
+  return {
+    /** Resolves with the reason when PostgreSQL has ended by itself. */
+    postgresFailure,
+    stop: () => running.disposeAsync(),
+  }
 }
 
 /** Starts PostgreSQL with the current schema, and builds the page meanwhile. */
