@@ -38,6 +38,10 @@ const FIND = {
   },
 }
 
+const withParameter = (a: object) => ({
+  tools: [{ ...FIND, path: '/', parameters: { type: 'object', properties: { a } } }],
+})
+
 const path = (id: string): string => `/internal/organizations/${dispatcher.organizationId}/lookups/${id}`
 
 function save(id: string, change: Record<string, unknown>, query = '', headers = {}) {
@@ -108,22 +112,10 @@ describe('a save of a look-up', () => {
     ['a query', { tools: [{ ...FIND, path: '/a?b=1' }] }, 'tools.0.path'],
     ['no path', { tools: [{ name: 'find' }] }, 'tools.0.path'],
     ['a name twice', { tools: [FIND, FIND] }, 'tools.1.name'],
-    [
-      'an object as a parameter',
-      { tools: [{ ...FIND, path: '/', parameters: { type: 'object', properties: { a: { type: 'object' } } } }] },
-      'tools.0.parameters.properties.a',
-    ],
+    ['an object as a parameter', withParameter({ type: 'object' }), 'tools.0.parameters.properties.a'],
     [
       'a pattern, which could take long',
-      {
-        tools: [
-          {
-            ...FIND,
-            path: '/',
-            parameters: { type: 'object', properties: { a: { type: 'string', pattern: '(a+)+$' } } },
-          },
-        ],
-      },
+      withParameter({ type: 'string', pattern: '(a+)+$' }),
       'tools.0.parameters.properties.a',
     ],
   ])('refuses %s', async (_what, change, field) => {

@@ -37,12 +37,10 @@ const urls: Record<string, (readonly [url: string, expected: string])[]> = {
   ],
   loopback: [
     ...all('url_not_public')`
-      http://127.0.0.1 http://127.0.0.1/ http://127.0.0.1:80/ http://127.0.0.1:8081/internal http://127.0.0.1?x
-      http://127.0.0.1#x http://127.1/ http://127.0.1/ http://127.127.127.127/ http://127.255.255.255/ http://0/
-      http://0.0.0.0/ http://0.0.0.0:8080/ http://0.1.2.3/ http://localhost/ http://LOCALHOST/ http://localhost:8080/
-      http://localhost./ http://foo.localhost/ http://foo.localhost./ http://localhost.localdomain/
-      http://localhost.localdomain./ http://localhost6/ http://ip6-localhost/ http://[::1]/ http://[::1]:8080/
-      http://[0:0:0:0:0:0:0:1]/ http://[0000::0001]/ http://[::]/ http://[::]:8080/ http://[0::0]/
+      http://127.0.0.1 http://127.0.0.1:80/ http://127.0.0.1:8081/internal http://127.0.0.1#x http://127.1/
+      http://127.0.1/ http://127.255.255.255/ http://0/ http://0.0.0.0/ http://0.1.2.3/ http://localhost/
+      http://localhost:8080/ http://localhost./ http://foo.localhost/ http://localhost.localdomain/ http://localhost6/
+      http://ip6-localhost/ http://[::1]/ http://[0:0:0:0:0:0:0:1]/ http://[::]/ http://[0::0]/
     `,
     ...all('url_parsing')`
       http://localhost../
@@ -50,13 +48,10 @@ const urls: Record<string, (readonly [url: string, expected: string])[]> = {
   ],
   'numbers that are addresses': [
     ...all('url_not_public')`
-      http://2130706433/ http://2130706433:80/ http://017700000001/ http://0x7f000001/ http://0X7F000001/
-      http://0x7f.1/ http://0x7f.0.0.1/ http://0177.0.0.1/ http://0177.1/ http://00177.0.0.1/ http://0127.0.0.1/
-      http://127.0.0.01/ http://127.0.0.0x1/ http://127.00.00.01/ http://127.0x0.0.1/ http://127.0.0.1./
-      http://8.8.8.8./ http://010.8.8.8/ http://8.8.2056/ http://134744072/ http://0x08080808/ http://8.525320/
-      http://3232235521/ http://2852039166/ http://0xa9fea9fe/ http://0251.0376.0251.0376/ http://169.16689662/
-      http://169.254.43518/ http://0xA9.0xFE.0xA9.0xFE/ http://4294967295/ http://1.2.3/ http://0x/ http://1e9/
-      http://127.0.0.1e0/ http://-1/
+      http://2130706433/ http://017700000001/ http://0x7f000001/ http://0x7f.1/ http://0177.0.0.1/ http://0127.0.0.1/
+      http://127.0.0.0x1/ http://127.00.00.01/ http://127.0.0.1./ http://8.8.8.8./ http://010.8.8.8/ http://8.8.2056/
+      http://134744072/ http://8.525320/ http://3232235521/ http://0xa9fea9fe/ http://0251.0376.0251.0376/
+      http://169.16689662/ http://1.2.3/ http://0x/ http://1e9/ http://-1/
     `,
     ...all('url_parsing')`
       http://127.0.0.1../ http://08.8.8.8/ http://4294967296/ http://256.256.256.256/ http://1.2.3.4.5/
@@ -65,35 +60,28 @@ const urls: Record<string, (readonly [url: string, expected: string])[]> = {
   ],
   'private, special and metadata': [
     ...all('url_not_public')`
-      http://10.0.0.1/ http://10.255.255.255/ http://172.16.0.1/ http://172.31.255.255/ http://192.168.0.1/
-      http://100.64.0.1/ http://100.100.100.200/latest/meta-data/ http://169.254.169.254/latest/meta-data/
+      http://10.0.0.1/ http://172.16.0.1/ http://192.168.0.1/ http://100.64.0.1/
+      http://100.100.100.200/latest/meta-data/ http://169.254.169.254/latest/meta-data/
       http://169.254.170.2/v2/credentials http://169.254.0.23/ http://192.0.0.192/opc/v1/ http://168.63.129.16/
-      http://224.0.0.1/ http://239.255.255.250:1900/ http://240.0.0.1/ http://255.255.255.255/ http://192.88.99.1/
-      http://198.18.0.1/ http://203.0.113.7/ http://192.0.2.1/ http://192.31.196.1/ http://192.52.193.1/
-      http://metadata.google.internal/computeMetadata/v1/ http://METADATA.GOOGLE.INTERNAL./ http://metadata/
+      http://224.0.0.1/ http://240.0.0.1/ http://255.255.255.255/ http://192.88.99.1/ http://198.18.0.1/
+      http://192.0.2.1/ http://192.31.196.1/ http://metadata.google.internal/computeMetadata/v1/ http://metadata/
       http://instance-data.ec2.internal/ http://kubernetes.default.svc.cluster.local/ http://kubernetes/
-      http://host.docker.internal/ http://gateway.docker.internal/ http://printer.local/ http://nas.lan/
-      http://router.home.arpa/ http://home.arpa/ http://wiki.corp/ http://intranet/ http://db.intranet/
-      http://x.private/ http://x.home/ http://abc.onion/ http://ai/ http://com./ http://postgres:5432/
-      http://rabbitmq:15672/
+      http://host.docker.internal/ http://printer.local/ http://nas.lan/ http://router.home.arpa/ http://wiki.corp/
+      http://intranet/ http://x.private/ http://x.home/ http://abc.onion/ http://ai/ http://com./ http://postgres:5432/
     `,
   ],
   IPv6: [
     ...all('url_not_public')`
-      http://[fe80::1]/ http://[fc00::1]/ http://[fd00:ec2::254]/latest/ http://[fd20:ce::254]/ http://[fec0::1]/
-      http://[ff02::1]/ http://[2001:db8::1]/ http://[3fff::1]/ http://[100::1]/ http://[5f00::1]/ http://[4000::1]/
-      http://[e000::1]/ http://[1::1]/ http://[2001::1]/ http://[2001:10::1]/ http://[2002:7f00:1::]/
-      http://[2002:7f00:0001::1]/ http://[64:ff9b::127.0.0.1]/ http://[64:ff9b::7f00:1]/
-      http://[64:ff9b:1::a9fe:a9fe]/ http://[::ffff:127.0.0.1]/ http://[::FFFF:127.0.0.1]/ http://[::ffff:7f00:1]/
-      http://[0:0:0:0:0:ffff:7f00:1]/ http://[::ffff:169.254.169.254]/ http://[::ffff:8.8.8.8]/ http://[::127.0.0.1]/
-      http://[::7f00:1]/ http://[::ffff:0:127.0.0.1]/ http://[::ffff:0:7f00:1]/
+      http://[fe80::1]/ http://[fc00::1]/ http://[fd00:ec2::254]/latest/ http://[ff02::1]/ http://[2001:db8::1]/
+      http://[100::1]/ http://[4000::1]/ http://[1::1]/ http://[2001::1]/ http://[2002:7f00:1::]/
+      http://[64:ff9b::127.0.0.1]/ http://[64:ff9b::7f00:1]/ http://[64:ff9b:1::a9fe:a9fe]/ http://[::ffff:127.0.0.1]/
+      http://[::ffff:7f00:1]/ http://[::ffff:169.254.169.254]/ http://[::ffff:8.8.8.8]/ http://[::127.0.0.1]/
+      http://[::ffff:0:127.0.0.1]/
     `,
     ...all('url_parsing')`
-      http://[::ffff:127.1]/ http://[::ffff:0x7f.0.0.1]/ http://[::ffff:0177.0.0.1]/ http://[fe80::1%25eth0]/
-      http://[fe80::1%eth0]/ http://[2606:4700::1%25lo]/ http://[::1%250]/ http://[::1]%00/ http://[::1].example.com/
-      http://[::1 http://::1/ http://[::1]]/ http://[[::1]]/ http://[127.0.0.1]/ http://[localhost]/
-      http://[example.com]/ http://[v1.fe80::1]/ http://[::1]x/ http://2606:4700::1/ http://[]/ http://[:::1]/
-      http://[1:2:3:4:5:6:7:8:9]/
+      http://[::ffff:127.1]/ http://[::ffff:0x7f.0.0.1]/ http://[fe80::1%25eth0]/ http://[2606:4700::1%25lo]/
+      http://[::1]%00/ http://[::1].example.com/ http://[::1 http://::1/ http://[::1]]/ http://[127.0.0.1]/
+      http://[example.com]/ http://[::1]x/ http://2606:4700::1/ http://[]/ http://[1:2:3:4:5:6:7:8:9]/
     `,
   ],
   'other digits and letters': [
@@ -167,11 +155,9 @@ const urls: Record<string, (readonly [url: string, expected: string])[]> = {
   ],
   schemes: [
     ...all('url_scheme')`
-      ftp://example.com/ FTP://example.com/ file:///etc/passwd file://127.0.0.1/c$ gopher://127.0.0.1:6379/_x
-      dict://127.0.0.1:11211/ ldap://127.0.0.1/ javascript:alert(1) data:text/plain,x ws://example.com/
-      wss://example.com/ unix:/var/run/docker.sock http+unix://%2fvar%2frun/ blob:https://example.com/x about:blank
-      mailto:a@example.com jar:http://127.0.0.1!/ view-source:http://127.0.0.1/ httpx://example.com/
-      http2://example.com shttp://example.com/ url:http://127.0.0.1/ netdoc:///etc/passwd httpss://example.com/
+      ftp://example.com/ file:///etc/passwd file://127.0.0.1/c$ gopher://127.0.0.1:6379/_x ldap://127.0.0.1/
+      javascript:alert(1) data:text/plain,x ws://example.com/ unix:/var/run/docker.sock blob:https://example.com/x
+      about:blank mailto:a@example.com view-source:http://127.0.0.1/ shttp://example.com/ netdoc:///etc/passwd
     `,
     ...all('url_parsing')`
       http_://example.com/
@@ -181,14 +167,12 @@ const urls: Record<string, (readonly [url: string, expected: string])[]> = {
     ['', 'url_parsing'],
     ['http://${HOST}/', 'url_parsing'],
     ...all('url_parsing')`
-      / // //127.0.0.1/ //example.com/ ///example.com example.com example.com/hook example.com:8080/hook
-      localhost:8080 127.0.0.1 127.0.0.1:80 http http: http:/ http:// https:// http:/// http://// http://? http://#
-      http://:80/ http:example.com http:/example.com http:////example.com/ https:///example.com/ http://. http://..
-      http://.example.com/ http://example..com/ http://example.com../ http://*/ http://*.example.com/
-      http://exa<mple.com/ http://exa|mple.com/ http://exa^mple.com/ http://exa{mple}.com/ http://exa'mple.com/
-      http://exa;mple.com/ http://exa,mple.com/ http://exa!mple.com/ http://exa"mple.com/ http://$HOST/ {{url}}
-      http://example.com:0/ http://example.com:00/ http://example.com:65536/ http://example.com:99999/
-      http://example.com:-1/ http://example.com:80a/ http://example.com:８０/ http://example.com:80:90/ null undefined
+      / // //127.0.0.1/ //example.com/ ///example.com example.com example.com:8080/hook 127.0.0.1 127.0.0.1:80 http
+      http: http:/ http:// https:// http:/// http://// http://:80/ http:example.com http:/example.com
+      https:///example.com/ http://. http://.. http://.example.com/ http://example..com/ http://example.com../
+      http://*/ http://*.example.com/ http://exa^mple.com/ http://exa{mple}.com/ http://exa;mple.com/
+      http://exa"mple.com/ http://$HOST/ {{url}} http://example.com:0/ http://example.com:65536/ http://example.com:-1/
+      http://example.com:80a/ http://example.com:８０/ http://example.com:80:90/ null
       http://aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.com/
     `,
     ...all('url_not_public')`
