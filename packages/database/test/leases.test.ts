@@ -45,6 +45,7 @@ interface Operation {
   /** Whether it skips locked sessions instead of waiting. */
   readonly skipsLocked?: boolean
 }
+const leasesOf = (leased: LeasedRun[]) => leased.map(({ lease }) => lease)
 const many: Record<string, Operation> = {
   'appending steps': {
     write: (on, owner, leased) =>
@@ -65,23 +66,12 @@ const many: Record<string, Operation> = {
     refusal: [{ kind: 'lease_lost' }],
   },
   'renewing leases': {
-    write: (on, owner, leased) =>
-      renewLeases(
-        on,
-        owner,
-        600_000,
-        leased.map(({ lease }) => lease),
-      ),
+    write: (on, owner, leased) => renewLeases(on, owner, 600_000, leasesOf(leased)),
     refusal: [],
     skipsLocked: true,
   },
   'releasing sessions': {
-    write: (on, owner, leased) =>
-      releaseSessions(
-        on,
-        owner,
-        leased.map(({ lease }) => lease),
-      ),
+    write: (on, owner, leased) => releaseSessions(on, owner, leasesOf(leased)),
     refusal: undefined,
   },
 }
