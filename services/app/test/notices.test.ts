@@ -61,6 +61,16 @@ beforeEach(async () => {
 
 const list = async () => (await data.call(organization.admin, 'getNotices', { url })).body.data
 
+/** Waits until there are at least so many notices, all of which were sent. */
+const untilSent = (count: number) =>
+  waitUntil(
+    async () => {
+      const notices = await list()
+      return notices.length >= count && notices.every(({ status }) => status === 'sent') ? notices : undefined
+    },
+    { timeoutMs: 20_000 },
+  )
+
 describe('Notices', () => {
   test('of failures go to the webhook, signed, and by email to whom chose them, once an hour for a reason', async () => {
     const { db } = data.app
@@ -85,13 +95,7 @@ describe('Notices', () => {
     await Promise.all([recordNotices(db, id, true), recordNotices(db, id, true)])
     await data.addDelivery(sourceId, { outcome: 'rejected' })
     await recordNotices(db, id, true)
-    const sent = await waitUntil(
-      async () => {
-        const notices = await list()
-        return notices.length === 2 && notices.every(({ status }) => status === 'sent') ? notices : undefined
-      },
-      { timeoutMs: 20_000 },
-    )
+    const sent = await untilSent(2)
     expect(sent.map(({ channel }) => channel).toSorted()).toEqual(['email', 'webhook'])
     expect(mails).toHaveLength(1)
     expect(mails[0]).toContain('Order intake')
@@ -217,9 +221,7 @@ describe('Notices', () => {
     await waitUntil(async () => (await list()).every(({ error }) => error !== null) || undefined, { timeoutMs: 20_000 })
     data.endpoint.answerWith({ status: 204 })
     await db.pool.query('UPDATE notices SET next_at = now() WHERE organization_id = $1', [id])
-    await waitUntil(async () => (await list()).every(({ status }) => status === 'sent') || undefined, {
-      timeoutMs: 20_000,
-    })
+    await untilSent(2)
     // The application's timer may make a notice for people of the same payload.
     const events = data.endpoint.requests.flatMap(({ json }) => parseEvent(json) ?? [])
     const byType = Map.groupBy(events, ({ type }) => type)
@@ -300,7 +302,7 @@ describe('Notices', () => {
     const due = (change: string) =>
       db.pool.query(`UPDATE notices SET next_at = now() ${change} WHERE status = 'waiting'`)
     await due('')
-    await waitUntil(async () => (await list())[0]?.status === 'sent' || undefined, { timeoutMs: 20_000 })
+    await untilSent(1)
     expect(mails.filter((mail) => mail.includes('This is a test'))).toHaveLength(1)
     await data.call(admin, 'saveNoticeWebhook', { url, body: { url: data.endpoint.url } })
     data.endpoint.answerWith({ status: 500 })
