@@ -146,7 +146,7 @@ describe('findSpecialRange', () => {
     )
     fc.assert(
       fc.property(special, (address) => expect(isPublic(address)).toBe(false)),
-      { seed: 1, numRuns: 700 },
+      { seed: 1, numRuns: 300 },
     )
   })
 
@@ -160,7 +160,7 @@ describe('findSpecialRange', () => {
     )
     fc.assert(
       fc.property(ordinary, (address) => expect(findSpecialRange(address)).toBeUndefined()),
-      { seed: 1, numRuns: 700 },
+      { seed: 1, numRuns: 300 },
     )
   })
 
@@ -168,7 +168,7 @@ describe('findSpecialRange', () => {
     const notAnAddress = fc.string({ unit: 'binary' }).filter((text) => !/[.:]/u.test(text))
     fc.assert(
       fc.property(notAnAddress, (text) => expect(isPublic(text)).toBe(false)),
-      { seed: 1, numRuns: 700 },
+      { seed: 1, numRuns: 300 },
     )
   })
 })
