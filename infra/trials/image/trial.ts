@@ -1,7 +1,8 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import {
+  forwardManifest,
   freePort,
   type PrivateRabbitMq,
   startCustomerEndpoint,
@@ -55,17 +56,18 @@ export async function tryService(
   const postgres = stack.adopt(await startPostgres(), async (server) => await server.stop())
   const rabbitMq = stack.adopt(given.rabbitMq ?? (await startRabbitMq()), async (server) => await server.stop())
   const endpoint = stack.adopt(await startCustomerEndpoint(), async (server) => await server.close())
-  const [gateway, gatewayMetrics, dispatcher, runner, app, appMetrics] = await Promise.all(
-    Array.from({ length: 6 }, async () => String(await freePort())),
-  )
+  const ports: Record<string, string> = {}
+  for (const name of ['dispatcher', 'runner', 'gateway', 'app', 'gatewayMetrics', 'appMetrics'])
+    ports[name] = String(await freePort())
+  const urlOf = (name: string): string => `http://127.0.0.1:${ports[name]}`
   const env = {
     DATABASE_URL: postgres.url,
     AMQP_URL: rabbitMq.url,
-    DISPATCHER_URL: `http://127.0.0.1:${dispatcher}`,
+    DISPATCHER_URL: urlOf('dispatcher'),
     INTERNAL_API_TOKEN: randomBytes(32).toString('hex'),
     SECRETS_KEY: randomBytes(32).toString('base64'),
     WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
-    APP_URL: `http://127.0.0.1:${app}`,
+    APP_URL: urlOf('app'),
     HOST: '127.0.0.1',
     LOG_LEVEL: 'warn',
   }
@@ -73,20 +75,15 @@ export async function tryService(
     await runProgram(container, ['node', 'packages/cli/src/main.ts', ...args], env, input)
   await step(log, 'wf migrate', async () => await wf(['migrate']))
 
-  const services = {
-    dispatcher: [dispatcher],
-    runner: [runner],
-    gateway: [gateway, gatewayMetrics],
-    app: [app, appMetrics],
-  }
   const running: StartedProcess[] = []
   stack.defer(async () => {
     for (const service of running) await stop(container, service)
   })
-  for (const [service, [port = '', metricsPort = port]] of Object.entries(services)) {
+  for (const service of ['dispatcher', 'runner', 'gateway', 'app']) {
+    const metricsPort = ports[`${service}Metrics`] ?? ports[service]!
+    const own = { ...env, PORT: ports[service]!, METRICS_PORT: metricsPort }
     await step(log, `${service} is ready`, async () => {
-      const ports = { PORT: port, METRICS_PORT: metricsPort }
-      running.push(await startService(container, service, { ...env, ...ports }, metricsPort))
+      running.push(await startService(container, service, own, metricsPort))
     })
   }
 
@@ -97,12 +94,12 @@ export async function tryService(
   )
   if (hasPage) {
     await step(log, "the application's page", async () => {
-      const page = await send(`http://127.0.0.1:${app}/`)
+      const page = await send(`${urlOf('app')}/`)
       if (!page.includes('<script')) throw new Error('The application has no page.')
     })
   }
   await step(log, 'one start through the public API to the endpoint, with an authentic token', async () => {
-    await send(`http://127.0.0.1:${gateway}/v1/workflows/${workflowId}/start`, {
+    await send(`${urlOf('gateway')}/v1/workflows/${workflowId}/start`, {
       method: 'POST',
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ context: 'order_id: A-1001' }),
@@ -181,9 +178,7 @@ async function stop(container: Container, service: StartedProcess): Promise<void
 
 function manifestFor(endpointUrl: string): string {
   return JSON.stringify({
-    organization: { name: 'Trial' },
-    users: [{ email: 'ada@acme.test', first_name: 'Ada', last_name: 'Lovelace' }],
-    api_keys: [{ name: 'trial' }],
+    ...forwardManifest(randomUUID(), { description: 'An order came in. Send it to Order intake.' }),
     webhook_sources: [
       {
         name: 'Order intake',
@@ -191,16 +186,6 @@ function manifestFor(endpointUrl: string): string {
         endpoint_url: endpointUrl,
         signing_secret: SIGNING_SECRET,
         example_request_body: { order_id: 'X-0000' },
-      },
-    ],
-    workflows: [
-      {
-        name: 'Forward orders',
-        description: 'An order came in. Send it to Order intake.',
-        scope: 'company_wide',
-        is_active: true,
-        users: ['ada@acme.test'],
-        triggers: [{ trigger_source: { slug: 'api', name: 'API' } }],
       },
     ],
   })
