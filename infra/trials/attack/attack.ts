@@ -1,14 +1,23 @@
 import { connect, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { ServiceName } from '../shared/system.ts'
 import type { AttackedServices, AttackTarget } from './target.ts'
 
-/** Notes a violation unless the expectation is met. */
-export type Expect = (isMet: boolean, violation: string) => void
-
-export interface AttackOptions {
+/** What an attack gets from the trial that runs it. */
+export interface Attacking {
+  readonly target: AttackTarget
   /** How long an attack goes on that repeats its requests. */
   readonly seconds: number
-  readonly expect: Expect
+  /** Notes a violation unless the expectation is met. */
+  readonly expect: (isMet: boolean, violation: string) => void
+  /**
+   * Measures the victim while the attacker sends as much as in the attack, but what any customer may send: what the
+   * victim notices of it is the machine's share, on which services and attacker compete for the same processors. Call
+   * it before `attack`, and after inserting data.
+   */
+  readonly sendOrdinary: (send: () => Promise<unknown>) => Promise<void>
+  /** Measures the victim while the attacker attacks. */
+  readonly attack: <Result>(send: () => Promise<Result>) => Promise<Result>
 }
 
 /** One attack: what it sends, and what it expects of the services beyond an unharmed victim. */
@@ -27,17 +36,8 @@ export interface Attack {
    * (`MAX_APPLICATION_RATIO`).
    */
   readonly isOnApplication?: boolean
-  /** Inserts data before anything is measured. */
-  prepare?(target: AttackTarget): Promise<void>
-  /**
-   * Sends as much as `run`, but what any customer may send: what the victim notices of it is the machine's share, on
-   * which services and attacker compete for the same processors.
-   */
-  sendOrdinary?(target: AttackTarget, options: Pick<AttackOptions, 'seconds'>): Promise<void>
-  /** Resolves to a summary with counts. */
-  run(target: AttackTarget, options: AttackOptions): Promise<string>
-  /** Checks what is left of the attack when the victim is no longer measured. */
-  checkAfterwards?(target: AttackTarget, expect: Expect): Promise<void>
+  /** Attacks once. Resolves to a summary with counts. */
+  run(attacking: Attacking): Promise<string>
 }
 
 /** Opens a connection and writes to it. `closed` resolves to everything received when the connection has closed. */
@@ -52,7 +52,24 @@ export function openSocket(url: string, bytes: string | Buffer = ''): { socket: 
   return { socket, closed }
 }
 
+/** Opens connections, writes the bytes to each, and keeps them open. */
+export async function holdConnections(
+  url: string,
+  { count, seconds, reads = true }: { readonly count: number; readonly seconds: number; readonly reads?: boolean },
+  bytesOf: (n: number) => string = () => '',
+): Promise<void> {
+  const sockets = Array.from({ length: count }, (_, n) => openSocket(url, bytesOf(n)).socket)
+  if (!reads) for (const socket of sockets) socket.pause()
+  await sleep(seconds * 1_000)
+  for (const socket of sockets) socket.destroy()
+}
+
 /** The lines of a request's head, with the blank line after them. */
 export function toHead(...lines: readonly string[]): string {
   return `${lines.join('\r\n')}\r\n\r\n`
+}
+
+/** An object with the fields `PREFIX0`, `PREFIX1`, … */
+export function manyFields<Value>(prefix: string, count: number, value: Value): Record<string, Value> {
+  return Object.fromEntries(Array.from({ length: count }, (_, n) => [`${prefix}${n}`, value]))
 }

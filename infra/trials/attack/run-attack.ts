@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { percentile } from '../shared/figures.ts'
-import { cpuMs, cpuMsWithChildren, peakResidentMiB } from '../shared/process-usage.ts'
+import { peakResidentMiB } from '../shared/process-usage.ts'
 import { type ServiceName, SERVICES } from '../shared/system.ts'
-import type { Attack, AttackOptions } from './attack.ts'
-import { type AttackTarget, LATENCY_KINDS, type LatencyKind, type VictimFigures } from './target.ts'
+import type { Attack } from './attack.ts'
+import { type AttackTarget, LATENCY_KINDS, type VictimLatency } from './target.ts'
 
 const MIN_LOAD_MS = 3_000
 const WARM_UP_MS = 300
@@ -26,34 +25,12 @@ const MAX_APPLICATION_RATIO = 2
 /** Below it, the noise of two busy processors hides what an attack does. */
 const MIN_APPLICATION_MS = 50
 
-/** The maximum latency that the verdict allows, for the report. */
-export const BAR = `p95 of the victim at most ${MAX_LATENCY_MS} ms, ${MAX_LATENCY_RATIO} times that before, or ${MAX_ORDINARY_RATIO} times that during as many ordinary requests; no request or payload of it lost, no process ended, each at most ${MAX_RESIDENT_MIB} MiB`
-
-/** Milliseconds. */
-export interface Latency {
-  readonly p50: number
-  readonly p95: number
-  readonly max: number
-}
-
-/** What the victim noticed of a load, and what the load took. */
-export interface LoadFigures {
-  readonly latency: Readonly<Record<LatencyKind, Latency>>
-  /**
-   * CPU time in ms while the victim was measured. `attacker` is the trial's own process, which takes it from the
-   * services.
-   */
-  readonly cpuMs: Readonly<Record<ServiceName | 'postgres' | 'attacker', number>>
-}
-
 export interface AttackReport {
   readonly name: string
   readonly summary: string
   readonly durationMs: number
-  readonly before: LoadFigures
-  /** During as many ordinary requests as the attack sends; null for an attack that has no such counterpart. */
-  readonly ordinary: LoadFigures | null
-  readonly during: LoadFigures
+  /** Without ordinary requests for an attack that has no such counterpart. */
+  readonly latency: { before?: VictimLatency; ordinary?: VictimLatency; during?: VictimLatency }
   /** Null for a service that the attack ends. */
   readonly peakMiB: Record<ServiceName, number | null>
   /** Broken promises that do not depend on the machine's speed. */
@@ -70,105 +47,80 @@ export interface AttackReport {
 export async function runAttack(
   target: AttackTarget,
   attack: Attack,
-  {
-    seconds,
-    loadMs = MIN_LOAD_MS,
-    findsDelays = true,
-  }: Pick<AttackOptions, 'seconds'> & { readonly loadMs?: number; readonly findsDelays?: boolean },
+  { seconds, loadMs = MIN_LOAD_MS, findsDelays = true }: { seconds: number; loadMs?: number; findsDelays?: boolean },
 ): Promise<AttackReport> {
+  const { checksLatency = true, ends = [] } = attack
   const violations: string[] = []
+  const errors: string[] = []
   const expect = (isMet: boolean, violation: string): void => {
     if (!isMet) violations.push(violation)
   }
-  const measure = async (
-    sendLoad: () => Promise<unknown>,
-  ): Promise<{ victimFigures: VictimFigures; load: LoadFigures }> => {
-    const before = await readCpuTimes(target)
-    await target.victim.startLoad()
-    // The victim's connections are open by then: how long a new one waits is a matter of those of the load alone, of
-    // which the ordinary requests have as many.
-    await sleep(WARM_UP_MS)
-    const startedAt = performance.now()
-    await sendLoad()
-    await sleep(Math.max(0, loadMs - (performance.now() - startedAt)))
-    const victimFigures = await target.victim.stopLoad()
-    const cpu = mapRecord(await readCpuTimes(target), (ms, name) => Math.max(0, ms - before[name]))
-    return { victimFigures, load: { latency: mapRecord(victimFigures.ms, summarize), cpuMs: cpu } }
-  }
-  await attack.prepare?.(target)
-  // The first starts compile code.
-  if (findsDelays) await measure(async () => {})
-  const { load: before } = await measure(async () => {})
-  const ordinary =
-    attack.sendOrdinary && findsDelays
-      ? (await measure(async () => attack.sendOrdinary?.(target, { seconds }))).load
-      : null
-  const pids = SERVICES.map((name) => ({ name, pid: target.services[name].process.pid }))
-  let summary = 'ended early'
+  const latency: AttackReport['latency'] = {}
   let durationMs = 0
-  if (ordinary) await sleep(SETTLE_MS)
-  const { victimFigures, load: during } = await measure(async () => {
-    const startedAt = performance.now()
+  const measure = async <Result>(load: keyof typeof latency, send: () => Promise<Result>): Promise<Result> => {
+    await target.victim.startLoad()
     try {
-      summary = await attack.run(target, { seconds, expect })
-    } catch (error) {
-      violations.push(`The attack failed: ${String(error)}`)
+      // The victim's connections are open by then: how long a new one waits is a matter of those of the load alone, of
+      // which the ordinary requests have as many.
+      await sleep(WARM_UP_MS)
+      const startedAt = performance.now()
+      const result = await send()
+      durationMs = performance.now() - startedAt
+      await sleep(Math.max(0, loadMs - durationMs))
+      return result
+    } finally {
+      const figures = await target.victim.stopLoad()
+      latency[load] = figures.latency
+      if (load === 'during') errors.push(...figures.errors)
     }
-    durationMs = performance.now() - startedAt
-  })
-  await attack.checkAfterwards?.(target, expect)
-
+  }
+  const measureBefore = async (): Promise<void> => {
+    // The first starts compile code.
+    for (let times = findsDelays ? 2 : 1; times > 0; times -= 1) await measure('before', async () => {})
+  }
+  const pids = SERVICES.map((name) => ({ name, pid: target.services[name].process.pid }))
+  const summary = await attack
+    .run({
+      target,
+      seconds,
+      expect,
+      async sendOrdinary(send) {
+        if (!findsDelays) return
+        await measureBefore()
+        await measure('ordinary', send)
+        await sleep(SETTLE_MS)
+      },
+      async attack(send) {
+        if (!latency.before) await measureBefore()
+        return await measure('during', send)
+      },
+    })
+    .catch((error: unknown) => {
+      if (!latency.during) throw error
+      violations.push(`The attack failed: ${String(error)}`)
+      return 'ended early'
+    })
   const peakMiB: AttackReport['peakMiB'] = { gateway: null, dispatcher: null, runner: null, app: null }
-  for (const { name, pid } of pids) {
-    if (attack.ends?.includes(name)) continue
+  for (const { name, pid } of pids.filter((each) => !ends.includes(each.name))) {
     const mib = await peakResidentMiB(pid)
     peakMiB[name] = mib
     expect(mib !== null, `The ${name}'s process ended.`)
     expect((mib ?? 0) <= MAX_RESIDENT_MIB, `The ${name} took ${Math.round(mib ?? 0)} MiB.`)
   }
-  const { checksLatency = true } = attack
   // Refused requests begin with their path; what remains are lost and repeated payloads.
-  const errors = victimFigures.errors.filter(
-    (error) => checksLatency || error.startsWith('The payload') || error.startsWith('A payload'),
-  )
-  expect(errors.length === 0, `The victim had ${errors.length} errors, such as: ${errors[0]}`)
-  const delays = checksLatency && findsDelays ? findDelays(attack, { before, ordinary, during }) : []
-  return { name: attack.name, summary, durationMs, before, ordinary, during, peakMiB, violations, delays }
+  const harm = errors.filter((error) => checksLatency || /^(The|A) payload/.test(error))
+  expect(harm.length === 0, `The victim had ${harm.length} errors, such as: ${harm[0]}`)
+  const delays = checksLatency && findsDelays ? findDelays(attack, latency) : []
+  return { name: attack.name, summary, durationMs, latency, peakMiB, violations, delays }
 }
 
-function mapRecord<Name extends string, From, To>(
-  record: Readonly<Record<Name, From>>,
-  map: (value: From, name: Name) => To,
-): Record<Name, To> {
-  const entries = Object.entries<From>(record).map(([name, value]) => [name, map(value, name as Name)])
-  return Object.fromEntries(entries) as Record<Name, To>
-}
-
-function summarize(values: readonly number[]): Latency {
-  return { p50: percentile(values, 0.5), p95: percentile(values, 0.95), max: percentile(values, 1) }
-}
-
-function findDelays(
-  { isOnApplication }: Attack,
-  { before, ordinary, during }: Pick<AttackReport, 'before' | 'ordinary' | 'during'>,
-): string[] {
+function findDelays({ isOnApplication }: Attack, { before, ordinary, during }: AttackReport['latency']): string[] {
   return LATENCY_KINDS.flatMap((kind) => {
-    const [beforeMs, ordinaryMs] = [before.latency[kind].p95, ordinary?.latency[kind].p95 ?? 0]
+    const [beforeMs = 0, ordinaryMs = 0, ms = 0] = [before, ordinary, during].map((latency) => latency?.[kind].p95)
     const limitMs = isOnApplication
       ? Math.max(MIN_APPLICATION_MS, MAX_APPLICATION_RATIO * Math.max(beforeMs, ordinaryMs))
       : Math.max(MAX_LATENCY_MS, MAX_LATENCY_RATIO * beforeMs, MAX_ORDINARY_RATIO * ordinaryMs)
-    const { p95 } = during.latency[kind]
-    return p95 <= limitMs
-      ? []
-      : [`The p95 of the victim's ${kind} was ${Math.round(p95)} ms (bar: ${Math.round(limitMs)} ms).`]
+    if (ms <= limitMs) return []
+    return [`The p95 of the victim's ${kind} was ${Math.round(ms)} ms (bar: ${Math.round(limitMs)} ms).`]
   })
-}
-
-async function readCpuTimes({ services, system }: AttackTarget): Promise<LoadFigures['cpuMs']> {
-  const { user, system: kernel } = process.cpuUsage()
-  const [gateway = 0, dispatcher = 0, runner = 0, app = 0] = await Promise.all(
-    SERVICES.map((name) => cpuMs(services[name].process.pid)),
-  )
-  const postgres = await cpuMsWithChildren(system.postgres.pid)
-  return { gateway, dispatcher, runner, app, postgres, attacker: (user + kernel) / 1_000 }
 }

@@ -7,7 +7,7 @@ import { API_ATTACKS } from './attacks/api.ts'
 import { APPLICATION_ATTACKS } from './attacks/application.ts'
 import { MODEL_ATTACKS } from './attacks/model.ts'
 import { RUN_ATTACKS } from './attacks/runs.ts'
-import { type AttackReport, BAR, type LoadFigures, runAttack } from './run-attack.ts'
+import { type AttackReport, runAttack } from './run-attack.ts'
 import { LATENCY_KINDS, startAttackTarget } from './target.ts'
 
 /** All attacks, in the order in which they run. */
@@ -23,7 +23,7 @@ export const trial = defineTrial({
   },
   async run({ options: { seconds, json }, parts, log }) {
     const reports: AttackReport[] = []
-    for (const attack of ATTACKS.filter(({ name }) => parts.length === 0 || parts.includes(name))) {
+    for (const attack of ATTACKS.filter(({ name }) => parts.includes(name))) {
       log(attack.name)
       // A new target for each attack, so that nothing of the previous one is still under way.
       const target = await startAttackTarget(attack.services)
@@ -35,8 +35,8 @@ export const trial = defineTrial({
         await target.close()
       }
     }
-    process.stdout.write(`${describeReports(reports)}\n\nOk is: ${BAR}.\n`)
-    if (json !== undefined) await writeFile(json, `${JSON.stringify({ seconds, bar: BAR, reports }, null, 2)}\n`)
+    process.stdout.write(`${describeReports(reports)}\n`)
+    if (json !== undefined) await writeFile(json, `${JSON.stringify({ seconds, reports }, null, 2)}\n`)
     return reports.flatMap((report) => reasonsOf(report).map((reason) => `${report.name}: ${reason}`))
   },
 })
@@ -48,10 +48,12 @@ function reasonsOf({ violations, delays }: AttackReport): string[] {
 
 /** A row for each load, and a verdict for each attack. */
 function describeReports(reports: readonly AttackReport[]): string {
-  const rows = reports.flatMap(({ name, before, ordinary, during }) =>
-    Object.entries({ before, ordinary, during }).flatMap(([load, figures]) =>
-      figures === null ? [] : [[name, load, ...rowOf(figures)]],
-    ),
+  const rows = reports.flatMap(({ name, latency }) =>
+    Object.entries(latency).map(([load, of]) => [
+      name,
+      load,
+      ...LATENCY_KINDS.map((kind) => `${round(of[kind].p95)} (${round(of[kind].max)})`),
+    ]),
   )
   const verdicts = reports.map((report) => {
     const { name, summary, durationMs, peakMiB } = report
@@ -59,15 +61,6 @@ function describeReports(reports: readonly AttackReport[]): string {
     const verdict = reasonsOf(report).length > 0 ? `HURT: ${reasonsOf(report).join(' ')}` : 'ok'
     return `- ${name}: ${verdict} (${summary}; ${(durationMs / 1_000).toFixed(1)} s; peak MiB: ${peaks})`
   })
-  const victim = ['reads', 'starts', 'reads in the application', 'saves there']
-  const head = ['attack', 'load', ...victim, 'CPU ms: gateway/dispatcher/runner/app/postgres/attacker']
+  const head = ['attack', 'load', 'reads', 'starts', 'reads in the application', 'saves there']
   return `The victim's p95 (max) in ms:\n\n${toTable(head, rows)}\n\n${verdicts.join('\n')}`
-}
-
-function rowOf({ latency, cpuMs }: LoadFigures): string[] {
-  const { gateway, dispatcher, runner, app, postgres, attacker } = cpuMs
-  return [
-    ...LATENCY_KINDS.map((kind) => `${round(latency[kind].p95)} (${round(latency[kind].max)})`),
-    [gateway, dispatcher, runner, app, postgres, attacker].map(round).join('/'),
-  ]
 }

@@ -10,9 +10,7 @@ import { FIELD } from '../shared/check-record.ts'
 import { createCustomer, type Customer } from '../shared/customers.ts'
 import { defineTrial, flag, type Log } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
-import { createRandom } from '../shared/random.ts'
-import { type Receiver, startReceiver } from '../shared/receiver.ts'
-import { type Service, type System, type SystemOptions, withSystem } from '../shared/system.ts'
+import { startSystem, type System, type SystemOptions } from '../shared/system.ts'
 
 export const trial = defineTrial({
   name: 'backup',
@@ -61,12 +59,10 @@ const PRODUCTION = { loadMs: [10_000, 8_000, 5_000], customers: [QUICK, SLOW] } 
 /** One customer, and seconds of load. */
 export const SMALL = { loadMs: [1_000, 500, 500], customers: [QUICK] } as const
 
-/** The load of a customer before the kill and, later, after the restore. */
+/** The load of a customer before the kill. */
 interface Lives {
   readonly plan: PlannedCustomer
-  readonly customer: Customer
   readonly before: Callers
-  after?: Callers
 }
 
 /**
@@ -77,9 +73,9 @@ interface Lives {
 export async function runBackupTrial(options: BackupOptions): Promise<string[]> {
   const { until, runsAfterRestore, loadMs, rabbitMq, log } = options
   await removeDeadRunFolders()
-  const folder = await makeRunFolder()
+  await using stack = new AsyncDisposableStack()
+  const folder = stack.adopt(await makeRunFolder(), (path) => rm(path, { recursive: true, force: true }))
   const archive = join(folder, 'archive')
-  const receiver = await startReceiver()
   const postgresSettings = {
     // A restored server accepts connections only when its recovery has ended.
     hot_standby: 'off',
@@ -87,79 +83,52 @@ export async function runBackupTrial(options: BackupOptions): Promise<string[]> 
     archive_command: `test ! -f ${archive}/%f && cp %p ${archive}/%f`,
     restore_command: `cp ${archive}/%f %p`,
   }
-  try {
-    return await withSystem({ postgresSettings, rabbitMq }, async (system) => {
-      const { pool, postgres } = system
-      await makeServerFolder(archive, postgres.dataDir)
-      const services = [await system.start('dispatcher'), await system.start('gateway'), await system.start('runner')]
-      const lives = await startLives(system, services, receiver, options)
-      log(`load for ${loadMs[0] / 1_000} s, then a base backup`)
-      await pause(loadMs[0])
-      const startedAt = performance.now()
-      const backup = await takeBaseBackup(postgres.adminUrl, postgres.dataDir, join(folder, 'backup'))
-      log(`base backup: ${secondsSince(startedAt)} s; load for ${loadMs[1] / 1_000} s, then everything is killed`)
-      await pause(loadMs[1])
-      await postgres.kill()
-      for (const service of services) await service.kill()
-      await Promise.all(lives.map(({ before }) => before.stop()))
-
-      const restoredAt = performance.now()
-      if (until === 'end of the WAL') await saveLastWal(postgres.dataDir, archive)
-      await restoreBaseBackup(backup, postgres.dataDir, until)
-      await postgres.restart()
-      log(
-        `restored to the ${until}: ${secondsSince(restoredAt)} s; at that moment: ${await describeUnfinished(system)}`,
-      )
-      if (until === 'end of the backup' && runsAfterRestore) log((await afterRestore(postgres.url)).trim())
-      for (const service of services) await service.restart()
-      for (const life of lives) life.after = startLoad(system, services, life.customer, life.plan, 'after')
-      await pause(loadMs[2])
-      for (const { after } of lives) await after?.stop()
-      await untilAllEnded(pool)
-      const isPromised = (answeredAt: number): boolean => until === 'end of the WAL' || answeredAt < backup.endedAt
-      const violations: string[] = []
-      for (const life of lives) violations.push(...(await compare(system, life, { receiver, isPromised, log })))
-      log(`${violations.length} broken promises`)
-      return violations
-    })
-  } finally {
-    await receiver.close()
-    await rm(folder, { recursive: true, force: true })
-  }
-}
-
-async function startLives(
-  system: System,
-  services: readonly Service[],
-  { url: endpointUrl }: Receiver,
-  { customers }: BackupOptions,
-): Promise<Lives[]> {
+  const system = stack.use(await startSystem({ postgresSettings, rabbitMq }))
+  const { postgres, services } = system
+  await makeServerFolder(archive, postgres.dataDir)
+  for (const name of ['dispatcher', 'gateway', 'runner'] as const) await system.start(name)
   const lives: Lives[] = []
-  for (const plan of customers) {
-    const paths = [`/${plan.name}/orders`, `/${plan.name}/${plan.second}`]
-    const customer = await createCustomer(system, services[0]!, { endpointUrl, paths })
-    lives.push({ plan, customer, before: startLoad(system, services, customer, plan, 'before') })
+  for (const plan of options.customers) {
+    const customer = await createCustomer(system, [`/${plan.name}/orders`, `/${plan.name}/${plan.second}`])
+    lives.push({ plan, before: startLoad(system, customer, plan, 'before') })
   }
-  return lives
+  log(`load for ${loadMs[0] / 1_000} s, then a base backup`)
+  await pause(loadMs[0])
+  const startedAt = performance.now()
+  const backup = await takeBaseBackup(postgres.adminUrl, postgres.dataDir, join(folder, 'backup'))
+  log(`base backup: ${secondsSince(startedAt)} s; load for ${loadMs[1] / 1_000} s, then everything is killed`)
+  await pause(loadMs[1])
+  await postgres.kill()
+  for (const service of services) await service.kill()
+  await Promise.all(lives.map(({ before }) => before.stop()))
+
+  const restoredAt = performance.now()
+  if (until === 'end of the WAL') await saveLastWal(postgres.dataDir, archive)
+  await restoreBaseBackup(backup, postgres.dataDir, until)
+  await postgres.restart()
+  log(`restored to the ${until}: ${secondsSince(restoredAt)} s; at that moment: ${await describeUnfinished(system)}`)
+  if (until === 'end of the backup' && runsAfterRestore) log((await afterRestore(postgres.url)).trim())
+  for (const service of services) await service.restart()
+  const after = lives.map(({ plan, before }) => startLoad(system, before.customer, plan, 'after'))
+  await pause(loadMs[2])
+  for (const callers of after) await callers.stop()
+  await untilAllEnded(system)
+  const isPromised = (answeredAt: number): boolean => until === 'end of the WAL' || answeredAt < backup.endedAt
+  const violations: string[] = []
+  for (const [index, life] of lives.entries())
+    violations.push(...(await compare(system, life, after[index]!, isPromised, log)))
+  log(`${violations.length} broken promises`)
+  return violations
 }
 
 function startLoad(
-  { pool }: System,
-  services: readonly Service[],
+  system: System,
   customer: Customer,
   { name, callers, pauseMs }: PlannedCustomer,
   life: string,
 ): Callers {
-  return startCallers({
-    gatewayUrls: services.flatMap((service) => (service.name === 'gateway' ? service.url : [])),
-    customer,
-    name: `${name} ${life} `,
-    callers,
-    pauseMs,
-    startsPerSession: 5,
-    random: createRandom(name.length),
-    pool,
-  })
+  const options = { callers, pauseMs, startsPerSession: 5, seed: name.length }
+  return startCallers(system, customer, { ...options, name: `${name} ${life} ` })
 }
 
 async function afterRestore(databaseUrl: string): Promise<string> {
@@ -184,30 +153,23 @@ function isInterruption(error: string): boolean {
   return error.startsWith('interrupted_by_restore')
 }
 
+/** @param isPromised Whether a start that was answered 202 at this time must be in the restored database. */
 async function compare(
-  { pool }: System,
-  { plan, customer, before, after }: Lives,
-  options: {
-    receiver: Receiver
-    /** Whether a start that was answered 202 at this time must be in the restored database. */
-    isPromised: (answeredAt: number) => boolean
-    log: Log
-  },
+  system: System,
+  { plan, before }: Lives,
+  after: Callers,
+  isPromised: (answeredAt: number) => boolean,
+  log: Log,
 ): Promise<readonly string[]> {
-  const { receiver, isPromised, log } = options
+  const { pool, receiver } = system
   const promised = before.requested.map((start) =>
     start.accepted && isPromised(start.accepted.answeredAt) ? start : { ...start, accepted: undefined },
   )
-  const record = {
-    customer,
-    requested: [...promised, ...(after?.requested ?? [])],
-    failures: [...before.failures, ...(after?.failures ?? [])],
-  }
-  const findings = await checkCallers(pool, record, receiver, isInterruption)
+  const findings = await checkCallers(system, [{ ...before, requested: promised }, after], isInterruption)
   const { rows } = await pool.query<{ text: string; isInterrupted: boolean }>(
     `SELECT substr(context, ${FIELD.length + 1}) AS text, coalesce(error LIKE 'interrupted_by_restore%', false) AS "isInterrupted"
      FROM starts WHERE organization_id = $1`,
-    [customer.organizationId],
+    [before.customer.organizationId],
   )
   const known = new Set(rows.map(({ text }) => text))
   const arrived = new Set(receiver.arrivals.map(({ text }) => text))
@@ -217,7 +179,7 @@ async function compare(
     `${plan.name}: ${accepted.length} answered 202 before the kill, of them ${promised.filter((start) => start.accepted).length} ` +
       `promised, ${accepted.filter(({ text }) => !known.has(text)).length} lost; ${interrupted.length} interrupted by the restore, ` +
       `of them ${interrupted.filter(({ text }) => arrived.has(text)).length} had sent something; ${findings.outcomeUnknown} with an ` +
-      `unknown outcome; ${after?.requested.filter((start) => start.accepted).length} answered 202 after the restore; ` +
+      `unknown outcome; ${after.requested.filter((start) => start.accepted).length} answered 202 after the restore; ` +
       `${findings.payloads} payloads`,
   )
   return findings.violations

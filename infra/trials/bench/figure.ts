@@ -90,24 +90,19 @@ export function pieceSeconds({ seconds }: Pick<BenchOptions, 'seconds'>): number
 }
 
 /**
- * Alternates between a measurement and its baselines, so that a disturbance of the machine affects all of them.
- * Resolves to their medians.
+ * Alternates between measurements, so that a disturbance of the machine affects all of them. Resolves to their medians.
  */
-export async function measureAlternately<Baseline extends string>(
+export async function measureAlternately<Name extends string>(
   { rounds }: Pick<BenchOptions, 'rounds'>,
-  measure: () => Promise<number>,
-  measureBaselines: Record<Baseline, () => Promise<number>>,
-): Promise<{ value: number; baselines: Record<Baseline, number> }> {
-  const measured = Object.entries<() => Promise<number>>(measureBaselines).map(([name, measureBaseline]) => ({
+  measures: Record<Name, () => Promise<number>>,
+): Promise<Record<Name, number>> {
+  const measured = Object.entries<() => Promise<number>>(measures).map(([name, measure]) => ({
     name,
-    measure: measureBaseline,
+    measure,
     values: [] as number[],
   }))
-  const values: number[] = []
   for (let piece = 0; piece < rounds * PIECES; piece += 1) {
-    for (const baseline of measured) baseline.values.push(await baseline.measure())
-    values.push(await measure())
+    for (const { measure, values } of measured) values.push(await measure())
   }
-  const medians = measured.map((baseline) => [baseline.name, median(baseline.values)])
-  return { value: median(values), baselines: Object.fromEntries(medians) as Record<Baseline, number> }
+  return Object.fromEntries(measured.map(({ name, values }) => [name, median(values)])) as Record<Name, number>
 }

@@ -2,8 +2,8 @@ import { startRabbitMq } from '@workflow-service/testkit'
 import { untilAllEnded } from '../shared/callers.ts'
 import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
 import { cpuMs, cpuMsWithChildren } from '../shared/process-usage.ts'
-import { type RemoteLoad, type RemoteReceiver, startRemoteReceiver } from '../shared/receiver.ts'
-import { type Service, type System, type SystemOptions, withSystem } from '../shared/system.ts'
+import { type RemoteLoad, startRemoteReceiver } from '../shared/remote-receiver.ts'
+import { startSystem, type System, type SystemOptions } from '../shared/system.ts'
 import { type BenchOptions, compare, type Figure } from './figure.ts'
 
 export const SESSIONS_AT_ONCE = 64
@@ -12,17 +12,7 @@ const WARM_UP_RUNS = 5_000
 const LEAD_MS = 500
 
 /** The whole path of a start: gateway, runner, dispatcher, RabbitMQ, and the customer's endpoint. */
-export interface ServicePath {
-  readonly system: System
-  readonly dispatcher: Service
-  readonly gateway: Service
-  readonly runner: Service
-  readonly customer: Customer
-  /** In a process of its own, from which starts are sent, too. */
-  readonly receiver: RemoteReceiver
-  /** The CPU time of each process so far, in ms. */
-  readCpu(): Promise<Record<string, number>>
-}
+export type ServicePath = Awaited<ReturnType<typeof startServicePath>>
 
 export interface ServicePathOptions extends Pick<BenchOptions, 'profile' | 'compact'> {
   /** How long the endpoint takes to answer a payload. Default 0. */
@@ -33,29 +23,33 @@ export interface ServicePathOptions extends Pick<BenchOptions, 'profile' | 'comp
   readonly rabbitMq?: SystemOptions['rabbitMq'] & { readonly pid: number }
 }
 
-/** Starts the path, measures on it, and stops it. */
-export async function withServicePath<Result>(
-  { profile, compact, endpointDelayMs = 0, runnerEnv, dispatcherEnv, ...options }: ServicePathOptions,
-  measure: (path: ServicePath) => Promise<Result>,
-): Promise<Result> {
+export async function startServicePath(options: ServicePathOptions) {
+  const { profile, compact, endpointDelayMs = 0, runnerEnv, dispatcherEnv } = options
   const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
-  return await withSystem({ profile, rabbitMq }, async (system) => {
-    const receiver = await startRemoteReceiver(system, endpointDelayMs)
-    const dispatcher = await (compact
-      ? system.start('compact', { env: { ...dispatcherEnv, ...runnerEnv } })
-      : system.start('dispatcher', { env: dispatcherEnv }))
-    const gateway = await system.start('gateway')
-    const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url })
-    const runner = compact ? dispatcher : await system.start('runner', { env: runnerEnv })
-    const readCpu = async () => ({
-      gateway: await cpuMs(gateway.process.pid),
-      [runner.name]: await cpuMs(runner.process.pid),
-      ...(!compact && { dispatcher: await cpuMs(dispatcher.process.pid) }),
-      PostgreSQL: await cpuMsWithChildren(system.postgres.pid),
-      RabbitMQ: await cpuMsWithChildren(rabbitMq.pid),
-    })
-    return await measure({ system, dispatcher, gateway, runner, customer, receiver, readCpu })
-  })
+  const system = await startSystem({ profile, rabbitMq })
+  // In a process of its own, from which starts are sent, too.
+  const receiver = await startRemoteReceiver(system, endpointDelayMs)
+  const dispatcher = await (compact
+    ? system.start('compact', { env: { ...dispatcherEnv, ...runnerEnv } })
+    : system.start('dispatcher', { env: dispatcherEnv }))
+  const gateway = await system.start('gateway')
+  const customer = await createCustomer(system, [''], receiver.url)
+  const runner = compact ? dispatcher : await system.start('runner', { env: runnerEnv })
+  return {
+    ...system,
+    gateway,
+    runner,
+    customer,
+    receiver,
+    /** The CPU time of each process of a run so far, in ms. */
+    async readCpu(): Promise<Record<string, number>> {
+      const cpu: Record<string, number> = {}
+      for (const { name, process } of new Set([gateway, runner, dispatcher])) cpu[name] = await cpuMs(process.pid)
+      cpu['PostgreSQL'] = await cpuMsWithChildren(system.postgres.pid)
+      cpu['RabbitMQ'] = await cpuMsWithChildren(rabbitMq.pid)
+      return cpu
+    },
+  }
 }
 
 /** Executes runs until the code of the services is compiled: the first thousands take several times as long. */
@@ -71,7 +65,7 @@ export async function warmUp(path: ServicePath, { seconds, log }: BenchOptions):
 /** Measures the runs completed per second. Resolves when all runs have ended. */
 export async function runsPerSecond(path: ServicePath, seconds: number): Promise<number> {
   const rate = await payloadsPerSecond(path, path.gateway.url, seconds)
-  await untilAllEnded(path.system.pool)
+  await untilAllEnded(path)
   return rate
 }
 
@@ -117,7 +111,7 @@ export async function cpuPerRun(path: ServicePath, name: string, work: () => Pro
  * number of runs that it has completed.
  */
 export async function writesPerRun(
-  { system: { pool } }: ServicePath,
+  { pool }: ServicePath,
   name: string,
   work: () => Promise<number>,
 ): Promise<Figure[]> {
@@ -139,7 +133,7 @@ export async function writesPerRun(
   ]
 }
 
-export async function countEnded({ pool }: System): Promise<number> {
+export async function countEnded({ pool }: Pick<System, 'pool'>): Promise<number> {
   const { rows } = await pool.query<{ count: number }>(
     `SELECT count(*)::int AS count FROM starts WHERE status IN ('succeeded', 'failed')`,
   )

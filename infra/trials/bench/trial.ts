@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { cpus, totalmem, version } from 'node:os'
+import { cpus, totalmem } from 'node:os'
 import { anyText, defineTrial, flag, whole } from '../shared/define-trial.ts'
 import { type BenchOptions, type Figure, toFigureTable, toJson } from './figure.ts'
 import { measureApi, measureTracing } from './parts/api.ts'
@@ -21,13 +21,12 @@ const PARTS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   footprint: measureFootprint,
   scale: measureScale,
 }
-/** With 10,000,000 rows, `scale` takes three quarters of an hour. */
-const DEFAULT_PARTS = Object.keys(PARTS).filter((part) => part !== 'scale')
-
 export const trial = defineTrial({
   name: 'bench',
   summary: 'measures the service on this machine; all parts but scale by default',
   parts: Object.keys(PARTS),
+  // With 10,000,000 rows, it takes three quarters of an hour.
+  defaultParts: Object.keys(PARTS).filter((part) => part !== 'scale'),
   options: {
     json: anyText('also write the figures to this file'),
     compact: flag('runner and dispatcher in one process, in the parts that measure runs and memory'),
@@ -42,15 +41,11 @@ export const trial = defineTrial({
       cpu: cpus()[0]?.model ?? 'unknown',
       cores: cpus().length,
       memory_gib: Math.round(totalmem() / 2 ** 30),
-      kernel: version(),
       node: process.version,
-      pinned: 'nothing: every process runs on every core',
     }
     log(`${machine.cores} × ${machine.cpu}, ${machine.memory_gib} GiB, Node ${machine.node}`)
     const figures: Figure[] = []
-    for (const part of parts.length > 0 ? parts : DEFAULT_PARTS) {
-      figures.push(...((await PARTS[part]?.({ ...options, largeTable, log })) ?? []))
-    }
+    for (const part of parts) figures.push(...((await PARTS[part]?.({ ...options, largeTable, log })) ?? []))
     process.stdout.write(`${toFigureTable(figures)}\n`)
     if (json !== undefined) {
       const { rounds, seconds } = options

@@ -1,12 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { type PrivateRabbitMq, startRabbitMq } from '@workflow-service/testkit'
 import { checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { createCustomer, type Customer } from '../shared/customers.ts'
 import { defineTrial, type Log, positive } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
-import { createRandom } from '../shared/random.ts'
-import { startReceiver } from '../shared/receiver.ts'
-import { type Service, type System, withSystem } from '../shared/system.ts'
+import { startSystem, type System, type SystemOptions } from '../shared/system.ts'
 import { type CellDatabase, copyOrganization, deleteMoved, untilQuiet } from './move-organization.ts'
 import { type Router, startRouter } from './router.ts'
 
@@ -23,72 +20,50 @@ export interface CellsOptions {
   readonly seconds: number
   readonly log: Log
   /** Default: starts two, and stops them. A session whose message reaches the other cell waits for the sweep. */
-  readonly rabbitMq?: Pick<PrivateRabbitMq, 'url' | 'managementUrl' | 'stop'>
+  readonly rabbitMq?: SystemOptions['rabbitMq']
 }
 
 /** A whole installation. */
 interface Cell {
   readonly system: System
-  readonly gateway: Service
-  readonly dispatcher: Service
   readonly database: CellDatabase
 }
 
 /** Runs the trial. Resolves to the broken promises. */
 export async function runCells({ seconds, log, rabbitMq }: CellsOptions): Promise<string[]> {
-  const start = async (): Promise<Pick<PrivateRabbitMq, 'url' | 'managementUrl' | 'stop'>> =>
-    rabbitMq ?? (await startRabbitMq())
-  return await withSystem({ rabbitMq: await start() }, async (first) =>
-    withSystem({ rabbitMq: await start() }, async (second) => {
-      const [a, b] = await Promise.all([startCell(first), startCell(second)])
-      return await moveUnderLoad(a, b, { seconds, log })
-    }),
-  )
-}
-
-async function startCell(system: System): Promise<Cell> {
-  const dispatcher = await system.start('dispatcher')
-  const [gateway] = await Promise.all([system.start('gateway'), system.start('runner')])
-  return { system, gateway, dispatcher, database: { pool: system.pool, url: system.postgres.url } }
-}
-
-async function moveUnderLoad(a: Cell, b: Cell, { seconds, log }: CellsOptions): Promise<string[]> {
-  const receiver = await startReceiver()
-  const router = await startRouter(a.gateway.url)
+  await using stack = new AsyncDisposableStack()
+  const startCell = async (): Promise<Cell> => {
+    const system = stack.use(await startSystem({ rabbitMq }))
+    await system.start('dispatcher')
+    await Promise.all([system.start('gateway'), system.start('runner')])
+    return { system, database: { pool: system.pool, url: system.postgres.url } }
+  }
+  const [a, b] = await Promise.all([startCell(), startCell()])
+  const router = stack.adopt(await startRouter(gatewayOf(a)), (started) => started.close())
   const startLife = async (name: string, cell: Cell) => {
-    const paths = [`/${name}/orders`, `/${name}/audit`]
-    const customer = await createCustomer(cell.system, cell.dispatcher, { endpointUrl: receiver.url, paths })
-    router.route(prefixOf(customer), cell.gateway.url)
-    const callers = startCallers({
-      gatewayUrls: [router.url],
-      customer,
-      name: `${name} `,
-      callers: 4,
-      pauseMs: [50, 300],
-      random: createRandom(1),
-      pool: cell.system.pool,
-    })
-    return { name, customer, callers, cell }
+    const customer = await createCustomer(cell.system, [`/${name}/orders`, `/${name}/audit`])
+    router.route(prefixOf(customer), gatewayOf(cell))
+    const load = { gatewayUrls: [router.url], name: `${name} `, callers: 4, pauseMs: [50, 300] } as const
+    return { name, callers: startCallers(cell.system, customer, load), cell, receiver: cell.system.receiver }
   }
-  try {
-    const lives = [await startLife('Stays', a), await startLife('Moves', a), await startLife('Other', b)]
-    const moving = lives[1]!
-    await pause(seconds * 1_000)
-    const violations = await move(router, moving.customer, a, b, log)
-    moving.cell = b
-    await pause(seconds * 1_000)
-    await Promise.all(lives.map(({ callers }) => callers.stop()))
-    await Promise.all([a, b].map(({ system }) => untilAllEnded(system.pool)))
-    for (const { name, callers, cell } of lives) {
-      const findings = await checkCallers(cell.system.pool, callers, receiver)
-      log(`${name}: ${describeFindings(findings)}`)
-      violations.push(...findings.violations)
-    }
-    return violations
-  } finally {
-    await router.close()
-    await receiver.close()
+  const lives = [await startLife('Stays', a), await startLife('Moves', a), await startLife('Other', b)]
+  const moving = lives[1]!
+  await pause(seconds * 1_000)
+  const violations = await move(router, moving.callers.customer, a, b, log)
+  moving.cell = b
+  await pause(seconds * 1_000)
+  await Promise.all(lives.map(({ callers }) => callers.stop()))
+  await Promise.all([a, b].map(({ system }) => untilAllEnded(system)))
+  for (const { name, callers, cell, receiver } of lives) {
+    const findings = await checkCallers({ pool: cell.system.pool, receiver }, [callers])
+    log(`${name}: ${describeFindings(findings)}`)
+    violations.push(...findings.violations)
   }
+  return violations
+}
+
+function gatewayOf({ system }: Cell): string {
+  return system.urlsOf('gateway')[0] ?? ''
 }
 
 /** The public part of the customer's API key, by which the router finds its cell. */
@@ -101,10 +76,11 @@ async function move(
   router: Router,
   customer: Customer,
   { database: from }: Cell,
-  { database: to, gateway }: Cell,
+  target: Cell,
   log: Log,
 ): Promise<string[]> {
   const { organizationId } = customer
+  const to = target.database
   const beganMs = performance.now()
   const setSuspended = async ({ pool }: CellDatabase, isSuspended: boolean): Promise<void> => {
     await pool.query('UPDATE organizations SET is_suspended = $2 WHERE id = $1', [organizationId, isSuspended])
@@ -115,7 +91,7 @@ async function move(
   log(`quiet after ${secondsSince(beganMs)} s`)
   const copied = await copyOrganization(from, to, organizationId)
   await setSuspended(to, false)
-  router.route(prefixOf(customer), gateway.url)
+  router.route(prefixOf(customer), gatewayOf(target))
   log(`moved after ${secondsSince(beganMs)} s: ${[...copied].map(([table, rows]) => `${rows} ${table}`).join(', ')}`)
   await deleteMoved(from, organizationId)
   const { rows } = await from.pool.query<{ left: number }>(

@@ -10,11 +10,11 @@ import type { Findings } from '../shared/check-record.ts'
 import { createCustomer } from '../shared/customers.ts'
 import { anyText, defineTrial, flag, type Log, positive, whole } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
-import { causeIncidents, PAUSED_MS } from '../shared/incidents.ts'
+import { causeIncidents, type Incident, PAUSED_MS } from '../shared/incidents.ts'
 import { createRandom } from '../shared/random.ts'
-import { hash, startReceiver } from '../shared/receiver.ts'
-import { type Killable, withSystem } from '../shared/system.ts'
-import { describeInterruptions, measureTakeOvers } from './take-overs.ts'
+import { hash } from '../shared/receiver.ts'
+import { type Killable, startSystem } from '../shared/system.ts'
+import { describeTakeOvers } from './take-overs.ts'
 
 export const trial = defineTrial({
   name: 'chaos',
@@ -70,83 +70,66 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const beganMs = performance.now()
   const log = (line: string): void => options.log(`${secondsSince(beganMs).padStart(6)} s  ${line}`)
   log(`seed ${seed}`)
-  // Mostly quick, sometimes slow enough for a part to be killed meanwhile.
-  const receiver = await startReceiver(({ text }) => ({
-    status: 204,
-    delayMs: hash(text) % 30 === 0 ? 1_500 : hash(text) % 100,
-  }))
+  const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
+  await using system = await startSystem({
+    postgresSettings: POSTGRES_SETTINGS,
+    rabbitMq,
+    env: { LOG_LEVEL: 'info' },
+    // Mostly quick, sometimes slow enough for a part to be killed meanwhile.
+    answer: ({ text }) => ({ status: 204, delayMs: hash(text) % 30 === 0 ? 1_500 : hash(text) % 100 }),
+  })
+  const { pool, postgres } = system
+  log('starting the services')
   // A delivery whose dispatcher was killed becomes `unknown` after this time instead of 40 s. Longer than a dispatcher
   // can take here: two pauses, and an endpoint that answers within 1.5 s.
   const deliveryDeadlineMs = 2 * pausedMs[1] + 4_000
-  const env = { LOG_LEVEL: 'info' }
-  try {
-    const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
-    return await withSystem({ postgresSettings: POSTGRES_SETTINGS, rabbitMq, env }, async (system) => {
-      const { pool, postgres } = system
-      log('starting the services')
-      const compactProcess = {
-        program: [COMPACT_PROCESS, JSON.stringify({ dispatcher: { deliveryDeadlineMs }, runner: { timing } })],
-      }
-      const dispatcher = compact
-        ? await system.start('compact', compactProcess)
-        : await system.start('dispatcher', {
-            program: [`${PROGRAMS}dispatcher-process.ts`, String(deliveryDeadlineMs)],
-          })
-      const runner = { program: [`${PROGRAMS}runner-process.ts`, JSON.stringify(timing)] }
-      const [gateway, ...runners] = await Promise.all([
-        system.start('gateway'),
-        ...(compact
-          ? [system.start('compact', compactProcess)]
-          : [system.start('runner', runner), system.start('runner', runner)]),
-      ])
-      const customer = await createCustomer(system, dispatcher, {
-        endpointUrl: receiver.url,
-        paths: ['/orders', '/audit'],
+  const overrides = JSON.stringify({ dispatcher: { deliveryDeadlineMs }, runner: { timing } })
+  const both = { program: [COMPACT_PROCESS, overrides] }
+  const runner = { program: [`${PROGRAMS}runner-process.ts`, JSON.stringify(timing)] }
+  const dispatcher = compact
+    ? await system.start('compact', both)
+    : await system.start('dispatcher', {
+        program: [`${PROGRAMS}dispatcher-process.ts`, String(deliveryDeadlineMs)],
       })
-      const callersOptions = {
-        gatewayUrls: [gateway.url],
-        customer,
-        pauseMs: [50, 600],
-        random: createRandom(seed + 1),
-        pool,
-      } as const
-      const load = startCallers({ ...callersOptions, callers })
-      const takeOvers = measureTakeOvers(pool)
-      const incidents = await causeIncidents({
-        parts: [
-          ...runners.map((each, index) => takeOvers.watch({ ...each, name: `${each.name} ${index + 1}` }, each)),
-          ...[gateway, dispatcher, { ...postgres, name: 'postgres' }, { ...rabbitMq, name: 'rabbitmq' }].map((each) =>
-            takeOvers.watch(each),
-          ),
-        ],
-        random: createRandom(seed),
-        untilMs: performance.now() + seconds * 1_000,
-        calmMs,
-        pausedMs,
-        log,
-      })
-      const startNewcomer = (): Callers =>
-        startCallers({ ...callersOptions, callers: 1, name: 'newcomer ', startsPerSession: 1 })
-      const newcomer = compact ? undefined : await interruptBeforeClaim(pool, dispatcher, runners, startNewcomer)
-      log(`${incidents} incidents; every part is up again`)
-      await pause(1_000)
-      await Promise.all([load.stop(), newcomer?.stop()])
-      const requested = [...load.requested, ...(newcomer?.requested ?? [])]
-      const failures = [...load.failures, ...(newcomer?.failures ?? [])]
-      log(`${requested.length} starts requested; waiting for all runs to end`)
-      const output = (): string => [gateway, dispatcher, ...runners].map((each) => each.output()).join('\n')
-      await untilAllEnded(pool).catch((error: unknown) => {
-        throw new Error(`Seed ${seed}: ${String(error)}\n${output()}`)
-      })
-      log(await takeOvers.describe())
-      log(await describeInterruptions(pool))
-      const findings = await checkCallers(pool, { customer, requested, failures }, receiver)
-      log(`${describeFindings(findings)}; ${findings.violations.length} violations`)
-      return { ...findings, incidents, output: output() }
-    })
-  } finally {
-    await receiver.close()
+  const [gateway, ...runners] = await Promise.all([
+    system.start('gateway'),
+    ...(compact ? [system.start('compact', both)] : [system.start('runner', runner), system.start('runner', runner)]),
+  ])
+  const customer = await createCustomer(system, ['/orders', '/audit'])
+  const pauses = { pauseMs: [50, 600], seed: seed + 1 } as const
+  const load = [startCallers(system, customer, { ...pauses, callers })]
+  const incidents: Incident[] = []
+  await causeIncidents({
+    parts: [
+      ...runners.map((each, index) => ({ ...each, name: `${each.name} ${index + 1}` })),
+      gateway,
+      dispatcher,
+      { ...postgres, name: 'postgres' },
+      { ...rabbitMq, name: 'rabbitmq' },
+    ],
+    random: createRandom(seed),
+    untilMs: performance.now() + seconds * 1_000,
+    calmMs,
+    pausedMs,
+    log,
+    incidents,
+  })
+  if (!compact) {
+    const newcomer = { ...pauses, callers: 1, name: 'newcomer ', startsPerSession: 1 }
+    load.push(await interruptBeforeClaim(pool, dispatcher, runners, () => startCallers(system, customer, newcomer)))
   }
+  log(`${incidents.length} incidents; every part is up again`)
+  await pause(1_000)
+  await Promise.all(load.map((each) => each.stop()))
+  log(`${load.flatMap(({ requested }) => requested).length} starts requested; waiting for all runs to end`)
+  const output = (): string => system.services.map((each) => each.output()).join('\n')
+  await untilAllEnded(system).catch((error: unknown) => {
+    throw new Error(`Seed ${seed}: ${String(error)}\n${output()}`)
+  })
+  log(await describeTakeOvers(pool, incidents))
+  const findings = await checkCallers(system, load)
+  log(describeFindings(findings))
+  return { ...findings, incidents: incidents.length, output: output() }
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   spawnGuarded,
 } from '@workflow-service/dev-servers'
 import { waitUntil } from '@workflow-service/testkit'
+import { closeBrokerConnections } from '../shared/incidents.ts'
 import type { Network, NetworkNode } from './network.ts'
 
 /** A RabbitMQ cluster with a node in each namespace of a network. */
@@ -98,12 +99,9 @@ export async function startRabbitMqCluster(network: Network) {
       if (!home) throw new Error(`There is no node ${name}`)
       return home
     },
-    /** Closes every client's connection, as a node that is not `except` reports them. */
+    /** Closes every client's connection, as a node that is not `except` knows them. */
     async closeConnections(except: NetworkNode) {
-      const others = network.nodes.filter((node) => node !== except)
-      for (const { name } of await askAny<{ name: string }[]>(others, '/api/connections')) {
-        await callManagementApi(managementUrlOf(others[0]!), 'DELETE', `/api/connections/${encodeURIComponent(name)}`)
-      }
+      await closeBrokerConnections(managementUrlOf(network.nodes.find((node) => node !== except)!))
     },
     kill,
     async restart(node: NetworkNode) {

@@ -1,14 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { createDatabase } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
-import type { Pool } from 'pg'
 import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { createCustomer } from '../shared/customers.ts'
 import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { percentile, toTable } from '../shared/figures.ts'
-import { createRandom } from '../shared/random.ts'
-import { type Receiver, startReceiver } from '../shared/receiver.ts'
-import { type Service, startSystem, type System, type SystemOptions, withSystem } from '../shared/system.ts'
+import type { Receiver } from '../shared/receiver.ts'
+import { startSystem, type System, type SystemOptions } from '../shared/system.ts'
 import { createNetwork } from './network.ts'
 import { PRIMARY_SETTINGS, startStandby } from './postgres-standby.ts'
 import { type RabbitMqCluster, startRabbitMqCluster } from './rabbitmq-cluster.ts'
@@ -23,8 +21,7 @@ export const trial = defineTrial({
   options: {},
   async run({ parts, log }) {
     const violations: string[] = []
-    for (const [part, run] of Object.entries(PARTS)) {
-      if (parts.length > 0 && !parts.includes(part)) continue
+    for (const [part, run] of Object.entries(PARTS).filter(([name]) => parts.includes(name))) {
       log(part)
       violations.push(...(await run(log)))
     }
@@ -39,52 +36,43 @@ const CHANGE_TIMEOUT_MS = 120_000
 
 /** Kills the leader of the session queue, then isolates the new one, under load. Resolves to the broken guarantees. */
 async function tryBrokerCluster(log: Log): Promise<readonly string[]> {
-  const network = await createNetwork(3)
-  try {
-    log('starting three nodes of RabbitMQ, each in a network namespace')
-    const cluster = await startRabbitMqCluster(network)
-    const system = await startSystem({ rabbitMq: cluster }).catch(async (error: unknown) => {
-      await cluster.stop()
-      throw error
+  await using stack = new AsyncDisposableStack()
+  const network = stack.adopt(await createNetwork(3), (created) => created.close())
+  log('starting three nodes of RabbitMQ, each in a network namespace')
+  const cluster = await startRabbitMqCluster(network)
+  // It stops the cluster when it is closed.
+  const system = stack.use(await startSystem({ rabbitMq: cluster }))
+  return await underLoad(system, { phaseMs: PHASE_MS, log }, async (phase) => {
+    const before = await cluster.findLeader()
+    log(`the leader is ${before.leader.address}, ${before.online} members are online`)
+    await phase('undisturbed', async () => {})
+    await phase('leader killed', async () => {
+      await cluster.kill(before.leader)
+      await untilLeader(async () => await cluster.findLeader(before.leader), log)
     })
-    try {
-      return await underLoad(system, { pool: system.pool, phaseMs: PHASE_MS, log }, async (phase) => {
-        const before = await cluster.findLeader()
-        log(`the leader is ${before.leader.address}, ${before.online} members are online`)
-        await phase('undisturbed', async () => {})
-        await phase('leader killed', async () => {
-          await cluster.kill(before.leader)
-          await untilLeader(async () => await cluster.findLeader(before.leader), log)
-        })
-        await phase('killed node restarted', async () => {
-          await cluster.restart(before.leader)
-          await untilOnline(cluster, log)
-        })
-        const home = await cluster.findDeadLetterNode()
-        await phase('node of the dead-letter queue killed, every connection cut', async () => {
-          await cluster.kill(home)
-          await cluster.closeConnections(home)
-        })
-        await phase('that node restarted', async () => {
-          await cluster.restart(home)
-          await untilOnline(cluster, log)
-        })
-        const { leader } = await cluster.findLeader()
-        await phase('leader cut off from the others', async () => {
-          await network.isolate(leader)
-          await untilLeader(async () => await cluster.findLeader(leader), log)
-        })
-        await phase('network healed', async () => {
-          await network.heal(leader)
-          await untilOnline(cluster, log)
-        })
-      })
-    } finally {
-      await system.close()
-    }
-  } finally {
-    await network.close()
-  }
+    await phase('killed node restarted', async () => {
+      await cluster.restart(before.leader)
+      await untilOnline(cluster, log)
+    })
+    const home = await cluster.findDeadLetterNode()
+    await phase('node of the dead-letter queue killed, every connection cut', async () => {
+      await cluster.kill(home)
+      await cluster.closeConnections(home)
+    })
+    await phase('that node restarted', async () => {
+      await cluster.restart(home)
+      await untilOnline(cluster, log)
+    })
+    const { leader } = await cluster.findLeader()
+    await phase('leader cut off from the others', async () => {
+      await network.isolate(leader)
+      await untilLeader(async () => await cluster.findLeader(leader), log)
+    })
+    await phase('network healed', async () => {
+      await network.heal(leader)
+      await untilOnline(cluster, log)
+    })
+  })
 }
 
 /** Kills the primary and promotes its synchronous standby, under load. Resolves to the broken guarantees. */
@@ -93,29 +81,24 @@ export async function tryDatabaseFailover(
   options: { phaseMs?: number; processes?: number; rabbitMq?: SystemOptions['rabbitMq'] } = {},
 ): Promise<readonly string[]> {
   const { phaseMs = PHASE_MS, processes, rabbitMq } = options
-  return await withSystem({ postgresSettings: PRIMARY_SETTINGS, rabbitMq }, async (system) => {
-    log('starting a synchronous standby')
-    const standby = await startStandby(system.postgres)
-    const db = createDatabase({ url: standby.url, applicationName: 'trial', maxConnections: 3 })
-    try {
-      const load = { pool: db.pool, env: { DATABASE_URL: standby.url }, phaseMs, processes, log }
-      return await underLoad(system, load, async (phase) => {
-        await phase('undisturbed', async () => {})
-        await phase('primary killed, standby promoted', async () => {
-          await system.postgres.kill()
-          await standby.promote()
-        })
-        await phase('after the failover', async () => {})
-      })
-    } finally {
-      await db.close()
-      await standby.stop()
-    }
+  await using stack = new AsyncDisposableStack()
+  const system = stack.use(await startSystem({ postgresSettings: PRIMARY_SETTINGS, rabbitMq }))
+  log('starting a synchronous standby')
+  const standby = stack.adopt(await startStandby(system.postgres), (started) => started.stop())
+  const db = createDatabase({ url: standby.url, applicationName: 'trial', maxConnections: 3 })
+  stack.defer(() => db.close())
+  const load = { env: { DATABASE_URL: standby.url }, phaseMs, processes, log }
+  return await underLoad({ ...system, pool: db.pool }, load, async (phase) => {
+    await phase('undisturbed', async () => {})
+    await phase('primary killed, standby promoted', async () => {
+      await system.postgres.kill()
+      await standby.promote()
+    })
+    await phase('after the failover', async () => {})
   })
 }
 
 interface LoadOptions {
-  readonly pool: Pool
   /** Of every service. */
   readonly env?: Readonly<Record<string, string>>
   readonly phaseMs: number
@@ -139,47 +122,30 @@ interface Ended {
  */
 async function underLoad(
   system: System,
-  { pool, env = {}, phaseMs, processes = 2, log }: LoadOptions,
+  { env = {}, phaseMs, processes = 2, log }: LoadOptions,
   run: (phase: Phase) => Promise<void>,
 ): Promise<readonly string[]> {
-  const receiver = await startReceiver()
+  await system.start('dispatcher', { env })
+  for (let count = 0; count < processes; count++) await system.start('gateway', { env })
+  const customer = await createCustomer(system, ['/Acme/orders', '/Acme/audit'])
+  for (let count = 0; count < processes; count++) await system.start('runner', { env })
+  const load = startCallers(system, customer, { callers: CALLERS, pauseMs: PAUSE_MS, startsPerSession: 10 })
+  const phases: Ended[] = []
   try {
-    const dispatcher = await system.start('dispatcher', { env })
-    const gateways: Service[] = []
-    for (let count = 0; count < processes; count++) gateways.push(await system.start('gateway', { env }))
-    const customer = await createCustomer(system, dispatcher, {
-      endpointUrl: receiver.url,
-      paths: ['/Acme/orders', '/Acme/audit'],
+    await run(async (name, act) => {
+      const from = Date.now()
+      await act()
+      await pause(phaseMs)
+      phases.push({ name, from, to: Date.now() })
     })
-    for (let count = 0; count < processes; count++) await system.start('runner', { env })
-    const load = startCallers({
-      gatewayUrls: gateways.map(({ url }) => url),
-      customer,
-      callers: CALLERS,
-      pauseMs: PAUSE_MS,
-      startsPerSession: 10,
-      random: createRandom(1),
-      pool,
-    })
-    const phases: Ended[] = []
-    try {
-      await run(async (name, act) => {
-        const from = Date.now()
-        await act()
-        await pause(phaseMs)
-        phases.push({ name, from, to: Date.now() })
-      })
-    } finally {
-      await load.stop()
-    }
-    await untilAllEnded(pool)
-    log(describePhases(phases, load, receiver))
-    const findings = await checkCallers(pool, load, receiver)
-    log(`${describeFindings(findings)}; ${findings.violations.length} violations`)
-    return findings.violations
   } finally {
-    await receiver.close()
+    await load.stop()
   }
+  await untilAllEnded(system)
+  log(describePhases(phases, load, system.receiver))
+  const findings = await checkCallers(system, [load])
+  log(describeFindings(findings))
+  return findings.violations
 }
 
 function describePhases(phases: readonly Ended[], { requested }: Callers, { arrivals }: Receiver): string {

@@ -1,21 +1,19 @@
 import { createSignedInUser, freePort, waitUntil } from '@workflow-service/testkit'
 import { type Callers, checkCallers, startCallers, untilAllEnded } from '../shared/callers.ts'
-import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
+import { apiHeadersOf, createCustomer } from '../shared/customers.ts'
 import { defineTrial, type Log, whole } from '../shared/define-trial.ts'
 import { secondsSince, toTable } from '../shared/figures.ts'
 import { type Load, send, startLoad } from '../shared/load.ts'
 import { peakResidentMiB } from '../shared/process-usage.ts'
-import { createRandom } from '../shared/random.ts'
-import { type Receiver, startReceiver } from '../shared/receiver.ts'
 import {
   type Service,
   type ServiceName,
   SERVICES,
+  startSystem,
   type System,
   type SystemOptions,
-  withSystem,
 } from '../shared/system.ts'
-import { type Proxy, startHaproxy } from './start-haproxy.ts'
+import { type ProxiedServer, type Proxy, startHaproxy } from './start-haproxy.ts'
 
 export const trial = defineTrial({
   name: 'rollout',
@@ -55,11 +53,8 @@ const CALLERS = { starts: 8, reads: 4 }
 const REQUESTS_BEFORE = 50
 
 /** One process of a service, on the same ports after each restart. */
-interface Instance {
+interface Instance extends ProxiedServer {
   readonly service: ServiceName
-  readonly port: number
-  /** Where /readyz is. */
-  readonly checkPort: number
 }
 
 /** A request that callers repeat, and what they saw. */
@@ -75,42 +70,37 @@ type Counted = Pick<Load, 'stop'> & {
  */
 export async function runRollout(options: RolloutOptions): Promise<RolloutReport> {
   const { delaySeconds, services, startProxy, rabbitMq, pauseMs = 20, log } = options
+  await using stack = new AsyncDisposableStack()
   const instances = await chooseInstances(services)
   const behindProxy = SERVICES.filter((service) => service !== 'runner')
-  const proxy = await startProxy(
-    Object.fromEntries(behindProxy.map((name) => [name, instances.filter(({ service }) => service === name)])),
+  const proxy = stack.adopt(
+    await startProxy(
+      Object.fromEntries(behindProxy.map((name) => [name, instances.filter(({ service }) => service === name)])),
+    ),
+    (started) => started.stop(),
   )
-  const receiver = await startReceiver()
-  try {
-    const env = { SHUTDOWN_DELAY_SECONDS: String(delaySeconds), DISPATCHER_URL: proxy.urls['dispatcher'] ?? '' }
-    return await withSystem({ env, rabbitMq }, async (system) => {
-      log(`starting ${instances.length} processes, with SHUTDOWN_DELAY_SECONDS=${delaySeconds}`)
-      const running = await Promise.all(instances.map((instance) => start(system, proxy, instance)))
-      const dispatcher = running.find(({ name }) => name === 'dispatcher')!
-      const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url, paths: ['/orders'] })
-      const { starts, loads } = await startLoads(system, proxy, customer, pauseMs)
-      const beganMs = performance.now()
-      await waitUntil(() => loads.every(({ count }) => count() > REQUESTS_BEFORE), { timeoutMs: 60_000 })
-      const restarted = running.filter(({ name }) => services.some((service) => service === name))
-      for (const service of restarted) {
-        const restartMs = performance.now()
-        await restart(service, proxy)
-        const failures = loads.reduce((sum, load) => sum + load.failures().length, 0)
-        log(`${service.name} restarted in ${secondsSince(restartMs)} s; ${failures} failed requests so far`)
-      }
-      const peaks = await readPeaks(running)
-      await Promise.all(loads.map((load) => load.stop()))
-      const took = secondsSince(beganMs)
-      const { text, violations } = await compare(system, { starts, loads }, receiver)
-      return {
-        text: `${text}\n${restarted.length} restarts in ${took} s; peak memory: ${peaks}`,
-        violations,
-        proxyLog: proxy.log,
-      }
-    })
-  } finally {
-    await proxy.stop()
-    await receiver.close()
+  const env = { SHUTDOWN_DELAY_SECONDS: String(delaySeconds), DISPATCHER_URL: proxy.urls['dispatcher'] ?? '' }
+  const system = stack.use(await startSystem({ env, rabbitMq }))
+  log(`starting ${instances.length} processes, with SHUTDOWN_DELAY_SECONDS=${delaySeconds}`)
+  const running = await Promise.all(instances.map((instance) => start(system, proxy, instance)))
+  const { starts, loads } = await startLoads(system, proxy, pauseMs)
+  const beganMs = performance.now()
+  await waitUntil(() => loads.every(({ count }) => count() > REQUESTS_BEFORE), { timeoutMs: 60_000 })
+  const restarted = running.filter(({ name }) => services.some((service) => service === name))
+  for (const service of restarted) {
+    const restartMs = performance.now()
+    await restart(service, proxy)
+    const failures = loads.reduce((sum, each) => sum + each.failures().length, 0)
+    log(`${service.name} restarted in ${secondsSince(restartMs)} s; ${failures} failed requests so far`)
+  }
+  const peaks = await readPeaks(running)
+  await Promise.all(loads.map((load) => load.stop()))
+  const took = secondsSince(beganMs)
+  const { text, violations } = await compare(system, starts, loads)
+  return {
+    text: `${text}\n${restarted.length} restarts in ${took} s; peak memory: ${peaks}`,
+    violations,
+    proxyLog: proxy.log,
   }
 }
 
@@ -144,27 +134,26 @@ async function restart(service: Service, proxy: Proxy): Promise<void> {
 }
 
 async function startLoads(
-  { pool }: System,
+  system: System,
   { urls: { gateway = '', app = '' } }: Proxy,
-  customer: Customer,
   pauseMs: number,
 ): Promise<{ starts: Callers; loads: Counted[] }> {
-  const { cookie } = await createSignedInUser(pool, customer.organizationId)
-  const starts = startCallers({
+  const customer = await createCustomer(system, ['/orders'])
+  const { cookie } = await createSignedInUser(system.pool, customer.organizationId)
+  const starts = startCallers(system, customer, {
     gatewayUrls: [gateway],
-    customer,
     callers: CALLERS.starts,
     pauseMs: [pauseMs, pauseMs],
     startsPerSession: 1,
     repeats: false,
-    random: createRandom(1),
-    pool,
   })
   const read = (name: string, url: string, headers: Record<string, string>): Counted => {
-    const call = async (): Promise<string> => await send(url, { headers })
-    const load = startLoad({ callers: CALLERS.reads, pauseMs: () => pauseMs, call })
-    const failures = () => load.calls.flatMap(({ failure }) => failure ?? [])
-    return { name, count: () => load.calls.length, failures, stop: async () => await load.stop() }
+    const load = startLoad({
+      callers: CALLERS.reads,
+      pauseMs: () => pauseMs,
+      call: async () => await send(url, { headers }),
+    })
+    return { ...load, name, count: () => load.calls.length }
   }
   return {
     starts,
@@ -192,12 +181,12 @@ async function readPeaks(running: readonly Service[]): Promise<string> {
 
 /** Waits until every run has ended, and compares the accepted starts with the runs and the payloads. */
 async function compare(
-  { pool }: System,
-  { starts, loads }: { starts: Callers; loads: readonly Counted[] },
-  receiver: Receiver,
+  system: System,
+  starts: Callers,
+  loads: readonly Counted[],
 ): Promise<{ text: string; violations: string[] }> {
-  await untilAllEnded(pool)
-  const findings = await checkCallers(pool, { ...starts, failures: [] }, receiver)
+  await untilAllEnded(system)
+  const findings = await checkCallers(system, [{ ...starts, failures: [] }])
   const lost = [...findings.violations]
   if (findings.outcomeUnknown > 0)
     lost.push(`${findings.outcomeUnknown} runs do not know whether their payload arrived`)

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { waitUntil } from '@workflow-service/testkit'
-import type { Pool } from 'pg'
 import { checkRecord, FIELD, type Findings, type RecordToCheck, type RequestedStart } from './check-record.ts'
 import { apiHeadersOf, countUnfinished, type Customer } from './customers.ts'
 import { startLoad } from './load.ts'
-import type { Random } from './random.ts'
-import type { Receiver } from './receiver.ts'
+import { createRandom } from './random.ts'
+import type { System } from './system.ts'
 
 /** Callers that request starts until they are stopped. */
 export interface Callers {
@@ -19,9 +18,8 @@ export interface Callers {
 }
 
 export interface CallersOptions {
-  /** The gateways that callers use in turn. */
-  readonly gatewayUrls: readonly string[]
-  readonly customer: Customer
+  /** The gateways that callers use in turn. Default: all that have been started. */
+  readonly gatewayUrls?: readonly string[]
   /** Begins the text of each start. Default: nothing. */
   readonly name?: string
   readonly callers: number
@@ -31,9 +29,8 @@ export interface CallersOptions {
   readonly startsPerSession?: number
   /** False: a failed request is not repeated, and counts. Default true. */
   readonly repeats?: boolean
-  readonly random: Random
-  /** Asked once a second for the customer's unfinished starts. */
-  readonly pool: Pool
+  /** The same seed gives the same pauses. Default 1. */
+  readonly seed?: number
 }
 
 /**
@@ -49,9 +46,10 @@ const REQUEST_TIMEOUT_MS = 8_000
  * that starts are accepted in the order in which they are requested. It repeats most failed requests with the same
  * Idempotency-Key, and skips the others.
  */
-export function startCallers(options: CallersOptions): Callers {
-  const { gatewayUrls, customer, name = '', callers, pauseMs, random, repeats = true, pool } = options
-  const { startsPerSession = Infinity } = options
+export function startCallers(system: System, customer: Customer, options: CallersOptions): Callers {
+  const { name = '', callers, pauseMs, startsPerSession = Infinity, repeats = true, seed = 1 } = options
+  const gatewayUrls = options.gatewayUrls ?? system.urlsOf('gateway')
+  const random = createRandom(seed)
   const requested: RequestedStart[] = []
   const failures: string[] = []
   const sessions = Array.from({ length: callers }, () => ({ id: undefined as string | undefined, sequence: 0 }))
@@ -112,7 +110,7 @@ export function startCallers(options: CallersOptions): Callers {
   const watch = startLoad({
     spacingMs: 1_000,
     async call() {
-      const count = await countUnfinished(pool, customer.organizationId).catch(() => 0)
+      const count = await countUnfinished(system.pool, customer.organizationId).catch(() => 0)
       state.isBacklogTooLong = count > MAX_BACKLOG_PER_CALLER * callers
     },
   })
@@ -128,7 +126,7 @@ export function startCallers(options: CallersOptions): Callers {
 }
 
 /** Waits until every run has ended. */
-export async function untilAllEnded(pool: Pool, timeoutMs = 240_000): Promise<void> {
+export async function untilAllEnded({ pool }: Pick<System, 'pool'>, timeoutMs = 240_000): Promise<void> {
   await waitUntil(async () => (await countUnfinished(pool)) === 0, {
     timeoutMs,
     intervalMs: 250,
@@ -136,23 +134,24 @@ export async function untilAllEnded(pool: Pool, timeoutMs = 240_000): Promise<vo
   })
 }
 
-/** Compares what callers, their endpoint and the database recorded. Call it when all runs have ended. */
+/** Compares what a customer's callers, its endpoint and the database recorded. Call it when all runs have ended. */
 export async function checkCallers(
-  pool: Pool,
-  { customer, requested, failures }: Pick<Callers, 'customer' | 'requested' | 'failures'>,
-  { arrivals }: Pick<Receiver, 'arrivals'>,
+  { pool, receiver }: Pick<System, 'pool' | 'receiver'>,
+  callers: readonly Pick<Callers, 'customer' | 'requested' | 'failures'>[],
   mayFailWith?: RecordToCheck['mayFailWith'],
 ): Promise<Findings> {
-  const { organizationId, paths } = customer
-  const own = arrivals.filter(({ path }) => paths.includes(path))
-  const findings = await checkRecord(pool, { organizationId, paths, requested, arrivals: own, mayFailWith })
-  return { ...findings, violations: [...failures, ...findings.violations] }
+  const { organizationId, paths } = callers[0]!.customer
+  const requested = callers.flatMap((each) => each.requested)
+  const arrivals = receiver.arrivals.filter(({ path }) => paths.includes(path))
+  const findings = await checkRecord(pool, { organizationId, paths, requested, arrivals, mayFailWith })
+  return { ...findings, violations: [...callers.flatMap(({ failures }) => failures), ...findings.violations] }
 }
 
 /** One line for a trial's report. */
-export function describeFindings({ accepted, succeeded, outcomeUnknown, payloads, retried }: Findings): string {
+export function describeFindings(findings: Findings): string {
+  const { accepted, succeeded, outcomeUnknown, payloads, retried, violations } = findings
   return (
     `${accepted} starts answered 202, ${succeeded} succeeded, ${outcomeUnknown} with an unknown outcome, ` +
-    `${payloads} payloads, ${retried} runs attempted again`
+    `${payloads} payloads, ${retried} runs attempted again; ${violations.length} violations`
   )
 }

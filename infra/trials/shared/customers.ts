@@ -1,6 +1,6 @@
 import { createApiKey, hashApiKey, newId } from '@workflow-service/database'
 import type { Pool } from 'pg'
-import type { Service, System } from './system.ts'
+import type { System } from './system.ts'
 
 export interface Organization {
   readonly organizationId: string
@@ -35,23 +35,21 @@ export async function createOrganization({ pool }: { readonly pool: Pool }): Pro
   return { organizationId, apiKey: key }
 }
 
-/** Creates a customer with a webhook source for each path of the endpoint, one or two. The sources are not verified. */
+/**
+ * Creates a customer with a webhook source for each path, one or two. The sources are not verified.
+ * @param endpointUrl Default: the system's receiver.
+ */
 export async function createCustomer(
   system: System,
-  dispatcher: Service,
-  { endpointUrl, paths = [''] }: { readonly endpointUrl: string; readonly paths?: readonly string[] },
+  paths: readonly string[] = [''],
+  endpointUrl = system.receiver.url,
 ): Promise<Customer> {
   const organization = await createOrganization(system)
   const names = SOURCE_NAMES.slice(0, paths.length)
   const sourceIds: string[] = []
   for (const [index, name] of names.entries()) {
-    const source = {
-      name,
-      endpointUrl: `${endpointUrl}${paths[index]}`,
-      example: { text: 'example' },
-      isVerified: false,
-    }
-    const { sourceId, status, text } = await saveSource(system, dispatcher, organization, source)
+    const source = { name, endpointUrl: `${endpointUrl}${paths[index]}`, example: { text: 'example' } }
+    const { sourceId, status, text } = await saveSource(system, organization, { ...source, isVerified: false })
     if (status !== 201) throw new Error(`The webhook source was not saved: ${text}`)
     sourceIds.push(sourceId)
   }
@@ -61,8 +59,7 @@ export async function createCustomer(
 
 /** Saves a new webhook source, with a verification request unless `isVerified` is false. Resolves to the response. */
 export async function saveSource(
-  { internalHeaders: headers }: System,
-  dispatcher: Service,
+  { internalHeaders: headers, internalUrl }: System,
   { organizationId }: Pick<Organization, 'organizationId'>,
   source: { name: string; endpointUrl: string; example: object; isVerified?: boolean },
 ): Promise<{ sourceId: string; status: number; text: string }> {
@@ -76,7 +73,7 @@ export async function saveSource(
     example_request_body: source.example,
   })
   const path = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}${query}`
-  const response = await fetch(dispatcher.url + path, { method: 'PUT', headers, body })
+  const response = await fetch(internalUrl() + path, { method: 'PUT', headers, body })
   return { sourceId, status: response.status, text: await response.text() }
 }
 

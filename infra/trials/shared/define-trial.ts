@@ -17,7 +17,7 @@ export interface Option<Value> {
   readonly value?: string
   readonly fallback: Value
   /** @throws Error that says what the text must be. */
-  readonly read: (text: string) => Value
+  readonly read: (text: string, option: string) => Value
 }
 
 /** The command line is wrong. Its text needs no stack. */
@@ -32,12 +32,14 @@ interface TrialDefinition<Options> {
   readonly summary: string
   /** What may follow the name, to run only that. */
   readonly parts?: readonly string[]
+  /** Without a choice. Default: all. */
+  readonly defaultParts?: readonly string[]
   readonly options: { readonly [Name in keyof Options]: Option<Options[Name]> }
-  /** @param given.parts The chosen parts; empty without a choice. */
   readonly run: (given: { options: Options; parts: readonly string[]; log: Log }) => Promise<readonly string[]>
 }
 
-export function defineTrial<Options>({ name, summary, parts = [], options, run }: TrialDefinition<Options>): Trial {
+export function defineTrial<Options>(definition: TrialDefinition<Options>): Trial {
+  const { name, summary, parts = [], defaultParts = parts, options, run } = definition
   const entries = Object.entries<Option<unknown>>(options)
   const help = [
     `pnpm trial ${name}${parts.length > 0 ? ' [PART…]' : ''} [OPTIONS]: ${summary}`,
@@ -47,37 +49,32 @@ export function defineTrial<Options>({ name, summary, parts = [], options, run }
       return `  --${`${option} ${value ?? ''}`.padEnd(26)} ${meaning}${ending}`
     }),
   ].join('\n')
+  const readArguments = (args: readonly string[]): { options: Options; parts: readonly string[] } => {
+    const types = entries.map(([option, { value }]) => [option, { type: value === undefined ? 'boolean' : 'string' }])
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: Object.fromEntries(types) as Record<string, { type: 'boolean' | 'string' }>,
+    })
+    const unknown = positionals.find((part) => !parts.includes(part))
+    if (unknown !== undefined) throw new Error(`"${unknown}" is unknown.`)
+    const read = entries.map(([option, { fallback, read: readText }]) => {
+      const given = values[option]
+      return [option, typeof given === 'string' ? readText(given, `--${option}`) : (given ?? fallback)]
+    })
+    return { options: Object.fromEntries(read) as Options, parts: positionals.length > 0 ? positionals : defaultParts }
+  }
   return {
     summary,
     help,
     async run(args) {
-      const { values, positionals } = parse()
-      const unknown = positionals.find((part) => !parts.includes(part))
-      if (unknown !== undefined) throw new UsageError(`"${unknown}" is unknown.\n${help}`)
-      const read = entries.map(([option, { fallback, value, read: readText }]) => {
-        const given = values[option]
-        if (given === undefined || value === undefined) return [option, given ?? fallback]
-        try {
-          return [option, readText(String(given))]
-        } catch (error) {
-          throw new UsageError(`--${option} ${(error as Error).message}\n${help}`)
-        }
-      })
-      return await run({ options: Object.fromEntries(read) as Options, parts: positionals, log })
-
-      function parse(): { values: Record<string, string | boolean | undefined>; positionals: string[] } {
-        try {
-          const types = Object.fromEntries(
-            entries.map(([option, { value }]) => [
-              option,
-              { type: value === undefined ? 'boolean' : 'string' } as const,
-            ]),
-          )
-          return parseArgs({ args: [...args], allowPositionals: true, options: types })
-        } catch (error) {
-          throw new UsageError(`${(error as Error).message}\n${help}`)
-        }
+      let given
+      try {
+        given = readArguments(args)
+      } catch (error) {
+        throw new UsageError(`${(error as Error).message}\n${help}`)
       }
+      return await run({ ...given, log })
     },
   }
 }
@@ -88,9 +85,9 @@ export function whole(help: string, fallback: number, { least = 1, most = Infini
     help,
     value: 'COUNT',
     fallback,
-    read(given) {
+    read(given, option) {
       if (/^\d+$/.test(given) && Number(given) >= least && Number(given) <= most) return Number(given)
-      throw new Error(`must be a whole number ${range}`)
+      throw new Error(`${option} must be a whole number ${range}`)
     },
   }
 }
@@ -101,9 +98,9 @@ export function positive<Fallback>(help: string, fallback: Fallback): Option<num
     help,
     value: 'NUMBER',
     fallback,
-    read(given) {
+    read(given, option) {
       if (Number(given) > 0) return Number(given)
-      throw new Error('must be a number above 0')
+      throw new Error(`${option} must be a number above 0`)
     },
   }
 }

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { callManagementApi } from '@workflow-service/dev-servers'
 import type { Random } from './random.ts'
 import type { Killable } from './system.ts'
 
@@ -7,27 +8,14 @@ export interface Part extends Killable {
   readonly name: string
 }
 
-/** Returns the part, which calls `onHit` before an incident hits it and `onOver` when it is up again. */
-export function watchPart(part: Part, onHit: () => void, onOver: () => void): Part {
-  return {
-    name: part.name,
-    kill: async (signal) => {
-      onHit()
-      await part.kill(signal)
-    },
-    restart: async () => {
-      await part.restart()
-      onOver()
-    },
-    pause: () => {
-      onHit()
-      part.pause()
-    },
-    resume: () => {
-      part.resume()
-      onOver()
-    },
-  }
+/** What was done to a part. */
+export interface Incident {
+  readonly name: string
+  readonly isPause: boolean
+  /** In ms since 1970. */
+  readonly beganAt: number
+  /** Infinity until the part is up again. */
+  endedAt: number
 }
 
 /** The shortest and the longest time between a kill and the restart, of a pause, and between two incidents. */
@@ -37,7 +25,7 @@ const CALM_MS = [300, 2_500] as const
 
 /**
  * Kills random parts, one or two at once, until the time is over; sometimes pauses a runner or the dispatcher instead.
- * Resolves to the number of incidents when every part is up again.
+ * Resolves when every part is up again.
  */
 export async function causeIncidents(options: {
   parts: readonly Part[]
@@ -48,33 +36,42 @@ export async function causeIncidents(options: {
   /** The shortest and the longest pause of a part. Default 0.5 to 8 s. */
   pausedMs?: readonly [number, number]
   log: (line: string) => void
-}): Promise<number> {
-  const { parts, random, untilMs, calmMs = CALM_MS, pausedMs = PAUSED_MS, log } = options
-  let incidents = 0
+  /** Gets each incident when it begins. */
+  incidents: Incident[]
+}): Promise<void> {
+  const { parts, random, untilMs, calmMs = CALM_MS, pausedMs = PAUSED_MS, log, incidents } = options
   await pause(random.between(...calmMs))
   while (performance.now() < untilMs) {
     const first = random.pick(parts)
     const second = random.chance(0.3) ? random.pick(parts.filter((part) => part !== first)) : undefined
     const plans = [first, second].flatMap((part) => (part ? [planIncident(part, random, pausedMs)] : []))
-    incidents += plans.length
     log(plans.map(({ description }) => description).join(' and '))
-    await Promise.all(plans.map(({ act }) => act()))
+    await Promise.all(
+      plans.map(async ({ name, isPause, act }) => {
+        const incident: Incident = { name, isPause, beganAt: Date.now(), endedAt: Infinity }
+        incidents.push(incident)
+        await act()
+        incident.endedAt = Date.now()
+      }),
+    )
     await pause(random.between(...calmMs))
   }
-  return incidents
 }
 
 function planIncident(
   part: Part,
   random: Random,
   [shortestMs, longestMs]: readonly [number, number],
-): { description: string; act: () => Promise<void> } {
+): Pick<Incident, 'name' | 'isPause'> & { description: string; act: () => Promise<void> } {
+  const { name } = part
   // PostgreSQL and RabbitMQ consist of several processes, and a pause would stop only one of them.
-  const canPause = part.name.startsWith('runner') || part.name === 'dispatcher'
+  const canPause = name.startsWith('runner') || name === 'dispatcher'
   if (canPause && random.chance(0.3)) {
     const pausedMs = random.between(shortestMs, longestMs)
     return {
-      description: `pausing ${part.name} for ${Math.round(pausedMs)} ms`,
+      name,
+      isPause: true,
+      description: `pausing ${name} for ${Math.round(pausedMs)} ms`,
       act: async () => {
         part.pause()
         await pause(pausedMs)
@@ -84,11 +81,21 @@ function planIncident(
   }
   const downMs = random.between(...DOWN_MS)
   return {
-    description: `killing ${part.name}, restarting it after ${Math.round(downMs)} ms`,
+    name,
+    isPause: false,
+    description: `killing ${name}, restarting it after ${Math.round(downMs)} ms`,
     act: async () => {
       await part.kill()
       await pause(downMs)
       await part.restart()
     },
+  }
+}
+
+/** Closes every client's connection to RabbitMQ. */
+export async function closeBrokerConnections(managementUrl: string): Promise<void> {
+  const response = await callManagementApi(managementUrl, 'GET', '/api/connections')
+  for (const { name } of (await response.json()) as { name: string }[]) {
+    await callManagementApi(managementUrl, 'DELETE', `/api/connections/${encodeURIComponent(name)}`)
   }
 }

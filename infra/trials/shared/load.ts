@@ -79,6 +79,8 @@ export function startLoad<Result>(options: LoadOptions<Result>) {
   const done = end()
   return {
     calls,
+    /** What was wrong with calls so far. */
+    failures: (): string[] => failuresOf(calls),
     /** Resolves when the load has ended and all its calls have. */
     done,
     /** Begins no further call, and resolves like `done`. */
@@ -96,11 +98,18 @@ export function startLoad<Result>(options: LoadOptions<Result>) {
 export async function runLoad<Result>(options: LoadOptions<Result>): Promise<readonly Call[]> {
   const load = startLoad(options)
   await load.done
-  const failures = load.calls.flatMap(({ failure }) => failure ?? [])
-  if (failures.length > 0) {
-    throw new Error(`${failures.length} of ${load.calls.length} calls failed, such as: ${failures[0]}`)
-  }
-  return load.calls
+  return assertSucceeded(load.calls)
+}
+
+function failuresOf(calls: readonly Call[]): string[] {
+  return calls.flatMap(({ failure }) => failure ?? [])
+}
+
+/** @throws Error if one of the calls failed. */
+export function assertSucceeded(calls: readonly Call[]): readonly Call[] {
+  const failures = failuresOf(calls)
+  if (failures.length === 0) return calls
+  throw new Error(`${failures.length} of ${calls.length} calls failed, such as: ${failures[0]}`)
 }
 
 /** A request and the status that it must be answered with. */

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Answer, type RecordedRequest, startCustomerEndpoint } from '@workflow-service/testkit'
 import { Agent } from 'undici'
 import { type Load, send, startLoad } from './load.ts'
-import type { RemoteFigures, RemoteLoad } from './receiver.ts'
+import type { RemoteFigures, RemoteLoad } from './remote-receiver.ts'
 
 const REQUEST_TIMEOUT_MS = 10_000
 const PAYLOAD_TIMEOUT_MS = 30_000

@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { migrate } from '@workflow-service/database'
 import {
+  type Answer,
   freePort,
   type PrivateRabbitMq,
   type PrivateServer,
@@ -13,6 +14,7 @@ import {
   startRabbitMq,
 } from '@workflow-service/testkit'
 import { Pool } from 'pg'
+import { type Arrival, startReceiver } from './receiver.ts'
 
 const TOKEN = randomBytes(24).toString('base64')
 const SECRETS_KEY = randomBytes(32).toString('base64')
@@ -77,22 +79,27 @@ export interface SystemOptions {
   readonly rabbitMq?: Pick<PrivateRabbitMq, 'url' | 'managementUrl' | 'stop'> | undefined
   /** For every service. */
   readonly env?: Readonly<Record<string, string>>
+  /** How the customers' endpoints answer. Default: by the path. */
+  readonly answer?: (arrival: Arrival) => Answer
 }
 
-/** PostgreSQL and RabbitMQ of one trial, and functions that start services on them. */
+/** PostgreSQL, RabbitMQ and the customers' endpoints of one trial, and functions that start services on them. */
 export type System = Awaited<ReturnType<typeof startSystem>>
 
-export async function startSystem({ profile, postgresSettings, env: commonEnv, ...options }: SystemOptions = {}) {
+export async function startSystem(options: SystemOptions = {}) {
+  const { profile, postgresSettings, env: commonEnv, answer } = options
   const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
-  const [postgres, rabbitMq] = await Promise.all([
+  const [postgres, rabbitMq, receiver] = await Promise.all([
     startPostgres({ settings: { ...POSTGRES_SETTINGS, ...postgresSettings } }),
     options.rabbitMq ?? startRabbitMq(),
+    startReceiver(answer),
   ])
   await migrate({ databaseUrl: postgres.url })
   const pool = new Pool({ connectionString: postgres.url, max: 5, application_name: 'trial' })
   // A trial may kill PostgreSQL.
   pool.on('error', () => {})
-  const started: Pick<StartedProcess, 'stop'>[] = []
+  const services: Service[] = []
+  const scripts: Script[] = []
   let dispatcherUrl = ''
 
   /** Starts a service, and resolves when /readyz answers 200. */
@@ -110,7 +117,7 @@ export async function startSystem({ profile, postgresSettings, env: commonEnv, .
       cwd: fileURLToPath(folder),
       env: { ...shared, DISPATCHER_URL: dispatcherUrl, ...commonEnv, ...env, ...ports },
     })
-    started.push({ stop: async (timeoutMs) => await service.process.stop(timeoutMs) })
+    services.push(service)
     return service
   }
 
@@ -121,37 +128,31 @@ export async function startSystem({ profile, postgresSettings, env: commonEnv, .
       env: { NODE_ENV: 'production' },
       readyWhen: { line: 'listening' },
     })
-    started.push(process)
-    return { process, url: `http://127.0.0.1:${/listening (\d+)/.exec(process.stdout)?.[1]}` }
+    const script = { process, url: `http://127.0.0.1:${/listening (\d+)/.exec(process.stdout)?.[1]}` }
+    scripts.push(script)
+    return script
   }
 
   return {
     postgres,
     rabbitMq,
+    receiver,
     pool,
     /** For calls of the dispatcher's internal API. */
     internalHeaders: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+    /** Those that were started, in this order. */
+    services,
+    urlsOf: (name: ProcessName): string[] => services.flatMap((each) => (each.name === name ? each.url : [])),
+    /** Of the first dispatcher. */
+    internalUrl: (): string => dispatcherUrl,
     start,
     startScript,
     /** Stops everything that was started here. */
-    async close() {
-      await Promise.all(started.map((process) => process.stop()))
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...services, ...scripts].map(({ process }) => process.stop()))
       await pool.end()
-      await Promise.all([postgres.stop(), rabbitMq.stop()])
+      await Promise.all([postgres.stop(), rabbitMq.stop(), receiver.close()])
     },
-  }
-}
-
-/** Runs a trial on a system, and closes it. */
-export async function withSystem<Result>(
-  options: SystemOptions,
-  work: (system: System) => Promise<Result>,
-): Promise<Result> {
-  const system = await startSystem(options)
-  try {
-    return await work(system)
-  } finally {
-    await system.close()
   }
 }
 

@@ -3,17 +3,16 @@ import { mkdir, statfs, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { callManagementApi } from '@workflow-service/dev-servers'
 import { createSignedInUser, type PrivateRabbitMq, startRabbitMq } from '@workflow-service/testkit'
 import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
 import { anyText, defineTrial, type Log, positive } from '../shared/define-trial.ts'
-import { causeIncidents, type Part, watchPart } from '../shared/incidents.ts'
+import { causeIncidents, closeBrokerConnections, type Incident, type Part } from '../shared/incidents.ts'
 import { type Load, send, startLoad } from '../shared/load.ts'
 import { createRandom } from '../shared/random.ts'
-import { type Arrival, type Receiver, startReceiver } from '../shared/receiver.ts'
-import { type Service, type System, withSystem } from '../shared/system.ts'
-import { formatTime, judge, type Latency, type Sample, type SoakRecord, takeSample, toVerdictTable } from './record.ts'
+import type { Arrival, Receiver } from '../shared/receiver.ts'
+import { type Service, startSystem, type System } from '../shared/system.ts'
+import { judge, type Latency, type Sample, type SoakRecord, takeSample, toVerdictTable } from './record.ts'
 
 export const trial = defineTrial({
   name: 'soak',
@@ -86,65 +85,72 @@ export async function runSoak(options: SoakOptions) {
   await mkdir(output, { recursive: true })
   log(`seed ${seed}`)
   const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
-  const receiver = await startReceiver()
-  try {
-    return await withSystem({ rabbitMq }, async (system) => {
-      const { steady, gatewayUrls, parts, isDisturbed } = await startServices(system, rabbitMq)
-      const customers: SoakCustomer[] = []
-      for (const plan of CUSTOMERS) customers.push(await createSoakCustomer(system, steady.dispatcher, receiver, plan))
-      const beganAt = Date.now()
-      const untilMs = performance.now() + hours * 3_600_000
-      const loads = await startLoads(system, { steady, gatewayUrls, customers, rate, seed })
-      const sampling = startSampling(system, steady, Math.max(1_000, (hours * 3_600_000) / SAMPLES), log)
-      const random = createRandom(seed)
-      const cause = async (hit: readonly Part[], endMs: number): Promise<number> =>
-        await causeIncidents({
-          parts: hit,
-          random,
-          untilMs: endMs,
-          calmMs: [500 * incidentSeconds, 1_500 * incidentSeconds],
-          log: (line) => log(`${formatTime(Date.now() - beganAt)}  ${line}`),
-        })
-      const withoutBroker = parts.filter((part) => part.name !== 'rabbitmq')
-      let incidents = await cause(withoutBroker, Math.min(untilMs, performance.now() + BROKER_WARM_UP_MS))
-      incidents += await cause(parts, untilMs)
-      await pause(Math.max(0, untilMs - performance.now()))
-      const endedAt = Date.now()
-      const samples = await sampling.stop()
-      await loads.stop()
-      log(`${incidents} incidents; waiting for all runs to end`)
-      await untilAllEnded(system.pool, DRAIN_TIMEOUT_MS)
-
-      const record = { beganAt, endedAt, samples, ...collectLatencies(loads, receiver, isDisturbed) }
-      await writeFile(join(output, 'soak.json'), JSON.stringify({ hours, rate, seed, record }))
-      const violations = await checkGuarantees(system, loads.starts, receiver, log)
-      const verdicts = judge(record)
-      const report = [
-        `${hours} h, ${rate} starts/s, ${incidents} incidents, seed ${seed}`,
-        toVerdictTable(verdicts),
-        `${violations.length} broken guarantees\n`,
-      ].join('\n\n')
-      log(report)
-      await writeFile(join(output, 'soak.md'), report)
-      return { violations, verdicts, record }
-    })
-  } finally {
-    await receiver.close()
+  await using system = await startSystem({ rabbitMq })
+  const { steady, parts } = await startServices(system, rabbitMq)
+  const customers: SoakCustomer[] = []
+  for (const plan of CUSTOMERS) {
+    const customer = await createCustomer(system, [`/${plan.name}/orders`, `/${plan.name}/${plan.second}`])
+    const { cookie } = await createSignedInUser(system.pool, customer.organizationId)
+    customers.push({ ...customer, ...plan, cookie: `${cookie.name}=${cookie.value}` })
   }
+  const beganAt = Date.now()
+  const untilMs = performance.now() + hours * 3_600_000
+  const loads = await startLoads(system, { steady, customers, rate, seed })
+  const samples: Sample[] = []
+  const sampling = startLoad({
+    spacingMs: Math.max(1_000, (hours * 3_600_000) / SAMPLES),
+    async call() {
+      await checkDisk(log)
+      // It is a failed call while PostgreSQL or RabbitMQ is down.
+      samples.push(await takeSample(system, steady))
+    },
+  })
+  const random = createRandom(seed)
+  const incidents: Incident[] = []
+  const cause = async (hit: readonly Part[], endMs: number): Promise<void> =>
+    await causeIncidents({
+      parts: hit,
+      random,
+      untilMs: endMs,
+      calmMs: [500 * incidentSeconds, 1_500 * incidentSeconds],
+      log: (line) => log(`${((Date.now() - beganAt) / 60_000).toFixed(1)} min  ${line}`),
+      incidents,
+    })
+  const withoutBroker = parts.filter((part) => part.name !== 'rabbitmq')
+  await cause(withoutBroker, Math.min(untilMs, performance.now() + BROKER_WARM_UP_MS))
+  await cause(parts, untilMs)
+  await pause(Math.max(0, untilMs - performance.now()))
+  const endedAt = Date.now()
+  await sampling.stop()
+  await loads.stop()
+  log(`${incidents.length} incidents; waiting for all runs to end`)
+  await untilAllEnded(system, DRAIN_TIMEOUT_MS)
+
+  const record = { beganAt, endedAt, samples, ...collectLatencies(loads, system.receiver, incidents) }
+  await writeFile(join(output, 'soak.json'), JSON.stringify({ hours, rate, seed, record }))
+  const violations = await checkGuarantees(system, loads.starts, log)
+  const verdicts = judge(record)
+  const report = [
+    `${hours} h, ${rate} starts/s, ${incidents.length} incidents, seed ${seed}`,
+    toVerdictTable(verdicts),
+    `${violations.length} broken guarantees\n`,
+  ].join('\n\n')
+  log(report)
+  await writeFile(join(output, 'soak.md'), report)
+  return { violations, verdicts, record }
 }
 
 /**
  * Starts two gateways, dispatchers and runners, and an application: incidents hit the second of each, figures are of
  * the first.
  */
-async function startServices(system: System, rabbitMq: PrivateRabbitMq) {
+async function startServices(system: System, rabbitMq: PrivateRabbitMq): Promise<{ steady: Steady; parts: Part[] }> {
   const [dispatcher, secondDispatcher] = [await system.start('dispatcher'), await system.start('dispatcher')]
   const [gateway, secondGateway] = [await system.start('gateway'), await system.start('gateway')]
   const steady: Steady = { gateway, runner: await system.start('runner'), dispatcher, app: await system.start('app') }
   const secondRunner = await system.start('runner', { env: { DISPATCHER_URL: secondDispatcher.url } })
-  const incidents: { begin: number; end: number }[] = []
   const nothing = { kill: async () => {}, restart: async () => {}, pause: () => {}, resume: () => {} }
-  const hit: Part[] = [
+  const parts: Part[] = [
     secondGateway,
     secondDispatcher,
     secondRunner,
@@ -155,46 +161,10 @@ async function startServices(system: System, rabbitMq: PrivateRabbitMq) {
     {
       ...nothing,
       name: 'every connection to the broker',
-      kill: async () => await closeConnections(rabbitMq.managementUrl),
+      kill: async () => await closeBrokerConnections(rabbitMq.managementUrl),
     },
   ]
-  return {
-    steady,
-    gatewayUrls: [gateway.url, secondGateway.url],
-    parts: hit.map((part) => watch(part, incidents)),
-    /** Whether an incident was under way or had ended less than `SETTLE_MS` before this time, in ms since 1970. */
-    isDisturbed: (at: number): boolean => incidents.some(({ begin, end }) => at >= begin && at < end),
-  }
-}
-
-/** Notes when incidents hit the part. */
-function watch(part: Part, incidents: { begin: number; end: number }[]): Part {
-  let current = { begin: 0, end: 0 }
-  const begin = (): void => {
-    current = { begin: Date.now(), end: Infinity }
-    incidents.push(current)
-  }
-  return watchPart(part, begin, () => void (current.end = Date.now() + SETTLE_MS))
-}
-
-async function closeConnections(managementUrl: string): Promise<void> {
-  const answer = await callManagementApi(managementUrl, 'GET', '/api/connections')
-  const connections = (await answer.json()) as { name: string }[]
-  for (const connection of connections) {
-    await callManagementApi(managementUrl, 'DELETE', `/api/connections/${encodeURIComponent(connection.name)}`)
-  }
-}
-
-async function createSoakCustomer(
-  system: System,
-  dispatcher: Service,
-  { url: endpointUrl }: Receiver,
-  plan: (typeof CUSTOMERS)[number],
-): Promise<SoakCustomer> {
-  const paths = [`/${plan.name}/orders`, `/${plan.name}/${plan.second}`]
-  const customer = await createCustomer(system, dispatcher, { endpointUrl, paths })
-  const { cookie } = await createSignedInUser(system.pool, customer.organizationId)
-  return { ...customer, ...plan, cookie: `${cookie.name}=${cookie.value}` }
+  return { steady, parts }
 }
 
 /** Everything that sends requests during the soak. */
@@ -205,29 +175,20 @@ type Loads = Awaited<ReturnType<typeof startLoads>>
  * commit.
  */
 async function startLoads(
-  { pool }: System,
-  options: {
-    steady: Steady
-    gatewayUrls: readonly string[]
-    customers: readonly SoakCustomer[]
-    rate: number
-    seed: number
-  },
+  system: System,
+  options: { steady: Steady; customers: readonly SoakCustomer[]; rate: number; seed: number },
 ) {
-  const { steady, gatewayUrls, customers, rate, seed } = options
-  await pool.query('CREATE TABLE soak_commits (at timestamptz NOT NULL)')
+  const { steady, customers, rate, seed } = options
+  await system.pool.query('CREATE TABLE soak_commits (at timestamptz NOT NULL)')
   const starts = customers.map((customer, index): Callers & { readonly customer: SoakCustomer } => {
     const callers = Math.max(1, Math.round(rate * customer.share * CALLERS_PER_RATE))
     const meanPauseMs = (1_000 * callers) / (rate * customer.share)
-    const load = startCallers({
-      gatewayUrls,
-      customer,
+    const load = startCallers(system, customer, {
       name: `${customer.name} `,
       callers,
       pauseMs: [0.5 * meanPauseMs, 1.5 * meanPauseMs],
       startsPerSession: STARTS_PER_SESSION,
-      random: createRandom(seed + index),
-      pool,
+      seed: seed + index,
     })
     return { ...load, customer }
   })
@@ -253,7 +214,7 @@ async function startLoads(
     }),
     commit: startLoad({
       spacingMs: COMMIT_INTERVAL_MS,
-      call: async () => await pool.query('INSERT INTO soak_commits VALUES (now())'),
+      call: async () => await system.pool.query('INSERT INTO soak_commits VALUES (now())'),
     }),
   } satisfies Record<string, Load>
   return {
@@ -265,44 +226,20 @@ async function startLoads(
   }
 }
 
-function startSampling(
-  system: System,
-  steady: Steady,
-  intervalMs: number,
-  log: Log,
-): { stop(): Promise<readonly Sample[]> } {
-  const samples: Sample[] = []
-  const load = startLoad({
-    spacingMs: intervalMs,
-    async call() {
-      const { bavail, bsize } = await statfs(tmpdir())
-      if (bavail * bsize < MIN_FREE_BYTES) {
-        log('Less than 2 GiB of disk are free: ending.')
-        process.exit(2)
-      }
-      // It is a failed call while PostgreSQL or RabbitMQ is down.
-      samples.push(await takeSample(system, steady))
-    },
-  })
-  return {
-    async stop() {
-      await load.stop()
-      return samples
-    },
-  }
+/** Ends this process before the disk is full. */
+async function checkDisk(log: Log): Promise<void> {
+  const { bavail, bsize } = await statfs(tmpdir())
+  if (bavail * bsize >= MIN_FREE_BYTES) return
+  log('Less than 2 GiB of disk are free: ending.')
+  process.exit(2)
 }
 
-async function checkGuarantees(
-  { pool }: System,
-  starts: Loads['starts'],
-  receiver: Receiver,
-  log: Log,
-): Promise<string[]> {
+async function checkGuarantees(system: System, starts: Loads['starts'], log: Log): Promise<string[]> {
   const violations: string[] = []
   for (const callers of starts) {
     const isBroken = callers.customer.second === 'broken'
     const mayFailWith = (error: string): boolean => isBroken && /^delivery_(rejected|unreachable|timed_out)/.test(error)
-    const findings = await checkCallers(pool, callers, receiver, mayFailWith)
+    const findings = await checkCallers(system, [callers], mayFailWith)
     log(`${callers.customer.name}: ${describeFindings(findings)}`)
     violations.push(...findings.violations)
   }
@@ -315,14 +252,18 @@ async function checkGuarantees(
 function collectLatencies(
   { starts, reads }: Loads,
   { arrivals }: Receiver,
-  isDisturbed: (at: number) => boolean,
+  incidents: readonly Incident[],
 ): Pick<SoakRecord, 'latencies' | 'starts'> {
   const arrived = new Map<string, Arrival>()
   for (const arrival of arrivals) if (!arrived.has(arrival.text)) arrived.set(arrival.text, arrival)
   const accepted = starts.flatMap(({ customer, requested }) =>
     requested.flatMap(({ text, accepted: answer }) => (answer ? [{ customer, text, at: answer.requestedAt }] : [])),
   )
-  const toLatency = (at: number, ms: number): Latency => ({ at, ms, isDisturbed: isDisturbed(at) })
+  const toLatency = (at: number, ms: number): Latency => ({
+    at,
+    ms,
+    isDisturbed: incidents.some(({ beganAt, endedAt }) => at >= beganAt && at < endedAt + SETTLE_MS),
+  })
   const ofReads = ({ calls }: Load): Latency[] =>
     calls.flatMap(({ at, ms, failure }) => (failure === undefined ? [toLatency(at, ms)] : []))
   return {

@@ -1,13 +1,14 @@
-import { request } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 import { waitUntil } from '@workflow-service/testkit'
 import { WorkflowClient } from '../../../packages/client/src/index.ts'
 import { FIELD } from '../shared/check-record.ts'
 import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
 import { defineTrial, type Log, whole } from '../shared/define-trial.ts'
+import { send } from '../shared/load.ts'
 import { residentMiB } from '../shared/process-usage.ts'
-import { hash, startReceiver } from '../shared/receiver.ts'
-import { type Service, type System, withSystem } from '../shared/system.ts'
+import { hash } from '../shared/receiver.ts'
+import { queueStarts } from '../shared/seed.ts'
+import { type Service, startSystem, type System } from '../shared/system.ts'
 
 export const trial = defineTrial({
   name: 'waits',
@@ -17,24 +18,19 @@ export const trial = defineTrial({
     waiting: whole('requests that wait at the same time', 5_000, { most: 5_000 }),
   },
   async run({ options: { runs, waiting }, log }) {
-    const receiver = await startReceiver(({ text }) => ({ status: isRejected(text) ? 500 : 204 }))
-    try {
-      return await withSystem({}, async (system) => {
-        const dispatcher = await system.start('dispatcher')
-        const [gateway, runner] = await Promise.all([
-          system.start('gateway', { openFiles: 20_000 }),
-          system.start('runner'),
-        ])
-        const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url, paths: ['/orders'] })
-        const wrong = await followRuns({ log, system, customer, gateway, runner }, runs)
-        const twice = receiver.arrivals.length - new Set(receiver.arrivals.map(({ text }) => text)).size
-        await runner.kill('SIGTERM')
-        const broken = await measureWaiting({ log, system, customer, gateway, runner }, waiting)
-        return [...wrong, ...(twice > 0 ? [`${twice} payloads arrived twice`] : []), ...broken]
-      })
-    } finally {
-      await receiver.close()
-    }
+    await using system = await startSystem({ answer: ({ text }) => ({ status: isRejected(text) ? 500 : 204 }) })
+    await system.start('dispatcher')
+    const [gateway, runner] = await Promise.all([
+      system.start('gateway', { openFiles: 20_000 }),
+      system.start('runner'),
+    ])
+    const customer = await createCustomer(system, ['/orders'])
+    const wrong = await followRuns({ log, system, customer, gateway, runner }, runs)
+    const { arrivals } = system.receiver
+    const twice = arrivals.length - new Set(arrivals.map(({ text }) => text)).size
+    await runner.kill('SIGTERM')
+    const broken = await measureWaiting({ log, system, customer, gateway, runner }, waiting)
+    return [...wrong, ...(twice > 0 ? [`${twice} payloads arrived twice`] : []), ...broken]
   },
 })
 
@@ -98,13 +94,10 @@ const GROUP = 250
 const SECONDS = 5
 
 async function measureWaiting({ log, system, customer, gateway }: Waits, waiting: number): Promise<string[]> {
-  const headers = apiHeadersOf(customer)
-  const ids: string[] = []
-  for (let index = 0; index < RUNS; index += 1) {
-    const url = `${gateway.url}/v1/workflows/${customer.workflowId}/start`
-    const started = await fetch(url, { method: 'POST', headers, body: '{"context":"go"}' })
-    ids.push(((await started.json()) as { id: string }).id)
-  }
+  const request = { headers: apiHeadersOf(customer), timeoutMs: 60_000 }
+  await queueStarts(system, customer, RUNS)
+  const { rows } = await system.pool.query<{ id: string }>(`SELECT id FROM starts WHERE status = 'queued'`)
+  const ids = rows.map(({ id }) => id)
   // A process that has served nothing else.
   await gateway.kill('SIGTERM')
   await gateway.restart()
@@ -117,7 +110,7 @@ async function measureWaiting({ log, system, customer, gateway }: Waits, waiting
   // In groups: more requests at once than the gateway has slots would be answered 503.
   while (answers.length < waiting) {
     for (let index = 0; index < GROUP && answers.length < waiting; index += 1) {
-      answers.push(get(`${gateway.url}/v1/runs/${ids[answers.length % RUNS]}?wait=30`, headers))
+      answers.push(send(`${gateway.url}/v1/runs/${ids[answers.length % RUNS]}?wait=30`, request))
     }
     await waitUntil(async () => (await size()) === answers.length, {
       timeoutMs: 20_000,
@@ -149,17 +142,4 @@ async function countStatements({ pool }: System): Promise<number> {
     'SELECT xact_commit AS count FROM pg_stat_database WHERE datname = current_database()',
   )
   return Number(rows[0]?.count)
-}
-
-/** A request on a connection of its own. */
-async function get(url: string, headers: Record<string, string>): Promise<string> {
-  return await new Promise((resolve, reject) => {
-    request(url, { headers, agent: false }, (response) => {
-      let text = ''
-      response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-      response.on('end', () => resolve(text))
-    })
-      .on('error', reject)
-      .end()
-  })
 }

@@ -4,101 +4,21 @@ import { ERROR_DETAILS_MAX } from '@workflow-service/contract'
 import { createApiKey } from '@workflow-service/database'
 import { apiHeadersOf, createOrganization } from '../../shared/customers.ts'
 import { tally } from '../../shared/figures.ts'
-import { requestOnce, runLoad, startLoad } from '../../shared/load.ts'
+import { requestOnce } from '../../shared/load.ts'
 import { seedWorkflows } from '../../shared/seed.ts'
-import { type Attack, openSocket, toHead } from '../attack.ts'
-import type { AttackTarget } from '../target.ts'
+import { type Attack, holdConnections, manyFields, openSocket, toHead } from '../attack.ts'
+import type { AttackRequest } from '../target.ts'
 
 const START_PATH = '/v1/workflows/01890a5d-ac96-774b-bcce-b302099a8057/start'
-
-type Headers = Readonly<Record<string, string>>
+const postStart = (body: string) => ({ method: 'POST', path: START_PATH, body }) as const
 
 /** Patterns that backtrack need time that grows with the square of such a header. */
-const contentType: Attack = {
-  name: 'content-type',
-  async run({ services, headers }, { seconds, expect }) {
-    const values = [' ', 'a=b; ', ';', '"', 'charset '].map(
-      (text) => `application/json;${text.repeat(15_000 / text.length)}x`,
-    )
-    values.push(`application/json${' '.repeat(15_000)}x`)
-    const statuses: number[] = []
-    await runLoad({
-      callers: 8,
-      seconds,
-      async call(number) {
-        const value = values[number % values.length] ?? ''
-        const sent = { ...headers, 'content-type': value }
-        statuses.push((await post(services.gateway.url + START_PATH, sent, '{}')).status)
-      },
-    })
-    expect(
-      statuses.every((status) => status === 400),
-      `The answers were ${tally(statuses)} instead of 400.`,
-    )
-    return `${statuses.length} requests with a Content-Type of 15 kB`
-  },
-}
-
-const unknownFields: Attack = {
-  name: 'unknown-fields',
-  /** Bodies of ordinary size, as many at once. */
-  async sendOrdinary({ services, headers }, { seconds }) {
-    const body = JSON.stringify({ context: 'An order has arrived.' })
-    await runLoad({ callers: 4, seconds, call: () => post(services.gateway.url + START_PATH, headers, body) })
-  },
-  async run({ services, headers }, { seconds, expect }) {
-    const body = JSON.stringify(Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`f${n}`, 1])))
-    let largest = 0
-    const statuses: number[] = []
-    await runLoad({
-      callers: 4,
-      seconds,
-      async call() {
-        const { status, text } = await post(services.gateway.url + START_PATH, headers, body)
-        statuses.push(status)
-        const { error } = JSON.parse(text) as { error: { details?: unknown[] } }
-        largest = Math.max(largest, error.details?.length ?? 0)
-      },
-    })
-    expect(largest <= ERROR_DETAILS_MAX, `An error had ${largest} details.`)
-    return `${statuses.length} bodies with 20,000 unknown fields: ${tally(statuses)}`
-  },
-}
-
-async function post(url: string, headers: Headers, body: string): Promise<{ status: number; text: string }> {
-  return await requestOnce(url, { method: 'POST', headers, body })
-}
+const CONTENT_TYPES = [
+  ...[' ', 'a=b; ', ';', '"', 'charset '].map((text) => `application/json;${text.repeat(15_000 / text.length)}x`),
+  `application/json${' '.repeat(15_000)}x`,
+]
 
 const CONNECTIONS = 2_100
-
-const slowBodies: Attack = {
-  name: 'slow-bodies',
-  async run({ services, headers }, { seconds }) {
-    const head = toHead(
-      `POST ${START_PATH} HTTP/1.1`,
-      'Host: x',
-      `Authorization: ${headers['authorization']}`,
-      'Content-Type: application/json',
-      'Content-Length: 1000',
-    )
-    const sockets: Socket[] = []
-    for (let number = 0; number < CONNECTIONS; number += 1) {
-      sockets.push(openSocket(services.gateway.url, head).socket)
-      if (number % 100 === 0) await sleep(10)
-    }
-    const writing = startLoad({
-      seconds,
-      spacingMs: 1_000,
-      async call() {
-        for (const socket of sockets) if (socket.writable) socket.write(' ')
-      },
-    })
-    await writing.done
-    const open = sockets.filter(({ writable }) => writable).length
-    for (const socket of sockets) socket.destroy()
-    return `${CONNECTIONS} connections with a body byte by byte, ${open} still open at the end`
-  },
-}
 
 /** Requests whose meaning servers disagree about, or that are none. */
 const MALFORMED: readonly (string | Buffer)[] = [
@@ -127,25 +47,6 @@ const MALFORMED: readonly (string | Buffer)[] = [
   `POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(50_000)}\r\na\r\n0\r\n\r\n`,
 ]
 
-const malformedHttp: Attack = {
-  name: 'malformed-http',
-  async run({ services }, { expect }) {
-    const answers: string[] = []
-    for (const service of ['gateway', 'dispatcher'] as const) {
-      for (const [index, bytes] of MALFORMED.entries()) {
-        const { socket, closed } = openSocket(services[service].url, bytes)
-        // One that a server takes for an unfinished request stays open until the server's deadline, which is not waited
-        // for.
-        socket.setTimeout(2_000, () => socket.destroy())
-        const answer = describeAnswer(await closed)
-        answers.push(answer)
-        expect(!answer.startsWith('unexpected'), `${service}, malformed request ${index}: ${answer}`)
-      }
-    }
-    return `${answers.length} malformed requests: ${tally(answers)}`
-  },
-}
-
 /** The status and code of exactly one answer in the contract's form; "closed" without one. */
 function describeAnswer(received: string): string {
   if (received === '') return 'closed'
@@ -166,123 +67,184 @@ function describeAnswer(received: string): string {
 const KEY_LIMIT = 1_000
 const KEY_CALLERS = 16
 
-/** Keys with a right checksum cost a query each, and the victim has the same address. */
-const forgedKeys: Attack = {
-  name: 'forged-keys',
-  services: { gateway: { env: { RATE_LIMIT_PER_MINUTE: String(KEY_LIMIT) } } },
-  async run({ services: { gateway } }, { seconds, expect }) {
-    const countLookUps = async (): Promise<number> => {
-      const { text } = await requestOnce(`${gateway.metricsUrl}/metrics`)
-      return Number(/^gateway_key_look_ups_total\S* (\d+)$/m.exec(text)?.[1])
-    }
-    const before = await countLookUps()
-    const statuses: number[] = []
-    const sendForged = async (): Promise<void> => {
-      const headers = { authorization: `Bearer ${createApiKey().key}` }
-      statuses.push((await requestOnce(`${gateway.url}/v1/organization`, { headers })).status)
-    }
-    // On a slow machine the limit is reached later.
-    for (let round = 0; round < 3 && statuses.length < 2 * KEY_LIMIT; round += 1)
-      await runLoad({ seconds, callers: KEY_CALLERS, call: sendForged })
-    const lookUps = (await countLookUps()) - before
-    // Requests that are under way when the limit is reached, and the victim's key, which is looked up every 3 seconds.
-    const allowed = KEY_LIMIT + KEY_CALLERS + 2 * 3 * seconds
-    expect(lookUps <= allowed, `${lookUps} look-ups, although the limit of failures is ${KEY_LIMIT}.`)
-    return `forged keys from one address: ${tally(statuses)}; ${lookUps} look-ups`
-  },
-}
-
 const PAGES_AT_ONCE = 40
 const SEARCHED_WORKFLOWS = 1_500
 /** The limit of a page, plus the largest document of this attack, which may exceed it. */
 const MAX_PAGE_MIB = 3
 
-/** Each of the 100 documents lists 4,000 users: 30 MB a page if nothing ends it. */
-const largePages: Attack = {
-  name: 'large-pages',
-  /** As many pages of the same size, of an organization whose large workflows have no users. */
-  async sendOrdinary({ system, services }) {
-    const organization = await createOrganization(system)
-    await seedWorkflows(system, organization, 50, { detailed: 1, description: 'x'.repeat(40_000) })
-    await readPages({ services, headers: apiHeadersOf(organization) })
-  },
-  async prepare({ system: { pool }, attacker: { organizationId } }) {
-    await pool.query(
-      `INSERT INTO users (id, organization_id, email, first_name, last_name)
-       SELECT gen_random_uuid(), $1, 'attacker' || n || '@attack.test', 'First name', 'Last name ' || n
-       FROM generate_series(1, 4000) n`,
-      [organizationId],
-    )
-    await pool.query(
-      `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text)
-       SELECT gen_random_uuid(), $1, 'Workflow ' || n, '', 'company_wide', true, 'workflow'
-       FROM generate_series(1, 100) n`,
-      [organizationId],
-    )
-  },
-  async run(target, { expect }) {
-    const pages = await readPages(target)
-    const largestMiB = Math.max(...pages.map(({ text }) => Buffer.byteLength(text))) / 2 ** 20
-    expect(largestMiB <= MAX_PAGE_MIB, `A page had ${largestMiB.toFixed(1)} MiB.`)
-    const statuses = tally(pages.map(({ status }) => status))
-    return `${PAGES_AT_ONCE} pages of 100 workflows, 4,000 users each: ${statuses}; at most ${largestMiB.toFixed(1)} MiB`
-  },
-}
-
-async function readPages({ services, headers }: Pick<AttackTarget, 'services' | 'headers'>) {
-  const url = `${services.gateway.url}/v1/workflows?limit=100`
-  return await Promise.all(Array.from({ length: PAGES_AT_ONCE }, () => requestOnce(url, { headers })))
-}
-
-/** The index returns every workflow as a candidate, and none contains the text. */
-const searches: Attack = {
-  name: 'searches',
-  async prepare({ system, attacker }) {
-    const description = 'abcdefghijklmnopqrstuvwxyz '.repeat(740)
-    await seedWorkflows(system, attacker, SEARCHED_WORKFLOWS, { detailed: 1, description })
-  },
-  async run({ services, headers }, { seconds }) {
-    const statuses: number[] = []
-    await runLoad({
-      seconds,
-      callers: PAGES_AT_ONCE,
-      async call(number) {
-        const text = encodeURIComponent(`xyz abc${'defghijklm'.slice(0, number % 10)}q`)
-        const url = `${services.gateway.url}/v1/workflows?limit=100&search=${text}`
-        statuses.push((await requestOnce(url, { headers })).status)
-      },
-    })
-    return `searches in ${SEARCHED_WORKFLOWS} workflows of 20 kB, ${PAGES_AT_ONCE} at once: ${tally(statuses)}`
-  },
+function searchOf(n: number): AttackRequest {
+  const text = encodeURIComponent(`xyz abc${'defghijklm'.slice(0, n % 10)}q`)
+  return { path: `/v1/workflows?limit=100&search=${text}` }
 }
 
 /** Enough for the service itself and its connections to PostgreSQL and RabbitMQ. */
 const OPEN_FILES = 100
 
-/** Idle connections take every file descriptor of the gateway. */
-const fewFilesGateway: Attack = {
-  name: 'few-files-gateway',
-  services: { gateway: { openFiles: OPEN_FILES } },
-  checksLatency: false,
-  async run({ services: { gateway }, headers }, { seconds, expect }) {
-    const sockets = Array.from({ length: 3 * OPEN_FILES }, () => openSocket(gateway.url).socket)
-    await sleep(seconds * 1_000)
-    for (const socket of sockets) socket.destroy()
-    await sleep(500)
-    const { status } = await requestOnce(`${gateway.url}/v1/organization`, { headers })
-    expect(status === 200, `After the attack the gateway answered ${status}.`)
-    return `${sockets.length} idle connections to a gateway with ${OPEN_FILES} file descriptors`
-  },
-}
-
 /** What requests to the public API can do. */
 export const API_ATTACKS: readonly Attack[] = [
-  contentType,
-  unknownFields,
-  malformedHttp,
-  slowBodies,
-  forgedKeys,
-  largePages,
-  searches,
-  fewFilesGateway,
+  {
+    name: 'content-type',
+    async run({ target, seconds, expect, attack }) {
+      const requestOf = (n: number) => {
+        const headers = { ...target.headers, 'content-type': CONTENT_TYPES[n % CONTENT_TYPES.length] ?? '' }
+        return { ...postStart('{}'), headers }
+      }
+      const answers = await attack(() => target.repeat({ to: 'gateway', callers: 8, seconds }, requestOf))
+      expect(/^\d+ × 400$/.test(answers), `The answers were ${answers} instead of 400.`)
+      return `requests with a Content-Type of 15 kB: ${answers}`
+    },
+  },
+  {
+    name: 'unknown-fields',
+    async run({ target, seconds, expect, sendOrdinary, attack }) {
+      const load = { to: 'gateway', callers: 4, seconds } as const
+      // Bodies of ordinary size, as many at once.
+      await sendOrdinary(() =>
+        target.repeat(load, () => postStart(JSON.stringify({ context: 'An order has arrived.' }))),
+      )
+      const body = JSON.stringify(manyFields('f', 20_000, 1))
+      let largest = 0
+      const readDetails = (text: string): void => {
+        const { error } = JSON.parse(text) as { error: { details?: unknown[] } }
+        largest = Math.max(largest, error.details?.length ?? 0)
+      }
+      const answers = await attack(() => target.repeat(load, () => postStart(body), readDetails))
+      expect(largest <= ERROR_DETAILS_MAX, `An error had ${largest} details.`)
+      return `bodies with 20,000 unknown fields: ${answers}`
+    },
+  },
+  {
+    name: 'malformed-http',
+    async run({ target: { services }, expect, attack }) {
+      const answers: string[] = []
+      const sendAll = async (service: 'gateway' | 'dispatcher'): Promise<void> => {
+        for (const [index, bytes] of MALFORMED.entries()) {
+          const { socket, closed } = openSocket(services[service].url, bytes)
+          // One that a server takes for an unfinished request stays open until the server's deadline, which is not
+          // waited for.
+          socket.setTimeout(2_000, () => socket.destroy())
+          const answer = describeAnswer(await closed)
+          answers.push(answer)
+          expect(!answer.startsWith('unexpected'), `${service}, malformed request ${index}: ${answer}`)
+        }
+      }
+      await attack(async () => {
+        await sendAll('gateway')
+        await sendAll('dispatcher')
+      })
+      return `${answers.length} malformed requests: ${tally(answers)}`
+    },
+  },
+  {
+    name: 'slow-bodies',
+    async run({ target: { services, headers }, seconds, attack }) {
+      const head = toHead(
+        `POST ${START_PATH} HTTP/1.1`,
+        'Host: x',
+        `Authorization: ${headers['authorization']}`,
+        'Content-Type: application/json',
+        'Content-Length: 1000',
+      )
+      const open = await attack(async () => {
+        const sockets: Socket[] = []
+        for (let number = 0; number < CONNECTIONS; number += 1) {
+          sockets.push(openSocket(services.gateway.url, head).socket)
+          if (number % 100 === 0) await sleep(10)
+        }
+        for (let second = 0; second < seconds; second += 1) {
+          for (const socket of sockets) if (socket.writable) socket.write(' ')
+          await sleep(1_000)
+        }
+        const { length } = sockets.filter(({ writable }) => writable)
+        for (const socket of sockets) socket.destroy()
+        return length
+      })
+      return `${CONNECTIONS} connections with a body byte by byte, ${open} still open at the end`
+    },
+  },
+  {
+    // Keys with a right checksum cost a query each, and the victim has the same address.
+    name: 'forged-keys',
+    services: { gateway: { env: { RATE_LIMIT_PER_MINUTE: String(KEY_LIMIT) } } },
+    async run({ target, seconds, expect, attack }) {
+      const countLookUps = async (): Promise<number> => {
+        const { text } = await requestOnce(`${target.services.gateway.metricsUrl}/metrics`)
+        return Number(/^gateway_key_look_ups_total\S* (\d+)$/m.exec(text)?.[1])
+      }
+      const sent = { count: 0 }
+      const requestOf = () => {
+        sent.count += 1
+        return { path: '/v1/organization', headers: { authorization: `Bearer ${createApiKey().key}` } }
+      }
+      const answers: string[] = []
+      let before = 0
+      await attack(async () => {
+        before = await countLookUps()
+        // On a slow machine the limit is reached later.
+        for (let round = 0; round < 3 && sent.count < 2 * KEY_LIMIT; round += 1)
+          answers.push(await target.repeat({ to: 'gateway', callers: KEY_CALLERS, seconds }, requestOf))
+      })
+      const lookUps = (await countLookUps()) - before
+      // Requests that are under way when the limit is reached, and the victim's key, which is looked up every 3 s.
+      const allowed = KEY_LIMIT + KEY_CALLERS + 2 * 3 * seconds
+      expect(lookUps <= allowed, `${lookUps} look-ups, although the limit of failures is ${KEY_LIMIT}.`)
+      return `forged keys from one address: ${answers.join('; ')}; ${lookUps} look-ups`
+    },
+  },
+  {
+    // Each of the 100 documents lists 4,000 users: 30 MB a page if nothing ends it.
+    name: 'large-pages',
+    async run({ target: { system, attacker, send, headers }, expect, sendOrdinary, attack }) {
+      await system.pool.query(
+        `INSERT INTO users (id, organization_id, email, first_name, last_name)
+         SELECT gen_random_uuid(), $1, 'attacker' || n || '@attack.test', 'First name', 'Last name ' || n
+         FROM generate_series(1, 4000) n`,
+        [attacker.organizationId],
+      )
+      await system.pool.query(
+        `INSERT INTO workflows (id, organization_id, name, description, scope, is_active, search_text)
+         SELECT gen_random_uuid(), $1, 'Workflow ' || n, '', 'company_wide', true, 'workflow'
+         FROM generate_series(1, 100) n`,
+        [attacker.organizationId],
+      )
+      const readPages = async (of: Record<string, string>) => {
+        const request = { path: '/v1/workflows?limit=100', headers: of }
+        return await Promise.all(Array.from({ length: PAGES_AT_ONCE }, () => send('gateway', request)))
+      }
+      // As many pages of the same size, of an organization whose large workflows have no users.
+      await sendOrdinary(async () => {
+        const organization = await createOrganization(system)
+        await seedWorkflows(system, organization, 50, { detailed: 1, description: 'x'.repeat(40_000) })
+        await readPages(apiHeadersOf(organization))
+      })
+      const pages = await attack(() => readPages(headers))
+      const largestMiB = Math.max(...pages.map(({ text }) => Buffer.byteLength(text))) / 2 ** 20
+      expect(largestMiB <= MAX_PAGE_MIB, `A page had ${largestMiB.toFixed(1)} MiB.`)
+      const statuses = tally(pages.map(({ status }) => status))
+      return `${PAGES_AT_ONCE} pages of 100 workflows, 4,000 users each: ${statuses}; at most ${largestMiB.toFixed(1)} MiB`
+    },
+  },
+  {
+    // The index returns every workflow as a candidate, and none contains the text.
+    name: 'searches',
+    async run({ target, seconds, attack }) {
+      const description = 'abcdefghijklmnopqrstuvwxyz '.repeat(740)
+      await seedWorkflows(target.system, target.attacker, SEARCHED_WORKFLOWS, { detailed: 1, description })
+      const answers = await attack(() => target.repeat({ to: 'gateway', callers: PAGES_AT_ONCE, seconds }, searchOf))
+      return `searches in ${SEARCHED_WORKFLOWS} workflows of 20 kB, ${PAGES_AT_ONCE} at once: ${answers}`
+    },
+  },
+  {
+    // Idle connections take every file descriptor of the gateway.
+    name: 'few-files-gateway',
+    services: { gateway: { openFiles: OPEN_FILES } },
+    checksLatency: false,
+    async run({ target: { services, send }, seconds, expect, attack }) {
+      await attack(() => holdConnections(services.gateway.url, { count: 3 * OPEN_FILES, seconds }))
+      await sleep(500)
+      const { status } = await send('gateway', { path: '/v1/organization' })
+      expect(status === 200, `After the attack the gateway answered ${status}.`)
+      return `${3 * OPEN_FILES} idle connections to a gateway with ${OPEN_FILES} file descriptors`
+    },
+  },
 ]

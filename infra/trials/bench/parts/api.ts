@@ -5,7 +5,7 @@ import { startCustomerEndpoint } from '@workflow-service/testkit'
 import { apiHeadersOf, createOrganization, createWorkflow } from '../../shared/customers.ts'
 import { send } from '../../shared/load.ts'
 import { seedWorkflows } from '../../shared/seed.ts'
-import { withSystem } from '../../shared/system.ts'
+import { startSystem } from '../../shared/system.ts'
 import { requestsPerSecond, singleRowCommitsPerSecond } from '../baselines.ts'
 import { atLeast, type BenchOptions, compare, type Figure, measureAlternately, pieceSeconds } from '../figure.ts'
 
@@ -14,105 +14,91 @@ const START = { method: 'POST' as const, body: JSON.stringify({ context: '{"orde
 
 /** Measures reads and starts per second against a default Express 5 application that answers the same bytes. */
 export async function measureApi(options: BenchOptions): Promise<Figure[]> {
-  const folder = await mkdtemp(join(tmpdir(), 'bench-'))
-  try {
-    return await withSystem(options, async (system) => {
-      const organization = await createOrganization(system)
-      await seedWorkflows(system, organization, 25)
-      const gateway = await system.start('gateway')
-      const headers = apiHeadersOf(organization)
-      const get = async (path: string): Promise<unknown> => JSON.parse(await send(gateway.url + path, { headers }))
-      const page = (await get('/v1/workflows')) as { data: { id: string }[] }
-      const bodies = {
-        organization: await get('/v1/organization'),
-        workflow: page.data[0],
-        start: { id: crypto.randomUUID(), workflow_id: crypto.randomUUID(), session_id: crypto.randomUUID() },
-      }
-      const bodiesFile = join(folder, 'bodies.json')
-      await writeFile(bodiesFile, JSON.stringify(bodies))
-      const express = await system.startScript(import.meta.resolve('../baseline-server.ts'), [bodiesFile])
-
-      const load = { connections: CONNECTIONS, seconds: pieceSeconds(options), headers }
-      const measureGet = async (
-        name: string,
-        paths: readonly string[],
-        expressPath: string,
-        ratio: number,
-      ): Promise<Figure> => {
-        options.log(name)
-        const { value, baselines } = await measureAlternately(
-          options,
-          () => requestsPerSecond({ ...load, url: gateway.url, paths }),
-          { express: () => requestsPerSecond({ ...load, url: express.url, paths: [expressPath] }) },
-        )
-        return compare(name, value, '/s', ['Express 5', baselines.express], atLeast(ratio))
-      }
-      const gets = [
-        await measureGet('GET /v1/organization', ['/v1/organization'], '/get/organization', 0.8),
-        await measureGet(
-          'GET /v1/workflows/{id}',
-          // Different ids: the gateway answers simultaneous look-ups of the same workflow with one query.
-          page.data.map(({ id }) => `/v1/workflows/${id}`),
-          '/get/workflow',
-          0.4,
-        ),
-      ]
-
-      options.log('POST start')
-      const workflowId = await createWorkflow(system, organization, 'Post to Order intake.')
-      const { value, baselines } = await measureAlternately(
-        options,
-        () => requestsPerSecond({ ...load, ...START, url: `${gateway.url}/v1/workflows/${workflowId}/start` }),
-        {
-          express: () => requestsPerSecond({ ...load, ...START, url: `${express.url}/start` }),
-          commits: () => singleRowCommitsPerSecond(system.postgres.url, load.seconds),
-        },
-      )
-      return [
-        ...gets,
-        compare('POST start, 202', value, '/s', ['Express 5 with ajv', baselines.express], atLeast(0.2)),
-        compare('POST start, 202', value, '/s', ['single-row commits', baselines.commits], atLeast(0.2)),
-      ]
-    })
-  } finally {
-    await rm(folder, { recursive: true, force: true })
+  await using stack = new AsyncDisposableStack()
+  const folder = stack.adopt(await mkdtemp(join(tmpdir(), 'bench-')), (path) => rm(path, { recursive: true }))
+  const system = stack.use(await startSystem(options))
+  const organization = await createOrganization(system)
+  await seedWorkflows(system, organization, 25)
+  const gateway = await system.start('gateway')
+  const headers = apiHeadersOf(organization)
+  const get = async (path: string): Promise<unknown> => JSON.parse(await send(gateway.url + path, { headers }))
+  const page = (await get('/v1/workflows')) as { data: { id: string }[] }
+  const bodies = {
+    organization: await get('/v1/organization'),
+    workflow: page.data[0],
+    start: { id: crypto.randomUUID(), workflow_id: crypto.randomUUID(), session_id: crypto.randomUUID() },
   }
+  const bodiesFile = join(folder, 'bodies.json')
+  await writeFile(bodiesFile, JSON.stringify(bodies))
+  const express = await system.startScript(import.meta.resolve('../baseline-server.ts'), [bodiesFile])
+
+  const load = { connections: CONNECTIONS, seconds: pieceSeconds(options), headers }
+  const measureGet = async (name: string, paths: readonly string[], expressPath: string, ratio: number) => {
+    options.log(name)
+    const measured = await measureAlternately(options, {
+      express: () => requestsPerSecond({ ...load, url: express.url, paths: [expressPath] }),
+      service: () => requestsPerSecond({ ...load, url: gateway.url, paths }),
+    })
+    return compare(name, measured.service, '/s', ['Express 5', measured.express], atLeast(ratio))
+  }
+  const organizations = await measureGet('GET /v1/organization', ['/v1/organization'], '/get/organization', 0.8)
+  // Different ids: the gateway answers simultaneous look-ups of the same workflow with one query.
+  const paths = page.data.map(({ id }) => `/v1/workflows/${id}`)
+  const workflows = await measureGet('GET /v1/workflows/{id}', paths, '/get/workflow', 0.4)
+
+  options.log('POST start')
+  const workflowId = await createWorkflow(system, organization, 'Post to Order intake.')
+  const {
+    express: posts,
+    commits,
+    starts,
+  } = await measureAlternately(options, {
+    express: () => requestsPerSecond({ ...load, ...START, url: `${express.url}/start` }),
+    commits: () => singleRowCommitsPerSecond(system.postgres.url, load.seconds),
+    starts: () => requestsPerSecond({ ...load, ...START, url: `${gateway.url}/v1/workflows/${workflowId}/start` }),
+  })
+  return [
+    organizations,
+    workflows,
+    compare('POST start, 202', starts, '/s', ['Express 5 with ajv', posts], atLeast(0.2)),
+    compare('POST start, 202', starts, '/s', ['single-row commits', commits], atLeast(0.2)),
+  ]
 }
 
 const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
 
 /** Measures what a trace costs a start: its context stored with the start, and spans exported for every start. */
 export async function measureTracing(options: BenchOptions): Promise<Figure[]> {
-  // Takes the spans, and drops them.
-  const receiver = await startCustomerEndpoint({ keepsRequests: false, answer: { status: 200 } })
-  try {
-    return await withSystem(options, async (system) => {
-      const organization = await createOrganization(system)
-      const workflowId = await createWorkflow(system, organization, 'Post to Order intake.')
-      const untraced = await system.start('gateway')
-      const tracing = await system.start('gateway', { env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } })
-      const startsPerSecond = (gateway: { url: string }, headers: Record<string, string> = {}): Promise<number> =>
-        requestsPerSecond({
-          ...START,
-          url: `${gateway.url}/v1/workflows/${workflowId}/start`,
-          headers: { ...apiHeadersOf(organization), ...headers },
-          connections: CONNECTIONS,
-          seconds: pieceSeconds(options),
-        })
-      await startsPerSecond(untraced)
-      await startsPerSecond(tracing)
-
-      options.log('POST start without a trace, with one, and with exported spans')
-      const { value: plain, baselines } = await measureAlternately(options, () => startsPerSecond(untraced), {
-        traced: () => startsPerSecond(untraced, { traceparent: TRACEPARENT }),
-        exported: () => startsPerSecond(tracing, { traceparent: TRACEPARENT }),
-      })
-      return [
-        compare('POST start with a trace', baselines.traced, '/s', ['without a trace', plain], atLeast(0.95)),
-        compare('POST start with exported spans', baselines.exported, '/s', ['without a trace', plain]),
-      ]
+  await using stack = new AsyncDisposableStack()
+  const receiver = stack.adopt(
+    // Takes the spans, and drops them.
+    await startCustomerEndpoint({ keepsRequests: false, answer: { status: 200 } }),
+    (endpoint) => endpoint.close(),
+  )
+  const system = stack.use(await startSystem(options))
+  const organization = await createOrganization(system)
+  const workflowId = await createWorkflow(system, organization, 'Post to Order intake.')
+  const untraced = await system.start('gateway')
+  const tracing = await system.start('gateway', { env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } })
+  const startsPerSecond = (gateway: { url: string }, headers: Record<string, string> = {}): Promise<number> =>
+    requestsPerSecond({
+      ...START,
+      url: `${gateway.url}/v1/workflows/${workflowId}/start`,
+      headers: { ...apiHeadersOf(organization), ...headers },
+      connections: CONNECTIONS,
+      seconds: pieceSeconds(options),
     })
-  } finally {
-    await receiver.close()
-  }
+  await startsPerSecond(untraced)
+  await startsPerSecond(tracing)
+
+  options.log('POST start without a trace, with one, and with exported spans')
+  const { plain, traced, exported } = await measureAlternately(options, {
+    traced: () => startsPerSecond(untraced, { traceparent: TRACEPARENT }),
+    exported: () => startsPerSecond(tracing, { traceparent: TRACEPARENT }),
+    plain: () => startsPerSecond(untraced),
+  })
+  return [
+    compare('POST start with a trace', traced, '/s', ['without a trace', plain], atLeast(0.95)),
+    compare('POST start with exported spans', exported, '/s', ['without a trace', plain]),
+  ]
 }

@@ -1,23 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { buildConsole, measureConsole } from '@workflow-service/console/build'
-import { createDatabase, indexForSearch } from '@workflow-service/database'
+import { createDatabase, type Database, indexForSearch } from '@workflow-service/database'
 import { createSignedInUser } from '@workflow-service/testkit'
-import { type Browser, launchChromium, type Page, signedInContext } from '@workflow-service/testkit/launch-chromium'
+import { launchChromium, type Page, signedInContext } from '@workflow-service/testkit/launch-chromium'
 import { createCustomer, createWorkflow, type Customer } from '../../shared/customers.ts'
 import { median, percentile } from '../../shared/figures.ts'
 import { runLoad, send } from '../../shared/load.ts'
 import { cpuMs } from '../../shared/process-usage.ts'
-import { startRemoteReceiver } from '../../shared/receiver.ts'
 import { seedDeliveries, seedRuns } from '../../shared/seed.ts'
-import { type Service, type System, withSystem } from '../../shared/system.ts'
+import { type Service, startSystem, type System } from '../../shared/system.ts'
 import { atMost, type BenchOptions, compare, type Figure, limit } from '../figure.ts'
 import {
   payloadsPerSecond,
   runsPerSecond,
   type ServicePath,
+  startServicePath,
   startsOf,
   warmUp,
-  withServicePath,
 } from '../service-path.ts'
 
 const REQUESTS = 200
@@ -50,35 +49,31 @@ function measureSizes(): Figure[] {
 /** A page of the application in a browser, signed in as an owner. */
 interface Visit {
   readonly path: ServicePath
-  readonly app: Service
   readonly open: () => Promise<Page>
 }
 
 async function measurePage(options: BenchOptions): Promise<Figure[]> {
-  return await withServicePath(options, async (path) => {
-    const { system, customer } = path
-    const app = await system.start('app')
-    const { cookie } = await createSignedInUser(system.pool, customer.organizationId)
-    const browser = await launchChromium({ log: options.log })
-    try {
-      const open = async (): Promise<Page> => await openPage(browser, app, cookie)
-      const visit = { path, app, open }
-      await warmUp(path, options)
-      options.log('page: ready, cold')
-      const figures = [limit('page, ready, cold', await readyMs(visit), 'ms', 1_000)]
-      figures.push(limit('page, ready, cold, CPU 4 times slower', await readyMs(visit, 4), 'ms', 2_500))
-      options.log('page: clicks')
-      figures.push(limit('page, click → paint, p95', await clickMs(visit), 'ms', 100))
-      options.log('page: start → row')
-      figures.push(limit('page, commit → row, idle, p95', percentile(await rowDelaysMs(visit), 0.95), 'ms', 600))
-      const load = payloadsPerSecond(path, path.gateway.url, Math.max(options.seconds * 4, 20))
-      const underLoad = percentile(await rowDelaysMs(visit), 0.95)
-      figures.push(limit(`page, commit → row at ${Math.round(await load)} runs/s, p95`, underLoad, 'ms', 1_500))
-      return [...figures, ...(await measureFilling(path, app, options))]
-    } finally {
-      await browser.close()
-    }
-  })
+  await using stack = new AsyncDisposableStack()
+  const path = stack.use(await startServicePath(options))
+  const app = await path.start('app')
+  const { cookie } = await createSignedInUser(path.pool, path.customer.organizationId)
+  const browser = stack.adopt(await launchChromium({ log: options.log }), (started) => started.close())
+  const viewport = { width: 1280, height: 800 }
+  const open = async (): Promise<Page> =>
+    await (await browser.newContext({ ...signedInContext(app.url, cookie), viewport })).newPage()
+  const visit = { path, open }
+  await warmUp(path, options)
+  options.log('page: ready, cold')
+  const figures = [limit('page, ready, cold', await readyMs(visit), 'ms', 1_000)]
+  figures.push(limit('page, ready, cold, CPU 4 times slower', await readyMs(visit, 4), 'ms', 2_500))
+  options.log('page: clicks')
+  figures.push(limit('page, click → paint, p95', await clickMs(visit), 'ms', 100))
+  options.log('page: start → row')
+  figures.push(limit('page, commit → row, idle, p95', percentile(await rowDelaysMs(visit), 0.95), 'ms', 600))
+  const load = payloadsPerSecond(path, path.gateway.url, Math.max(options.seconds * 4, 20))
+  const underLoad = percentile(await rowDelaysMs(visit), 0.95)
+  figures.push(limit(`page, commit → row at ${Math.round(await load)} runs/s, p95`, underLoad, 'ms', 1_500))
+  return [...figures, ...(await measureFilling(path, app, options))]
 }
 
 /** The interval of the application's timer that fills the search index. */
@@ -92,22 +87,28 @@ const SETTLED_SECONDS = 30
  */
 async function measureFilling(path: ServicePath, app: Service, { rounds, log }: BenchOptions): Promise<Figure[]> {
   log('runs while the search index is filled')
-  const measure = async () => {
-    const [cpu, appCpu] = [await path.readCpu(), await cpuMs(app.process.pid)]
-    const rate = await runsPerSecond(path, FILLING_SECONDS)
-    const spent = Object.entries(await path.readCpu()).reduce((sum, [name, ms]) => sum + ms - (cpu[name] ?? 0), 0)
-    const runs = rate * FILLING_SECONDS
-    return { rate, cpu: spent / runs, appCpu: ((await cpuMs(app.process.pid)) - appCpu) / runs, indexed: 0 }
-  }
-  const db = createDatabase({ url: path.system.postgres.url, applicationName: 'trial', maxConnections: 2 })
   const countIndexed = async (): Promise<number> => {
-    const { rows } = await db.pool.query<{ count: number }>(
+    const { rows } = await path.pool.query<{ count: number }>(
       `SELECT coalesce(sum(cardinality(ids)), 0)::integer AS count FROM search_chunks WHERE kind = 'runs'`,
     )
     return rows[0]!.count
   }
-  const filling: Awaited<ReturnType<typeof measure>>[] = []
-  const idle: typeof filling = []
+  const measure = async () => {
+    const [cpu, appCpu, indexed] = [await path.readCpu(), await cpuMs(app.process.pid), await countIndexed()]
+    const rate = await runsPerSecond(path, FILLING_SECONDS)
+    const runs = rate * FILLING_SECONDS
+    const spent = Object.entries(await path.readCpu()).reduce((sum, [name, ms]) => sum + ms - (cpu[name] ?? 0), 0)
+    return {
+      rate,
+      cpu: spent / runs,
+      appCpu: ((await cpuMs(app.process.pid)) - appCpu) / runs,
+      indexed: ((await countIndexed()) - indexed) / FILLING_SECONDS,
+    }
+  }
+  type Measured = Awaited<ReturnType<typeof measure>>
+  const db = openDatabase(path)
+  const filling: Measured[] = []
+  const idle: Measured[] = []
   for (let round = 0; round < rounds; round += 1) {
     for (app.pause(); (await indexForSearch(db)) === undefined; app.pause()) {
       // It was stopped while it filled the index.
@@ -118,31 +119,22 @@ async function measureFilling(path: ServicePath, app: Service, { rounds, log }: 
     await indexForSearch(db)
     await sleep(SETTLED_SECONDS * 1_000)
     app.resume()
-    const before = await countIndexed()
-    const measured = await measure()
-    filling.push({ ...measured, indexed: (await countIndexed()) - before })
+    filling.push(await measure())
   }
   await db.close()
-  const medianOf = (of: typeof filling, key: 'rate' | 'cpu' | 'appCpu' | 'indexed') =>
-    median(of.map((each) => each[key]))
-  const figure = (name: string, key: 'rate' | 'cpu', unit: string): Figure =>
-    compare(`${name} while the search index is filled`, medianOf(filling, key), unit, [
-      'while it is not',
-      medianOf(idle, key),
-    ])
-  const indexed = medianOf(filling, 'indexed') / FILLING_SECONDS
-  const [rate, cpu] = [medianOf(filling, 'rate'), medianOf(idle, 'cpu')]
+  const medianOf = (of: readonly Measured[], key: keyof Measured): number => median(of.map((each) => each[key]))
+  const figure = (
+    name: string,
+    key: keyof Measured,
+    unit: string,
+    [other, otherKey]: readonly [string, keyof Measured],
+  ) => compare(name, medianOf(filling, key), unit, [other, medianOf(idle, otherKey)])
   return [
-    figure('runs completed', 'rate', '/s'),
-    figure('CPU per run, five processes', 'cpu', 'ms'),
-    compare('runs added to the search index meanwhile', indexed, '/s', ['runs completed', rate]),
-    compare('CPU of the application for it, per run', medianOf(filling, 'appCpu'), 'ms', ['CPU per run', cpu]),
+    figure('runs completed while the search index is filled', 'rate', '/s', ['while it is not', 'rate']),
+    figure('CPU per run, five processes, while the search index is filled', 'cpu', 'ms', ['while it is not', 'cpu']),
+    figure('runs added to the search index meanwhile', 'indexed', '/s', ['runs completed while it is not', 'rate']),
+    figure('CPU of the application for it, per run', 'appCpu', 'ms', ['CPU per run', 'cpu']),
   ]
-}
-
-async function openPage(browser: Browser, { url }: Service, cookie: { name: string; value: string }): Promise<Page> {
-  const context = await browser.newContext({ ...signedInContext(url, cookie), viewport: { width: 1280, height: 800 } })
-  return await context.newPage()
 }
 
 /** Median time from the navigation until the overview shows its heading, with an empty cache. */
@@ -198,8 +190,8 @@ const OBSERVE_ROWS = `
  * that of the load.
  */
 async function rowDelaysMs({ path, open }: Visit): Promise<number[]> {
-  const { system, gateway, customer } = path
-  const workflowId = await createWorkflow(system, customer, 'Does nothing.')
+  const { gateway, customer } = path
+  const workflowId = await createWorkflow(path, customer, 'Does nothing.')
   const { url, headers } = startsOf({ ...customer, workflowId }, gateway.url)
   const start = async (text: string): Promise<unknown> =>
     await send(url, { method: 'POST', headers, status: 202, body: JSON.stringify({ context: `text: ${text}` }) })
@@ -225,22 +217,17 @@ async function rowDelaysMs({ path, open }: Visit): Promise<number[]> {
 
 /** Measures the response time of a page of the delivery log, in a large log and in a small one. */
 export async function measureDeliveryLog(options: BenchOptions): Promise<Figure[]> {
-  const figures = await compareTables(
-    options,
-    'delivery log',
-    async (system, { organizationId, sourceId }, dispatcher) => {
-      const deliveries = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}/deliveries`
-      return {
-        origin: dispatcher.url,
-        headers: system.internalHeaders,
-        pages: [
-          ['first page', `${deliveries}?limit=25`],
-          ['filtered by outcome', `${deliveries}?limit=25&outcome=rejected`],
-        ],
-      }
-    },
-  )
-  return figures.map((figure) => ({ ...figure, name: figure.name.replace(/rows$/, 'deliveries') }))
+  return await compareTables(options, 'delivery log', async (system, { organizationId, sourceId }) => {
+    const deliveries = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}/deliveries`
+    return {
+      origin: system.internalUrl(),
+      headers: system.internalHeaders,
+      pages: [
+        ['first page', `${deliveries}?limit=25`],
+        ['filtered by outcome', `${deliveries}?limit=25&outcome=rejected`],
+      ],
+    }
+  })
 }
 
 /** Pages to measure, by name and path: compared with those of small tables, unless they have a limit in ms. */
@@ -252,12 +239,9 @@ interface Pages {
 
 async function applicationPages(system: System, { organizationId, sourceId, workflowId }: Customer): Promise<Pages> {
   // The application would do it, too, beside what is measured.
-  const db = createDatabase({ url: system.postgres.url, applicationName: 'trial', maxConnections: 2 })
-  try {
-    await indexForSearch(db)
-  } finally {
-    await db.close()
-  }
+  const db = openDatabase(system)
+  await indexForSearch(db)
+  await db.close()
   const { rows } = await system.pool.query<{ id: string; order: string }>(
     `SELECT id, request_body->>'order_id' AS order FROM deliveries WHERE source_id = $1 ORDER BY created_at OFFSET 300 LIMIT 1`,
     [sourceId],
@@ -286,43 +270,41 @@ async function applicationPages(system: System, { organizationId, sourceId, work
   }
 }
 
+function openDatabase({ postgres }: Pick<System, 'postgres'>): Database {
+  return createDatabase({ url: postgres.url, applicationName: 'trial', maxConnections: 2 })
+}
+
 /** Measures the response times of pages in large tables and in small ones. */
 async function compareTables(
   options: BenchOptions,
   name: string,
-  pagesOf: (system: System, customer: Customer, dispatcher: Service) => Promise<Pages>,
+  pagesOf: (system: System, customer: Customer) => Promise<Pages>,
 ): Promise<Figure[]> {
-  const measureTables = async (rows: number): Promise<Map<string, Measured>> =>
-    await withSystem(options, async (system) => {
-      options.log(`${name}: inserting ${rows.toLocaleString('en')} deliveries and runs`)
-      const receiver = await startRemoteReceiver(system)
-      const dispatcher = await system.start('dispatcher')
-      const customer = await createCustomer(system, dispatcher, { endpointUrl: receiver.url })
-      await seedRuns(system, customer, rows)
-      await seedDeliveries(system, customer, rows)
-      const { origin, headers, pages } = await pagesOf(system, customer, dispatcher)
-      const measured = new Map<string, Measured>()
-      for (const [page, path, limitMs] of pages) {
-        const rounds: number[] = []
-        const count = limitMs === undefined ? REQUESTS : SEARCHES
-        for (let round = 0; round < options.rounds; round += 1) {
-          const calls = await runLoad({ count, call: async () => await send(origin + path, { headers }) })
-          rounds.push(median(calls.map(({ ms }) => ms)))
-        }
-        measured.set(page, { ms: median(rounds), limitMs })
+  const measureTables = async (rows: number) => {
+    await using system = await startSystem(options)
+    options.log(`${name}: inserting ${rows.toLocaleString('en')} deliveries and runs`)
+    await system.start('dispatcher')
+    const customer = await createCustomer(system)
+    await seedRuns(system, customer, rows)
+    await seedDeliveries(system, customer, rows)
+    const { origin, headers, pages } = await pagesOf(system, customer)
+    const measured: { page: string; ms: number; limitMs: number | undefined }[] = []
+    for (const [page, path, limitMs] of pages) {
+      const rounds: number[] = []
+      const count = limitMs === undefined ? REQUESTS : SEARCHES
+      for (let round = 0; round < options.rounds; round += 1) {
+        const calls = await runLoad({ count, call: async () => await send(origin + path, { headers }) })
+        rounds.push(median(calls.map(({ ms }) => ms)))
       }
-      return measured
-    })
+      measured.push({ page, ms: median(rounds), limitMs })
+    }
+    return measured
+  }
   const small = await measureTables(SMALL_TABLE)
   const large = await measureTables(options.largeTable)
-  return [...large].map(([page, { ms, limitMs }]) => {
+  return large.map(({ page, ms, limitMs }, index) => {
     const title = `${name}, ${page}, ${options.largeTable.toLocaleString('en')} rows`
     if (limitMs !== undefined) return limit(title, ms, 'ms', limitMs)
-    return compare(title, ms, 'ms', ['at 1,000', small.get(page)?.ms ?? Number.NaN], atMost(1.5))
+    return compare(title, ms, 'ms', ['at 1,000', small[index]!.ms], atMost(1.5))
   })
-}
-
-interface Measured {
-  readonly ms: number
-  readonly limitMs: number | undefined
 }

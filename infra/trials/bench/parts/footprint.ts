@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { median } from '../../shared/figures.ts'
 import { residentMiB } from '../../shared/process-usage.ts'
-import { type Service, withSystem } from '../../shared/system.ts'
-import { type BenchOptions, compare, type Figure, limit } from '../figure.ts'
+import { startSystem } from '../../shared/system.ts'
+import { type BenchOptions, type Figure, limit } from '../figure.ts'
 
 const IDLE_LIMIT_MIB = 110
 const BOOT_LIMIT_MS = 1_500
@@ -14,34 +14,24 @@ const IDLE_MS = 12_000
  * round does not count: it fills Node's compile cache, as the first start after an install does.
  */
 export async function measureFootprint(options: BenchOptions): Promise<Figure[]> {
-  const memory = new Map<string, number[]>()
-  const boots = new Map<string, number[]>()
-  const expressBoots: number[] = []
+  const names = options.compact
+    ? (['compact', 'gateway', 'app'] as const)
+    : (['dispatcher', 'gateway', 'runner', 'app'] as const)
+  const measured = names.map((name) => ({ name, memory: [] as number[], boots: [] as number[] }))
   for (let round = 0; round <= options.rounds; round += 1) {
-    await withSystem(options, async (system) => {
-      options.log(round === 0 ? 'boot and memory, first round (not counted)' : `boot and memory, round ${round}`)
-      const startedAt = performance.now()
-      await system.startScript(import.meta.resolve('../baseline-server.ts'))
-      const expressBootMs = performance.now() - startedAt
-      const services: Service[] = []
-      const names = options.compact
-        ? (['compact', 'gateway', 'app'] as const)
-        : (['dispatcher', 'gateway', 'runner', 'app'] as const)
-      for (const name of names) services.push(await system.start(name))
-      if (round === 0) return
-      expressBoots.push(expressBootMs)
-      await sleep(IDLE_MS)
-      for (const { name, bootMs, process } of services) {
-        boots.set(name, [...(boots.get(name) ?? []), bootMs])
-        memory.set(name, [...(memory.get(name) ?? []), await residentMiB(process.pid)])
-      }
-    })
+    options.log(round === 0 ? 'boot and memory, first round (not counted)' : `boot and memory, round ${round}`)
+    await using system = await startSystem(options)
+    for (const name of names) await system.start(name)
+    if (round === 0) continue
+    await sleep(IDLE_MS)
+    for (const [index, { memory, boots }] of measured.entries()) {
+      const { bootMs, process } = system.services[index]!
+      boots.push(bootMs)
+      memory.push(await residentMiB(process.pid))
+    }
   }
-  return [
-    ...[...memory].map(([name, values]) => limit(`${name}, idle memory`, median(values), 'MiB', IDLE_LIMIT_MIB)),
-    ...[...boots].flatMap(([name, values]) => [
-      limit(`${name}, boot to ready`, median(values), 'ms', BOOT_LIMIT_MS),
-      compare(`${name}, boot to ready`, median(values), 'ms', ['Express 5 with ajv', median(expressBoots)]),
-    ]),
-  ]
+  return measured.flatMap(({ name, memory, boots }) => [
+    limit(`${name}, idle memory`, median(memory), 'MiB', IDLE_LIMIT_MIB),
+    limit(`${name}, boot to ready`, median(boots), 'ms', BOOT_LIMIT_MS),
+  ])
 }

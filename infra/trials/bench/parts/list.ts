@@ -16,24 +16,17 @@ const WARM_UP_REQUESTS = 500
 const SMALL_TABLE = 1_000
 const MEDIUM_TABLE = 100_000
 
-/** The CPU time and the response time of a page. */
-interface PageCost {
-  readonly cpuTimeMs: number
-  readonly latencyMs: number
-}
-
 /** A page to request. `before`, if any, runs before each request and does not count. */
 interface Page {
   readonly name: string
-  readonly get: () => Promise<void>
-  readonly before?: () => Promise<void>
+  readonly get: () => Promise<unknown>
+  readonly before?: () => Promise<unknown>
 }
 
 /** A list of one size, with its own database and gateway. */
 interface List {
   readonly size: number
   readonly system: System
-  readonly gateway: Service
   readonly pages: readonly Page[]
 }
 
@@ -43,61 +36,55 @@ interface List {
  */
 export async function measureList(options: BenchOptions): Promise<Figure[]> {
   const { largeTable, rounds, log } = options
+  await using stack = new AsyncDisposableStack()
   const lists: List[] = []
-  try {
-    for (const size of new Set([SMALL_TABLE, Math.min(MEDIUM_TABLE, largeTable), largeTable]))
-      lists.push(await createList(options, size))
-    const figures: Figure[] = []
-    for (const [position, { name }] of lists[0]?.pages.entries() ?? []) {
-      log(`list: ${name}`)
-      const costs = new Map<List, PageCost[]>(lists.map((list) => [list, []]))
-      for (let round = 0; round < rounds; round += 1)
-        for (const [list, measured] of costs) measured.push(await costOfPage(list, position))
-      const [small, ...larger] = [...costs].map(([{ size }, measured]) => ({ size, ...medianOf(measured) }))
-      for (const list of larger) if (small) figures.push(...toFigures(name, list, small))
+  for (const size of new Set([SMALL_TABLE, Math.min(MEDIUM_TABLE, largeTable), largeTable])) {
+    log(`list: inserting ${size.toLocaleString('en')} workflows`)
+    const postgresSettings = { maintenance_work_mem: '1GB' }
+    const system = stack.use(await startSystem({ profile: options.profile, postgresSettings }))
+    lists.push({ size, system, pages: await createList(system, size) })
+  }
+  const figures: Figure[] = []
+  for (const [position, { name }] of lists[0]!.pages.entries()) {
+    log(`list: ${name}`)
+    const costs = lists.map(({ size }) => ({ size, cpu: [] as number[], latencies: [] as number[] }))
+    for (let round = 0; round < rounds; round += 1)
+      for (const [index, { system, pages }] of lists.entries()) {
+        const page = pages[position]!
+        costs[index]!.cpu.push(await costOfPage(system, page))
+        costs[index]!.latencies.push(await latencyOf(page))
+      }
+    const [small, ...larger] = costs.map(({ size, cpu, latencies }) => [size, median(cpu), median(latencies)] as const)
+    const [, smallCpuMs, smallMs] = small!
+    for (const [size, cpuMs, ms] of larger) {
+      const title = `list, ${name}, ${size.toLocaleString('en')} workflows`
+      figures.push(limit(title, cpuMs, 'ms CPU', PAGE_CPU_LIMIT_MS))
+      figures.push(compare(title, cpuMs, 'ms CPU', ['at 1,000', smallCpuMs], atMost(1.5)))
+      figures.push(compare(title, ms, 'ms', ['at 1,000', smallMs]))
     }
-    return figures
-  } finally {
-    await Promise.all(lists.map(({ system }) => system.close()))
   }
+  return figures
 }
 
-function toFigures(page: string, large: PageCost & { size: number }, small: PageCost): Figure[] {
-  const name = `list, ${page}, ${large.size.toLocaleString('en')} workflows`
+async function createList(system: System, size: number): Promise<Page[]> {
+  const organization = await createOrganization(system)
+  await seedWorkflows(system, organization, size, { detailed: 50 })
+  const gateway = await system.start('gateway')
+  const headers = apiHeadersOf(organization)
+  const page = (name: string, path: string): Page => ({
+    name,
+    get: async () => await send(gateway.url + path, { headers }),
+  })
+  const first = page('first page', '/v1/workflows')
+  await repeat(WARM_UP_REQUESTS, first.get)
   return [
-    limit(name, large.cpuTimeMs, 'ms CPU', PAGE_CPU_LIMIT_MS),
-    compare(name, large.cpuTimeMs, 'ms CPU', ['at 1,000', small.cpuTimeMs], atMost(1.5)),
-    compare(name, large.latencyMs, 'ms', ['at 1,000', small.latencyMs]),
+    first,
+    page('last page', await lastPagePath(gateway, headers)),
+    page('a search that matches ten', `/v1/workflows?search=${RARE_WORD}`),
+    page('a search that matches none', `/v1/workflows?search=${ABSENT_WORD}`),
+    page('a search of one character that matches none', '/v1/workflows?search=%C3%A7'),
+    { ...first, name: 'first page, every document changed', before: () => renameUser(system, organization) },
   ]
-}
-
-async function createList(options: BenchOptions, size: number): Promise<List> {
-  options.log(`list: inserting ${size.toLocaleString('en')} workflows`)
-  const system = await startSystem({ profile: options.profile, postgresSettings: { maintenance_work_mem: '1GB' } })
-  try {
-    const organization = await createOrganization(system)
-    await seedWorkflows(system, organization, size, { detailed: 50 })
-    const gateway = await system.start('gateway')
-    const headers = apiHeadersOf(organization)
-    const page = (name: string, path: string): Page => ({
-      name,
-      get: async () => void (await send(gateway.url + path, { headers })),
-    })
-    const first = page('first page', '/v1/workflows')
-    const pages = [
-      first,
-      page('last page', await lastPagePath(gateway, organization)),
-      page('a search that matches ten', `/v1/workflows?search=${RARE_WORD}`),
-      page('a search that matches none', `/v1/workflows?search=${ABSENT_WORD}`),
-      page('a search of one character that matches none', '/v1/workflows?search=%C3%A7'),
-      { ...first, name: 'first page, every document changed', before: () => renameUser(system, organization) },
-    ]
-    await repeat(WARM_UP_REQUESTS, first.get)
-    return { size, system, gateway, pages }
-  } catch (error) {
-    await system.close()
-    throw error
-  }
 }
 
 /** Changes every workflow document of the organization, so that the gateway has to read them again. */
@@ -111,47 +98,43 @@ async function renameUser({ pool }: System, { organizationId }: Organization): P
   )
 }
 
-async function costOfPage(list: List, position: number): Promise<PageCost> {
-  const page = list.pages[position]
-  if (!page) throw new Error(`There is no page ${position}.`)
-  if (!page.before) return costOf(list, page.get)
-  const both = await costOf(list, page.get, page.before)
-  const { cpuTimeMs } = await costOf(list, page.before)
-  return { ...both, cpuTimeMs: both.cpuTimeMs - cpuTimeMs }
+async function costOfPage(system: System, { get, before }: Page): Promise<number> {
+  if (!before) return await cpuMsOf(system, get)
+  const both = await cpuMsOf(system, async () => {
+    await before()
+    await get()
+  })
+  return both - (await cpuMsOf(system, before))
 }
 
-/** The CPU time of all steps together and the response time of the first, per repetition. */
-async function costOf({ system, gateway }: List, ...steps: (() => Promise<void>)[]): Promise<PageCost> {
-  const usedCpuMs = async (): Promise<number> =>
-    (await cpuMs(gateway.process.pid)) + (await cpuMsWithChildren(system.postgres.pid))
-  await repeat(20, ...steps)
-  const before = await usedCpuMs()
-  const latencies = await repeat(REQUESTS, ...steps)
-  return { cpuTimeMs: ((await usedCpuMs()) - before) / REQUESTS, latencyMs: median(latencies) }
+/** The CPU time of gateway and PostgreSQL for a call. */
+async function cpuMsOf({ services, postgres }: System, call: () => Promise<unknown>): Promise<number> {
+  const usedMs = async (): Promise<number> =>
+    (await cpuMs(services[0]!.process.pid)) + (await cpuMsWithChildren(postgres.pid))
+  await repeat(20, call)
+  const before = await usedMs()
+  await repeat(REQUESTS, call)
+  return ((await usedMs()) - before) / REQUESTS
 }
 
-/** Runs the steps one after another, again and again. Resolves to the times that the first step took, in ms. */
-async function repeat(count: number, ...[first, ...others]: (() => Promise<void>)[]): Promise<number[]> {
+/** The median of the page's response times, in ms. */
+async function latencyOf({ get, before }: Page): Promise<number> {
   const latencies: number[] = []
-  for (let repetition = 0; repetition < count; repetition += 1) {
+  await repeat(REQUESTS, async () => {
+    await before?.()
     const startedAt = performance.now()
-    await first?.()
+    await get()
     latencies.push(performance.now() - startedAt)
-    for (const step of others) await step()
-  }
-  return latencies
+  })
+  return median(latencies)
 }
 
-function medianOf(rounds: readonly PageCost[]): PageCost {
-  return {
-    cpuTimeMs: median(rounds.map(({ cpuTimeMs }) => cpuTimeMs)),
-    latencyMs: median(rounds.map(({ latencyMs }) => latencyMs)),
-  }
+async function repeat(count: number, call: () => Promise<unknown>): Promise<void> {
+  for (let repetition = 0; repetition < count; repetition += 1) await call()
 }
 
 /** Finds the path of the last page by reading the whole list. */
-async function lastPagePath(gateway: Service, organization: Organization): Promise<string> {
-  const headers = apiHeadersOf(organization)
+async function lastPagePath(gateway: Service, headers: Record<string, string>): Promise<string> {
   let path = '/v1/workflows?limit=100'
   for (;;) {
     const page = JSON.parse(await send(gateway.url + path, { headers })) as {

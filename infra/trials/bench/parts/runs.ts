@@ -18,14 +18,13 @@ import {
 import {
   countEnded,
   cpuPerRun,
-  payloadsPerSecond,
   runsPerSecond,
   type ServicePath,
   type ServicePathOptions,
   SESSIONS_AT_ONCE,
   startsOf,
+  startServicePath,
   warmUp,
-  withServicePath,
   writesPerRun,
 } from '../service-path.ts'
 
@@ -37,58 +36,48 @@ const QUEUED_STARTS = 10_000
  * Measures the runs completed per second: first with 64 sessions at once, then while 10,000 queued starts are drained.
  */
 export async function measureRuns(options: BenchOptions): Promise<Figure[]> {
-  return await withServicePath(options, async (path) => {
-    const { system } = path
-    await warmUp(path, options)
-    options.log('runs per second, 64 sessions at once')
-    const emptyServicesUrl = await startEmptyServices(path)
-    const express = await system.startScript(import.meta.resolve('../baseline-server.ts'))
-    const seconds = pieceSeconds(options)
-    await payloadsPerSecond(path, emptyServicesUrl, seconds)
-    const { value: rate, baselines } = await measureAlternately(options, () => runsPerSecond(path, seconds), {
-      commits: () => singleRowCommitsPerSecond(system.postgres.url, seconds),
-      emptyServices: () => payloadsPerSecond(path, emptyServicesUrl, seconds),
-      express: () => requestsPerSecond({ url: `${express.url}/get`, connections: SESSIONS_AT_ONCE, seconds }),
-    })
-    const runMany = async (): Promise<number> => {
-      const before = await countEnded(system)
-      await runsPerSecond(path, options.seconds)
-      return (await countEnded(system)) - before
-    }
-    const cpu = await cpuPerRun(path, '64 sessions at once', runMany)
-    const writes = await writesPerRun(path, '64 sessions at once', runMany)
-
-    options.log('draining 10,000 queued starts')
-    const drains: Drain[] = []
-    for (let round = 0; round < options.rounds; round += 1) drains.push(await drain(path))
-    const { commits, express: gets, emptyServices: hops } = baselines
-    const drained = median(drains.map((each) => each.perSecond))
-    const [beforeMiB, peakMiB] = [
-      median(drains.map((each) => each.beforeMiB)),
-      median(drains.map((each) => each.peakMiB)),
-    ]
-    return [
-      compare('runs completed, 64 sessions at once', rate, '/s', ['single-row commits', commits], atLeast(0.3)),
-      compare('the same, against a GET', rate, '/s', ['Express 5', gets], atLeast(TARGET_RUNS_PER_GET)),
-      compare('the same, against the hops alone', rate, '/s', ['3 empty services and RabbitMQ', hops]),
-      compare('the hops alone, against commits', hops, '/s', ['single-row commits', commits]),
-      ...cpu,
-      ...writes,
-      compare('runs completed, draining 10,000', drained, '/s', ['64 sessions at once', rate], atLeast(0.8)),
-      compare('runner memory at its peak, draining', peakMiB, 'MiB', ['before', beforeMiB], atMost(1.5)),
-    ]
+  await using path = await startServicePath(options)
+  await warmUp(path, options)
+  options.log('runs per second, 64 sessions at once')
+  const express = await path.startScript(import.meta.resolve('../baseline-server.ts'))
+  const seconds = pieceSeconds(options)
+  const { runs, commits, gets } = await measureAlternately(options, {
+    commits: () => singleRowCommitsPerSecond(path.postgres.url, seconds),
+    gets: () => requestsPerSecond({ url: `${express.url}/get`, connections: SESSIONS_AT_ONCE, seconds }),
+    runs: () => runsPerSecond(path, seconds),
   })
-}
-
-/** Starts the services of `empty-services.ts`. Resolves to the address of their gateway. */
-async function startEmptyServices({ system, receiver }: ServicePath): Promise<string> {
-  const start = async (role: string, targetUrl: string): Promise<string> => {
-    const script = import.meta.resolve('../empty-services.ts')
-    return (await system.startScript(script, [role, targetUrl, system.rabbitMq.url])).url
+  const runMany = async (): Promise<number> => {
+    const before = await countEnded(path)
+    await runsPerSecond(path, options.seconds)
+    return (await countEnded(path)) - before
   }
-  const gatewayUrl = await start('gateway', '')
-  await start('runner', await start('dispatcher', receiver.url))
-  return gatewayUrl
+  const cpu = await cpuPerRun(path, '64 sessions at once', runMany)
+  const writes = await writesPerRun(path, '64 sessions at once', runMany)
+
+  options.log('draining 10,000 queued starts')
+  const drains: Drain[] = []
+  for (let round = 0; round < options.rounds; round += 1) drains.push(await drain(path))
+  const medianOf = (figure: keyof Drain): number => median(drains.map((each) => each[figure]))
+  return [
+    compare('runs completed, 64 sessions at once', runs, '/s', ['single-row commits', commits], atLeast(0.3)),
+    compare('the same, against a GET', runs, '/s', ['Express 5', gets], atLeast(TARGET_RUNS_PER_GET)),
+    ...cpu,
+    ...writes,
+    compare(
+      'runs completed, draining 10,000',
+      medianOf('perSecond'),
+      '/s',
+      ['64 sessions at once', runs],
+      atLeast(0.8),
+    ),
+    compare(
+      'runner memory at its peak, draining',
+      medianOf('peakMiB'),
+      'MiB',
+      ['before', medianOf('beforeMiB')],
+      atMost(1.5),
+    ),
+  ]
 }
 
 /** The runs completed per second, and the memory of the runner before and at its peak. */
@@ -98,15 +87,16 @@ interface Drain {
   readonly peakMiB: number
 }
 
-async function drain({ system, runner, customer }: ServicePath): Promise<Drain> {
-  const before = await countEnded(system)
-  await queueStarts(system, customer, QUEUED_STARTS)
+async function drain(path: ServicePath): Promise<Drain> {
+  const { runner, customer } = path
+  const before = await countEnded(path)
+  await queueStarts(path, customer, QUEUED_STARTS)
   const startedAt = performance.now()
   const beforeMiB = await residentMiB(runner.process.pid)
   let peakMiB = beforeMiB
   const isDrained = async (): Promise<boolean> => {
     peakMiB = Math.max(peakMiB, await residentMiB(runner.process.pid))
-    return (await countEnded(system)) - before >= QUEUED_STARTS
+    return (await countEnded(path)) - before >= QUEUED_STARTS
   }
   await waitUntil(isDrained, { timeoutMs: 180_000, intervalMs: 200 })
   return { perSecond: QUEUED_STARTS / ((performance.now() - startedAt) / 1_000), beforeMiB, peakMiB }
@@ -119,37 +109,37 @@ export async function measureLatency(
   options: BenchOptions,
   { startsPerRound = STARTS_PER_ROUND, warmsUp = true, ...pathOptions }: LatencyOptions = {},
 ): Promise<Figure[]> {
-  return await withServicePath({ ...options, ...pathOptions }, async (path) => {
-    const { postgres, rabbitMq } = path.system
-    const minimalPath = await openMinimalPath({ database: postgres.url, amqp: rabbitMq.url, http: path.receiver.url })
-    if (warmsUp) await warmUp(path, options)
-    options.log('start → endpoint, idle')
-    const measureRound = async (): Promise<{ latencies: number[]; baselines: number[] }> => {
-      const [latencies, baselines]: number[][] = [[], []]
-      for (let number = 0; number < startsPerRound; number += 1) {
-        baselines!.push(await minimalPath.measureMs())
-        latencies!.push(await measureStart(path))
-      }
-      return { latencies: latencies!, baselines: baselines! }
+  await using path = await startServicePath({ ...options, ...pathOptions })
+  const { postgres, rabbitMq, receiver } = path
+  const minimalPath = await openMinimalPath({ database: postgres.url, amqp: rabbitMq.url, http: receiver.url })
+  if (warmsUp) await warmUp(path, options)
+  options.log('start → endpoint, idle')
+  const rounds: { latencies: number[]; minima: number[] }[] = []
+  const measureRound = async (): Promise<void> => {
+    const round = { latencies: [] as number[], minima: [] as number[] }
+    for (let number = 0; number < startsPerRound; number += 1) {
+      round.minima.push(await minimalPath.measureMs())
+      round.latencies.push(await measureStart(path))
     }
-    await measureRound()
-    const rounds: Awaited<ReturnType<typeof measureRound>>[] = []
-    const cpu = await cpuPerRun(path, 'idle', async () => {
-      for (let round = 0; round < options.rounds; round += 1) rounds.push(await measureRound())
-      return options.rounds * startsPerRound
-    })
-    await minimalPath.close()
-    const writes = await writesPerRun(path, 'one at a time', async () => {
-      for (let number = 0; number < startsPerRound; number += 1) await measureStart(path)
-      return startsPerRound
-    })
-    const minimalMs = median(rounds.map(({ baselines }) => median(baselines)))
-    const toFigure = (name: string, share: number, ratio: number): Figure => {
-      const ms = median(rounds.map(({ latencies }) => percentile(latencies, share)))
-      return compare(`start → endpoint, ${name}`, ms, 'ms', ['HTTP + 2 commits + broker hop', minimalMs], atMost(ratio))
-    }
-    return [toFigure('p50', 0.5, 3), toFigure('p99', 0.99, 10), ...cpu, ...writes]
+    rounds.push(round)
+  }
+  await measureRound()
+  rounds.pop()
+  const cpu = await cpuPerRun(path, 'idle', async () => {
+    for (let round = 0; round < options.rounds; round += 1) await measureRound()
+    return options.rounds * startsPerRound
   })
+  await minimalPath.close()
+  const writes = await writesPerRun(path, 'one at a time', async () => {
+    for (let number = 0; number < startsPerRound; number += 1) await measureStart(path)
+    return startsPerRound
+  })
+  const minimalMs = median(rounds.map(({ minima }) => median(minima)))
+  const toFigure = (name: string, share: number, ratio: number): Figure => {
+    const ms = median(rounds.map(({ latencies }) => percentile(latencies, share)))
+    return compare(`start → endpoint, ${name}`, ms, 'ms', ['HTTP + 2 commits + broker hop', minimalMs], atMost(ratio))
+  }
+  return [toFigure('p50', 0.5, 3), toFigure('p99', 0.99, 10), ...cpu, ...writes]
 }
 
 /** How a test makes the part small. */
@@ -159,12 +149,13 @@ interface LatencyOptions extends Pick<ServicePathOptions, 'rabbitMq'> {
 }
 
 /** Measures one start, and waits for the end of its run. */
-async function measureStart({ system, gateway, customer, receiver }: ServicePath): Promise<number> {
+async function measureStart(path: ServicePath): Promise<number> {
+  const { gateway, customer, receiver } = path
   // What came before has settled.
   await sleep(5)
   // Polling before the arrival would slow down what is measured.
   const [call] = await receiver.run({ ...startsOf(customer, gateway.url), count: 1 })
-  await waitUntil(async () => (await countUnfinished(system.pool)) === 0, { timeoutMs: 30_000, intervalMs: 20 })
+  await waitUntil(async () => (await countUnfinished(path.pool)) === 0, { timeoutMs: 30_000, intervalMs: 20 })
   return call?.ms ?? Number.NaN
 }
 
@@ -184,16 +175,14 @@ export async function measureWaiting(options: BenchOptions): Promise<Figure[]> {
     dispatcherEnv: { MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: String(WAITING_SESSIONS) },
   }
   for (let round = 0; round < options.rounds; round += 1) {
-    const measured = await withServicePath(pathOptions, async ({ system, runner, customer }) => {
-      options.log('1,000 sessions waiting for a slow endpoint')
-      await queueStarts(system, customer, WAITING_SESSIONS)
-      const query = `SELECT count(*)::int AS count FROM deliveries WHERE outcome = 'in_flight'`
-      const areAllWaiting = async () =>
-        (await system.pool.query<{ count: number }>(query)).rows[0]?.count === WAITING_SESSIONS
-      await waitUntil(areAllWaiting, { timeoutMs: 25_000, intervalMs: 2 })
-      return await residentMiB(runner.process.pid)
-    })
-    rounds.push(measured)
+    await using path = await startServicePath(pathOptions)
+    options.log('1,000 sessions waiting for a slow endpoint')
+    await queueStarts(path, path.customer, WAITING_SESSIONS)
+    const query = `SELECT count(*)::int AS count FROM deliveries WHERE outcome = 'in_flight'`
+    const areAllWaiting = async () =>
+      (await path.pool.query<{ count: number }>(query)).rows[0]?.count === WAITING_SESSIONS
+    await waitUntil(areAllWaiting, { timeoutMs: 25_000, intervalMs: 2 })
+    rounds.push(await residentMiB(path.runner.process.pid))
   }
   return [limit('runner, 1,000 sessions waiting', median(rounds), 'MiB', WAITING_LIMIT_MIB)]
 }

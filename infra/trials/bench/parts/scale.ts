@@ -8,7 +8,7 @@ import { atLeast, atMost, type BenchOptions, compare, type Figure } from '../fig
 import { readLists, retire, runStarts, sweep } from '../scale/calls.ts'
 import { measureRetentionLoad } from '../scale/retention-load.ts'
 import { type LargeTables, SEEDED_DAYS, seedLargeTables } from '../scale/seed-large-tables.ts'
-import { type Measure, measureDatabase, type MeasuredDatabase, type StatementCost } from '../scale/statement-cost.ts'
+import { measureDatabase, type MeasuredDatabase, type StatementCost, unmeasured } from '../scale/statement-cost.ts'
 
 const SMALL_ROWS = 20_000
 /** Measured rounds for each of `BenchOptions.rounds`. */
@@ -35,47 +35,36 @@ interface Filled {
  * databases of one server, statement by statement in turns.
  */
 export async function measureScale(options: BenchOptions): Promise<Figure[]> {
-  await checkDisk(options.rows)
-  const postgres = await startPostgres({ settings: POSTGRES_SETTINGS })
-  try {
-    await changeWalLevel(postgres, 'minimal')
-    await fill(postgres, 'small', SMALL_ROWS, options)
-    const tables = await fill(postgres, 'large', options.rows, options)
-    await changeWalLevel(postgres, 'replica')
-    const size = await readSize(postgres, options)
-    const small = await open(postgres, 'small', tables)
-    const large = await open(postgres, 'large', tables)
-    try {
-      await measureCalls(small, large, options)
-      await measureRetention(small, large)
-    } finally {
-      await small.measured.close()
-      await large.measured.close()
-    }
-    options.log('200 starts per second, with and without retention')
-    const seconds = LOAD_SECONDS_PER_ROUND * options.rounds
-    const load = await measureRetentionLoad(urlOf(postgres.url, 'large'), tables, {
-      seconds,
-      olderThanDays: RETENTION_DAYS,
-    })
-    return [
-      size,
-      ...toFigures(options.rows, small.measured.costs(), large.measured.costs()),
-      compare('all statements of 20 starts at 200 starts/s, with retention, p95', load.p95WithMs, 'ms', [
-        'without retention',
-        load.p95WithoutMs,
-      ]),
-      compare(
-        'starts that the retention deletes, meanwhile',
-        load.retiredPerSecond,
-        '/s',
-        ['starts', load.startsPerSecond],
-        atLeast(1),
-      ),
-    ]
-  } finally {
-    await postgres.stop()
-  }
+  const { rows, rounds, log } = options
+  await checkDisk(rows)
+  await using stack = new AsyncDisposableStack()
+  const postgres = stack.adopt(await startPostgres({ settings: POSTGRES_SETTINGS }), (server) => server.stop())
+  await changeWalLevel(postgres, 'minimal')
+  await fill(postgres, 'small', SMALL_ROWS, options)
+  const tables = await fill(postgres, 'large', rows, options)
+  await changeWalLevel(postgres, 'replica')
+  const [small, large] = [await open(postgres, 'small', tables), await open(postgres, 'large', tables)]
+  for (const { measured } of [small, large]) stack.defer(() => measured.close())
+  const { rows: sizes } = await large.measured.db.pool.query<{ bytes: number }>(
+    'SELECT pg_database_size(current_database())::float8 AS bytes',
+  )
+  const { bytes } = sizes[0]!
+  await measureCalls(small, large, options)
+  await measureRetention(small, large)
+  log('200 starts per second, with and without retention')
+  const load = await measureRetentionLoad(urlOf(postgres.url, 'large'), tables, {
+    seconds: LOAD_SECONDS_PER_ROUND * rounds,
+    olderThanDays: RETENTION_DAYS,
+  })
+  const stored = `stored per start, ${rows.toLocaleString('en')} starts`
+  const loaded = 'all statements of 20 starts at 200 starts/s, with retention, p95'
+  const deleted = 'starts that the retention deletes, meanwhile'
+  return [
+    compare(stored, bytes / rows, 'bytes', ['all together, GiB', bytes / 2 ** 30]),
+    ...toFigures(rows, small.measured.costs(), large.measured.costs()),
+    compare(loaded, load.p95WithMs, 'ms', ['without retention', load.p95WithoutMs]),
+    compare(deleted, load.retiredPerSecond, '/s', ['starts', load.startsPerSecond], atLeast(1)),
+  ]
 }
 
 async function checkDisk(rows: number): Promise<void> {
@@ -129,15 +118,6 @@ async function fill(
   return await withClient(urlOf(postgres.adminUrl, name), (client) => seedLargeTables(client, rows, log))
 }
 
-async function readSize(postgres: PrivatePostgres, { rows }: BenchOptions): Promise<Figure> {
-  const bytes = await withClient(urlOf(postgres.adminUrl, 'large'), async (client) => {
-    const result = await client.query<{ bytes: number }>('SELECT pg_database_size(current_database())::float8 AS bytes')
-    return result.rows[0]?.bytes ?? Number.NaN
-  })
-  const name = `stored per start, ${rows.toLocaleString('en')} starts`
-  return compare(name, bytes / rows, 'bytes', ['all together, GiB', bytes / 2 ** 30])
-}
-
 async function open(postgres: PrivatePostgres, name: string, tables: LargeTables): Promise<Filled> {
   const measured = await measureDatabase(urlOf(postgres.url, name), urlOf(postgres.adminUrl, name))
   const { rows } = await measured.db.pool.query<{ runId: string; deliveryId: string }>(
@@ -150,8 +130,6 @@ async function open(postgres: PrivatePostgres, name: string, tables: LargeTables
   if (!newest) throw new Error('No run was seeded')
   return { name, tables, measured, seen: { seededDays: SEEDED_DAYS, ...newest } }
 }
-
-const unmeasured: Measure = async (_name, call) => await call()
 
 async function measureCalls(small: Filled, large: Filled, { rounds, log }: BenchOptions): Promise<void> {
   for (let round = 0; round <= rounds * ROUNDS; round += 1) {
