@@ -6,18 +6,15 @@ const HOUR_MS = 3_600_000
 /** A record of four hours. The functions get the time in hours. */
 function recordOf(figures: {
   rssMiB?: (hour: number) => number
-  dead?: number
+  deadPercent?: number
   startMs?: (hour: number) => number
 }): SoakRecord {
-  const { rssMiB = () => 100, dead = 0, startMs = () => 10 } = figures
+  const { rssMiB = () => 100, deadPercent = 0, startMs = () => 10 } = figures
   const times = Array.from({ length: 240 }, (_, minute) => (minute * HOUR_MS) / 60)
   const samples = times.map((at): Sample => ({
     at,
-    services: { gateway: { rssMiB: rssMiB(at / HOUR_MS), heapMiB: 30, handles: 10, openFiles: 30 } },
-    connections: 20,
     databaseMiB: 10 + at / HOUR_MS,
-    tables: [{ name: 'starts', live: 10_000, dead }],
-    brokerConnections: 7,
+    figures: { 'gateway, memory': rssMiB(at / HOUR_MS), 'gateway, heap': 30, 'dead rows, worst table': deadPercent },
   }))
   const latencies = (ms: (hour: number) => number): Latency[] =>
     times.map((at) => ({ at, ms: ms(at / HOUR_MS), isDisturbed: false }))
@@ -39,7 +36,7 @@ test.each<[string, Parameters<typeof recordOf>[0], string[]]>([
   ['accepts what only rises in the first hour', { rssMiB: (hour) => 100 + 80 * Math.min(hour, 0.9) }, []],
   ['accepts what goes up and down', { rssMiB: (hour) => 150 + 40 * Math.sin(20 * hour) }, []],
   ['finds memory that rises after the first hour', { rssMiB: (hour) => 100 + 15 * hour }, ['gateway, memory']],
-  ['finds dead rows that are not removed', { dead: 4_000 }, ['dead rows, worst table']],
+  ['finds dead rows that are not removed', { deadPercent: 40 }, ['dead rows, worst table']],
   [
     'finds latency that rises while a commit stays as fast',
     { startMs: (hour) => 10 + 5 * hour },

@@ -2,20 +2,12 @@ import { callManagementApi } from '@workflow-service/dev-servers'
 import { median, percentile, round, toTable } from '../shared/figures.ts'
 import type { Service, System } from '../shared/system.ts'
 
-/** What one service holds: memory, Node's handles, open files and sockets. */
-const SERVICE_FIGURES = ['rssMiB', 'heapMiB', 'handles', 'openFiles'] as const
-type ServiceSample = Readonly<Record<(typeof SERVICE_FIGURES)[number], number>>
-
-/** What everything holds at one moment. */
+/** What everything holds at one moment: figures by their names, which end in one of `ALLOWED`. */
 export interface Sample {
   /** In ms since 1970. */
   readonly at: number
-  readonly services: Readonly<Record<string, ServiceSample>>
-  /** Connections of the services to PostgreSQL. */
-  readonly connections: number
   readonly databaseMiB: number
-  readonly tables: readonly { readonly name: string; readonly live: number; readonly dead: number }[]
-  readonly brokerConnections: number
+  readonly figures: Readonly<Record<string, number>>
 }
 
 /** A latency in ms, and when its request was sent, in ms since 1970. */
@@ -54,55 +46,56 @@ const HOUR_MS = 3_600_000
  * What may be added to a figure between the first and the last third: the larger of a share of it and a fixed amount.
  */
 const ALLOWED_SHARE = 0.1
-const ALLOWED = { rssMiB: 8, heapMiB: 4, handles: 5, openFiles: 8 }
-const ALLOWED_CONNECTIONS = 5
-const LABELS = { rssMiB: 'memory', heapMiB: 'heap', handles: 'handles', openFiles: 'open files' }
+/**
+ * The amounts. The heap in use rises until a garbage collection: a low value is what remains after one. Of dead rows,
+ * autovacuum starts at a fifth of the live ones, and may wait a minute.
+ */
+const ALLOWED: Readonly<Record<string, { unit: string; amount?: number; limit?: number; share?: number }>> = {
+  memory: { unit: 'MiB', amount: 8 },
+  heap: { unit: 'MiB', amount: 4, share: 0.1 },
+  handles: { unit: '', amount: 5 },
+  'open files': { unit: '', amount: 8 },
+  'connections to PostgreSQL': { unit: '', amount: 5 },
+  'connections to RabbitMQ': { unit: '', amount: 5 },
+  'dead rows, worst table': { unit: '% of live', limit: 30 },
+}
 /** Latencies are compared as multiples of a bare commit of the same time, because the machine has other users. */
 const ALLOWED_LATENCY_SHARE = 0.5
 const ALLOWED_DISK_SHARE = 0.25
-/** Autovacuum starts at a fifth of the live rows, and may wait a minute. */
-const ALLOWED_DEAD_SHARE = 0.3
+/** Dead rows of smaller tables do not matter. */
 const MIN_ROWS = 5_000
-/** The heap in use rises until a garbage collection: a low value is what remains after one. */
-const LOW_SHARE = 0.1
 
 /** Takes a sample. Rejects while PostgreSQL or RabbitMQ does not answer. */
 export async function takeSample(
   { pool, rabbitMq }: System,
   services: Readonly<Record<string, Service>>,
 ): Promise<Sample> {
-  const samples: Record<string, ServiceSample> = {}
-  for (const [name, { metricsUrl }] of Object.entries(services)) {
+  const figures: Record<string, number> = {}
+  for (const [service, { metricsUrl }] of Object.entries(services)) {
     const response = await fetch(`${metricsUrl}/metrics`, { signal: AbortSignal.timeout(5_000) })
-    samples[name] = toServiceSample(await response.text())
+    const metrics = await response.text()
+    const value = (name: string): number =>
+      Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(metrics)?.[1])
+    figures[`${service}, memory`] = value('process_resident_memory_bytes') / 2 ** 20
+    figures[`${service}, heap`] = value('nodejs_heap_size_used_bytes') / 2 ** 20
+    figures[`${service}, handles`] = value('nodejs_active_handles_total')
+    figures[`${service}, open files`] = value('process_open_fds')
   }
-  const { rows: tables } = await pool.query<Sample['tables'][number]>(
-    `SELECT relname AS name, n_live_tup::int AS live, n_dead_tup::int AS dead FROM pg_stat_user_tables`,
-  )
-  const { rows } = await pool.query<{ databaseMiB: number; connections: number }>(
+  const { rows } = await pool.query<{ databaseMiB: number; connections: number; deadPercent: number }>(
     `SELECT pg_database_size(current_database()) / 1048576.0::float8 AS "databaseMiB",
        (SELECT count(*)::int FROM pg_stat_activity
-        WHERE datname = current_database() AND application_name NOT IN ('trial', '')) AS connections`,
+        WHERE datname = current_database() AND application_name NOT IN ('trial', '')) AS connections,
+       (SELECT coalesce(max(100.0 * n_dead_tup / n_live_tup), 0)::float8 FROM pg_stat_user_tables
+        WHERE n_live_tup >= $1) AS "deadPercent"`,
+    [MIN_ROWS],
   )
+  const { databaseMiB, connections, deadPercent } = rows[0]!
   const overview = await callManagementApi(rabbitMq.managementUrl, 'GET', '/api/overview')
   const { object_totals: totals } = (await overview.json()) as { object_totals: { connections: number } }
-  return {
-    at: Date.now(),
-    services: samples,
-    ...rows[0]!,
-    tables,
-    brokerConnections: totals.connections,
-  }
-}
-
-function toServiceSample(metrics: string): ServiceSample {
-  const value = (name: string): number => Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(metrics)?.[1])
-  return {
-    rssMiB: value('process_resident_memory_bytes') / 2 ** 20,
-    heapMiB: value('nodejs_heap_size_used_bytes') / 2 ** 20,
-    handles: value('nodejs_active_handles_total'),
-    openFiles: value('process_open_fds'),
-  }
+  figures['connections to PostgreSQL'] = connections
+  figures['connections to RabbitMQ'] = totals.connections
+  figures['dead rows, worst table'] = deadPercent
+  return { at: Date.now(), databaseMiB, figures }
 }
 
 /** The first hour, or half of a run that takes less than two. */
@@ -136,79 +129,55 @@ export function judge(record: SoakRecord): Verdict[] {
       outcome: isMeasured ? (after <= limit ? 'kept' : 'grown') : 'not measured',
     }
   }
-  const ofServices = Object.keys(record.samples[0]?.services ?? {}).flatMap((service) =>
-    SERVICE_FIGURES.map((figure) =>
-      compare(
-        `${service}, ${LABELS[figure]}`,
-        figure.endsWith('MiB') ? 'MiB' : '',
-        ({ values }) =>
-          percentile(
-            values(({ services }) => services[service]![figure]),
-            figure === 'heapMiB' ? LOW_SHARE : 0.5,
-          ),
-        grownBy(ALLOWED[figure]),
-      ),
-    ),
-  )
-  const latency = multiplied(ALLOWED_LATENCY_SHARE)
+  const sampled = Object.keys(record.samples[0]?.figures ?? {}).map((name) => {
+    const [, rule] = Object.entries(ALLOWED).find(([ending]) => name.endsWith(ending))!
+    const { unit, amount = 0, limit, share = 0.5 } = rule
+    return compare(
+      name,
+      unit,
+      ({ samples }) =>
+        percentile(
+          samples.map(({ figures }) => figures[name]!),
+          share,
+        ),
+      (before) => limit ?? before + Math.max(amount, ALLOWED_SHARE * before),
+    )
+  })
+  const latency = (name: string, of: LatencyName): Verdict =>
+    compare(
+      `${name}, p50`,
+      '× a commit',
+      ({ calm }) => median(calm(of)) / median(calm('commit')),
+      multiplied(ALLOWED_LATENCY_SHARE),
+    )
   return [
-    ...ofServices,
-    compare(
-      'connections to PostgreSQL',
-      '',
-      ({ mid }) => mid((each) => each.connections),
-      grownBy(ALLOWED_CONNECTIONS),
-    ),
-    compare(
-      'connections to RabbitMQ',
-      '',
-      ({ mid }) => mid((each) => each.brokerConnections),
-      grownBy(ALLOWED_CONNECTIONS),
-    ),
-    compare(
-      'dead rows, worst table',
-      '% of live',
-      ({ mid }) => mid(deadPercent),
-      () => 100 * ALLOWED_DEAD_SHARE,
-    ),
+    ...sampled,
     compare('database per start', 'KiB', kibPerStart, multiplied(ALLOWED_DISK_SHARE)),
-    compare('start → endpoint, p50', '× a commit', inCommits('start'), latency),
-    compare('API read, p50', '× a commit', inCommits('api'), latency),
-    compare('application read, p50', '× a commit', inCommits('app'), latency),
+    latency('start → endpoint', 'start'),
+    latency('API read', 'api'),
+    latency('application read', 'app'),
   ]
 }
-
-/** The limit of a figure that may grow by an amount, or by a tenth. */
-const grownBy = (amount: number) => (before: number) => before + Math.max(amount, ALLOWED_SHARE * before)
-const multiplied = (share: number) => (before: number) => before * (1 + share)
-const inCommits = (name: LatencyName) => (piece: Piece) => median(piece.calm(name)) / median(piece.calm('commit'))
 
 /** What was measured between two times. */
 type Piece = ReturnType<typeof pieceOf>
 
 function pieceOf(record: SoakRecord, from: number, to: number) {
   const isIn = ({ at }: { at: number }): boolean => at >= from && at < to
-  const samples = record.samples.filter(isIn)
-  const values = (pick: (sample: Sample) => number): number[] => samples.map(pick)
   return {
-    samples,
+    samples: record.samples.filter(isIn),
     starts: record.starts.filter((at) => isIn({ at })).length,
-    values,
-    mid: (pick: (sample: Sample) => number): number => median(values(pick)),
     /** Without incidents. */
     calm: (name: LatencyName): number[] =>
       record.latencies[name].flatMap((call) => (isIn(call) && !call.isDisturbed ? [call.ms] : [])),
   }
 }
 
+const multiplied = (share: number) => (before: number) => before * (1 + share)
+
 function kibPerStart({ samples, starts }: Piece): number {
   const growth = (samples.at(-1)?.databaseMiB ?? Number.NaN) - (samples[0]?.databaseMiB ?? Number.NaN)
   return (growth * 1_024) / starts
-}
-
-/** Dead rows of the worst table that is not small. */
-function deadPercent({ tables }: Sample): number {
-  return Math.max(0, ...tables.flatMap(({ dead, live }) => (live >= MIN_ROWS ? (100 * dead) / live : [])))
 }
 
 export function toVerdictTable(verdicts: readonly Verdict[]): string {
@@ -222,11 +191,4 @@ export function toVerdictTable(verdicts: readonly Verdict[]): string {
       outcome,
     ]),
   )
-}
-
-/** Hours and minutes; minutes and seconds of less than an hour. */
-export function formatTime(ms: number): string {
-  const seconds = Math.round(ms / 1_000)
-  const [high, low] = seconds >= 3_600 ? [seconds / 3_600, (seconds / 60) % 60] : [seconds / 60, seconds % 60]
-  return `${Math.floor(high)}:${String(Math.floor(low)).padStart(2, '0')} ${seconds >= 3_600 ? 'h' : 'min'}`
 }
