@@ -33,7 +33,6 @@ const STAYING = [
   'gauge_reporters',
   'model_limits',
   'models',
-  'models',
   'runners',
   'schema_migrations',
   'sign_ins',
