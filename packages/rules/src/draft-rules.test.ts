@@ -110,7 +110,7 @@ deliveries:
         ])
         expect(await parseRules(content)).not.toHaveProperty('errors')
       }),
-      { seed: 1, numRuns: 100 },
+      { seed: 1, numRuns: 50 },
     )
   })
 
