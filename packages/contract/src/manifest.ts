@@ -1,6 +1,7 @@
 import { SCOPES } from './enumerations.ts'
 import type { ErrorObject } from 'ajv'
-import type { Static, TSchema } from 'typebox'
+import type { TSchema } from 'typebox'
+import type { Static } from './schema/static.ts'
 import type { FieldError } from './errors.ts'
 import { findSimilar } from './find-similar.ts'
 import { LookupIn } from './internal/lookups.ts'

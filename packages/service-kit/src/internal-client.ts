@@ -1,6 +1,7 @@
 import { INTERNAL_OPERATIONS, type InternalErrorBody, parseJson } from '@workflow-service/contract'
 import got, { RequestError } from 'got'
-import type { Static, TSchema } from 'typebox'
+import type { TSchema } from 'typebox'
+import type { Static } from '@workflow-service/contract/type'
 import type { CheckedParts } from './http/check-request.ts'
 import { describeFieldError } from './http/errors.ts'
 

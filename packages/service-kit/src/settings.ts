@@ -1,6 +1,7 @@
 import { splitHosts } from '@workflow-service/contract'
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
-import type { Static, TObject } from 'typebox'
+import type { TObject } from 'typebox'
+import type { Static } from '@workflow-service/contract/type'
 import { SHARED_PARSERS } from './shared-settings.ts'
 import { splitList } from './split-list.ts'
 

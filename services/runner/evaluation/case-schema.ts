@@ -1,5 +1,4 @@
-import type { Static } from 'typebox'
-import { Type } from '@workflow-service/contract/type'
+import { type Static, Type } from '@workflow-service/contract/type'
 
 const CLOSED = { additionalProperties: false } as const
 

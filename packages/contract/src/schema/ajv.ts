@@ -1,5 +1,6 @@
 import { _, Ajv2020, str, type ValidateFunction } from 'ajv/dist/2020.js'
-import type { Static, TSchema } from 'typebox'
+import type { TSchema } from 'typebox'
+import type { Static } from './static.ts'
 import { countCodePoints, isName, isStorableText } from './text.ts'
 import { UUID_PATTERN } from '../enumerations.ts'
 

@@ -1,7 +1,8 @@
-import type { Static, TArrayOptions, TSchema, TUnsafe } from 'typebox'
+import type { TArrayOptions, TSchema, TUnsafe } from 'typebox'
+import type { Static } from './static.ts'
 import { Type } from './type.ts'
 
-export type { Static } from 'typebox'
+export type { Static } from './static.ts'
 export const { Optional } = Type
 
 /** Makes the schema of an object without further fields. */

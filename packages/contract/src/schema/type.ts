@@ -1,5 +1,7 @@
 import type { TSchema, Type as TypeBox } from 'typebox'
 
+export type { Static } from './static.ts'
+
 const optional = new WeakSet<object>()
 
 const builders = {

@@ -1,6 +1,7 @@
 import { compile, ERROR_DETAILS_MAX, type FieldError, toFieldErrors, trimWhiteSpace } from '@workflow-service/contract'
 import type { Request } from 'express'
-import type { Static, TSchema } from 'typebox'
+import type { TSchema } from 'typebox'
+import type { Static } from '@workflow-service/contract/type'
 import { invalidFields } from './errors.ts'
 import type { JsonBody } from './json-body.ts'
 

@@ -1,7 +1,7 @@
 import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type PageInfo } from '@workflow-service/contract'
 import { decodeListCursor, encodeListCursor, listWorkflows as listWorkflowRows } from '@workflow-service/database'
 import { type ApiError, notFound, serviceUnavailable } from '@workflow-service/service-kit'
-import type { Static } from 'typebox'
+import type { Static } from '@workflow-service/contract/type'
 import { type GatewayContext, LIST_WAIT_MS } from '../gateway-context.ts'
 import { joinJson } from '../workflows/workflow-documents.ts'
 import type { PublicApiHandlers, PublicApiRules } from './operation-handlers.ts'

@@ -1,7 +1,7 @@
 import { MEDIA_KINDS, type MediaKind } from '@workflow-service/contract'
-import type { Static, TObject } from 'typebox'
+import type { TObject } from 'typebox'
 import { type ModelOptions, parseModelOptions } from './model-options.ts'
-import { Type } from '@workflow-service/contract/type'
+import { type Static, Type } from '@workflow-service/contract/type'
 
 /** The value of AGENT_MODEL that selects the built-in agent, and the agent's name in the journal. */
 export const BUILTIN = 'builtin'

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { compile, MEDIA_KINDS, type MediaKind, toFieldErrors } from '@workflow-service/contract'
 import { SettingsError } from '@workflow-service/service-kit'
-import type { Static } from 'typebox'
 import type * as Yaml from 'yaml'
 import {
   type AgentConfig,
@@ -17,7 +16,7 @@ import {
   toModelConfig,
 } from './agent-settings.ts'
 import { type ModelOptions, toModelOptions } from './model-options.ts'
-import { Type } from '@workflow-service/contract/type'
+import { type Static, Type } from '@workflow-service/contract/type'
 
 const CLOSED = { additionalProperties: false }
 const Price = Type.Optional(Type.Number({ minimum: 0, maximum: 1_000_000 }))
