@@ -68,7 +68,7 @@ async function test(args) {
   const [interrupted] = running.signals
   if (interrupted) return exitStatus(null, interrupted)
   const checks = await Promise.all([
-    // The linter loads every type anyway: a compiler beside it would take another two thirds of its processor time.
+    // The linter loads every type anyway: a compiler beside it would do the same work again.
     runCheck('Type-check and lint', [
       'node_modules/oxlint/bin/oxlint',
       '--type-aware',
