@@ -62,12 +62,13 @@ function toYaml(value: object): string {
     },
     Scalar: (_key, node) => {
       if (typeof node.value !== 'string') return
-      // As a block, it would end with the empty line before the next section. Only in quotes can a terminal's output
-      // escape what would control the terminal (`guardTerminal` in packages/cli).
-      if (/(?:^|\n)\n$|[[\p{Cc}\p{Cf}]--[\n\t]]/v.test(node.value)) node.type = Scalar.QUOTE_DOUBLE
+      // As a block, it would end with the empty line before the next section, or lose lines of white space alone. Only
+      // in quotes can a terminal's output escape what would control the terminal (`guardTerminal` in packages/cli).
+      if (/(?:^|\n)[\t ]*\n$|^[\n\t ]+$|[[\p{Cc}\p{Cf}]--[\n\t]]/v.test(node.value)) node.type = Scalar.QUOTE_DOUBLE
     },
   })
-  return document.toString({ lineWidth: 0 })
+  // On several lines, the library would write a backslash into a line that is a space.
+  return document.toString({ lineWidth: 0, doubleQuotedMinMultiLineLength: Number.MAX_SAFE_INTEGER })
 }
 
 function createJsonWriter(write: WriteText): ManifestWriter {
