@@ -7,7 +7,7 @@ const EXPECTED_ANSWER = /^Failed to load resource: the server responded with a s
  * Collects what goes wrong in the pages of a context: exceptions that a page does not catch, console errors (which
  * include every report of the Content Security Policy), and requests to another host than loopback.
  */
-export function collectProblems(context: BrowserContext): readonly string[] {
+export function collectProblems(context: BrowserContext): string[] {
   const problems: string[] = []
   context.on('weberror', (error) => problems.push(`Page error: ${error.error().stack ?? String(error.error())}`))
   context.on('console', (message) => {

@@ -1,9 +1,12 @@
 import { describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint, waitUntil } from '../src/index.ts'
 import { collectProblems } from '../src/page-problems.ts'
-import { findAxeIssues, useBrowser } from '../src/use-browser.ts'
+import { findAxeIssues, type Page, useBrowser } from '../src/use-browser.ts'
 
 const browser = useBrowser()
+/** For the tests that use a page again. */
+let sharedSite: Awaited<ReturnType<typeof serve>> | undefined
+const pages = new Set<Page>()
 
 describe('the browser of a test file', () => {
   test('gives each page a new context, and finds nothing wrong with an accessible page', async () => {
@@ -16,6 +19,29 @@ describe('the browser of a test file', () => {
     await page.context().addCookies([{ name: 'a', value: 'b', url: site.url }])
     const other = await browser.newPage()
     expect(await other.context().cookies()).toEqual([])
+  })
+
+  test.each(['a test', 'the next test'])('gives %s a page without cookies, stored values and routes', async () => {
+    sharedSite ??= await serve('<button>Save</button>')
+    const page = await browser.reusePage({ viewport: { width: 375, height: 800 } })
+    await page.goto(sharedSite.url)
+    expect(await page.getByRole('button', { name: 'Save' }).isVisible()).toBe(true)
+    expect(await page.evaluate('[{ ...localStorage }, { ...sessionStorage }, document.cookie, innerWidth]')).toEqual([
+      {},
+      {},
+      '',
+      375,
+    ])
+    await page.evaluate(`localStorage.a = sessionStorage.a = document.cookie = 'a=b'`)
+    await page.setViewportSize({ width: 800, height: 800 })
+    await page.route('**', async (route) => await route.abort())
+    pages.add(page)
+  })
+
+  test('gives the next test the page of the one before', async () => {
+    await sharedSite?.[Symbol.asyncDispose]()
+    pages.add(await browser.reusePage())
+    expect(pages.size).toBe(1)
   })
 
   test('reports what axe finds, with the element', async () => {
