@@ -19,8 +19,8 @@ describe('a prompt that is kept', () => {
 
   test('never exceeds it, regardless of what is long', () => {
     // Six bytes of JSON for each character.
-    const long = '\u0001'.repeat(200_000)
-    const tools = Array.from({ length: 100 }, () => ({ ...tool, description: long }))
+    const long = '\u0001'.repeat(50_000)
+    const tools = Array.from({ length: 5 }, () => ({ ...tool, description: long }))
     const fitted = fitRunPrompt({ instructions: long, tools, message: long })
     expect(bytesOf(fitted)).toBeLessThanOrEqual(RUN_PROMPT_MAX_BYTES)
     expect(fitted.omitted_bytes).toBeGreaterThan(bytesOf(long))
