@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { mcpHandler, startLookupServer, waitUntil } from '@workflow-service/testkit'
 import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
-import { show } from './support/show.ts'
+import { follow, show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -107,8 +107,8 @@ test('a description completes the names of webhook sources, not of ordinary word
 
 test('a refused start says so once until its cause is gone; what is typed replaces the example, also one that arrives late; a narrow page shows every tab', async () => {
   browser.expectProblem(/409/)
-  const phone = { viewport: { width: 375, height: 800 }, hasTouch: true }
-  const { owner, page, workflowId } = await openFilled(undefined, phone)
+  const { owner, workflowId } = await openFilled()
+  const page = await browser.newPage({ ...owner.context, viewport: { width: 375, height: 800 }, hasTouch: true })
   const text = page.getByRole('textbox', { name: 'Text' })
   const arrives = Promise.withResolvers<void>()
   await page.route('**/readiness', async (route) => {
@@ -183,7 +183,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await press(page, 'Pause From the shop')
   await page.getByText('Paused', { exact: true }).waitFor()
 
-  await show(page, `/workflows/${workflowId}/files`)
+  await follow(page, `/workflows/${workflowId}/files`)
   await page.locator('input[type=file]').setInputFiles([
     { name: 'prices.csv', mimeType: 'text/csv', buffer: Buffer.from('a;b\n1;2\n') },
     { name: 'data.bin', mimeType: 'image/png', buffer: Buffer.from([0xff, 0xfe, 0x80]) },
@@ -204,7 +204,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved.').first().waitFor()
 
-  await show(page, `/workflows/${workflowId}/history`)
+  await follow(page, `/workflows/${workflowId}/history`)
   await page.getByRole('row').filter({ hasText: 'Files' }).nth(1).getByRole('link').click()
   const drawer = page.getByRole('dialog', { name: 'Version' })
   await drawer.getByRole('combobox', { name: 'Compare with' }).selectOption('newest')
@@ -218,11 +218,11 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
     .getByText(/^Version \d+ is restored\.$/)
     .first()
     .waitFor()
-  await show(page, `/workflows/${workflowId}/files`)
+  await follow(page, `/workflows/${workflowId}/files`)
   await page.getByRole('link', { name: 'prices.csv' }).click()
   await page.getByText('a;b\n1;2').waitFor()
 
-  await show(page, `/workflows/${workflowId}/people`)
+  await follow(page, `/workflows/${workflowId}/people`)
   await page.getByLabel('Add a person').pressSequentially('grace')
   await page.getByRole('option', { name: /Grace Hopper/ }).click()
   await page.getByRole('button', { name: 'Remove Grace Hopper' }).waitFor()
@@ -301,7 +301,7 @@ test('a look-up is connected with the tools that are allowed, and answers only w
   await page.getByText('found Ada').waitFor()
   expect(await findAxeIssues(page)).toEqual([])
 
-  await show(page, `/workflows/${workflowId}/agent`)
+  await follow(page, `/workflows/${workflowId}/agent`)
   await page.getByLabel('Model').selectOption('scripted')
   await press(page, 'Save')
   await page.getByText('Saved', { exact: false }).first().waitFor()
@@ -309,20 +309,20 @@ test('a look-up is connected with the tools that are allowed, and answers only w
   const send = { name: 'send_to_order_intake', arguments: { order_id: 'A-1', customer: 'Grace', total: 1 } }
   const end = { name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }
   const runWith = async (task: string) => {
-    await show(page, `/workflows/${workflowId}`)
+    await follow(page, `/workflows/${workflowId}`)
     await page.getByLabel('Task').fill(task)
     await press(page, 'Save')
     await waitUntil(async () => (await service.db.prisma.workflow.count({ where: { description: task } })) === 1)
     service.model.script({ toolCalls: [lookUp] }, { toolCalls: [send] }, { toolCalls: [end] })
     const { runId } = await owner.start(workflowId, 'Who is Grace?')
-    await show(page, `/runs/${runId}`)
+    await follow(page, `/runs/${runId}`)
     await page.getByText('Succeeded', { exact: true }).first().waitFor()
   }
   const calls = () => server.requests.filter(({ body }) => body.includes('tools/call')).length
   await runWith('Find the customer in Directory. Send it to "Order intake".')
   await page.getByText('Looked up search in Directory').waitFor()
   expect(calls()).toBe(2)
-  await show(page, '/usage?by=lookup')
+  await follow(page, '/usage?by=lookup')
   await page.getByRole('row', { name: /^Directory 1 11$/ }).waitFor()
   await runWith('Send it to "Order intake".')
   await page.getByText('There is no such tool.', { exact: false }).first().waitFor()
@@ -338,7 +338,7 @@ test('a run is kept as a case, and an evaluation shows where other rules would s
   await page.getByRole('dialog').getByLabel('Name').fill('An order')
   await press(page, 'Keep')
   await page.getByText('Kept.', { exact: false }).first().waitFor()
-  await show(page, `/workflows/${workflowId}/cases`)
+  await follow(page, `/workflows/${workflowId}/cases`)
   await page.getByRole('link', { name: 'An order' }).click()
   const text = page.getByRole('dialog').getByLabel('Text')
   await text.fill('order_id: A-17')
@@ -388,7 +388,7 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
   const cost = { organizationId, workflowId, runId: newId(), turn: 1 }
   await reserveCost(service.db, { ...cost, amount: 1, runSpent: 0, expiresInMs: 1_000 })
   await settleCost(service.db, { ...cost, cost: 1_700_000 })
-  await show(page, '/')
+  await follow(page, '/')
   await page.getByRole('link', { name: /has spent 1.70 EUR of 2.00 EUR this day/ }).waitFor()
   await show(page, '/organization')
   await page.getByRole('group', { name: 'Members may choose' }).getByLabel('fast').uncheck()
@@ -445,8 +445,8 @@ test('a description with a condition leads to a filled-in rule, after which noth
   await page.getByRole('dialog', { name: 'rules.yaml' }).waitFor()
 }, 60_000)
 
-test('a rejected run leads to what the endpoint answered, and a run that lacks values says which', async () => {
-  const { page, workflowId } = await openFilled('/runs?status=failed')
+test('a rejected run leads to what the endpoint answered', async () => {
+  const { page } = await openFilled('/runs?status=failed')
   await page.getByRole('row').nth(1).getByRole('link').first().click()
   const answerLink = page.getByRole('link', { name: 'See what the endpoint answered' })
   await answerLink.waitFor()
@@ -459,10 +459,4 @@ test('a rejected run leads to what the endpoint answered, and a run that lacks v
   await answerLink.click()
   await page.getByText('Your endpoint answered 422: “The order is not known.”').waitFor()
   await page.getByRole('heading', { name: 'Answer', exact: true }).waitFor()
-  await show(page, `/workflows/${workflowId}/try`)
-  await page.getByRole('textbox', { name: 'Text' }).fill('order_id: A-1003')
-  await page.getByRole('button', { name: 'Start', exact: true }).click()
-  await page.getByRole('list', { name: 'Timeline' }).getByRole('heading', { name: 'Failed' }).waitFor()
-  expect(await page.getByRole('main').textContent()).toContain('No value for: customer; total')
-  expect(await findAxeIssues(page)).toEqual([])
-}, 60_000)
+})

@@ -3,12 +3,13 @@ import { expect, test } from '@jest/globals'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { startProxy, waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
+import { fill } from './support/fill.ts'
 import { findIssues } from './support/find-issues.ts'
 import { PAGES } from './support/pages.ts'
 import { settle, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
-const { service, browser, open, openFilled } = useConsole()
+const { service, browser, open } = useConsole()
 
 /** Pages that show nothing but what the layout has read, or that read nothing before a form is sent. */
 const READ_NOTHING = [
@@ -48,10 +49,10 @@ async function interceptApi(page: Page) {
   }
 }
 
-/** Waits for an element while the time of the page runs fast: the page repeats failed requests after 1 s and 2 s. */
+/** Waits for an element while the time of the page leaps: the page repeats failed requests after 1 s and 2 s. */
 async function waitFast(target: Locator): Promise<void> {
   await waitUntil(async () => {
-    await target.page().clock.runFor(1_000)
+    await target.page().clock.fastForward(2_000)
     return (await target.count()) > 0
   })
 }
@@ -88,7 +89,9 @@ async function findFlaws(page: Page, requestId: string): Promise<string[]> {
 test('every page whose requests fail shows the request id and “Try again”, never an empty list, and recovers', async () => {
   // React reports the error that takes the place of the whole page.
   browser.expectProblem(/50[03]|AppError/)
-  const { page, ...filled } = await openFilled()
+  const owner = await service.signIn()
+  const filled = await fill(service, owner)
+  const page = await browser.newPage(owner.context)
   await page.clock.install()
   const api = await interceptApi(page)
   const workflow = APP_ROUTES.getWorkflow.path.replace('{workflow_id}', filled.workflowId)
@@ -155,7 +158,8 @@ test('a page whose server dies says so, loses nothing that was typed, and recove
 
 test('without a connection, a page whose code is not loaded yet keeps the frame, says so, and opens later', async () => {
   browser.expectProblem(/ERR_|AppError|Failed to fetch/)
-  const { page } = await open('/')
+  const page = await browser.newPage((await service.signIn()).context)
+  await show(page, '/')
   await page.context().setOffline(true)
   await page.getByRole('link', { name: 'Usage' }).click()
   await page.getByRole('alert').getByText('The server cannot be reached.').waitFor()

@@ -9,7 +9,7 @@ import { waitUntil } from '@workflow-service/testkit'
 import type { Page } from '@workflow-service/testkit/use-browser'
 import { findIssues } from './support/find-issues.ts'
 import { PASSWORD, setUp } from './support/set-up.ts'
-import { show } from './support/show.ts'
+import { follow, show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -190,7 +190,7 @@ test('a trigger of another system starts nothing, shows what is kept as such, an
   expect(both.map(({ trigger_source: source }) => source.slug)).toEqual(['street', 'api'])
 
   await owner.saveTrigger(workflowId, { ...kept, name: 'Visits' }, params.trigger_id)
-  await show(page, `/workflows/${workflowId}/triggers`)
+  await follow(page, `/workflows/${workflowId}/triggers`)
   const sentence = 'Kept for other systems; this service does not evaluate it:'
   const card = page.getByRole('article', { name: 'Visits' })
   await card.getByText(sentence).waitFor()
@@ -257,16 +257,17 @@ test('a try says which sources get the payload at once, and which only after an 
   expect(await findIssues(page)).toEqual([])
 }, 60_000)
 
-test('a run whose payload is incomplete leads to the rule that it needs, and starts again with it', async () => {
+test('a run whose payload is incomplete names what it lacks, leads to the rule that it needs, and starts again with it', async () => {
   const { owner, page, workflowId } = await openFilled()
   const failWith = async (context: string) => {
     const { runId } = await owner.start(workflowId, context)
     const params = { run_id: runId }
     await waitUntil(async () => (await owner.call('getRun', { params })).status === 'failed')
-    await show(page, `/runs/${runId}`)
+    await follow(page, `/runs/${runId}`)
   }
   await failWith('order_id: A-1\ncustomer: Ada\nTotl: 12.50')
   await page.getByText('payload_incomplete', { exact: true }).waitFor()
+  expect(await page.getByRole('main').textContent()).toContain('No value for: total')
   expect(await findIssues(page)).toEqual([])
   await page.getByRole('link', { name: 'Write the rule' }).click()
   const drawer = page.getByRole('dialog')
@@ -295,7 +296,7 @@ test('a run whose payload is incomplete leads to the rule that it needs, and sta
 
 test('a browser that keeps no cookie over http says so before a link is used, which works afterwards elsewhere', async () => {
   const token = await createSetupLink(service.db, null)
-  const page = await browser.newPage({ baseURL: service.url })
+  const page = await browser.reusePage({ baseURL: service.url })
   let uses = 0
   await page.route('**/app/**', async (route) => {
     if (route.request().method() === 'POST' && route.request().url().endsWith('/app/setup')) uses += 1
@@ -320,12 +321,12 @@ test('a browser that keeps no cookie over http says so before a link is used, wh
   expect(uses).toBe(0)
 
   // Another browser.
-  const other = await browser.newPage({ baseURL: service.url })
+  const other = await browser.reusePage({ baseURL: service.url })
   await setUp(service.db, other, { token })
 }, 60_000)
 
 test('a sign-in that is sent before the page knows whether cookies are kept waits for that', async () => {
-  const page = await browser.newPage({ baseURL: service.url })
+  const page = await browser.reusePage({ baseURL: service.url })
   const isTried = Promise.withResolvers<void>()
   const sent: string[] = []
   await page.route('**/app/**', async (route) => {

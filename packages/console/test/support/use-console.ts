@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from '@jest/globals'
-import { type BrowserContextOptions, useBrowser } from '@workflow-service/testkit/use-browser'
+import { type PageOptions, useBrowser } from '@workflow-service/testkit/use-browser'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { fill, type Filled } from './fill.ts'
 import { show } from './show.ts'
@@ -12,8 +12,8 @@ export function useConsole(overrides?: ConsoleOverrides) {
   const service = {} as Console
   beforeAll(async () => void Object.assign(service, await startConsole(database.db, database.url, overrides)), 180_000)
   afterAll(async () => await service.stop?.())
-  const openAs = async (owner: SignedIn, path?: string, options?: BrowserContextOptions) => {
-    const page = await browser.newPage({ ...owner.context, ...options })
+  const openAs = async (owner: SignedIn, path?: string, options?: PageOptions) => {
+    const page = await browser.reusePage({ ...owner.context, ...options })
     if (path !== undefined) await show(page, path)
     return { owner, page }
   }
@@ -21,9 +21,9 @@ export function useConsole(overrides?: ConsoleOverrides) {
     service,
     browser,
     /** Signs in the owner of a new organization and shows a page; without a path, the page is empty. */
-    open: async (path?: string, options?: BrowserContextOptions) => await openAs(await service.signIn(), path, options),
+    open: async (path?: string, options?: PageOptions) => await openAs(await service.signIn(), path, options),
     /** The same for an organization that has something of everything (`fill`). */
-    openFilled: async (path?: string | ((filled: Filled) => string), options?: BrowserContextOptions) => {
+    openFilled: async (path?: string | ((filled: Filled) => string), options?: PageOptions) => {
       const owner = await service.signIn()
       const filled = await fill(service, owner)
       return { ...filled, ...(await openAs(owner, typeof path === 'function' ? path(filled) : path, options)) }
