@@ -17,8 +17,8 @@ beforeAll(async () => {
   await gateway.createEndedRun(workflow.id)
 })
 
-async function open(path = '/docs', options: Parameters<typeof browser.newPage>[0] = {}): Promise<Page> {
-  const page = await browser.newPage(options)
+async function open(path = '/docs', options: Parameters<typeof browser.reusePage>[0] = {}): Promise<Page> {
+  const page = await browser.reusePage(options)
   await page.goto(`${gateway.url}${path}`)
   await page.locator('article:not([hidden])').waitFor()
   return page
