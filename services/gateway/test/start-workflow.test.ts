@@ -323,17 +323,15 @@ describe('Idempotency-Key', () => {
 
   test('gives 50 concurrent requests on two gateways one start and the same answer', async () => {
     const other = await gateway.startAnother()
-    for (let round = 0; round < 3; round += 1) {
-      const key = newId()
-      const answers = await Promise.all(
-        Array.from({ length: 50 }, (_, index) =>
-          gateway.start(workflowId, { context: key }, { ...withKey(key), url: index % 2 ? other.url : undefined }),
-        ),
-      )
-      expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
-      expect(answers[0]?.status).toBe(202)
-      expect(await countStarts(key)).toBe(1)
-    }
+    const key = newId()
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, index) =>
+        gateway.start(workflowId, { context: key }, { ...withKey(key), url: index % 2 ? other.url : undefined }),
+      ),
+    )
+    expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+    expect(answers[0]?.status).toBe(202)
+    expect(await countStarts(key)).toBe(1)
   })
 
   test('accepts one of 50 concurrent requests with different bodies, and answers 409 to the others', async () => {
