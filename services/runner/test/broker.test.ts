@@ -37,9 +37,12 @@ const startRunner = (sweepMs: number) =>
     { AMQP_URL: url, AMQP_QUEUE_TYPE: 'classic' },
   )
 
+const publish = (sessionId: string) =>
+  waitUntil(async () => (await gatewayQueue.publish({ session_id: sessionId })) === 'confirmed')
+
 async function startAndPublish(): Promise<AcceptedStart> {
   const start = await fixture.start(acme, { isPublished: false })
-  await waitUntil(async () => (await gatewayQueue.publish({ session_id: start.sessionId })) === 'confirmed')
+  await publish(start.sessionId)
   return start
 }
 
@@ -51,19 +54,15 @@ const statusOf = async ({ port }: RunningService, path: string) =>
   (await fetch(`http://127.0.0.1:${port}${path}`)).status
 
 describe('a runner with RabbitMQ', () => {
-  test('acquires a session when a message names it', async () => {
-    await startRunner(NEVER_MS)
-    const start = await startAndPublish()
-    expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded' }])
-    await waitUntil(async () => (await gatewayQueue.depth()).ready === 0)
-  })
-
-  test('dead-letters a message that it cannot read, counts it, and continues', async () => {
+  test('acquires a session when a message names it, and dead-letters and counts a message that it cannot read', async () => {
     const runner = await startRunner(NEVER_MS)
-    await gatewayQueue.publish({ session_id: 'no session id' })
+    await publish('no session id')
     const start = await startAndPublish()
     expect(await fixture.waitForRuns([start])).toMatchObject([{ status: 'succeeded' }])
-    await waitUntil(async () => (await gatewayQueue.depth()).dead === 1)
+    await waitUntil(async () => {
+      const { ready, dead } = await gatewayQueue.depth()
+      return ready === 0 && dead === 1
+    })
     expect(await gatewayQueue.deadLetters(1)).toMatchObject([{ reason: 'wrong_shape' }])
     const metrics = await readMetrics(runner)
     expect(metrics).toMatch(/^session_queue_dead_letters_total\{reason="wrong_shape",service="runner"\} 1$/m)

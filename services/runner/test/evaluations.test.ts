@@ -42,12 +42,13 @@ import { readCases, toText } from '../evaluation/read-cases.ts'
 import { runCase } from '../evaluation/run-case.ts'
 import { BUILTIN_ONLY } from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
-import { MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
+import { FAST_TIMING, MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture('one process')
 let acme: TestOrganization
 let edit: WorkflowEdit
 let servers: StubModelServer[] = []
+const startRunner = () => fixture.startRunner({ timing: { ...FAST_TIMING, trialMs: 100 } })
 beforeEach(async () => {
   acme = await fixture.createOrganization()
   edit = editOf(acme)
@@ -109,7 +110,7 @@ describe('an evaluation', () => {
   test('says for each case whether the payloads are right, and in which fields they are not, and sends nothing', async () => {
     await keep('Total: 5')
     await keep('Total: 6', 'Total: 7')
-    await fixture.startRunner()
+    await startRunner()
     const found = await untilEnded(await start())
     expect(found).toMatchObject({ total: 2, done: 2, same: 1, cost_micros: null, version_number: 1 })
     const difference = { source_name: 'Order intake', field: 'message', expected: '"Total: 7"', actual: '"Total: 6"' }
@@ -126,7 +127,7 @@ describe('an evaluation', () => {
 
   test('takes rules that are not saved, an older version with its files, and the error of a run that would fail', async () => {
     await keep('Total: 5')
-    await fixture.startRunner()
+    await startRunner()
     const draft = await untilEnded(await start({ rules: rules('text(fields.total)') }))
     expect(draft.results[0]!.differences[0]).toMatchObject({ expected: '"Total: 5"', actual: '"5"' })
     const { id, version } = await fixture.db.prisma.file.findFirstOrThrow({ where: { workflowId: acme.workflowId } })
@@ -151,13 +152,13 @@ describe('an evaluation', () => {
     for (let n = 0; n < 6; n += 1) claimed.push(await claimCase(fixture.db, 60_000))
     expect(claimed.map((each) => each?.run.context)).toEqual(['1', '7', '2', '3', '4', undefined])
     await fixture.db.pool.query('UPDATE evaluation_results SET lease_until = now()')
-    await fixture.startRunner()
+    await startRunner()
     expect(await untilEnded(id)).toMatchObject({ total: 6, done: 6, same: 6 })
   })
 
   test('makes its payloads the right ones only for the text that it has tried', async () => {
     const ids = [await keep('Total: 6', 'Total: 7'), await keep('Total: 8', 'Total: 9')]
-    await fixture.startRunner()
+    await startRunner()
     const { results } = await untilEnded(await start())
     const [same, edited] = results.map(({ id, case_version: version }) => ({
       name: 'Right',
@@ -204,7 +205,7 @@ async function keepOf(of: CaseIn['of']): Promise<CaseOut> {
 
 /** Resolves to the run, after which no runner is left. */
 async function execute(context: string): Promise<string> {
-  const runner = await fixture.startRunner()
+  const runner = await startRunner()
   const started = await fixture.start(acme, { context })
   await fixture.waitForRuns([started])
   await runner.stop()
@@ -278,7 +279,7 @@ describe('an evaluation with a model', () => {
 
   test('compares models with their costs, which count in the budgets, and tries a task that is not saved', async () => {
     const env = await startModels({ right: answerWith('Total: 5'), wrong: answerWith('5') })
-    await fixture.startRunner({ timing: MODEL_TIMING }, env)
+    await fixture.startRunner({ timing: { ...MODEL_TIMING, trialMs: 100 } }, env)
     await waitUntil(async () => (await fixture.db.prisma.model.count({ where: { name: 'wrong' } })) === 1)
     await keep('Total: 5')
     const right = await untilEnded(await start({ model: 'right' }))
@@ -328,7 +329,7 @@ async function tryText(context: string, draft: string | null = null, userId = ne
 
 describe('a trial', () => {
   test('has the payloads of the run that would follow, and neither sends nor records one', async () => {
-    await fixture.startRunner()
+    await startRunner()
     const trial = await tryText('Total: 5')
     expect(payloadsOf(trial)).toEqual([{ message: 'Total: 5' }])
     expect(trial.error).toBeNull()
@@ -340,7 +341,7 @@ describe('a trial', () => {
   })
 
   test('follows rules that are not saved, and has the error of a run that would fail', async () => {
-    await fixture.startRunner()
+    await startRunner()
     expect(payloadsOf(await tryText('Total: 5', rules('text(fields.total)')))).toEqual([{ message: '5' }])
     const failed = await tryText('Total: 5', rules('text(fields.sum)'))
     expect(failed.error).toMatch(/^rule_failed: rules\.yaml, line 1, .*there is no field "sum"/)
@@ -408,7 +409,7 @@ async function runOnServices({ workflow, sources, context }: EvaluationCase): Pr
 }
 
 test('an evaluated run ends as on real services', async () => {
-  await fixture.startRunner()
+  await startRunner()
   for (const entry of chosen) {
     const { status, error, deliveries } = await runCase(createAgent(BUILTIN_ONLY), entry, 1)
     expect({ id: entry.id, ...(await runOnServices(entry)) }).toEqual({ id: entry.id, status, error, deliveries })

@@ -11,7 +11,7 @@ import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { MODEL_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 /** By hand: `BUDGET_RUNS=10000 npm run jest -- services/runner/test/spending` (about a quarter of an hour). */
-const RUNS = Number(process.env['BUDGET_RUNS'] ?? 24)
+const RUNS = Number(process.env['BUDGET_RUNS'] ?? 12)
 const SLOTS = RUNS > 1_000 ? '64' : '8'
 /** 0.2 s for each run, on 2 cores that others use, too. */
 const TEST_MS = Math.max(NEVER_MS, RUNS * 200)

@@ -2,9 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { showSession } from '@workflow-service/database'
 import { type StartedProcess, waitUntil } from '@workflow-service/testkit'
-import { createLogger } from '@workflow-service/service-kit'
 import type { RunnerTiming } from '../src/index.ts'
-import { watchRunners } from '../src/sessions/runner-watch.ts'
 import * as support from './support/runner-fixture.ts'
 
 const fixture = support.useRunnerFixture()
@@ -72,82 +70,61 @@ async function startOther(timing: Partial<RunnerTiming> = {}) {
   }
 }
 
-describe('a runner that is killed (SIGKILL)', () => {
-  test('while a payload is under way: another runner resumes the run, and no payload is sent twice', async () => {
-    const answer = delayNextAnswer()
-    const killed = await fixture.startRunnerProcess(longLease)
-    const starts = await startTwo()
-    const other = await startOther(longLease)
-    killed.kill('SIGKILL')
-    await waitForLease(starts[0], other)
-    answer()
-    const [run] = await fixture.waitForRuns(starts)
-    expect(run).toMatchObject({ status: 'succeeded', attempts: 2 })
-    expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
-    expect(run!.steps.filter(({ kind }) => kind === 'tool_call')).toHaveLength(2)
-    expect(logLines(other, 'runner.ended')).toHaveLength(1)
-    await other.stop()
-  }, 60_000)
+test('a runner that is killed (SIGKILL) while a payload is under way: another one resumes the run, and sends nothing twice', async () => {
+  const answer = delayNextAnswer()
+  const killed = await fixture.startRunnerProcess(longLease)
+  const starts = await startTwo()
+  const other = await startOther(longLease)
+  killed.kill('SIGKILL')
+  await waitForLease(starts[0], other)
+  answer()
+  const [run] = await fixture.waitForRuns(starts)
+  expect(run).toMatchObject({ status: 'succeeded', attempts: 2 })
+  expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
+  expect(run!.steps.filter(({ kind }) => kind === 'tool_call')).toHaveLength(2)
+  expect(logLines(other, 'runner.ended')).toHaveLength(1)
+  await other.stop()
+  // The other one has removed itself; the killed one is forgotten when its leases have surely expired.
+  expect(await countRunners()).toBe(1)
+}, 60_000)
 
-  test('before another one starts: that one takes its session over', async () => {
-    const answer = delayNextAnswer()
-    const killed = await fixture.startRunnerProcess(longLease)
-    const starts = await startTwo()
-    killed.kill('SIGKILL')
-    await killed.exited
-    const other = await startOther(longLease)
-    await waitForLease(starts[0], other)
-    answer()
-    await fixture.waitForRuns(starts)
-    await other.stop()
-    // The other one has removed itself; the killed one is forgotten when its leases have surely expired.
-    expect(await countRunners()).toBe(1)
-  }, 60_000)
-})
+test('a runner that is paused (SIGSTOP) or loses its connections keeps its sessions for as long as its leases last', async () => {
+  const answer = delayNextAnswer()
+  const disturbed = await fixture.startRunnerProcess(longLease)
+  const starts = await startTwo()
+  const checkRunnersMs = 500
+  const other = await startOther({ ...longLease, checkRunnersMs })
+  // Time for the runner to get its lock back: three checks.
+  const waitForChecks = () => setTimeout(5 * checkRunnersMs)
+  disturbed.kill('SIGSTOP')
+  await waitForChecks()
+  disturbed.kill('SIGCONT')
+  await fixture.db.pool.query(END_OTHER_CONNECTIONS)
+  await waitForChecks()
+  answer()
+  expect(await fixture.waitForRuns(starts)).toMatchObject([{ attempts: 1 }, { attempts: 1 }])
+  expect(logLines(other, 'runner.ended')).toEqual([])
+  await Promise.all([disturbed.stop(), other.stop()])
+}, 60_000)
 
-test.each([
-  ['is paused (SIGSTOP)', (runner: StartedProcess) => Promise.resolve(runner.kill('SIGSTOP'))],
-  ['loses its connections', () => fixture.db.pool.query(END_OTHER_CONNECTIONS)],
-])(
-  'a runner that %s keeps its sessions for as long as its leases last',
-  async (_what, disturb) => {
-    const answer = delayNextAnswer()
-    const disturbed = await fixture.startRunnerProcess(longLease)
-    const starts = await startTwo()
-    // Time for the runner to get its lock back: three checks.
-    const checkRunnersMs = 500
-    const other = await startOther({ ...longLease, checkRunnersMs })
-    await disturb(disturbed)
-    await setTimeout(5 * checkRunnersMs)
-    disturbed.kill('SIGCONT')
-    answer()
-    expect(await fixture.waitForRuns(starts)).toMatchObject([{ attempts: 1 }, { attempts: 1 }])
-    expect(logLines(other, 'runner.ended')).toEqual([])
-    await Promise.all([disturbed.stop(), other.stop()])
-  },
-  60_000,
-)
-
-describe('a runner that is paused (SIGSTOP) until its lease was acquired by another', () => {
-  test('writes nothing and sends nothing when it continues', async () => {
-    const answer = delayNextAnswer()
-    const paused = await fixture.startRunnerProcess()
-    const starts = await startTwo()
-    paused.kill('SIGSTOP')
-    const other = await startOther()
-    await waitForLease(starts[0], other)
-    answer()
-    const before = await fixture.waitForRuns(starts)
-    // The endpoint has answered meanwhile, so the paused runner continues right before its next write and payload.
-    paused.kill('SIGCONT')
-    await waitUntil(() => logLines(paused, 'lease.lost').length === 1)
-    await paused.stop()
-    expect(await fixture.waitForRuns(starts)).toEqual(before)
-    expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
-    expect(logLines(paused, 'run.ended')).toMatchObject([{ outcome: 'lease_lost', run_id: starts[0].startId }])
-    await other.stop()
-  }, 60_000)
-})
+test('a runner that is paused (SIGSTOP) until another one has its lease writes and sends nothing when it continues', async () => {
+  const answer = delayNextAnswer()
+  const paused = await fixture.startRunnerProcess()
+  const starts = await startTwo()
+  paused.kill('SIGSTOP')
+  const other = await startOther()
+  await waitForLease(starts[0], other)
+  answer()
+  const before = await fixture.waitForRuns(starts)
+  // The endpoint has answered meanwhile, so the paused runner continues right before its next write and payload.
+  paused.kill('SIGCONT')
+  await waitUntil(() => logLines(paused, 'lease.lost').length === 1)
+  await paused.stop()
+  expect(await fixture.waitForRuns(starts)).toEqual(before)
+  expect(payloads()).toEqual(['/orders one', '/audit one', '/orders two', '/audit two'])
+  expect(logLines(paused, 'run.ended')).toMatchObject([{ outcome: 'lease_lost', run_id: starts[0].startId }])
+  await other.stop()
+}, 60_000)
 
 describe('a runner that stops (SIGTERM)', () => {
   test('ends at the next step boundary, releases the session, acquires no other one, and exits', async () => {
@@ -193,39 +170,4 @@ describe('a runner that stops (SIGTERM)', () => {
     runner.kill('SIGTERM')
     expect(await runner.exited).toEqual({ code: 0, signal: null })
   })
-})
-
-test('a runner that stops while it is recorded is removed after that', async () => {
-  const { db } = fixture
-  const events: string[] = []
-  const recording = Promise.withResolvers<void>()
-  const recorded = Promise.withResolvers<void>()
-  const query = async (statement: string, values: unknown[]): Promise<unknown> => {
-    const isInsert = statement.startsWith('INSERT INTO runners')
-    if (isInsert) {
-      recording.resolve()
-      await recorded.promise
-    }
-    const result = await db.pool.query(statement, values)
-    events.push(isInsert ? 'recorded' : 'removed')
-    return result
-  }
-  const watched = { createClient: () => db.createClient(), pool: { query } as unknown as typeof db.pool }
-  const logger = createLogger({ service: 'test', level: 'silent' })
-  const watch = watchRunners({
-    db: watched,
-    owner: 'brief',
-    leaseMs: support.NEVER_MS,
-    checkMs: support.NEVER_MS,
-    logger,
-    onEnded: () => {},
-  })
-  await recording.promise
-  const stopping = watch.stop(true)
-  // Time for a removal that comes too early.
-  await setTimeout(100)
-  recorded.resolve()
-  await stopping
-  expect(events).toEqual(['recorded', 'removed'])
-  expect(await countRunners()).toBe(0)
 })

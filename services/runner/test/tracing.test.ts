@@ -150,30 +150,26 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   })
 })
 
-/**
- * Node's options that write the URL of each module of OpenTelemetry's SDK to stderr when it is loaded; prom-client
- * needs its API.
- */
+/** Node's options that write the URL of each module of OpenTelemetry to stderr when it is loaded. */
 const REPORT_LOADED = `--import=data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module'
   registerHooks({
     load(url, context, nextLoad) {
-      if (/@opentelemetry.(?!api[/@])/.test(url)) process.stderr.write('loaded ' + url + '\\n')
+      if (url.includes('@opentelemetry')) process.stderr.write('loaded ' + url + '\\n')
       return nextLoad(url, context)
     },
   })`)}`
 
-test.each([
-  ["without the setting no module of OpenTelemetry's SDK is loaded", false],
-  ['with the setting they are', true],
-])('%s', async (_name, isSet) => {
+test("without the setting no module of OpenTelemetry's SDK is loaded", async () => {
   const env = await envWithModel({ toolCalls: [send] }, { toolCalls: [end] })
-  if (!isSet) env['OTEL_EXPORTER_OTLP_ENDPOINT'] = ''
-  const runner = await fixture.startRunnerProcess(MODEL_TIMING, { ...env, NODE_OPTIONS: REPORT_LOADED })
+  const unset = { OTEL_EXPORTER_OTLP_ENDPOINT: '', NODE_OPTIONS: REPORT_LOADED }
+  const runner = await fixture.startRunnerProcess(MODEL_TIMING, { ...env, ...unset })
   const [run] = await fixture.waitForRuns([await fixture.start(acme)])
   expect(run).toMatchObject({ status: 'succeeded' })
   expect(await runner.stop()).toMatchObject({ code: 0 })
   const loaded = runner.stderr.split('\n').filter((line) => line.startsWith('loaded '))
-  expect(loaded.length > 0).toBe(isSet)
-  expect(receiver.spans()).toHaveLength(isSet ? 5 : 0)
+  // prom-client needs its API.
+  expect(loaded.length).toBeGreaterThan(0)
+  expect(loaded.filter((line) => !/@opentelemetry.api[/@]/.test(line))).toEqual([])
+  expect(receiver.spans()).toEqual([])
 })

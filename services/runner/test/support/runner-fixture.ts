@@ -24,10 +24,10 @@ export const FAST_TIMING: RunnerTiming = {
   leaseMs: 1_500,
   renewMs: 300,
   sweepMs: 200,
-  checkRunnersMs: 100,
+  checkRunnersMs: 500,
   slotWaitMs: 1_000,
-  autoRunMs: 100,
-  trialMs: 100,
+  autoRunMs: 1_000,
+  trialMs: 1_000,
   retryMs: 10,
   graceMs: 5_000,
 }
