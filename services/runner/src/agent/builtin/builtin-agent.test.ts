@@ -188,17 +188,15 @@ describe('the built-in agent', () => {
   })
 
   test('ends at the next step boundary when the runner stops', async () => {
-    const stopAfterFirst = { endpoint: () => ({}) }
     const run = createInMemoryRun({
       description,
       context,
       sources: [orders, audit],
-      endpoint: () => stopAfterFirst.endpoint(),
+      endpoint() {
+        run.interrupt()
+        return {}
+      },
     })
-    stopAfterFirst.endpoint = () => {
-      run.interrupt()
-      return {}
-    }
     await expect(run.execute(agent)).rejects.toMatchObject({ name: 'RunInterruptedError' })
     expect(run.sent).toHaveLength(1)
     expect(run.steps.at(-1)?.kind).toBe('tool_result')

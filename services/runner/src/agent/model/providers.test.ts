@@ -101,6 +101,7 @@ test.each(VARIANTS)(
   async (provider, _form, isStreaming) => {
     const { error, sent, server } = await execute(provider, isStreaming, oddTurns(provider))
     expect(server.violations).toEqual([])
+    expect(server.requests.every((request) => request.isStreaming === isStreaming)).toBe(true)
     expect({ error, sent, left: server.left }).toEqual({ error: null, sent: Array.from('123456789'), left: 0 })
   },
 )
