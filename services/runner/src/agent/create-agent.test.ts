@@ -1,5 +1,6 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
-import { createCapturedLogger, startStubModelServer, type StubModelServer } from '@workflow-service/testkit'
+import { describe, expect, test } from '@jest/globals'
+import { createCapturedLogger, type StubModelServer } from '@workflow-service/testkit'
+import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
 import { agentConfig } from '../../test/support/model-config.ts'
 import { type AgentConfig, BUILTIN_ONLY } from './agent-settings.ts'
@@ -7,30 +8,22 @@ import { createAgent } from './create-agent.ts'
 
 const source = webhookSource('Audit log', { message: 'x' })
 const builtin = createAgent(BUILTIN_ONLY)
+const startModelServer = useStubModel()
 let server: StubModelServer | undefined
 
-afterEach(async () => {
-  await server?.close()
-})
-
 async function withModel(...turns: Parameters<StubModelServer['script']>): Promise<AgentConfig> {
-  server = await startStubModelServer({ turns })
+  server = await startModelServer({ turns })
   return agentConfig({ baseUrl: server.baseUrl, apiKey: null, maxOutputTokens: 500 })
 }
 
+const idle = { toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Nothing to do.' } }] }
 const startRun = (model: string | null = null) =>
   createInMemoryRun({ sources: [source], description: 'Send it to Audit log.', context: 'message: hello', model })
 
 describe('the agent that the settings select', () => {
   test('is the built-in one or a model, which is called without a key if none is set', async () => {
     const run = startRun()
-    await run.execute(
-      createAgent(
-        await withModel({
-          toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Nothing to do.' } }],
-        }),
-      ),
-    )
+    await run.execute(createAgent(await withModel(idle)))
     expect(run.sent).toEqual([])
     expect(server?.requests[0]?.body).toMatchObject({ model: 'stub-1', max_tokens: 500 })
     expect(server?.requests[0]?.headers).not.toHaveProperty('authorization')
@@ -40,9 +33,7 @@ describe('the agent that the settings select', () => {
   })
 
   test('is the one that the workflow chooses, which must be one for its organization', async () => {
-    const config = await withModel({
-      toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'x' } }],
-    })
+    const config = await withModel(idle)
     const model = [...config.models.values()][0]!
     const models = new Map([
       ['small', { ...model, name: 'small', modelName: 'small-1' }],
