@@ -2,7 +2,9 @@ import { setTimeout } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { showSession } from '@workflow-service/database'
 import { type StartedProcess, waitUntil } from '@workflow-service/testkit'
+import { createLogger } from '@workflow-service/service-kit'
 import type { RunnerTiming } from '../src/index.ts'
+import { watchRunners } from '../src/sessions/runner-watch.ts'
 import * as support from './support/runner-fixture.ts'
 
 const fixture = support.useRunnerFixture()
@@ -170,4 +172,39 @@ describe('a runner that stops (SIGTERM)', () => {
     runner.kill('SIGTERM')
     expect(await runner.exited).toEqual({ code: 0, signal: null })
   })
+})
+
+test('a runner that stops while it is recorded is removed after that', async () => {
+  const { db } = fixture
+  const events: string[] = []
+  const recording = Promise.withResolvers<void>()
+  const recorded = Promise.withResolvers<void>()
+  const query = async (statement: string, values: unknown[]): Promise<unknown> => {
+    const isInsert = statement.startsWith('INSERT INTO runners')
+    if (isInsert) {
+      recording.resolve()
+      await recorded.promise
+    }
+    const result = await db.pool.query(statement, values)
+    events.push(isInsert ? 'recorded' : 'removed')
+    return result
+  }
+  const watched = { createClient: () => db.createClient(), pool: { query } as unknown as typeof db.pool }
+  const logger = createLogger({ service: 'test', level: 'silent' })
+  const watch = watchRunners({
+    db: watched,
+    owner: 'brief',
+    leaseMs: support.NEVER_MS,
+    checkMs: support.NEVER_MS,
+    logger,
+    onEnded: () => {},
+  })
+  await recording.promise
+  const stopping = watch.stop(true)
+  // Time for a removal that comes too early.
+  await setTimeout(100)
+  recorded.resolve()
+  await stopping
+  expect(events).toEqual(['recorded', 'removed'])
+  expect(await countRunners()).toBe(0)
 })

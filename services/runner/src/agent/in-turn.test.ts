@@ -62,20 +62,43 @@ test('the rules of an organization are parsed before those of many runs of anoth
   expect(parsed.indexOf('few')).toBeLessThan(2)
 })
 
-test('runs that begin at the same time fill their payloads in turns', async () => {
+/** A text that does the work when its method is called for the first time. */
+function textWith(method: 'trim' | 'replace', text: string, work: () => void): string {
+  let isRead = false
+  const call = (...values: [never, never]): unknown => {
+    if (!isRead) work()
+    isRead = true
+    return text[method](...values)
+  }
+  return Object.assign(new String(text), { [method]: call }) as unknown as string
+}
+
+const [DESCRIPTION, CONTEXT] = ['Send it to Endpoint.', 'text: y']
+
+interface PlannedParts {
+  readonly description?: string
+  readonly context?: string
+  readonly example?: Record<string, unknown>
+}
+
+test.each<[string, (work: () => void) => PlannedParts]>([
+  ['description', (work) => ({ description: textWith('replace', DESCRIPTION, work) })],
+  ['context', (work) => ({ context: textWith('trim', CONTEXT, work) })],
+  ['payload', (work) => ({ example: exampleWith(work) })],
+])('runs that begin at the same time are planned in turns: their %s', async (_what, optionsWith) => {
   const most = await countPerTurn((work) =>
     Array.from({ length: 10 }, () => {
       const source = webhookSource('Endpoint', {})
-      const run = createInMemoryRun({ description: 'Send it to Endpoint.', context: 'text: y', sources: [source] })
+      const { example = { text: 'x' }, ...options }: PlannedParts = optionsWith(work)
+      const run = createInMemoryRun({ description: DESCRIPTION, context: CONTEXT, sources: [source], ...options })
       // Its own reading, because that of a run looks at each example before the agent does.
-      const readSources = async () => [{ ...source, exampleRequestBody: exampleWith(work) }]
+      const readSources = async () => [{ ...source, exampleRequestBody: example }]
       return run.execute((agentRun) => createBuiltinAgent()({ ...agentRun, readSources }))
     }),
   )
   expect(most).toBeLessThanOrEqual(ONE_OR_TWO)
 })
 
-/** An example that does the work when its fields are read for the first time. */
 function exampleWith(work: () => void): Record<string, unknown> {
   let isRead = false
   return new Proxy(
