@@ -4,8 +4,9 @@
  * skipped: if a server cannot be started, the test fails and says how to get one.
  *
  * `createTestDatabase` and `createTestBroker` give a test file a database and a virtual host on servers that the Jest
- * run starts when the first file asks (`jest/global-setup.ts`); `AMQP_URL` names another RabbitMQ to use instead. `startPostgres`, `startRabbitMq` and `startRedis` start servers that one test may kill, pause and restart.
- * Every server and process started here ends with the process that started it, also when that process is killed.
+ * run starts when the first file asks (`jest/global-setup.ts`); `AMQP_URL` names another RabbitMQ to use instead.
+ * `startPostgres`, `startRabbitMq` and `startRedis` start servers that one test may kill, pause and restart. Every
+ * server and process started here ends with the process that started it, also when that process is killed.
  */
 export { hearNotices } from './hear-notices.ts'
 export {

@@ -14,8 +14,8 @@ import type {
 } from 'typebox'
 
 /**
- * Gives the type of the values of a schema that `type.ts` makes. TypeBox's own `Static` distinguishes 30 kinds of schema
- * with up to seven parameters; with it, the compiler made 893,000 types to check the page instead of 276,000.
+ * Gives the type of the values of a schema that `type.ts` makes. TypeBox's own `Static` distinguishes 30 kinds of
+ * schema with up to seven parameters; with it, the compiler made 893,000 types to check the page instead of 276,000.
  */
 export type Static<Schema extends TSchema> =
   Schema extends TUnsafe<infer Value>
