@@ -41,18 +41,18 @@ export async function startStandby(primary: PrivatePostgres) {
   } finally {
     await admin.end()
   }
-  const { adminUrl, stop } = standby
+  const server = standby
   return {
     /** The application's database on both servers. */
     url: primary.url.replace(`:${port}/`, `:${port},127.0.0.1:${standby.port}/`),
     async promote() {
-      const client = new Client({ connectionString: adminUrl })
+      const client = new Client({ connectionString: server.adminUrl })
       await client.connect()
       await client.query('SELECT pg_promote()')
       await client.end()
     },
     async stop() {
-      await stop('immediate')
+      await server.stop('immediate')
       await rm(folder, { recursive: true, force: true })
     },
   }

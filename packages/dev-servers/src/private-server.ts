@@ -43,7 +43,7 @@ export function controlServer(started: ServerProcess, options: ControlServerOpti
     },
     kill,
     /** Stops the server if it runs, starts it again on the same data and port, and waits until it is ready. */
-    async restart() {
+    restart: async (): Promise<void> => {
       await kill(shutdownSignal)
       server = await start()
     },
