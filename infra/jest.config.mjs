@@ -16,9 +16,9 @@ export default {
   // Faked in the process that also runs Node's own code, these would stop its streams.
   fakeTimers: { doNotFake: ['nextTick', 'queueMicrotask'] },
   testTimeout: 60_000,
-  // The servers that the tests start need processors too. With 2 processors, a third worker uses the time in which the
-  // others wait.
-  maxWorkers: availableParallelism() > 4 ? '50%' : 3,
+  // The servers that the tests start need processors too. With 2 processors, five workers use the time in which some of
+  // them wait.
+  maxWorkers: availableParallelism() > 10 ? '50%' : 5,
   // Jest keeps some memory of each test file: without the limit, marking it took 6 % of all processor time.
   workerIdleMemoryLimit: '500MB',
   // Half a second is too short on a busy machine.
