@@ -4,7 +4,7 @@ import { recordRunPrompt } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
-import { follow, show } from './support/show.ts'
+import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole()
@@ -82,7 +82,7 @@ test('a member sees what a webhook source sends, and what only admins see is not
     .getByRole('row', { name: /Accepted 200/ })
     .waitFor()
   await page.getByRole('link', { name: 'Forward orders' }).waitFor()
-  await follow(page, '/keys')
+  await show(page, '/keys')
   await page.getByText('Your role does not allow this.').waitFor()
   expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
   await show(ownPage, `/sources/${sourceId}`)
@@ -102,7 +102,7 @@ test('a member sees what a webhook source sends, and what only admins see is not
   await ownPage.getByRole('button', { name: 'Resume' }).click()
   await ownPage.getByRole('button', { name: 'Pause it' }).waitFor()
   // A person says that what failed is done.
-  await follow(ownPage, '/')
+  await show(ownPage, '/')
   await ownPage.getByRole('button', { name: 'Mark as done: Order intake answered 500' }).click()
   await ownPage.getByRole('button', { name: 'Mark as done: Order intake answered 500' }).waitFor({ state: 'detached' })
 })
@@ -129,11 +129,11 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
   await show(page, sessionPath)
   await page.getByRole('row', { name: /^1\. Forward orders.*Running/ }).waitFor()
   await page.getByRole('row', { name: /^3\. Forward orders.*Queued.*Start 2$/ }).waitFor()
-  await follow(page, '/')
+  await show(page, '/')
   await page.getByRole('link', { name: '2 Runs queued' }).click()
   await page.getByRole('cell', { name: 'Queued' }).nth(1).waitFor()
   expect(await page.getByRole('cell', { name: 'Running' }).count()).toBe(0)
-  await follow(page, sessionPath)
+  await show(page, sessionPath)
   await page.getByRole('button', { name: 'Stop queued runs' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Stop queued runs' }).click()
   await page.getByRole('cell', { name: 'Cancelled' }).nth(1).waitFor()
@@ -141,20 +141,20 @@ test('a session is opened, started in, shows what its starts wait for, and is cl
   await page.getByText('3 starts, 1 of them not ended').waitFor()
   // The same for all sessions of a workflow.
   for (let start = 4; start <= 5; start += 1) await owner.start(workflowId, 'order_id: A-3', sessionId)
-  await follow(page, `/workflows/${workflowId}/runs`)
+  await show(page, `/workflows/${workflowId}/runs`)
   await page.getByRole('cell', { name: 'Queued' }).nth(1).waitFor()
   await page.getByRole('button', { name: 'Stop queued runs' }).click()
   const dialog = page.getByRole('dialog', { name: 'Stop all queued runs of this workflow?' })
   await dialog.getByRole('button', { name: 'Stop queued runs' }).click()
   await page.getByRole('cell', { name: 'Cancelled' }).nth(3).waitFor()
   await page.getByRole('button', { name: 'Stop queued runs' }).waitFor({ state: 'detached' })
-  await follow(page, sessionPath)
+  await show(page, sessionPath)
   await page.getByRole('row', { name: /^1\. Forward orders.*Running/ }).click()
   await page.getByRole('button', { name: 'Stop run' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Stop run' }).click()
   await page.getByText(/^Cancelled by /).waitFor()
   await page.getByRole('button', { name: 'Stop run' }).waitFor({ state: 'detached' })
-  await follow(page, sessionPath)
+  await show(page, sessionPath)
   await page.getByRole('button', { name: 'Close session' }).click()
   await page.getByRole('dialog').getByRole('button', { name: 'Close session' }).click()
   await page.getByText('Closed', { exact: true }).waitFor()
@@ -271,7 +271,7 @@ test('what a list of deliveries shows is sent again together, after a preview, a
   // One that waits for its source is stopped on its page.
   await owner.call('pauseWebhookSource', { params: { source_id: sourceId } })
   const job = await owner.call('createResendJob', { body: { source_id: sourceId, outcome: 'accepted', per_second: 1 } })
-  await follow(page, `/resends/${job.id}`)
+  await show(page, `/resends/${job.id}`)
   await page.getByRole('button', { name: 'Stop', exact: true }).click()
   await page.getByRole('status').getByText('until it was stopped').waitFor()
   expect(await owner.call('getResendJob', { params: { resend_job_id: job.id } })).toMatchObject({
@@ -289,7 +289,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   const start = async (orderId: string) =>
     (await owner.start(workflowId, `order_id: ${orderId}\ncustomer: Ada\ntotal: 3`)).runId
   await start('W-1')
-  await follow(page, '/')
+  await show(page, '/')
   await page.getByRole('link', { name: '1 run waits for approval' }).click()
   await page.getByRole('link', { name: 'Approvals 1 waiting' }).waitFor()
   await page.getByText('"W-1"').first().waitFor()
@@ -299,7 +299,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   await page.getByRole('dialog').getByRole('button', { name: 'Approve and send' }).click()
   await page.getByText('Nothing waits for an approval').waitFor()
   const edited = await start('W-3')
-  await follow(page, `/runs/${edited}`)
+  await show(page, `/runs/${edited}`)
   await page.getByRole('button', { name: 'Edit' }).click()
   const dialog = page.getByRole('dialog')
   const payload = dialog.getByRole('textbox', { name: 'Payload' })
@@ -311,7 +311,7 @@ test('a payload that waits is found from the overview, shown, approved, and sent
   await dialog.getByRole('button', { name: 'Approve and send' }).click()
   await page.getByRole('status').getByText('Succeeded').waitFor()
   expect(service.endpoint.requests.map(({ json }) => json)).toContainEqual({ ...order, total: 4.5 })
-  await follow(page, `/runs/${await start('W-2')}`)
+  await show(page, `/runs/${await start('W-2')}`)
   await page.getByRole('button', { name: 'Decline' }).click()
   await page.getByRole('dialog').getByRole('textbox', { name: 'Reason' }).fill('Not an order.')
   await page.getByRole('dialog').getByRole('button', { name: 'Decline' }).click()
@@ -462,13 +462,13 @@ test('filters are in the address, and are cleared beside them and under an empty
   expect(await page.getByRole('row').count()).toBe(3)
   await waitUntil(async () => (await workflow.inputValue()) === 'Forward orders')
 
-  await follow(page, `/workflows?search=nothing-has-this-name`)
+  await show(page, `/workflows?search=nothing-has-this-name`)
   await button('Clear the filters').click()
   await page.getByRole('rowheader', { name: 'Forward orders' }).waitFor()
   const search = page.getByRole('searchbox', { name: 'Find a workflow' })
   await search.and(page.locator(':focus')).waitFor()
   expect(await search.inputValue()).toBe('')
-  await follow(page, `/runs?workflow=${workflowId}&status=failed`)
+  await show(page, `/runs?workflow=${workflowId}&status=failed`)
   expect(await page.getByRole('row').count()).toBe(2)
   await button('Clear').click()
   await page.getByRole('row').nth(2).waitFor()
@@ -477,7 +477,7 @@ test('filters are in the address, and are cleared beside them and under an empty
 
   // A column is left out while it is empty, and an error is also on the card of a phone.
   await page.setViewportSize({ width: 375, height: 800 })
-  await follow(page, `/workflows/${workflowId}/runs`)
+  await show(page, `/workflows/${workflowId}/runs`)
   await page.getByText('Order intake did not accept the payload').waitFor()
   await page.setViewportSize({ width: 1280, height: 800 })
   await page.getByRole('columnheader', { name: 'Error' }).waitFor()
@@ -485,7 +485,7 @@ test('filters are in the address, and are cleared beside them and under an empty
   await page.getByRole('columnheader', { name: 'Error' }).waitFor({ state: 'detached' })
   // Without hovering over it.
   expect(await page.getByRole('row', { name: /\d+:\d+:\d+ [AP]M just now/ }).count()).toBe(1)
-  await follow(page, `/runs/${runId}`)
+  await show(page, `/runs/${runId}`)
   await page.getByRole('link', { name: 'Start again' }).click()
   const text = page.getByRole('textbox', { name: 'Text' })
   await text.waitFor()
@@ -500,7 +500,7 @@ test('an address that cannot be read says so in words, without “Try again”',
     ['/runs?session=ca440bfa', 'The address has an id that is not complete.'],
     ['/runs?status=done', 'The address has a filter that cannot be read.'],
   ] as const) {
-    await follow(page, path)
+    await show(page, path)
     await page.getByRole('alert').getByText(text).waitFor()
     expect(await page.getByRole('button', { name: 'Try again' }).count()).toBe(0)
   }

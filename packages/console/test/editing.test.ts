@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals'
 import { mcpHandler, startLookupServer, waitUntil } from '@workflow-service/testkit'
 import { newId, recordModels, reserveCost, settleCost } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
-import { follow, show } from './support/show.ts'
+import { show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -183,7 +183,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await press(page, 'Pause From the shop')
   await page.getByText('Paused', { exact: true }).waitFor()
 
-  await follow(page, `/workflows/${workflowId}/files`)
+  await show(page, `/workflows/${workflowId}/files`)
   await page.locator('input[type=file]').setInputFiles([
     { name: 'prices.csv', mimeType: 'text/csv', buffer: Buffer.from('a;b\n1;2\n') },
     { name: 'data.bin', mimeType: 'image/png', buffer: Buffer.from([0xff, 0xfe, 0x80]) },
@@ -204,7 +204,7 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
   await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
   await page.getByText('Saved.').first().waitFor()
 
-  await follow(page, `/workflows/${workflowId}/history`)
+  await show(page, `/workflows/${workflowId}/history`)
   await page.getByRole('row').filter({ hasText: 'Files' }).nth(1).getByRole('link').click()
   const drawer = page.getByRole('dialog', { name: 'Version' })
   await drawer.getByRole('combobox', { name: 'Compare with' }).selectOption('newest')
@@ -218,11 +218,11 @@ test('triggers, files and people are edited, and what was typed in a dialog is n
     .getByText(/^Version \d+ is restored\.$/)
     .first()
     .waitFor()
-  await follow(page, `/workflows/${workflowId}/files`)
+  await show(page, `/workflows/${workflowId}/files`)
   await page.getByRole('link', { name: 'prices.csv' }).click()
   await page.getByText('a;b\n1;2').waitFor()
 
-  await follow(page, `/workflows/${workflowId}/people`)
+  await show(page, `/workflows/${workflowId}/people`)
   await page.getByLabel('Add a person').pressSequentially('grace')
   await page.getByRole('option', { name: /Grace Hopper/ }).click()
   await page.getByRole('button', { name: 'Remove Grace Hopper' }).waitFor()
@@ -301,7 +301,7 @@ test('a look-up is connected with the tools that are allowed, and answers only w
   await page.getByText('found Ada').waitFor()
   expect(await findAxeIssues(page)).toEqual([])
 
-  await follow(page, `/workflows/${workflowId}/agent`)
+  await show(page, `/workflows/${workflowId}/agent`)
   await page.getByLabel('Model').selectOption('scripted')
   await press(page, 'Save')
   await page.getByText('Saved', { exact: false }).first().waitFor()
@@ -309,20 +309,20 @@ test('a look-up is connected with the tools that are allowed, and answers only w
   const send = { name: 'send_to_order_intake', arguments: { order_id: 'A-1', customer: 'Grace', total: 1 } }
   const end = { name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }
   const runWith = async (task: string) => {
-    await follow(page, `/workflows/${workflowId}`)
+    await show(page, `/workflows/${workflowId}`)
     await page.getByLabel('Task').fill(task)
     await press(page, 'Save')
     await waitUntil(async () => (await service.db.prisma.workflow.count({ where: { description: task } })) === 1)
     service.model.script({ toolCalls: [lookUp] }, { toolCalls: [send] }, { toolCalls: [end] })
     const { runId } = await owner.start(workflowId, 'Who is Grace?')
-    await follow(page, `/runs/${runId}`)
+    await show(page, `/runs/${runId}`)
     await page.getByText('Succeeded', { exact: true }).first().waitFor()
   }
   const calls = () => server.requests.filter(({ body }) => body.includes('tools/call')).length
   await runWith('Find the customer in Directory. Send it to "Order intake".')
   await page.getByText('Looked up search in Directory').waitFor()
   expect(calls()).toBe(2)
-  await follow(page, '/usage?by=lookup')
+  await show(page, '/usage?by=lookup')
   await page.getByRole('row', { name: /^Directory 1 11$/ }).waitFor()
   await runWith('Send it to "Order intake".')
   await page.getByText('There is no such tool.', { exact: false }).first().waitFor()
@@ -338,7 +338,7 @@ test('a run is kept as a case, and an evaluation shows where other rules would s
   await page.getByRole('dialog').getByLabel('Name').fill('An order')
   await press(page, 'Keep')
   await page.getByText('Kept.', { exact: false }).first().waitFor()
-  await follow(page, `/workflows/${workflowId}/cases`)
+  await show(page, `/workflows/${workflowId}/cases`)
   await page.getByRole('link', { name: 'An order' }).click()
   const text = page.getByRole('dialog').getByLabel('Text')
   await text.fill('order_id: A-17')
@@ -388,7 +388,7 @@ test('a workflow gets a model and budgets, of which what is nearly spent is on t
   const cost = { organizationId, workflowId, runId: newId(), turn: 1 }
   await reserveCost(service.db, { ...cost, amount: 1, runSpent: 0, expiresInMs: 1_000 })
   await settleCost(service.db, { ...cost, cost: 1_700_000 })
-  await follow(page, '/')
+  await show(page, '/')
   await page.getByRole('link', { name: /has spent 1.70 EUR of 2.00 EUR this day/ }).waitFor()
   await show(page, '/organization')
   await page.getByRole('group', { name: 'Members may choose' }).getByLabel('fast').uncheck()

@@ -9,7 +9,7 @@ import { waitUntil } from '@workflow-service/testkit'
 import type { Page } from '@workflow-service/testkit/use-browser'
 import { findIssues } from './support/find-issues.ts'
 import { PASSWORD, setUp } from './support/set-up.ts'
-import { follow, show } from './support/show.ts'
+import { show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -190,7 +190,7 @@ test('a trigger of another system starts nothing, shows what is kept as such, an
   expect(both.map(({ trigger_source: source }) => source.slug)).toEqual(['street', 'api'])
 
   await owner.saveTrigger(workflowId, { ...kept, name: 'Visits' }, params.trigger_id)
-  await follow(page, `/workflows/${workflowId}/triggers`)
+  await show(page, `/workflows/${workflowId}/triggers`)
   const sentence = 'Kept for other systems; this service does not evaluate it:'
   const card = page.getByRole('article', { name: 'Visits' })
   await card.getByText(sentence).waitFor()
@@ -263,7 +263,7 @@ test('a run whose payload is incomplete names what it lacks, leads to the rule t
     const { runId } = await owner.start(workflowId, context)
     const params = { run_id: runId }
     await waitUntil(async () => (await owner.call('getRun', { params })).status === 'failed')
-    await follow(page, `/runs/${runId}`)
+    await show(page, `/runs/${runId}`)
   }
   await failWith('order_id: A-1\ncustomer: Ada\nTotl: 12.50')
   await page.getByText('payload_incomplete', { exact: true }).waitFor()

@@ -4,7 +4,7 @@ import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { createSetupLink } from '@workflow-service/database'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { PASSWORD, setUp } from './support/set-up.ts'
-import { follow, show } from './support/show.ts'
+import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser, open, openFilled } = useConsole({ hasMail: false })
@@ -135,7 +135,7 @@ test('an address without a page has the navigation, and a search that works', as
 test('the end of an id, which pages show, has its whole id on hover, and is not searched in vain', async () => {
   const { page, runId, sessionId } = await openFilled('/sessions')
   await page.getByTitle(`Copy ${sessionId}`, { exact: true }).waitFor()
-  await follow(page, `/runs/${runId}`)
+  await show(page, `/runs/${runId}`)
   await page.getByTitle(sessionId, { exact: true }).waitFor()
   await page.keyboard.press('Control+k')
   const search = page.getByRole('combobox', { name: /^Find/ })
@@ -156,7 +156,7 @@ test('an account says that the service cannot send email', async () => {
 test('an invited person joins with the link and sees no admin pages', async () => {
   browser.expectProblem(/401/)
   const { page } = await newOwner()
-  await follow(page, '/people')
+  await show(page, '/people')
   await button(page, 'Add person').click()
   await field(page, 'Email').fill(`${randomUUID()}@acme.test`)
   await button(page, 'Add').click()
@@ -178,7 +178,7 @@ test('a person gets another email address with a link and the password, and a se
   const { page } = await newOwner()
   await service.db.pool.query(`UPDATE sign_ins SET confirmed_at = NULL`)
   const address = `${randomUUID()}@acme.test`
-  await follow(page, '/people')
+  await show(page, '/people')
   await button(page, 'Actions for Ada Lovelace').click()
   await page.getByRole('menuitem', { name: 'Change the email address' }).click()
   await field(page, 'New email').fill(address)
@@ -200,7 +200,7 @@ test('a person gets another email address with a link and the password, and a se
   await field(visitor, 'Password').fill(PASSWORD)
   await button(visitor, 'Change the address and sign in').click()
   await visitor.getByRole('heading', { name: 'Overview' }).waitFor()
-  await follow(page, '/account')
+  await show(page, '/account')
   await page.getByText(address).waitFor()
   await field(page, 'New password').fill('nine loud horses swim')
   await button(page, 'Change password').click()
@@ -315,7 +315,7 @@ test('the keyboard lists its keys and goes to pages with two of them, and single
   await page.keyboard.press('g')
   await page.keyboard.press('p')
   await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
-  await follow(page, '/account')
+  await show(page, '/account')
   await page.getByRole('switch').uncheck()
   await page.keyboard.press('g')
   await page.keyboard.press('p')

@@ -6,7 +6,7 @@ import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Locator, type Page } from '@workflow-service/testkit/use-browser'
 import { FAILED, fillVolume, NEEDLE } from './support/fill-volume.ts'
 import { PASSWORD, setUp } from './support/set-up.ts'
-import { follow, show } from './support/show.ts'
+import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
 const { service, browser } = useConsole()
@@ -254,7 +254,7 @@ test('a person of two organizations sees one at a time, changes the password, ex
   await elsewhere.goto('/sign-in')
   await signIn(elsewhere, PASSWORD)
   await elsewhere.getByRole('heading', { name: 'Overview' }).waitFor()
-  await follow(page, '/account')
+  await show(page, '/account')
   await page.getByLabel('New password').fill(newPassword)
   await button('Change password').click()
   await page.getByText('Password changed. Every other sign-in has ended.').first().waitFor()
@@ -266,7 +266,7 @@ test('a person of two organizations sees one at a time, changes the password, ex
   await elsewhere.getByRole('heading', { name: 'Account', exact: true }).waitFor()
 
   // The manifest holds this organization only. Its deletion asks for the name.
-  await follow(page, '/organization')
+  await show(page, '/organization')
   const downloading = page.waitForEvent('download')
   await button('Export the manifest').click()
   const file = await downloading
@@ -328,7 +328,7 @@ test('an operator of 10,000 deliveries finds one order, sends all that were answ
   await page.getByRole('link', { name: 'Overview' }).click()
   await page.getByText('Nothing of the last 7 days needs attention.').waitFor()
   // The same by the list: what was sent again and accepted is not offered.
-  await follow(page, `/deliveries?source_id=${sourceIds[0]}&status=500`)
+  await show(page, `/deliveries?source_id=${sourceIds[0]}&status=500`)
   await page.getByRole('button', { name: 'Send all again' }).click()
   await page.getByRole('dialog', { name: 'Nothing to send again' }).waitFor()
   await waitUntil(async () => (await owner.call('getOverview')).attention.length === 0)

@@ -81,7 +81,7 @@ describe('every page', () => {
     }
 
     // What opens above a page.
-    await follow(page, '/runs')
+    await show(page, '/runs')
     await page.getByRole('button', { name: 'Filters' }).click()
     await page.getByRole('combobox', { name: 'Workflow' }).click()
     await page.getByRole('option', { name: 'WWW' }).first().waitFor()
