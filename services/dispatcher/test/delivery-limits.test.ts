@@ -29,6 +29,16 @@ function createGate(): { open: () => void; answer: () => Promise<{ status: numbe
   return { open: () => resolve({ status: 200 }), answer: () => promise }
 }
 
+/** Starts a dispatcher whose only slot a payload has until `open` is called. */
+async function startFull(...options: Parameters<typeof dispatcher.startAnother>) {
+  const narrow = await dispatcher.startAnother(...options)
+  const { open, answer } = createGate()
+  dispatcher.endpoint.answerWith(answer)
+  const slow = send(newId(), {}, narrow.url)
+  await dispatcher.endpoint.waitForRequests(1)
+  return { narrow, open, slow }
+}
+
 describe('limits', () => {
   test('at the limit of a source the answer is 503, nothing is recorded, and other sources are not affected', async () => {
     const narrow = await dispatcher.startAnother({}, { maxInFlightPerSource: 2 })
@@ -100,11 +110,7 @@ describe('limits', () => {
 
   test('a delivery that got no slot in time keeps its place before later ones when it is asked for again', async () => {
     // The calls below have to be made within this time.
-    const narrow = await dispatcher.startAnother({ slotWaitMs: 2_500 }, { maxInFlightPerSource: 1 })
-    const { open, answer } = createGate()
-    dispatcher.endpoint.answerWith(answer)
-    const slow = send(newId(), {}, narrow.url)
-    await dispatcher.endpoint.waitForRequests(1)
+    const { narrow, open, slow } = await startFull({ slotWaitMs: 2_500 }, { maxInFlightPerSource: 1 })
     const [first, later] = [newId(), newId()]
     expect((await send(first, {}, narrow.url)).status).toBe(503)
     const calls = [send(later, {}, narrow.url)]
@@ -120,11 +126,7 @@ describe('limits', () => {
   })
 
   test('at the limit of the process the answer is 503, nothing is recorded, and the call may be repeated', async () => {
-    const narrow = await dispatcher.startAnother({}, { maxInFlight: 1 })
-    const { open, answer } = createGate()
-    dispatcher.endpoint.answerWith(answer)
-    const slow = send(newId(), {}, narrow.url)
-    await dispatcher.endpoint.waitForRequests(1)
+    const { narrow, open, slow } = await startFull({}, { maxInFlight: 1 })
     const id = newId()
     const beyond = await send(id, {}, narrow.url)
     expect(beyond).toMatchObject(refusal(503, 'service_unavailable'))
@@ -136,11 +138,7 @@ describe('limits', () => {
   })
 
   test('a stopping dispatcher answers 503 to the calls that wait for a slot, and completes the others', async () => {
-    const stopping = await dispatcher.startAnother({ slotWaitMs: 20_000 }, { maxInFlightPerSource: 1 })
-    const { open, answer } = createGate()
-    dispatcher.endpoint.answerWith(answer)
-    const slow = send(newId(), {}, stopping.url)
-    await dispatcher.endpoint.waitForRequests(1)
+    const { narrow: stopping, open, slow } = await startFull({ slotWaitMs: 20_000 }, { maxInFlightPerSource: 1 })
     const waiting = send(newId(), {}, stopping.url)
     await untilWaiting(stopping.url, 1)
     const stopped = stopping.stop()
