@@ -24,9 +24,9 @@ export type StubModelServer = Awaited<ReturnType<typeof startStubModelServer>>
 
 /**
  * Starts a server that speaks OpenAI's Responses and Chat Completions, Anthropic's Messages, Google's generateContent
- * and Amazon Bedrock's Converse, with and without streaming. It rejects what the real API rejects (`violations`), and
- * such a request takes no turn. Each other request takes the next turn of the script. After the last turn it gets
- * `otherwise`, or a 400, which no client retries.
+ * and Amazon Bedrock's Converse, with and without streaming. It rejects tools, texts and orders of messages that one of
+ * the real APIs rejects (`violations`), and such a request takes no turn. Each other request takes the next turn of the
+ * script. After the last turn it gets `otherwise`, or a 400, which no client retries.
  */
 export async function startStubModelServer(options: { turns?: ModelTurn[]; otherwise?: ModelTurn } = {}) {
   const turns = [...(options.turns ?? [])]
