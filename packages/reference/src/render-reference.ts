@@ -83,7 +83,7 @@ export async function renderReference(reference: Reference): Promise<string> {
             ><span class="mark">${LOGO}</span><span class="brand-name">${document.info.title}</span></a
           >
           <button type="button" class="search-button" aria-keyshortcuts="Control+K /">
-            ${SEARCH_ICON}<span>Search</span><kbd>Ctrl K</kbd>
+            ${SEARCH_ICON}<span>Search</span><kbd>/</kbd>
           </button>
           <button type="button" class="icon theme" aria-label="Theme: as the system">${THEME_ICON}</button>
         </header>
@@ -100,20 +100,14 @@ export async function renderReference(reference: Reference): Promise<string> {
           </main>
         </div>
         <dialog class="search" aria-label="Search">
-          <div class="search-field">
-            ${SEARCH_ICON}<input
-              type="text"
-              role="combobox"
-              aria-expanded="false"
-              aria-controls="results"
-              aria-autocomplete="list"
-              aria-label="Search the reference"
-              placeholder="Search guides, operations, fields and errors"
-              autocomplete="off"
-              spellcheck="false"
-            />
-          </div>
-          <ul id="results" role="listbox" aria-label="Results"></ul>
+          <input
+            type="text"
+            aria-label="Search the reference"
+            placeholder="Search guides, operations, fields and errors"
+            autocomplete="off"
+            spellcheck="false"
+          />
+          <ul id="results" aria-label="Results"></ul>
           <p class="search-empty" role="status"></p>
         </dialog>
         <datalist id="seen-ids"></datalist>

@@ -89,7 +89,7 @@ describe('the reference page', () => {
     const search = async (text: string): Promise<string> => {
       await page.keyboard.press('/')
       await page.keyboard.type(text)
-      await page.getByRole('option').first().waitFor()
+      await page.locator('#results a').first().waitFor()
       await page.keyboard.press('Enter')
       await page.locator('dialog[open]').waitFor({ state: 'detached' })
       return new URL(page.url()).hash
