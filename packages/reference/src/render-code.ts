@@ -1,7 +1,7 @@
 import { highlight } from './highlight.ts'
 import { type Html, html } from './html.ts'
 
-/** Code to show: several in a row become tabs. */
+/** Code to show: several in a row become a choice. */
 export interface Code {
   readonly label: string
   readonly language: string

@@ -4,7 +4,7 @@ import { labelOf, renderCode } from './render-code.ts'
 
 /**
  * Renders Markdown of our own: guides and descriptions. Headings get ids that begin with `idPrefix`. Fenced code blocks
- * with nothing between them become one block with tabs.
+ * with nothing between them become one block with a choice.
  */
 export function renderMarkdown(text: string, idPrefix = ''): Html {
   const marked = new Marked({

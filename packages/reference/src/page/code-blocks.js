@@ -1,68 +1,36 @@
-import { all, element, one, remember, remembered } from './dom.js'
+import { all, element } from './dom.js'
 
-const LANGUAGES = ['curl', 'TypeScript', 'Python']
-
-/** Gives each block of code tabs and a button that copies it. A language is chosen for all blocks at once. */
+/** Gives each block of code a choice of its samples and a button that copies it. A language is chosen for all blocks. */
 export function startCodeBlocks() {
-  const blocks = all('.code').map((block, index) => createTabs(block, `code-${index}`, chooseLanguage))
-  const language = remembered('language')
-  if (language) chooseLanguage(language)
-
-  function chooseLanguage(label) {
-    if (!LANGUAGES.includes(label)) return
-    remember('language', label)
-    for (const { labels, select } of blocks) if (labels.includes(label)) select(labels.indexOf(label))
+  const blocks = all('.code').map(createBar)
+  for (const chosen of blocks) {
+    chosen.select.addEventListener('change', () => {
+      chosen.show()
+      if (chosen.title === 'Answer') return
+      for (const { labels, select, show } of blocks) {
+        if (!labels.includes(chosen.select.value)) continue
+        select.value = chosen.select.value
+        show()
+      }
+    })
   }
 }
 
-function createTabs(block, id, onChosen) {
+function createBar(block) {
+  const title = String(block.dataset['title'])
   const figures = all('figure', block)
   const labels = figures.map(({ dataset }) => String(dataset['label']))
-  const tabs = figures.map((figure, index) => {
-    const tab = element('button', {
-      type: 'button',
-      id: `${id}-tab-${index}`,
-      role: 'tab',
-      'aria-controls': `${id}-panel-${index}`,
-      textContent: String(labels[index]),
-    })
-    figure.id = `${id}-panel-${index}`
-    figure.setAttribute('role', 'tabpanel')
-    figure.setAttribute('aria-labelledby', tab.id)
-    one('figcaption', figure).remove()
-    return tab
-  })
-  const select = (index) => {
-    for (const [each, tab] of tabs.entries()) {
-      tab.setAttribute('aria-selected', String(each === index))
-      tab.tabIndex = each === index ? 0 : -1
-      const figure = figures[each]
-      if (figure) figure.hidden = each !== index
-    }
+  for (const caption of all('figcaption', block)) caption.remove()
+  const options = labels.map((textContent) => element('option', { textContent }))
+  const select = /** @type {HTMLSelectElement} */ (element('select', { 'aria-label': title }, ...options))
+  const show = () => {
+    for (const [index, figure] of figures.entries()) figure.hidden = index !== select.selectedIndex
   }
-  const choose = (index) => {
-    select(index)
-    onChosen(String(labels[index]))
-  }
-  for (const [index, tab] of tabs.entries()) {
-    tab.addEventListener('click', () => choose(index))
-    tab.addEventListener('keydown', ({ key }) => {
-      const moves = new Map(Object.entries({ ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: -1 }))
-      const next = moves.get(key)
-      if (next === undefined) return
-      choose((next + tabs.length) % tabs.length)
-      tabs[(next + tabs.length) % tabs.length]?.focus()
-    })
-  }
-  const list = element(
-    'div',
-    { className: 'tabs', role: 'tablist', 'aria-label': String(block.dataset['title']) },
-    ...tabs,
-  )
-  const copy = copyButton('Copy', () => one('figure:not([hidden]) code', block).textContent ?? '')
-  block.prepend(element('div', { className: 'code-bar' }, list, copy))
-  select(0)
-  return { labels, select }
+  const label = labels.length > 1 ? select : element('span', { textContent: String(labels[0]) })
+  const copy = copyButton('Copy', () => figures[select.selectedIndex]?.querySelector('code')?.textContent ?? '')
+  block.prepend(element('div', { className: 'code-bar' }, label, copy))
+  show()
+  return { title, labels, select, show }
 }
 
 /** Creates a button that copies a text. */

@@ -32,15 +32,6 @@ export function element(name, properties = {}, ...children) {
   return created
 }
 
-/** What the browser remembers for the page, if it does. */
-export function remembered(name) {
-  try {
-    return localStorage.getItem(name)
-  } catch {
-    return null
-  }
-}
-
 export function remember(name, value) {
   try {
     localStorage.setItem(name, value)
