@@ -6,7 +6,7 @@ const read = (name: string): string => readFileSync(join(import.meta.dirname, 'p
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
 /** The modules of the script, each after those that it imports. */
-const MODULES = ['dom', 'articles', 'theme-button', 'code-blocks', 'search', 'try-request', 'main']
+const MODULES = ['dom', 'articles', 'code-blocks', 'search', 'try-request', 'main']
 
 /**
  * Joins the modules to one script without a bundler: their imports name only each other, and no name is declared twice.
@@ -22,16 +22,14 @@ function joinModules(): string {
   return `'use strict'\n{\n${texts.join('')}}\n`
 }
 
-/** The style and the two scripts of the page, which are inside of it: one file, and a policy that allows only these. */
+/** The style and the script of the page, which are inside of it: one file, and a policy that allows only these. */
 export const STYLE = read('reference.css')
-/** Sets the theme before anything is drawn. */
-export const THEME_SCRIPT = read('theme.js')
 export const SCRIPT = joinModules()
 
-/** The page loads nothing, sends only to its own origin, runs only its own scripts, and cannot be framed. */
+/** The page loads nothing, sends only to its own origin, runs only its own script, and cannot be framed. */
 export const PAGE_POLICY = [
   "default-src 'none'",
-  `script-src ${hashOf(THEME_SCRIPT)} ${hashOf(SCRIPT)}`,
+  `script-src ${hashOf(SCRIPT)}`,
   `style-src ${hashOf(STYLE)}`,
   'img-src data:',
   "connect-src 'self'",

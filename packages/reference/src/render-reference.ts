@@ -8,7 +8,7 @@ import {
   resolve,
   type ResponseObject,
 } from './openapi-document.ts'
-import { SCRIPT, STYLE, THEME_SCRIPT } from './page-assets.ts'
+import { SCRIPT, STYLE } from './page-assets.ts'
 import { renderCode } from './render-code.ts'
 import { renderInline, renderMarkdown } from './render-markdown.ts'
 import { renderFields, renderParameters } from './render-schema.ts'
@@ -71,12 +71,12 @@ export async function renderReference(reference: Reference): Promise<string> {
         />
         <title>${document.info.title}: API reference</title>
         <link rel="icon" type="image/svg+xml" href="${ICON}" />
-        ${inline('style', STYLE)} ${inline('script', THEME_SCRIPT)}
+        ${inline('style', STYLE)}
       </head>
       <body data-server="${server}" ${reference.usesPageAddress && html` data-uses-page-address`}>
         <a class="skip" href="#content">Skip to the content</a>
         <header class="top">
-          <button type="button" class="icon menu" aria-expanded="false" aria-controls="nav" aria-label="Menu">
+          <button type="button" class="menu" aria-expanded="false" aria-controls="nav" aria-label="Menu">
             ${MENU_ICON}
           </button>
           <a class="brand" href="#${articles[0]?.id}"
@@ -85,7 +85,6 @@ export async function renderReference(reference: Reference): Promise<string> {
           <button type="button" class="search-button" aria-keyshortcuts="Control+K /">
             ${SEARCH_ICON}<span>Search</span><kbd>/</kbd>
           </button>
-          <button type="button" class="icon theme" aria-label="Theme: as the system">${THEME_ICON}</button>
         </header>
         <div class="frame">
           <nav id="nav" aria-label="Reference">
@@ -461,7 +460,6 @@ const icon = (path: string): Html =>
   )
 const MENU_ICON = icon('<path d="M4 7h16M4 12h16M4 17h16"/>')
 const SEARCH_ICON = icon('<circle cx="11" cy="11" r="6.5"/><path d="m16 16 4.5 4.5"/>')
-const THEME_ICON = icon('<circle cx="12" cy="12" r="8"/><path d="M12 4a8 8 0 0 1 0 16z" fill="currentColor"/>')
 const LOGO_SHAPES =
   '<rect width="32" height="32" rx="8" fill="#4f46e5"/><path d="M7 11h5l4 10 4-10h5" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round" stroke-linejoin="round"/>'
 const LOGO = new Html(`<svg viewBox="0 0 32 32" width="24" height="24" aria-hidden="true">${LOGO_SHAPES}</svg>`)

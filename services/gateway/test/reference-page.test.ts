@@ -105,17 +105,6 @@ describe('the reference page', () => {
     await page.locator('dialog[open]').waitFor({ state: 'detached' })
   })
 
-  test('keeps the theme that a reader chose', async () => {
-    const page = await open('/docs#startWorkflow', { colorScheme: 'light' })
-    const background = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
-    const light = await background()
-    await page.locator('.theme').click()
-    await page.locator('.theme').click()
-    expect(await background()).not.toBe(light)
-    await page.reload()
-    expect(await background()).not.toBe(light)
-  })
-
   test('shows the samples of all operations in the language that a reader chose', async () => {
     const page = await open('/docs#startWorkflow')
     await page.locator('#startWorkflow').getByRole('combobox', { name: 'Request' }).selectOption('TypeScript')

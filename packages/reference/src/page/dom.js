@@ -32,14 +32,6 @@ export function element(name, properties = {}, ...children) {
   return created
 }
 
-export function remember(name, value) {
-  try {
-    localStorage.setItem(name, value)
-  } catch {
-    // The browser keeps nothing for this page.
-  }
-}
-
 /** Marks a text in the samples below `selector`, to be filled in. In the samples `value` becomes `as(value)`. */
 export function markFillable(selector, text, name, as = (value) => value) {
   for (const code of all(`${selector} code`)) {

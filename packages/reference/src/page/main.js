@@ -4,7 +4,6 @@ import { showArticle, startNavigation } from './articles.js'
 import { startCodeBlocks } from './code-blocks.js'
 import { all, fill, markFillable } from './dom.js'
 import { startSearch } from './search.js'
-import { startThemeButton } from './theme-button.js'
 import { startForms } from './try-request.js'
 
 // The page is also served at / and /docs/: from here on its address is that of /docs, on which its links depend.
@@ -25,7 +24,6 @@ markFillable('.code', "{os.environ['WORKFLOW_API_KEY']}", 'credential')
 for (const { name, dataset } of /** @type {HTMLInputElement[]} */ (all('input[data-example]')))
   if (dataset['example']) markFillable('[data-title="Request"]', dataset['example'], name)
 startNavigation()
-startThemeButton()
 startCodeBlocks()
 startSearch()
 startForms(requestRoot)
