@@ -54,8 +54,8 @@ export async function renderReference(reference: Reference): Promise<string> {
   const { document } = reference
   const articles = listArticles(reference)
   const rendered: Html[] = []
-  for (const [index, article] of articles.entries()) {
-    rendered.push(renderArticle(article, articles[index - 1], articles[index + 1]))
+  for (const article of articles) {
+    rendered.push(renderArticle(article))
     await setImmediate()
   }
   const server = document.servers[0]?.url ?? ''
@@ -183,14 +183,11 @@ function renderNavigation(articles: readonly Article[]): Html {
   )}`
 }
 
-function renderArticle({ id, title, group, body }: Article, previous?: Article, next?: Article): Html {
+function renderArticle({ id, title, group, body }: Article): Html {
   return html`<article id="${id}" data-title="${title}">
     <p class="group">${group}</p>
     <h1 tabindex="-1">${title}</h1>
     ${body()}
-    <nav class="turn" aria-label="Next to ${title}">
-      ${previous && html`<a class="previous" href="#${previous.id}"><span>Previous</span>${previous.title}</a>`}${next && html`<a class="next" href="#${next.id}"><span>Next</span>${next.title}</a>`}
-    </nav>
   </article> `
 }
 

@@ -34,8 +34,6 @@ export function showArticle({ movesFocus }) {
     if (box instanceof HTMLDetailsElement) box.open = true
   if (target && target !== article) target.scrollIntoView()
   else scrollTo(0, 0)
-  for (const marked of all('.target')) marked.classList.remove('target')
-  if (target?.matches('li, tr')) target.classList.add('target')
   if (movesFocus) one('h1', article).focus({ preventScroll: true })
 }
 
