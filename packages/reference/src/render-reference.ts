@@ -109,7 +109,6 @@ export async function renderReference(reference: Reference): Promise<string> {
           <ul id="results" aria-label="Results"></ul>
           <p class="search-empty" role="status"></p>
         </dialog>
-        <datalist id="seen-ids"></datalist>
         ${inline('script', SCRIPT)}
       </body>
     </html> `
@@ -316,7 +315,7 @@ function renderTryIt(operation: Operation): Html {
               type="text"
               data-parameter="${kind}"
               name="${name}"
-              ${isId && html` list="seen-ids" data-example="${typeof example === 'string' ? example : ''}"`}
+              ${isId && html` data-example="${typeof example === 'string' ? example : ''}"`}
               autocomplete="off"
               spellcheck="false"
             />${name === 'Idempotency-Key' && html`<small>A new one for each start. Send the same again to see that nothing starts twice.</small>`}</label

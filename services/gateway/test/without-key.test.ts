@@ -64,9 +64,7 @@ describe('the reference page', () => {
     const html = await page.text()
     expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8'])
     const policy = page.headers.get('content-security-policy') ?? ''
-    expect(policy).toMatch(
-      /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; img-src data:;/,
-    )
+    expect(policy).toMatch(/^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; img-src data:;/)
     expect(policy).not.toContain('unsafe')
     expect(html).not.toMatch(/<(?:script|link|img)[^>]* (?:src|href)="(?!data:)/)
     expect(page.headers.get('content-encoding')).toBe('br')

@@ -33,26 +33,14 @@ function createBar(block) {
   return { title, labels, select, show }
 }
 
-/** Creates a button that copies a text. */
+/** Creates a button that copies a text; hidden in pages on plain HTTP, which have no clipboard. */
 export function copyButton(textContent, textOf) {
-  const copy = element('button', { type: 'button', className: 'copy', textContent })
+  const hidden = navigator.clipboard === undefined
+  const copy = element('button', { type: 'button', className: 'copy', textContent, hidden })
   copy.addEventListener('click', async () => {
-    await copyText(textOf())
+    await navigator.clipboard.writeText(textOf())
     copy.textContent = 'Copied'
     setTimeout(() => (copy.textContent = textContent), 1500)
   })
   return copy
-}
-
-async function copyText(text) {
-  if (navigator.clipboard) {
-    await navigator.clipboard.writeText(text)
-    return
-  }
-  // Pages on plain HTTP have no clipboard of their own.
-  const area = /** @type {HTMLTextAreaElement} */ (element('textarea', { value: text }))
-  document.body.append(area)
-  area.select()
-  document.execCommand('copy')
-  area.remove()
 }

@@ -1,10 +1,6 @@
 import { copyButton } from './code-blocks.js'
 import { all, element, fill, one } from './dom.js'
 
-const SHOWN_CHARACTERS = 100_000
-/** The headers of a response that are shown, in this order; the others are folded away. */
-const NOTABLE = ['x-request-id', 'ratelimit', 'ratelimit-policy', 'retry-after', 'www-authenticate', 'content-type']
-
 /** Only in memory. */
 let credential = ''
 
@@ -26,7 +22,9 @@ export function startForms(requestRoot) {
       fill(each.name, each.value.trim())
     })
   }
-  for (const each of /** @type {HTMLInputElement[]} */ (all('[name="Idempotency-Key"]'))) each.value = randomUuid()
+  // Pages on plain HTTP have no `randomUUID`.
+  for (const each of /** @type {HTMLInputElement[]} */ (all('[name="Idempotency-Key"]')))
+    each.value = crypto.randomUUID?.() ?? ''
   for (const each of all('.address')) each.textContent = new URL(requestRoot).host
   for (const form of all('.try form')) {
     form.addEventListener('submit', (event) => {
@@ -56,13 +54,6 @@ async function submit(form, requestRoot) {
   } finally {
     button.removeAttribute('aria-disabled')
   }
-}
-
-/** In pages on plain HTTP `crypto.randomUUID` is missing. */
-function randomUuid() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
-  return hex.replace(/^(.{8})(.{4}).(.{3}).(.{3})/, '$1-$2-4$3-8$4-')
 }
 
 async function send(form, requestRoot) {
@@ -109,56 +100,21 @@ function toCurl(method, url, headers, body) {
 function renderAnswer(response, text, duration) {
   let shown = text
   try {
-    const value = JSON.parse(text)
-    rememberIds(value)
-    shown = JSON.stringify(value, null, 2)
+    shown = JSON.stringify(JSON.parse(text), null, 2)
   } catch {
     // Not JSON: shown as it is.
   }
-  if (shown.length > SHOWN_CHARACTERS)
-    shown = `${shown.slice(0, SHOWN_CHARACTERS)}\n… ${shown.length - SHOWN_CHARACTERS} more characters`
   const status = element(
     'p',
     { className: `outcome ${response.ok ? 'good' : 'bad'}` },
     element('strong', { textContent: `${response.status} ${response.statusText}`.trim() }),
     element('span', { textContent: `${duration} ms` }),
   )
-  const notable = NOTABLE.filter((name) => response.headers.has(name))
-  const others = [...response.headers.keys()].filter((name) => !NOTABLE.includes(name))
-  const listOf = (names) =>
-    element(
-      'dl',
-      {},
-      ...names.flatMap((name) => [
-        element('dt', { textContent: name }),
-        element('dd', { textContent: response.headers.get(name) ?? '' }),
-      ]),
-    )
-  const summary = element('summary', { textContent: `${others.length} more headers` })
-  const pre = element('pre', { tabIndex: 0 }, element('code', {}, ...highlightJson(shown)))
-  return [status, listOf(notable), element('details', {}, summary, listOf(others)), ...(shown === '' ? [] : [pre])]
-}
-
-/** Offers the ids of an answer where a path asks for one. */
-function rememberIds(value) {
-  const items = Array.isArray(value?.data) ? value.data : [value]
-  const list = one('#seen-ids')
-  for (const item of items) {
-    if (typeof item?.id !== 'string' || typeof item.name !== 'string') continue
-    const options = /** @type {HTMLOptionElement[]} */ (all('option', list))
-    if (!options.some((option) => option.value === item.id))
-      list.append(element('option', { value: item.id, label: item.name }))
-  }
-}
-
-function highlightJson(text) {
-  const parts = []
-  let end = 0
-  for (const match of text.matchAll(/("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|-?\b\d[\d.eE+-]*/g)) {
-    const kind = match[1] ? (match[2] ? 'name' : 'string') : match[3] ? 'keyword' : 'number'
-    const token = match[1] ?? match[0]
-    parts.push(text.slice(end, match.index), element('span', { className: `t-${kind}`, textContent: token }))
-    end = match.index + token.length
-  }
-  return [...parts, text.slice(end)]
+  const headers = [...response.headers].flatMap(([name, textContent]) => [
+    element('dt', { textContent: name }),
+    element('dd', { textContent }),
+  ])
+  const pre = element('pre', { tabIndex: 0 }, element('code', { textContent: shown }))
+  const summary = element('summary', { textContent: 'Headers' })
+  return [status, ...(shown === '' ? [] : [pre]), element('details', {}, summary, element('dl', {}, ...headers))]
 }
