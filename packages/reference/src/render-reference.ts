@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import { entry, Html, html } from './html.ts'
 import {
   jsonOf,
@@ -46,18 +45,13 @@ interface Article {
   readonly title: string
   readonly group: string
   readonly method?: string
-  readonly body: () => Html
+  readonly body: Html
 }
 
-/** Renders the page as one HTML file without references to other files. Yields to other work after each article. */
-export async function renderReference(reference: Reference): Promise<string> {
+/** Renders the page as one HTML file without references to other files. */
+export function renderReference(reference: Reference): string {
   const { document } = reference
   const articles = listArticles(reference)
-  const rendered: Html[] = []
-  for (const article of articles) {
-    rendered.push(renderArticle(article))
-    await setImmediate()
-  }
   const server = document.servers[0]?.url ?? ''
   const page = html`<!doctype html>
     <html lang="en">
@@ -95,7 +89,7 @@ export async function renderReference(reference: Reference): Promise<string> {
           </nav>
           <main id="content" tabindex="-1">
             <p id="unknown" role="status" hidden></p>
-            ${rendered}
+            ${articles.map(renderArticle)}
           </main>
         </div>
         <dialog class="search" aria-label="Search">
@@ -124,20 +118,19 @@ function listArticles(reference: Reference): Article[] {
       id: 'introduction',
       title: 'Introduction',
       group: 'Guides',
-      body: () =>
-        html`<div class="prose">
-          ${renderMarkdown(document.info.description, 'introduction-')}
-          <h2 id="base-url">Base URL</h2>
-          ${renderCode([{ label: 'Base URL', language: 'text', text: document.servers[0]?.url ?? '' }])}
-          <h2 id="credential">API key</h2>
-          <p>${renderInline(Object.values(document.components.securitySchemes)[0]?.description ?? '')}</p>
-        </div>`,
+      body: html`<div class="prose">
+        ${renderMarkdown(document.info.description, 'introduction-')}
+        <h2 id="base-url">Base URL</h2>
+        ${renderCode([{ label: 'Base URL', language: 'text', text: document.servers[0]?.url ?? '' }])}
+        <h2 id="credential">API key</h2>
+        <p>${renderInline(Object.values(document.components.securitySchemes)[0]?.description ?? '')}</p>
+      </div>`,
     },
     ...guides.map(({ id, title, markdown }) => ({
       id,
       title,
       group: 'Guides',
-      body: () => html`<div class="prose">${linkErrors(renderMarkdown(markdown, `${id}-`))}</div>`,
+      body: html`<div class="prose">${linkErrors(renderMarkdown(markdown, `${id}-`))}</div>`,
     })),
     ...document.tags.flatMap(({ name }) =>
       operations
@@ -147,7 +140,7 @@ function listArticles(reference: Reference): Article[] {
           title: operation.summary,
           group: name,
           method: operation.method,
-          body: () => linkErrors(renderOperation(reference, operation)),
+          body: linkErrors(renderOperation(reference, operation)),
         })),
     ),
     ...operationsOf(document.webhooks).map((webhook) => ({
@@ -155,9 +148,9 @@ function listArticles(reference: Reference): Article[] {
       title: webhook.summary,
       group: 'Webhooks',
       method: webhook.method,
-      body: () => renderWebhook(document, webhook),
+      body: renderWebhook(document, webhook),
     })),
-    { id: 'errors', title: 'Error codes', group: 'Errors', body: () => renderErrors(reference) },
+    { id: 'errors', title: 'Error codes', group: 'Errors', body: renderErrors(reference) },
   ]
 }
 
@@ -186,7 +179,7 @@ function renderArticle({ id, title, group, body }: Article): Html {
   return html`<article id="${id}" data-title="${title}">
     <p class="group">${group}</p>
     <h1 tabindex="-1">${title}</h1>
-    ${body()}
+    ${body}
   </article> `
 }
 

@@ -17,10 +17,7 @@ export interface ServedReference {
   readonly reference: () => Reference
 }
 
-/**
- * Creates the handler of the page. It is rendered when first asked for, which takes about 50 ms in small pieces, and
- * kept.
- */
+/** Creates the handler of the page. It is rendered when first asked for, which takes about 50 ms, and kept. */
 export function serveReference({ path, otherPaths, reference }: ServedReference): RequestHandler {
   let answer: Promise<StaticAnswer> | undefined
   return async (req, res, next) => {
@@ -44,5 +41,5 @@ export function serveReference({ path, otherPaths, reference }: ServedReference)
 /** Loads the renderer only now: most processes never show the page. */
 async function render(reference: Reference): Promise<StaticAnswer> {
   const { renderReference } = await import('./render-reference.ts')
-  return createStaticAnswer('text/html', await renderReference(reference))
+  return createStaticAnswer('text/html', renderReference(reference))
 }
