@@ -4,7 +4,6 @@ import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { queryClient } from './api/index.ts'
 import { applyTheme } from './components/preferences.ts'
-import { watchSequences } from './components/shortcuts.ts'
 import { Toaster } from './components/toaster.tsx'
 import { router } from './router.tsx'
 import './styles/tokens.css'
@@ -13,7 +12,6 @@ import './styles/components.css'
 import './styles/pages.css'
 
 applyTheme()
-watchSequences()
 
 const root = document.getElementById('root')
 if (!root) throw new Error('The page has no root element.')

@@ -303,23 +303,18 @@ test('menus work with the keyboard, and the removal of a person and the end of t
   expect(await page.getByRole('dialog').count()).toBe(0)
 })
 
-test('the keyboard lists its keys and goes to pages with two of them, and single keys can be switched off', async () => {
+test('the keyboard lists its keys, of which single ones can be switched off', async () => {
   const { page } = await open('/')
   await page.keyboard.press('?')
   const shortcuts = page.getByRole('dialog', { name: 'Shortcuts' })
-  await shortcuts.getByText('g r', { exact: true }).waitFor()
+  await shortcuts.getByText('j, k', { exact: true }).waitFor()
   expect(await findAxeIssues(page)).toEqual([])
   await page.keyboard.press('Escape')
-  // Below a dialog the keys do nothing.
   await shortcuts.waitFor({ state: 'detached' })
-  await page.keyboard.press('g')
-  await page.keyboard.press('p')
-  await page.getByRole('heading', { name: 'People', exact: true }).waitFor()
   await show(page, '/account')
   await page.getByRole('switch').uncheck()
-  await page.keyboard.press('g')
-  await page.keyboard.press('p')
+  await page.keyboard.press('?')
   await page.keyboard.press('Control+k')
   await page.getByRole('dialog', { name: 'Find' }).waitFor()
-  expect(new URL(page.url()).pathname).toBe('/account')
+  expect(await page.getByRole('dialog').count()).toBe(1)
 })

@@ -11,7 +11,7 @@ import { useShortcuts } from '../components/shortcuts.ts'
 import { Notice } from '../components/page.tsx'
 import { KeyValueList } from '../components/values.tsx'
 import { CommandMenu } from './command-menu.tsx'
-import { type PageEntry, PAGES } from './pages.ts'
+import { PAGES } from './pages.ts'
 import { PasswordPrompt } from './password-prompt.tsx'
 
 /** The frame of every page: navigation, menus, and what the person is asked while a request waits. */
@@ -21,17 +21,11 @@ export function AppLayout() {
   const prompt = usePasswordPrompt()
   const [isMenuOpen, setIsMenuOpen] = useState(false)
   const [isNavOpen, setIsNavOpen] = useState(false)
-  const navigate = useNavigate()
   const groups = PAGES.map(
     ([group, entries]) => [group, entries.filter((entry) => me.role !== 'member' || !entry.isForAdmins)] as const,
   )
   const pages = groups.flatMap(([, entries]) => entries)
-  const openPage = ({ to, shortcut }: PageEntry) => [`g ${shortcut}`, () => void navigate({ to })] as const
-  useShortcuts({
-    'mod+k': () => setIsMenuOpen(!isMenuOpen),
-    '?': () => showShortcuts(pages),
-    ...Object.fromEntries(pages.map(openPage)),
-  })
+  useShortcuts({ 'mod+k': () => setIsMenuOpen(!isMenuOpen), '?': showShortcuts })
   return (
     <div className="layout">
       <a className="skip-link" href="#content">
@@ -62,7 +56,6 @@ export function AppLayout() {
                 <li key={entry.to}>
                   <Link
                     to={entry.to}
-                    title={`Keys: g ${entry.shortcut}`}
                     activeOptions={{ exact: entry.to === '/', includeSearch: false }}
                     onClick={() => setIsNavOpen(false)}
                   >
@@ -110,14 +103,13 @@ function WaitingCount() {
   )
 }
 
-function showShortcuts(pages: readonly PageEntry[]) {
+function showShortcuts() {
   const keys = {
     'j, k': 'Next and previous row of a list',
     Enter: 'Opens the row',
     '/': 'To the search of a list',
     '⌘K or Ctrl-K': 'Finds everything',
     '⌘S or Ctrl-S': 'Saves a form',
-    ...Object.fromEntries(pages.map(({ shortcut, label }) => [`g ${shortcut}`, label])),
   }
   openDialog((close) => (
     <Dialog title="Shortcuts" onClose={close}>

@@ -5,8 +5,6 @@ export interface PageEntry {
   to: NonNullable<LinkProps['to']>
   label: string
   icon: IconName
-  /** The second key after `g`. */
-  shortcut: string
   isForAdmins?: boolean
 }
 
@@ -15,30 +13,30 @@ export const PAGES: readonly (readonly [group: string, entries: readonly PageEnt
   [
     'Observe',
     [
-      { to: '/', label: 'Overview', icon: 'overview', shortcut: 'o' },
-      { to: '/runs', label: 'Runs', icon: 'run', shortcut: 'r' },
-      { to: '/approvals', label: 'Approvals', icon: 'check', shortcut: 'a' },
-      { to: '/deliveries', label: 'Deliveries', icon: 'send', shortcut: 'd' },
-      { to: '/sessions', label: 'Sessions', icon: 'session', shortcut: 'e' },
-      { to: '/usage', label: 'Usage', icon: 'usage', shortcut: 'u' },
+      { to: '/', label: 'Overview', icon: 'overview' },
+      { to: '/runs', label: 'Runs', icon: 'run' },
+      { to: '/approvals', label: 'Approvals', icon: 'check' },
+      { to: '/deliveries', label: 'Deliveries', icon: 'send' },
+      { to: '/sessions', label: 'Sessions', icon: 'session' },
+      { to: '/usage', label: 'Usage', icon: 'usage' },
     ],
   ],
   [
     'Build',
     [
-      { to: '/workflows', label: 'Workflows', icon: 'workflow', shortcut: 'w' },
-      { to: '/sources', label: 'Webhook sources', icon: 'source', shortcut: 's' },
-      { to: '/lookups', label: 'Look-ups', icon: 'search', shortcut: 'f' },
-      { to: '/agents', label: 'Agents', icon: 'agent', shortcut: 'g' },
+      { to: '/workflows', label: 'Workflows', icon: 'workflow' },
+      { to: '/sources', label: 'Webhook sources', icon: 'source' },
+      { to: '/lookups', label: 'Look-ups', icon: 'search' },
+      { to: '/agents', label: 'Agents', icon: 'agent' },
     ],
   ],
   [
     'Administer',
     [
-      { to: '/keys', label: 'API keys', icon: 'key', shortcut: 'k', isForAdmins: true },
-      { to: '/people', label: 'People', icon: 'people', shortcut: 'p' },
-      { to: '/audit', label: 'Audit log', icon: 'audit', shortcut: 'l', isForAdmins: true },
-      { to: '/organization', label: 'Organization', icon: 'organization', shortcut: 'i' },
+      { to: '/keys', label: 'API keys', icon: 'key', isForAdmins: true },
+      { to: '/people', label: 'People', icon: 'people' },
+      { to: '/audit', label: 'Audit log', icon: 'audit', isForAdmins: true },
+      { to: '/organization', label: 'Organization', icon: 'organization' },
     ],
   ],
 ]

@@ -157,7 +157,7 @@ function Preferences() {
       <RadioGroup label="Theme" value={theme} onValue={(value) => setPreference('theme', value)} options={THEMES} />
       <Switch
         label="Shortcuts of single keys"
-        hint="In a list, j and k go to the next and previous row, and / to the search. g with a letter opens a page, such as g r for the runs. ? lists all of them."
+        hint="In a list, j and k go to the next and previous row, and / to the search. ? lists all of them."
         value={shortcuts === 'on'}
         onValue={(isOn) => setPreference('shortcuts', isOn ? 'on' : 'off')}
       />
