@@ -33,7 +33,7 @@ export function Combobox({ options, problem, value, onValue, onSearch, ...field 
     if (!isOpen) return
     const list = popup.current
     list?.showPopover()
-    if (list && input.current) placePopup(list, input.current.getBoundingClientRect(), 'start')
+    if (list && input.current) placePopup(list, input.current, 'start')
     return () => list?.hidePopover()
   }, [isOpen])
 

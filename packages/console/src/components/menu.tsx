@@ -66,8 +66,7 @@ export function Menu({ label, trigger, triggerClass = 'button ghost icon-only', 
           if (event.newState === 'closed') return
           // Before the next frame: the size is known only when it is shown.
           requestAnimationFrame(() => {
-            if (popup.current && button.current)
-              placePopup(popup.current, button.current.getBoundingClientRect(), 'end')
+            if (popup.current && button.current) placePopup(popup.current, button.current, 'end')
             items()[0]?.focus()
           })
         }}

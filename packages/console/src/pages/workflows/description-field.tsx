@@ -1,7 +1,7 @@
 import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react'
 import { type Bound, TextAreaField } from '../../components/fields.tsx'
-import { caretRect, placePopup } from '../../components/place-popup.ts'
+import { placePopup } from '../../components/place-popup.ts'
 import { ThingLink } from '../../components/thing-link.tsx'
 import { useOptions } from '../../components/use-options.tsx'
 
@@ -28,8 +28,8 @@ interface DescriptionFieldProps extends Bound<string> {
 }
 
 /**
- * The agent's task. Completes the names of webhook sources and look-ups at the caret, and links the
- * sources that it names.
+ * The agent's task. Completes the names of webhook sources and look-ups as they are typed, and links the sources that it
+ * names.
  */
 export function DescriptionField({ sources, lookups, named, ...props }: DescriptionFieldProps) {
   const area = useRef<HTMLTextAreaElement>(null)
@@ -53,14 +53,13 @@ export function DescriptionField({ sources, lookups, named, ...props }: Descript
     -1,
   )
   const isOpen = found.length > 0
-  const typed = found[0]?.typed ?? 0
   useEffect(() => {
     const list = popup.current
     if (!isOpen || !list || !area.current) return
     list.showPopover()
-    placePopup(list, caretRect(area.current, before.length - typed), 'start')
+    placePopup(list, area.current, 'start')
     return () => list.hidePopover()
-  }, [isOpen, before, typed])
+  }, [isOpen])
 
   const track = () => {
     const { selectionStart = 0, selectionEnd = 0, value = '' } = area.current ?? {}
