@@ -14,14 +14,14 @@ const { service, browser, open } = useConsole()
 /** Pages that show nothing but what the layout has read, or that read nothing before a form is sent. */
 const READ_NOTHING = [
   'sign-in',
-  'not-found',
-  'workflow-new',
-  'source-new',
-  'lookup-new',
-  'workflow-triggers',
-  'workflow-people',
-  'workflow-files',
-  'workflow-schedule',
+  'no-such-page',
+  'workflows-new',
+  'sources-new',
+  'lookups-new',
+  'workflows-id-triggers',
+  'workflows-id-people',
+  'workflows-id-files',
+  'workflows-id-schedule',
 ]
 const ME = APP_ROUTES.getMe.path
 /** What a list says that is empty. */
@@ -119,7 +119,7 @@ test('every page whose requests fail shows the request id and “Try again”, n
 
   const findings: Record<string, unknown> = {}
   const visits = PAGES.filter(({ name }) => !READ_NOTHING.includes(name)).map(
-    ({ name, path }) => [name, path(filled), name.startsWith('workflow-') ? [ME, workflow] : [ME]] as const,
+    ({ name, path }) => [name, path(filled), name.startsWith('workflows-id-') ? [ME, workflow] : [ME]] as const,
   )
   for (const [name, path, healthy] of [['everything', '/', []] as const, ...visits]) {
     const flaws = await visit(path, [...healthy]).catch((error: Error) => [error.message])

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fillLong } from './support/fill-long.ts'
 import { findIssues, findScrolledSideways } from './support/find-issues.ts'
-import { NOTHING_FILLED, PAGES } from './support/pages.ts'
+import { PAGES } from './support/pages.ts'
 import { follow, show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
@@ -21,20 +19,11 @@ const ZOOMED = { width: 640, height: 400 }
 const UNSEEN_MS = 16
 
 describe('every page', () => {
-  test('is in the list of this test', () => {
-    const router = readFileSync(join(import.meta.dirname, '../src/router.tsx'), 'utf8')
-    const routes = [...router.matchAll(/lazyRouteComponent\(\w+, '(\w+)'\)|, (\w+)\),$/gm)].map(
-      (match) => match[1] ?? match[2],
-    )
-    const pages = routes.filter((component) => component !== 'WorkflowLayout')
-    expect(new Set(PAGES.map(({ component }) => component))).toEqual(new Set(pages))
-  })
-
   test('has no axe findings in the dark without data', async () => {
     const { page } = await open(undefined, { colorScheme: 'dark' })
     const findings: Record<string, unknown> = {}
     for (const { name, path } of PAGES.filter(({ needsFilled }) => !needsFilled)) {
-      await follow(page, path(NOTHING_FILLED))
+      await follow(page, path())
       const found = await findAxeIssues(page)
       if (found.length > 0) findings[name] = found
     }

@@ -9,7 +9,7 @@ import type { Page, Request } from '@workflow-service/testkit/launch-chromium'
 import { fill } from './support/fill.ts'
 import { fillLong } from './support/fill-long.ts'
 import { openConsole, print } from './support/open-console.ts'
-import { NOTHING_FILLED, PAGES } from './support/pages.ts'
+import { PAGES } from './support/pages.ts'
 import { show } from './support/show.ts'
 import type { SignedIn } from './support/start-console.ts'
 
@@ -67,7 +67,7 @@ const { console, browser } = opened
 
 const owner = await console.signIn()
 const states = [
-  ['empty', owner, async () => NOTHING_FILLED],
+  ['empty', owner, async () => undefined],
   ['filled', owner, async () => await fill(console, owner)],
   ['long', await console.signIn(), async (other: SignedIn) => await fillLong(console, other)],
 ] as const
