@@ -10,6 +10,7 @@ import {
 } from '@tanstack/react-router'
 import { AppError, call, queryClient, queryFor } from './api/index.ts'
 import { EmptyState, ErrorState, Loading, Page } from './components/page.tsx'
+import { logLink } from './components/thing-link.tsx'
 import { AppLayout } from './layout/app-layout.tsx'
 
 /** The search parameters of every page are texts: filters and the place to return to. */
@@ -80,7 +81,17 @@ function page<Parent extends AnyRoute, const Path extends string>(
   return createRoute({ getParentRoute: () => parent, path, component })
 }
 const workflow = page(app, '/workflows/$workflow_id', lazyRouteComponent(workflows, 'WorkflowLayout'))
-const sourceLog = page(app, '/sources/$source_id/logs', lazyRouteComponent(deliveries, 'SourceLogPage'))
+/** The log of a source: its deliveries among all, with the same filters. */
+const sourceLog = createRoute({
+  getParentRoute: () => app,
+  path: '/sources/$source_id/logs/{-$delivery_id}',
+  beforeLoad: ({ params, search }) => {
+    throw redirect({
+      to: '/deliveries',
+      search: { ...search, ...logLink(params.source_id, params.delivery_id).search },
+    })
+  },
+})
 
 const routes = root.addChildren([
   page(root, '/setup', lazyRouteComponent(signIn, 'SetUpPage')),
@@ -109,7 +120,7 @@ const routes = root.addChildren([
     page(app, '/lookups/new', lazyRouteComponent(lookups, 'NewLookupPage')),
     page(app, '/lookups/$lookup_id', lazyRouteComponent(lookups, 'LookupPage')),
     page(app, '/agents', lazyRouteComponent(agents, 'AgentsPage')),
-    sourceLog.addChildren([page(sourceLog, '/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryDrawer'))]),
+    sourceLog,
     page(app, '/deliveries', lazyRouteComponent(deliveries, 'DeliveriesPage')),
     page(app, '/deliveries/$delivery_id', lazyRouteComponent(deliveries, 'DeliveryPage')),
     page(app, '/resends/$resend_job_id', lazyRouteComponent(deliveries, 'ResendJobPage')),

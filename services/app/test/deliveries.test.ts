@@ -61,7 +61,7 @@ describe('The log of a source', () => {
     expect(second.body.data.map(({ id }) => id)).toEqual(ids.slice(2))
     expect(second.body.pagination).toEqual({ has_more: false, next_cursor: null })
     const large = await data.call('admin', 'getDelivery', { params: { delivery_id: ids[1] ?? '' } })
-    expect(large.body).toMatchObject({ request_body: { text: 'x'.repeat(9_000) }, newer_id: ids[0], older_id: ids[2] })
+    expect(large.body.request_body).toEqual({ text: 'x'.repeat(9_000) })
     const { body } = await data.call('admin', 'listDeliveries', { params, query: { outcome: 'accepted' } })
     expect(body.data.map(({ kind }) => kind)).toEqual(['verification'])
   })
@@ -84,8 +84,6 @@ describe('The log of a source', () => {
     expect((await data.call('admin', 'getDelivery', get)).status).toBe(200)
     const resend = { params: { delivery_id: newId() }, body: { resend_of: secret.id } }
     expect((await data.call('member', 'resendDelivery', resend)).status).toBe(404)
-    const newest = await data.call('member', 'getDelivery', { params: { delivery_id: visible.id } })
-    expect(newest.body.newer_id).toBeNull()
   })
 
   test('shows what the agent received, why it sent the payload again, and the headers without the token', async () => {

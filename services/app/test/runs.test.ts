@@ -253,7 +253,7 @@ describe('What a model was asked', () => {
 let sourceId: string
 const seen = {} as Record<string, string>
 const unseen = {} as Record<string, string>
-const LISTS = ['listWorkflows', 'listRuns', 'listSessions', 'listDeliveries'] as const
+const LISTS = ['listWorkflows', 'listRuns', 'listSessions', 'listDeliveries', 'listAllDeliveries'] as const
 
 const read = async (person: Caller, list: AppOperationId, query: Record<string, string>) =>
   await data.call(person, list, { params: { source_id: sourceId }, query })
@@ -269,7 +269,7 @@ describe('Entries by their ids', () => {
       const sessionId = newId()
       const runId = await data.createRun(workflowId, { sessionId })
       const delivery = await data.send(sourceId, runId)
-      const others = { listSessions: sessionId, listDeliveries: delivery.id }
+      const others = { listSessions: sessionId, listDeliveries: delivery.id, listAllDeliveries: delivery.id }
       Object.assign(ids, { listWorkflows: workflowId, listRuns: runId, ...others })
     }
   })
@@ -279,7 +279,7 @@ describe('Entries by their ids', () => {
     const found = async (person: Caller) => {
       const filters = {
         limit: '1',
-        status: list === 'listDeliveries' ? '404' : 'queued',
+        status: list.endsWith('Deliveries') ? '404' : 'queued',
         state: 'closed',
         kind: 'verification',
       }

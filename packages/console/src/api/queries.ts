@@ -156,7 +156,6 @@ type RowOf<Id extends ListId> = AppAnswer<Id> extends Page<infer Row> ? Row : ne
 /** Whether a row has ended, so that it is not read again. The rows of other lists change only by hand. */
 const HAS_ENDED: { readonly [Id in ListId]?: (row: RowOf<Id>) => boolean } = {
   listRuns: ({ finished_at: at }) => at !== null,
-  listDeliveries: ({ outcome }) => outcome !== 'in_flight',
   listAllDeliveries: ({ outcome }) => outcome !== 'in_flight',
   listSessions: ({ is_open: isOpen, waiting_count: waiting }) => !isOpen && waiting === 0,
   // A workflow runs again.

@@ -20,10 +20,8 @@ export const THINGS: Record<Kind, readonly [IconName, string, (id: string) => Li
 /** Where a thing is shown. */
 export const linkTo = (kind: Kind, id: string): LinkProps => THINGS[kind][2](id)
 /** The log of a source, or one request in it. */
-export const logLink = (sourceId: string, deliveryId?: string): LinkProps => ({
-  to: deliveryId ? '/sources/$source_id/logs/$delivery_id' : '/sources/$source_id/logs',
-  params: { source_id: sourceId, delivery_id: deliveryId },
-})
+export const logLink = (sourceId: string, deliveryId?: string) =>
+  ({ to: '/deliveries', search: { source_id: sourceId, open: deliveryId } }) as const
 /** The page on which a workflow is started. */
 export const tryLink = (workflowId: string, search = {}): LinkProps => ({
   to: '/workflows/$workflow_id/try',

@@ -41,7 +41,7 @@ function listPages(): PageToVisit[] {
   }
   return [
     ...Array.from(isPublic, ([path, isOfRoot]) => toVisit(path, isOfRoot)),
-    toVisit('/deliveries?open=$delivery_id'),
+    toVisit('/deliveries?source_id=$source_id&open=$delivery_id'),
   ]
 }
 

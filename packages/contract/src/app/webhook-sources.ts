@@ -75,7 +75,7 @@ export const AppDeliveryOut = Closed('AppDeliveryOut', 'One outbound request and
 })
 export type AppDeliveryOut = Static<typeof AppDeliveryOut>
 
-/** A delivery as one request shows it: how it was sent, what the agent received, and its neighbours in the log. */
+/** A delivery as one request shows it: how it was sent, and what the agent received. */
 export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound request in full.', {
   ...AppDeliveryOut.properties,
   request_url: Nullable(Str('The URL of the request; null for a payload that was recorded without it.')),
@@ -108,8 +108,6 @@ export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound reque
       reason: Str('The reason that the model gave.'),
     }),
   ),
-  newer_id: Nullable(Uuid('The next newer delivery of the source.')),
-  older_id: Nullable(Uuid('The next older delivery of the source.')),
 })
 export type DeliveryDetailOut = Static<typeof DeliveryDetailOut>
 
@@ -162,19 +160,15 @@ export const DELIVERY_FILTERS = {
   ),
 }
 
-export const AllDeliveriesQuery = Parameters({
+const LIST_QUERY = {
   ...PAGE_QUERY,
   ...IDS_QUERY,
   ...DELIVERY_FILTERS,
   kind: Optional(StringEnum(DELIVERY_KINDS, 'Only deliveries of this kind.')),
-})
-const { source_id: _, ...FILTERS_OF_SOURCE } = DELIVERY_FILTERS
-export const AppDeliveryQuery = Parameters({
-  ...PAGE_QUERY,
-  ...IDS_QUERY,
-  ...FILTERS_OF_SOURCE,
-  kind: Optional(StringEnum(DELIVERY_KINDS, 'Only entries of this kind.')),
-})
+}
+export const AllDeliveriesQuery = Parameters(LIST_QUERY)
+const { source_id: _, ...OF_SOURCE } = LIST_QUERY
+export const AppDeliveryQuery = Parameters(OF_SOURCE)
 
 export const SourceWorkflowList = ListOf(
   'SourceWorkflowList',

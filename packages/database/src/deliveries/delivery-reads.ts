@@ -228,20 +228,6 @@ export type DeliveryDetail = Omit<DeliveryDetailOut, 'headers'> & {
   readonly has_signing_secret: boolean
 }
 
-/** How many neighbours in the log are looked at to find one that a member sees. */
-const MAX_NEIGHBOURS = 50
-
-/** Returns the id of the next visible entry of the log in one direction. */
-const neighbour = (comparison: '<' | '>', direction: 'ASC' | 'DESC') => `(
-  SELECT delivery.id FROM (
-    SELECT id, created_at, run_id, organization_id FROM deliveries
-    WHERE organization_id = $1 AND source_id = found.source_id AND (created_at, id) ${comparison} (found.created_at, found.id)
-    ORDER BY created_at ${direction}, id ${direction} LIMIT ${MAX_NEIGHBOURS}
-  ) AS delivery ${JOIN_WORKFLOW}
-  WHERE ${isDeliveryVisible('$2')}
-  ORDER BY delivery.created_at ${direction}, delivery.id ${direction} LIMIT 1
-)`
-
 /** Where the request went. The body of a verification has the URL (contract README, "Verification request"). */
 const REQUEST_URL = `CASE delivery.kind
   WHEN 'verification' THEN delivery.request_body->'data'->>'target_url' ELSE delivery.request_url END`
@@ -266,8 +252,7 @@ export async function findVisibleDelivery(
          SELECT data->'delivery'->'send_again' FROM run_steps
          WHERE run_id = found.run_id AND kind = 'tool_call' AND data->'delivery'->>'id' = found.id::text
          ORDER BY position LIMIT 1
-       ) AS send_again,
-       ${neighbour('>', 'ASC')} AS newer_id, ${neighbour('<', 'DESC')} AS older_id
+       ) AS send_again
      FROM (
        SELECT ${deliveryColumns('true')}, ${REQUEST_URL} AS request_url, delivery.rejected_answer,
          delivery.answer_headers

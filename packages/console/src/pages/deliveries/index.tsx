@@ -1,4 +1,4 @@
-import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { useEffect, useRef } from 'react'
 import { newId, useList, useMe, useRead, mutate } from '../../api/index.ts'
@@ -54,33 +54,28 @@ const ANSWER: Column = {
   isOptional: true,
 }
 const ALL_COLUMNS = [TIME, OUTCOME, SOURCE, PAYLOAD, TOOK, KIND]
+/** Of one source. */
 const LOG_COLUMNS = [TIME, OUTCOME, PAYLOAD, TOOK, KIND, ANSWER]
 
 const openBeside = ({ id }: AppDeliveryOut) => linkBeside('open', id)
 
-const SEARCH = 'Order number, word or id'
 /** The statuses that people look for. Any other can be written into the address. */
 const STATUS_CODES = Object.fromEntries(
   [200, 400, 401, 403, 404, 409, 422, 429, 500, 502, 503, 504].map((status) => [`${status}`, `${status}`]),
 )
-/** The filters of every list of deliveries. */
-const FIELDS = {
-  search: { label: 'Search' },
-  outcome: { label: 'Outcome', options: OUTCOMES },
-  status: { label: 'Status', options: STATUS_CODES },
-}
 const ATTENTION = { yes: 'Needs attention', no: 'Accepted, or done' }
 const SENT_AGAIN = { no: 'Not sent again', yes: 'Sent again' }
 
 export { ResendJobPage } from './resend-many.tsx'
 
-/** The deliveries to all webhook sources. */
+/** The deliveries to all webhook sources, or the log of one. */
 export function DeliveriesPage() {
   const filters = useFilters(
     'search',
     'source_id',
     'outcome',
     'status',
+    'kind',
     'workflow_id',
     'sent_again',
     'needs_attention',
@@ -99,14 +94,17 @@ export function DeliveriesPage() {
       intro="Every request to your endpoints and its answer, of all webhook sources."
       label="deliveries"
       list={list}
-      columns={ALL_COLUMNS}
+      columns={filters.source_id ? LOG_COLUMNS : ALL_COLUMNS}
       rowLink={openBeside}
       filters={filters}
       actionsOf={(ids) => <ResendSelected ids={ids} />}
-      search={SEARCH}
+      search="Order number, word or id"
       fields={{
+        search: { label: 'Search' },
         source_id: { label: 'Source', options: Object.fromEntries(sources.map(({ id, name }) => [id, name])) },
-        ...FIELDS,
+        outcome: { label: 'Outcome', options: OUTCOMES },
+        status: { label: 'Status', options: STATUS_CODES },
+        kind: { label: 'Kind', options: KINDS },
         sent_again: { label: 'Resends', options: SENT_AGAIN },
         needs_attention: { label: 'Attention', options: ATTENTION },
         workflow_id: { label: 'Workflow', text: () => workflow },
@@ -138,34 +136,6 @@ export function DeliveriesPage() {
   )
 }
 
-export function SourceLogPage() {
-  const { source_id: sourceId } = useParams({ from: '/app/sources/$source_id/logs' })
-  const source = useRead('getWebhookSource', { params: { source_id: sourceId } }).data
-  const filters = useFilters('search', 'outcome', 'status', 'kind', 'since', 'until')
-  return (
-    <ListPage
-      title={source ? `Logs of ${source.name}` : 'Logs'}
-      back={source ? [source.name, linkTo('webhook_source', sourceId)] : ['Webhook sources', { to: '/sources' }]}
-      intro="Every request to this endpoint and its answer."
-      label="deliveries"
-      list={useList('listDeliveries', { params: { source_id: sourceId }, query: filters as never })}
-      columns={LOG_COLUMNS}
-      rowLink={({ id }) => ({ ...logLink(sourceId, id), search: true, resetScroll: false })}
-      filters={filters}
-      search={SEARCH}
-      fields={{ ...FIELDS, kind: { label: 'Kind', options: KINDS } }}
-      controls={<FilterPeriod />}
-      empty={{
-        icon: 'audit',
-        title: 'Nothing was sent yet',
-        text: 'Verifications and what agents send appear here.',
-      }}
-    >
-      <Outlet />
-    </ListPage>
-  )
-}
-
 /** What a delivery is, in words. */
 function kindText({ kind, resend_of: resendOf, sent_by: by, run_id: runId, workflow }: AppDeliveryOut): string {
   if (kind === 'verification') return 'Verification'
@@ -175,14 +145,6 @@ function kindText({ kind, resend_of: resendOf, sent_by: by, run_id: runId, workf
 
 const titleOf = ({ kind, resend_of: resendOf, source_name: source }: DeliveryDetailOut) =>
   `${kind === 'verification' ? 'Verification of' : resendOf ? 'Resent delivery to' : 'Delivery to'} ${source ?? 'an unsaved source'}`
-
-export function DeliveryDrawer() {
-  const { source_id: sourceId, delivery_id: id } = useParams({ from: '/app/sources/$source_id/logs/$delivery_id' })
-  const navigate = useNavigate()
-  const delivery = useRead('getDelivery', { params: { delivery_id: id } }).data
-  const open = (other?: string) => void navigate({ ...logLink(sourceId, other), search: true, resetScroll: false })
-  return <Drawer id={id} onOpen={open} newer={delivery?.newer_id} older={delivery?.older_id} />
-}
 
 interface DrawerProps {
   id: string

@@ -16,10 +16,10 @@ const RATES = { 1: '1 a second', 5: '5 a second', 10: '10 a second', 50: '50 a s
 const payloads = (count: number) => `${count.toLocaleString('en')} ${count === 1 ? 'payload' : 'payloads'}`
 const jobLink = (id: string): LinkProps => ({ to: '/resends/$resend_job_id', params: { resend_job_id: id } })
 
-/** Sends again what the list shows: a button, while the list has a filter. */
-export function ResendMatching({ filters }: { filters: Filters }) {
+/** Sends the payloads again that the list shows: a button, while the list has a filter for payloads. */
+export function ResendMatching({ filters: { kind, ...filters } }: { filters: Filters }) {
   const ask = useResend()
-  if (!Object.values(filters).some(Boolean)) return null
+  if (kind === 'verification' || !Object.values(filters).some(Boolean)) return null
   return <Button label="Send all again" icon="refresh" onClick={() => ask(filters)} />
 }
 

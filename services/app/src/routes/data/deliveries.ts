@@ -1,4 +1,4 @@
-import type { DeliveryDetailOut, ResendJobIn } from '@workflow-service/contract'
+import type { AppAnswer, DeliveryDetailOut, ResendJobIn } from '@workflow-service/contract'
 import {
   type ApprovalDecisionRequest,
   countWaitingApprovals,
@@ -24,6 +24,18 @@ const DELIVERIES = byTime('deliveries')
 /** Handlers of the delivery log, and of payloads that wait for an approval. */
 export function deliveryHandlers(ctx: AppServiceContext) {
   const { db, sessionNotifier, changeNotices, shares, dispatcher } = ctx
+
+  /** Lists the deliveries of a source, or of all. */
+  const list = async (
+    viewer: Viewer,
+    query: AppRequestOf<'listAllDeliveries'>['query'],
+    sourceId: string | null,
+  ): Promise<AppAnswer<'listAllDeliveries'>> =>
+    (await answerIds(query, (ids) => findVisibleDeliveries(db, viewer, sourceId, ids))) ??
+    (await answerPage(query, DELIVERIES, (page) => {
+      const filter = toDeliveryFilter({ ...query, ...(sourceId === null ? {} : { source_id: sourceId }) })
+      return listVisibleDeliveries(db, viewer, { ...filter, kind: query.kind, ...page })
+    }))
 
   /** Records the decision on a payload that waits, and wakes its session. */
   const decide = async (
@@ -54,22 +66,14 @@ export function deliveryHandlers(ctx: AppServiceContext) {
 
   return {
     listDeliveries: async ({ principal, params: { source_id: sourceId }, query }) => {
-      const named = await answerIds(query, (ids) => findVisibleDeliveries(db, principal, sourceId, ids))
-      if (named) return named
-      const filter = { ...toDeliveryFilter(query), kind: query.kind, sourceId }
-      const answer = await answerPage(query, DELIVERIES, (page) =>
-        listVisibleDeliveries(db, principal, { ...filter, ...page }),
-      )
-      if (answer.data.length === 0 && !(await hasWebhookSourceLog(db, principal.organizationId, sourceId))) {
+      const answer = await list(principal, query, sourceId)
+      const isEmpty = query.ids === undefined && answer.data.length === 0
+      if (isEmpty && !(await hasWebhookSourceLog(db, principal.organizationId, sourceId))) {
         throw notFound('Webhook source')
       }
       return answer
     },
-    listAllDeliveries: async ({ principal, query }) =>
-      (await answerIds(query, (ids) => findVisibleDeliveries(db, principal, null, ids))) ??
-      (await answerPage(query, DELIVERIES, (page) =>
-        listVisibleDeliveries(db, principal, { ...toDeliveryFilter(query), kind: query.kind, ...page }),
-      )),
+    listAllDeliveries: ({ principal, query }) => list(principal, query, null),
     getDelivery: ({ principal, params }) => readDelivery(ctx, principal, params.delivery_id),
     /** The dispatcher sends the payload again, at most once for the new id. */
     resendDelivery: async ({ principal, params, body, requestId }) => {
