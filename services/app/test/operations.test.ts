@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import type { AppOperation, AppOperationId, Role, WorkflowDetailOut } from '@workflow-service/contract'
 import { APP_OPERATIONS, isOpen } from '@workflow-service/contract/app'
@@ -26,21 +24,19 @@ interface World {
 
 type MakeSample = (world: World) => Sample | Promise<Sample>
 
-const nothing: MakeSample = () => ({})
-
 /** A workflow, and ids for a new part of it. */
 async function workflowOf({ organization }: World) {
   const id = await data.createWorkflow('Orders', null, organization.id)
-  const params = { workflow_id: id, trigger_id: newId(), file_id: newId() }
+  const params = { workflow_id: id, trigger_id: newId(), file_id: newId(), case_id: newId() }
   const { body } = await data.call(organization.owner, 'getWorkflow', { params })
   return { params, workflow: body }
 }
 
 /** A request about a workflow with a body made of it. */
-function inWorkflow(bodyFor?: (workflow: WorkflowDetailOut, world: World) => object): MakeSample {
+function inWorkflow(bodyFor: (workflow: WorkflowDetailOut, world: World) => object): MakeSample {
   return async (world) => {
     const { params, workflow } = await workflowOf(world)
-    return bodyFor ? { params, body: bodyFor(workflow, world) } : { params }
+    return { params, body: bodyFor(workflow, world) }
   }
 }
 
@@ -60,10 +56,11 @@ async function savedFile(world: World) {
 }
 
 const CASE = { name: 'An order', context: 'Total: 5', expected: [], version: null }
+const TRIED = { context: 'Total: 5', session_id: null }
 const evaluationIn = () => ({ id: newId(), model: null, version_id: null, description: null, rules: null })
 
 async function savedCase(world: World) {
-  const params = { ...(await workflowOf(world)).params, case_id: newId() }
+  const { params } = await workflowOf(world)
   const { body } = await data.call(world.organization.owner, 'saveCase', { params, body: CASE })
   return { params, query: { version: body.version } }
 }
@@ -101,12 +98,6 @@ async function savedModelKey({ organization }: World) {
   const body = { model: 'fast', key: MODEL_KEY }
   const saved = await data.call(organization.admin, 'saveModelKey', { body })
   return { params: { model_key_id: saved.body.data[0]!.id } }
-}
-
-async function verificationOf(world: World): Promise<string> {
-  const { params } = await savedSource(world)
-  const { body } = await data.call(world.organization.owner, 'listDeliveries', { params })
-  return body.data[0]!.id
 }
 
 /** A payload delivery with an outcome. */
@@ -168,10 +159,57 @@ async function invitationOf(world: World): Promise<string> {
   return body.url.split('#')[1]!
 }
 
-/** A sample for every operation: a new operation does not compile without one. */
-const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
-  getSetup: nothing,
-  tryCookie: nothing,
+/** Makes what the last parameter of a path names, with the version that a deletion sends. */
+const THINGS: Readonly<Record<string, (world: World) => Promise<Pick<Sample, 'params' | 'query'>>>> = {
+  sign_in_id: async ({ person }) => ({
+    params: { sign_in_id: (await data.call(person, 'listSignIns')).body.data[0]!.id },
+  }),
+  workflow_id: workflowOf,
+  trigger_id: savedTrigger,
+  file_id: savedFile,
+  case_id: savedCase,
+  evaluation_id: startedEvaluation,
+  version_id: versionOf,
+  trial_id: async (world) => {
+    const { params } = await workflowOf(world)
+    const id = newId()
+    await data.call(world.person, 'tryWorkflow', { params, body: { id, ...TRIED } })
+    return { params: { ...params, trial_id: id } }
+  },
+  source_id: savedSource,
+  lookup_id: savedLookup,
+  model_key_id: savedModelKey,
+  delivery_id: async (world) => ({ params: { delivery_id: await deliveryOf(world) } }),
+  resend_job_id: async (world) => ({ params: { resend_job_id: await resendJobOf(world) } }),
+  run_id: async (world) => ({ params: { run_id: await runOf(world) } }),
+  session_id: async (world) => ({ params: { session_id: await sessionOf(world) } }),
+  api_key_id: async ({ organization }) => {
+    const body = keyIn()
+    await data.call(organization.owner, 'createApiKey', { body })
+    return { params: { api_key_id: body.id } }
+  },
+  user_id: userOf,
+}
+
+type WithBody = {
+  [Id in AppOperationId]: (typeof APP_OPERATIONS)[Id] extends { readonly body: object } ? Id : never
+}[AppOperationId]
+
+/** A request that works: with the parameters and the version of a thing that it names, and what `SAMPLES` adds. */
+async function sampleOf(id: AppOperationId, world: World): Promise<Sample> {
+  const { path, query } = APP_OPERATIONS[id] as AppOperation
+  const sample = (await SAMPLES[id]?.(world)) ?? {}
+  const name = namesIn(path).at(-1)
+  if (name === undefined || sample.params) return sample
+  const thing = await THINGS[name]!(world)
+  const sendsVersion = JSON.stringify(query)?.includes('"version"')
+  return { params: thing.params, ...(sendsVersion ? { query: thing.query } : {}), ...sample }
+}
+
+const namesIn = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name)
+
+/** What is more than a thing: a new operation with a body does not compile without one. */
+const SAMPLES: Readonly<Record<WithBody, MakeSample> & Partial<Record<AppOperationId, MakeSample>>> = {
   setUp: async () => {
     const person = { name: 'Ada', email: `${newId()}@globex.test`, password: PASSWORD }
     return { body: { token: await createSetupLink(data.app.db, null), organization_name: 'Globex', ...person } }
@@ -183,131 +221,69 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   openLink: async (world) => ({ body: { token: await invitationOf(world) } }),
   acceptLink: async (world) => ({ body: { token: await invitationOf(world), password: PASSWORD } }),
 
-  getMe: nothing,
   saveMe: ({ person }) => ({ body: { name: 'Ada', email: person.email } }),
-  signOut: nothing,
   changePassword: () => ({ body: { new_password: PASSWORD } }),
   switchOrganization: ({ organization }) => ({ body: { organization_id: organization.id } }),
   confirmPassword: async ({ person }) => {
     await givePassword(person)
     return { body: { password: PASSWORD } }
   },
-  listSignIns: nothing,
-  endSignIn: async ({ person }) => {
-    const { body } = await data.call(person, 'listSignIns')
-    return { params: { sign_in_id: body.data[0]!.id } }
-  },
 
-  getOverview: nothing,
-  streamEvents: nothing,
   search: () => ({ query: { q: 'orders' } }),
-  getOrganization: nothing,
-  listUsers: nothing,
-  getUsage: nothing,
 
-  listWorkflows: nothing,
   createWorkflow: () => ({ body: { id: newId(), name: 'Orders', description: 'Do it.', scope: 'company_wide' } }),
-  getWorkflow: inWorkflow(),
   saveWorkflow: inWorkflow(({ version }) => ({ name: 'New', description: 'Do it.', scope: 'company_wide', version })),
-  deleteWorkflow: inWorkflow(),
-  duplicateWorkflow: inWorkflow(() => ({ id: newId(), name: 'A copy' })),
-  exportWorkflow: inWorkflow(),
-  setWorkflowActive: inWorkflow(() => ({ is_active: false })),
+  duplicateWorkflow: () => ({ body: { id: newId(), name: 'A copy' } }),
+  setWorkflowActive: () => ({ body: { is_active: false } }),
   saveAutoRun: inWorkflow(({ auto_run: { version } }) => ({ enabled: true, frequency: 'daily', version })),
   saveWorkflowAgent: inWorkflow(({ agent: { version, ...values } }) => ({ ...values, model: 'builtin', version })),
-  listModels: nothing,
   saveWorkflowUsers: inWorkflow(({ users_version: version }, { organization: { member } }) => ({
     user_ids: [member.userId],
     version,
   })),
   saveTrigger: inWorkflow(() => TRIGGER),
-  deleteTrigger: savedTrigger,
-  getFile: savedFile,
   saveFile: inWorkflow(() => FILE),
-  deleteFile: savedFile,
-  getReadiness: inWorkflow(),
-  listWorkflowVersions: inWorkflow(),
-  getWorkflowVersion: async (world) => ({ params: (await versionOf(world)).params }),
   restoreWorkflowVersion: versionOf,
   startScheduled: async (world) => {
     const { params } = await workflowOf(world)
     await data.call(world.organization.owner, 'setWorkflowActive', { params, body: { is_active: true } })
     return { params, body: { id: newId() } }
   },
-  checkRules: inWorkflow(() => ({ content: 'deliveries: 5' })),
-  tryWorkflow: inWorkflow(() => ({ id: newId(), context: 'Total: 5', session_id: null })),
-  getTrial: async (world) => {
-    const { params } = await workflowOf(world)
-    const id = newId()
-    await data.call(world.person, 'tryWorkflow', { params, body: { id, context: 'Total: 5', session_id: null } })
-    return { params: { ...params, trial_id: id } }
-  },
-  listCases: inWorkflow(),
-  getCase: async (world) => ({ params: (await savedCase(world)).params }),
-  saveCase: async (world) => {
-    const { params } = await workflowOf(world)
-    return { params: { ...params, case_id: newId() }, body: CASE }
-  },
-  deleteCase: savedCase,
-  listEvaluations: inWorkflow(),
+  checkRules: () => ({ body: { content: 'deliveries: 5' } }),
+  tryWorkflow: () => ({ body: { id: newId(), ...TRIED } }),
+  saveCase: inWorkflow(() => CASE),
   startEvaluation: async (world) => ({ params: (await savedCase(world)).params, body: evaluationIn() }),
-  getEvaluation: startedEvaluation,
-  stopEvaluation: startedEvaluation,
   startWorkflow: async (world) => ({
     params: (await savedTrigger(world)).params,
     body: { id: newId(), context: 'Order 17', session_id: null },
   }),
 
-  listWebhookSources: nothing,
-  getWebhookSource: savedSource,
-  listSourceWorkflows: savedSource,
   saveWebhookSource: async (world) => {
     const { params } = await savedSource(world)
     const { body } = await data.call(world.organization.owner, 'getWebhookSource', { params })
     return { params, body: sourceIn({ endpoint_url: data.endpoint.url, version: body.version }) }
   },
-  saveWebhookSourceSettings: async (world) => ({
-    ...(await savedSource(world)),
-    body: { approval: 'always', version: '1' },
-  }),
-  deleteWebhookSource: savedSource,
-  testWebhookSource: savedSource,
-  pauseWebhookSource: savedSource,
+  saveWebhookSourceSettings: () => ({ body: { approval: 'always', version: '1' } }),
   resumeWebhookSource: async (world) => {
     const sample = await savedSource(world)
     await data.call(world.organization.owner, 'pauseWebhookSource', sample)
     return sample
   },
-  getInstructions: nothing,
   saveInstructions: async ({ organization }) => {
     const { version } = (await data.call(organization.owner, 'getInstructions')).body
     return { body: { text: `Be brief. ${newId()}`, version } }
   },
-  listModelKeys: nothing,
   saveModelKey: async () => {
     await offerModel()
     return { body: { model: 'fast', key: MODEL_KEY } }
   },
-  deleteModelKey: savedModelKey,
-  testModelKey: savedModelKey,
-  listLookups: nothing,
-  getLookup: savedLookup,
-  saveLookup: async (world) => ({
-    ...(await savedLookup(world)),
-    body: { ...lookupIn(data.endpoint.url), name: `Other ${newId()}`, version: '1' },
-  }),
-  deleteLookup: savedLookup,
-  testLookup: async (world) => ({ ...(await savedLookup(world)), body: { tool: 'find', arguments: {} } }),
-  listDeliveries: savedSource,
-  listAllDeliveries: nothing,
-  getDelivery: async (world) => ({ params: { delivery_id: await verificationOf(world) } }),
+  saveLookup: () => ({ body: { ...lookupIn(data.endpoint.url), name: `Other ${newId()}`, version: '1' } }),
+  testLookup: () => ({ body: { tool: 'find', arguments: {} } }),
   resendDelivery: async (world) => ({
     params: { delivery_id: newId() },
     body: { resend_of: await deliveryOf(world) },
   }),
 
-  countApprovals: nothing,
-  listApprovals: nothing,
   decideApprovals: async (world) => {
     const { delivery_id: id } = await approvalOf(world)
     return { body: { decision: 'declined', delivery_ids: [id], reason: null } }
@@ -315,13 +291,10 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   approveDelivery: async (world) => ({ params: await approvalOf(world), body: {} }),
   declineDelivery: async (world) => ({ params: await approvalOf(world), body: { reason: 'The total is wrong.' } }),
 
-  getNotices: nothing,
   saveNoticeWebhook: () => ({ body: { url: data.endpoint.url, signing_secret: 'a signing secret of notices' } }),
   deleteNoticeWebhook: withNoticeWebhook,
   testNoticeWebhook: withNoticeWebhook,
-  getMyNotices: nothing,
   saveMyNotices: () => ({ body: { kinds: ['failures'] } }),
-  testMyNotices: nothing,
   markAttentionDone: async (world) => {
     const { source_id: id } = (await savedSource(world)).params
     await data.addDelivery(id, { outcome: 'rejected' })
@@ -330,43 +303,24 @@ const SAMPLES: Readonly<Record<AppOperationId, MakeSample>> = {
   },
   previewResends: async (world) => ({ body: { ids: [await deliveryOf(world)], per_second: 1 } }),
   createResendJob: async (world) => ({ body: { ids: [await deliveryOf(world)], per_second: 1 } }),
-  listResendJobs: nothing,
-  getResendJob: async (world) => ({ params: { resend_job_id: await resendJobOf(world) } }),
-  stopResendJob: async (world) => ({ params: { resend_job_id: await resendJobOf(world) } }),
-  listRuns: nothing,
   cancelRun: async (world) => ({ params: { run_id: await runOf(world, { status: 'queued' }) } }),
   cancelQueuedRuns: async ({ organization }) => {
     const id = await data.createWorkflow('Orders', null, organization.id)
     await data.createRun(id, { status: 'queued' })
     return { body: { kind: 'workflow', id } }
   },
-  getRunPrompts: async (world) => ({ params: { run_id: await runOf(world) } }),
   getRulesDraft: async (world) => ({
     params: { run_id: await runOf(world, { status: 'failed', error: 'no_destination: none' }) },
   }),
-  getRun: async (world) => ({ params: { run_id: await runOf(world) } }),
-  listSessions: nothing,
   createSession: () => ({ body: { id: newId() } }),
-  getSession: async (world) => ({ params: { session_id: await sessionOf(world) } }),
-  closeSession: async (world) => ({ params: { session_id: await sessionOf(world) } }),
 
-  listApiKeys: nothing,
   createApiKey: () => ({ body: keyIn() }),
-  revokeApiKey: async ({ organization }) => {
-    const body = keyIn()
-    await data.call(organization.owner, 'createApiKey', { body })
-    return { params: { api_key_id: body.id } }
-  },
   createUser: () => ({ body: userIn() }),
   saveUser: async (world) => {
     const { params, user } = await userOf(world)
     return { params, body: { first_name: 'Other', version: user.version } }
   },
-  deleteUser: async (world) => ({ params: (await userOf(world)).params }),
-  createUserLink: async (world) => ({ params: (await userOf(world)).params, body: { kind: 'invitation' } }),
-  signUserOut: async (world) => ({ params: (await userOf(world)).params }),
-  listAuditEvents: nothing,
-  exportManifest: nothing,
+  createUserLink: () => ({ body: { kind: 'invitation' } }),
   saveOrganization: async ({ organization }) => {
     const { body } = await data.call(organization.owner, 'getOrganization')
     return { body: { name: `Acme ${newId()}`, version: body.version } }
@@ -392,25 +346,14 @@ const NAMED_IN_BODY: readonly AppOperationId[] = ['switchOrganization', 'resendD
 const operations = Object.values<AppOperation>(APP_OPERATIONS) as (AppOperation & { id: AppOperationId })[]
 const forPeople = operations.filter((operation) => !isOpen(operation))
 /** Parameters for requests that are refused before they are read. */
-const NAMES = operations.flatMap(({ path }) => [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name))
+const NAMES = operations.flatMap(({ path }) => namesIn(path))
 const PARAMS: AppCall = { params: Object.fromEntries(NAMES.map((name) => [name, newId()])) }
 
-/**
- * Who may call each operation, as OPERATIONS.md says: the documents are right only if the application does the same.
- */
-const documented = new Map(
-  readFileSync(join(import.meta.dirname, '../../../packages/contract/OPERATIONS.md'), 'utf8')
-    .split('\n')
-    .filter((line) => line.startsWith('| `'))
-    .map((line) => line.split('|').map((cell) => cell.trim()))
-    .map(([, name = '', , , stranger = '', member = '', admin = '', owner = '']) => [
-      name,
-      { stranger, member, admin, owner },
-    ]),
-)
-
-function documentedFor({ method, path }: AppOperation, caller: Role | 'stranger'): string {
-  return documented.get(`\`${method.toUpperCase()} ${path}\``)?.[caller] ?? 'not in OPERATIONS.md'
+/** Whether the table, from which OPERATIONS.md is generated, lets them call the operation. */
+function mayCall(operation: AppOperation, caller: Role | 'stranger'): boolean {
+  const { access } = operation
+  if (isOpen(operation) || caller === 'stranger') return isOpen(operation)
+  return access === 'signed_in' || ROLES.indexOf(caller) <= ROLES.indexOf(access as Role)
 }
 
 /** Calls the operation and returns status and error code. A stream ends after its headers. */
@@ -440,7 +383,7 @@ async function outcomesOfUnseen(
   }
   if (operation.access === 'member' && OF_WORKFLOW.test(operation.path)) {
     const { member } = organization
-    const own = OF_PERSON.includes(id) ? await SAMPLES[id]({ organization, person: member }) : unused
+    const own = OF_PERSON.includes(id) ? await sampleOf(id, { organization, person: member }) : unused
     await data.app.db.pool.query(
       `WITH hidden AS (UPDATE workflows SET scope = 'only_me' WHERE organization_id = $1 RETURNING id)
        DELETE FROM workflow_users USING hidden WHERE workflow_id = hidden.id`,
@@ -453,21 +396,20 @@ async function outcomesOfUnseen(
 
 describe('Every operation', () => {
   test.each(operations.map((operation) => [operation.id, operation] as const))(
-    '%s works for those whom OPERATIONS.md names, for no others, and for nothing that the caller does not see',
+    '%s works for those whom its row names, for no others, and for nothing that the caller does not see',
     async (id, operation) => {
       const organization = await data.app.createOrganization()
       // Reads and refused callers leave it as it is.
-      const unused = await SAMPLES[id]({ organization, person: organization.owner })
+      const unused = await sampleOf(id, { organization, person: organization.owner })
       for (const caller of ['stranger', ...ROLES.toReversed()] as const) {
         const who = caller === 'stranger' ? null : organization[caller]
-        const says = documentedFor(operation, caller)
-        const isUnchanged = says === '–' || (operation.method === 'get' && !OF_PERSON.includes(id))
-        const sample = isUnchanged ? unused : await SAMPLES[id]({ organization, person: who ?? organization.owner })
+        const isAllowed = mayCall(operation, caller)
+        const isUnchanged = !isAllowed || (operation.method === 'get' && !OF_PERSON.includes(id))
+        const sample = isUnchanged ? unused : await sampleOf(id, { organization, person: who ?? organization.owner })
         const refused = who === null ? '401 unauthorized' : '403 forbidden_for_role'
-        const success = String(sample.status ?? operation.success.status)
-        const expected = { yes: success, 'with a link': success, '–': refused }[says] ?? says
+        const expected = isAllowed ? String(sample.status ?? operation.success.status) : refused
         expect([caller, await outcome(who, id, sample)]).toEqual([caller, expected])
-        if (says !== 'with a link') continue
+        if (operation.access !== 'link') continue
         const unknown = { ...sample, body: { ...(sample.body as object), token: newId() } }
         expect([caller, await outcome(who, id, unknown)]).toEqual([caller, '409 link_not_usable'])
       }
@@ -485,7 +427,7 @@ describe('Every operation', () => {
     ['cancelQueuedRuns', { cancelled: 0 }],
   ] as const)('%s does nothing to what its body names of another organization', async (id, expected) => {
     const [organization, other] = [await data.app.createOrganization(), await data.app.createOrganization()]
-    const sample = await SAMPLES[id]({ organization, person: organization.owner })
+    const sample = await sampleOf(id, { organization, person: organization.owner })
     const { body, error } = await data.call(other.owner, id, sample)
     expect({ ...body, code: error?.code }).toMatchObject(expected)
   })
@@ -531,7 +473,11 @@ describe('Every operation', () => {
     ]
     const lists = forPeople.filter(({ id, method, params: ids }) => method === 'get' && !ids && id !== 'streamEvents')
     for (const { id } of lists) {
-      const { text } = await data.call(other.owner, id, await SAMPLES[id]({ organization: other, person: other.owner }))
+      const { text } = await data.call(
+        other.owner,
+        id,
+        await sampleOf(id, { organization: other, person: other.owner }),
+      )
       expect([id, foreign.filter((each) => text.includes(each))]).toEqual([id, []])
     }
   }, 60_000)
