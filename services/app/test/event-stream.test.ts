@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { request, type IncomingMessage } from 'node:http'
+import { createServer, request, type IncomingMessage } from 'node:http'
 import { afterEach, describe, expect, test } from '@jest/globals'
 import { createChangeNotifier } from '@workflow-service/database'
-import { createCapturedLogger, waitUntil } from '@workflow-service/testkit'
+import { close, createCapturedLogger, listen, waitUntil } from '@workflow-service/testkit'
 import type { Response } from 'express'
-import { createEventStreams, type EventStreams } from '../src/event-stream.ts'
+import { createEventStreams, type EventStreams, type StreamOwner } from '../src/event-stream.ts'
 import { type TestPerson, useTestApp } from './support/test-app.ts'
 
 const app = useTestApp()
@@ -66,36 +66,26 @@ describe('The stream of events', () => {
   })
 })
 
-/** A response that is written to memory, and blocks while `isBlocked`. */
-function fakeResponse() {
-  const state = { written: [] as string[], isBlocked: false, hasEnded: false }
-  const end = () => (state.hasEnded = true)
-  const res = {
-    once: () => {},
-    writeHead: () => {},
-    write: (text: string) => state.written.push(text),
-    end,
-    destroy: end,
-    get writableNeedDrain() {
-      return state.isBlocked
-    },
-    get writableEnded() {
-      return state.hasEnded
-    },
-  }
-  return { state, res: res as unknown as Response }
-}
-
+/** Serves streams with other intervals; `openAs` opens one of a person. */
 async function withStreams(
   timing: { heartbeatMs?: number; recheckMs?: number },
-  work: (streams: EventStreams) => Promise<void>,
+  work: (openAs: (person: TestPerson) => ReturnType<typeof openStream>, streams: EventStreams) => Promise<void>,
 ): Promise<void> {
   const { logger } = createCapturedLogger({ service: 'app' })
   const streams = createEventStreams({ db: app.db, databaseUrl: app.config.databaseUrl, logger, ...timing })
+  let owner: StreamOwner
+  const server = createServer((_req, res) => streams.open(res as Response, owner))
+  const url = `http://127.0.0.1:${await listen(server)}`
+  const openAs = async (person: TestPerson) => {
+    owner = await ownerOf(person)
+    return await openStream(person, url)
+  }
   try {
-    await work(streams)
+    await work(openAs, streams)
   } finally {
     await streams.close()
+    server.closeAllConnections()
+    await close(server)
   }
 }
 
@@ -107,15 +97,16 @@ async function ownerOf({ accountId, userId, organizationId }: TestPerson) {
 describe('An open stream', () => {
   test('gets a heartbeat, and is cut off when its reader does not read', async () => {
     const { member, id: organizationId } = app.organization
-    await withStreams({ heartbeatMs: 20 }, async (streams) => {
-      const { state, res } = fakeResponse()
-      streams.open(res, await ownerOf(member))
-      await waitUntil(() => state.written.includes(':\n\n'))
+    await withStreams({ heartbeatMs: 20 }, async (openAs, streams) => {
+      const stream = await openAs(member)
+      await waitUntil(() => stream.text.includes(':\n\n'))
       streams.publish({ organizationId, topics: ['runs'] })
-      expect(state.written).toContain('data: {"topics":["runs"]}\n\n')
-      state.isBlocked = true
-      streams.publish({ organizationId, topics: ['runs'] })
-      expect(state.hasEnded).toBe(true)
+      await waitUntil(() => stream.text.includes('data: {"topics":["runs"]}\n\n'))
+      expect(stream.hasEnded).toBe(false)
+      open.at(-1)?.pause()
+      // More than waits for a connection.
+      for (let n = 0; n < 10_000; n += 1) streams.publish({ organizationId, topics: ['runs'] })
+      await waitUntil(() => streams.countOf(member) === 0)
     })
   })
 
@@ -127,13 +118,11 @@ describe('An open stream', () => {
   ])('ends when %s, and does not count as a use of the sign-in', async (_name, change) => {
     const { member, owner } = await app.createOrganization()
     await app.db.pool.query(`UPDATE sign_ins SET last_seen_at = now() - interval '1 hour'`)
-    await withStreams({ recheckMs: 20 }, async (streams) => {
-      const [one, other] = [fakeResponse(), fakeResponse()]
-      streams.open(one.res, await ownerOf(member))
-      streams.open(other.res, await ownerOf(owner))
+    await withStreams({ recheckMs: 20 }, async (openAs) => {
+      const [one, other] = [await openAs(member), await openAs(owner)]
       await app.db.pool.query(change, [member.accountId])
-      await waitUntil(() => one.state.hasEnded)
-      expect(other.state.hasEnded).toBe(false)
+      await waitUntil(() => one.hasEnded)
+      expect(other.hasEnded).toBe(false)
       const { lastSeenAt } = await app.db.prisma.signIn.findFirstOrThrow({ where: { accountId: owner.accountId } })
       expect(Date.now() - lastSeenAt.getTime()).toBeGreaterThan(60_000)
     })
