@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { newId, readAnswers } from '@workflow-service/database'
 import { createCertificate, freePort, startCustomerEndpoint, startRawEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
+import type { OutboundResult } from '../src/outbound/outbound-result.ts'
 import { type Answer, callDispatcher, invalidField, refusal, sourceIn, sourcePath } from './support/test-dispatcher.ts'
 import { useDispatcher } from './support/use-dispatcher.ts'
 
@@ -228,6 +229,14 @@ describe('verify=never', () => {
   })
 })
 
+const answered = (status: number): OutboundResult => ({
+  kind: 'answered',
+  status,
+  location: null,
+  text: null,
+  durationMs: 1,
+})
+
 /** Whether the endpoint answers the first request of the test. */
 const isFirst = (): boolean => dispatcher.endpoint.requests.length === 1
 
@@ -277,8 +286,27 @@ describe('422 verification_failed', () => {
       reason: 'redirect',
       status: 308,
       location: 'https://elsewhere.example/x',
+      message: expect.stringMatching(/^The endpoint answered 308 and points to https:.*; redirects are not followed: /),
       logged: 'rejected',
     })
+  })
+
+  test.each<[string, OutboundResult, object]>([
+    ['a redirect without a target', answered(307), { reason: 'redirect', status: 307, location: null }],
+    ['304, which is no redirect', answered(304), { reason: 'status', status: 304 }],
+    [
+      'no answer in time',
+      { kind: 'timed_out', phase: 'answer', detail: 'it took long', durationMs: 1 },
+      {
+        reason: 'timed_out',
+        kind: 'answer',
+        message: expect.stringMatching(/^It took long\. It must .* 10 seconds\./),
+      },
+    ],
+  ])('%s', async (_what, result, error) => {
+    const stubbed = await dispatcher.startAnother({ sendRequest: () => Promise.resolve(result) })
+    const answer = await callDispatcher(stubbed.url, 'PUT', dispatcher.sourcePath(newId()), sourceIn({}))
+    expect(answer).toMatchObject({ status: 422, body: { error: { code: 'verification_failed', ...error } } })
   })
 
   test('an unused port', async () => {
