@@ -14,27 +14,25 @@ export interface Subnets {
  */
 export function parseSubnets(text: string): Subnets {
   // One list per family: BlockList finds the IPv6 spelling ::ffff:127.0.0.1 in the IPv4 subnet 127.0.0.0/8.
-  const ipv4 = new BlockList()
-  const ipv6 = new BlockList()
-  const cidrs: string[] = []
-  const errors: string[] = []
-  for (const entry of text.split(/[\s,]+/u).filter((part) => part !== '')) {
-    const subnet = readSubnet(entry)
-    if ('error' in subnet) {
-      errors.push(subnet.error)
-    } else {
-      if (subnet.family === 4) ipv4.addSubnet(subnet.address, subnet.prefix, 'ipv4')
-      else ipv6.addSubnet(subnet.address, subnet.prefix, 'ipv6')
-      cidrs.push(`${subnet.address}/${subnet.prefix}`)
-    }
+  const lists = new Map([4, 6].map((family) => [family, new BlockList()]))
+  const entries = text.split(/[\s,]+/u).filter(Boolean)
+  const cidrs = entries.map((entry) => (entry.includes('/') ? entry : `${entry}/${isIP(entry) === 4 ? 32 : 128}`))
+  const invalid = entries.filter((_, index) => !isSubnet(cidrs[index]!))
+  if (invalid.length > 0) {
+    const named = invalid.map((entry) => `"${entry}"`).join(', ')
+    const remedy = 'write addresses, or the first address of a block with its prefix, such as 10.0.0.0/8'
+    throw new Error(`is not a list of subnets: ${named}; ${remedy}`)
   }
-  if (errors.length > 0) throw new Error(`is not a list of subnets: ${errors.join('; ')}`)
+  for (const cidr of cidrs) {
+    const [address = '', prefix] = cidr.split('/')
+    const family = isIP(address)
+    lists.get(family)?.addSubnet(address, Number(prefix), family === 4 ? 'ipv4' : 'ipv6')
+  }
   return {
     cidrs,
     contains(address) {
       const family = isIP(address)
-      if (family === 4) return ipv4.check(address, 'ipv4')
-      return family === 6 && !address.includes('%') && ipv6.check(address, 'ipv6')
+      return !address.includes('%') && (lists.get(family)?.check(address, family === 4 ? 'ipv4' : 'ipv6') ?? false)
     },
   }
 }
@@ -42,22 +40,11 @@ export function parseSubnets(text: string): Subnets {
 /** Allows no address beyond the public ones: the default. */
 export const NO_SUBNETS: Subnets = parseSubnets('')
 
-function readSubnet(entry: string): { address: string; prefix: number; family: number } | { error: string } {
-  const [address = '', prefixText, ...rest] = entry.split('/')
-  // Checked before ipaddr.js reads it, because ipaddr.js also accepts 127.1 and 0177.0.0.1.
-  const family = address.includes('%') ? 0 : isIP(address)
-  if (family === 0 || rest.length > 0) return { error: `"${entry}" is not a CIDR block` }
-  const maxPrefix = family === 4 ? 32 : 128
-  const prefix = prefixText === undefined ? maxPrefix : Number(prefixText)
-  if (prefixText !== undefined && (!/^(?:0|[1-9]\d{0,2})$/u.test(prefixText) || prefix > maxPrefix)) {
-    return { error: `"${entry}" needs a prefix length from 0 to ${maxPrefix} after the slash` }
-  }
-  // The URL parser writes IPv6 in hexadecimal groups only: ipaddr.js would read ::1.2.3.4 as ::ffff:1.2.3.4.
-  const canonical = family === 4 ? address : new URL(`http://[${address}]/`).hostname.slice(1, -1)
-  const ip = family === 4 ? ipaddr.IPv4 : ipaddr.IPv6
-  const network = ip.networkAddressFromCIDR(`${canonical}/${prefix}`).toString()
-  if (network !== ipaddr.parse(canonical).toString()) {
-    return { error: `"${entry}" has bits set beyond its prefix: write ${network}/${prefix} or ${address}` }
-  }
-  return { address, prefix, family }
+/** Whether it has no bits beyond its prefix. */
+function isSubnet(cidr: string): boolean {
+  const [address = ''] = cidr.split('/')
+  // ipaddr.js also accepts 127.1, 0177.0.0.1 and zones, and reads ::1.2.3.4 as ::ffff:1.2.3.4.
+  if (isIP(address) === 0 || /%|:.*\./u.test(address) || !ipaddr.isValidCIDR(cidr)) return false
+  const ip = isIP(address) === 4 ? ipaddr.IPv4 : ipaddr.IPv6
+  return ip.networkAddressFromCIDR(cidr).toString() === ipaddr.parse(address).toString()
 }
