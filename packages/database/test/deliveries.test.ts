@@ -57,11 +57,6 @@ describe('deleteOldDeliveries', () => {
 })
 
 describe('claimDeliveries', () => {
-  test('claims an id that the batch contains twice once', async () => {
-    const twice = request()
-    expect(await kindsOf([twice, request(), { ...twice }])).toEqual(['claimed', 'claimed', 'known'])
-  })
-
   test('claims each id once when concurrent batches contain the same ids in different orders', async () => {
     const requests = Array.from({ length: 20 }, () => request())
     const batches = await Promise.all([requests, requests.toReversed(), requests].map(kindsOf))
@@ -96,17 +91,5 @@ describe('recordOutcomes', () => {
     expect(await record(accepted)).toEqual([expect.any(Date)])
     expect(await record({ ...accepted, outcome: 'timed_out' })).toEqual([undefined])
     expect(await outcomeOf(mine.id)).toBe('accepted')
-  })
-
-  test('uses the first record of a delivery that the batch contains twice', async () => {
-    const twice = request()
-    await claimDeliveries(acme.db, [twice])
-    const { organizationId } = acme
-    const recorded = await recordOutcomes(acme.db, [
-      { organizationId, id: twice.id, result: accepted },
-      { organizationId, id: twice.id, result: { ...accepted, outcome: 'unknown' } },
-    ])
-    expect(recorded).toEqual([expect.any(Date), undefined])
-    expect(await outcomeOf(twice.id)).toBe('accepted')
   })
 })

@@ -150,25 +150,16 @@ const CLAIM_DELIVERIES = statement(
  * Records payloads as `in_flight`, any number in one statement. Checks the source of each and, when a run sends it,
  * that the lease is the session's current one. Claims nothing for a suspended organization, nor a payload without the
  * approval that its source asks for. Of all calls with one id, at most one ever gets `claimed`; the steps of its
- * journal are written with it.
+ * journal are written with it. The ids must differ: a dispatcher runs the calls for one id one after the other.
  */
 export async function claimDeliveries(
   db: Connection,
   requests: readonly DeliveryClaimRequest[],
 ): Promise<readonly DeliveryClaim[]> {
-  const firsts = new Set(new Map(requests.toReversed().map((request) => [request.id, request])).values())
-  const claims = await insertMissing(() => claimOnce(db, [...firsts]))
-  return requests.map((request): DeliveryClaim => {
-    const claim = claims.get(request.id)!
-    return claim.kind === 'claimed' && !firsts.has(request) ? { kind: 'known' } : claim
-  })
+  return await insertMissing(() => claimOnce(db, requests))
 }
 
-/** Resolves to the claims by their ids, each of which is requested once. */
-async function claimOnce(
-  db: Connection,
-  requests: readonly DeliveryClaimRequest[],
-): Promise<ReadonlyMap<string, DeliveryClaim>> {
+async function claimOnce(db: Connection, requests: readonly DeliveryClaimRequest[]): Promise<readonly DeliveryClaim[]> {
   const steps = requests.flatMap(({ id, journal }) =>
     journal ? toStepRows(journal.position, journal.steps).map((step) => ({ id, ...step })) : [],
   )
@@ -190,8 +181,8 @@ async function claimOnce(
     steps.map(({ data }) => data),
     steps.map(({ earlierSteps }) => earlierSteps),
   ])
-  return new Map(
-    rows.map(({ id, kind, createdAt, ...target }) => [id, kind === 'claimed' ? { kind, createdAt, target } : { kind }]),
+  return rows.map(({ id: _id, kind, createdAt, ...target }) =>
+    kind === 'claimed' ? { kind, createdAt, target } : { kind },
   )
 }
 
@@ -205,8 +196,8 @@ export async function claimResend(
 ): Promise<DeliveryClaim> {
   const { id, organizationId, sourceId, resend } = request
   const claimInTransaction = async (client: PoolClient): Promise<DeliveryClaim> => {
-    const claim = (await claimOnce({ pool: client }, [request])).get(id)!
-    if (claim.kind !== 'claimed') return claim
+    const [claim] = await claimOnce({ pool: client }, [request])
+    if (claim!.kind !== 'claimed') return claim!
     const { rows } = await client.query<{ name: string | null; isRecorded: boolean }>(
       `SELECT (SELECT name FROM webhook_sources WHERE organization_id = $1 AND id = $2) AS name, (
          SELECT true FROM audit_events
@@ -222,7 +213,7 @@ export async function claimResend(
         changes: [{ field: 'resend_of', old: null, new: resend.of }],
       })
     }
-    return claim
+    return claim!
   }
   return await insertMissing(() => inTransaction(db, claimInTransaction))
 }
@@ -275,30 +266,19 @@ const RECORD_OUTCOMES = statement(
 const HANDLE_RESENT = statement('deliveries/handle-resent', {})
 
 /**
- * Records the outcomes of any number of deliveries in one statement. Resolves to the time of the record for each, or
- * undefined when nothing was written. Replaces only `in_flight`, and `unknown` when the real outcome arrives late. Of
- * one delivery named twice, the first record counts. What a resend repeats needs no attention any more.
+ * Records the outcomes of any number of different deliveries in one statement. Resolves to the time of the record for
+ * each, or undefined when nothing was written. Replaces only `in_flight`, and `unknown` when the real outcome arrives
+ * late. What a resend repeats needs no attention any more.
  */
 export async function recordOutcomes(
   db: Db,
   records: readonly DeliveryOutcomeRecord[],
 ): Promise<readonly (Date | undefined)[]> {
-  return await forFirsts(records, async (distinct) => {
-    const { rows } = await runStatement(db, RECORD_OUTCOMES, outcomeColumns(distinct))
-    const resends = rows.filter(({ isResend }) => isResend)
-    if (resends.length > 0) await runStatement(db, HANDLE_RESENT, [resends.map(({ id }) => id)])
-    return new Map(rows.map((row) => [row.id, row.finishedAt]))
-  })
-}
-
-/** Records the first of the items with one id. Resolves to what was written of each item. */
-async function forFirsts<Item extends DeliveryOutcomeRecord, Written>(
-  items: readonly Item[],
-  record: (firsts: readonly Item[]) => Promise<ReadonlyMap<string, Written>>,
-): Promise<readonly (Written | undefined)[]> {
-  const firsts = new Map(items.toReversed().map((item) => [item.id, item]))
-  const written = await record([...firsts.values()])
-  return items.map((item) => (firsts.get(item.id) === item ? written.get(item.id) : undefined))
+  const { rows } = await runStatement(db, RECORD_OUTCOMES, outcomeColumns(records))
+  const resends = rows.filter(({ isResend }) => isResend)
+  if (resends.length > 0) await runStatement(db, HANDLE_RESENT, [resends.map(({ id }) => id)])
+  const times = new Map(rows.map((row) => [row.id, row.finishedAt]))
+  return records.map(({ id }) => times.get(id))
 }
 
 function outcomeColumns(records: readonly DeliveryOutcomeRecord[]): unknown[][] {
@@ -363,24 +343,22 @@ export async function recordRunOutcomes(
   db: Db,
   records: readonly RunOutcomeRecord[],
 ): Promise<readonly (Omit<RowOfStatement<typeof RECORD_RUN_OUTCOMES>, 'id'> | undefined)[]> {
-  return await forFirsts(records, async (distinct) => {
-    const values = [
-      ...outcomeColumns(distinct),
-      distinct.map(({ journal }) => journal.lease.sessionId),
-      distinct.map(({ journal }) => journal.lease.epoch),
-      distinct.map(({ journal }) => journal.runId),
-      distinct.map(({ journal }) => journal.position + journal.steps.length),
-      distinct.map(({ journal }) => journal.result),
-      distinct.map(({ journal, result }) => (result.outcome === 'accepted' ? journal.lastOfRun : null)),
-    ]
-    const { rows } = await insertMissing(() => runStatement(db, RECORD_RUN_OUTCOMES, values))
-    const recorded = new Map(rows.map(({ id, ...row }) => [id, row]))
-    const refused = distinct.filter(({ id }) => recorded.get(id)?.isWritten === false)
-    if (refused.length > 0) {
-      await runStatement(db, WAKE_AFTER_CANCELLED, [refused.map(({ journal }) => journal.lease.sessionId)])
-    }
-    return recorded
-  })
+  const values = [
+    ...outcomeColumns(records),
+    records.map(({ journal }) => journal.lease.sessionId),
+    records.map(({ journal }) => journal.lease.epoch),
+    records.map(({ journal }) => journal.runId),
+    records.map(({ journal }) => journal.position + journal.steps.length),
+    records.map(({ journal }) => journal.result),
+    records.map(({ journal, result }) => (result.outcome === 'accepted' ? journal.lastOfRun : null)),
+  ]
+  const { rows } = await insertMissing(() => runStatement(db, RECORD_RUN_OUTCOMES, values))
+  const recorded = new Map(rows.map(({ id, ...row }) => [id, row]))
+  const refused = records.filter(({ id }) => recorded.get(id)?.isWritten === false)
+  if (refused.length > 0) {
+    await runStatement(db, WAKE_AFTER_CANCELLED, [refused.map(({ journal }) => journal.lease.sessionId)])
+  }
+  return records.map(({ id }) => recorded.get(id))
 }
 
 const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', { ...DELIVERY_COLUMNS, ageMs: column.float8 })
