@@ -31,7 +31,7 @@ import { userHandlers } from './routes/identity/users.ts'
 import { editRefused } from './routes/workflows/edit-workflow.ts'
 import { workflowsHandlers, workflowsRules } from './routes/workflows/index.ts'
 import { keyOf } from './operation-shares.ts'
-import { quotaExceeded, quotasOf } from './quotas.ts'
+import { quotaExceeded, toLimits } from './quotas.ts'
 import { requireHost } from './require-host.ts'
 import { securityHeaders } from './security-headers.ts'
 import { servePage } from './serve-page.ts'
@@ -94,7 +94,7 @@ function serveApi(ctx: AppServiceContext): RequestHandler {
  * refusals of the database into errors of the contract.
  */
 function createHandlers(ctx: AppServiceContext): OperationHandlers<typeof APP_OPERATIONS, Visitor | Principal> {
-  const { quotas } = ctx.config
+  const limits = { quotas: toLimits(ctx.config.quotas) }
   const handlers: AppHandlers = {
     ...signInHandlers(ctx),
     ...oidcHandlers(ctx),
@@ -109,11 +109,11 @@ function createHandlers(ctx: AppServiceContext): OperationHandlers<typeof APP_OP
     async (request: OperationRequest<AppOperation, Visitor | Principal>): Promise<OperationAnswer> => {
       try {
         // `authorize` gives each operation the caller that its `access` promises.
-        const answer: object | void = await handlers[id]({ ...request, quotas: quotasOf(quotas, id, request) } as never)
+        const answer: object | void = await handlers[id]({ ...request, ...limits } as never)
         if (answer instanceof AnswerWithHeaders || 'stream' in Object(answer)) return answer as OperationAnswer
         return { body: answer as object }
       } catch (error) {
-        if (error instanceof QuotaExceededError) throw quotaExceeded(quotas, id, error)
+        if (error instanceof QuotaExceededError) throw quotaExceeded(ctx.config.quotas, error)
         throw error instanceof EditRefused ? editRefused(error) : error
       }
     },

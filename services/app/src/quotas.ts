@@ -1,7 +1,5 @@
-import type { AppOperationId } from '@workflow-service/contract'
-import type { QuotaCheck, QuotaExceededError, QuotaKind, SavedThing } from '@workflow-service/database'
+import type { LimitedByQuotas, QuotaExceededError, QuotaKind } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
-import type { Principal, Visitor } from './auth/principal.ts'
 import { Type } from '@workflow-service/contract/type'
 
 const MIB = 2 ** 20
@@ -31,63 +29,28 @@ type QuotaSetting = keyof typeof quotaSettings
 /** The configured quotas. */
 export type Quotas = Readonly<Record<QuotaSetting, number>>
 
-interface Quota {
-  readonly kind: QuotaKind
-  readonly setting: QuotaSetting
-  /** For people, in the plural. */
-  readonly what: string
+/** The setting of each kind, and what it counts, in the plural. The dispatcher checks the quotas of what it saves. */
+const QUOTAS: Readonly<Record<Exclude<QuotaKind, 'webhook_sources' | 'lookups'>, readonly [QuotaSetting, string]>> = {
+  workflows: ['MAX_WORKFLOWS', 'workflows'],
+  triggers: ['MAX_TRIGGERS_PER_WORKFLOW', 'triggers in this workflow'],
+  files: ['MAX_FILES_PER_WORKFLOW', 'files in this workflow'],
+  file_bytes: ['MAX_FILE_MIB', 'MiB of files'],
+  empty_sessions: ['MAX_EMPTY_SESSIONS', 'open sessions without a start'],
+  api_keys: ['MAX_API_KEYS', 'API keys'],
+  users: ['MAX_USERS', 'people'],
 }
 
-const WORKFLOWS: Quota = { kind: 'workflows', setting: 'MAX_WORKFLOWS', what: 'workflows' }
-const FILES: Quota = { kind: 'files', setting: 'MAX_FILES_PER_WORKFLOW', what: 'files in this workflow' }
-const FILE_BYTES: Quota = { kind: 'file_bytes', setting: 'MAX_FILE_MIB', what: 'MiB of files' }
-
-/** The quotas of the operations that create something. The dispatcher creates webhook sources, and checks theirs. */
-export const QUOTAS: { readonly [Id in AppOperationId]?: readonly Quota[] } = {
-  createWorkflow: [WORKFLOWS],
-  duplicateWorkflow: [WORKFLOWS, FILE_BYTES],
-  saveTrigger: [{ kind: 'triggers', setting: 'MAX_TRIGGERS_PER_WORKFLOW', what: 'triggers in this workflow' }],
-  saveFile: [FILES, FILE_BYTES],
-  restoreWorkflowVersion: [FILE_BYTES],
-  createSession: [{ kind: 'empty_sessions', setting: 'MAX_EMPTY_SESSIONS', what: 'open sessions without a start' }],
-  createApiKey: [{ kind: 'api_keys', setting: 'MAX_API_KEYS', what: 'API keys' }],
-  createUser: [{ kind: 'users', setting: 'MAX_USERS', what: 'people' }],
-}
-
-/** The parts of a request that name what it saves. */
-interface SavingRequest {
-  readonly principal: Visitor | Principal
-  readonly params?: unknown
-  readonly body?: unknown
-}
-
-/** Returns the quotas that limit a request. What exists may always be changed, unless it grows. */
-export function quotasOf(quotas: Quotas, operationId: AppOperationId, request: SavingRequest): readonly QuotaCheck[] {
-  return (QUOTAS[operationId] ?? []).map(({ kind, setting }) => {
-    const isSize = kind === 'file_bytes'
-    return { kind, thing: toSavedThing(request, isSize), max: isSize ? quotas[setting] * MIB : quotas[setting] }
-  })
+/** Returns the most that an organization may have of each kind. */
+export function toLimits(quotas: Quotas): Required<LimitedByQuotas>['quotas'] {
+  const limits = Object.entries(QUOTAS).map(([kind, [setting]]) => [kind, quotas[setting]])
+  return { ...Object.fromEntries(limits), file_bytes: quotas.MAX_FILE_MIB * MIB }
 }
 
 /** Creates a 409 `quota_exceeded`. */
-export function quotaExceeded(quotas: Quotas, operationId: AppOperationId, { kind }: QuotaExceededError): ApiError {
-  const { setting, what } = QUOTAS[operationId]!.find((quota) => quota.kind === kind)!
+export function quotaExceeded(quotas: Quotas, { kind }: QuotaExceededError): ApiError {
+  const [setting, what] = QUOTAS[kind as keyof typeof QUOTAS]
   return new ApiError(
     'quota_exceeded',
     `There can be at most ${quotas[setting].toLocaleString('en')} ${what}. Delete some that are not needed, or ask the operator to raise ${setting}.`,
   )
-}
-
-function toSavedThing({ principal, params = {}, body }: SavingRequest, isSize: boolean): SavedThing {
-  const { organizationId } = principal as Principal
-  const { workflow_id: workflowId, ...ids } = params as Record<string, string>
-  const { id, content } = body as { id?: string; content?: string }
-  // The id of what is saved is in the body of a POST, and the last one of a PUT's path.
-  const savedId = id ?? Object.values(ids)[0] ?? ''
-  return {
-    organizationId,
-    id: savedId,
-    ...(workflowId && { workflowId }),
-    ...(isSize && content !== undefined && { bytes: Buffer.byteLength(content) }),
-  }
 }

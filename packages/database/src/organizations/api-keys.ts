@@ -15,7 +15,7 @@ import {
 } from '../connection/index.ts'
 import { createApiKey, hashApiKey, prefixOfApiKey } from './api-key-format.ts'
 import { type AuditedBy, changedFields, recordAuditEvent } from './audit-events.ts'
-import { assertQuotas } from './quotas.ts'
+import { assertQuota } from './quotas.ts'
 import { USER_NAME } from './visibility.ts'
 
 /** The organization has a key with this name, or the given key is in use. */
@@ -83,13 +83,13 @@ export async function storeApiKey(
   if (prefix === undefined) throw new TypeError('The given key does not have the format of an API key.')
   try {
     return await inPrismaTransaction(db, async (tx) => {
-      if (by) await assertQuotas(tx, by)
       const createdBy = by?.principal.userId ?? null
       const keySha256 = Uint8Array.from(hashApiKey(key))
       await tx.prisma.apiKey.create({
         data: { id, organizationId, name, prefix, keySha256, scopes: [...scopes], expiresAt, createdBy },
       })
       if (by) {
+        await assertQuota(tx, by, 'api_keys')
         await recordAuditEvent(tx, {
           ...by,
           action: 'api_key.created',

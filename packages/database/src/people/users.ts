@@ -11,7 +11,7 @@ import {
   violatedConstraint,
 } from '../connection/index.ts'
 import type { Prisma } from '../generated/client.ts'
-import { assertQuotas, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
+import { assertQuota, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
 import {
   deleteAccountsWithoutUser,
   lockAccount,
@@ -260,7 +260,6 @@ export async function createUser(
     const created = await inUsersTransaction(db, organizationId, async (tx) => {
       const stored = await findUser(tx, organizationId, id)
       if (stored) return changedFields<typeof values>(stored, values).length === 0 ? stored : undefined
-      await assertQuotas(tx, request)
       await tx.prisma.user.create({
         data: {
           id,
@@ -272,6 +271,7 @@ export async function createUser(
           role,
         },
       })
+      await assertQuota(tx, request, 'users')
       const target = { kind: 'user', id, name: email }
       const changes = changedFields({}, values)
       await recordAuditEvent(tx, { ...request, action: 'user.created', target, changes })

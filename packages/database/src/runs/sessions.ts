@@ -1,6 +1,6 @@
 import { type Db, inTransaction } from '../connection/index.ts'
 import {
-  assertQuotas,
+  assertQuota,
   type AuditAction,
   type AuditedBy,
   isSessionVisible,
@@ -76,9 +76,9 @@ async function changeSession(
   by: AuditedBy | undefined,
 ): Promise<boolean> {
   return await inTransaction(db, async (client) => {
-    if (by) await assertQuotas(client, by)
     const { rowCount } = await client.query(statement, [...values])
     if (rowCount !== 1) return false
+    if (by && action === 'session.opened') await assertQuota(client, by, 'empty_sessions')
     if (by) await recordAuditEvent(client, { ...by, action, target: { kind: 'session', id: values[1], name: null } })
     return true
   })

@@ -1,7 +1,7 @@
 import type { LookupKind, LookupOut, LookupTool } from '@workflow-service/contract'
 import { type Db, inTransaction, kindOfViolation } from '../connection/index.ts'
 import {
-  assertQuotas,
+  assertQuota,
   type AuditedBy,
   changeAudited,
   changedFields,
@@ -111,7 +111,6 @@ export async function saveLookup(
       )
       const [seen] = stored.rows
       if ((seen?.version ?? 0) !== seenVersion) return { kind: 'changed_meanwhile' }
-      if (!seen && by) await assertQuotas(client, by)
       const { rows } = seen
         ? await client.query<Lookup>(
             `UPDATE lookups SET name = $3, name_key = $4, kind = $5, url = $6, header_name = $7,
@@ -127,6 +126,7 @@ export async function saveLookup(
           )
       const [lookup] = rows
       if (!lookup) return { kind: 'id_taken' }
+      if (!seen && by) await assertQuota(client, by, 'lookups')
       if (by) {
         await recordAuditEvent(client, {
           ...by,

@@ -13,7 +13,7 @@ import {
   statement,
 } from '../connection/index.ts'
 import {
-  assertQuotas,
+  assertQuota,
   type AuditChange,
   type AuditedBy,
   changedFields,
@@ -161,12 +161,12 @@ export async function saveWebhookSource(
   ]
   try {
     return await inTransaction(db, async (client) => {
-      if (seen === null && by) await assertQuotas(client, by)
       const { rows } = seen
         ? await runStatement({ pool: client }, UPDATE_SOURCE, [...values, signingSecret !== undefined, seen.version])
         : await runStatement({ pool: client }, INSERT_SOURCE, values)
       const [source] = rows
       if (!source) return { kind: 'changed_meanwhile' }
+      if (seen === null && by) await assertQuota(client, by, 'webhook_sources')
       const ended =
         seen && seen.endpointUrl !== endpointUrl
           ? await endApprovalsOfSource(client, { organizationId, sourceId }, by)

@@ -1,6 +1,6 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { type PrismaDb, type Transaction, workflowSearchText } from '../connection/index.ts'
-import { assertQuotas, type QuotaCheck, viewerOf } from '../organizations/index.ts'
+import { assertQuota, viewerOf } from '../organizations/index.ts'
 import { EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
 import { UPSERT_FILE, writeTrigger } from './workflow-parts.ts'
 import { findVersion, readContents, type VersionDocument } from './workflow-versions.ts'
@@ -12,7 +12,7 @@ import { findVersion, readContents, type VersionDocument } from './workflow-vers
  */
 export async function restoreVersion(
   db: PrismaDb,
-  { quotas = [], ...edit }: WorkflowEdit,
+  edit: WorkflowEdit,
   { versionId, newest }: { readonly versionId: string; readonly newest: number },
 ): Promise<WorkflowDetailOut> {
   return await editWorkflow(db, edit, async (tx, before) => {
@@ -23,7 +23,7 @@ export async function restoreVersion(
       [before.id],
     )
     if (rows[0]?.number !== newest) throw new EditRefused('changed_meanwhile', { current: before })
-    await writeDocument(tx, before, found.document, quotas)
+    if (await writeDocument(tx, before, found.document)) await assertQuota(tx, edit, 'file_bytes')
     return { action: 'workflow.restored', changes: [{ field: 'version', old: newest, new: found.number }] }
   })
 }
@@ -36,12 +36,12 @@ const DELETE_OTHER_FILES = `
       AND wanted.sha256 = files.sha256
   )`
 
+/** Resolves to whether it has written a file. */
 async function writeDocument(
   tx: Transaction,
   before: WorkflowDetailOut,
   { name, description, triggers, files }: VersionDocument,
-  quotas: readonly QuotaCheck[],
-): Promise<void> {
+): Promise<boolean> {
   const { id: workflowId } = before
   await tx.prisma.workflow.update({
     where: { id: workflowId },
@@ -67,10 +67,9 @@ async function writeDocument(
     workflowId,
     missing.map(({ sha256 }) => sha256),
   )
-  const bytes = missing.reduce((sum, { sha256 }) => sum + Buffer.byteLength(contents.get(sha256) ?? ''), 0)
-  await assertQuotas(tx, { quotas: quotas.map(({ thing, ...rest }) => ({ ...rest, thing: { ...thing, bytes } })) })
   for (const { id, name: fileName, path, sha256 } of missing) {
     const { rowCount } = await tx.query(UPSERT_FILE, [id, workflowId, fileName, path, contents.get(sha256)])
     if (!rowCount) throw new EditRefused('id_taken', { what: 'File' })
   }
+  return missing.length > 0
 }

@@ -19,7 +19,7 @@ import {
   workflowSearchText,
 } from '../connection/index.ts'
 import {
-  assertQuotas,
+  assertQuota,
   type AuditAction,
   type AuditChange,
   type AuditPrincipal,
@@ -115,7 +115,6 @@ export async function editWorkflow(
 ): Promise<WorkflowDetailOut> {
   return await inPrismaTransaction(db, async (tx) => {
     await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
-    await assertQuotas(tx, edit)
     const before = await readDetail(tx, edit)
     await recordVersions(tx, [before.id], null)
     const audited = await work(tx, before)
@@ -190,10 +189,7 @@ export async function createWorkflow(
   edit: WorkflowEdit,
   values: WorkflowValues,
 ): Promise<WorkflowDetailOut> {
-  return await inPrismaTransaction(db, async (tx) => {
-    await assertQuotas(tx, edit)
-    return await insertWorkflow(tx, edit, values)
-  })
+  return await inPrismaTransaction(db, async (tx) => await insertWorkflow(tx, edit, values))
 }
 
 /**
@@ -207,7 +203,6 @@ export async function duplicateWorkflow(
 ): Promise<WorkflowDetailOut> {
   return await inPrismaTransaction(db, async (tx) => {
     const { description, scope } = await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
-    await assertQuotas(tx, edit)
     return await insertWorkflow(tx, { ...edit, workflowId: id }, { name, description, scope }, edit.workflowId)
   })
 }
@@ -266,6 +261,8 @@ async function insertWorkflow(
   if (count === 1) {
     await tx.prisma.workflowUser.create({ data: { organizationId, workflowId, userId } })
     if (copyOf) await tx.query(COPY_PARTS, [copyOf, workflowId, organizationId])
+    await assertQuota(tx, edit, 'workflows')
+    if (copyOf) await assertQuota(tx, edit, 'file_bytes')
     await recordVersions(tx, [workflowId], principal.name)
     const changes = changedFields({}, copyOf ? { ...values, copy_of: copyOf } : values)
     await audit(tx, edit, name, { action: 'workflow.created', changes })

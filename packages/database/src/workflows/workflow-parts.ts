@@ -1,6 +1,7 @@
 import type { AppFileOut, SaveFileIn, SaveTriggerIn, WorkflowDetailOut } from '@workflow-service/contract'
 import type { Connection, PrismaDb, Queryable, Transaction } from '../connection/index.ts'
 import {
+  assertQuota,
   type AuditChange,
   changedFields,
   isVisible,
@@ -34,6 +35,7 @@ export async function saveTrigger(
     if (storedVersion === triggerVersion(wanted)) return undefined
     assertUnchangedSince(version, storedVersion, before)
     await writeTrigger(tx, before.id, { ...wanted, id: triggerId }, stored)
+    if (!stored) await assertQuota(tx, edit, 'triggers', before.id)
     const changes = changedFields<object>(stored ?? {}, wanted)
     return { action: 'trigger.saved', changes: ofPart('trigger', wanted.name || triggerId, changes) }
   })
@@ -148,6 +150,9 @@ export async function saveFile(
     }
     const { rowCount } = await tx.query(UPSERT_FILE, [fileId, before.id, wanted.name, wanted.path, wanted.content])
     if (!rowCount) throw new EditRefused('id_taken', { what: 'File' })
+    if (!stored) await assertQuota(tx, edit, 'files', before.id)
+    const isLarger = Buffer.byteLength(wanted.content) > Buffer.byteLength(stored?.content ?? '')
+    if (isLarger) await assertQuota(tx, edit, 'file_bytes')
     const changes = changedFields<object>(stored ?? {}, wanted)
     return { action: 'file.saved', changes: ofPart('file', location, changes) }
   })

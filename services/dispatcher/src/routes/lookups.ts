@@ -77,7 +77,7 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
     const redact = createRedactor([keptOrGiven])
     const tools = kind === 'mcp' ? describeTools(await listTools(send, url, redact), input.tools, redact) : input.tools
     const headerValue = encryptGivenSecret(ctx.secrets, { organizationId, id: lookupId }, value)
-    const by = withQuota(readActor(organizationId, request), 'lookups', lookupId, LOOKUPS_MAX)
+    const by = withQuota(readActor(organizationId, request), 'lookups', LOOKUPS_MAX)
     const change = { name, kind, url, headerName, headerValue, tools }
     const saved = await withinQuota(
       saveLookup(ctx.db, organizationId, lookupId, change, stored?.version ?? 0, by),

@@ -1,4 +1,4 @@
-import { type AuditedBy, type QuotaCheck, QuotaExceededError } from '@workflow-service/database'
+import { type AuditedBy, QuotaExceededError, type QuotaKind } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 
 /** 409 of a save whose id belongs to something else. */
@@ -18,14 +18,8 @@ export function nameTaken(thing: string): ApiError {
 }
 
 /** Adds a quota of the organization, which holds for people: operators and manifests may exceed it. */
-export function withQuota(
-  by: AuditedBy | undefined,
-  kind: QuotaCheck['kind'],
-  id: string,
-  max: number,
-): AuditedBy | undefined {
-  if (!by?.principal.userId) return by
-  return { ...by, quotas: [{ kind, thing: { organizationId: by.principal.organizationId, id }, max }] }
+export function withQuota(by: AuditedBy | undefined, kind: QuotaKind, max: number): AuditedBy | undefined {
+  return by?.principal.userId ? { ...by, quotas: { [kind]: max } } : by
 }
 
 /** @throws ApiError 409 `quota_exceeded` with this message if the save exceeds its quota. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { TraceContext, WebhookSourceIn } from '@workflow-service/contract'
 import {
-  assertQuotas,
+  assertQuota,
   type AuditedBy,
   findSaveTarget,
   findWebhookSource,
@@ -46,7 +46,7 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
     const { organization_id: organizationId, source_id: sourceId } = params
     const mode = query.verify ?? 'always'
     const actor = readActor(organizationId, request)
-    const by = withQuota(actor, 'webhook_sources', sourceId, ctx.config.maxWebhookSources)
+    const by = withQuota(actor, 'webhook_sources', ctx.config.maxWebhookSources)
     const save: Save = { organizationId, sourceId, input, requestId, trace, isVerified: mode !== 'never', by }
     const stored = await inTurn(ctx, organizationId, () => findForSave(ctx, save, query.version))
     if (query.version !== undefined && query.version !== (stored?.version ?? 0))
@@ -86,7 +86,9 @@ async function findForSave(
   const isEdit = version !== undefined && version > 0
   if (isEdit && !(await findWebhookSource(ctx.db, organizationId, sourceId))) throw idTaken('webhook source')
   const stored = await findStored(ctx, save)
-  if (!stored && by) await refuseAboveQuota(ctx, assertQuotas(ctx.db.pool, by))
+  // The new one is not counted yet.
+  const before = withQuota(by, 'webhook_sources', ctx.config.maxWebhookSources - 1)
+  if (!stored && before) await refuseAboveQuota(ctx, assertQuota(ctx.db.pool, before, 'webhook_sources'))
   return stored
 }
 
