@@ -9,6 +9,7 @@ export { createOperationCall, type OperationCall, type OperationResult } from '.
 export * from './http/errors.ts'
 export type { CheckedParts, HttpOperation, OperationRules, PartOf, Rule } from './http/check-request.ts'
 export * from './http/health.ts'
+export * from './http/list-cursors.ts'
 export { type BodyLimits, isJsonInUtf8 } from './http/json-body.ts'
 export { logRequests, type RequestLogOptions } from './http/log-requests.ts'
 export * from './http/operations.ts'

@@ -1,33 +1,17 @@
 import { LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
 import type { ReadPage, TimePosition } from '@workflow-service/database'
-import { invalidFields } from '@workflow-service/service-kit'
+import {
+  type CursorFormat,
+  decodeCursor,
+  encodeCursor,
+  invalidFields,
+  UUID_OF_CURSOR,
+} from '@workflow-service/service-kit'
 
 /** The query parameters of a list. */
 export interface PageQuery {
   readonly limit?: number
   readonly cursor?: string
-}
-
-/** How the positions of a list are written in its cursors, which are opaque to callers and may change. */
-export interface CursorFormat<Position> {
-  /** Keeps the cursors of another list out. */
-  readonly list: string
-  readonly pattern: RegExp
-  readonly write: (position: Position) => string
-  /** Gets the groups of the pattern. */
-  readonly read: (...groups: string[]) => Position
-}
-
-const UUID = '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}'
-
-/** The format of a list by time. */
-export function byTime(list: string): CursorFormat<TimePosition> {
-  return {
-    list,
-    pattern: new RegExp(`^(\\d{1,14})\\.(${UUID})$`),
-    write: ({ createdAt, id }) => `${createdAt.getTime()}.${id}`,
-    read: (time = '', id = '') => ({ createdAt: new Date(Number(time)), id }),
-  }
 }
 
 /** Runs of a session, by number. */
@@ -38,7 +22,7 @@ export const BY_NUMBER: CursorFormat<{ readonly number: number }> = {
   read: (number) => ({ number: Number(number) }),
 }
 /** The audit log, by id. */
-export const BY_ID = byText('audit', new RegExp(`^(${UUID})$`))
+export const BY_ID = byText('audit', new RegExp(`^(${UUID_OF_CURSOR})$`))
 /** Users, by email address. PostgreSQL has no NUL in texts. */
 export const BY_EMAIL = byText('users', /^([^\0]+)$/)
 
@@ -50,14 +34,10 @@ function byText(list: string, pattern: RegExp): CursorFormat<string> {
  * Returns the position after which the page begins; undefined for the first page, also with an empty cursor.
  * @throws ApiError 422 on `cursor`
  */
-function readCursor<Position>(
-  { cursor }: PageQuery,
-  { list, pattern, read }: CursorFormat<Position>,
-): Position | undefined {
+function readCursor<Position>({ cursor }: PageQuery, format: CursorFormat<Position>): Position | undefined {
   if (!cursor) return undefined
-  const text = Buffer.from(cursor, 'base64url').toString()
-  const match = text.startsWith(`${list} `) ? pattern.exec(text.slice(list.length + 1)) : null
-  if (match) return read(...match.slice(1))
+  const position = decodeCursor(format, cursor)
+  if (position !== undefined) return position
   const message = 'is not the next_cursor of a page of this list; omit it for the first page'
   throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
 }
@@ -74,7 +54,7 @@ export async function answerPage<Row, Position>(
   read: (page: PageRead<Position>) => Promise<ReadPage<Row, Position>>,
 ) {
   const { rows, next } = await read({ limit: query.limit ?? LIST_DEFAULT_LIMIT, after: readCursor(query, format) })
-  const cursor = next === undefined ? null : Buffer.from(`${format.list} ${format.write(next)}`).toString('base64url')
+  const cursor = next === undefined ? null : encodeCursor(format, next)
   return { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: cursor } }
 }
 

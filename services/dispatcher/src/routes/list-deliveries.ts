@@ -1,6 +1,6 @@
 import { type DeliveryPage, LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
-import { decodeListCursor, encodeListCursor, hasWebhookSourceLog, listDeliveries } from '@workflow-service/database'
-import { invalidFields, notFound } from '@workflow-service/service-kit'
+import { hasWebhookSourceLog, listDeliveries } from '@workflow-service/database'
+import { byTime, decodeCursor, encodeCursor, invalidFields, notFound } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { toDeliveryOut } from './to-wire.ts'
@@ -10,9 +10,9 @@ export function listSourceDeliveries(ctx: Pick<DispatcherContext, 'db'>): Intern
   return async ({ params, query }) => {
     const { limit = LIST_DEFAULT_LIMIT, cursor, outcome, kind, since, until } = query
     const { organization_id: organizationId, source_id: sourceId } = params
-    const scope = { organizationId, search: `deliveries ${sourceId}` }
+    const cursors = byTime(`deliveries ${organizationId} ${sourceId}`)
     // An empty cursor means the first page.
-    const after = cursor ? decodeListCursor(cursor, scope) : undefined
+    const after = cursor ? decodeCursor(cursors, cursor) : undefined
     if (cursor && !after) {
       const message = 'is not the next_cursor of a page; omit it for the first page'
       throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
@@ -35,7 +35,7 @@ export function listSourceDeliveries(ctx: Pick<DispatcherContext, 'db'>): Intern
     const hasMore = found.length > limit
     const body: DeliveryPage = {
       data: page.map(toDeliveryOut),
-      pagination: { has_more: hasMore, next_cursor: hasMore && last ? encodeListCursor(last, scope) : null },
+      pagination: { has_more: hasMore, next_cursor: hasMore && last ? encodeCursor(cursors, last) : null },
     }
     return { status: 200, body }
   }

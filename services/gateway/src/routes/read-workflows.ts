@@ -1,15 +1,24 @@
 import { LIST_DEFAULT_LIMIT, LIST_PAGE_MAX_BYTES, type PageInfo } from '@workflow-service/contract'
-import { decodeListCursor, encodeListCursor, listWorkflows as listWorkflowRows } from '@workflow-service/database'
-import { type ApiError, notFound, serviceUnavailable } from '@workflow-service/service-kit'
+import { listWorkflows as listWorkflowRows } from '@workflow-service/database'
+import {
+  type ApiError,
+  byTime,
+  decodeCursor,
+  encodeCursor,
+  notFound,
+  serviceUnavailable,
+} from '@workflow-service/service-kit'
 import type { Static } from '@workflow-service/contract/type'
 import { type GatewayContext, LIST_WAIT_MS } from '../gateway-context.ts'
 import { joinJson } from '../workflows/workflow-documents.ts'
 import type { PublicApiHandlers, PublicApiRules } from './operation-handlers.ts'
 
+const cursorsOf = (organizationId: string, search: string) => byTime(`workflows ${organizationId} ${search}`)
+
 /** Requires the cursor to come from a page of the same list. */
 export const listWorkflowsRules: PublicApiRules<'listWorkflows'> = {
   query: ({ cursor = '', search = '' }, { principal: { organizationId } }) => {
-    if (cursor === '' || decodeListCursor(cursor, { organizationId, search })) return []
+    if (cursor === '' || decodeCursor(cursorsOf(organizationId, search), cursor)) return []
     const message = 'must be the next_cursor of a page of this list with the same search; omit it to begin anew'
     return [{ field: 'cursor', code: 'invalid_cursor', message }]
   },
@@ -33,8 +42,8 @@ export function listWorkflows({
 }: Pick<GatewayContext, 'db' | 'workflows' | 'listSlots' | 'pageSlots'>): PublicApiHandlers['listWorkflows'] {
   return async ({ query, principal: { organizationId }, onceAnswered }) => {
     const { limit = LIST_DEFAULT_LIMIT, search = '', cursor = '' } = query
-    const scope = { organizationId, search }
-    const after = cursor === '' ? undefined : decodeListCursor(cursor, scope)
+    const cursors = cursorsOf(organizationId, search)
+    const after = cursor === '' ? undefined : decodeCursor(cursors, cursor)
     const startedMs = performance.now()
     const releasePage = await pageSlots.acquire(organizationId)
     if (typeof releasePage === 'string') throw tooManyLists()
@@ -47,7 +56,7 @@ export function listWorkflows({
       const hasMore = page.hasMore || count < page.workflows.length
       const last = page.workflows[count - 1]
       const pagination: Static<typeof PageInfo> = {
-        next_cursor: hasMore && last ? encodeListCursor(last, scope) : null,
+        next_cursor: hasMore && last ? encodeCursor(cursors, last) : null,
         has_more: hasMore,
       }
       const data = documents.flatMap((document, index) => (index === 0 ? document : [',', ...document]))

@@ -1,9 +1,9 @@
 import type { FieldError } from '@workflow-service/contract'
 import { ApiKeyExistsError, findApiKey, listApiKeys, revokeApiKey, storeApiKey } from '@workflow-service/database'
-import { ApiError, notFound } from '@workflow-service/service-kit'
+import { ApiError, byTime, notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
-import { answerRows, byTime, timeOf, toDate } from '../paging.ts'
+import { answerRows, timeOf, toDate } from '../paging.ts'
 
 const API_KEYS = byTime('api_keys')
 

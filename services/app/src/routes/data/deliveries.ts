@@ -13,11 +13,11 @@ import {
   listWaitingApprovals,
   type Viewer,
 } from '@workflow-service/database'
-import { ApiError, orNotFound, notFound } from '@workflow-service/service-kit'
+import { ApiError, byTime, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { actorHeaders } from '../../auth/principal.ts'
 import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { answerIds, answerPage, byTime, toDate } from '../paging.ts'
+import { answerIds, answerPage, toDate } from '../paging.ts'
 
 const DELIVERIES = byTime('deliveries')
 

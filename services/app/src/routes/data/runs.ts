@@ -16,11 +16,11 @@ import {
   searchVisibleRuns,
   type Viewer,
 } from '@workflow-service/database'
-import { ApiError, notFound, orNotFound } from '@workflow-service/service-kit'
+import { ApiError, byTime, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { toRunPrompts } from './run-prompts.ts'
-import { answerIds, answerPage, answerRows, BY_NUMBER, byTime, timeOf, toDate } from '../paging.ts'
+import { answerIds, answerPage, answerRows, BY_NUMBER, timeOf, toDate } from '../paging.ts'
 
 const RUNS = byTime('runs')
 const SESSIONS = byTime('sessions')

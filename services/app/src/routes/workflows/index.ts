@@ -21,10 +21,10 @@ import {
   wakeSpentSessions,
 } from '@workflow-service/database'
 import { exportManifest, ManifestTooLargeError } from '@workflow-service/database/manifest'
-import { ApiError, orNotFound, invalidFields } from '@workflow-service/service-kit'
+import { ApiError, byTime, invalidFields, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
-import { answerIds, answerPage, byTime } from '../paging.ts'
+import { answerIds, answerPage } from '../paging.ts'
 import { checkContent, checkStoredWorkflow } from './check-workflow.ts'
 import { assertVisible, editHandler } from './edit-workflow.ts'
 import { evaluationHandlers } from './evaluations.ts'
