@@ -409,17 +409,11 @@ describe('A reset link', () => {
   })
 })
 
-test('A password that an earlier release has hashed signs the person in, and is hashed again', async () => {
+test('A password that an earlier release has hashed signs the person in', async () => {
   const { accountId, email } = await withPassword(app.organization.id)
   const passwordHash = storedHash(PASSWORD, [47_104, 1])
   await app.db.prisma.account.update({ where: { id: accountId }, data: { passwordHash } })
-  expect(await signIn(email, NEW_PASSWORD)).toBeUndefined()
-  // Each of two at once: both check the earlier hash, and one replaces it. More may wait too long for their turns.
-  const signedIn = await Promise.all([signIn(email), signIn(email)])
-  expect(signedIn).not.toContain(undefined)
-  const account = await app.db.prisma.account.findUniqueOrThrow({ where: { id: accountId } })
-  expect(account.passwordHash).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/)
-  expect(await signIn(email)).toBeDefined()
+  expect([await signIn(email, NEW_PASSWORD), await signIn(email)]).toEqual([undefined, expect.any(String)])
 })
 
 describe('A password that was replaced', () => {

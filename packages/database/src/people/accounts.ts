@@ -273,16 +273,6 @@ export async function setPassword(
   await prisma.account.update({ where: { id: accountId }, data: { passwordHash, passwordChangedAt: new Date() } })
 }
 
-/** Replaces the hash of a password by another one of it. Resolves to false if it was replaced meanwhile. */
-export async function replacePasswordHash(
-  { prisma }: PrismaDb,
-  { id, passwordHash }: Pick<Account, 'id' | 'passwordHash'>,
-  newHash: string,
-): Promise<boolean> {
-  const { count } = await prisma.account.updateMany({ where: { id, passwordHash }, data: { passwordHash: newHash } })
-  return count > 0
-}
-
 /** Deletes those of the accounts that no user has any more. */
 export async function deleteAccountsWithoutUser(
   { prisma }: Pick<Transaction, 'prisma'>,

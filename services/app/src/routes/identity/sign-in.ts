@@ -1,5 +1,4 @@
 import {
-  type Account,
   acceptEmail,
   acceptInvitation,
   acceptReset,
@@ -11,14 +10,13 @@ import {
   type LinkPerson,
   type OneTimeLink,
   recordFailedSignIn,
-  replacePasswordHash,
   signIn,
   type UsedLink,
 } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { hasTrialCookie, trialCookie } from '../../auth/cookie.ts'
-import { hashAgain, hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
+import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import type { Visitor } from '../../auth/principal.ts'
 import { AnswerWithHeaders, type AppHandlers, type AppRequestOf } from '../app-handlers.ts'
 import { answerSignedIn } from './me.ts'
@@ -38,7 +36,7 @@ export function signInHandlers(ctx: AppServiceContext) {
     tryCookie: ({ principal }) => new AnswerWithHeaders(trialCookie(), { is_kept: hasTrialCookie(principal.cookies) }),
     signIn: async (request) => {
       const { email, password } = request.body
-      const account = await renewHash(ctx, request, await checkAccount(ctx, request, email, password), password)
+      const account = await checkAccount(ctx, request, email, password)
       const [membership] = account.organizations
       const token = membership && (await signIn(ctx.db, account, membership, 'password', request))
       if (token === undefined) throw signInFailed()
@@ -133,17 +131,6 @@ async function checkAccount(ctx: AppServiceContext, request: VisitorRequest, ema
   })
   if (!account) throw signInFailed()
   return account
-}
-
-/**
- * Stores the password of the account as this release does, if an earlier one has hashed it. If it was replaced
- * meanwhile, by another sign-in or a reset, it is checked again.
- */
-async function renewHash(ctx: AppServiceContext, request: VisitorRequest, account: Account, password: string) {
-  const passwordHash = await hashAgain(request.principal, password, account.passwordHash)
-  if (passwordHash === undefined) return account
-  if (await replacePasswordHash(ctx.db, account, passwordHash)) return { ...account, passwordHash }
-  return await checkAccount(ctx, request, account.email, password)
 }
 
 /**
