@@ -212,15 +212,9 @@ describe('The search index', () => {
        FROM generate_series(1, 5760) n`,
       [organizationId, other, sources],
     )
-    const lags: number[] = []
     let pauses = 0
-    await indexForSearch(database.db, {
-      pace: async () => void (pauses += 1),
-      onLag: (seconds) => lags.push(Math.round(seconds / 60)),
-    })
-    expect(lags[0]).toBe(30)
+    await indexForSearch(database.db, { pace: async () => void (pauses += 1) })
     expect(pauses).toBeGreaterThan(5_760 / 128)
-    expect(await indexForSearch(database.db)).toBe(0)
     const { rows } = await pool.query<{ organization: string; written: number; ids: string[] }>(
       `SELECT organization_id AS organization, xmin::text::float8 AS written, ids FROM search_chunks
        WHERE kind = 'deliveries' ORDER BY first_at`,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createChangeNotifier, createDatabase } from '@workflow-service/database'
 import { connectRabbitMq, createSessionNotifier, type ServiceOverrides } from '@workflow-service/messaging'
-import { createFairQueue, createServiceParts, Gauge } from '@workflow-service/service-kit'
+import { createFairQueue, createServiceParts } from '@workflow-service/service-kit'
 import { createSignInLimits } from './auth/sign-in-limits.ts'
 import type { AppConfig } from './config.ts'
 import { createEventStreams } from './event-stream.ts'
@@ -37,11 +37,6 @@ export async function createAppServiceContext(config: AppConfig, overrides: AppO
     signInLimits,
     /** Of the requests that are answered at once. */
     shares: createOperationShares(config),
-    searchLag: new Gauge({
-      name: 'app_search_lag_seconds',
-      help: 'Age of the oldest chunk that the search index lacked when the application last looked; 0 in processes that do not fill it.',
-      registers: [metrics],
-    }),
     /** Between pieces of 2 ms of the checks of an organization's rules: together half of the process's time. */
     waitForTurn: createFairQueue(() => sleep(2)),
     /** What changed, for the pages that are open. */

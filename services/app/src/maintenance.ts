@@ -67,10 +67,7 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     name: 'index for the search',
     intervalMs: 10_000,
     statements: ['indexForSearch'],
-    run: async ({ db, searchLag }, signal) => {
-      const onLag = (seconds: number) => searchLag.set(seconds)
-      onLag((await indexForSearch(db, { signal, pace: createPace(SHARE, signal), onLag })) ?? 0)
-    },
+    run: async ({ db }, signal) => void (await indexForSearch(db, { signal, pace: createPace(SHARE, signal) })),
   },
   deleting('delete the search index of deleted rows', 3_600_000, deleteOldSearchChunks),
   {

@@ -110,7 +110,7 @@ async function measureFilling(path: ServicePath, app: Service, { rounds, log }: 
   const filling: Measured[] = []
   const idle: Measured[] = []
   for (let round = 0; round < rounds; round += 1) {
-    for (app.pause(); (await indexForSearch(db)) === undefined; app.pause()) {
+    for (app.pause(); !(await indexForSearch(db)); app.pause()) {
       // It was stopped while it filled the index.
       app.resume()
       await sleep(100)

@@ -38,8 +38,6 @@ interface Unindexed {
   /** Where the index ends. */
   readonly lastAt: Date
   readonly lastId: string
-  /** How long ago the row was recorded that completes the next chunk. */
-  readonly ageSeconds: number
 }
 
 interface Indexing {
@@ -87,49 +85,41 @@ function idsAfter(kind: SearchKind): string {
 
 /**
  * Adds the new rows of all organizations to the search index, in whole chunks, and begins again while one of them has
- * more. Only one process does it at a time. An error of one organization is thrown when the others are done.
- * Resolves to the age of the oldest chunk that the last round had to write, in seconds, 0 for none; undefined if
- * another process does it.
- * @param options `pace` is called after each batch, and may pause. `onLag` is called with that age after each round.
+ * more. Only one process does it at a time: resolves to whether it is this one. An error of one organization is thrown
+ * when the others are done.
+ * @param options `pace` is called after each batch, and may pause.
  */
 export async function indexForSearch(
   db: Db,
-  options: { signal?: AbortSignal; pace?: () => Promise<void>; onLag?: (seconds: number) => void } = {},
-): Promise<number | undefined> {
-  const { signal, pace = async () => {}, onLag } = options
+  { signal, pace = async () => {} }: { signal?: AbortSignal; pace?: () => Promise<void> } = {},
+): Promise<boolean> {
   const errors: unknown[] = []
-  const lag = await withAdvisoryLock(db, INDEX_LOCK, async (client) => {
-    let [hasMore, lagSeconds] = [true, 0]
-    while (hasMore && errors.length === 0) {
-      ;({ hasMore, lagSeconds } = await indexInTurn({ client, pace, signal }, errors))
-      onLag?.(lagSeconds)
-    }
-    return lagSeconds
+  const isDone = await withAdvisoryLock(db, INDEX_LOCK, async (client) => {
+    while ((await indexInTurn({ client, pace, signal }, errors)) && errors.length === 0);
   })
   if (errors.length > 0) throw errors[0]
-  return lag
+  return isDone
 }
 
-/** Indexes some rows of each organization. Resolves to whether one may have more, and the age of the oldest chunk. */
-async function indexInTurn(indexing: Indexing, errors: unknown[]): Promise<{ hasMore: boolean; lagSeconds: number }> {
+/** Indexes some rows of each organization. Resolves to whether one may have more. */
+async function indexInTurn(indexing: Indexing, errors: unknown[]): Promise<boolean> {
   const { client, pace, signal } = indexing
-  let [hasMore, lagSeconds] = [false, 0]
+  let hasMore = false
   for await (const ids of organizationPages({ pool: client })) {
     for (const kind of ['runs', 'deliveries'] as const) {
       const { rows: unindexed } = await client.query<Unindexed>({ ...LIST_UNINDEXED[kind], values: [ids, kind] })
       await pace()
       for (const each of unindexed) {
-        lagSeconds = Math.max(lagSeconds, each.ageSeconds)
         try {
           if (await indexRows(indexing, each)) hasMore = true
         } catch (error) {
           errors.push(error)
         }
-        if (signal?.aborted) return { hasMore: false, lagSeconds }
+        if (signal?.aborted) return false
       }
     }
   }
-  return { hasMore, lagSeconds }
+  return hasMore
 }
 
 /** Indexes the next rows of an organization, as many as fill chunks. Resolves to whether it may have more. */
@@ -183,8 +173,7 @@ function eachKind(name: string, text: (kind: SearchKind) => string) {
 
 const LIST_UNINDEXED = eachKind(
   'unindexed',
-  (kind) => `SELECT organization.id AS "organizationId", $2 AS kind, indexed.at AS "lastAt", indexed.id AS "lastId",
-    extract(epoch FROM now() - unindexed.created_at)::float8 AS "ageSeconds"
+  (kind) => `SELECT organization.id AS "organizationId", $2 AS kind, indexed.at AS "lastAt", indexed.id AS "lastId"
   FROM unnest($1::uuid[]) AS organization (id)
   CROSS JOIN LATERAL (
     SELECT coalesce(max(last_at), '-infinity') AS at, coalesce(max(last_id::text), '${NIL_UUID}')::uuid AS id FROM (
@@ -193,7 +182,7 @@ const LIST_UNINDEXED = eachKind(
     ) AS newest
   ) AS indexed
   CROSS JOIN LATERAL (
-    SELECT created_at FROM (${rowsAfter(kind, 'organization.id', '(indexed.at, indexed.id)', CHUNK_ROWS)}) AS unindexed
+    SELECT FROM (${rowsAfter(kind, 'organization.id', '(indexed.at, indexed.id)', CHUNK_ROWS)}) AS unindexed
     OFFSET ${CHUNK_ROWS - 1} LIMIT 1
   ) AS unindexed`,
 )
