@@ -61,13 +61,15 @@ describe('the shares of operations', () => {
     await Promise.all(requests)
   })
 
-  test('keep no turn of reads while an endpoint or a hash is waited for', async () => {
+  test('keep no turn of reads while an endpoint or a hash is waited for, and let few strangers of a network sign in at once', async () => {
     const { begun, send, names } = startRequests()
     const requests = Array.from({ length: 60 }, () => send('save', 'saveWebhookSource', person('a', '1')))
     const strangers = Array.from({ length: 400 }, (_, index) => stranger(`203.0.113.${index % 20}`))
     requests.push(...strangers.map((each) => send('sign-in', 'signIn', each)))
     requests.push(send('save', 'saveWebhookSource', person('b', '2')), send('read', 'listRuns', person('a', '1')))
     expect((await names()).slice(-2)).toEqual(['save', 'read'])
+    expect((await names()).filter((name) => name === 'sign-in')).toHaveLength(200)
+    while ((await names()).length < requests.length) for (const request of begun) request.end()
     for (const request of begun) request.end()
     await Promise.all(requests)
   })

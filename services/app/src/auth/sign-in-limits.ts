@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { foldCase } from '@workflow-service/database'
-import { ApiError, createInFlightLimiter, type Logger, serviceUnavailable } from '@workflow-service/service-kit'
+import { ApiError, type Logger } from '@workflow-service/service-kit'
 import {
   createLocalLimiter,
   createSharedLimiter,
@@ -14,8 +14,6 @@ import type { Visitor } from './principal.ts'
 const NETWORK_QUOTA: Quota = { limit: 20, windowSeconds: 300 }
 /** Only counts: its limit is never a reason to refuse. */
 const ACCOUNT_QUOTA: Quota = { limit: 1_000, windowSeconds: 900 }
-/** Others of a network wait: each counts until it succeeds, and many who sign in at once are not too many failures. */
-const AT_ONCE = { total: Number.POSITIVE_INFINITY, perKey: 10, waitMs: 15_000, maxWaiting: 400, maxWaitingPerKey: 100 }
 const FREE_FAILURES = 5
 const FIRST_DELAY_MS = 250
 const MAX_DELAY_MS = 8_000
@@ -28,34 +26,27 @@ export function createSignInLimits({ url, logger }: { url: string | undefined; l
       : createSharedLimiter({ url, quota, logger, onStoreState: () => {}, onLocalDecision: () => {} })
   const networks = create(NETWORK_QUOTA)
   const accounts = create(ACCOUNT_QUOTA)
-  const underWay = createInFlightLimiter(AT_ONCE)
   return {
     /**
      * Runs a check of a password, which resolves to undefined if it fails. Failures are counted by network, which is
      * refused after 20, and by email address, where each one delays the next: an account is never locked, so a stranger
      * cannot lock a person out.
-     * @throws ApiError 429, 503
+     * @throws ApiError 429
      */
     attempt: async <Result>(visitor: Visitor, email: string, check: () => Promise<Result | undefined>) => {
       const network = `sign-in-network:${networkOf(visitor.address)}`
-      const release = await underWay.acquire(network)
-      if (typeof release !== 'function') throw tooManyAtOnce()
-      try {
-        const byNetwork = await networks.consume(network)
-        if (!byNetwork.isAllowed) throw tooMany(byNetwork.resetMs)
-        // Hashed, because what was typed may be a password.
-        const account = `sign-in-account:${hash('sha256', foldCase(email), 'base64url')}`
-        const byAccount = await accounts.consume(account)
-        await sleep(delayMs(ACCOUNT_QUOTA.limit - byAccount.remaining - 1))
-        const result = await check()
-        if (result !== undefined) {
-          networks.giveBack(network, byNetwork)
-          accounts.giveBack(account, byAccount)
-        }
-        return result
-      } finally {
-        release()
+      const byNetwork = await networks.consume(network)
+      if (!byNetwork.isAllowed) throw tooMany(byNetwork.resetMs)
+      // Hashed, because what was typed may be a password.
+      const account = `sign-in-account:${hash('sha256', foldCase(email), 'base64url')}`
+      const byAccount = await accounts.consume(account)
+      await sleep(delayMs(ACCOUNT_QUOTA.limit - byAccount.remaining - 1))
+      const result = await check()
+      if (result !== undefined) {
+        networks.giveBack(network, byNetwork)
+        accounts.giveBack(account, byAccount)
       }
+      return result
     },
     close: () => {
       networks.close()
@@ -67,10 +58,6 @@ export function createSignInLimits({ url, logger }: { url: string | undefined; l
 /** Returns how long an attempt waits after so many failures. */
 export function delayMs(failures: number): number {
   return failures < FREE_FAILURES ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - FREE_FAILURES))
-}
-
-export function tooManyAtOnce(): ApiError {
-  return serviceUnavailable('Too many people sign in at once; try again in a moment.')
 }
 
 function tooMany(resetMs: number): ApiError {
