@@ -1,27 +1,8 @@
 import type { Queryable } from '../connection/index.ts'
 
-/** Few statements for many rows, and no statement of hundreds of megabytes. */
-const MAX_CHUNK_LENGTH = 4_000_000
-
-/**
- * Runs a statement that reads its rows from `json_to_recordset($1)`, with as many rows in each call as fit 4 MB. A JSON
- * parameter has no limit of 65,535 values.
- */
+/** Runs a statement that reads its rows from `json_to_recordset($1)`: a JSON parameter has no limit of 65,535 values. */
 export async function writeRows(client: Queryable, statement: string, rows: readonly object[]): Promise<void> {
-  const write = async (chunk: readonly string[]) => await client.query(statement, [`[${chunk.join(',')}]`])
-  let chunk: string[] = []
-  let length = 0
-  for (const row of rows) {
-    const text = JSON.stringify(row)
-    if (chunk.length > 0 && length + text.length > MAX_CHUNK_LENGTH) {
-      await write(chunk)
-      chunk = []
-      length = 0
-    }
-    chunk.push(text)
-    length += text.length
-  }
-  if (chunk.length > 0) await write(chunk)
+  if (rows.length > 0) await client.query(statement, [JSON.stringify(rows)])
 }
 
 /** Inserts rows whose fields are named like the columns. The columns that they do not have get their defaults. */

@@ -1,5 +1,4 @@
 import type { AttentionDoneIn, AttentionOut } from '@workflow-service/contract'
-import type { PoolClient } from 'pg'
 import { type Db, inTransaction } from '../connection/index.ts'
 import { type AuditedBy, isVisible, queryVisible, recordAuditEvent, type Viewer } from '../organizations/index.ts'
 
@@ -94,9 +93,8 @@ const GROUPS: Record<AttentionDoneIn['kind'], { readonly table: string; readonly
   },
 }
 
-/** The entries of one transaction of `markAttentionDone`, and the transactions of one call. */
-const BATCH_SIZE = 1_000
-const MAX_BATCHES = 10
+/** The entries that one call marks. */
+const MAX_DONE = 10_000
 
 /** Marks a group as done up to a time, as far as the viewer sees it, with its audit event. */
 export async function markAttentionDone(
@@ -106,10 +104,10 @@ export async function markAttentionDone(
   by: AuditedBy,
 ): Promise<{ done: number; isMore: boolean }> {
   const { table, ids } = GROUPS[kind]
-  const markBatch = async (client: PoolClient): Promise<number> => {
+  return await inTransaction(db, async (client) => {
     const { rowCount } = await client.query(
       `UPDATE ${table} SET handled_at = now() WHERE handled_at IS NULL AND id = ANY (ARRAY(
-         SELECT id FROM ${table} WHERE id = ANY (ARRAY(${ids} LIMIT ${BATCH_SIZE})) ORDER BY id FOR NO KEY UPDATE
+         SELECT id FROM ${table} WHERE id = ANY (ARRAY(${ids} LIMIT ${MAX_DONE})) ORDER BY id FOR NO KEY UPDATE
        ))`,
       [organizationId, memberId, until, id, code, status],
     )
@@ -125,13 +123,6 @@ export async function markAttentionDone(
         ],
       })
     }
-    return done
-  }
-  let total = 0
-  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-    const done = await inTransaction(db, markBatch)
-    total += done
-    if (done < BATCH_SIZE) return { done: total, isMore: false }
-  }
-  return { done: total, isMore: true }
+    return { done, isMore: done === MAX_DONE }
+  })
 }
