@@ -411,7 +411,7 @@ async function runOnServices({ workflow, sources, context }: EvaluationCase): Pr
 test('an evaluated run ends as on real services', async () => {
   await startRunner()
   for (const entry of chosen) {
-    const { status, error, deliveries } = await runCase(createAgent(BUILTIN_ONLY), entry, 1)
+    const { status, error, deliveries } = await runCase(createAgent(BUILTIN_ONLY), entry)
     expect({ id: entry.id, ...(await runOnServices(entry)) }).toEqual({ id: entry.id, status, error, deliveries })
   }
 }, 60_000)

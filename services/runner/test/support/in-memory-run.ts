@@ -19,6 +19,9 @@ import { openJournal } from '../../src/runs/journal.ts'
 export class Crash extends Error {}
 
 export interface InMemoryRunOptions extends InMemoryContent {
+  sessionId?: string
+  /** The name of the workflow. */
+  name?: string
   description?: string
   /** What the workflow chooses; null: the default. */
   model?: string | null
@@ -48,7 +51,8 @@ export function webhookSource(
 }
 
 export function createInMemoryRun(options: InMemoryRunOptions = {}) {
-  const { description = '', model = null, inputMessage = '', context = '', history = [] } = options
+  const { sessionId = randomUUID(), name = 'Orders', description = '', model = null } = options
+  const { inputMessage = '', context = '', history = [] } = options
   const sent: SentPayload[] = []
   const [interrupting, aborting] = [new AbortController(), new AbortController()]
   const memory = createInMemoryStore(options)
@@ -82,9 +86,9 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
   const run = toClaimedRun(options, {
     id: randomUUID(),
     organizationId: randomUUID(),
-    sessionId: randomUUID(),
+    sessionId,
     number: history.length + 1,
-    workflow: { id: randomUUID(), name: 'Orders', description, model },
+    workflow: { id: randomUUID(), name, description, model },
     inputMessage,
     context,
     acceptedAt: '2026-01-31T08:59:58.123Z',

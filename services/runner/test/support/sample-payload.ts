@@ -1,5 +1,5 @@
 import { isJsonObject } from '@workflow-service/contract'
-import { isMatcher, isUnscored, partsOf } from '../../evaluation/matchers.ts'
+import { isMatcher } from '../../evaluation/score-run.ts'
 
 /** The payload that a perfect agent sends: samples for matchers, and the empty value of the example elsewhere. */
 export function toSamplePayload(expected: unknown, example: unknown): unknown {
@@ -8,7 +8,7 @@ export function toSamplePayload(expected: unknown, example: unknown): unknown {
     const itemExamples = Array.isArray(example) ? (example as unknown[]) : []
     return expected.map((item) => toSamplePayload(item, commonFields(itemExamples)))
   }
-  if (isMatcher(expected)) return isUnscored(expected) ? expected['$any'] : partsOf(expected).join(' ')
+  if (isMatcher(expected)) return expected.$any ?? expected.$contains?.join(' ')
   if (!isJsonObject(expected)) return expected
   const fields = isJsonObject(example) ? example : {}
   const names = [...new Set([...Object.keys(fields), ...Object.keys(expected)])]
