@@ -4,14 +4,9 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Type } from '@workflow-service/contract/type'
 import { readSettings, SettingsError } from '@workflow-service/service-kit'
-import {
-  type AgentConfig,
-  agentSettings,
-  agentSettingsParsers,
-  agentSettingsRules,
-} from '../src/agent/agent-settings.ts'
+import { readAgentConfig } from '../src/agent/agent-config.ts'
+import { type AgentConfig, agentSettings, agentSettingsParsers } from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
-import { readAgentConfig } from '../src/agent/models-file.ts'
 import { evaluate } from './evaluate.ts'
 import { CaseError, readCases } from './read-cases.ts'
 import { createRecorder } from './record-answers.ts'
@@ -38,7 +33,7 @@ const MODEL_CONCURRENCY = 4
 /** Wrong usage; the message says what to change. */
 class UsageError extends Error {}
 
-const AgentSettings = Type.Object(agentSettings, agentSettingsRules)
+const AgentSettings = Type.Object(agentSettings)
 
 /** Where the command writes. */
 export interface EvaluateOutput {

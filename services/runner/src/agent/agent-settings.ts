@@ -1,6 +1,6 @@
 import { MEDIA_KINDS, type MediaKind } from '@workflow-service/contract'
 import type { TObject } from 'typebox'
-import { type ModelOptions, parseModelOptions } from './model-options.ts'
+import type { ModelOptions } from './model-options.ts'
 import { type Static, Type } from '@workflow-service/contract/type'
 
 /** The value of AGENT_MODEL that selects the built-in agent, and the agent's name in the journal. */
@@ -9,7 +9,7 @@ export const BUILTIN = 'builtin'
 export const PROVIDERS = ['openai', 'anthropic', 'google', 'bedrock', 'openai-compatible'] as const
 export type ModelProvider = (typeof PROVIDERS)[number]
 
-/** The agent's settings, a part of the runner's. `agentSettingsRules` are the constraints between them. */
+/** The agent's settings, a part of the runner's. `readAgentConfig` checks what a provider requires. */
 export const agentSettings = {
   AGENT_MODEL: Type.String({
     pattern: `^(${BUILTIN}|(${PROVIDERS.join('|')}):\\S+)$`,
@@ -142,45 +142,21 @@ export const agentSettings = {
 }
 
 /** Reads the settings whose text is structured, for `readSettings`. */
-export const agentSettingsParsers = { AGENT_MODEL_OPTIONS: parseModelOptions }
+export const agentSettingsParsers = { AGENT_MODEL_OPTIONS: parseObject }
 
-/** The settings that each provider requires, as JSON Schema. */
-export const agentSettingsRules = {
-  allOf: [
-    ...(['openai', 'anthropic', 'google'] as const).map((provider) => requiredFor(provider, ['AGENT_API_KEY'])),
-    requiredFor('openai-compatible', ['AGENT_BASE_URL']),
-    requiredFor('bedrock', ['AWS_REGION']),
-    requiredFor('bedrock', ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'], { unless: 'AGENT_API_KEY' }),
-  ],
-}
-
-type SettingName = keyof typeof agentSettings
-
-function requiredFor(
-  provider: ModelProvider,
-  names: readonly SettingName[],
-  { unless }: { unless?: SettingName } = {},
-) {
-  return {
-    if: {
-      type: 'object',
-      properties: {
-        AGENT_MODEL: { type: 'string', pattern: `^${provider}:` },
-        ...(unless ? { [unless]: false } : {}),
-      },
-      required: ['AGENT_MODEL'],
-    },
-    // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
-    then: {
-      type: 'object',
-      properties: Object.fromEntries(names.map((name) => [name, true])),
-      required: [...names],
-    },
+function parseObject(text: string): object {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new Error(`is not JSON (${error instanceof Error ? error.message : String(error)})`, { cause: error })
   }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('must be a JSON object')
+  return value
 }
 
 export type AgentSettings = Omit<Static<TObject<typeof agentSettings>>, 'AGENT_MODEL_OPTIONS'> & {
-  readonly AGENT_MODEL_OPTIONS: ModelOptions
+  readonly AGENT_MODEL_OPTIONS: object
 }
 
 export interface AgentConfig {
@@ -248,51 +224,4 @@ export interface AwsConfig {
   readonly accessKeyId?: string
   readonly secretAccessKey?: string
   readonly sessionToken?: string
-}
-
-/** The checked settings as the agents' configuration. */
-export function toAgentConfig(settings: AgentSettings): AgentConfig {
-  const { AGENT_MODEL: name } = settings
-  if (name === BUILTIN) return BUILTIN_ONLY
-  return { defaultModel: name, models: new Map([[name, toModelConfig(settings)]]) }
-}
-
-/** The model AGENT_MODEL, which is not `builtin`. */
-export function toModelConfig(settings: AgentSettings): ModelConfig {
-  const { AGENT_MODEL: name } = settings
-  const colon = name.indexOf(':')
-  const provider = name.slice(0, colon) as ModelProvider
-  return {
-    name,
-    provider,
-    modelName: name.slice(colon + 1),
-    baseUrl: settings.AGENT_BASE_URL ?? null,
-    apiKey: settings.AGENT_API_KEY ?? null,
-    aws: provider === 'bedrock' ? toAwsConfig(settings) : null,
-    options: settings.AGENT_MODEL_OPTIONS,
-    timeoutMs: settings.AGENT_TIMEOUT_SECONDS * 1_000,
-    maxWaitMs: settings.AGENT_RATE_LIMIT_SECONDS * 1_000,
-    fallbackAfterMs: settings.AGENT_FALLBACK_SECONDS * 1_000,
-    runTokens: settings.AGENT_RUN_TOKENS,
-    maxDeliveries: settings.AGENT_MAX_DELIVERIES,
-    maxOutputTokens: settings.AGENT_MAX_OUTPUT_TOKENS ?? null,
-    historyTokens: settings.AGENT_HISTORY_TOKENS,
-    isStreaming: settings.AGENT_STREAMING,
-    reads: settings.AGENT_READS.split(',').filter(Boolean) as MediaKind[],
-    dataRegion: null,
-    prices: null,
-    fallback: null,
-    organizationIds: [],
-  }
-}
-
-function toAwsConfig(settings: AgentSettings): AwsConfig {
-  const { AWS_REGION: region = '', AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN } = settings
-  return {
-    region,
-    ...(AWS_ACCESS_KEY_ID && AWS_SECRET_ACCESS_KEY
-      ? { accessKeyId: AWS_ACCESS_KEY_ID, secretAccessKey: AWS_SECRET_ACCESS_KEY }
-      : {}),
-    ...(AWS_SESSION_TOKEN ? { sessionToken: AWS_SESSION_TOKEN } : {}),
-  }
 }

@@ -1,19 +1,12 @@
-/** Options of a model, from AGENT_MODEL_OPTIONS. */
+/** Options of a model: those of the AI SDK for all providers, and those of the provider. */
 export interface ModelOptions {
-  /** The AI SDK's own settings of a call. */
   readonly call: Readonly<Partial<Record<CallOption, number>>>
   /** What the provider's package, or for `openai-compatible` its API, takes. */
   readonly provider: Readonly<Record<string, unknown>>
 }
 
-/** The settings that the AI SDK has in common for all providers, with their ranges. */
-const CALL_OPTIONS = {
-  temperature: { minimum: 0, maximum: 2 },
-  topP: { minimum: 0, maximum: 1 },
-  topK: { minimum: 1, maximum: 1_000, isWhole: true },
-  seed: { minimum: -(2 ** 31), maximum: 2 ** 31 - 1, isWhole: true },
-} satisfies Record<string, { minimum: number; maximum: number; isWhole?: boolean }>
-type CallOption = keyof typeof CALL_OPTIONS
+const CALL_OPTIONS = ['temperature', 'topP', 'topK', 'seed'] as const
+type CallOption = (typeof CALL_OPTIONS)[number]
 
 /** Options that the runner sets itself, each with the setting or reason that applies instead. */
 const RESERVED: Readonly<Record<string, string>> = {
@@ -25,49 +18,16 @@ const RESERVED: Readonly<Record<string, string>> = {
   store: 'answers are never stored at the provider',
 }
 
-/**
- * Reads AGENT_MODEL_OPTIONS.
- * @throws an error whose message continues the setting's name.
- */
-export function parseModelOptions(text: string): ModelOptions {
-  return toModelOptions(parseObject(text))
-}
-
-/**
- * Separates the options of all models from those of the provider.
- * @throws an error whose message continues what the options are called.
- */
-export function toModelOptions(options: object): ModelOptions {
+/** Separates the options of all models from those of the provider, which `checkModelOptions` checks. */
+export function toModelOptions(options: object, report: (message: string) => void = () => {}): ModelOptions {
   const call: Partial<Record<CallOption, number>> = {}
   const provider: Record<string, unknown> = {}
-  for (const [name, value] of Object.entries(options)) {
-    const reason = Object.hasOwn(RESERVED, name) ? RESERVED[name] : undefined
-    if (reason !== undefined) throw new Error(`must not have ${name}: ${reason}`)
-    if (isCallOption(name)) call[name] = checkNumber(name, value)
-    else provider[name] = value
+  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
+    const option = CALL_OPTIONS.find((each) => each === name)
+    if (Object.hasOwn(RESERVED, name)) report(`must not have ${name}: ${RESERVED[name]}`)
+    else if (option === undefined) provider[name] = value
+    else if (typeof value === 'number') call[option] = value
+    else report(`must have a number as ${name}`)
   }
   return { call, provider }
-}
-
-function parseObject(text: string): object {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (error) {
-    throw new Error(`is not JSON (${error instanceof Error ? error.message : String(error)})`, { cause: error })
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('must be a JSON object')
-  return value
-}
-
-function isCallOption(name: string): name is CallOption {
-  return Object.hasOwn(CALL_OPTIONS, name)
-}
-
-function checkNumber(name: CallOption, value: unknown): number {
-  const { minimum, maximum, isWhole }: { minimum: number; maximum: number; isWhole?: boolean } = CALL_OPTIONS[name]
-  if (typeof value === 'number' && value >= minimum && value <= maximum && (!isWhole || Number.isInteger(value))) {
-    return value
-  }
-  throw new Error(`must have ${isWhole ? 'a whole number' : 'a number'} from ${minimum} to ${maximum} as ${name}`)
 }

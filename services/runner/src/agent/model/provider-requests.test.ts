@@ -4,7 +4,7 @@ import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { jsonSchema, type ModelMessage, tool } from 'ai'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import { parseModelOptions } from '../model-options.ts'
+import { toModelOptions } from '../model-options.ts'
 import { createAskModel } from './ask-model.ts'
 import { checkModelOptions } from './check-options.ts'
 
@@ -129,7 +129,7 @@ describe('a request to a model', () => {
       { inferenceConfig: { topP: 0.5 }, additionalModelRequestFields: { a: 1 } },
     ],
   ])('of %s has the options %s', async (provider, text, expected) => {
-    const options = parseModelOptions(text)
+    const options = toModelOptions(JSON.parse(text) as object)
     const { body } = await ask(provider, { options })
     expect(body).toMatchObject(expected)
     await expect(
@@ -147,7 +147,8 @@ describe('a request to a model', () => {
     ['bedrock', '{"topK": 5}'],
   ])('of %s is not made with the options %s', async (provider, text) => {
     server = await startModelServer()
-    const config = modelConfig({ provider, baseUrl: server.baseUrl, options: parseModelOptions(text) })
+    const options = toModelOptions(JSON.parse(text) as object)
+    const config = modelConfig({ provider, baseUrl: server.baseUrl, options })
     await expect(checkModelOptions([config])).rejects.toThrow(`AGENT_MODEL_OPTIONS are not options of ${provider}: `)
     expect(server.requests).toEqual([])
   })
