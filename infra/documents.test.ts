@@ -211,7 +211,7 @@ test('docs/operations.md lists what the services do on a timer, with its interva
   expect(rows).toEqual(defined)
   const { sweepMs, checkRunnersMs, renewMs, autoRunMs, trialMs } = RUNNER_TIMING
   const ofRunner = [...timers.matchAll(/^\| runner +\| [^|]+\| ([^|]+?) +\|/gm)].map(([, interval]) => interval)
-  expect(ofRunner).toEqual([sweepMs, checkRunnersMs, renewMs, autoRunMs, trialMs, trialMs, trialMs].map(durationOf))
+  expect(ofRunner).toEqual([sweepMs, checkRunnersMs, renewMs, autoRunMs, trialMs, trialMs].map(durationOf))
 })
 
 function durationOf(ms: number): string {

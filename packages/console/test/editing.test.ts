@@ -245,9 +245,8 @@ test('versions of the instructions are compared line by line, and restored', asy
   await page.getByLabel('System text').getByText('Send no names.').waitFor()
 })
 
-test('an organization adds a key of its own for a model, which is tried, replaced and removed', async () => {
+test('an organization adds a key of its own for a model, which is replaced and removed', async () => {
   const { page } = await open('/agents')
-  const { model } = service
   const row = page.getByRole('row', { name: /^scripted …/ })
   const enter = async (key: string) => {
     const dialog = page.getByRole('dialog')
@@ -256,17 +255,12 @@ test('an organization adds a key of its own for a model, which is tried, replace
     await press(page, 'Save key')
     await dialog.waitFor({ state: 'detached' })
   }
-  model.script({ failure: 'status', status: 401 }, { text: 'OK' })
   await press(page, 'Add a key')
   await enter('sk-a-wrong-key-1111')
-  await row.getByText('Does not work').waitFor()
+  await row.filter({ hasText: '…1111' }).waitFor()
   await press(page, 'Replace the key for scripted')
   await enter('sk-the-right-key-2222')
-  await row.filter({ hasText: '…2222' }).getByText('Works').waitFor()
-  expect(model.requests.slice(-2).map(({ headers }) => headers.authorization)).toEqual([
-    'Bearer sk-a-wrong-key-1111',
-    'Bearer sk-the-right-key-2222',
-  ])
+  await row.filter({ hasText: '…2222' }).waitFor()
   expect(await page.content()).not.toContain('the-right-key')
   expect(await findAxeIssues(page)).toEqual([])
   await press(page, 'Remove the key for scripted')

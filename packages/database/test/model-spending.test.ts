@@ -2,12 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { beforeEach, describe, expect, test } from '@jest/globals'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import {
-  claimModelKeyTest,
   type CostRequest,
-  listModelKeys,
   listModels,
   newId,
-  recordModelKeyTest,
   recordModels,
   reserveCost,
   settleCost,
@@ -219,22 +216,4 @@ test('the models that runners offer are those of the last one, to the organizati
     { name: 'fast', is_offered: false },
     { name: 'slow', is_offered: true },
   ])
-})
-
-test('the test of a key whose runner died is repeated by another one', async () => {
-  const id = newId()
-  await database.db.pool.query(
-    `INSERT INTO model_keys (id, organization_id, model, key, last_characters, saved_by_name, test_requested_at)
-     VALUES ($1, $2, 'main', '', 'abcd', 'Ada', now())`,
-    [id, organizationId],
-  )
-  const claim = async () => (await claimModelKeyTest(database.db))?.id
-  const list = async () => (await listModelKeys(database.db, organizationId))[0]
-  expect([await claim(), await claim()]).toEqual([id, undefined])
-  expect(await list()).toMatchObject({ test: 'waiting', test_error: null })
-  await database.db.pool.query(`UPDATE model_keys SET test_requested_at = test_requested_at - interval '7 minutes'`)
-  expect(await list()).toMatchObject({ test: 'waiting', test_error: expect.stringContaining('SECRETS_KEY') })
-  expect([await claim(), await claim()]).toEqual([id, undefined])
-  await recordModelKeyTest(database.db, id, null)
-  expect(await list()).toMatchObject({ test: 'passed' })
 })

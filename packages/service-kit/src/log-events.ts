@@ -75,7 +75,6 @@ export const LOG_EVENTS = {
   'notice.not_made': 'The notices of an organization could not be recorded; it is tried again in a minute.',
   'notice.not_sent': 'A notice could not be sent; it is tried again until it is an hour old.',
   'endpoint.not_reached': 'A request did not reach its endpoint; `detail` is for operators.',
-  'model_key.test_failed': 'A key that an organization entered for a model does not work.',
   'secret.decrypt_failed': 'A signing secret could not be decrypted: does SECRETS_KEY have its key?',
   // Webhook sources and their addresses.
   'address_check.delegated': 'Requests to endpoints go through WEBHOOK_EGRESS_PROXY, which checks their addresses.',

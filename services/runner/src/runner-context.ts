@@ -106,8 +106,6 @@ export async function createRunnerContext(config: RunnerConfig, overrides: Runne
     queueDepth: () => sessionQueue.depth(),
   })
   const { leaseMs } = timing
-  // Decrypts keys of organizations.
-  const secrets = config.secretsKeys.length > 0 ? createSecretBox(config.secretsKeys) : null
   return {
     config,
     timing,
@@ -125,13 +123,13 @@ export async function createRunnerContext(config: RunnerConfig, overrides: Runne
       activeSessions,
     }),
     runStore: createRunStore(db, owner, {
-      secrets,
+      // Decrypts keys of organizations.
+      secrets: config.secretsKeys.length > 0 ? createSecretBox(config.secretsKeys) : null,
       onNearlySpent(organizationId, { scope, budget, spent }) {
         logger.warn({ organization_id: organizationId, scope, budget, spent }, 'budget.nearly_spent')
         changeNotices.add(organizationId, 'organization')
       },
     }),
-    secrets,
     dispatcher,
     agent:
       overrides.agent ??

@@ -11,7 +11,6 @@ import { checkAgent } from './agent/create-agent.ts'
 import { type RunnerContext, createRunnerContext, type RunnerOverrides } from './runner-context.ts'
 import { startAutoRuns } from './auto-runs.ts'
 import type { RunnerConfig } from './config.ts'
-import { startModelKeyTests } from './model-key-tests.ts'
 import { retryWhileUnavailable } from './runs/retry-while-unavailable.ts'
 import { startEvaluations } from './evaluations.ts'
 import { startTrials } from './trials.ts'
@@ -63,14 +62,13 @@ async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
   const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
   const trials = startTrials(ctx, timing.trialMs)
   const evaluations = startEvaluations(ctx, timing.trialMs)
-  const keyTests = startModelKeyTests(ctx, ctx.secrets, timing.trialMs)
   const consumer = await ctx.sessionQueue.consume(({ session_id }) => scheduler.offer(session_id), {
     prefetch: Math.min(ctx.config.concurrency, MAX_PREFETCH),
   })
   return {
     stop: async () => {
       // Acquire nothing new; let runs under way reach their next step boundary, and renew their leases until then.
-      const tasks = [autoRuns, trials, evaluations, keyTests, models]
+      const tasks = [autoRuns, trials, evaluations, models]
       const stopping = [scheduler.stop(), consumer.close(), ...tasks.map((task) => task.stop())]
       activeSessions.interruptAll()
       await Promise.all(stopping)

@@ -1,6 +1,6 @@
 import { ModelKeyIn } from '../internal/resources.ts'
-import { Closed, Nullable, type Static } from '../schema/objects.ts'
-import { DateTime, Str, StringEnum, Uuid } from '../schema/values.ts'
+import { Closed, type Static } from '../schema/objects.ts'
+import { DateTime, Str, Uuid } from '../schema/values.ts'
 import { ListOf } from './common.ts'
 
 export const ModelKeyOut = Closed('ModelKeyOut', "A key of the organization's own for a model.", {
@@ -9,9 +9,6 @@ export const ModelKeyOut = Closed('ModelKeyOut', "A key of the organization's ow
   last_characters: Str('The last 4 characters of the key.'),
   saved_by: Str('The name of the person.'),
   saved_at: DateTime('When it was saved.'),
-  test: StringEnum(['none', 'waiting', 'passed', 'failed'], 'Whether a runner could use it.'),
-  tested_at: Nullable(DateTime('When a runner tried it.')),
-  test_error: Nullable(Str('Why it could not; null if it could.')),
 })
 export type ModelKeyOut = Static<typeof ModelKeyOut>
 

@@ -520,7 +520,6 @@ export const APP_OPERATIONS = completeRows({
     success: ok(modelKeys.ModelKeyList),
   },
   deleteModelKey: { access: 'admin', summary: 'Delete a key: runs use that of the service again' },
-  testModelKey: { access: 'admin', summary: 'Have a runner try a key', success: ok(modelKeys.ModelKeyList) },
   deleteLookup: { access: 'admin', summary: 'Delete a look-up' },
   testLookup: {
     access: 'admin',

@@ -90,7 +90,6 @@ export const APP_ROUTES = {
   listModelKeys: { method: 'get', path: '/app/model-keys' },
   saveModelKey: { method: 'put', path: '/app/model-keys' },
   deleteModelKey: { method: 'delete', path: '/app/model-keys/{model_key_id}' },
-  testModelKey: { method: 'post', path: '/app/model-keys/{model_key_id}/test' },
   listDeliveries: { method: 'get', path: '/app/webhook-sources/{source_id}/deliveries' },
   listAllDeliveries: { method: 'get', path: '/app/deliveries' },
   getDelivery: { method: 'get', path: '/app/deliveries/{delivery_id}' },

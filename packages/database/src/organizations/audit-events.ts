@@ -19,7 +19,7 @@ const AUDITED_VERBS = {
   link: ['accepted'],
   lookup: ['deleted', 'saved', 'tested'],
   manifest: ['applied'],
-  model_key: ['deleted', 'saved', 'tested'],
+  model_key: ['deleted', 'saved'],
   notice_webhook: ['saved'],
   organization: ['created', 'deleted', 'saved'],
   queue: ['cancelled'],

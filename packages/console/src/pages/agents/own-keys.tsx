@@ -5,7 +5,7 @@ import { Table } from '../../components/data-list.tsx'
 import { askToConfirm, openForm } from '../../components/dialog.tsx'
 import { SelectField, TextField } from '../../components/fields.tsx'
 import { Loaded, Section } from '../../components/page.tsx'
-import { StatusBadge, Time } from '../../components/status-and-time.tsx'
+import { Time } from '../../components/status-and-time.tsx'
 
 type ModelKey = AppAnswer<'listModelKeys'>['data'][number]
 
@@ -26,7 +26,6 @@ const enterKey = async (model?: string) => {
   const names = data.flatMap(({ name }) => (name === 'builtin' ? [] : [[name, name]]))
   openForm({
     title: model ? `Replace the key for ${model}` : 'Add a key',
-    text: 'A runner tries it at once, with one short request.',
     action: 'Save key',
     values: { model: model ?? names[0]?.[0] ?? '', key: '' },
     save: (body) => mutate('saveModelKey', { body }),
@@ -47,14 +46,6 @@ const askToRemove = ({ id, model }: ModelKey) =>
     onConfirm: () => mutate('deleteModelKey', { params: { model_key_id: id } }),
   })
 
-const TESTS = { none: 'waiting', waiting: 'waiting', passed: 'accepted', failed: 'failed' } as const
-const TEST_TEXTS = {
-  none: 'Not tried',
-  waiting: 'Waits for a runner',
-  passed: 'Works',
-  failed: 'Does not work',
-} as const
-
 function KeyTable({ keys }: { keys: readonly ModelKey[] }) {
   return (
     <div className="stack">
@@ -66,14 +57,6 @@ function KeyTable({ keys }: { keys: readonly ModelKey[] }) {
             { header: 'Model', cell: ({ model }) => model },
             { header: 'Key', cell: ({ last_characters: end }) => `…${end}`, isShort: true },
             { header: 'Saved', cell: ({ saved_by: by, saved_at: at }) => <KeySaved by={by} at={at} /> },
-            {
-              header: 'Test',
-              cell: ({ test, test_error: error }) => (
-                <>
-                  <StatusBadge status={TESTS[test]}>{TEST_TEXTS[test]}</StatusBadge> {error}
-                </>
-              ),
-            },
             { header: 'Actions', cell: (row) => <KeyActions of={row} /> },
           ]}
         />
@@ -92,11 +75,9 @@ const KeySaved = ({ by, at }: { by: string; at: string }) => (
 )
 
 function KeyActions({ of }: { of: ModelKey }) {
-  const { id, model } = of
-  const test = () => mutate('testModelKey', { params: { model_key_id: id } })
+  const { model } = of
   return (
     <div className="row">
-      <Button label="Test" aria-label={`Test the key for ${model}`} onClick={test} />
       <Button label="Replace" aria-label={`Replace the key for ${model}`} onClick={() => enterKey(model)} />
       <Button label="Remove" aria-label={`Remove the key for ${model}`} onClick={() => askToRemove(of)} />
     </div>

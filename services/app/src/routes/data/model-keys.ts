@@ -1,10 +1,10 @@
-import { deleteModelKey, listModelKeys, requestModelKeyTest } from '@workflow-service/database'
+import { deleteModelKey, listModelKeys } from '@workflow-service/database'
 import { notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { toInternal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 
-/** Handlers of an organization's own keys of models. The dispatcher encrypts them, and the runners try and use them. */
+/** Handlers of an organization's own keys of models. The dispatcher encrypts them, and the runners use them. */
 export function modelKeyHandlers({ db, dispatcher, changeNotices }: AppServiceContext) {
   const list = async (organizationId: string) => ({ data: await listModelKeys(db, organizationId) })
   return {
@@ -16,10 +16,6 @@ export function modelKeyHandlers({ db, dispatcher, changeNotices }: AppServiceCo
     deleteModelKey: async (request) => {
       if (!(await deleteModelKey(db, request.params.model_key_id, request))) throw notFound('Key')
       changeNotices.add(request.principal.organizationId, 'organization')
-    },
-    testModelKey: async (request) => {
-      if (!(await requestModelKeyTest(db, request.params.model_key_id, request))) throw notFound('Key')
-      return await list(request.principal.organizationId)
     },
   } satisfies Partial<AppHandlers>
 }
