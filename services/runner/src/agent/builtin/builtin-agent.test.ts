@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
 import { createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
-import type { DeliveryResult } from '../agent.ts'
 import { createBuiltinAgent } from './builtin-agent.ts'
 
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 })
@@ -12,15 +11,6 @@ const context = 'order_id: B-7\ntotal: 42.50'
 const agent = createBuiltinAgent()
 
 describe('the built-in agent', () => {
-  test('sends one payload to every webhook source that the description names, in order', async () => {
-    const run = createInMemoryRun({ description, context, sources: [audit, unnamed, orders] })
-    await run.execute(agent)
-    expect(run.sent.map(({ sourceId, payload }) => [sourceId, payload])).toEqual([
-      [orders.id, { order_id: 'B-7', total: 42.5 }],
-      [audit.id, { total: '42.50', note: null }],
-    ])
-  })
-
   test('records in the journal where each value came from, and the result of each delivery', async () => {
     const run = createInMemoryRun({ description: toOrders, context, sources: [orders], inputMessage: 'New order' })
     await run.execute(agent)
@@ -57,12 +47,6 @@ describe('the built-in agent', () => {
       'payload_incomplete',
       'Nothing was sent to Order intake, Audit log. Names that no field took: "Erratum"',
     ],
-    [
-      'a line is not understood',
-      'Order ID: B-7\n\nTotal: 5\n\nPlease cancel it.',
-      'needs_a_model',
-      'Nothing was sent: line 5 of the context is no "name: value": "Please cancel it.". The built-in agent reads JSON, or lines "name: value"; for other texts, set a model, or write a rules.yaml that reads the text',
-    ],
   ])('sends nothing at all when %s, and says so in each attempt', async (_what, text, code, message) => {
     const run = createInMemoryRun({ description, context: text, sources: [orders, audit] })
     const failure = { name: 'RunError', code, message }
@@ -88,11 +72,9 @@ describe('the built-in agent', () => {
     })
   })
 
-  test.each([
-    ['the description', { description: 'Send it to Order intake only if it is paid.' }],
-    ['the input message', { description, inputMessage: 'Never send orders of less than 5 EUR.' }],
-  ])('sends nothing when %s holds a condition', async (_what, options) => {
-    const run = createInMemoryRun({ context, sources: [orders, audit], ...options })
+  test('sends nothing when the input message holds a condition', async () => {
+    const inputMessage = 'Never send orders of less than 5 EUR.'
+    const run = createInMemoryRun({ context, sources: [orders, audit], description, inputMessage })
     const failure = { code: 'rules_needed', message: expect.stringMatching(/rules\.yaml.*The sentence is: "/) }
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
@@ -117,43 +99,20 @@ describe('the built-in agent', () => {
     expect(run.sent).toEqual([])
   })
 
-  const outcomes: [Partial<DeliveryResult>, string, string][] = [
-    [
-      { outcome: 'rejected', status: 500 },
-      'delivery_rejected',
-      'Order intake did not accept the payload: it answered 500',
-    ],
-    [{ outcome: 'timed_out', status: null }, 'delivery_timed_out', 'Order intake did not answer within 30 seconds'],
-    [
-      { outcome: 'unreachable', status: null, reason: 'The connection was refused.' },
-      'delivery_unreachable',
-      'Order intake could not be reached. The connection was refused.',
-    ],
-    [
-      { outcome: 'refused', status: null, reason: 'The address is not public.' },
-      'delivery_refused',
-      'Nothing was sent to Order intake. The address is not public.',
-    ],
-    [
-      { outcome: 'invalid', status: null, reason: 'total: must be a number.' },
-      'delivery_invalid',
-      'Nothing was sent to Order intake. total: must be a number.',
-    ],
-    [
-      { outcome: 'unknown', status: null },
-      'delivery_unknown',
-      'It is unknown whether Order intake received the payload: the request was interrupted',
-    ],
-  ]
-  test.each(outcomes)(
-    'fails the run when a payload is not accepted, after it has sent the others: %j',
-    async (result, code, message) => {
-      const endpoint = ({ sourceId }: { sourceId: string }) => (sourceId === orders.id ? result : {})
-      const run = createInMemoryRun({ description, context, sources: [orders, audit], endpoint })
-      await expect(run.execute(agent)).rejects.toMatchObject({ name: 'RunError', code, message })
-      expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
-    },
-  )
+  test.each([
+    ['rejected', null, 'Order intake did not accept the payload: it answered 500'],
+    ['timed_out', null, 'Order intake did not answer within 30 seconds'],
+    ['unreachable', 'It was refused.', 'Order intake could not be reached. It was refused.'],
+    ['refused', 'It is not public.', 'Nothing was sent to Order intake. It is not public.'],
+    ['invalid', 'total: must be a number.', 'Nothing was sent to Order intake. total: must be a number.'],
+    ['unknown', null, 'It is unknown whether Order intake received the payload: the request was interrupted'],
+  ] as const)('fails the run after %s, after it has sent the others', async (outcome, reason, message) => {
+    const result = { outcome, reason, status: outcome === 'rejected' ? 500 : null }
+    const endpoint = ({ sourceId }: { sourceId: string }) => (sourceId === orders.id ? result : {})
+    const run = createInMemoryRun({ description, context, sources: [orders, audit], endpoint })
+    await expect(run.execute(agent)).rejects.toMatchObject({ code: `delivery_${outcome}`, message })
+    expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
+  })
 
   test.each(['before', 'after'] as const)(
     'sends each payload once although it crashes right %s every step',
