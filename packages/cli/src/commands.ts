@@ -50,11 +50,8 @@ const SIGN_IN: readonly CommandDeclaration[] = [
     local(signIn, 'login'),
     [argument('[url]', 'the address of the service, such as https://api.example.com (default: WF_API_URL)')],
     `
-The key is asked for, or read from standard input. It is checked, and saved in a file that only you can read:
-~/.config/workflow-service/credentials.json, or below XDG_CONFIG_HOME. In CI, set WF_API_KEY and WF_API_URL.
-
-Example:
-  echo "$KEY" | wf login https://api.example.com
+The key is asked for, or read from standard input, checked, and saved in
+~/.config/workflow-service/credentials.json for you only.
 `,
   ),
   command('logout', 'Delete the saved API key.', local(signIn, 'logout')),
@@ -62,27 +59,11 @@ Example:
 ]
 
 const APPLY_HELP = `
-All files are validated before anything is written, also against what is stored and by the dispatcher; every error is
-listed with its path. Then everything except webhook sources is written in one transaction. Webhook sources are saved through the dispatcher, which sends a verification
-request for each new or changed one. If an endpoint does not confirm, its source stays unchanged, the reason is shown,
-the rest is applied, and the exit status is 1. Applying the same file again changes nothing and sends nothing.
-
-  Ids                The file's ids are used. An id that is left out is derived from the name, so the same file gives
-                     the same ids everywhere, and renaming something without an id creates a new one.
-  Not in the file    Users, API keys, webhook sources, workflows and sessions that the file does not name are not
-                     changed. The users, triggers and files of a workflow are replaced by those in the file.
-  Omitted fields     take their default, with these exceptions, which keep the stored value: signing_secret (null
-                     removes it), a key's scopes and revoked, a session's open. A source whose endpoint_url changes in
-                     scheme, host or port needs its signing_secret again.
-  API keys           "key: wfk_…" stores that key and replaces an earlier one of the same name. Without "key", a key is
-                     generated if the name is new, and shown once.
-  People's changes   What a person changed in the application since this thing was last applied is not overwritten
-                     silently: the plan is shown with who changed it and when, and you are asked. Without a terminal,
-                     nothing is applied and the exit status is 1, unless --yes is given.
-  rules.yaml         A file of that name in the root of a workflow is validated; an error in it is one of the manifest.
-  --organization     applies the file to another organization than it names, such as one of wf export --portable.
-  Warnings           What the built-in agent cannot follow in a workflow's description. They do not fail the command.
-  verify: false      stores a webhook source without a verification request, for tests and migrations.
+Every error of all files is listed before anything is written. Then all but the
+webhook sources is written in one transaction, and each new or changed source is
+verified and saved. Applying a file again changes nothing and sends nothing.
+What people changed in the application is overwritten only after you confirm it.
+The fields of a manifest are in packages/contract/MANIFEST.md.
 `
 
 const MANIFESTS: readonly CommandDeclaration[] = [
@@ -92,8 +73,8 @@ const MANIFESTS: readonly CommandDeclaration[] = [
     global(() => import('./operator/migrate.ts'), 'migrateDatabase'),
     [],
     `
-It is safe to repeat it and to run it several times at once. The role in DATABASE_URL must own the database or its
-schema "public"; it need not be a superuser. Requires PostgreSQL 15 or newer with encoding UTF8.`,
+It is safe to repeat it and to run it several times at once. The role in
+DATABASE_URL must own the database or its schema "public".`,
   ),
   command(
     'apply',
@@ -118,13 +99,10 @@ schema "public"; it need not be a superuser. Requires PostgreSQL 15 or newer wit
       option('--portable', 'without ids and times, for wf apply FILE --organization OTHER'),
     ],
     `
-It has the organization, its users, webhook sources and workflows with their ids, in YAML, or in JSON with --json. It
-does not have API keys, signing secrets, sessions, the roles of people, runs and logs; applying it keeps those.
-
-To copy an organization to another one, or to another installation:
+To copy an organization; the sources of the copy are unsigned until you give
+each a signing_secret:
   wf export Acme --portable > acme.yaml
   wf apply acme.yaml --organization "Acme staging"
-Every webhook source of the copy is unsigned until you give it a signing_secret.
 `,
   ),
 ]
@@ -167,8 +145,8 @@ const SETUP_LINK = command(
   operator(() => import('./operator/setup-link.ts'), 'setupLink'),
   [argument('[organization]', 'its id or name (default: the only one; without any, the link creates one)')],
   `
-The link works once, for ${LINK_HOURS.setup} hours, and replaces an earlier one. The person who opens it becomes an
-owner of the organization: do not pass it on.
+It works once, for ${LINK_HOURS.setup} hours, and replaces an earlier one. The person who opens it
+becomes an owner of the organization: do not pass it on.
 `,
 )
 
@@ -194,9 +172,8 @@ const USERS = group(
       operator(users, 'makeResetLink'),
       [PERSON],
       `
-The link works once, for ${LINK_HOURS.reset} hour, and replaces an earlier one. The person who opens it signs in as this
-person, in every organization of this person: pass it on only to that person. Admins make such links in the application,
-except for people who belong to several organizations.
+It works once, for ${LINK_HOURS.reset} hour, and replaces an earlier one. The person who opens it
+signs in as this person, in every organization: pass it on to no other person.
 `,
     ),
     command(
@@ -205,8 +182,8 @@ except for people who belong to several organizations.
       operator(users, 'makeEmailLink'),
       [PERSON, argument('<new-email>', 'the address to give the person, in every organization')],
       `
-The link works once, for ${LINK_HOURS.email} hours, and replaces an earlier one. The person needs the password too. Send
-it to the new address: you trust the reader of that mailbox to be that person. Admins make such links in the application.
+It works once, for ${LINK_HOURS.email} hours, with the person's password. Send it to the new
+address: you trust the reader of that mailbox to be that person.
 `,
     ),
   ],
@@ -221,10 +198,8 @@ const PEOPLE = group('people', 'Erase the data of a person.', [
     operator(erase, 'erasePerson'),
     [PERSON, YES],
     `
-It deletes the users, the account and its sign-ins, and replaces the name and the address by "erased person" in the audit
-log, in approvals and in cancelled runs. The audit log keeps which user id did what and when: the organization has to
-account for its changes. Contexts and payloads that name the person are customers' data: wf runs delete, wf deliveries
-delete.
+Contexts and payloads that name the person are customers' data: wf runs delete,
+wf deliveries delete. What stays is in docs/personal-data.md.
 `,
   ),
 ])
@@ -240,12 +215,10 @@ const DELIVERIES = group('deliveries', 'Send payloads again, and delete single e
       option('--dry-run', 'only show what would be sent'),
     ],
     `
-A condition is FIELD=VALUE, with the fields source, workflow, outcome, status, search, since, until and attention (yes or
-no). Each payload is sent once, by the application, which must run; those of sources that ask for approval are left out.
-Endpoints may act twice.
-
-Example:
-  wf deliveries resend --where source="Order intake" --where status=500 --where since=2h --dry-run
+The fields are source, workflow, outcome, status, search, since, until and
+attention (yes or no). The application sends each payload once; those of sources
+that ask for approval are left out. Endpoints may act twice.
+  wf deliveries resend --where source="Order intake" --where since=2h --dry-run
 `,
   ),
   command('delete', 'Delete a delivery that is not one of a run.', operator(erase, 'deleteOneDelivery'), [
@@ -284,14 +257,12 @@ const WORKFLOWS = group('workflows', 'List and show workflows. wf apply and the 
       option('--search <text>', 'only workflows whose name or description contains the text; ignores case'),
       limit('workflows', 100),
     ],
-    '\nExamples:\n  wf workflows list\n  wf workflows list --search invoice',
   ),
   command(
     'show',
     'Show a workflow: what it does, and whether it can be started.',
     { ...inOrganization(workflows, 'show'), ...withKey(workflowsOfKey, 'show') },
     [WORKFLOW],
-    '\nWith --json, the same document as GET /v1/workflows/{workflow_id}.\n\nExample:\n  wf workflows show "Forward orders"',
   ),
 ])
 
@@ -310,11 +281,8 @@ const START = command(
     TIMEOUT,
   ],
   `
-With an API key it uses the public API; with the database it records the start as the operator, by the same rules. With
---follow, the exit status is 1 if the run does not succeed. Ctrl-C ends only the watching: the run goes on.
-
-Examples:
-  wf start "Forward orders" "order_id: A-1" --follow
+With --follow, the exit status is 1 if the run does not succeed. Ctrl-C ends
+only the watching: the run goes on.
   echo '{"order_id": "A-1"}' | wf start "Forward orders" - --follow --timeout 2m
 `,
 )
@@ -347,12 +315,8 @@ const SOURCES = group('sources', 'List, pause and test webhook sources, and send
       ),
     ],
     `
-The dispatcher sends it, with everything that it does for a run: it compares it with the example, signs it, checks the
-address, and logs it, without a run. The endpoint cannot tell it from the payload of a run. A source that asks for
+The endpoint cannot tell it from the payload of a run. A source that asks for
 approvals refuses it.
-
-Examples:
-  wf sources send "Order intake"
   echo '{"order_id": "TEST-1"}' | wf sources send "Order intake" --payload -
 `,
   ),
@@ -378,20 +342,12 @@ const LISTEN = command(
     TIMEOUT,
   ],
   `
-It sends what the dispatcher sends, with the same headers, from this machine:
-  1. the verification request, again every 2 seconds until the endpoint confirms it with a 2xx status
-  2. three more verification requests that the endpoint has to answer with 401: without a token, with a wrong one, with
-     an old one
-  3. with --source, a copy of each payload that the source gets from now on, also of one that its own endpoint refuses
-Each request is shown with its token, checked, and the answer. A copy has the header X-Copy-Of with the id of the
-delivery. Nothing of this is in the delivery log, and the source stays as it is: the secret of the source is not used.
-Send a payload to forward with wf sources send, or by a start. Without --source, it needs no database and no API key.
-
-The exit status is 1 if the endpoint did not confirm, or did not answer one of the three with 401.
-
-Examples:
+It sends the verification request until the endpoint confirms it, then three with
+wrong tokens, which the endpoint has to answer with 401. With --source, it sends
+a copy of each new payload, with the header X-Copy-Of. Without, it needs neither
+a database nor an API key. The exit status is 1 if the endpoint did not confirm,
+or did not answer one of the three with 401.
   wf listen 3000/orders --secret "$WEBHOOK_SECRET" --example order.json
-  wf listen 3000/orders --source "Order intake"
 `,
 )
 
@@ -529,12 +485,8 @@ const SECRETS = group('secrets', 'Rotate the key that encrypts secrets.', [
     global(() => import('./operator/secrets.ts'), 'rotate'),
     [],
     `
-To replace the key (generate one with openssl rand -base64 32), also on runners that have SECRETS_KEY:
-  1. Restart all dispatchers with SECRETS_KEY=OLD,NEW, so that each of them can read the new key.
-  2. Restart all dispatchers with SECRETS_KEY=NEW,OLD. They now encrypt with the new key.
-  3. Run wf secrets rotate with SECRETS_KEY=NEW,OLD.
-  4. Restart all dispatchers with SECRETS_KEY=NEW.
-It is safe to repeat it and to run it while dispatchers run.`,
+It is safe to repeat it and to run it while dispatchers run. The steps before
+and after it are in docs/operations.md, "Rotating secrets".`,
   ),
 ])
 
@@ -544,10 +496,8 @@ const AFTER_RESTORE = command(
   global(() => import('./operator/after-restore.ts'), 'afterRestore'),
   [YES],
   `
-Run it after the database was restored to an earlier moment, and before the services start: payloads of that time may
-have been sent since, and would be sent again. Deliveries in flight become unknown, runs that had not ended fail with
-interrupted_by_restore, and due schedules wait for their next time. After a restore to the end of the WAL it is not
-needed.`,
+Run it after the database was restored to an earlier moment, before the services
+start: payloads of that time would be sent again. Runs that had not ended fail.`,
 )
 
 /** In the order of the help. Only this module is loaded for the help and for the completion of commands and options. */

@@ -34,12 +34,8 @@ const MAIN = import.meta.url.endsWith('.ts') ? './main.ts' : './main.js'
 const COMMAND = [process.execPath, fileURLToPath(new URL(MAIN, import.meta.url))].map(quote).join(' ')
 
 const HELP = `
-The names of organizations, workflows, webhook sources, keys, users, and the newest runs and sessions come from the database.
-
 With this alias, wf and its completion work in every folder:
   alias wf="${COMMAND}"
-
-Examples, after the alias:
   source <(wf completion bash)   # in ~/.bashrc
   source <(wf completion zsh)    # in ~/.zshrc, after compinit
   wf completion fish > ~/.config/fish/completions/wf.fish

@@ -8,7 +8,7 @@ import type { CommandResult } from './command-result.ts'
 import { COMMANDS } from './commands.ts'
 import { addCompletionCommands } from './completion.ts'
 import { checkPeriod } from './parse-options.ts'
-import { paint, reflowHelp } from './terminal.ts'
+import { paint } from './terminal.ts'
 
 /** 0: success; 1: error; 2: wrong usage; 124: the time of `--timeout` is over, as with timeout(1); 130: Ctrl-C. */
 export type ExitStatus = 0 | 1 | 2 | 124 | 130
@@ -54,8 +54,7 @@ function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 
     .exitOverride()
     .showHelpAfterError('(run it with --help for usage)')
     .configureOutput({
-      // Help and version: the texts after the options are not fitted by commander.
-      writeOut: (text) => terminal.write(terminal.columns === undefined ? text : reflowHelp(text, terminal.columns)),
+      writeOut: (text) => terminal.write(text),
       // With --json, `runCli` prints the error as JSON.
       writeErr: isJson ? () => {} : (text) => terminal.writeError(text.replace(/^error:/, 'Error:')),
       getOutHasColors: () => terminal.isColoured,
@@ -131,17 +130,15 @@ function readVersion(): string {
   return (JSON.parse(text) as { version: string }).version
 }
 
-const KEY_HELP = `With an API key (wf login, or WF_API_KEY and WF_API_URL): workflows, start, runs list, runs show, sessions show, logs,
-listen, whoami. WF_API_KEY goes before a database, a database before a saved key.`
-const OPERATOR_HELP = `Operators set what the services have, with the same names:
-  DATABASE_URL                          every command but "queue", "completion", and "listen" without --source
-  DISPATCHER_URL, INTERNAL_API_TOKEN    apply (with webhook sources), sources test, sources send
-  SECRETS_KEY                           secrets rotate; apply compares secrets with it, if it is set
-  APP_URL                               setup-link, users reset-link
-  AMQP_URL, AMQP_QUEUE_TYPE             queue
-If DATABASE_URL is not set, wf reads the settings of npm start from .local/env, unless they are given. LOCAL_DIR names
-another folder than .local.`
-const COMMON_HELP = `Exit status: 0 success, 1 error, 2 wrong usage, 124 --timeout is over, 130 Ctrl-C. Every command prints JSON with --json. Times are UTC.`
+const KEY_HELP = `With an API key (wf login, or WF_API_KEY and WF_API_URL): workflows, start,
+runs list, runs show, sessions show, logs, listen, whoami. WF_API_KEY goes
+before a database, a database before a saved key.`
+const OPERATOR_HELP = `Operators set what the services have: DATABASE_URL, for webhook sources also
+DISPATCHER_URL and INTERNAL_API_TOKEN, for single commands SECRETS_KEY, APP_URL,
+AMQP_URL (packages/cli/README.md, "Settings"). Without DATABASE_URL, wf reads
+the settings of npm start from .local/env, or from LOCAL_DIR/env.`
+const COMMON_HELP = `Exit status: 0 success, 1 error, 2 wrong usage, 124 --timeout is over, 130 Ctrl-C.
+Every command prints JSON with --json. Times are UTC.`
 
 function printError(ctx: CliContext, error: unknown, isJson: boolean): void {
   const { terminal } = ctx

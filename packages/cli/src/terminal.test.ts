@@ -5,7 +5,6 @@ import {
   type Column,
   guardTerminal,
   paint,
-  reflowHelp,
   renderTable,
   showDuration,
   type Terminal,
@@ -164,36 +163,6 @@ describe('renderTable on a terminal of 80 columns', () => {
       '',
     )
     expect(keys).toContain('k'.repeat(51))
-  })
-})
-
-describe('reflowHelp', () => {
-  test('fits paragraphs, columns and lists to the width, and leaves commands whole', () => {
-    const help = `${'One paragraph of words. '.repeat(4).trim()}
-It continues here.
-
-  NAME     ${'what it is, and why. '.repeat(4).trim()}
-           And more.
-  OTHER    short
-
-  1. ${'the first of them '.repeat(3)}${'and more '.repeat(5).trim()}
-  2. the second
-  wf command ${'--option '.repeat(8).trim()}`
-    expect(reflowHelp(help, 40)).toBe(`One paragraph of words. One paragraph of
-words. One paragraph of words. One
-paragraph of words. It continues here.
-
-  NAME     what it is, and why. what it
-           is, and why. what it is, and
-           why. what it is, and why. And
-           more.
-  OTHER    short
-
-  1. the first of them the first of them
-     the first of them and more and more
-     and more and more and more
-  2. the second
-  wf command ${'--option '.repeat(8).trim()}`)
   })
 })
 

@@ -261,38 +261,6 @@ export function wrapText(text: string, width: number): string[] {
   }
 }
 
-/** From this length on, a line of a help text is continued by a next line that begins in the same column. */
-const CONTINUED_LENGTH = 90
-const COMMAND_LINE = /^ {2}(?:alias|source|wf) /
-
-/**
- * Fits a help text to the width. Paragraphs stay paragraphs, and the second column of a list (` NAME text`) stays a
- * column.
- */
-export function reflowHelp(text: string, width: number): string {
-  const paragraphs: { text: string; indent: number; isContinued: boolean }[] = []
-  for (const line of text.split('\n')) {
-    const start = line.length - line.trimStart().length
-    const isItem = /^ *(?:\d+\.|-) /.test(line)
-    const column = /^ *(?:\d+\.|-) |^ +\S.*? {2,}(?=\S)/.exec(line)?.[0].length
-    const indent = COMMAND_LINE.test(line) ? Infinity : (column ?? start)
-    const last = paragraphs.at(-1)
-    if (last?.isContinued && line.trim() !== '' && !isItem && start === last.indent) last.text += ` ${line.trimStart()}`
-    else paragraphs.push({ text: line, indent, isContinued: false })
-    paragraphs.at(-1)!.isContinued = line.length >= CONTINUED_LENGTH
-  }
-  const shown = paragraphs.flatMap(({ text: whole, indent }) => {
-    // A command is copied as one line.
-    if (indent === Infinity) return [whole]
-    const column = indent < width - 20 ? indent : 0
-    const first = whole.slice(0, column)
-    return wrapText(whole.slice(column), width - column).map(
-      (line, index) => `${index === 0 ? first : ' '.repeat(column)}${line}`,
-    )
-  })
-  return shown.join('\n')
-}
-
 /**
  * Replaces control characters, line breaks too, and marks of the writing direction by spaces, for a text in a line or a
  * table.
