@@ -82,7 +82,7 @@ export function group(name: string, summary: string, commands: readonly CommandD
 /** Of an option that may be repeated, `earlier` has what its values so far gave, at first the default. */
 type Parse = (text: string, earlier: never) => unknown
 
-/** Declares an argument: `<workflow>`, or `[id]` for an optional one. Completion knows the names in the brackets. */
+/** Declares an argument: `<workflow>`, or `[id]` for an optional one. */
 export function argument(flags: string, description: string, parse?: Parse): Argument {
   const declared = new Argument(flags, description)
   return parse ? declared.argParser(parse as (text: string) => unknown) : declared

@@ -500,7 +500,7 @@ Run it after the database was restored to an earlier moment, before the services
 start: payloads of that time would be sent again. Runs that had not ended fail.`,
 )
 
-/** In the order of the help. Only this module is loaded for the help and for the completion of commands and options. */
+/** In the order of the help. Only this module is loaded for the help and for completion. */
 export const COMMANDS: readonly (CommandDeclaration | CommandGroup)[] = [
   ...SIGN_IN,
   WORKFLOWS,

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
-import type { CliContext } from './cli-context.ts'
-import { type Candidate, createCompletion } from './complete-words.ts'
+import { type Candidate, completeWords } from './complete-words.ts'
+import type { Terminal } from './terminal.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
 type Shell = (typeof SHELLS)[number]
@@ -10,20 +10,17 @@ type Shell = (typeof SHELLS)[number]
  * `wf completion bash|zsh|fish`, and the hidden command that the scripts call. Both print lines for a shell, and no
  * JSON.
  */
-export function addCompletionCommands(program: Command, ctx: CliContext): void {
+export function addCompletionCommands(program: Command, terminal: Terminal): void {
   program
     .command('completion')
-    .description('Print the script that completes commands, options and names in a shell.')
+    .description('Print the script that completes commands and options in a shell.')
     .addArgument(program.createArgument('<shell>', 'the shell').choices(SHELLS))
     .addHelpText('after', HELP)
-    .action((shell: Shell) => ctx.terminal.write(SCRIPTS[shell]))
+    .action((shell: Shell) => terminal.write(SCRIPTS[shell]))
   program
     .command('complete', { hidden: true })
     .argument('[words...]', 'the words after "wf", the last one to be completed')
-    .action(async (words: string[]) => {
-      const candidates = await createCompletion(program, ctx)(words)
-      ctx.terminal.write(candidates.map(toLine).join(''))
-    })
+    .action((words: string[]) => terminal.write(completeWords(program, words).map(toLine).join('')))
 }
 
 /**

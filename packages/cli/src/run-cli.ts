@@ -81,7 +81,7 @@ function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 
       for (const each of declared.commands) addCommand(group, each, run)
     }
   }
-  addCompletionCommands(program, ctx)
+  addCompletionCommands(program, terminal)
   return program
 }
 

@@ -76,11 +76,10 @@ describe('wf login', () => {
 })
 
 describe('with an API key alone, wf', () => {
-  test('lists and shows the workflows of the organization, and completes their names', async () => {
+  test('lists and shows the workflows of the organization', async () => {
     expect((await run('workflows', 'list')).stdout).toMatch(/Forward orders +\S+ +yes\nOff +\S+ +no: inactive\n/)
     expect((await run('workflows', 'show', 'forward ORDERS')).stdout).toMatch(/^Forward orders\n {2}id +\S+\n/)
     expect((await run('workflows', 'show', 'Forward order')).stderr).toContain('Did you mean "Forward orders"?')
-    expect((await run('complete', '--', 'start', 'For')).stdout).toBe(`Forward orders\t${workflowId}\n`)
   })
 
   test('shows a run, its session and what was sent, as text and as the API has it', async () => {
