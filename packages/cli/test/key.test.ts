@@ -79,7 +79,7 @@ describe('with an API key alone, wf', () => {
   test('lists and shows the workflows of the organization', async () => {
     expect((await run('workflows', 'list')).stdout).toMatch(/Forward orders +\S+ +yes\nOff +\S+ +no: inactive\n/)
     expect((await run('workflows', 'show', 'forward ORDERS')).stdout).toMatch(/^Forward orders\n {2}id +\S+\n/)
-    expect((await run('workflows', 'show', 'Forward order')).stderr).toContain('Did you mean "Forward orders"?')
+    expect((await run('workflows', 'show', 'Forward order')).stderr).toContain('There is no workflow Forward order.')
   })
 
   test('shows a run, its session and what was sent, as text and as the API has it', async () => {

@@ -341,7 +341,7 @@ describe('wf keys', () => {
     for (const unknown of ['Unknown', newId()]) {
       expect(await wf('keys', 'list', '--organization', unknown)).toMatchObject({
         code: 1,
-        stderr: `Error: There is no organization ${unknown}.\n`,
+        stderr: `Error: There is no organization ${unknown}. List them with wf organizations list.\n`,
       })
     }
   })

@@ -1,5 +1,4 @@
 import { UUID_PATTERN } from '@workflow-service/contract/enumerations'
-import { findSimilar } from '@workflow-service/contract/find-similar'
 import type { Workflow } from '../../../client/src/index.ts'
 import type { KeyContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
@@ -69,11 +68,7 @@ export async function findWorkflow({ client }: KeyContext, given: string): Promi
     const ids = [only, ...others].map(({ id }) => `  ${id}`).join('\n')
     throw new CliError(`Several workflows are named ${given}. Choose one by its id:\n${ids}`)
   }
-  const names = (await client.workflows.list({ limit: 100 })).data.map(({ name }) => name)
-  const similar = findSimilar(given, names)
-  const advice =
-    similar === undefined ? 'List them with wf workflows list.' : `Did you mean ${JSON.stringify(similar)}?`
-  throw new CliError(`There is no workflow ${JSON.stringify(given)}. ${advice}`)
+  throw new CliError(`There is no workflow ${given}. List them with wf workflows list.`)
 }
 
 /** Why the API would refuse a start (contract README, "Starts and sessions"); undefined if it would not. */

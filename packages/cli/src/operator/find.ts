@@ -1,11 +1,10 @@
-import { findSimilar, UUID_PATTERN } from '@workflow-service/contract'
+import { UUID_PATTERN } from '@workflow-service/contract'
 import {
   findIdsByPrefix,
   findWorkflowsByName,
   hasWebhookSourceLog,
   listOrganizations,
   listWebhookSources,
-  listWorkflowNames,
   normalizedName,
   type OrganizationName,
   type WorkflowName,
@@ -16,8 +15,6 @@ import { withoutControls } from '../terminal.ts'
 
 /** How many candidates an error lists. One more is read, to know whether there are others. */
 const MAX_LISTED = 10
-/** How many names a misspelled one is compared with. */
-const MAX_COMPARED = 1_000
 
 /** Finds the given organization, or the only one. @throws CliError when none or several match. */
 export async function findOrganization({ db }: OperatorContext, given: string | undefined): Promise<OrganizationName> {
@@ -30,8 +27,7 @@ export async function findOrganization({ db }: OperatorContext, given: string | 
     ? await listOrganizations(db, { id: given.toLowerCase(), limit: 1 })
     : await listOrganizations(db, { name: given, limit: MAX_LISTED + 1 })
   if (found.length > 0) return chooseFrom(found, `Several organizations are named ${given}. Choose one by its id.`)
-  const known = await listOrganizations(db, { limit: MAX_COMPARED })
-  throw new CliError(`There is no organization ${given}.${suggest(given, known)}`)
+  throw new CliError(`There is no organization ${given}. List them with wf organizations list.`)
 }
 
 /**
@@ -39,13 +35,10 @@ export async function findOrganization({ db }: OperatorContext, given: string | 
  * @throws CliError
  */
 export async function findWorkflow({ db, organization }: OrganizationContext, given: string): Promise<WorkflowName> {
-  const isId = UUID_PATTERN.test(given)
-  const wanted = isId ? { id: given.toLowerCase() } : { name: given }
+  const wanted = UUID_PATTERN.test(given) ? { id: given.toLowerCase() } : { name: given }
   const found = await findWorkflowsByName(db, organization.id, wanted, MAX_LISTED + 1)
   if (found.length > 0) return chooseFrom(found, `Several workflows are named ${given}. Choose one by its id.`)
-  if (isId) throw new CliError(`${organization.name} has no workflow ${given}.`)
-  const known = await listWorkflowNames(db, organization.id, MAX_COMPARED)
-  throw new CliError(`${organization.name} has no workflow ${JSON.stringify(given)}.${suggestOrList(given, known)}`)
+  throw new CliError(`${organization.name} has no workflow ${given}. List them with wf workflows list.`)
 }
 
 /** The id of the workflow of an option, if it is given. */
@@ -66,12 +59,10 @@ export async function findSource(
   const sources = await listWebhookSources(db, organization.id)
   const found = sources.find((source) => source.id === id || normalizedName(source.name) === normalizedName(given))
   if (found) return found
-  const isId = UUID_PATTERN.test(given)
-  if (isId && includeDeleted && (await hasWebhookSourceLog(db, organization.id, id))) {
+  if (UUID_PATTERN.test(given) && includeDeleted && (await hasWebhookSourceLog(db, organization.id, id))) {
     return { id, name: `deleted source ${given}` }
   }
-  const what = isId ? given : JSON.stringify(given)
-  throw new CliError(`${organization.name} has no webhook source ${what}.${suggestOrList(given, sources)}`)
+  throw new CliError(`${organization.name} has no webhook source ${given}. List them with wf sources list.`)
 }
 
 /**
@@ -103,23 +94,6 @@ function chooseFrom<Candidate extends { readonly id: string; readonly name: stri
   const [only, ...others] = candidates
   if (only && others.length === 0) return only
   throw new CliError(`${message}\n${listed(candidates.map(({ id, name }) => `${id}  ${name}`.trimEnd()))}`)
-}
-
-interface Named {
-  readonly name: string
-}
-
-/** A hint at the name that is most similar to the given one; empty if there is none. */
-function suggest(given: string, known: readonly Named[]): string {
-  const names = known.map(({ name }) => name)
-  const similar = findSimilar(given, names)
-  return similar === undefined ? '' : ` Did you mean ${JSON.stringify(similar)}?`
-}
-
-/** A hint at the name that is most similar to the given one, or else at the known ones. Empty if there are none. */
-function suggestOrList(given: string, known: readonly Named[]): string {
-  const hint = suggest(given, known)
-  return hint !== '' || known.length === 0 ? hint : ` It has:\n${listed(known.map(({ name }) => name))}`
 }
 
 function listed(texts: readonly string[]): string {

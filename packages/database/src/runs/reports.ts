@@ -176,13 +176,3 @@ export async function findWorkflowsByName(
   const exact = rows.filter(({ isExact }) => isExact)
   return (exact.length > 0 ? exact : rows).map(({ id, name }) => ({ id, name }))
 }
-
-/** The names of the organization's oldest workflows, for an operator to choose from. */
-export async function listWorkflowNames(db: Db, organizationId: string, limit: number): Promise<WorkflowName[]> {
-  const { rows } = await db.pool.query<WorkflowName>(
-    `SELECT id, name FROM workflows WHERE organization_id = $1 AND deleted_at IS NULL
-     ORDER BY created_at, id LIMIT $2`,
-    [organizationId, limit],
-  )
-  return rows
-}
