@@ -251,7 +251,7 @@ const workflowsOfKey = () => import('./key/workflows.ts')
 const WORKFLOWS = group('workflows', 'List and show workflows. wf apply and the application change them.', [
   command(
     'list',
-    'List the workflows, oldest first; with the database, also their last runs.',
+    'List the workflows, oldest first, and whether each can be started.',
     { ...inOrganization(workflows, 'list'), ...withKey(workflowsOfKey, 'list') },
     [
       option('--search <text>', 'only workflows whose name or description contains the text; ignores case'),

@@ -234,7 +234,7 @@ workflows:
     expect(await exportManifest('--workflow', unknown)).toMatchObject({
       exitStatus: 1,
       stdout: '',
-      stderr: `Error: Acme has no workflow ${unknown}. List them with wf workflows list.\n`,
+      stderr: `Error: There is no workflow ${unknown}. List them with wf workflows list.\n`,
     })
   })
 

@@ -17,7 +17,8 @@ import {
   type Terminal,
   withoutControls,
 } from '../terminal.ts'
-import { findWorkflow } from './workflows.ts'
+import { findWorkflow } from '../workflows.ts'
+import { workflowsOf } from './workflows.ts'
 
 /** `wf start WORKFLOW TEXT` over the public API. */
 export async function start(
@@ -28,7 +29,7 @@ export async function start(
 ): Promise<CommandResult> {
   const context = text === '-' ? await ctx.readInput() : text
   const sessionId = session === undefined ? undefined : wholeId(session)
-  const { id: workflowId, name } = await findWorkflow(ctx, given)
+  const { id: workflowId, name } = await findWorkflow(workflowsOf(ctx), given)
   const started = await ctx.client.workflows.start(workflowId, { context, ...(sessionId && { sessionId }) })
   if (options.follow) return await follow(ctx, started.id, options)
   const { id, session_id: of } = started
@@ -131,7 +132,8 @@ export async function list(ctx: KeyContext, options: ListOptions & { follow?: bo
   if (options.session === undefined) {
     throw new UsageError('With an API key, name the session: wf runs list --session ID. One run: wf runs show ID.')
   }
-  const workflowId = options.workflow === undefined ? undefined : (await findWorkflow(ctx, options.workflow)).id
+  const workflowId =
+    options.workflow === undefined ? undefined : (await findWorkflow(workflowsOf(ctx), options.workflow)).id
   const { runs } = await ctx.client.sessions.get(wholeId(options.session))
   const found = runs
     .filter(({ status }) => options.status === undefined || status === options.status)

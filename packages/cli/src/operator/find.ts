@@ -1,17 +1,17 @@
 import { UUID_PATTERN } from '@workflow-service/contract'
 import {
   findIdsByPrefix,
-  findWorkflowsByName,
   hasWebhookSourceLog,
   listOrganizations,
   listWebhookSources,
   normalizedName,
   type OrganizationName,
-  type WorkflowName,
 } from '@workflow-service/database'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { withoutControls } from '../terminal.ts'
+import { findWorkflow } from '../workflows.ts'
+import { workflowsOf } from './workflows.ts'
 
 /** How many candidates an error lists. One more is read, to know whether there are others. */
 const MAX_LISTED = 10
@@ -30,20 +30,9 @@ export async function findOrganization({ db }: OperatorContext, given: string | 
   throw new CliError(`There is no organization ${given}. List them with wf organizations list.`)
 }
 
-/**
- * Finds a workflow of the organization by its id or name; the case of a name matters only where it distinguishes two.
- * @throws CliError
- */
-export async function findWorkflow({ db, organization }: OrganizationContext, given: string): Promise<WorkflowName> {
-  const wanted = UUID_PATTERN.test(given) ? { id: given.toLowerCase() } : { name: given }
-  const found = await findWorkflowsByName(db, organization.id, wanted, MAX_LISTED + 1)
-  if (found.length > 0) return chooseFrom(found, `Several workflows are named ${given}. Choose one by its id.`)
-  throw new CliError(`${organization.name} has no workflow ${given}. List them with wf workflows list.`)
-}
-
 /** The id of the workflow of an option, if it is given. */
 export async function findWorkflowId(ctx: OrganizationContext, given: string | undefined): Promise<string | undefined> {
-  return given === undefined ? undefined : (await findWorkflow(ctx, given)).id
+  return given === undefined ? undefined : (await findWorkflow(workflowsOf(ctx), given)).id
 }
 
 /**

@@ -10,8 +10,10 @@ import type { FollowOptions } from '../cli-command.ts'
 import type { CommandResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
-import { findId, findWorkflow } from './find.ts'
+import { findId } from './find.ts'
 import { followRun } from './follow-run.ts'
+import { findWorkflow } from '../workflows.ts'
+import { workflowsOf } from './workflows.ts'
 
 /** `wf start WORKFLOW TEXT|-` */
 export async function start(
@@ -26,7 +28,7 @@ export async function start(
   if (length === 0 || length > CONTEXT_MAX_LENGTH || !isStorableText(context)) {
     throw new UsageError(`The text must have 1 to ${CONTEXT_MAX_LENGTH} characters of valid Unicode; it has ${length}.`)
   }
-  const workflow = await findWorkflow(ctx, given)
+  const workflow = await findWorkflow(workflowsOf(ctx), given)
   const sessionId = options.session === undefined ? null : await findId(ctx, 'session', options.session)
   const runId = newId()
   const { principal } = operatorOf(organization.id)

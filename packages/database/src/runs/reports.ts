@@ -144,35 +144,12 @@ export interface WorkflowName {
   readonly name: string
 }
 
-/**
- * The workflow with this id, or those with this name, oldest first, at most `limit`: those with exactly this name, or
- * else those whose names differ in case.
- */
-export async function findWorkflowsByName(
-  db: Db,
-  organizationId: string,
-  wanted: { id: string } | { name: string },
-  limit: number,
-): Promise<WorkflowName[]> {
-  if ('id' in wanted) {
-    const { rows } = await db.pool.query<WorkflowName>(
-      'SELECT id, name FROM workflows WHERE organization_id = $1 AND id = $2 AND deleted_at IS NULL',
-      [organizationId, wanted.id],
-    )
-    return rows
-  }
-  const searchText = workflowSearchText(wanted.name, '')
-  const { rows } = await db.pool.query<WorkflowName & { isExact: boolean }>(
-    `WITH candidate AS MATERIALIZED (
-       SELECT id, name, search_text, created_at FROM workflows
-       WHERE workflow_search_grams(organization_id, search_text, 1)
-           @> (SELECT workflow_search_grams($1, $2, least(char_length($2), 3)))
-         AND organization_id = $1 AND deleted_at IS NULL
-     )
-     SELECT id, name, name = $3 AS "isExact" FROM candidate
-     WHERE starts_with(search_text, $2) ORDER BY name = $3 DESC, created_at, id LIMIT $4`,
-    [organizationId, searchText, wanted.name, limit],
+/** The workflows with this name, whose case does not matter, oldest first. */
+export async function findWorkflowsByName(db: Db, organizationId: string, name: string): Promise<WorkflowName[]> {
+  const { rows } = await db.pool.query<WorkflowName>(
+    `SELECT id, name FROM workflows
+     WHERE organization_id = $1 AND deleted_at IS NULL AND starts_with(search_text, $2) ORDER BY created_at, id`,
+    [organizationId, workflowSearchText(name, '')],
   )
-  const exact = rows.filter(({ isExact }) => isExact)
-  return (exact.length > 0 ? exact : rows).map(({ id, name }) => ({ id, name }))
+  return rows
 }
