@@ -27,12 +27,11 @@ from ._types import (
 
 if TYPE_CHECKING:
     from ._client import AsyncWorkflowClient, WorkflowClient
-    from ._request import Answer, CallOptions, RateLimit, SentRequest
+    from ._request import CallOptions
 
 __version__ = "1.0.0"
 
-_WITH_HTTPX = {"AsyncWorkflowClient": "_client", "WorkflowClient": "_client"}
-_WITH_HTTPX.update({name: "_request" for name in ("Answer", "CallOptions", "RateLimit", "SentRequest")})
+_WITH_HTTPX = {"AsyncWorkflowClient": "_client", "CallOptions": "_request", "WorkflowClient": "_client"}
 
 
 def __getattr__(name: str) -> Any:
@@ -43,7 +42,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "Answer",
     "ApiConnectionError",
     "ApiError",
     "ApiTimeoutError",
@@ -56,10 +54,8 @@ __all__ = [
     "Organization",
     "Page",
     "PageInfo",
-    "RateLimit",
     "Run",
     "RunError",
-    "SentRequest",
     "Session",
     "SessionRun",
     "StartConfirmation",

@@ -13,7 +13,7 @@ import anyio
 import httpx
 
 from ._errors import ApiTimeoutError
-from ._request import Answer, Attempt, Call, CallOptions, Found, Received, SentRequest, attempts_of, is_text, read_chunks
+from ._request import Attempt, Call, CallOptions, Found, Received, attempts_of, is_text, read_chunks
 from ._types import Organization, Page, Run, Session, StartConfirmation, Workflow
 
 # The version is that of pyproject.toml.
@@ -43,8 +43,6 @@ class _Client(Generic[_Http]):
         timeout: Optional[float] = None,
         total_timeout: Optional[float] = None,
         headers: Optional[Mapping[str, str]] = None,
-        on_request: Optional[Callable[[SentRequest], None]] = None,
-        on_answer: Optional[Callable[[Answer], None]] = None,
         http_client: Optional[_Http] = None,
     ) -> None:
         if not isinstance(api_key, str) or not re.fullmatch(r"[\x21-\x7e]+", api_key):
@@ -55,7 +53,6 @@ class _Client(Generic[_Http]):
         self._api_key = api_key
         self._root = base_url.rstrip("/")
         self._options = CallOptions(max_retries, timeout, total_timeout, headers=headers or {})
-        self._hooks: Dict[str, Any] = {"on_request": on_request, "on_answer": on_answer}
         _limits_of(self._options)
         self._http: _Http = http_client or self._create_http()
 
@@ -128,7 +125,6 @@ class _Client(Generic[_Http]):
             **_limits_of(self._options, options)._asdict(),
             content=None if body is None else json.dumps(body).encode(),
             idempotency_key=key,
-            **self._hooks,
         )
 
 
@@ -137,7 +133,7 @@ class WorkflowClient(_Client[httpx.Client]):
     A client of the public API. Every method raises `ApiError`, `ApiConnectionError` or `ApiTimeoutError`, and
     ValueError for arguments that cannot be sent. Threads may share it. Close it, or use it in a `with` block.
 
-    `http_client` is used in place of its own, for a proxy or in tests.
+    `http_client` is used in place of its own, for a proxy, for `event_hooks` that see each attempt, or in tests.
     """
 
     def get_organization(self, options: CallOptions = _NO_OPTIONS) -> Organization:

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Optional, Sequence
+from typing import Optional, Sequence
 
 from ._types import FieldError
-
-if TYPE_CHECKING:
-    from ._request import RateLimit
 
 
 class WorkflowServiceError(Exception):
@@ -36,7 +33,6 @@ class ApiError(WorkflowServiceError):
         details: Sequence[FieldError] = (),
         request_id: Optional[str] = None,
         retry_after: Optional[float] = None,
-        rate_limit: Optional[RateLimit] = None,
     ) -> None:
         # The service's message names the first field.
         others = [f" {each['field']}: {each['message']}." for each in details[:3] if each["message"] not in message]
@@ -53,8 +49,6 @@ class ApiError(WorkflowServiceError):
         self.request_id = request_id
         #: Seconds that the service asks to wait.
         self.retry_after = retry_after
-        #: The key's limit of requests.
-        self.rate_limit = rate_limit
 
 
 class ApiConnectionError(WorkflowServiceError):

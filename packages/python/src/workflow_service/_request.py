@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Generator, Generic, List, Mapping, Optio
 
 import httpx
 
-from ._errors import ApiConnectionError, ApiError, ApiTimeoutError, WorkflowServiceError
+from ._errors import ApiConnectionError, ApiError, ApiTimeoutError
 
 # The service's own transient answers, and those of a proxy that does not reach it. 409 is final.
 _RETRIED_STATUSES = (429, 500, 502, 503, 504)
@@ -41,41 +41,6 @@ class CallOptions:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class RateLimit:
-    """The key's limit of requests, from `RateLimit-Policy` and `RateLimit`."""
-
-    limit: int
-    remaining: int
-    #: Seconds until `remaining` is `limit` again.
-    reset: int
-
-
-@dataclass(frozen=True)
-class SentRequest:
-    """What a request looks like to hooks. It has no header and no body: keys and texts stay out of logs."""
-
-    method: str
-    url: str
-    #: 1 for the first one of the call.
-    attempt: int
-    idempotency_key: Optional[str]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """How an attempt ended: with an answer, or with the error that none arrived."""
-
-    request: SentRequest
-    seconds: float
-    #: None without an answer.
-    status: Optional[int]
-    request_id: Optional[str]
-    rate_limit: Optional[RateLimit]
-    #: None for an answer that is a success.
-    error: Optional[WorkflowServiceError]
-
-
 _Value = TypeVar("_Value")
 
 
@@ -91,8 +56,6 @@ class Call(Generic[_Value]):
     total_timeout: float
     content: Optional[bytes] = None
     idempotency_key: Optional[str] = None
-    on_request: Optional[Callable[[SentRequest], None]] = None
-    on_answer: Optional[Callable[[Answer], None]] = None
 
 
 @dataclass(frozen=True)
@@ -126,10 +89,7 @@ def attempts_of(call: Call[_Value]) -> Generator[Step, Found, _Value]:
     attempt = 0
     while True:
         attempt += 1
-        sent = SentRequest(call.method, call.url, attempt, call.idempotency_key)
-        _notify(call.on_request, sent)
-        sent_at = time.monotonic()
-        timeout = max(0.001, min(call.timeout, ends_at - sent_at))
+        timeout = max(0.001, min(call.timeout, ends_at - time.monotonic()))
         found = yield Attempt(timeout, ends_at)
         value: Any = None
         error: Union[ApiError, ApiConnectionError, None]
@@ -137,7 +97,6 @@ def attempts_of(call: Call[_Value]) -> Generator[Step, Found, _Value]:
             value, error = _read(call, found, attempt)
         else:
             error = _connection_error(call, found, attempt, timeout)
-        _notify(call.on_answer, _describe(sent, found, time.monotonic() - sent_at, error))
         if error is None:
             return cast(_Value, value)
         if isinstance(error, ApiError) and error.status not in _RETRIED_STATUSES:
@@ -182,7 +141,6 @@ def _read(call: Call[Any], found: Received, attempt: int) -> "tuple[Any, Optiona
         "status": found.status,
         "request_id": found.headers.get("x-request-id"),
         "retry_after": _read_retry_after(found.headers.get("retry-after")),
-        "rate_limit": _read_rate_limit(found.headers),
     }
     error: Any = value.get("error")
     if found.status < 400 or not _is_error(error):
@@ -217,24 +175,6 @@ def _parse_object(body: bytes) -> Dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _describe(
-    sent: SentRequest, found: Found, seconds: float, error: Optional[WorkflowServiceError]
-) -> Answer:
-    if not isinstance(found, Received):
-        return Answer(sent, seconds, None, None, None, error)
-    request_id = found.headers.get("x-request-id")
-    return Answer(sent, seconds, found.status, request_id, _read_rate_limit(found.headers), error)
-
-
-def _notify(hook: Optional[Callable[[Any], None]], event: Any) -> None:
-    """Calls a hook. An error of a caller's log must not fail a start that is recorded."""
-    try:
-        if hook:
-            hook(event)
-    except Exception:  # noqa: BLE001
-        pass
-
-
 def _read_retry_after(header: Optional[str]) -> Optional[float]:
     """Reads `Retry-After` (RFC 9110, section 10.2.3): seconds or a date."""
     if header is None:
@@ -245,15 +185,6 @@ def _read_retry_after(header: Optional[str]) -> Optional[float]:
         return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _read_rate_limit(headers: httpx.Headers) -> Optional[RateLimit]:
-    found = [
-        re.search(rf";\s*{name}=([0-9]{{1,15}})", headers.get(header, ""))
-        for header, name in (("ratelimit-policy", "q"), ("ratelimit", "r"), ("ratelimit", "t"))
-    ]
-    numbers = [int(each.group(1)) for each in found if each]
-    return RateLimit(*numbers) if len(numbers) == 3 else None
 
 
 def _delay_before(retry: int, retry_after: Optional[float]) -> float:
