@@ -116,7 +116,7 @@ workflows:
     expect(second.stdout).not.toContain('"key"')
   })
 
-  test('stores a given key and prints a table', async () => {
+  test('stores a given key and prints what it created', async () => {
     const { key } = createApiKey()
     const file = await environment.writeFile('acme.json', {
       organization: { name: 'Acme' },
@@ -124,8 +124,8 @@ workflows:
     })
     const { stdout, exitStatus } = await wf(environment.env, ['apply', file])
     expect(exitStatus).toBe(0)
-    expect(stdout).toMatch(/^Acme {2}92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab {2}created\n/)
-    expect(stdout).toContain(`ci    created  read, start  ${key}`)
+    expect(stdout).toMatch(/^\+ organization {2}Acme {2}92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab\n\+ API key {2}ci {2}/)
+    expect(stdout).toContain(`\n    ${key}\n\nNew: 2, changed: 0, unchanged: 0.\n`)
   })
 
   test('sends no verification request when nothing changed, and keeps a secret that the manifest leaves out', async () => {
@@ -148,7 +148,7 @@ workflows:
     ])
     expect(json()).toMatchObject({ workflows: [{ outcome: 'created' }] })
     const text = await wf(environment.env, ['apply', await environment.writeFile('manifest.yaml', manifest(refused))])
-    expect(text.stdout).toMatch(/Refuser {2}failed .*The endpoint answered 401/)
+    expect(text.stdout).toMatch(/✗ webhook source {2}Refuser .*\n {4}The endpoint answered 401[^]*, failed: 1\.\n/)
   })
 
   test('lists errors of shape, of rules, of users and of addresses at once, and writes nothing', async () => {
@@ -232,7 +232,9 @@ workflows:
       file,
     ])
     expect(exitStatus).toBe(1)
-    expect(stdout).toMatch(/Order intake {2}failed .*The dispatcher at http:\/\/127.0.0.1:1 does not answer/)
+    expect(stdout).toMatch(
+      /✗ webhook source {2}Order intake .*\n {4}The dispatcher at http:\/\/127.0.0.1:1 does not answer/,
+    )
     expect(await environment.db.prisma.workflow.count()).toBe(1)
   })
 
@@ -359,7 +361,7 @@ describe('wf apply --dry-run', () => {
 ~ workflow  Forward
     description: "Send it to Order intake." → "Post it to Order intake."
 
-1 to create, 3 to change, 2 unchanged.
+New: 1, changed: 3, unchanged: 2.
 Nothing was written, because of --dry-run.
 `)
     expect(await descriptionInDatabase()).toBe('Send it to Order intake.')

@@ -193,7 +193,7 @@ workflows:
       const withoutSecret = first.stdout.replace(/ +# A signing secret is set.*\n/, '')
       expect(again.stdout).toBe(withoutSecret.replace('name: Acme', `name: ${name}`))
       const repeated = await wf(environment.env, ['apply', copy, '--organization', name, '--dry-run'])
-      expect(repeated.stdout).toContain('0 to create, 0 to change, ')
+      expect(repeated.stdout).toContain('New: 0, changed: 0, ')
     }
     await environment.apply({ organization: { name: 'Acme' }, workflows: [{ id: newId(), name: 'A' }] })
     expect(await exportManifest('Acme', '--portable')).toMatchObject({

@@ -1,7 +1,6 @@
 import {
   type FieldError,
   type Manifest,
-  SCOPES,
   UUID_PATTERN,
   type WebhookSourceIn,
   type WebhookSourceOut,
@@ -24,8 +23,8 @@ import type { OperatorContext } from '../cli-context.ts'
 import { type FileError, type ManifestFile, manifestFileError, readManifestFiles } from './manifest-file.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { findOrganization } from './find.ts'
-import { formatEdit, formatPlan, THING_NAMES } from './format-plan.ts'
-import { type Column, paint, renderTable, type Terminal } from '../terminal.ts'
+import { formatEdit, formatPlan, type ThingResult, THING_NAMES } from './format-plan.ts'
+import type { Terminal } from '../terminal.ts'
 
 interface SourceResult {
   id: string
@@ -216,7 +215,7 @@ async function applyFiles(
   }
   return {
     documents: applied.map(toJson),
-    text: (terminal) => applied.map((result) => toText(result, terminal)).join('\n'),
+    text: (terminal) => applied.map((result) => formatPlan(result, terminal, resultsOf(result))).join('\n'),
     exitStatus: hasFailed ? 1 : 0,
   }
 }
@@ -367,63 +366,12 @@ function toJson({
   }
 }
 
-type Outcome = SourceResult['outcome']
-
-const OUTCOME_COLOURS = { created: 'green', changed: 'yellow', unchanged: 'dim', failed: 'red' } as const
-
-function toText(
-  { organization, users, apiKeys, sources, savedLookups, workflows, sessions }: Applied,
-  terminal: Terminal,
-): string {
-  const outcome = {
-    title: 'OUTCOME',
-    value: (row: { outcome: Outcome }) => row.outcome,
-    colour: (row: { outcome: Outcome }) => OUTCOME_COLOURS[row.outcome],
-  }
-  const section = <Row extends { outcome: Outcome }>(
-    title: string,
-    rows: readonly Row[],
-    columns: readonly Column<Row>[],
-  ) => {
-    if (rows.length === 0) return ''
-    const [first, ...rest] = columns
-    return `\n${paint(terminal, 'bold', title)}\n${renderTable<Row>(terminal, [first!, outcome, ...rest], rows, '')}`
-  }
-  const id = { title: 'ID', value: (row: { id: string }) => row.id, cut: 'id' as const }
-  const name = { title: 'NAME', value: (row: { name: string }) => row.name, cut: 'name' as const }
-  return [
-    `${paint(terminal, 'bold', organization.name)}  ${organization.id}  ${organization.outcome}\n`,
-    section('Users', users, [{ title: 'EMAIL', value: ({ email }) => email, cut: 'name' }]),
-    section('API keys', apiKeys, [
-      name,
-      {
-        title: 'SCOPES',
-        value: ({ scopes, revoked }) => (revoked ? 'revoked' : scopes.join(', ')),
-        shortValue: ({ scopes, revoked }) =>
-          revoked ? 'revoked' : scopes.length === SCOPES.length ? 'all' : scopes.join(),
-      },
-      { title: 'KEY', value: ({ key, prefix }) => key ?? `${prefix}_… (shown only when created)`, cut: 'never' },
-    ]),
-    section('Webhook sources', sources, [name, id, { title: 'ENDPOINT', value: describeEndpoint }]),
-    section('Look-ups', savedLookups, [name, id, { title: 'PROBLEM', value: ({ error }) => error?.message ?? '' }]),
-    section('Workflows', workflows, [
-      name,
-      id,
-      {
-        title: 'CONTENTS',
-        value: ({ triggers, files }) => `${countOf(triggers, 'trigger')}, ${countOf(files, 'file')}`,
-      },
-    ]),
-    section('Sessions', sessions, [id, { title: 'STATE', value: ({ open }) => (open ? 'open' : 'closed') }]),
-  ].join('')
-}
-
-function countOf(items: readonly unknown[], noun: string): string {
-  return `${items.length} ${noun}${items.length === 1 ? '' : 's'}`
-}
-
-function describeEndpoint({ error, verified, outcome }: SourceResult): string {
-  if (error) return error.message
-  if (!verified) return 'not verified'
-  return outcome === 'unchanged' ? 'confirmed earlier' : 'confirmed'
+/** The results of what the dispatcher saves, and the keys that are shown this once. */
+function resultsOf({ apiKeys, sources, savedLookups }: Applied): Map<string, ThingResult> {
+  return new Map<string, ThingResult>([
+    ...apiKeys.map(({ id, key }) => [id, { note: key }] as const),
+    ...[...sources, ...savedLookups].map(
+      ({ id, outcome, changes, error }) => [id, { outcome, changes, note: error?.message }] as const,
+    ),
+  ])
 }

@@ -1,4 +1,4 @@
-import type { AppliedManifest, ManifestChange, ManifestOutcome, PersonEdit } from '@workflow-service/database/manifest'
+import type { AppliedManifest, ManifestChange, PersonEdit } from '@workflow-service/database/manifest'
 import { paint, showTime, type Terminal, withoutControls } from '../terminal.ts'
 
 export const THING_NAMES: Record<PersonEdit['kind'], string> = {
@@ -11,23 +11,43 @@ export const THING_NAMES: Record<PersonEdit['kind'], string> = {
   session: 'session',
 }
 
-const MARKS = { created: ['+', 'green'], changed: ['~', 'yellow'], unchanged: ['=', 'dim'] } as const
+const MARKS = {
+  created: ['+', 'green'],
+  changed: ['~', 'yellow'],
+  unchanged: ['=', 'dim'],
+  failed: ['✗', 'red'],
+} as const
+
+/** What became of a thing, and what is shown below it. Absent: what was planned. */
+export interface ThingResult {
+  readonly outcome?: keyof typeof MARKS
+  readonly changes?: readonly ManifestChange[]
+  readonly note?: string | undefined
+}
 
 /** Formats what applying a manifest creates, changes and leaves unchanged, with the old and new values. */
-export function formatPlan({ things, overwrites }: AppliedManifest, terminal: Terminal): string {
+export function formatPlan(
+  { things, overwrites }: AppliedManifest,
+  terminal: Terminal,
+  results: ReadonlyMap<string, ThingResult> = new Map(),
+): string {
   const editById = new Map(overwrites.map((edit) => [edit.id, edit]))
-  const lines = things.flatMap(({ kind, id, name, outcome, changes }) => {
+  const counts = { created: 0, changed: 0, unchanged: 0, failed: 0 }
+  const lines = things.flatMap(({ kind, id, name, ...planned }) => {
+    const { outcome, changes, note } = { note: undefined, ...planned, ...results.get(id) }
+    counts[outcome] += 1
     const [mark, colour] = MARKS[outcome]
     const title = withoutControls([THING_NAMES[kind], name, ...(id === name ? [] : [id])].join('  '))
     const edit = editById.get(id)
     return [
       paint(terminal, colour, `${mark} ${title}`),
       ...changes.map((change) => `    ${withoutControls(formatChange(change))}`),
+      ...(note === undefined ? [] : [`    ${withoutControls(note)}`]),
       ...(edit ? [paint(terminal, 'red', `    ! ${formatEdit(edit)}`)] : []),
     ]
   })
-  const countOf = (wanted: ManifestOutcome) => things.filter(({ outcome }) => outcome === wanted).length
-  const summary = `${countOf('created')} to create, ${countOf('changed')} to change, ${countOf('unchanged')} unchanged.`
+  const failed = counts.failed > 0 ? `, failed: ${counts.failed}` : ''
+  const summary = `New: ${counts.created}, changed: ${counts.changed}, unchanged: ${counts.unchanged}${failed}.`
   return [...lines, '', summary, ''].join('\n')
 }
 
