@@ -143,6 +143,7 @@ export function renderTable<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
   whenEmpty: string,
+  { hasTitles = true } = {},
 ): string {
   if (rows.length === 0) return `${whenEmpty}\n`
   const full = layOut(columns.map(toTextColumn), rows)
@@ -167,7 +168,10 @@ export function renderTable<Row>(
       return `${parts.join(' '.repeat(GAP)).trimEnd()}\n`
     }).join('')
   }
-  return texts.map(formatRow).join('')
+  return texts
+    .map(formatRow)
+    .slice(hasTitles ? 0 : 1)
+    .join('')
 }
 
 function toTextColumn<Row>(column: Column<Row>): TextColumn<Row> {

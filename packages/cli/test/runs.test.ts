@@ -109,7 +109,7 @@ describe('wf runs list', () => {
     const interrupted = AbortSignal.abort()
     const { stdout } = await wf(environment.env, ['runs', 'list', '--follow', '--limit', '2'], { interrupted })
     const [headings, oldest] = stdout.split('\n')
-    expect(headings).toMatch(/^ACCEPTED \(UTC\) +STATUS +TOOK +RUN +WORKFLOW: ERROR$/)
+    expect(headings).toMatch(/^ACCEPTED \(UTC\) +STATUS +TOOK +RUN +WORKFLOW +ERROR$/)
     expect(oldest?.indexOf('Report')).toBe(headings?.indexOf('WORKFLOW'))
   })
 })

@@ -88,24 +88,16 @@ async function follow(
   newest: readonly Delivery[],
   { json: isJson, timeout }: LogsOptions,
 ): Promise<void> {
-  ctx.terminal.write(newest.filter(isFinished).toReversed().map(toLine).join(''))
-  for await (const news of followDeliveries(ctx, query, newest, ctx.interrupted(timeout))) {
-    ctx.terminal.write(news.map(toLine).join(''))
+  const { terminal } = ctx
+  let hasTitles = true
+  const print = (rows: readonly Delivery[]) => {
+    if (rows.length === 0) return
+    const lines = rows.map((row) => `${JSON.stringify(toJson(row))}\n`)
+    terminal.write(isJson ? lines.join('') : renderTable(terminal, COLUMNS, rows, '', { hasTitles }))
+    hasTitles = false
   }
-
-  function toLine(delivery: Delivery): string {
-    if (isJson) return `${JSON.stringify(toJson(delivery))}\n`
-    const { createdAt, kind, outcome, status, durationMs } = delivery
-    const columns = [
-      paint(ctx.terminal, 'dim', showTime(createdAt)),
-      kind.padEnd(12),
-      paint(ctx.terminal, outcomeColour(outcome), outcome.padEnd(11)),
-      (status === null ? '–' : String(status)).padEnd(3),
-      showDuration(durationMs).padStart(8),
-      withoutControls(describeDelivery(delivery)),
-    ]
-    return `${columns.join('  ').trimEnd()}\n`
-  }
+  print(newest.filter(isFinished).toReversed())
+  for await (const news of followDeliveries(ctx, query, newest, ctx.interrupted(timeout))) print(news)
 }
 
 function toJson(delivery: Delivery): object {
