@@ -1,5 +1,4 @@
 import { text as readAll } from 'node:stream/consumers'
-import type { EventTopic } from '@workflow-service/contract'
 import type { Database, OrganizationName } from '@workflow-service/database'
 import type { InternalClient } from '@workflow-service/service-kit/internal-client'
 import type { WorkflowClient } from '../../client/src/index.ts'
@@ -18,8 +17,6 @@ export interface OperatorContext extends CliContext {
   readonly config: CliConfig
   readonly db: Database
   dispatcher(): InternalClient
-  /** Sends a change notice to the pages of the application that are open. */
-  readonly notify: (organizationId: string, ...topics: EventTopic[]) => void
 }
 
 /** What operators' commands work with that are about one organization. */

@@ -2,7 +2,6 @@ import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findOneTimeLink, hashApiKey, newId, prefixOfApiKey } from '@workflow-service/database'
-import { hearNotices } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { wf as runWf } from './support/wf.ts'
@@ -368,31 +367,6 @@ describe('keys and sessions', () => {
       { action: 'session.opened', actor: 'operator', target: session.id },
       { action: 'session.closed', actor: 'operator', target: session.id },
     ])
-  })
-})
-
-describe('pages that are open', () => {
-  test.each([
-    ['keys', ['keys', 'create', 'ci'], ['api_keys']],
-    ['sessions', ['sessions', 'open'], ['sessions']],
-    ['organizations', ['organizations', 'suspend', 'Acme'], ['organization']],
-    ['users', ['users', 'role', 'ada@acme.test', 'admin', '--organization', 'Acme'], ['users', 'workflows']],
-    ['apply', ['apply', 'FILE', '--yes'], ['users', 'workflows', 'api_keys', 'sessions']],
-  ])('hear of %s', async (_what, args, topics) => {
-    const { id } = await create('Acme')
-    await addUser(id, 'ada@acme.test', 'member')
-    const path = join(tmpdir(), `workflow-service-${newId()}.json`)
-    const content = {
-      api_keys: [{ name: 'ci' }],
-      users: [{ email: 'eve@acme.test' }],
-      workflows: [{ name: 'W' }],
-      sessions: [{}],
-    }
-    await writeFile(path, JSON.stringify({ organization: { name: 'Acme' }, ...content }))
-    await hearNotices(database.db, id, topics, async () => {
-      expect(await wf(...args.map((arg) => (arg === 'FILE' ? path : arg)))).toMatchObject({ code: 0 })
-    })
-    await rm(path)
   })
 })
 

@@ -198,8 +198,6 @@ async function applyFiles(
   const applied: Applied[] = []
   const savedVersions = new Map<string, number>()
   for (const result of await write(ctx, manifests, options)) {
-    // Of the webhook sources that it saves, the dispatcher notifies.
-    ctx.notify(result.organization.id, 'organization', 'users', 'api_keys', 'workflows', 'sessions')
     const sources = dispatcher ? await saveSources(ctx, dispatcher, result, savedVersions) : []
     const savedLookups = dispatcher ? await saveLookups(ctx, dispatcher, result) : []
     applied.push({ ...result, sources, savedLookups })

@@ -58,7 +58,6 @@ export async function resend(
   const id = await createResendJob(db, viewer, { filter, perSecond: rate, by })
   const job = id && (await findResendJob(db, viewer, id))
   if (!job) throw new CliError('No payload can be sent again: they were sent meanwhile.')
-  ctx.notify(organization.id, 'deliveries')
   return {
     json: job,
     text: () => `Sending ${job.total} payloads again as job ${job.id}, ${rate} a second.\n${counts.join('')}`,

@@ -31,7 +31,6 @@ export async function erasePerson(ctx: OperatorContext, given: string, options: 
         `${user.email} is the last owner of ${name}. Make another one first (wf setup-link ${organizationId}), or delete ${name}; then repeat this.`,
       )
     }
-    ctx.notify(user.organizationId, 'users', 'workflows')
   }
   return {
     json: { erased: users.map(({ id, organizationId }) => ({ user_id: id, organization_id: organizationId })) },

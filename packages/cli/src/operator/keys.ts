@@ -20,7 +20,7 @@ interface CreateOptions {
 }
 
 export async function create(
-  { db, organization, notify }: OrganizationContext,
+  { db, organization }: OrganizationContext,
   given: string | undefined,
   options: CreateOptions,
 ): Promise<CommandResult> {
@@ -44,7 +44,6 @@ export async function create(
       )
     },
   )
-  notify(organization.id, 'api_keys')
   return {
     json: { ...toJson(apiKey), key, organization_id: organization.id },
     text: (terminal) =>
@@ -80,10 +79,9 @@ const COLUMNS: readonly Column<ApiKeyOut>[] = [
   },
 ]
 
-export async function revoke({ db, organization, notify }: OrganizationContext, text: string): Promise<CommandResult> {
+export async function revoke({ db, organization }: OrganizationContext, text: string): Promise<CommandResult> {
   const key = await revokeApiKey(db, organization.id, keyReference(text), operatorOf(organization.id))
   if (!key) throw new CliError(`${organization.name} has no such key. List its keys with wf keys list.`)
-  notify(organization.id, 'api_keys')
   return {
     json: toJson(key),
     text: () => `${key.name} (${key.prefix}) is revoked. Every gateway rejects it within 5 seconds.\n`,

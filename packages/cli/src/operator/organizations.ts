@@ -61,7 +61,6 @@ export async function resume(ctx: OperatorContext, given: string): Promise<Comma
 async function setSuspended(ctx: OperatorContext, given: string, isSuspended: boolean): Promise<CommandResult> {
   const organization = await findOrganization(ctx, given)
   const isChanged = await setOrganizationSuspended(ctx.db, organization.id, isSuspended)
-  if (isChanged) ctx.notify(organization.id, 'organization')
   const state = isSuspended ? 'suspended' : 'active'
   return {
     json: toJson({ ...organization, isSuspended }),
@@ -75,7 +74,6 @@ export async function remove(ctx: OperatorContext, given: string, options: { yes
   const what = `This deletes ${name} (${id}) with everything in it.`
   await confirm(ctx, options, { what, word: name, asked: 'its name', refusal: 'Nothing was deleted.' })
   await deleteOrganization(ctx.db, operatorOf(id))
-  ctx.notify(id, 'organization')
   // From here on it is gone for everyone; if this is interrupted, the application deletes the rest.
   while (await deleteOrganizationRows(ctx.db)) continue
   return { json: toJson(organization), text: () => `${name} (${id}) is deleted.\n` }

@@ -69,7 +69,6 @@ async function decide(
     throw new CliError(`${what} does not wait for an approval: it was decided, or it expired.`)
   }
   if (outcome.kind === 'invalid') throw new CliError(outcome.reason)
-  ctx.notify(organizationId, 'runs', 'sessions')
   const { deliveryIds } = outcome
   return {
     json: { run_id: runId, decision, delivery_ids: deliveryIds },
@@ -100,7 +99,6 @@ export async function cancel(
     (await findWorkflowId({ ...ctx, organization: found }, workflow)) ?? (await findId(ctx, 'session', session!))
   const viewer = { organizationId, memberId: null }
   const { cancelled, isMore } = await cancelQueuedRuns(ctx.db, viewer, { kind, id }, operatorOf(organizationId))
-  ctx.notify(organizationId, 'runs', 'sessions')
   return {
     json: { cancelled, is_more: isMore },
     text: () => `${cancelled} queued runs are cancelled.${isMore ? ' More are queued: repeat the command.' : ''}\n`,
@@ -117,7 +115,6 @@ async function cancelOne(
   const outcome = await cancelRun(ctx.db, viewer, id, operatorOf(organizationId))
   if (outcome.kind === 'not_found') throw new CliError(`The workflow of run ${id} is deleted.`)
   if (outcome.kind === 'ended') throw new CliError(`Run ${id} has ended already.`)
-  ctx.notify(organizationId, 'runs', 'sessions')
   return { json: { run_id: id, status: 'cancelled' }, text: () => `Run ${id} is cancelled.\n` }
 }
 

@@ -19,12 +19,11 @@ import { runColumns } from '../run-columns.ts'
 export async function open(ctx: OrganizationContext, given: string | undefined): Promise<CommandResult> {
   const { db, organization } = ctx
   const id = given ?? newId()
-  const isOpened = await openSession(db, organization.id, id, operatorOf(organization.id))
+  await openSession(db, organization.id, id, operatorOf(organization.id))
   const session = await findSession(ctx, id)
   if (session.organization_id !== organization.id) {
     throw new CliError(`Session ${id} belongs to another organization. Choose another id, or omit it.`)
   }
-  if (isOpened) ctx.notify(organization.id, 'sessions')
   return { json: session, text: () => `Session ${session.id} of ${organization.name} is open.\n` }
 }
 
@@ -61,8 +60,7 @@ interface ListOptions {
 export async function close(ctx: OperatorContext, prefix: string, options: InOrganization): Promise<CommandResult> {
   const { id, organization_id: organizationId } = await findSession(ctx, prefix, options)
   const viewer = { organizationId, memberId: null }
-  const isClosed = await closeSession(ctx.db, viewer, id, operatorOf(organizationId))
-  if (isClosed) ctx.notify(organizationId, 'sessions')
+  await closeSession(ctx.db, viewer, id, operatorOf(organizationId))
   const session = await findSession(ctx, id)
   const remaining = session.starts - session.finished
   return {

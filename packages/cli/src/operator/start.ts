@@ -42,7 +42,6 @@ export async function start(
   })
   if (outcome.kind !== 'accepted' && outcome.kind !== 'replayed')
     throw refusal(outcome.kind, workflow.name, organization.name)
-  ctx.notify(organization.id, 'runs', 'sessions', 'workflows')
   if (options.follow) {
     const details = await showRun(db, runId)
     if (details) return await followRun(ctx, details, options)

@@ -39,7 +39,7 @@ export async function list({ db, organization }: OrganizationContext): Promise<C
 }
 
 export async function setRole(
-  { db, organization, notify }: OrganizationContext,
+  { db, organization }: OrganizationContext,
   named: string,
   wanted: Role | 'none',
 ): Promise<CommandResult> {
@@ -60,7 +60,6 @@ export async function setRole(
     )
   }
   if (result?.kind !== 'saved') throw new CliError(`${user.email} was changed meanwhile. Try again.`)
-  notify(organization.id, 'users', 'workflows')
   const advice =
     role !== null && ['no_access', 'invited'].includes(result.user.state)
       ? ' An admin can now make an invitation link in the application.'
@@ -120,7 +119,6 @@ async function makeLink(
   const link = await createUserLink(ctx.db, userId, wanted, () => {}, operatorOf(organizationId))
   if (link === 'email_taken') throw new CliError(`${organization.name} has another user with that address.`)
   if (link === undefined || link === 'not_possible') throw new CliError(`${person} was changed meanwhile. Try again.`)
-  ctx.notify(organizationId, 'users')
   const url = `${new URL(appUrl).origin}/link#${link.token}`
   const what = isEmailLink
     ? `Gives ${account.email} the address ${wanted.email}`
