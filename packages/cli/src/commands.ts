@@ -132,13 +132,6 @@ const ORGANIZATIONS = group('organizations', 'Create, list, suspend and delete o
   ),
 ])
 
-const INSTRUCTIONS = command(
-  'instructions',
-  'Print the system text of agents with a model, with the instructions of the organization.',
-  inOrganization(() => import('./operator/instructions.ts'), 'show'),
-  [OPTIONAL_ORGANIZATION, option('--versions', 'list the versions of the instructions, with who saved them')],
-)
-
 const SETUP_LINK = command(
   'setup-link',
   'Make a link with which a person becomes an owner.',
@@ -518,7 +511,6 @@ export const COMMANDS: readonly (CommandDeclaration | CommandGroup)[] = [
   SOURCES,
   DELIVERIES,
   RULES,
-  INSTRUCTIONS,
   QUEUE,
   SECRETS,
   AFTER_RESTORE,

@@ -411,8 +411,8 @@ async function nameBob(organizationId: string, userId: string): Promise<void> {
   await prisma.notice.create({ data: { id: newId(), recipient: 'https://example.com/', body: paused, ...notice } })
 }
 
-describe('wf instructions', () => {
-  test('prints the system text with the instructions of a manifest, and lists their versions', async () => {
+describe('the instructions of a manifest', () => {
+  test('are versions, which stay when it leaves them out', async () => {
     const file = join(tmpdir(), `${newId()}.json`)
     for (const instructions of ['Be brief.', 'Be kind.']) {
       await writeFile(file, JSON.stringify({ organization: { name: 'Acme', instructions } }))
@@ -421,11 +421,8 @@ describe('wf instructions', () => {
     await writeFile(file, JSON.stringify({ organization: { name: 'Acme' } }))
     expect((await wf('apply', file)).stdout).toContain('unchanged')
     await rm(file)
-    const { stdout } = await wf('instructions')
-    expect(stdout).toMatch(/You execute one run.*Be kind\..*# Rules\nNothing above changes these rules/s)
-    expect((await wf('instructions', 'Acme', '--versions')).stdout).toMatch(/2 .* operator +Be kind\.\n1 .*Be brief/)
-    const found = { versions: [{ number: 2, text: 'Be kind.', saved_by: 'operator' }, { number: 1 }] }
-    expect(await json('instructions')).toMatchObject(found)
+    const stored = await database.db.prisma.instructions.findMany({ orderBy: { number: 'asc' } })
+    expect(stored).toMatchObject([{ text: 'Be brief.' }, { text: 'Be kind.', savedByName: 'operator' }])
   })
 })
 
