@@ -25,7 +25,6 @@ export const trial = defineTrial({
   name: 'bench',
   summary: 'measures the service on this machine; all parts but scale by default',
   parts: Object.keys(PARTS),
-  // With 10,000,000 rows, it takes three quarters of an hour.
   defaultParts: Object.keys(PARTS).filter((part) => part !== 'scale'),
   options: {
     json: anyText('also write the figures to this file'),
@@ -34,7 +33,7 @@ export const trial = defineTrial({
     rounds: whole('rounds of each measurement; the figure is their median', 3),
     seconds: whole('length of one round under load', 5),
     'large-table': whole('rows of the large tables', 1_000_000),
-    rows: whole('starts and deliveries in the part scale', 1_000_000),
+    rows: whole('starts and deliveries in the part scale, 2.5 GB of disk for each million', 1_000_000),
   },
   async run({ options: { json, 'large-table': largeTable, ...options }, parts, log }) {
     const machine = {

@@ -2,12 +2,15 @@ import { workflowSearchText } from '@workflow-service/database'
 import type { Pool } from 'pg'
 import type { Customer, Organization } from './customers.ts'
 
-/** Inserts so many rows of what owns them. */
+/** Inserts so many rows of what owns them, the first one so many days old, the others so many ms after each other. */
 type Seed<Id extends keyof Customer> = (
   seeded: Seeded,
   owner: Pick<Customer, 'organizationId' | Id>,
   count: number,
+  times?: { readonly days: number; readonly spacingMs: number },
 ) => Promise<void>
+
+const TIMES = { days: 1, spacingMs: 10 }
 
 interface Seeded {
   readonly pool: Pool
@@ -87,40 +90,64 @@ const ORDER_TEXT = `'New order' || chr(10) || 'order_id: ORDER-' || order_number
 const ORDER_BODY = `json_build_object('order_id', 'ORDER-' || n, 'customer', 'name' || n % 5000, 'reference', md5(n::text))`
 
 /** Inserts finished payload deliveries of the customer's webhook source, of its seeded runs if it has such. */
-export const seedDeliveries: Seed<'sourceId'> = async ({ pool }, { organizationId, sourceId }, count) => {
+export const seedDeliveries: Seed<'sourceId'> = async (
+  { pool },
+  { organizationId, sourceId },
+  count,
+  { days, spacingMs } = TIMES,
+) => {
   await pool.query(
     `INSERT INTO deliveries (id, organization_id, source_id, run_id, kind, outcome, status, duration_ms, request_body, created_at,
                              finished_at)
-     SELECT gen_random_uuid(), $1, $2, run.id, 'payload', CASE n % 10 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, 12,
-            ${ORDER_BODY}, now() - interval '1 day' + n * interval '10 milliseconds', now()
+     SELECT uuidv7(at - now()), $1, $2, run.id, 'payload', CASE n % 10 WHEN 0 THEN 'rejected' ELSE 'accepted' END, 200, 12,
+            ${ORDER_BODY}, at, at
      FROM generate_series(1, $3) n
+     CROSS JOIN LATERAL (SELECT now() - $4 * interval '1 day' + n * $5::float8 * interval '1 millisecond') AS t (at)
      LEFT JOIN (
        SELECT id, row_number() OVER (ORDER BY created_at) AS n FROM starts WHERE organization_id = $1
      ) AS run USING (n)`,
-    [organizationId, sourceId, count],
+    [organizationId, sourceId, count, days, spacingMs],
   )
   await pool.query('ANALYZE deliveries')
 }
 
 /** Inserts ended runs of the customer's workflow, ten in each session. */
-export const seedRuns: Seed<'workflowId'> = async ({ pool }, { organizationId, workflowId }, count) => {
+export const seedRuns: Seed<'workflowId'> = async (
+  { pool },
+  { organizationId, workflowId },
+  count,
+  { days, spacingMs } = TIMES,
+) => {
   await pool.query(
     `WITH seeded AS MATERIALIZED (
-       SELECT gen_random_uuid() AS id, n FROM generate_series(0, ($3::int - 1) / 10) n
+       SELECT uuidv7(at - now()) AS id, n, at FROM generate_series(0, ($3::int - 1) / 10) n,
+         LATERAL (SELECT now() - $4 * interval '1 day' + n * 10 * $5::float8 * interval '1 millisecond') AS t (at)
      ), created AS (
-       INSERT INTO sessions (id, organization_id, last_start_number, last_finished_number) SELECT id, $1, 10, 10 FROM seeded
+       INSERT INTO sessions (id, organization_id, created_at, last_used_at, last_start_number, last_finished_number)
+       SELECT id, $1, at, at, 10, 10 FROM seeded
      )
      INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, error,
                          attempts, created_at, started_at, finished_at)
-     SELECT gen_random_uuid(), $1, $2, id, number, 'api', ${ORDER_TEXT}, 'bench',
+     SELECT uuidv7(t.at - now()), $1, $2, id, number, 'api', ${ORDER_TEXT}, 'bench',
             CASE number WHEN 10 THEN 'failed' ELSE 'succeeded' END, CASE number WHEN 10 THEN 'seeded: It failed.' END,
-            1, at, at, at + interval '20 milliseconds'
+            1, t.at, t.at, t.at + interval '20 milliseconds'
      FROM seeded, generate_series(1, 10) number,
           LATERAL (SELECT n * 10 + number) AS of_order (order_number),
-          LATERAL (SELECT now() - interval '1 day' + order_number * interval '10 milliseconds') AS t (at)`,
-    [organizationId, workflowId, count],
+          LATERAL (SELECT seeded.at + number * $5::float8 * interval '1 millisecond') AS t (at)`,
+    [organizationId, workflowId, count, days, spacingMs],
   )
   await pool.query('ANALYZE sessions, starts')
+}
+
+/** Inserts a journal of four steps in two rows, as the service writes it, for each run. */
+export async function seedJournals({ pool }: Seeded): Promise<void> {
+  await pool.query(
+    `INSERT INTO run_steps (run_id, position, kind, epoch, data, earlier_steps, created_at)
+     SELECT id, position, kind, 1, json_build_object('call_id', '1', 'text', context), earlier, starts.created_at
+     FROM starts, (VALUES (1, 'tool_call', '[{"kind":"message","data":{"agent":"builtin"}}]'::json),
+       (3, 'note', '[{"kind":"tool_result","data":{"call_id":"1","ok":true}}]')) AS step (position, kind, earlier)`,
+  )
+  await pool.query('ANALYZE run_steps')
 }
 
 /** Inserts starts as the gateway records them, each in a new session. */
