@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import {
-  freePort,
+  createTestBroker,
   type ReceivedSpan,
   SPAN_KINDS,
   startCustomerEndpoint,
@@ -13,9 +14,10 @@ import {
 } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { parse } from 'yaml'
-import type { ServiceName } from '../../service-settings.ts'
+import { apiHeadersOf, createCustomer, type Customer, SIGNING_SECRET } from '../../trials/shared/customers.ts'
+import { send as request } from '../../trials/shared/load.ts'
+import { SECRETS_KEY, startSystem, type System } from '../../trials/shared/system.ts'
 import { type Promql, readPromql } from './support/read-promql.ts'
-import { type RunningServices, useServices, type Workflow } from './support/use-services.ts'
 
 const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8')
 
@@ -67,7 +69,6 @@ const TIMEOUT_MS = 120_000
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
 const CALLER_SPAN_ID = 'b7ad6b7169203331'
 const CALLER = { traceparent: `00-${TRACE_ID}-${CALLER_SPAN_ID}-01`, tracestate: 'vendor=value' }
-const SIGNING_SECRET = 'signing-secret-0123456789'
 const MODEL_KEY = 'sk-test-0123456789abcdef'
 const RECEIVER_KEY = 'receiver-key-0123456789'
 const SECRET_PATH = '/hooks/secret-path-0123456789'
@@ -75,10 +76,27 @@ const SECRET_PATH = '/hooks/secret-path-0123456789'
 const START_SPAN = 'POST /v1/workflows/{workflow_id}/start'
 const DELIVERY_SPAN = 'sendPayload'
 
-const send = { name: 'send_to_order_intake', arguments: { message: 'cockatoo' } }
+const send = { name: 'send_to_order_intake', arguments: { text: 'cockatoo' } }
 const end = { name: 'end_run', arguments: { status: 'done', reason: 'The cockatoo has landed.' } }
 
-const services = useServices()
+/** A runner with a lease of 1.5 s. */
+const RUNNER = [
+  fileURLToPath(new URL('../../../services/runner/test/support/runner-process.ts', import.meta.url)),
+  JSON.stringify({ leaseMs: 1_500, renewMs: 300, sweepMs: 200 }),
+]
+
+/** Starts services, each in a process of its own, with a customer whose endpoint is this URL. */
+async function startServices(endpointUrl: string, env: Readonly<Record<string, string>>) {
+  const broker = await createTestBroker()
+  const system = await startSystem({ env, rabbitMq: { ...broker, stop: broker.drop } })
+  await system.start('dispatcher')
+  const [gateway, runner] = await Promise.all([
+    system.start('gateway'),
+    system.start('runner', { program: RUNNER }),
+    system.start('app'),
+  ])
+  return { ...system, gateway, runner, customer: await createCustomer(system, [''], endpointUrl) }
+}
 
 /** What the services of a test talk to, and the settings with which they do. Closed by `await using`. */
 async function openOutside() {
@@ -103,25 +121,22 @@ async function openOutside() {
 
 /** Starts the workflow through the public API, and resolves to the id of the run. */
 async function start(
-  gatewayUrl: string,
-  { workflowId, apiKey }: Workflow,
+  { url }: { readonly url: string },
+  customer: Customer,
   headers: Record<string, string> = {},
 ): Promise<string> {
-  const response = await fetch(`${gatewayUrl}/v1/workflows/${workflowId}/start`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json', ...headers },
-    body: JSON.stringify({ context: 'message: A parrot for Ada Lovelace' }),
-  })
-  expect(response.status).toBe(202)
-  return ((await response.json()) as { id: string }).id
+  const body = JSON.stringify({ context: 'text: A parrot for Ada Lovelace' })
+  const options = { method: 'POST', headers: { ...apiHeadersOf(customer), ...headers }, body, status: 202 } as const
+  return (JSON.parse(await request(`${url}/v1/workflows/${customer.workflowId}/start`, options)) as { id: string }).id
 }
 
-async function waitForRun(runId: string): Promise<void> {
+async function waitForRun({ pool }: System, runId: string): Promise<void> {
   await waitUntil(
     async () => {
-      const run = await services.db.prisma.start.findUniqueOrThrow({ where: { id: runId } })
-      if (run.status === 'failed') throw new Error(`The run failed: ${run.error}`)
-      return run.status === 'succeeded'
+      const query = 'SELECT status, error FROM starts WHERE id = $1'
+      const [run] = (await pool.query<{ status: string; error: string | null }>(query, [runId])).rows
+      if (run?.status === 'failed') throw new Error(`The run failed: ${run.error}`)
+      return run?.status === 'succeeded'
     },
     { timeoutMs: 60_000, message: 'the run to succeed' },
   )
@@ -135,8 +150,8 @@ function named(spans: readonly ReceivedSpan[], name: string): ReceivedSpan[] {
   return found
 }
 
-async function scrape({ metricsUrls }: RunningServices): Promise<Sample[]> {
-  const texts = await Promise.all(Object.values(metricsUrls).map(async (url) => (await fetch(url)).text()))
+async function scrape({ services }: System): Promise<Sample[]> {
+  const texts = await Promise.all(services.map(({ metricsUrl }) => request(`${metricsUrl}/metrics`)))
   return texts.flatMap(parseMetrics)
 }
 
@@ -152,27 +167,26 @@ beforeAll(async () => {
 async function traceOneStart() {
   await using outside = await openOutside()
   const { endpoint, receiver } = outside
-  const running = await services.startAll({ ...outside.tracingEnv, ...outside.modelEnv })
-  samplesOfFirstScrape = await scrape(running)
-  const workflow = await services.createWorkflow(
-    { url: endpoint.url + SECRET_PATH, signingSecret: SIGNING_SECRET },
-    running.dispatcherUrl,
-  )
-  const runId = await start(running.gatewayUrl, workflow, CALLER)
-  const socket = connect(Number(new URL(running.gatewayUrl).port), '127.0.0.1')
+  const env = { ...outside.tracingEnv, ...outside.modelEnv }
+  await using system = await startServices(endpoint.url + SECRET_PATH, env)
+  const { gateway, customer } = system
+  samplesOfFirstScrape = await scrape(system)
+  const runId = await start(gateway, customer, CALLER)
+  const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
     .end('not HTTP\r\n\r\n')
     .resume()
   await once(socket, 'close')
   await waitUntil(
-    async () => (await scrape(running)).some(({ name, value }) => name === 'runner_runs_total' && value > 0),
+    async () => (await scrape(system)).some(({ name, value }) => name === 'runner_runs_total' && value > 0),
     { timeoutMs: 60_000, message: 'the run to end' },
   )
   // In the scrape that found the end, another service may have answered before it.
-  samples = await scrape(running)
+  samples = await scrape(system)
   const [delivered] = await endpoint.waitForRequests(1, 60_000)
-  await running.stop()
+  await system.stopServices()
   const spans = receiver.spans().filter(({ traceId }) => traceId === TRACE_ID)
-  return { workflow, runId, delivered: delivered!, spans, exported: receiver.text() }
+  const token = system.internalHeaders.authorization
+  return { customer, token, runId, delivered: delivered!, spans, exported: receiver.text() }
 }
 
 describe('the expressions of the dashboard and of the rules', () => {
@@ -228,7 +242,7 @@ test('each alert has a severity, a summary and a row in the troubleshooting of d
 
 describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
   test("a start's spans are one tree in the caller's trace, from the API call to the endpoint", async () => {
-    const { workflow, runId, delivered, spans, exported } = traced
+    const { customer, token: internalToken, runId, delivered, spans, exported } = traced
     const parents = new Map(spans.map(({ spanId, name }) => [spanId, name]))
     parents.set(CALLER_SPAN_ID, 'the caller')
     const tree = spans.map(({ service, kind, name, parentSpanId = '' }) => ({
@@ -265,29 +279,27 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       'workflow_service.delivery.outcome': 'accepted',
     })
 
-    const secrets = [SIGNING_SECRET, token, MODEL_KEY, RECEIVER_KEY, workflow.apiKey, SECRET_PATH.slice(1)]
-    const texts = ['parrot', 'Parrot', 'Ada', 'ada@', 'cockatoo', 'macaw', 'kakapo', 'rder intake', 'order_intake']
-    for (const text of [...secrets, services.internalApiToken, services.secretsKey, ...texts, 'Forward']) {
+    const secrets = [SIGNING_SECRET, token, MODEL_KEY, RECEIVER_KEY, customer.apiKey, SECRET_PATH.slice(1), SECRETS_KEY]
+    const texts = ['parrot', 'Ada', '@trial', 'cockatoo', 'macaw', 'kakapo', 'rder intake', 'order_intake', 'Trial']
+    for (const text of [...secrets, internalToken.replace('Bearer ', ''), ...texts])
       expect(exported).not.toContain(text)
-    }
   })
 
   test(
     "both attempts of a run whose runner was killed are in the start's trace",
     async () => {
       await using outside = await openOutside()
-      const { endpoint, receiver, tracingEnv } = outside
-      const running = await services.startAll(tracingEnv, { hasRunner: false })
-      const workflow = await services.createWorkflow({ url: endpoint.url, signingSecret: null }, running.dispatcherUrl)
+      const { endpoint, receiver } = outside
+      const env = { ...outside.tracingEnv, ...outside.modelEnv }
+      await using system = await startServices(endpoint.url, env)
+      const { gateway, runner, customer } = system
       const gate = Promise.withResolvers<void>()
       endpoint.answerWith(async () => {
         await gate.promise
         return { status: 204 }
       })
-      const env = { ...tracingEnv, ...outside.modelEnv, DISPATCHER_URL: running.dispatcherUrl }
-      const first = await services.startProcess('runner', env)
       // Without a traceparent: the gateway begins the trace.
-      const runId = await start(running.gatewayUrl, workflow)
+      const runId = await start(gateway, customer)
       const [delivered] = await endpoint.waitForRequests(1, 60_000)
       const traceId = String(delivered!.headers['traceparent']).split('-')[1]
       const ofAttempt = (attempt: number) => (span: ReceivedSpan) =>
@@ -296,15 +308,13 @@ describe('with OTEL_EXPORTER_OTLP_ENDPOINT', () => {
         (spans) => spans.some(ofAttempt(1)) && spans.some(({ name }) => name.startsWith('chat')),
         'the spans of the first attempt that have ended',
       )
-      first.kill('SIGKILL')
-      await first.exited
+      await runner.kill()
       gate.resolve()
-      const accepted = { where: { runId, outcome: 'accepted' } }
-      await waitUntil(async () => (await services.db.prisma.delivery.count(accepted)) === 1)
-      const second = await services.startProcess('runner', env)
-      await waitForRun(runId)
-      await second.stop()
-      await running.stop()
+      const accepted = `SELECT FROM deliveries WHERE run_id = $1 AND outcome = 'accepted'`
+      await waitUntil(async () => (await system.pool.query(accepted, [runId])).rowCount === 1)
+      await runner.restart()
+      await waitForRun(system, runId)
+      await system.stopServices()
 
       const spans = receiver.spans().filter((span) => span.traceId === traceId)
       const [started] = named(spans, START_SPAN)
@@ -344,30 +354,13 @@ describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
     async () => {
       await using outside = await openOutside()
       const { endpoint } = outside
-      const NODE_OPTIONS = REPORT_LOADED
-      const dispatcherPort = String(await freePort())
-      const gatewayPort = String(await freePort())
-      const DISPATCHER_URL = `http://127.0.0.1:${dispatcherPort}`
-      const envs: Record<ServiceName, Record<string, string>> = {
-        dispatcher: { PORT: dispatcherPort },
-        gateway: { PORT: gatewayPort },
-        app: {},
-        runner: {},
-      }
-      const processes = await Promise.all(
-        Object.entries(envs).map(([name, env]) =>
-          services.startProcess(name as ServiceName, { NODE_OPTIONS, DISPATCHER_URL, ...env }),
-        ),
-      )
-      const workflow = await services.createWorkflow(
-        { url: endpoint.url, signingSecret: SIGNING_SECRET },
-        DISPATCHER_URL,
-      )
-      const gatewayUrl = `http://127.0.0.1:${gatewayPort}`
-      await waitForRun(await start(gatewayUrl, workflow, CALLER))
+      await using system = await startServices(endpoint.url, { NODE_OPTIONS: REPORT_LOADED })
+      const { gateway, customer } = system
+      await waitForRun(system, await start(gateway, customer, CALLER))
       // Invalid, and absent: nothing is passed on.
-      await waitForRun(await start(gatewayUrl, workflow, { ...CALLER, traceparent: `${CALLER.traceparent}-x` }))
-      await waitForRun(await start(gatewayUrl, workflow, { tracestate: CALLER.tracestate }))
+      const invalid = { ...CALLER, traceparent: `${CALLER.traceparent}-x` }
+      await waitForRun(system, await start(gateway, customer, invalid))
+      await waitForRun(system, await start(gateway, customer, { tracestate: CALLER.tracestate }))
       const [passedOn, ...others] = await endpoint.waitForRequests(3)
       expect(passedOn!.headers).toMatchObject(CALLER)
       for (const { headers } of others) {
@@ -376,11 +369,13 @@ describe('without OTEL_EXPORTER_OTLP_ENDPOINT', () => {
       }
       const token = String(passedOn!.headers['x-service-token'])
       expect(await checkServiceToken(token, SIGNING_SECRET)).toMatchObject({ ok: true })
-      for (const [index, name] of Object.keys(envs).entries()) {
-        await processes[index]!.stop()
-        const loaded = processes[index]!.stderr.split('\n').filter((line) => line.startsWith('loaded '))
+      await system.stopServices()
+      for (const service of system.services) {
+        const lines = service.output().split('\n')
+        const loaded = lines.filter((line) => line.startsWith('loaded '))
         // Prisma would double the memory of the others.
-        expect(name === 'app' ? loaded.filter((line) => line.includes('@opentelemetry')) : loaded).toEqual([])
+        expect([service.name, loaded.length > 0]).toEqual([service.name, service.name === 'app'])
+        expect(loaded.filter((line) => line.includes('@opentelemetry'))).toEqual([])
       }
     },
     TIMEOUT_MS,

@@ -33,11 +33,11 @@ export async function findContainerEngine(): Promise<ContainerEngine> {
   )
 }
 
-export async function runToEnd(
-  { command, args }: CommandLine,
-  input?: string,
-): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = await spawnGuarded({ command, args, deathSignal: 'SIGTERM', ...(input === undefined ? {} : { input }) })
+export async function runToEnd({
+  command,
+  args,
+}: CommandLine): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  const child = await spawnGuarded({ command, args, deathSignal: 'SIGTERM' })
   const [stdout, stderr, { code }] = await Promise.all([text(child.stdout), text(child.stderr), child.exited])
   return { code, stdout, stderr }
 }
@@ -54,17 +54,7 @@ function createDocker(command: string): ContainerEngine {
       passesSignals: true,
       run: (args, env = {}) => ({
         command,
-        args: [
-          'run',
-          '--rm',
-          '--interactive',
-          '--init',
-          '--network=host',
-          ...hardening,
-          ...envFlags(env),
-          tag,
-          ...args,
-        ],
+        args: ['run', '--rm', '--init', '--network=host', ...hardening, ...envFlags(env), tag, ...args],
       }),
       [Symbol.asyncDispose]: async () => {},
     }),

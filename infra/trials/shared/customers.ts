@@ -16,6 +16,8 @@ export interface Customer extends Organization {
   readonly paths: readonly string[]
 }
 
+/** Of every webhook source. */
+export const SIGNING_SECRET = 'a secret of the trial, at least 32 bytes'
 const SOURCE_NAMES = ['Order intake', 'Audit log']
 
 /** Inserts an organization with an API key and ten users. */
@@ -69,7 +71,7 @@ export async function saveSource(
     name: source.name,
     description: 'Takes everything.',
     endpoint_url: source.endpointUrl,
-    signing_secret: 'a secret of the trial, at least 32 bytes',
+    signing_secret: SIGNING_SECRET,
     example_request_body: source.example,
   })
   const path = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}${query}`

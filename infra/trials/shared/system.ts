@@ -17,7 +17,7 @@ import { Pool } from 'pg'
 import { type Arrival, startReceiver } from './receiver.ts'
 
 const TOKEN = randomBytes(24).toString('base64')
-const SECRETS_KEY = randomBytes(32).toString('base64')
+export const SECRETS_KEY = randomBytes(32).toString('base64')
 
 /** PostgreSQL with its default durability: a commit waits for the disk. */
 export const POSTGRES_SETTINGS = {
@@ -81,6 +81,10 @@ export interface SystemOptions {
   readonly env?: Readonly<Record<string, string>>
   /** How the customers' endpoints answer. Default: by the path. */
   readonly answer?: (arrival: Arrival) => Answer
+  /** Migrates the empty database. */
+  readonly migrateBy?: ((databaseUrl: string) => Promise<unknown>) | undefined
+  /** The command that starts a service. Default: its start script. */
+  readonly commandOf?: (name: ProcessName, env: Readonly<Record<string, string>>) => { command: string; args: string[] }
 }
 
 /** PostgreSQL, RabbitMQ and the customers' endpoints of one trial, and functions that start services on them. */
@@ -94,7 +98,7 @@ export async function startSystem(options: SystemOptions = {}) {
     options.rabbitMq ?? startRabbitMq(),
     startReceiver(answer),
   ])
-  await migrate({ databaseUrl: postgres.url })
+  await (options.migrateBy?.(postgres.url) ?? migrate({ databaseUrl: postgres.url }))
   const pool = new Pool({ connectionString: postgres.url, max: 5, application_name: 'trial' })
   // A trial may kill PostgreSQL.
   pool.on('error', () => {})
@@ -112,10 +116,11 @@ export async function startSystem(options: SystemOptions = {}) {
     const shared = { DATABASE_URL: postgres.url, AMQP_URL: rabbitMq.url, ...SHARED_ENV, ...ENV_OF[name] }
     const ports = { PORT: port, METRICS_PORT: metricsPort, ...(name === 'compact' && { RUNNER_PORT: metricsPort }) }
     const args = [...profiling, ...(program ?? (await argumentsOfStartScript(folder)))]
+    const serviceEnv = { ...shared, DISPATCHER_URL: dispatcherUrl, ...commonEnv, ...env, ...ports }
     const service = await startService(name, {
-      ...withLimit(args, openFiles),
+      ...(options.commandOf?.(name, serviceEnv) ?? withLimit(args, openFiles)),
       cwd: fileURLToPath(folder),
-      env: { ...shared, DISPATCHER_URL: dispatcherUrl, ...commonEnv, ...env, ...ports },
+      env: serviceEnv,
     })
     services.push(service)
     return service
@@ -133,6 +138,10 @@ export async function startSystem(options: SystemOptions = {}) {
     return script
   }
 
+  const stopServices = async (): Promise<void> => {
+    await Promise.all([...services, ...scripts].map(({ process }) => process.stop()))
+  }
+
   return {
     postgres,
     rabbitMq,
@@ -147,9 +156,10 @@ export async function startSystem(options: SystemOptions = {}) {
     internalUrl: (): string => dispatcherUrl,
     start,
     startScript,
+    stopServices,
     /** Stops everything that was started here. */
     async [Symbol.asyncDispose]() {
-      await Promise.all([...services, ...scripts].map(({ process }) => process.stop()))
+      await stopServices()
       await pool.end()
       await Promise.all([postgres.stop(), rabbitMq.stop(), receiver.close()])
     },
