@@ -1,6 +1,4 @@
-import type { ErrorCode } from '../errors.ts'
 import type { RunEvent } from '../notices.ts'
-import type { Examples } from '../schema/build-openapi.ts'
 import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
 import type { OrganizationOut, WorkflowOut, WorkflowPage, WorkflowStartIn, WorkflowStartOut } from './resources.ts'
 
@@ -8,7 +6,6 @@ import type { OrganizationOut, WorkflowOut, WorkflowPage, WorkflowStartIn, Workf
 
 const WORKFLOW_ID = '01890a5d-ac96-774b-bcce-b302099a8057'
 const SESSION_ID = '01a1fd4e-f109-7ab0-9050-44d23f55f995'
-const REQUEST_ID = '01a1fd4e-f105-74b4-8d5a-5afed503624a'
 
 export const ORGANIZATION_EXAMPLE: OrganizationOut = { id: '01890a5d-ac96-7ab2-80e2-4536629c90de', name: 'Acme' }
 
@@ -91,9 +88,4 @@ export const EVENT_EXAMPLE: RunEvent = {
     delivery_id: null,
     source_id: null,
   },
-}
-
-/** Creates the examples of an error response with one body; `fields` are those that only some errors have. */
-export function errorExample(code: ErrorCode, summary: string, message: string, fields: object = {}): Examples {
-  return { [code]: { summary, value: { error: { code, message, request_id: REQUEST_ID, ...fields } } } }
 }

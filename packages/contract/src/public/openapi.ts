@@ -1,6 +1,5 @@
-import { ERROR_CODES, ErrorResponse, PUBLIC_ERROR_CODES } from '../errors.ts'
+import { ErrorResponse, PUBLIC_ERROR_CODES } from '../errors.ts'
 import {
-  errorExample,
   ORGANIZATION_EXAMPLE,
   START_CONFIRMATION_EXAMPLE,
   START_EXAMPLE,
@@ -31,7 +30,7 @@ export function describePublicApi(serverUrl = 'http://127.0.0.1:8080'): Record<s
     webhooks: WEBHOOKS,
     operations: Object.values<Operation>(OPERATIONS).map(toDescribed),
     error: ErrorResponse,
-    errors: ERRORS,
+    errorCodes: PUBLIC_ERROR_CODES,
     credential: {
       bearer: {
         type: 'http',
@@ -96,112 +95,9 @@ const BODY_EXAMPLES: openApi.Examples = {
   openSession: { summary: 'In an open session', value: START_IN_SESSION_EXAMPLE },
 }
 
-/** The statuses of errors (contract README, "Errors"). */
-const DESCRIBED_ERRORS: openApi.DescribedError[] = [
-  {
-    status: 400,
-    description: 'The request cannot be read.',
-    examples: errorExample(
-      'invalid_request',
-      'The path cannot be read',
-      'The path and the query must be percent-encoded UTF-8.',
-    ),
-  },
-  {
-    status: 401,
-    description: 'No API key, or one that is mistyped, unknown, revoked or expired: `unauthorized`.',
-    examples: errorExample('unauthorized', 'No key', 'Send your API key in the header "Authorization: Bearer wfk_…".'),
-  },
-  {
-    status: 403,
-    description:
-      'The key lacks the scope: `insufficient_scope`; or its organization is suspended: `organization_suspended`.',
-    examples: errorExample(
-      'insufficient_scope',
-      'The key lacks the scope',
-      'This needs a key with the scope start; the key has read.',
-    ),
-  },
-  {
-    status: 404,
-    description: 'No such id in the organization of the key; another organization’s is answered the same: `not_found`.',
-    examples: errorExample('not_found', 'No such workflow', 'Workflow not found.'),
-  },
-  {
-    status: 409,
-    description:
-      'The workflow cannot be started as it is: `workflow_inactive`, `no_active_api_trigger`, `no_users_with_access`; the session is closed: `session_closed`; the Idempotency-Key was used for another request: `idempotency_conflict`.',
-    examples: errorExample(
-      'workflow_inactive',
-      'The workflow is inactive',
-      'The workflow is inactive. Activate it, then start it again.',
-    ),
-  },
-  {
-    status: 422,
-    description: 'Fields fail validation: `validation_error`, with every failing field and its code in `details`.',
-    examples: errorExample(
-      'validation_error',
-      'Two fields fail',
-      'context must have at least 1 character (and 1 more).',
-      {
-        details: [
-          { field: 'context', code: 'string_too_short', message: 'must have at least 1 character' },
-          {
-            field: 'session_id',
-            code: 'uuid_parsing',
-            message: 'must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057',
-          },
-        ],
-      },
-    ),
-  },
-  {
-    status: 429,
-    description: 'Too many requests: `rate_limited`. Try again after `Retry-After` seconds.',
-    examples: errorExample('rate_limited', 'Too many requests', 'Too many requests. Try again in 1 second.'),
-  },
-  {
-    status: 500,
-    description: 'An unexpected error: `internal_error`. Quote the `request_id` to support.',
-    examples: errorExample('internal_error', 'An unexpected error', 'Something went wrong on our side.'),
-  },
-  {
-    status: 503,
-    description:
-      'The service cannot answer at the moment: `service_unavailable`. Try again after `Retry-After` seconds.',
-    examples: errorExample(
-      'service_unavailable',
-      'The database does not answer',
-      'The database does not answer; try again in a moment.',
-    ),
-  },
-]
-
-/** With all codes of the API. */
-const ERRORS: readonly openApi.DescribedError[] = DESCRIBED_ERRORS.map((error) => ({
-  ...error,
-  codes: PUBLIC_ERROR_CODES.filter((code) => ERROR_CODES[code] === error.status),
-}))
-
-/**
- * The errors of an operation, with the codes that it may answer. The contract declares all statuses for each of its
- * four operations; those that one of them never answers have no codes.
- */
-function errorsOf(operation: Operation): openApi.DescribedError[] {
-  const possible: readonly string[] = errorCodesOf(operation)
-  return ERRORS.flatMap((error) => {
-    const codes = error.codes?.filter((code) => possible.includes(code)) ?? []
-    if (codes.length === error.codes?.length) return error
-    if (codes.length > 0) return { ...error, codes }
-    const description = 'Declared for every operation; this one does not answer it.'
-    return operation.isAddition ? [] : { status: error.status, description, codes }
-  })
-}
-
 const RATE_LIMITED_STATUSES = [200, 202, 400, 401, 404, 409, 422, 429, 500, 503]
 
-const RESPONSE_HEADERS: Record<string, openApi.DescribedHeader> = {
+export const RESPONSE_HEADERS = {
   'X-Request-Id': {
     description:
       'Identifier of the request: the caller’s `X-Request-Id` if it is 1 to 128 plain characters, otherwise a new one.',
@@ -229,13 +125,15 @@ const RESPONSE_HEADERS: Record<string, openApi.DescribedHeader> = {
     schema: { type: 'string', examples: ['Bearer'] },
     statuses: [401],
   },
-}
+} satisfies Record<string, openApi.DescribedHeader>
 
 function toDescribed(operation: Operation): openApi.DescribedOperation {
   const id = operation.id as OperationId
   return {
     ...operation,
-    errors: errorsOf(operation),
+    errorCodes: errorCodesOf(operation),
+    // The contract declares all statuses for each of its four operations.
+    declaresAllStatuses: !operation.isAddition,
     tag: TAGS[id],
     description: `${operation.description}\n\nNeeds the scope \`${operation.scope}\`.${operation.isAddition ? ADDITION : ''}`,
     ...(operation.body ? { bodyExamples: BODY_EXAMPLES } : {}),

@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import type { ErrorStatus } from '../errors.ts'
+import { ERROR_CODES, ERROR_MEANINGS, type ErrorCode, type ErrorStatus } from '../errors.ts'
 import { OWN_FORMATS } from './ajv.ts'
 import type { BaseOperation } from './define-operations.ts'
 import { isJsonObject } from './payload-shape.ts'
@@ -11,7 +11,9 @@ export interface DescribedOperation extends BaseOperation {
   /** Whether the operation needs no credential. */
   readonly isOpen?: boolean
   /** The errors of this operation; those of the API if absent. */
-  readonly errors?: readonly DescribedError[]
+  readonly errorCodes?: readonly ErrorCode[]
+  /** Whether it declares every status of the API, also those that it never answers. */
+  readonly declaresAllStatuses?: boolean
   readonly successes: readonly {
     readonly status: number
     readonly schema?: TSchema
@@ -33,15 +35,6 @@ export interface DescribedWebhook {
   readonly bodyExamples: Examples
   /** What the endpoint may answer; `2XX` is any such status, `default` any other. */
   readonly answers: readonly { readonly status: string; readonly description: string }[]
-}
-
-/** An error status and its meaning. */
-export interface DescribedError {
-  readonly status: ErrorStatus
-  readonly description: string
-  /** What `error.code` may be. None: the status is declared, and never answered. */
-  readonly codes?: readonly string[]
-  readonly examples?: Examples
 }
 
 /** The component of each error's response, which all operations share. */
@@ -74,13 +67,14 @@ export interface DescribedApi {
   readonly description: string
   /** What the paths are appended to, without a slash at the end. */
   readonly serverUrl: string
-  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  /** Default: those of the operations. */
+  readonly tags?: readonly { readonly name: string; readonly description: string }[]
   readonly operations: readonly DescribedOperation[]
   readonly webhooks?: readonly DescribedWebhook[]
   /** The body of every error. */
   readonly error: TSchema
-  /** The errors of every operation. */
-  readonly errors: readonly DescribedError[]
+  /** The codes of its errors. */
+  readonly errorCodes: readonly ErrorCode[]
   /** The security scheme of every operation that is not open, by its name. */
   readonly credential: Readonly<Record<string, Readonly<Json>>>
   /** Response headers, by name. */
@@ -104,10 +98,11 @@ export function buildOpenApi(api: DescribedApi): Json {
     path[operation.method] = describeOperation(api, operation, components)
   }
   const webhooks = (api.webhooks ?? []).map((webhook) => [webhook.id, describeWebhook(webhook, components)] as const)
-  const { title, description, serverUrl, tags, responseHeaders } = api
-  const errors = api.errors.map((error) => {
-    const response = describeResponse(api, { ...error, schema: api.error }, components)
-    return [ERROR_NAMES[error.status], response] as const
+  const { title, description, serverUrl, responseHeaders } = api
+  const names = new Set(api.operations.map(({ tag }) => tag))
+  const tags = api.tags ?? Array.from(names, (name) => ({ name, description: `Operations on ${name}.` }))
+  const errors = Array.from(byStatus(api.errorCodes), ([status, codes]) => {
+    return [ERROR_NAMES[status], describeError(api, status, codes, components)] as const
   })
   return {
     openapi: '3.1.0',
@@ -130,13 +125,11 @@ function describeOperation(api: DescribedApi, operation: DescribedOperation, com
   const { id, summary, description, tag, body, bodyExamples, successes } = operation
   const responses = [
     ...successes.map((success) => [success.status, describeResponse(api, success, components)] as const),
-    ...(operation.errors ?? api.errors).map((error) => {
-      const shared = { $ref: `#/components/responses/${ERROR_NAMES[error.status]}` }
-      const isShared = api.errors.includes(error)
-      return [
-        error.status,
-        isShared ? shared : describeResponse(api, { ...error, schema: api.error }, components),
-      ] as const
+    ...Array.from(byStatus(api.errorCodes)).flatMap(([status, all]): (readonly [ErrorStatus, Json])[] => {
+      const codes = all.filter((code) => operation.errorCodes?.includes(code) ?? true)
+      if (codes.length === all.length) return [[status, { $ref: `#/components/responses/${ERROR_NAMES[status]}` }]]
+      const isDeclared = codes.length > 0 || operation.declaresAllStatuses
+      return isDeclared ? [[status, describeError(api, status, codes, components)]] : []
     }),
   ]
   return {
@@ -170,9 +163,44 @@ function describeWebhook(webhook: DescribedWebhook, components: Components): Jso
   return { post }
 }
 
+function byStatus(codes: readonly ErrorCode[]): Map<ErrorStatus, ErrorCode[]> {
+  return Map.groupBy(codes, (code) => ERROR_CODES[code])
+}
+
+/** Says what each code means; the example has the first. Without codes, the status is declared and never answered. */
+function describeError(
+  api: DescribedApi,
+  status: ErrorStatus,
+  codes: readonly ErrorCode[],
+  components: Components,
+): Json {
+  const [first] = codes
+  const described = {
+    status,
+    codes,
+    schema: api.error,
+    description:
+      codes.map((code) => `\`${code}\`: ${ERROR_MEANINGS[code]}.`).join(' ') ||
+      'Declared for every operation; this one does not answer it.',
+    ...(first ? { examples: { [first]: exampleOf(first) } } : {}),
+  }
+  return describeResponse(api, described, components)
+}
+
+function exampleOf(code: ErrorCode): Examples[string] {
+  const meaning = ERROR_MEANINGS[code]
+  const message = `${meaning.charAt(0).toUpperCase()}${meaning.slice(1)}.`
+  const details = [{ field: 'context', code: 'string_too_short', message: 'must have at least 1 character' }]
+  const error = { code, message, request_id: '01a1fd4e-f105-74b4-8d5a-5afed503624a' }
+  return {
+    summary: message,
+    value: { error: { ...error, ...(code === 'validation_error' ? { details } : {}) } },
+  }
+}
+
 function describeResponse(
   api: DescribedApi,
-  response: DescribedOperation['successes'][number] & Pick<DescribedError, 'codes'>,
+  response: DescribedOperation['successes'][number] & { readonly codes?: readonly ErrorCode[] },
   components: Components,
 ): Json {
   const { status, description, schema, mediaType, examples, codes } = response
