@@ -4,9 +4,9 @@ import {
   SESSIONS_MESSAGE_TYPE,
   SESSIONS_QUEUE,
 } from '@workflow-service/contract'
-import { readDeadLetters, REQUEST_ID_HEADER } from './dead-letters.ts'
+import { readDeadLetters } from './dead-letters.ts'
 import type { RabbitMqOptions } from './open-connection.ts'
-import { openConsumer } from './open-consumer.ts'
+import { openConsumer, REQUEST_ID_HEADER } from './open-consumer.ts'
 import { openPublisher } from './open-publisher.ts'
 import type { Consumer, SessionQueue } from './session-queue.ts'
 
@@ -34,7 +34,7 @@ export function connectRabbitMq(options: RabbitMqOptions): SessionQueue {
         headers: { [REQUEST_ID_HEADER]: properties?.requestId },
       }),
     async consume(handler, { prefetch }) {
-      const consumer = openConsumer(options, publisher, handler, prefetch)
+      const consumer = openConsumer(options, handler, prefetch)
       consumers.add(consumer)
       return consumer
     },

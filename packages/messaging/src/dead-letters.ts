@@ -1,34 +1,7 @@
 import { SESSIONS_DEAD_LETTER_QUEUE } from '@workflow-service/contract'
-import type { Channel, ConsumeMessage, GetMessage } from 'amqplib'
-import type { MessageError } from './decode-session-message.ts'
-import type { Publisher } from './open-publisher.ts'
-import type { DeadLetter, DeadLetterReason, PublishOutcome } from './session-queue.ts'
-
-export const REQUEST_ID_HEADER = 'x-request-id'
-const REASON_HEADER = 'x-dead-letter-reason'
-const DETAIL_HEADER = 'x-dead-letter-detail'
-const DIED_AT_HEADER = 'x-dead-letter-at'
-const ORIGINAL_ID_HEADER = 'x-original-message-id'
-const OWN_REASONS = ['not_json', 'wrong_shape', 'unknown_type'] as const satisfies DeadLetterReason[]
-
-/** Copies a message that cannot be read to the dead-letter queue, with the reason in its headers. */
-export function publishDeadLetter(
-  publisher: Publisher,
-  { content, properties }: ConsumeMessage,
-  error: MessageError,
-): Promise<PublishOutcome> {
-  return publisher.publish(SESSIONS_DEAD_LETTER_QUEUE, content, {
-    type: textOf(properties.type),
-    contentType: textOf(properties.contentType),
-    headers: {
-      [ORIGINAL_ID_HEADER]: textOf(properties.messageId),
-      [REQUEST_ID_HEADER]: textOf(properties.headers?.[REQUEST_ID_HEADER]),
-      [REASON_HEADER]: error.reason,
-      [DETAIL_HEADER]: error.detail,
-      [DIED_AT_HEADER]: new Date().toISOString(),
-    },
-  })
-}
+import type { Channel, GetMessage } from 'amqplib'
+import { decodeSessionMessage } from './decode-session-message.ts'
+import type { DeadLetter } from './session-queue.ts'
 
 /** Reads the oldest dead letters. They return to their queue when the channel closes without an acknowledgement. */
 export async function readDeadLetters(channel: Channel, limit: number): Promise<DeadLetter[]> {
@@ -41,16 +14,19 @@ export async function readDeadLetters(channel: Channel, limit: number): Promise<
   return letters
 }
 
+/** The reason is that for which a consumer rejected the message, so it is found by decoding the message again. */
 function toDeadLetter({ content, properties }: GetMessage): DeadLetter {
   const headers = properties.headers ?? {}
-  const diedAt = textOf(headers[DIED_AT_HEADER])
+  const body = content.toString('utf8')
+  const type: unknown = properties.type
+  const decoded = decodeSessionMessage(body, type)
+  const diedAt = headers['x-death']?.[0]?.time?.value
   const brokerReason = headers['x-first-death-reason'] ?? 'unknown'
   return {
-    reason: OWN_REASONS.find((reason) => reason === headers[REASON_HEADER]) ?? 'broker',
-    detail: textOf(headers[DETAIL_HEADER]) ?? `Moved here by the broker: ${brokerReason}`,
-    body: content.toString('utf8'),
-    type: textOf(properties.type) ?? null,
-    diedAt: diedAt === undefined ? null : new Date(diedAt),
+    ...('error' in decoded ? decoded.error : { reason: 'broker', detail: `Moved here by the broker: ${brokerReason}` }),
+    body,
+    type: textOf(type) ?? null,
+    diedAt: diedAt === undefined ? null : new Date(1_000 * diedAt),
   }
 }
 

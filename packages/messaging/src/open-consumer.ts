@@ -1,17 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { SESSIONS_QUEUE } from '@workflow-service/contract'
 import { withTimeout } from '@workflow-service/service-kit'
 import type { Channel, ConsumeMessage } from 'amqplib'
 import { collectCalls } from './collect-calls.ts'
-import { publishDeadLetter, REQUEST_ID_HEADER, textOf } from './dead-letters.ts'
+import { textOf } from './dead-letters.ts'
 import { closeChannel, openChannel } from './declare-queues.ts'
-import { decodeSessionMessage, type MessageError } from './decode-session-message.ts'
+import { decodeSessionMessage } from './decode-session-message.ts'
 import { openConnection, type RabbitMqOptions } from './open-connection.ts'
-import type { Publisher } from './open-publisher.ts'
 import type { Consumer, MessageHandler } from './session-queue.ts'
 
-/** The publishing connection may come up a little later than the consuming one. */
-const DEAD_LETTER = { attempts: 10, intervalMs: 300 } as const
+export const REQUEST_ID_HEADER = 'x-request-id'
 const CANCEL_TIMEOUT_MS = 2_000
 /**
  * Acknowledgements wait this long for each other, or until half of `prefetch` do: a quorum queue writes them to disk,
@@ -19,13 +16,8 @@ const CANCEL_TIMEOUT_MS = 2_000
  */
 const ACKNOWLEDGE_AFTER_MS = 20
 
-/** Opens a connection that consumes the session queue. Messages that cannot be read leave through the publisher. */
-export function openConsumer(
-  options: RabbitMqOptions,
-  publisher: Publisher,
-  handler: MessageHandler,
-  prefetch: number,
-): Consumer {
+/** Opens a connection that consumes the session queue. The broker moves rejected messages to the dead-letter queue. */
+export function openConsumer(options: RabbitMqOptions, handler: MessageHandler, prefetch: number): Consumer {
   const { logger, onDeadLetter } = options
   const running = new Set<Promise<void>>()
   const settlements = collectCalls(prefetch / 2, ACKNOWLEDGE_AFTER_MS)
@@ -35,7 +27,11 @@ export function openConsumer(
 
   const handle = async (message: ConsumeMessage): Promise<'ack' | 'reject'> => {
     const decoded = decodeSessionMessage(message.content.toString('utf8'), message.properties.type)
-    if ('error' in decoded) return await moveToDeadLetters(message, decoded.error)
+    if ('error' in decoded) {
+      onDeadLetter?.(decoded.error.reason)
+      logger?.warn({ ...decoded.error, message_id: message.properties.messageId }, 'message.dead_lettered')
+      return 'reject'
+    }
     const properties = { requestId: textOf(message.properties.headers?.[REQUEST_ID_HEADER]) }
     const handleSession = async (sessionId: string): Promise<void> => {
       try {
@@ -46,17 +42,6 @@ export function openConsumer(
     }
     await Promise.all(decoded.sessionIds.map(handleSession))
     return 'ack'
-  }
-
-  const moveToDeadLetters = async (message: ConsumeMessage, error: MessageError): Promise<'ack' | 'reject'> => {
-    onDeadLetter?.(error.reason)
-    logger?.warn({ ...error, message_id: message.properties.messageId }, 'message.dead_lettered')
-    for (let attempt = 0; attempt < DEAD_LETTER.attempts; attempt += 1) {
-      if (attempt > 0) await sleep(DEAD_LETTER.intervalMs)
-      if ((await publishDeadLetter(publisher, message, error)) === 'confirmed') return 'ack'
-    }
-    // The broker moves a rejected message to the dead-letter queue itself, without our reason.
-    return 'reject'
   }
 
   const connection = openConnection('consumer', options, async (model, reconnect) => {

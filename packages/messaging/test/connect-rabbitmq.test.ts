@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
-import { SESSION_MESSAGE_TYPE, SESSIONS_DEAD_LETTER_QUEUE, SESSIONS_QUEUE } from '@workflow-service/contract'
+import { SESSION_MESSAGE_TYPE, SESSIONS_QUEUE } from '@workflow-service/contract'
 import { callManagementApi } from '@workflow-service/dev-servers'
 import { createTestBroker, freePort, startProxy, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import { type Channel, type ChannelModel, connect } from 'amqplib'
@@ -79,31 +79,6 @@ describe('connectRabbitMq', () => {
     await queue.consume(async () => void received++, { prefetch: 1 })
     expect(await queue.publish(message)).toBe('confirmed')
     await waitUntil(() => received === 1)
-  })
-
-  test('keeps the reason of a dead letter that arrives before the publishing connection is up', async () => {
-    const proxy = new SilencingProxy(broker.url)
-    const url = await proxy.listen()
-    let letters = 0
-    proxy.forwarding = 'held'
-    queue = connectRabbitMq({ url, queueType: 'classic', connectionName: 'test', onDeadLetter: () => letters++ })
-    await waitUntil(() => proxy.open.length === 1)
-    proxy.forwarding = 'all'
-    await queue.consume(async () => {}, { prefetch: 1 })
-    await waitUntil(() => proxy.open.length === 2)
-    try {
-      // A message sent before the consumer has declared the queue is lost, so this sends until one arrives.
-      await waitUntil(() => admin.channel.sendToQueue(SESSIONS_QUEUE, Buffer.from('{"session_id":')) && letters > 0)
-      proxy.release()
-      const found = await waitUntil(() => admin.channel.get(SESSIONS_DEAD_LETTER_QUEUE, { noAck: true }))
-      expect(found && found.properties.headers).toMatchObject({
-        'x-dead-letter-reason': 'not_json',
-        'x-dead-letter-detail': expect.any(String),
-      })
-    } finally {
-      await queue.close()
-      await proxy.close()
-    }
   })
 
   test('notices a frozen broker by its heartbeats, and closes without its answer', async () => {

@@ -2,16 +2,13 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 /**
- * What a connection forwards. `first_frame_only`: the broker's first frame. `silent`: nothing. `held`: everything from
- * the broker; the client's bytes are kept until `release`.
+ * What a connection forwards. `first_frame_only`: the broker's first frame. `silent`: nothing.
  */
-type Forwarding = 'all' | 'first_frame_only' | 'silent' | 'held'
+type Forwarding = 'all' | 'first_frame_only' | 'silent'
 
 interface Connection {
   forwarding: Forwarding
   isOpen: boolean
-  readonly held: Buffer[]
-  readonly broker: Socket
 }
 
 /** A TCP proxy in front of the broker. It can stop forwarding while every connection stays open. */
@@ -49,15 +46,6 @@ export class SilencingProxy {
     for (const connection of this.#connections) connection.forwarding = 'silent'
   }
 
-  /** Forwards the bytes that held connections have kept, and all that follow. */
-  release(): void {
-    for (const connection of this.#connections) {
-      if (connection.forwarding !== 'held') continue
-      connection.forwarding = 'all'
-      for (const bytes of connection.held.splice(0)) connection.broker.write(bytes)
-    }
-  }
-
   async close(): Promise<void> {
     this.#server.close()
     for (const socket of this.#sockets) socket.destroy()
@@ -65,7 +53,7 @@ export class SilencingProxy {
   }
 
   #accept(client: Socket, broker: Socket): void {
-    const connection: Connection = { forwarding: this.forwarding, isOpen: true, held: [], broker }
+    const connection: Connection = { forwarding: this.forwarding, isOpen: true }
     this.#connections.push(connection)
     for (const socket of [client, broker]) {
       this.#sockets.add(socket)
@@ -77,8 +65,7 @@ export class SilencingProxy {
       broker.destroy()
     })
     client.on('data', (bytes) => {
-      if (connection.forwarding === 'held') connection.held.push(bytes)
-      else if (connection.forwarding !== 'silent') broker.write(bytes)
+      if (connection.forwarding !== 'silent') broker.write(bytes)
     })
     broker.on('data', (bytes) => {
       if (connection.forwarding !== 'silent') client.write(bytes)
