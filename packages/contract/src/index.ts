@@ -33,7 +33,7 @@ export { findExampleErrors, findStoredExampleError } from './schema/example-erro
 export { checkPayload } from './schema/check-payload.ts'
 export * from './schedule-timing.ts'
 export { splitHosts } from './split-hosts.ts'
-export { toFieldErrors } from './schema/field-errors.ts'
+export { inFieldOrder, toFieldErrors } from './schema/field-errors.ts'
 export { countJsonBytes } from './schema/json-size.ts'
 export * from './schema/payload-mismatches.ts'
 export { isJsonObject } from './schema/payload-shape.ts'

@@ -16,12 +16,17 @@ export function toFieldErrors(
     if (byField.has(fieldError.field)) continue
     byField.set(fieldError.field, { ...fieldError, message: describe(error) ?? fieldError.message })
   }
+  return inFieldOrder(byField.values(), fieldOrder)
+}
+
+/** Sorts field errors by the names of `fieldOrder`, those of other fields after them, and unknown fields last. */
+export function inFieldOrder(errors: Iterable<FieldError>, fieldOrder: readonly string[]): FieldError[] {
   const ranks = new Map(fieldOrder.map((name, index) => [name, index]))
   const rankOf = ({ field, code }: FieldError): number => {
     if (code === 'extra_forbidden') return fieldOrder.length + 1
     return ranks.get(/^[^.]*/.exec(field)?.[0] ?? '') ?? fieldOrder.length
   }
-  const byRank = Map.groupBy(byField.values(), rankOf)
+  const byRank = Map.groupBy(errors, rankOf)
   return [...byRank.keys()].toSorted((a, b) => a - b).flatMap((rank) => byRank.get(rank) ?? [])
 }
 
