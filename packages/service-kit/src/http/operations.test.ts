@@ -3,12 +3,11 @@ import { connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { ERROR_DETAILS_MAX } from '@workflow-service/contract'
 import express, { type Express } from 'express'
 import request from 'supertest'
 import { createLogger } from '../logger.ts'
 import { Registry } from '../metrics.ts'
-import { ApiError, handleErrors, notFound } from './errors.ts'
+import { ApiError, handleErrors } from './errors.ts'
 import type { Rule } from './check-request.ts'
 import { type OperationsOptions, serveOperations } from './operations.ts'
 import { assignRequestId } from './request-id.ts'
@@ -107,77 +106,15 @@ describe('serveOperations', () => {
     expect(answer).toMatchObject({ status: 200, body: { ...parts, principal: 'ada' } })
   })
 
-  test("answers with the operation's success status, and gives the body trimmed and as it was sent", async () => {
-    const body = '{"name":" x "}'
-    const answer = { status: 202, body: { body: { name: 'x' }, bodyText: body } }
-    expect(await call('put', `/things/${id}`, { body })).toMatchObject(answer)
-  })
-
   test('has headers for browsers in its answers, unless only our own services call it', async () => {
     expect(await policyOf({})).toContain("default-src 'none'")
     expect(await policyOf({ isInternal: true })).toBeUndefined()
-  })
-
-  test('authorizes before it says anything of the route or reads the body', async () => {
-    for (const path of ['/nothing', `/things/${id}`, '/things/%ff']) {
-      expect((await request(serve()).put(path).send('{')).status).toBe(401)
-    }
-    expect((await call('get', '/nothing')).status).toBe(404)
-    expect((await call('get', '/things/%ff')).status).toBe(400)
-    expect((await call('put', `/things/${id}`, { body: '{' })).status).toBe(400)
-    expect((await request(serve()).head(`/things/${id}`).set('Authorization', 'x')).status).toBe(404)
-  })
-
-  test('waits for an authorization that is asynchronous', async () => {
-    const app = serve({ authorize: async () => Promise.reject(new ApiError('unauthorized', 'no')) })
-    expect((await call('get', `/things/${id}`, { app })).status).toBe(401)
   })
 
   test('cannot be mounted without an authorization', () => {
     // @ts-expect-error `authorize` is missing.
     const options: Options = { operations: OPERATIONS, handlers, bodyLimits, slots: {} as Options['slots'] }
     expect(options).not.toHaveProperty('authorize')
-  })
-
-  test('reports all violations at once: path, query, headers, each in the order of its schema', async () => {
-    const answer = await call('get', '/things/1?limit=0x1&name=toolong', { headers: { 'X-Mode': 'x' } })
-    expect([answer.status, answer.violations]).toEqual([
-      422,
-      [
-        ['thing_id', 'uuid_parsing'],
-        ['name', 'string_too_long'],
-        ['limit', 'int_parsing'],
-        ['X-Mode', 'string_too_short'],
-      ],
-    ])
-  })
-
-  test.each<[query: string, violation: [field: string, code: string]]>([
-    ['limit=1&limit=1', ['limit', 'int_parsing']],
-    ['name=a&name=a', ['name', 'string_type']],
-    ['limit=-1', ['limit', 'int_parsing']],
-    ['limit=1e1', ['limit', 'int_parsing']],
-    ['limit=', ['limit', 'int_parsing']],
-    ['limit=101', ['limit', 'less_than_equal']],
-  ])('refuses the query %s', async (query, violation) => {
-    expect((await call('get', `/things/${id}?${query}`)).violations).toEqual([violation])
-  })
-
-  test.each<[body: string | undefined, violations: [field: string, code: string][]]>([
-    [undefined, [['body', 'missing']]],
-    ['null', [['body', 'missing']]],
-    ['[]', [['body', 'model_attributes_type']]],
-    [
-      '{"z":1,"size":"1"}',
-      [
-        ['name', 'missing'],
-        ['size', 'int_type'],
-        ['z', 'extra_forbidden'],
-      ],
-    ],
-  ])('refuses the body %s', async (body, violations) => {
-    const answer = await call('put', `/things/${id}`, body === undefined ? {} : { body })
-    expect([answer.status, answer.violations]).toEqual([422, violations])
   })
 
   test('applies the rules of an operation to its valid fields, in the order of the schema', async () => {
@@ -194,22 +131,6 @@ describe('serveOperations', () => {
       ['size', 'int_type'],
     ])
     expect(seen).toEqual([[{ name: 'x' }, 'ada', body]])
-  })
-
-  test('writes an object with its status, and a 204 without a body', async () => {
-    const answer = { status: 201, body: { is_new: true } }
-    const app = serve({ handlers: { getThing: () => answer, saveThing: () => ({ status: 204 }) } })
-    expect(await call('get', `/things/${id}`, { app })).toMatchObject(answer)
-    const empty = await request(app).put(`/things/${id}`).set('Authorization', 'x').send({ name: 'x' })
-    expect([empty.status, empty.text, empty.headers['content-type']]).toEqual([204, '', undefined])
-  })
-
-  test('answers 503 when a handler takes too long, and passes its errors on', async () => {
-    const never = new Promise<string>(() => {})
-    const failing: Options['handlers'] = { getThing: () => never, saveThing: async () => Promise.reject(notFound('x')) }
-    const app = serve({ handlers: failing, handlerTimeoutMs: 1 })
-    expect((await call('get', `/things/${id}`, { app })).status).toBe(503)
-    expect((await call('put', `/things/${id}`, { app, body: '{"name":"x"}' })).status).toBe(404)
   })
 
   test('sends a large answer in a turn of its own, after others that waited while it was serialized', async () => {
@@ -298,27 +219,6 @@ describe('serveOperations', () => {
       limits = { ...share, metrics: new Registry() }
     })
 
-    test('answers 503 to a principal beyond its share, and to all beyond the total, until an answer has ended', async () => {
-      const gates: (() => void)[] = []
-      const getThing = () => new Promise<string>((resolve) => gates.push(() => resolve('{}')))
-      const app = serve({ authorize: byName, slots: limits, handlers: { ...handlers, getThing } })
-      const underWay = async (names: string[]): Promise<Promise<number>[]> => {
-        const expected = gates.length + names.length
-        const answers = names.map((name) => statusOf(app, name))
-        while (gates.length < expected) await nextTurn()
-        return answers
-      }
-      const first = await underWay(['ada', 'ada'])
-      expect(await statusOf(app, 'ada')).toBe(503)
-      const second = await underWay(['bob'])
-      expect(await statusOf(app, 'bob')).toBe(503)
-      for (const open of gates.splice(0)) open()
-      expect(await Promise.all([...first, ...second])).toEqual([200, 200, 200])
-      const third = await underWay(['ada', 'ada'])
-      for (const open of gates.splice(0)) open()
-      expect(await Promise.all(third)).toEqual([200, 200])
-    })
-
     test('logs a request without a free slot in one short line, as there may be thousands of them', async () => {
       const lines: string[] = []
       const log = createLogger({ service: 'test', level: 'warn', destination: { write: (line) => lines.push(line) } })
@@ -400,14 +300,5 @@ describe('serveOperations', () => {
       expect((await get()).status).toBe(200)
       await server.close()
     })
-  })
-
-  test('answers an error of many fields with at most 100 details, and says how many it leaves out', async () => {
-    const fields = Object.fromEntries(Array.from({ length: 120 }, (_, index) => [`f${index}`, 1]))
-    const app = serve({ bodyLimits: () => ({ maxBytes: 10_000 }) })
-    const { violations, body } = await call('put', `/things/${id}`, { app, body: JSON.stringify(fields) })
-    expect(violations).toHaveLength(ERROR_DETAILS_MAX)
-    const message = 'name is required (and 120 more, of which details leaves out 21).'
-    expect(body).toMatchObject({ error: { message } })
   })
 })

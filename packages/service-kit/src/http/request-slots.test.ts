@@ -3,25 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, test } from '@jest/globals'
 import { Registry } from '../metrics.ts'
 import { responseState } from './response-state.ts'
-import { createRequestSlots, createFairQueue } from './request-slots.ts'
-
-test('createFairQueue gives each key one turn of the event loop at a time, in order, and keys do not wait for each other', async () => {
-  const waitForTurn = createFairQueue()
-  let turn = 0
-  const taken: string[] = []
-  const done = Promise.all(
-    ['a', 'a', 'b', 'a'].map(async (key, index) => {
-      await waitForTurn(key)
-      taken.push(`${key}${index} in turn ${turn}`)
-    }),
-  )
-  for (; taken.length < 4; turn += 1) await nextTurn()
-  await done
-  const turnsOf = (key: string) => taken.filter((text) => text.startsWith(key)).map((text) => text.split(' ').at(-1))
-  expect(new Set(turnsOf('a')).size).toBe(3)
-  expect(taken.filter((text) => text.startsWith('a')).map((text) => text.slice(0, 2))).toEqual(['a0', 'a1', 'a3'])
-  expect(turnsOf('b')).toEqual(turnsOf('a').slice(0, 1))
-})
+import { createRequestSlots } from './request-slots.ts'
 
 test('the requests of one organization take their turns together, and so are the bytes counted that it does not read', async () => {
   const limits = { total: 9, perKey: 9, metrics: new Registry() }

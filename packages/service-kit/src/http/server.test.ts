@@ -220,18 +220,6 @@ describe('startHttpServer', () => {
     )
   })
 
-  test('waits for requests in flight when it closes, then closes their connections', async () => {
-    const gate = Promise.withResolvers<void>()
-    const server = await start({}, () => gate.promise)
-    const answer = fetch(`http://127.0.0.1:${server.port}/`)
-    while (server.inFlight === 0) await nextTurn()
-    const closing = server.close()
-    await expect(fetch(`http://127.0.0.1:${server.port}/`)).rejects.toThrow('fetch failed')
-    gate.resolve()
-    expect((await answer).headers.get('connection')).toBe('close')
-    await closing
-  })
-
   test('answers a stream that has not begun with 503 when it closes, never with an empty success', async () => {
     const begun: ServerResponse[] = []
     const server = await listen((_req, res) => {
