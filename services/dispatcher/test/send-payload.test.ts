@@ -225,30 +225,6 @@ describe('payloads against the example', () => {
     expect(dispatcher.endpoint.requests).toEqual([])
   })
 
-  test.each([
-    [
-      'is larger than 64 KiB',
-      { order_id: 'x'.repeat(65_536), total: 1 },
-      /at most 65,536 bytes of JSON; it has 65,561/,
-    ],
-    [
-      'has a list of 101 items',
-      { ...PAYLOAD, items: Array(101).fill(1) },
-      /lists of more than 100 items; items has 101/,
-    ],
-  ])(
-    'a payload for an example that was stored before there were limits and %s is refused',
-    async (_what, example, reason) => {
-      const stored = await dispatcher.saveSource()
-      dispatcher.endpoint.requests.length = 0
-      const query = 'UPDATE webhook_sources SET example_request_body = $2 WHERE id = $1'
-      await dispatcher.db.pool.query(query, [stored, JSON.stringify(example)])
-      const answer = await send(newId(), { source_id: stored, payload: example })
-      expect(answer.body).toMatchObject({ outcome: 'refused', reason: expect.stringMatching(reason) })
-      expect(dispatcher.endpoint.requests).toEqual([])
-    },
-  )
-
   test('a payload of more than 256 KiB is invalid, and one of nearly as much arrives completely', async () => {
     const mismatches = [{ field: 'body', code: 'too_large' }]
     const larger = { order_id: 'x'.repeat(256 * 1024), total: 1 }

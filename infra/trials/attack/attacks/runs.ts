@@ -34,12 +34,6 @@ function largestObject(): object {
   return { items, ...manyFields('field_', ownFields, text) }
 }
 
-/** Replaces a source's example in the database, as if it had been saved before the limits of today. */
-async function storeExample({ system }: AttackTarget, sourceId: string, example: object): Promise<void> {
-  const query = 'UPDATE webhook_sources SET example_request_body = $2, version = version + 1 WHERE id = $1'
-  await system.pool.query(query, [sourceId, JSON.stringify(example)])
-}
-
 /** A source with a large example that is allowed, and 50 starts to it. */
 function toExampleAttack(name: string, example: object): Attack {
   return {
@@ -71,32 +65,8 @@ export const RUN_ATTACKS: readonly Attack[] = [
       return `example with a list of 20,000 objects: ${status}`
     },
   },
-  {
-    name: 'stored-example-list',
-    async run({ target, sendOrdinary, attack }) {
-      const { sourceId } = await target.saveSource('Stored list', { items: [] })
-      await storeExample(target, sourceId, LONG_LIST)
-      await sendOrdinary(() => sendOrdinaryStarts(target))
-      const ended = await attack(() => target.runAll('Stored list', STARTS, CONTEXT))
-      return `example with a list of 20,000 objects, stored earlier; ${STARTS} starts: ${ended}`
-    },
-  },
   toExampleAttack('largest-example', largestObject()),
   toExampleAttack('null-fields', nullFieldsOf(EXAMPLE_MAX_FIELDS - 1)),
-  {
-    // A payload of 120 MB. Once, writing it to the journal took over 5 s, counted as a database that does not answer,
-    // and was repeated for ever, while every other run waited.
-    name: 'stored-null-fields',
-    ends: ['runner'],
-    async run({ target, expect, attack }) {
-      const { sourceId } = await target.saveSource('Stored nulls')
-      await storeExample(target, sourceId, nullFieldsOf(12_000))
-      const ended = await attack(() => target.runAll('Stored nulls', 3, CONTEXT))
-      const { code, signal } = await target.services.runner.process.stop(40_000)
-      expect(code === 0, `The runner ended with ${signal ?? code} after SIGTERM.`)
-      return `12,000 fields of null, 3 starts of 10,000 characters: ${ended}; then SIGTERM`
-    },
-  },
   {
     // Names with a common beginning: a naive search compares each of them at each position of a text of 50,000
     // characters.

@@ -14,26 +14,32 @@ const PATH_MAX_LENGTH = 500
 /** The field errors of one body: at most MISMATCHES_MAX_COUNT, after which the check ends. */
 export type ErrorCollector = ReturnType<typeof collectErrors>
 
-/** Creates an empty list of field errors. */
-export function collectErrors() {
+/** Creates an empty list of field errors. The limits are those of the body, beside PAYLOAD_MAX_VALUES. */
+export function collectErrors({ maxBytes = PAYLOAD_MAX_BYTES, maxFields = Infinity, maxListLength = Infinity } = {}) {
   const errors: FieldError[] = []
-  let values = 0
+  const counts = { values: 0, fields: 0 }
+  /** The error beyond a limit of the whole body ends the check. */
+  const count = (what: keyof typeof counts, more: number, max: number, code: FieldCode, unit: string): void => {
+    const before = counts[what]
+    counts[what] += more
+    if (before > max || counts[what] <= max || errors.length >= MISMATCHES_MAX_COUNT) return
+    const message = `must have at most ${max.toLocaleString('en')} ${unit} in all; it has more`
+    errors.push({ field: 'body', code, message })
+  }
   return {
     errors,
+    maxBytes,
+    maxListLength,
     get isFull() {
-      return errors.length >= MISMATCHES_MAX_COUNT || values > PAYLOAD_MAX_VALUES
+      const isBeyond = counts.values > PAYLOAD_MAX_VALUES || counts.fields > maxFields
+      return isBeyond || errors.length >= MISMATCHES_MAX_COUNT
     },
     /** `path` is the list of names from the body to the field; empty for the body itself. */
     add(path: readonly string[], code: FieldCode, message: string) {
       if (!this.isFull) errors.push({ field: formatPath(path), code, message })
     },
-    /** Counts a value of the body. The error beyond PAYLOAD_MAX_VALUES ends the check. */
-    countValue() {
-      values += 1
-      if (values !== PAYLOAD_MAX_VALUES + 1 || errors.length >= MISMATCHES_MAX_COUNT) return
-      const message = `must have at most ${PAYLOAD_MAX_VALUES.toLocaleString('en')} values in all; it has more`
-      errors.push({ field: 'body', code: 'too_large', message })
-    },
+    countValue: () => count('values', 1, PAYLOAD_MAX_VALUES, 'too_large', 'values'),
+    countFields: (fields: number) => count('fields', fields, maxFields, 'too_many_fields', 'named fields'),
   }
 }
 
@@ -62,7 +68,12 @@ export function checkJsonValue(value: unknown, path: readonly string[], errors: 
   if (typeof value !== 'object' || value === null) return checkScalar(value, path, errors)
   if (isTooDeep(path, errors)) return
   const isList = Array.isArray(value)
-  for (const [name, item] of Object.entries(value)) {
+  if (isList && value.length > errors.maxListLength) {
+    return errors.add(path, 'too_long', `must not have lists of more than ${errors.maxListLength} items`)
+  }
+  const items = Object.entries(value)
+  if (!isList) errors.countFields(items.length)
+  for (const [name, item] of items) {
     if (errors.isFull) return
     const itemPath = [...path, name]
     if (!isList && name === '__proto__') {
@@ -75,17 +86,26 @@ export function checkJsonValue(value: unknown, path: readonly string[], errors: 
   }
 }
 
+/** Checks all that holds for an example or a payload: `checkJsonValue`, and the size. */
+export function checkJsonObject(object: object, errors: ErrorCollector): void {
+  checkJsonValue(object, [], errors)
+  // Only then, because the depth is limited.
+  if (errors.errors.length > 0 || countJsonBytes(object) <= errors.maxBytes) return
+  errors.add([], 'too_large', `must be at most ${errors.maxBytes.toLocaleString('en')} bytes of JSON; it has more`)
+}
+
+/** Counts the bytes of a value as compact JSON in UTF-8. */
+function countJsonBytes(value: unknown): number {
+  return new TextEncoder().encode(JSON.stringify(value)).length
+}
+
 /**
  * Lists what makes a JSON object unusable: its size, depth, number of values, names, texts or numbers. At most 20
  * entries.
  */
 export function findJsonObjectErrors(object: object, field: string): FieldError[] {
   const collector = collectErrors()
-  checkJsonValue(object, [], collector)
-  // Only then, because the depth is limited.
-  if (collector.errors.length === 0 && Buffer.byteLength(JSON.stringify(object)) > PAYLOAD_MAX_BYTES) {
-    collector.add([], 'too_large', `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON`)
-  }
+  checkJsonObject(object, collector)
   return errorsAt(field, collector)
 }
 

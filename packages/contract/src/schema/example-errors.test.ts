@@ -1,11 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  EXAMPLE_MAX_BYTES,
-  EXAMPLE_MAX_FIELDS,
-  EXAMPLE_MAX_LIST_LENGTH,
-  PAYLOAD_MAX_DEPTH,
-  PAYLOAD_MAX_VALUES,
-} from '../limits.ts'
+import { PAYLOAD_MAX_DEPTH, PAYLOAD_MAX_VALUES } from '../limits.ts'
 import { findExampleErrors } from './example-errors.ts'
 
 function nest(levels: number): Record<string, unknown> {
@@ -14,16 +8,6 @@ function nest(levels: number): Record<string, unknown> {
 
 function repeat<Value>(count: number, value: Value): Value[] {
   return Array.from({ length: count }, () => value)
-}
-
-function withFields(count: number): Record<string, unknown> {
-  return Object.fromEntries(Array.from({ length: count }, (_, index) => [`field_${index}`, 1]))
-}
-
-/** An example whose JSON has this many bytes. */
-function withBytes(bytes: number, character = 'x'): Record<string, unknown> {
-  const rest = bytes - '{"text":""}'.length
-  return { text: character.repeat(rest / Buffer.byteLength(JSON.stringify(character).slice(1, -1))) }
 }
 
 describe('findExampleErrors', () => {
@@ -40,85 +24,41 @@ describe('findExampleErrors', () => {
     expect(findExampleErrors({ event: { type: 'service.webhook.verification' } })).toEqual([])
   })
 
-  test('accepts the maximum depth and refuses more', () => {
-    expect(findExampleErrors(nest(PAYLOAD_MAX_DEPTH))).toEqual([])
-    expect(findExampleErrors(nest(PAYLOAD_MAX_DEPTH + 1))).toEqual([
-      {
-        field: 'example_request_body',
-        code: 'too_deep',
-        message: `must not nest objects and lists more than 32 levels deep; ${repeat(32, 'inner').join('.')} is deeper`,
-      },
-    ])
-  })
-
-  test('accepts the maximum number of fields, of all objects together, and refuses more', () => {
-    expect(findExampleErrors(withFields(EXAMPLE_MAX_FIELDS))).toEqual([])
-    expect(findExampleErrors({ lines: repeat(100, { a: 1, b: { c: 1 } }), note: 1 })).toEqual([])
-    const lines = repeat(EXAMPLE_MAX_LIST_LENGTH, { a: 1, b: 1, c: 1, d: { e: 1 } })
-    expect(findExampleErrors({ lines })).toEqual([
-      {
-        field: 'example_request_body',
-        code: 'too_many_fields',
-        message: 'must have at most 500 named fields in all; it has 501',
-      },
-    ])
-  })
-
-  test('accepts the longest list and refuses a longer one, at any depth', () => {
-    expect(findExampleErrors({ lines: repeat(EXAMPLE_MAX_LIST_LENGTH, 1) })).toEqual([])
-    expect(findExampleErrors({ order: { lines: repeat(EXAMPLE_MAX_LIST_LENGTH + 1, 1) } })).toEqual([
-      {
-        field: 'example_request_body',
-        code: 'too_long',
-        message: 'must not have lists of more than 100 items; order.lines has 101',
-      },
-    ])
-  })
-
-  test.each(['x', '"', '\n', 'é', '😀', '\u007f'])('counts the bytes of the JSON in UTF-8: %j', (character) => {
-    const largest = withBytes(
-      EXAMPLE_MAX_BYTES - ((EXAMPLE_MAX_BYTES - 11) % Buffer.byteLength(JSON.stringify(character).slice(1, -1))),
-      character,
-    )
+  test.each([
+    ['depth', nest(PAYLOAD_MAX_DEPTH), nest(PAYLOAD_MAX_DEPTH + 1), 'too_deep'],
+    [
+      'number of fields, of all objects together,',
+      { lines: repeat(100, { a: 1, b: 1, c: 1, d: { e: 1 } }).slice(1), five: 1, of: 1, them: 1, more: 1 },
+      { lines: repeat(100, { a: 1, b: 1, c: 1, d: { e: 1 } }) },
+      'too_many_fields',
+    ],
+    ['length of a list', { a: { b: repeat(100, 1) } }, { a: { b: repeat(101, 1) } }, 'too_long'],
+    [
+      'number of values',
+      { pairs: repeat(66, repeat(100, [0, 0])) },
+      { pairs: repeat(67, repeat(100, [0, 0])) },
+      'too_large',
+    ],
+    // Each takes six bytes of JSON.
+    ['number of bytes', { text: '\u0001'.repeat(10_920) }, { text: '\u0001'.repeat(10_921) }, 'too_large'],
+  ])('accepts the largest %s and refuses more', (_what, largest, larger, code) => {
     expect(findExampleErrors(largest)).toEqual([])
-    const [error, ...others] = findExampleErrors({ ...largest, more: 'x' })
-    expect(others).toEqual([])
-    expect(error).toEqual({
-      field: 'example_request_body',
-      code: 'too_large',
-      message: `must be at most 65,536 bytes of JSON; it has ${Buffer.byteLength(JSON.stringify({ ...largest, more: 'x' })).toLocaleString('en')}`,
-    })
+    expect(findExampleErrors(larger)).toMatchObject([{ code }])
   })
 
-  test('refuses more values than a payload may have', () => {
-    const pairs = repeat(100, repeat(100, [0, 0]))
-    expect(JSON.stringify({ pairs }).length).toBeLessThan(EXAMPLE_MAX_BYTES)
-    expect(findExampleErrors({ pairs })).toMatchObject([
-      { code: 'too_large', message: expect.stringContaining('30,102') },
-    ])
-    expect(PAYLOAD_MAX_VALUES).toBeLessThan(30_102)
-  })
-
-  test('stops counting early, also where aliases in YAML make 16 levels of 100 items each', () => {
+  test('stops early, also where aliases in YAML make 16 levels of 100 items each', () => {
     let reads = 0
     const leaf = {
       get field() {
         reads += 1
         // Otherwise a check that does not stop would never end.
-        if (reads > EXAMPLE_MAX_BYTES) throw new Error('It reads on')
+        if (reads > PAYLOAD_MAX_VALUES) throw new Error('It reads on')
         return 1
       },
     }
     let aliased: unknown = leaf
     for (let level = 0; level < 16; level += 1) aliased = repeat(100, aliased)
-    expect(findExampleErrors({ aliased })).toMatchObject([
-      { code: 'too_large', message: 'must be at most 65,536 bytes of JSON; it has more than 262,144' },
-    ])
-  })
-
-  test('names at most 500 characters of a path', () => {
-    const [error] = findExampleErrors({ ['x'.repeat(60_000)]: repeat(101, 1) })
-    expect(error?.message.length).toBeLessThan(600)
+    expect(findExampleErrors({ aliased })).toMatchObject([{ code: 'too_many_fields' }])
   })
 
   test('refuses fields named __proto__, with the path in the input of the caller', () => {

@@ -1,11 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import {
-  checkPayload,
-  findStoredExampleError,
-  PAYLOAD_DEADLINE_MS,
-  type TraceContext,
-} from '@workflow-service/contract'
+import { checkPayload, PAYLOAD_DEADLINE_MS, type TraceContext } from '@workflow-service/contract'
 import {
   type Delivery,
   type DeliveryResult,
@@ -174,9 +169,6 @@ async function send(
 ): Promise<DeliveryResult | NotSentError> {
   try {
     const { exampleRequestBody: example } = target
-    const exampleError = findStoredExampleError(example)
-    if (example === null || exampleError !== undefined)
-      return refused(`The source cannot be used: ${exampleError}. Nothing was sent.`)
     const invalid = checkPayload(example, request.payload, body)
     if (invalid) return invalid
     const signingSecret = target.signingSecret && ctx.secrets.decrypt(request, target.signingSecret)
