@@ -64,38 +64,30 @@ function hashSources(): string {
   return hash.digest('hex')
 }
 
-/** Returns the sizes of the built page after gzip, in bytes. */
+/** Returns the sizes of the built page after gzip, in bytes, by the manifest that Vite writes. */
 export function measureConsole() {
-  const html = readFileSync(join(CONSOLE_DIST, 'index.html'), 'utf8')
-  const files = new Map(
-    readdirSync(join(CONSOLE_DIST, 'assets')).map((name) => {
-      const content = readFileSync(join(CONSOLE_DIST, 'assets', name))
-      const named = (pattern: RegExp) => [...content.toString().matchAll(pattern)].map((match) => match[1]!)
-      return [
-        name,
-        {
-          bytes: gzipSync(content).length,
-          imports: named(/(?:from|import)[`"]\.\/([^`"]+\.js)[`"]/g),
-          later: named(/import\([`"]\.\/([^`"]+\.js)[`"]\)/g),
-        },
-      ]
-    }),
-  )
-  const total = (names: Iterable<string>) => [...names].reduce((sum, name) => sum + (files.get(name)?.bytes ?? 0), 0)
-  const names = [...files.keys()]
-  const start = names.filter((name) => name.endsWith('.js') && html.includes(`/assets/${name}`))
-  /** What a page loads with all that it may load later, such as an editor. */
-  const pageOf = (name: string, seen = new Set(start)): Set<string> => {
-    if (seen.has(name)) return seen
-    seen.add(name)
-    for (const other of [...files.get(name)!.imports, ...files.get(name)!.later]) pageOf(other, seen)
-    return seen
+  type Parts = Readonly<Record<'imports' | 'dynamicImports' | 'css', readonly string[] | undefined>>
+  const manifest = JSON.parse(readFileSync(join(CONSOLE_DIST, '.manifest.json'), 'utf8')) as Record<
+    string,
+    Parts & { readonly file: string }
+  >
+  const list = (name: string, part: keyof Parts) => manifest[name]?.[part] ?? []
+  /** Adds what a file imports, and what it may load later, such as an editor. */
+  const withImports = (files: Set<string>, name: string, hasLater: boolean): Set<string> => {
+    if (files.has(name)) return files
+    files.add(name)
+    const imports = [...list(name, 'imports'), ...(hasLater ? list(name, 'dynamicImports') : [])]
+    return imports.reduce((all, other) => withImports(all, other, hasLater), files)
   }
-  const pages = start.flatMap((name) => files.get(name)!.later).map((name) => total(pageOf(name)))
+  const bytesOf = (file: string) => gzipSync(readFileSync(join(CONSOLE_DIST, file))).length
+  const sum = (files: Iterable<string>) => [...files].reduce((bytes, file) => bytes + bytesOf(file), 0)
+  const total = (names: Set<string>) => sum([...names].map((name) => manifest[name]!.file))
+  const start = withImports(new Set(), 'index.html', false)
+  const pages = [...start].flatMap((name) => list(name, 'dynamicImports'))
   return {
     scriptsAtStart: total(start),
-    largestPage: Math.max(...pages),
-    styles: total(names.filter((name) => name.endsWith('.css'))),
+    largestPage: Math.max(...pages.map((page) => total(withImports(new Set(start), page, true)))),
+    styles: sum(list('index.html', 'css')),
   }
 }
 

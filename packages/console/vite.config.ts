@@ -11,6 +11,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    manifest: '.manifest.json',
     // Of the parsers that CodeMirror's commands import nothing is used: 7 kB.
     rolldownOptions: {
       treeshake: { moduleSideEffects: [{ test: /@lezer|@codemirror[+/]language/, sideEffects: false }] },
