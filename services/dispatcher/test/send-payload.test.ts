@@ -1,16 +1,8 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import {
-  compile,
-  DeliveriesLine,
-  DeliveryOut,
-  InternalErrorResponse,
-  PAYLOAD_MAX_DEPTH,
-  WebhookSourceOut,
-} from '@workflow-service/contract'
+import { compile, DeliveriesLine, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import { newId, readAnswers, readSteps } from '@workflow-service/database'
 import { startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken } from '@workflow-service/webhook-token'
-import * as fc from 'fast-check'
 import {
   type Answer,
   callDispatcher,
@@ -505,89 +497,6 @@ describe('409 lease_lost', () => {
     expect((await send(id, { lease: { session_id: sessionId, epoch: 2 } })).body).toEqual(first.body)
     expect(dispatcher.endpoint.requests).toHaveLength(1)
   })
-})
-
-const isSource = compile(WebhookSourceOut)
-const isDelivery = compile(DeliveryOut)
-const isError = compile(InternalErrorResponse)
-
-/** Text of every kind: NUL, lone surrogates, control characters, names with a meaning in JavaScript. */
-const text = fc.oneof(
-  fc.string({ unit: 'binary' }),
-  fc.string({ unit: 'grapheme' }),
-  fc.constantFrom(
-    '__proto__',
-    'constructor',
-    'toString',
-    'a\u0000b',
-    '\ud800',
-    '',
-    'type',
-    'service.webhook.verification',
-  ),
-)
-const json = fc.letrec((tie) => ({
-  value: fc.oneof(
-    { maxDepth: 4 },
-    text,
-    fc.double(),
-    fc.integer(),
-    fc.boolean(),
-    fc.constant(null),
-    fc.array(tie('value'), { maxLength: 3 }),
-    fc.dictionary(text, tie('value'), { maxKeys: 4 }),
-  ),
-})).value
-const object = fc.dictionary(text, json, { maxKeys: 5 })
-
-const hasValidBody = (answer: Answer, isSuccess: (body: unknown) => boolean): boolean =>
-  answer.status < 400 ? isSuccess(answer.body) : isError(answer.body)
-
-describe('arbitrary input', () => {
-  test('to a save is saved or refused with an error of the contract, never with a 500', async () => {
-    const field = fc.option(json, { nil: undefined })
-    const source = fc.record({
-      name: fc.oneof(text, field),
-      description: fc.oneof(text, field),
-      endpoint_url: fc.oneof(fc.constant('http://127.0.0.1:9/'), fc.webUrl(), text, field),
-      signing_secret: fc.oneof(text, field),
-      example_request_body: fc.oneof(object, field),
-    })
-    await fc.assert(
-      fc.asyncProperty(source, async (body) => {
-        const answer = await dispatcher.call('PUT', `${dispatcher.sourcePath(newId())}?verify=never`, body)
-        expect([201, 409, 422]).toContain(answer.status)
-        expect(hasValidBody(answer, isSource)).toBe(true)
-      }),
-      { seed: 1, numRuns: 50 },
-    )
-  }, 60_000)
-
-  test('as example and payload has a recorded outcome, and the endpoint receives exactly the payload', async () => {
-    await fc.assert(
-      fc.asyncProperty(object, fc.oneof(object, fc.constant(undefined)), async (example, other) => {
-        const used = newId()
-        const saved = await dispatcher.call(
-          'PUT',
-          `${dispatcher.sourcePath(used)}?verify=never`,
-          sourceIn({ endpoint_url: dispatcher.endpoint.url, example_request_body: example }),
-        )
-        fc.pre(saved.status === 201)
-        dispatcher.endpoint.requests.length = 0
-        const payload: unknown = JSON.parse(JSON.stringify(other ?? example))
-        const answer = await dispatcher.send(newId(), { source_id: used, payload })
-        expect(answer.status).toBe(200)
-        expect(isDelivery(answer.body)).toBe(true)
-        expect(['accepted', 'invalid']).toContain(answer.body.outcome)
-        expect(dispatcher.endpoint.requests.map((request) => request.json)).toEqual(
-          answer.body.outcome === 'accepted' ? [payload] : [],
-        )
-        const log = await dispatcher.call('GET', `${dispatcher.sourcePath(used)}/deliveries`)
-        expect(log.body.data).toEqual([answer.body])
-      }),
-      { seed: 1, numRuns: 30 },
-    )
-  }, 60_000)
 })
 
 const entry = (change: Record<string, unknown> = {}) => ({ delivery_id: newId(), body: deliveryBody(change) })
