@@ -142,7 +142,7 @@ test('the end of an id, which pages show, has its whole id on hover, and is not 
   await search.fill(runId.slice(-8))
   await page.getByRole('option', { name: /Delivery to Order intake/ }).waitFor()
   await search.fill('00c0ffee')
-  await page.getByRole('status').getByText('Ids are found as a whole').waitFor()
+  await page.getByRole('status').getByText('ids as a whole').waitFor()
   await search.fill(runId)
   expect(await page.getByRole('option', { name: /Run/ }).textContent()).toContain('Forward orders')
 })

@@ -1,4 +1,3 @@
-import { RESEND_IDS_MAX } from '@workflow-service/contract/limits'
 import { Link, type LinkProps, useNavigate, useSearch } from '@tanstack/react-router'
 import { memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { List } from '../api/index.ts'
@@ -47,7 +46,7 @@ function ChoiceBox({ label, of, choice }: { label: string; of: readonly string[]
       aria-label={label}
       title={label}
       checked={of.length > 0 && others.length + of.length === choice.ids.length}
-      onChange={({ target }) => choice.set(target.checked ? [...others, ...of].slice(0, RESEND_IDS_MAX) : others)}
+      onChange={({ target }) => choice.set(target.checked ? [...others, ...of] : others)}
     />
   )
 }
@@ -68,15 +67,7 @@ function TableOf<Row extends { id: string }>(props: TableProps<Row> & { rows: re
         <tr>
           {choice ? (
             <th scope="col" className="choice">
-              <ChoiceBox
-                label={
-                  rows.length > RESEND_IDS_MAX
-                    ? `Select the first ${RESEND_IDS_MAX.toLocaleString('en')}`
-                    : 'Select all'
-                }
-                of={rows.slice(0, RESEND_IDS_MAX).map(({ id }) => id)}
-                choice={choice}
-              />
+              <ChoiceBox label="Select all" of={rows.map(({ id }) => id)} choice={choice} />
             </th>
           ) : null}
           {columns.map((column) => (

@@ -13,13 +13,8 @@ import type { PageEntry } from './pages.ts'
 
 const SHOWN_OF_LIST = 5
 
-/** The page shows an id by its end; what copies it, and its tooltip, have the whole. */
-function nothingFoundText(text: string): string {
-  const isPartOfId = /^…?[0-9a-f-]{4,35}$/i.test(text)
-  return isPartOfId
-    ? 'Nothing found. Ids are found as a whole, and those of runs and deliveries by their last 8 characters.'
-    : 'Nothing found. Names are found by a part of them; texts and payloads by their words and numbers.'
-}
+const NOTHING_FOUND =
+  'Nothing found. Names are found by a part of them, texts and payloads by their words and numbers, ids as a whole, and those of runs and deliveries by their last 8 characters.'
 
 /** Finds pages by name, and everything else by name, id or request id. */
 export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; onClose: () => void }) {
@@ -100,9 +95,7 @@ export function CommandMenu({ pages, onClose }: { pages: readonly PageEntry[]; o
       </ul>
       {found.length === 0 ? (
         <p className="muted" role="status">
-          {search.isFetching || deliveries.isFetching || runs.isFetching
-            ? 'Searching …'
-            : nothingFoundText(text.trim())}
+          {search.isFetching || deliveries.isFetching || runs.isFetching ? 'Searching …' : NOTHING_FOUND}
         </p>
       ) : null}
     </Dialog>
