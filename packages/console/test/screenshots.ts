@@ -4,14 +4,14 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { waitUntil } from '@workflow-service/testkit'
-import type { Page, Request } from '@workflow-service/testkit/launch-chromium'
+import { createDatabase, migrate } from '@workflow-service/database'
+import { startPostgres, waitUntil } from '@workflow-service/testkit'
+import { launchChromium, type Page, type Request } from '@workflow-service/testkit/launch-chromium'
 import { fill } from './support/fill.ts'
 import { fillLong } from './support/fill-long.ts'
-import { openConsole, print } from './support/open-console.ts'
 import { PAGES } from './support/pages.ts'
 import { show } from './support/show.ts'
-import type { SignedIn } from './support/start-console.ts'
+import { type SignedIn, startConsole } from './support/start-console.ts'
 
 const folder = resolve(process.argv[2] ?? join(import.meta.dirname, '../screenshots'))
 const names = process.argv.slice(3)
@@ -61,9 +61,19 @@ async function compare(page: Page, file: string): Promise<void> {
   await rename(join(folder, file), join(folder, 'before', file)).catch(() => {})
 }
 
+const print = (line: string): void => void process.stdout.write(`${line}\n`)
+
+await using stack = new AsyncDisposableStack()
+const postgres = await startPostgres()
+stack.defer(postgres.stop)
+await migrate({ databaseUrl: postgres.url })
+const db = createDatabase({ url: postgres.url, applicationName: 'screenshots' })
+stack.defer(async () => await db.close())
+const console = await startConsole(db, postgres.url)
+stack.defer(console.stop)
 // The antialiasing of corners would differ by one level between two runs.
-await using opened = await openConsole('screenshots', ['--disable-partial-raster', '--num-raster-threads=1'])
-const { console, browser } = opened
+const args = ['--disable-partial-raster', '--num-raster-threads=1']
+const browser = stack.adopt(await launchChromium({ log: print, args }), (started) => started.close())
 
 const owner = await console.signIn()
 const states = [

@@ -167,7 +167,7 @@ function renderNavigation(articles: readonly Article[]): Html {
                 html`<li>
                   <a href="#${id}"
                     ><span>${title}</span
-                    >${method !== undefined && html` <span class="method ${method.toLowerCase()}">${method === 'DELETE' ? 'DEL' : method}</span>`}</a
+                    >${method !== undefined && html` <span class="method ${method.toLowerCase()}">${method}</span>`}</a
                   >
                 </li>`,
             )}
