@@ -211,10 +211,13 @@ test('a person gets another email address with a link and the password, and a se
 test('two people who save the same thing see both versions, and unsaved changes are not left without a warning', async () => {
   browser.expectProblem(/409/)
   const { owner, page } = await open('/organization')
-  await field(page, 'Name').fill('Mine')
-  const { version } = await owner.call('getOrganization')
-  await owner.call('saveOrganization', { body: { name: 'Theirs', version } })
-  await page.keyboard.press('Control+s')
+  const saveBoth = async (mine: string, theirs: string) => {
+    await field(page, 'Name').fill(mine)
+    const { version } = await owner.call('getOrganization')
+    await owner.call('saveOrganization', { body: { name: theirs, version } })
+    await page.keyboard.press('Control+s')
+  }
+  await saveBoth('Mine', 'Theirs')
   const conflict = page.getByRole('alert')
   await conflict.getByText('Another person, or you in another tab, saved this').waitFor()
   await conflict.getByText('Theirs', { exact: true }).waitFor()
@@ -222,6 +225,9 @@ test('two people who save the same thing see both versions, and unsaved changes 
   await button(page, 'Keep mine').click()
   await status(page, 'Saved.')
   expect((await owner.call('getOrganization')).name).toBe('Mine')
+  await saveBoth('Mine again', 'Theirs again')
+  await button(page, 'Take the saved version').click()
+  expect(await field(page, 'Name').inputValue()).toBe('Theirs again')
   await field(page, 'Name').fill('Unsaved')
   await page.getByRole('link', { name: 'People' }).click()
   await button(page, 'Stay here').click()
