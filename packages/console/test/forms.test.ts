@@ -127,7 +127,7 @@ test('the approval of a source is changed while its endpoint is down, and everyt
   await page.getByLabel('When to send here').fill('Only for tests.')
   await page.getByLabel('Send at once').check()
   await press(page, 'Verify and save')
-  await page.getByText(/Your endpoint answered 500.*the earlier version stays in use/).waitFor()
+  await page.getByText(/Your endpoint answered 500.*Nothing was saved. The earlier version stays in use/).waitFor()
   expect(await owner.call('getWebhookSource', { params })).toMatchObject({
     approval: 'always',
     description: 'Takes every new order.',

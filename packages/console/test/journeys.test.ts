@@ -86,7 +86,9 @@ test('with the keyboard alone, a stranger becomes owner, fixes a source, starts 
   await hasFocus(field('URL').and(page.locator('[aria-invalid="true"]')))
   await page
     .getByRole('alert')
-    .getByText(/Your endpoint answered 500, an error on its side\. It must answer with a status from 200 to 299/)
+    .getByText(
+      /Your endpoint answered 500\. It must answer the verification request with a 2xx status\. Nothing was saved\./,
+    )
     .waitFor()
   await press(page.getByText('See the request and the answer'))
   await page.getByText('service.webhook.verification').first().waitFor()

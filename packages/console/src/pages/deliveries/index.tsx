@@ -23,7 +23,7 @@ import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
 import { CopyBox, CopyId, AnswerText, JsonView, KeyValueList, shortId } from '../../components/values.tsx'
 import { type DeliveryColumn as Column, oneLine, SHORT_COLUMNS } from '../../components/delivery-columns.tsx'
 import { ResendMatching, ResendSelected, RunningResends } from './resend-many.tsx'
-import { describeStatus, hintOfStatus } from '../sources/verification-cause.ts'
+import { hintOfStatus, withAnswer } from '../sources/verification-cause.ts'
 
 /** What each outcome says of whether the request arrived. */
 const ARRIVED: Record<DeliveryDetailOut['outcome'], string> = {
@@ -235,9 +235,7 @@ export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetail
       </div>
       {outcome === 'accepted' || isPart ? null : (
         <Notice kind={outcome === 'in_flight' ? 'info' : 'danger'}>
-          {reason ? (
-            <p>{reason.replace(`The endpoint answered ${status}.`, () => describeStatus(status ?? 0, rejected))}</p>
-          ) : null}
+          {reason ? <p>{withAnswer(reason, status ?? 0, rejected)}</p> : null}
           <p>{ARRIVED[outcome]}</p>
           {hint ? <p>{hint}</p> : null}
         </Notice>

@@ -108,7 +108,8 @@ function Failure({ error, isNew, isSaving }: { error: AppError; isNew: boolean; 
   return (
     <Notice kind="danger">
       <p role="alert">
-        {error.message} Nothing was saved{isNew ? '' : '; the earlier version stays in use'}.
+        {error.message}
+        {isNew ? '' : ' The earlier version stays in use.'}
       </p>
       <Button label={isNew ? 'Verify again and create' : 'Verify again and save'} type="submit" isBusy={isSaving} />
       {error.body.delivery_id ? <FailedRequest id={error.body.delivery_id} /> : null}
