@@ -5,8 +5,8 @@ import {
   WEBHOOK_SOURCE_DESCRIPTION_MAX_LENGTH,
   WEBHOOK_SOURCE_NAME_MAX_LENGTH,
 } from '@workflow-service/contract/limits'
-import { useRef, useState } from 'react'
-import { AppError, call, invalid, invalidFields, newId, refresh, useRead, mutate } from '../../api/index.ts'
+import { useState } from 'react'
+import { AppError, call, invalid, newId, refresh, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { RadioGroup, TextAreaField, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, type FormState, useForm } from '../../components/form.tsx'
@@ -21,14 +21,7 @@ import { describeVerificationFailure } from './verification-cause.ts'
 
 const FIRST_EXAMPLE = JSON.stringify({ order_id: 'A-1001', customer: 'Ada Lovelace', total: 129.5 }, null, 2)
 
-/** The secrets that this page made: a person has not seen them elsewhere. */
-const madeHere = new Set<string>()
-
-function newSecret(): string {
-  const secret = btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))
-  madeHere.add(secret)
-  return secret
-}
+const newSecret = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))
 
 const secretChoiceOf = (source: AppWebhookSourceOut | undefined): 'keep' | 'set' | 'none' =>
   source ? (source.has_signing_secret ? 'keep' : 'none') : 'set'
@@ -51,14 +44,6 @@ function changesSettingsOnly(source: AppWebhookSourceOut | undefined, typed: Val
   return source !== undefined && isConfirmed && typed.approval !== saved.approval
 }
 
-/** Whether requests with the stored secret would go to another server. */
-function isOtherServer(stored: string, typed: string): boolean {
-  const [one, other] = [URL.parse(stored), URL.parse(typed)]
-  return one !== null && other !== null && one.origin !== other.origin
-}
-
-const isHttpUrl = (text: string) => /^https?:$/.test(URL.parse(text)?.protocol ?? '')
-
 /** Brings an error of the save to the field where it can be corrected. */
 function toFieldError(error: unknown): unknown {
   if (!(error instanceof AppError)) return error
@@ -67,6 +52,10 @@ function toFieldError(error: unknown): unknown {
     return new AppError(422, { ...error.body, message: describeVerificationFailure(error.body), details })
   }
   if (error.code === 'name_taken') return invalid('name', 'Another webhook source has this name. Choose another one.')
+  // The stored secret is not sent to another server.
+  if (error.body.details?.some(({ field, code }) => field === 'signing_secret' && code === 'missing')) {
+    return invalid('signing_secret', 'Enter the secret again, or choose not to sign.')
+  }
   const details = Object.entries(error.details).map(([path, message]) => {
     const [field = '', ...rest] = path.split('.')
     return { field, code: 'invalid', message: [rest.join('.'), message].filter(Boolean).join(' ') }
@@ -81,19 +70,11 @@ const APPROVALS = {
 }
 const APPROVAL_HINTS = { always: 'The run waits up to 7 days for an admin.' }
 
-/** What is saved of the typed values; throws what every field lacks. */
-function toBody(source: AppWebhookSourceOut | undefined, typed: Values) {
+/** What is saved of the typed values; throws if the example is none. */
+function toBody(typed: Values) {
   const { secret_choice: choice, signing_secret: secret, ...values } = typed
   const { example, error } = readExample(values.example_request_body)
-  const errors: Record<string, string> = {}
-  if (values.name.trim() === '') errors['name'] = 'Required.'
-  if (!isHttpUrl(values.endpoint_url)) errors['endpoint_url'] = 'Enter a URL with https:// or http://.'
-  if (choice === 'set' && secret === '')
-    errors['signing_secret'] = 'Enter a secret, generate one, or choose not to sign.'
-  if (choice === 'keep' && source && isOtherServer(source.endpoint_url, values.endpoint_url))
-    errors['signing_secret'] = 'Enter the secret again, or choose not to sign.'
-  if (!example) errors['example_request_body'] = error ?? 'Enter a JSON object.'
-  if (!example || Object.keys(errors).length > 0) throw invalidFields(errors)
+  if (!example) throw invalid('example_request_body', error ?? 'Enter a JSON object.')
   const secrets = { keep: {}, set: { signing_secret: secret }, none: { signing_secret: null } }
   return { ...values, example_request_body: example, ...secrets[choice] }
 }
@@ -122,7 +103,6 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
   const navigate = useNavigate()
   const [created] = useState(() => ({ id: newId(), secret: newSecret() }))
   const id = source?.id ?? created.id
-  const cancel = useRef<AbortController>(null)
   const form = useForm<Values>({
     ...editFormOptions(source, (saved) => valuesOf(saved, source ? '' : created.secret)),
     savedText: null,
@@ -136,21 +116,16 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
         toast('Saved, without a request to the endpoint.')
         return saved
       }
-      const body = { ...toBody(source, typed), version: version || null }
-      cancel.current = new AbortController()
-      const { signal } = cancel.current
-      const saved = await call('saveWebhookSource', { params, body }, signal).catch((reason) => {
-        if (!signal.aborted) throw toFieldError(reason)
-        void refresh(['webhook_sources'])
-        const message =
-          'You stopped waiting. The verification request may have arrived, and the source is saved if the endpoint confirmed.'
-        throw new AppError(0, { code: 'cancelled', message })
+      const body = { ...toBody(typed), version: version || null }
+      const saved = await call('saveWebhookSource', { params, body }).catch((reason) => {
+        throw toFieldError(reason)
       })
+      // Afterwards: the form takes what is read then, without the secret.
       void refresh()
       // The page of a new source says so.
       if (source) toast('Verified and saved.')
       else await navigate(linkTo('webhook_source', id))
-      if (choice === 'set' && (!source || madeHere.has(secret))) showSecret(name, secret)
+      if (choice === 'set') showSecret(name, secret)
       return saved
     },
   })
@@ -165,12 +140,9 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
       canReset={source !== undefined}
       extra={
         isVerifying ? (
-          <>
-            <Button label="Cancel" onClick={() => cancel.current?.abort()} />
-            <span className="muted" role="status">
-              Waiting for the endpoint to confirm: at most {VERIFICATION_DEADLINE_MS / 1_000} s
-            </span>
-          </>
+          <span className="muted" role="status">
+            Waiting for the endpoint to confirm: at most {VERIFICATION_DEADLINE_MS / 1_000} s
+          </span>
         ) : source ? (
           <span className="muted">{isSettingsOnly ? SETTINGS_HINT : SAVE_HINT}</span>
         ) : null
@@ -239,17 +211,15 @@ interface MoreSettingsProps {
 
 /** Signing and approval, folded: a new source needs no choice. An error inside opens them. */
 function MoreSettings({ form, source, isRefused }: MoreSettingsProps) {
-  const { secret_choice: choice, signing_secret: secret, endpoint_url: url, approval } = form.values
+  const { secret_choice: choice, signing_secret: secret, approval } = form.values
   const [isOpen, setIsOpen] = useState(false)
   const field = form.field('signing_secret', 'Secret')
-  const mustRepeat = choice === 'keep' && source !== undefined && isOtherServer(source.endpoint_url, url)
-  const goesToNewPath = choice === 'keep' && !mustRepeat && source?.has_signing_secret && source.endpoint_url !== url
   const choices = source?.has_signing_secret
     ? { keep: 'Keep the stored one', set: 'Replace it', none: 'Remove it: do not sign' }
     : { set: 'Sign with a secret', none: 'Do not sign' }
   return (
     <details
-      open={isOpen || isRefused || mustRepeat || goesToNewPath || field.error !== undefined}
+      open={isOpen || isRefused || field.error !== undefined}
       onToggle={(event) => setIsOpen(event.currentTarget.open)}
     >
       <summary>
@@ -262,18 +232,6 @@ function MoreSettings({ form, source, isRefused }: MoreSettingsProps) {
           error={choice === 'set' ? undefined : field.error}
           options={choices}
         />
-        {mustRepeat ? (
-          <Notice kind="warning">
-            This URL is on another server than the saved one. Choose “Replace it” and enter a secret, or “Remove it”:
-            the stored secret is never sent to another server.
-          </Notice>
-        ) : null}
-        {goesToNewPath ? (
-          <Notice>
-            Verifying sends the stored secret to the new path, because it is on the same server. If others have paths on
-            that server too, choose “Replace it” or “Remove it”.
-          </Notice>
-        ) : null}
         {choice === 'set' ? (
           <TextField
             className="code"
