@@ -354,6 +354,10 @@ describe('rules', () => {
     const warned = (await read(acme.member, described.id)).body.warnings
     expect(warned).toMatchObject([{ code: 'rules_needed', excerpt: expect.stringContaining('If it is large') }])
     expect((await readiness(acme.member, described.id)).warnings).toEqual(warned)
+    const draft = await app.call(acme.member, 'draftRules', { params: { workflow_id: described.id } })
+    expect(draft.body.content).toMatch(
+      /- to: "Big deals"\n {4}when: 'todo\("when .*: If it is large, send it to Big deals/,
+    )
     expect((await saveRules(RULES, described)).status).toBe(200)
     expect((await read(acme.member, described.id)).body.warnings).toEqual([])
     expect(await readiness(acme.member, described.id)).toMatchObject({ sources: [{ name: 'Big deals' }], warnings: [] })

@@ -384,6 +384,11 @@ export const APP_OPERATIONS = completeRows({
     body: workflows.RestoreVersionIn,
     success: WORKFLOW,
   },
+  draftRules: {
+    summary: 'Draft the rules that a workflow needs',
+    description: 'For the sources that its task names, with what the built-in agent does not follow. Saves nothing.',
+    success: ok(runs.RulesDraftOut),
+  },
   checkRules: {
     summary: 'Check rules',
     description: 'The errors that a `rules.yaml` with this text would have. Saves nothing.',

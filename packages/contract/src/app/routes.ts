@@ -57,6 +57,7 @@ export const APP_ROUTES = {
   listWorkflowVersions: { method: 'get', path: '/app/workflows/{workflow_id}/versions' },
   getWorkflowVersion: { method: 'get', path: '/app/workflows/{workflow_id}/versions/{version_id}' },
   restoreWorkflowVersion: { method: 'post', path: '/app/workflows/{workflow_id}/versions/{version_id}/restore' },
+  draftRules: { method: 'get', path: '/app/workflows/{workflow_id}/rules/draft' },
   checkRules: { method: 'post', path: '/app/workflows/{workflow_id}/rules/check' },
   getReadiness: { method: 'get', path: '/app/workflows/{workflow_id}/readiness' },
   tryWorkflow: { method: 'post', path: '/app/workflows/{workflow_id}/trials' },

@@ -15,7 +15,6 @@ import { EmptyState, Loaded, Notice, Section } from '../../components/page.tsx'
 import { tryLink } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
 import { NEW_RULES, RulesEditor } from './rules-editor.tsx'
-import { rulesTemplate } from './rules-template.ts'
 import { findRules } from './readiness-panel.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
 
@@ -88,8 +87,8 @@ export function WorkflowFilesPage() {
         </section>
       ))}
       {file === NEW ? <FileDrawer workflow={workflow} onClose={open} /> : null}
-      {file === NEW_RULES ? <NewRules workflow={workflow} onClose={open} /> : null}
-      {run ? <RuleOfRun workflow={workflow} runId={run} onClose={openRun} /> : null}
+      {file === NEW_RULES ? <DraftedRules workflow={workflow} onClose={open} /> : null}
+      {run ? <DraftedRules workflow={workflow} runId={run} onClose={openRun} /> : null}
       {file && file !== NEW && file !== NEW_RULES ? <OpenFile workflow={workflow} id={file} onClose={open} /> : null}
     </Section>
   )
@@ -139,39 +138,22 @@ function OpenFile({ id, ...props }: { workflow: WorkflowDetailOut; id: string; o
   return <Loaded query={query}>{(file) => <FileDrawer key={file.id} file={file} {...props} />}</Loaded>
 }
 
-/** A new `rules.yaml` for the sources that the workflow names. */
-function NewRules(props: { workflow: WorkflowDetailOut; onClose: () => void }) {
-  const { id, description } = props.workflow
-  const query = useQuery({
-    queryKey: ['newRules', id],
-    queryFn: async () =>
-      await Promise.all([call('getReadiness', { params: { workflow_id: id } }), call('listWebhookSources', {})]),
-  })
-  return (
-    <Loaded query={query}>
-      {([{ sources, warnings }, { data }]) => {
-        const named = data.filter((source) => sources.some((each) => each.id === source.id))
-        const sentence = warnings.find(({ code }) => code === 'rules_needed')?.excerpt ?? description
-        return <FileDrawer {...props} rules={rulesTemplate(named, sentence)} />
-      }}
-    </Loaded>
-  )
-}
-
 /**
- * The rules with what a run lacked: a new file, or after the rules that there are, as a comment. Saved, the run is
- * started again.
+ * The rules that the workflow needs, or a run that was refused: a new file, or after the rules that there are, as a
+ * comment. Saved, the run is started again.
  */
-function RuleOfRun({ workflow, runId, onClose }: { workflow: WorkflowDetailOut; runId: string; onClose: () => void }) {
+function DraftedRules(props: { workflow: WorkflowDetailOut; runId?: string; onClose: () => void }) {
+  const { workflow, runId, onClose } = props
   const navigate = useNavigate()
   // Those that were there at first: the drawer stays open when others are saved meanwhile.
   const [rules] = useState(() => findRules(workflow))
+  const params = { workflow_id: workflow.id }
   const query = useQuery({
-    queryKey: ['ruleOfRun', runId, rules?.id],
+    queryKey: ['draftedRules', workflow.id, runId, rules?.id],
     queryFn: async () =>
       await Promise.all([
-        call('getRulesDraft', { params: { run_id: runId } }),
-        rules && call('getFile', { params: { workflow_id: workflow.id, file_id: rules.id } }),
+        runId ? call('getRulesDraft', { params: { run_id: runId } }) : call('draftRules', { params }),
+        rules && call('getFile', { params: { ...params, file_id: rules.id } }),
       ]),
     // What is written must not be replaced.
     staleTime: Infinity,
@@ -185,7 +167,7 @@ function RuleOfRun({ workflow, runId, onClose }: { workflow: WorkflowDetailOut; 
           workflow={workflow}
           {...(file ? { file } : {})}
           rules={file ? `${file.content.trimEnd()}\n\n${draft.trimEnd().replaceAll(/^/gm, '# ')}\n` : draft}
-          onSaved={() => navigate(tryLink(workflow.id, { again: runId }))}
+          {...(runId ? { onSaved: () => navigate(tryLink(workflow.id, { again: runId })) } : {})}
           onClose={onClose}
         />
       )}
