@@ -129,8 +129,7 @@ function Groups({ by, groups, currency }: Pick<UsageOut, 'groups' | 'currency'> 
           />
           {by !== 'workflow' && by !== 'api_key' ? null : (
             <p className="muted">
-              p50 and p95 are how long runs took: half of them, and 95 of 100, were faster. Both are rounded up by at
-              most 25 %.
+              p50 and p95 are how long runs took: half of them, and 95 of 100, were faster. Both are right to 5 %.
             </p>
           )}
         </div>
