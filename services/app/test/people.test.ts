@@ -172,7 +172,7 @@ describe('Sign-ins', () => {
       await app.call(owner, 'deleteOrganization', { body: { name: organization.name } }),
     ]
     expect(changes.map(({ error }) => error?.code)).toEqual(changes.map(() => 'confirmation_required'))
-    expect((await app.call(owner, 'saveMe', { body: { name: 'Ada', email: owner.email } })).status).toBe(200)
+    expect((await app.call(owner, 'saveMe', { body: { name: 'Ada' } })).status).toBe(200)
     const wrong = await app.call(owner, 'confirmPassword', { body: { password: NEW_PASSWORD } })
     expect(wrong.error.code).toBe('sign_in_failed')
     const confirmed = await app.call(owner, 'confirmPassword', { body: { password: PASSWORD } })
@@ -491,20 +491,9 @@ describe('A sign-in in another organization', () => {
 const newEmail = () => `${newId()}@proven.test`
 
 describe('An email address', () => {
-  test('is not changed by the person alone, and the refusal says nothing of other accounts', async () => {
-    const person = await withPassword(app.organization.id)
-    const taken = (await withPassword((await app.createOrganization()).id)).email
-    const answers = await Promise.all(
-      [taken, newEmail()].map((email) => app.call(person, 'saveMe', { body: { name: 'Ada', email } })),
-    )
-    for (const { error } of answers) {
-      expect({ ...error, request_id: '' }).toEqual({ ...answers[0]!.error, request_id: '' })
-      expect(error.details).toMatchObject([{ field: 'email', code: 'value_error' }])
-    }
-    expect((await app.call(person, 'saveMe', { body: { name: 'Ada' } })).body.account.name).toBe('Ada')
-    const same = person.email.toUpperCase()
-    expect((await app.call(person, 'saveMe', { body: { name: 'Bo', email: same } })).status).toBe(200)
-    expect((await emailsOf(person)).email).toBe(person.email)
+  test('is not changed by the person alone', async () => {
+    const { error } = await app.call(app.organization.member, 'saveMe', { body: { name: 'Ada', email: newEmail() } })
+    expect(error.details).toMatchObject([{ field: 'email', code: 'extra_forbidden' }])
   })
 
   test('is changed with a link of an admin and the password, in every organization', async () => {

@@ -14,7 +14,7 @@ export async function fillLong(
   const scope = 'company_wide' as const
   const { version } = await call('getOrganization')
   await call('saveOrganization', { body: { name: long('O'), version } })
-  await call('saveMe', { body: { name: long('P'), email: (await call('getMe')).account.email } })
+  await call('saveMe', { body: { name: long('P') } })
   const filled = await fill(console, owner, true)
   const params = { workflow_id: filled.workflowId }
   const { users_version: usersVersion } = await call('getWorkflow', { params })

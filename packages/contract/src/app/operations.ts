@@ -221,7 +221,7 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Change the name',
     description: 'The email address is changed with a link of the kind `email`.',
     body: signIn.SaveMeIn,
-    trimmed: ['name', 'email'],
+    trimmed: ['name'],
     success: PERSON,
   },
   signOut: { access: 'signed_in', summary: 'Sign out' },

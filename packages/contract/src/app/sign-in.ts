@@ -80,12 +80,7 @@ export const MeOut = Closed('MeOut', 'The person who is signed in.', {
   api_url: Nullable(Str('Address of the public API, for curl lines; null if not known.')),
 })
 export type MeOut = Static<typeof MeOut>
-export const SaveMeIn = Closed('SaveMeIn', 'The name.', {
-  name: PersonName,
-  email: Optional(
-    EmailAddress('May be the present address. Another one is set with a link that an admin or the operator makes.'),
-  ),
-})
+export const SaveMeIn = Closed('SaveMeIn', 'The name.', { name: PersonName })
 export const ChangePasswordIn = Closed('ChangePasswordIn', 'A new password. Needs a confirmation first.', {
   new_password: NewPassword,
 })

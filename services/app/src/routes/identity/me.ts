@@ -4,13 +4,12 @@ import {
   confirmSignIn,
   endSignIn,
   findAccountById,
-  foldCase,
   listSignIns,
   saveAccount,
   type SignedInUser,
   switchOrganization,
 } from '@workflow-service/database'
-import { ApiError, invalidFields, notFound } from '@workflow-service/service-kit'
+import { ApiError, notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { authenticate, notSignedIn } from '../../auth/authorize.ts'
 import { readCookie, SIGN_IN_COOKIE, signInCookie, setCookie } from '../../auth/cookie.ts'
@@ -27,8 +26,7 @@ export function meHandlers(ctx: AppServiceContext) {
     getMe: ({ principal }) => toMe(ctx, principal),
     saveMe: async (request) => {
       const { principal, body } = request
-      if (body.email !== undefined && foldCase(body.email) !== foldCase(principal.email)) throw emailNeedsLink()
-      await saveAccount(ctx.db, { name: body.name }, request)
+      await saveAccount(ctx.db, body, request)
       ctx.changeNotices.add(principal.organizationId, 'users')
       return await readAgain(principal)
     },
@@ -88,12 +86,6 @@ async function toMe(ctx: AppServiceContext, user: SignedInUser): Promise<MeOut> 
     confirmed_until: user.confirmedUntil?.toISOString() ?? null,
     api_url: ctx.config.apiUrl ?? null,
   }
-}
-
-/** The same for every address, so that the response does not tell whether it has an account. */
-function emailNeedsLink(): ApiError {
-  const message = 'is changed with a link that an admin of your organization makes on the page People, or the operator'
-  return invalidFields([{ field: 'email', code: 'value_error', message }])
 }
 
 export function emailTaken(): ApiError {
