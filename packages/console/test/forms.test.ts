@@ -8,7 +8,7 @@ import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from '@workflow-service/contract/limit
 import { waitUntil } from '@workflow-service/testkit'
 import type { Page } from '@workflow-service/testkit/use-browser'
 import { findIssues } from './support/find-issues.ts'
-import { PASSWORD, setUp } from './support/set-up.ts'
+import { setUp } from './support/set-up.ts'
 import { show } from './support/show.ts'
 import { codeIn, writeCode } from './support/code.ts'
 import { useConsole } from './support/use-console.ts'
@@ -312,26 +312,6 @@ test('a browser that keeps no cookie over http says so before a link is used, wh
   // Another browser.
   const other = await browser.reusePage({ baseURL: service.url })
   await setUp(service.db, other, { token })
-}, 60_000)
-
-test('a sign-in that is sent before the page knows whether cookies are kept waits for that', async () => {
-  const page = await browser.reusePage({ baseURL: service.url })
-  const isTried = Promise.withResolvers<void>()
-  const sent: string[] = []
-  await page.route('**/app/**', async (route) => {
-    const { pathname } = new URL(route.request().url())
-    sent.push(pathname)
-    if (pathname !== '/app/cookie') return await route.continue()
-    await isTried.promise
-    await route.fulfill({ json: { is_kept: false } })
-  })
-  await page.goto('/sign-in')
-  await page.getByLabel('Email').fill('ada@acme.test')
-  await page.getByLabel('Password').fill(PASSWORD)
-  await press(page, 'Sign in')
-  isTried.resolve()
-  await page.getByRole('alert').filter({ hasText: 'This browser does not keep the sign-in' }).waitFor()
-  expect(sent).not.toContain('/app/sign-in')
 }, 60_000)
 
 test('a new key says what its scopes allow, and that it needs one', async () => {

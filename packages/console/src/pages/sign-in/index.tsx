@@ -57,16 +57,13 @@ function EntryPage({ title, intro, children }: { title: string; intro?: ReactNod
 }
 
 /**
- * Signs in with `request`, unless the browser would forget the sign-in. Then shows the page that the person wanted.
- * Only pages of this application: another host is never opened.
+ * Signs in with `request`, then shows the page that the person wanted. Only pages of this application: another host is
+ * never opened.
  */
 function useEnter() {
   const navigate = useNavigate()
   const { next } = useSearch({ strict: false })
   return async (request: () => Promise<AppAnswer<'getMe'>>) => {
-    // What cannot be tried is not known to fail.
-    const keepsCookies = await queryClient.ensureQueryData(KEEPS_COOKIES).catch(() => true)
-    if (!keepsCookies) return
     const me = await request()
     queryClient.clear()
     queryClient.setQueryData(['getMe', {}], me)
