@@ -7,7 +7,7 @@ import { PASSWORD, setUp } from './support/set-up.ts'
 import { show } from './support/show.ts'
 import { useConsole } from './support/use-console.ts'
 
-const { service, browser, open, openFilled } = useConsole({ hasMail: false })
+const { service, browser, open, openFilled } = useConsole()
 
 const field = (page: Page, name: string) => page.getByLabel(name, { exact: true })
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
@@ -145,12 +145,6 @@ test('the end of an id, which pages show, has its whole id on hover, and is not 
   await page.getByRole('status').getByText('ids as a whole').waitFor()
   await search.fill(runId)
   expect(await page.getByRole('option', { name: /Run/ }).textContent()).toContain('Forward orders')
-})
-
-test('an account says that the service cannot send email', async () => {
-  const { page } = await open('/account')
-  await page.getByText('Your operator has not set up email (SMTP_URL).').waitFor()
-  expect(await page.getByRole('group', { name: 'Send me' }).count()).toBe(0)
 })
 
 test('an invited person joins with the link and sees no admin pages', async () => {

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempDisposable, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type AppOverrides, readAppConfig, startApp } from '@workflow-service/app'
+import { readAppConfig, startApp } from '@workflow-service/app'
 import type { AppAnswer, AppOperationId, AppRequest, Role } from '@workflow-service/contract'
 import { APP_ROUTES } from '@workflow-service/contract/app-routes'
 import { type Database, newId } from '@workflow-service/database'
@@ -23,11 +23,6 @@ import { buildConsole } from '../../build.ts'
 /** Only in links: the browser uses the port that the application has got. */
 const APP_URL = 'http://app.acme.test'
 
-export interface ConsoleOverrides extends AppOverrides {
-  /** Default true. */
-  hasMail?: boolean
-}
-
 /** The whole service in this process, as `npm start` runs it, without an organization. */
 export type Console = Awaited<ReturnType<typeof startConsole>>
 /** A person who is signed in. */
@@ -36,7 +31,7 @@ export type SignedIn = Awaited<ReturnType<Console['signIn']>>
 type Call = <Id extends AppOperationId>(id: Id, request?: Partial<AppRequest<Id>>) => Promise<AppAnswer<Id>>
 
 /** Builds the page if its sources have changed, and starts the service on a migrated database. */
-export async function startConsole(db: Database, databaseUrl: string, overrides: ConsoleOverrides = {}) {
+export async function startConsole(db: Database, databaseUrl: string) {
   const stack = new AsyncDisposableStack()
   try {
     await buildConsole()
@@ -44,7 +39,7 @@ export async function startConsole(db: Database, databaseUrl: string, overrides:
     stack.defer(endpoint.close)
     const model = await startStubModelServer()
     stack.defer(model.close)
-    const url = await startServices(databaseUrl, { overrides, model }, stack)
+    const url = await startServices(databaseUrl, model, stack)
     return {
       url,
       db,
@@ -94,7 +89,7 @@ function requestsOf(call: Call) {
 
 async function startServices(
   databaseUrl: string,
-  { overrides, model }: { overrides: ConsoleOverrides; model: StubModelServer },
+  model: StubModelServer,
   stack: AsyncDisposableStack,
 ): Promise<string> {
   const folder = stack.use(await mkdtempDisposable(join(tmpdir(), 'workflow-service-console-')))
@@ -117,11 +112,11 @@ async function startServices(
   const dispatcher = await startDispatcher(readDispatcherConfig(shared), { logger })
   stack.defer(async () => await dispatcher.stop())
   // Nothing listens there: mails are not sent.
-  const mail = overrides.hasMail !== false && { SMTP_URL: 'smtp://127.0.0.1:9', SMTP_FROM: 'Workflows <w@acme.test>' }
+  const mail = { SMTP_URL: 'smtp://127.0.0.1:9', SMTP_FROM: 'Workflows <w@acme.test>' }
   const env = { ...shared, ...mail, DISPATCHER_URL: dispatcher.url, API_URL: 'https://api.acme.test', APP_URL }
   const runner = await startRunner(readRunnerConfig({ ...env, AGENT_MODELS: models }), { sessionQueue, logger })
   stack.defer(async () => await runner.stop())
-  const app = await startApp(readAppConfig(env), { sessionQueue, logger, ...overrides })
+  const app = await startApp(readAppConfig(env), { sessionQueue, logger })
   stack.defer(async () => await app.stop())
   return app.url
 }

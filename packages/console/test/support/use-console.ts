@@ -3,14 +3,14 @@ import { type PageOptions, useBrowser } from '@workflow-service/testkit/use-brow
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
 import { fill, type Filled } from './fill.ts'
 import { show } from './show.ts'
-import { type Console, type ConsoleOverrides, type SignedIn, startConsole } from './start-console.ts'
+import { type Console, type SignedIn, startConsole } from './start-console.ts'
 
 /** Starts the service and a browser for the test file that calls it, which has them in its hooks and tests. */
-export function useConsole(overrides?: ConsoleOverrides) {
+export function useConsole() {
   const database = useTestDatabase()
   const browser = useBrowser()
   const service = {} as Console
-  beforeAll(async () => void Object.assign(service, await startConsole(database.db, database.url, overrides)), 180_000)
+  beforeAll(async () => void Object.assign(service, await startConsole(database.db, database.url)), 180_000)
   afterAll(async () => await service.stop?.())
   const openAs = async (owner: SignedIn, path?: string, options?: PageOptions) => {
     const page = await browser.reusePage({ ...owner.context, ...options })
