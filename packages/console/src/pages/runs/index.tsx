@@ -11,7 +11,7 @@ import { keepAsCase } from '../cases/keep-case.tsx'
 import { errorText, hasEnded, originText, runText, useRunList } from './run-list.tsx'
 import { Approvals } from './approvals.tsx'
 import { Prompts } from './prompts.tsx'
-import { deliveryText, emptyFields, Resent, Timeline } from './timeline.tsx'
+import { deliveryText, Resent, Timeline } from './timeline.tsx'
 
 export { ApprovalsPage } from './approvals.tsx'
 
@@ -97,13 +97,6 @@ function RunDetails(run: RunDetailOut) {
           ) : null}
         </Notice>
       ) : null}
-      {run.status === 'succeeded'
-        ? [...new Set(emptyFields(run))].map((names) => (
-            <Notice key={names} kind="warning">
-              The text had no {names}: sent as empty values.
-            </Notice>
-          ))
-        : null}
       {run.status === 'queued' ? <Notice>{waitText(run)}</Notice> : null}
       <Approvals run={run} />
       <Section title="Timeline">

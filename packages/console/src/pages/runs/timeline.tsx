@@ -67,10 +67,8 @@ function Event({ run, at, event }: { run: RunDetailOut; at: string; event: Timel
 
 const NOTES: Record<string, string> = {
   payload_filled: 'The agent filled in the payload',
-  no_source_named: 'No webhook source named',
   history_shortened: 'History shortened',
   summary_failed: 'Earlier runs not summarized',
-  sources_left_out: 'Webhook sources left out',
   sources_selected: 'Webhook sources of the run',
   ended_without_call: 'Ended without saying so',
   model_retry: 'Model asked again',
@@ -225,14 +223,6 @@ function sentEvent(
 /** The steps do not have the answer to a rejected request, since the agent does not receive it. */
 export const deliveryText = (outcome: string) =>
   outcome === 'rejected' ? 'See what the endpoint answered' : 'Open the delivery'
-
-/** The names of the fields that had no value in the context, as the notes of the built-in agent list them. */
-export function emptyFields(run: RunDetailOut): string[] {
-  const texts = run.steps.map(({ data }) => data as { code?: string; text?: string })
-  return texts.flatMap(({ code, text = '' }) =>
-    code === 'payload_filled' ? (/.*left empty, not in the context: (.*)$/s.exec(text)?.slice(1) ?? []) : [],
-  )
-}
 
 function FoldedText({ title, text }: { title: string; text: string }) {
   return (
