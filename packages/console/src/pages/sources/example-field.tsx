@@ -7,17 +7,13 @@ import {
   type PayloadShape,
 } from '@workflow-service/contract/payload-shape'
 import { useDeferredValue, useMemo } from 'react'
-import { Button } from '../../components/button.tsx'
 import { type Bound, TextAreaField } from '../../components/fields.tsx'
 import { parseJson } from '../../components/parse-json.ts'
 
 /** Reads the text of an example. `error` says what to correct. */
 export function readExample(text: string): { example?: Record<string, unknown>; error?: string } {
   if (text.trim() === '') return { error: 'Enter an example, such as {"order_id": "A-1", "total": 12.5}.' }
-  const typed = parseJson(text)
-  // Phones type curly quotation marks.
-  const straight = typed.error ? parseJson(text.replaceAll(/[“”„]/g, '"')) : typed
-  const { value, error } = straight.error ? typed : straight
+  const { value, error } = parseJson(text)
   if (error) return { error }
   const [first] = findExampleErrors(value)
   if (first) {
@@ -31,7 +27,6 @@ export function readExample(text: string): { example?: Record<string, unknown>; 
 export function ExampleField(props: Bound<string>) {
   const text = useDeferredValue(props.value)
   const { example, error } = useMemo(() => readExample(text), [text])
-  const format = () => props.onValue(JSON.stringify(example, null, 2))
   return (
     <>
       <TextAreaField
@@ -40,7 +35,6 @@ export function ExampleField(props: Bound<string>) {
         {...props}
         error={props.error ?? (text.trim() === '' ? undefined : error)}
         hint="What one request contains. For a first try, keep it; later, give the fields that your server expects."
-        aside={example ? <Button label="Format" variant="ghost" className="small" onClick={format} /> : null}
       />
       <details hidden={!example}>
         <summary>What the agent will see</summary>
