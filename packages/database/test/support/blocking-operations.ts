@@ -7,55 +7,46 @@ interface Rule {
   readonly isForOldTables?: boolean
 }
 
-const STILL_READ = 'the previous release still uses it during the upgrade. Remove it in the release after'
+const OLD = { isForOldTables: true }
 const RULES: readonly Rule[] = [
-  { pattern: /\bRENAME\b/i, message: `a rename: ${STILL_READ}, and add the new name beside it now` },
-  { pattern: /\bDROP\s+(TABLE|COLUMN|VIEW|FUNCTION|TRIGGER|TYPE|SCHEMA)\b/i, message: `a removal: ${STILL_READ}` },
   {
-    pattern: /\bALTER\s+(COLUMN\s+)?\w+\s+(SET\s+DATA\s+)?TYPE\b/i,
-    message: 'a new type rewrites the table under a lock. Add a column',
+    pattern: /\bRENAME\b|\bDROP\s+(TABLE|COLUMN|VIEW|FUNCTION|TRIGGER|TYPE|SCHEMA)\b/i,
+    message:
+      'the previous release still uses it during the upgrade. Add the new one now, remove it in the release after',
   },
   {
-    pattern: /\bSET\s+NOT\s+NULL\b/i,
-    message: 'the previous release may write NULL, and the scan locks the table. Keep it nullable',
+    pattern:
+      /\bALTER\s+(COLUMN\s+)?\w+\s+(SET\s+DATA\s+)?TYPE\b|\b(LOCK\s+TABLE|TRUNCATE|VACUUM\s+FULL|CLUSTER|REINDEX)\b/i,
+    message: 'it rewrites or locks the table',
   },
+  { pattern: /\bSET\s+NOT\s+NULL\b/i, message: 'the previous release may write NULL, and the scan locks the table' },
   {
     pattern:
       /\bALTER\s+TABLE\s+(\w+)[^;]*\bADD\s+(COLUMN\s+)?(?!CONSTRAINT)\w+\s+(?:(?!\bDEFAULT\b|,\s*ADD\b)[^;])*\bNOT\s+NULL\b(?!\s+(DEFAULT|GENERATED))/i,
     message: 'a column that is NOT NULL without a DEFAULT: the previous release does not write it',
-    isForOldTables: true,
+    ...OLD,
   },
   {
     pattern: /\bALTER\s+TABLE\s+(\w+)[^;]*\bDEFAULT\s+(gen_random_uuid|random|clock_timestamp|nextval)\b/i,
-    message: 'a default that differs by row rewrites the table under a lock. Add the column first, the default after',
-    isForOldTables: true,
+    message: 'a default that differs by row rewrites the table. Add the column first, the default after',
+    ...OLD,
   },
   {
     pattern: /\bALTER\s+TABLE\s+(\w+)[^;]*\bADD\s+(CONSTRAINT\s+\w+\s+)?(CHECK|FOREIGN\s+KEY)\b(?!.*\bNOT\s+VALID\b)/is,
     message: 'a constraint without NOT VALID: the scan locks the table',
-    isForOldTables: true,
+    ...OLD,
   },
   {
-    pattern: /\bALTER\s+TABLE\s+(\w+)[^;]*\bADD\s+(CONSTRAINT\s+\w+\s+)?(UNIQUE|PRIMARY\s+KEY|EXCLUDE)\b/i,
-    message: 'a constraint that builds an index: writers of the table wait meanwhile',
-    isForOldTables: true,
-  },
-  {
-    pattern: /\bCREATE\s+(?:UNIQUE\s+)?INDEX\s+(?!CONCURRENTLY)(?:IF\s+NOT\s+EXISTS\s+)?\w+\s+ON\s+(\w+)/i,
+    pattern:
+      /\bCREATE\s+(?:UNIQUE\s+)?INDEX\s+(?!CONCURRENTLY)(?:IF\s+NOT\s+EXISTS\s+)?\w+\s+ON\s+(\w+)|\bALTER\s+TABLE\s+(\w+)[^;]*\bADD\s+(?:CONSTRAINT\s+\w+\s+)?(?:UNIQUE|PRIMARY\s+KEY|EXCLUDE)\b/i,
     message: 'an index: writers of the table wait while it is built',
-    isForOldTables: true,
+    ...OLD,
   },
   {
-    pattern: /^\s*UPDATE\s+(\w+)/i,
-    message: 'rows are changed in one transaction. Do it in batches after the upgrade',
-    isForOldTables: true,
+    pattern: /^\s*(?:UPDATE|DELETE\s+FROM)\s+(\w+)/i,
+    message: 'rows are written in one transaction. Do it in batches after the upgrade',
+    ...OLD,
   },
-  {
-    pattern: /^\s*DELETE\s+FROM\s+(\w+)/i,
-    message: 'rows are deleted in one transaction. Do it in batches after the upgrade',
-    isForOldTables: true,
-  },
-  { pattern: /\b(LOCK\s+TABLE|TRUNCATE|VACUUM\s+FULL|CLUSTER|REINDEX)\b/i, message: 'it locks the table' },
 ]
 
 /**
@@ -69,7 +60,8 @@ export function findBlockingOperations(sql: string): string[] {
     if (/^\s*-- safe: \S/m.test(text)) return []
     const statement = text.replaceAll(/--.*$/gm, '').trim()
     return RULES.flatMap(({ pattern, message, isForOldTables }) => {
-      const [found, table] = pattern.exec(statement) ?? []
+      const [found, ...groups] = pattern.exec(statement) ?? []
+      const table = groups.find(Boolean)
       if (found === undefined || (isForOldTables && created.has(table))) return []
       return [`${statement.replaceAll(/\s+/g, ' ').slice(0, 80)}: ${message}.`]
     })
