@@ -65,32 +65,24 @@ describe('201 and 200', () => {
     ])
   })
 
-  test('without a secret, the request has null and no token', async () => {
-    await dispatcher.save(newId(), {})
-    const [request] = dispatcher.endpoint.requests
-    expect(request?.headers).not.toHaveProperty('x-service-token')
-    expect(request?.json).toMatchObject({ data: { signing_secret: null } })
-  })
-
-  test('an absent secret keeps the stored one, which the verification request carries', async () => {
+  test('a secret is signed with, kept if it is absent, replaced and removed', async () => {
     const id = newId()
-    await dispatcher.save(id, { name: 'Keeper', signing_secret: 'the kept secret' })
-    const answer = await dispatcher.save(id, { name: 'Keeper, renamed' })
-    expect(answer).toMatchObject({ status: 200, body: { id, name: 'Keeper, renamed', has_signing_secret: true } })
-    const [, second] = dispatcher.endpoint.requests
-    expect(second?.json).toMatchObject({ source_id: id, data: { signing_secret: 'the kept secret' } })
-    expect(await checkServiceToken(second?.headers['x-service-token'], 'the kept secret')).toMatchObject({ ok: true })
-  })
-
-  test('null removes the secret, a new one replaces it', async () => {
-    const id = newId()
-    await dispatcher.save(id, { name: 'Changing', signing_secret: 'first secret' })
-    const changed = await dispatcher.save(id, { name: 'Changing', signing_secret: 'second secret' })
-    const removed = await dispatcher.save(id, { name: 'Changing', signing_secret: null })
-    expect([changed, removed].map(({ body }) => body.has_signing_secret)).toEqual([true, false])
-    const tokens = dispatcher.endpoint.requests.map((request) => request.headers['x-service-token'])
-    expect(await checkServiceToken(tokens[1], 'second secret')).toMatchObject({ ok: true })
-    expect(tokens[2]).toBeUndefined()
+    const save = (change: Record<string, unknown>) => dispatcher.save(id, { name: 'Changing', ...change })
+    const saved = [
+      await save({}),
+      await save({ signing_secret: 'first secret' }),
+      await save({ name: 'Renamed' }),
+      await save({ signing_secret: 'second secret' }),
+      await save({ signing_secret: null }),
+    ]
+    expect(saved.map(({ body }) => body.has_signing_secret)).toEqual([false, true, true, true, false])
+    const secrets = [null, 'first secret', 'first secret', 'second secret', null]
+    for (const [index, secret] of secrets.entries()) {
+      const { json, headers } = dispatcher.endpoint.requests[index]!
+      expect(json).toMatchObject({ source_id: id, data: { signing_secret: secret } })
+      const check = secret && (await checkServiceToken(headers['x-service-token'], secret)).ok
+      expect(check ?? headers['x-service-token']).toBe(secret === null ? undefined : true)
+    }
   })
 
   test('a repeated save verifies once more and changes nothing, also with the id in upper case', async () => {
@@ -121,16 +113,13 @@ describe('a new address without a secret', () => {
   test.each(['', '?verify=if_changed', '?verify=never'])(
     'is 422 if a secret is stored, and the secret does not travel there: %s',
     async (query) => {
-      const other = await startCustomerEndpoint()
       const id = newId()
       await saveMoving(id, { signing_secret: 'for the first address' })
-      expect(await saveMoving(id, { endpoint_url: other.url }, query)).toMatchObject(
-        invalidField('signing_secret', 'missing'),
-      )
+      const other = await startCustomerEndpoint()
+      const moved = { endpoint_url: other.url }
+      expect(await saveMoving(id, moved, query)).toMatchObject(invalidField('signing_secret', 'missing'))
       expect(other.requests).toEqual([])
-      expect((await saveMoving(id, { endpoint_url: other.url, signing_secret: 'for the second' })).status).toBe(200)
-      expect((await saveMoving(id, { signing_secret: null })).status).toBe(200)
-      expect((await saveMoving(id, { endpoint_url: other.url })).status).toBe(200)
+      expect((await saveMoving(id, { ...moved, signing_secret: 'for the second' })).status).toBe(200)
       await other.close()
     },
   )

@@ -145,8 +145,9 @@ async function answerTwoTogether(): Promise<{ status: number }> {
 const statusesOf = (answers: Answer[]): number[] => answers.map(({ status }) => status).toSorted((a, b) => a - b)
 
 describe('409', () => {
-  test('a name is taken ignoring case, and no request is sent; another organization may use it', async () => {
-    await dispatcher.save(newId(), { name: 'Straße École' })
+  test('a name is taken ignoring case, until its source is renamed or deleted; another organization may use it', async () => {
+    const id = newId()
+    await dispatcher.save(id, { name: 'Straße École' })
     dispatcher.endpoint.requests.length = 0
     for (const name of ['STRASSE ÉCOLE', 'straße école', ' Straße E\u0301cole ']) {
       expect(await dispatcher.save(newId(), { name })).toMatchObject(refusal(409, 'name_taken'))
@@ -155,17 +156,13 @@ describe('409', () => {
     const source = sourceIn({ name: 'Straße École', endpoint_url: dispatcher.endpoint.url })
     const path = sourcePath(await dispatcher.createOrganization(), newId())
     expect((await dispatcher.call('PUT', path, source)).status).toBe(201)
-  })
-
-  test('a rename keeps the id and frees the old name', async () => {
-    const id = newId()
-    await dispatcher.save(id, { name: 'Old name' })
-    expect(await dispatcher.save(id, { name: 'OLD NAME' })).toMatchObject({
-      status: 200,
-      body: { id, name: 'OLD NAME' },
-    })
-    expect((await dispatcher.save(id, { name: 'New name' })).status).toBe(200)
-    expect((await dispatcher.save(newId(), { name: 'old name' })).status).toBe(201)
+    for (const name of ['STRASSE École', 'New name']) {
+      expect(await dispatcher.save(id, { name })).toMatchObject({ status: 200, body: { id, name } })
+    }
+    expect((await dispatcher.save(newId(), { name: 'Straße École' })).status).toBe(201)
+    await dispatcher.call('DELETE', dispatcher.sourcePath(id))
+    expect(await dispatcher.save(id, { name: 'New name' })).toMatchObject(refusal(409, 'id_taken'))
+    expect((await dispatcher.save(newId(), { name: 'New name' })).status).toBe(201)
   })
 
   test.each([0, 2])('a version that is not the stored one (%i) changes nothing and sends nothing', async (version) => {
@@ -189,14 +186,6 @@ describe('409', () => {
     dispatcher.endpoint.requests.length = 0
     expect(await dispatcher.save(id, change, '?version=1')).toEqual({ ...saved, headers: expect.anything() })
     expect(dispatcher.endpoint.requests).toHaveLength(0)
-  })
-
-  test('the name of a deleted source can be used again, its id cannot', async () => {
-    const id = newId()
-    await dispatcher.save(id, { name: 'Short-lived' })
-    await dispatcher.call('DELETE', dispatcher.sourcePath(id))
-    expect(await dispatcher.save(id, { name: 'Short-lived' })).toMatchObject(refusal(409, 'id_taken'))
-    expect((await dispatcher.save(newId(), { name: 'Short-lived' })).status).toBe(201)
   })
 
   test('an edit of a source that is not there has one answer, whether the id is unused, deleted or of another organization', async () => {
