@@ -49,6 +49,13 @@ const runner = (
 const acquire = async (owner: string, sessionId: string) =>
   (await acquireSessions(db, runner(owner), [sessionId])).sessions[0]
 
+/** Records so many starts, each in a new session. */
+async function startMany(count: number, of = acme): Promise<string[]> {
+  const ids: string[] = []
+  for (let n = 0; n < count; n++) ids.push((await start(db, of)).sessionId)
+  return ids
+}
+
 /** Expires the lease. */
 const expireLease = (sessionId: string) =>
   db.pool.query("UPDATE sessions SET lease_until = clock_timestamp() - interval '1 second' WHERE id = $1", [sessionId])
@@ -119,8 +126,7 @@ describe('acquiring sessions by their ids', () => {
     }
     const [b, a, z] = [await source(acme, 'b'), await source(acme, 'a'), await source(other, 'z')]
     await source(acme, 'deleted', new Date())
-    const ids: string[] = []
-    for (const organization of [acme, acme, other]) ids.push((await start(db, organization)).sessionId)
+    const ids = [...(await startMany(2)), ...(await startMany(1, other))]
     const { sessions } = await take(ids)
     const sourcesOf = (id: string | undefined) => sessions.find(({ lease }) => lease.sessionId === id)?.sources
     expect(ids.map(sourcesOf)).toEqual([[a, b], [a, b], [z]])
@@ -172,18 +178,6 @@ describe('acquiring sessions by their ids', () => {
       isMore: false,
     })
     expect((await acquireSessions(db, runner('a'), [sessionId])).sessions).toEqual([])
-  })
-
-  test('leases each session once when many runners call it concurrently', async () => {
-    const sessions = await Promise.all(Array.from({ length: 20 }, () => start(db, acme)))
-    const ids = sessions.map(({ sessionId }) => sessionId)
-    const acquired = await Promise.all(Array.from({ length: 10 }, (_, n) => acquireSessions(db, runner(`r${n}`), ids)))
-    expect(
-      acquired
-        .flatMap(({ sessions: found }) => found)
-        .map(({ lease }) => lease.sessionId)
-        .toSorted(),
-    ).toEqual(ids.toSorted())
   })
 
   test('acquires a session whose lease expired under the next epoch, and continues its run as another attempt', async () => {
@@ -283,9 +277,7 @@ describe('a suspended organization', () => {
 describe('slots and shares', () => {
   test('acquires no more sessions than slots, and no more of one organization than its share', async () => {
     const other = await createStartable(db)
-    const ids: string[] = []
-    for (let n = 0; n < 6; n++) ids.push((await start(db, acme)).sessionId)
-    for (let n = 0; n < 2; n++) ids.push((await start(db, other)).sessionId)
+    const ids = [...(await startMany(6)), ...(await startMany(2, other))]
     const leased = new Map([[acme.organizationId, 1]])
     const { sessions: acquired } = await acquireSessions(
       db,
@@ -303,11 +295,27 @@ describe('slots and shares', () => {
     ['as many as the share leaves', 2, { maxPerOrganization: 3 }, 1, false],
     ['one more than the share leaves', 3, { maxPerOrganization: 3 }, 1, true],
   ])('acquires two sessions of %s, and says whether there are more', async (_what, count, options, leased, isMore) => {
-    const ids: string[] = []
-    for (let n = 0; n < count; n++) ids.push((await start(db, acme)).sessionId)
     const mine = runner('a', { ...options, leasedByOrganization: new Map([[acme.organizationId, leased]]) })
-    const result = await acquireSessions(db, mine, ids)
-    expect([result.sessions.length, result.isMore]).toEqual([2, isMore])
+    for (const take of [(ids: string[]) => acquireSessions(db, mine, ids), () => acquireWaitingSessions(db, mine)]) {
+      const ids = await startMany(count)
+      const result = await take(ids)
+      expect([result.sessions.length, result.isMore]).toEqual([2, isMore])
+      await db.pool.query('DELETE FROM sessions')
+    }
+  })
+
+  test.each([
+    ['by their ids', (owner: string, ids: string[]) => acquireSessions(db, runner(owner, { slots: 5 }), ids)],
+    ['in the sweep', (owner: string) => acquireWaitingSessions(db, runner(owner, { slots: 5 }))],
+  ])('leases each session once when many runners acquire them %s, and leaves none', async (_how, take) => {
+    const ids = [...(await startMany(20)), ...(await startMany(10, await createStartable(db)))]
+    const found: string[] = []
+    // A row that another runner is acquiring is skipped, so one round may not find all.
+    for (let round = 0; round < 20 && found.length < ids.length; round++) {
+      const taken = await Promise.all(Array.from({ length: 8 }, (_, n) => take(`r${n}`, ids)))
+      for (const { sessions } of taken) found.push(...sessions.map(({ lease }) => lease.sessionId))
+    }
+    expect(found.toSorted()).toEqual(ids.toSorted())
   })
 })
 
@@ -328,8 +336,7 @@ describe('the sweep', () => {
   test('acquires from organizations in turn, from the one with the fewest sessions first, and the longest waiting session of each', async () => {
     const other = await createStartable(db)
     const third = await createStartable(db)
-    const mine: string[] = []
-    for (let n = 0; n < 5; n++) mine.push((await start(db, acme)).sessionId)
+    const mine = await startMany(5)
     const theirs = await start(db, other)
     await start(db, third)
     const leased = new Map([[third.organizationId, 1]])
@@ -338,32 +345,6 @@ describe('the sweep', () => {
       runner('a', { slots: 2, leasedByOrganization: leased }),
     )
     expect(acquired.map(({ lease }) => lease.sessionId).toSorted()).toEqual([mine[0]!, theirs.sessionId].toSorted())
-  })
-
-  test('acquires no session of an organization beyond its share', async () => {
-    for (let n = 0; n < 3; n++) await start(db, acme)
-    const leased = new Map([[acme.organizationId, 2]])
-    const { sessions, isMore } = await acquireWaitingSessions(
-      db,
-      runner('a', { maxPerOrganization: 3, leasedByOrganization: leased }),
-    )
-    expect(sessions).toHaveLength(1)
-    expect(isMore).toBe(true)
-  })
-
-  test('leases each session once when many runners sweep concurrently, and leaves none', async () => {
-    const other = await createStartable(db)
-    const ids: string[] = []
-    for (let n = 0; n < 30; n++) ids.push((await start(db, n % 3 === 0 ? other : acme)).sessionId)
-    const found: string[] = []
-    // A row that another runner is acquiring is skipped, so one round may not find all.
-    for (let round = 0; round < 20 && found.length < ids.length; round++) {
-      const sweeps = await Promise.all(
-        Array.from({ length: 8 }, (_, n) => acquireWaitingSessions(db, runner(`r${n}`, { slots: 5 }))),
-      )
-      for (const { sessions } of sweeps) found.push(...sessions.map(({ lease }) => lease.sessionId))
-    }
-    expect(found.toSorted()).toEqual(ids.toSorted())
   })
 
   test('continues where the last sweep stopped when there are more organizations than it visits', async () => {
@@ -525,36 +506,6 @@ describe('finishRuns', () => {
 })
 
 describe('the journal', () => {
-  test('keeps the steps of many runs, each in order', async () => {
-    const sessions = await Promise.all([start(db, acme), start(db, acme)])
-    const { sessions: acquired } = await acquireSessions(
-      db,
-      runner('a'),
-      sessions.map(({ sessionId }) => sessionId),
-    )
-    const append = (position: number, ...texts: string[]) =>
-      appendSteps(
-        db,
-        'a',
-        acquired.map(({ lease, run }) => ({
-          lease,
-          runId: run!.id,
-          position,
-          steps: texts.map((text) => serializeStep(note(text))),
-        })),
-      )
-    expect(await append(0, 'one', 'two')).toEqual([true, true])
-    expect(await append(2, 'three')).toEqual([true, true])
-    for (const { run } of acquired) {
-      const steps = await readSteps(db, run!.id)
-      expect(steps.map(({ position, data }) => [position, (data as { text: string }).text])).toEqual([
-        [0, 'one'],
-        [1, 'two'],
-        [2, 'three'],
-      ])
-    }
-  })
-
   test('appending the same steps again after a lost answer changes nothing', async () => {
     const { sessionId, startId } = await start(db, acme)
     const acquired = await acquire('a', sessionId)
