@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import { readVisible } from './paging.ts'
 
-/** Reads all pages of ten of the numbers from 1 to `length`, of which every so many is visible, and how much is read. */
+/** Reads all pages of ten of the numbers to `length`, of which every so many is visible, and says how much it read. */
 async function readPages(length: number, step: number) {
   const pages: number[][] = []
   const readCounts: number[] = []
