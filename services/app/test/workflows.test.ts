@@ -540,6 +540,35 @@ test('a duplicate has the triggers, files and people under new ids, and is inact
 })
 
 describe('an export', () => {
+  test('of what the API accepts, however it is named, is a manifest that changes nothing', async () => {
+    const texts = [
+      'null',
+      '1e3',
+      '2026-01-01',
+      '- a',
+      'a: b',
+      '<<',
+      '!!int 3',
+      'a #b',
+      '\u00e9\u2028',
+      '\u200ba',
+      'a\u0085b',
+    ]
+    for (const text of texts) {
+      const { id } = await create(acme.owner, { name: text, description: `${text}\n\n `, scope: 'only_me' })
+      const events = [{ slug: text, name: text }]
+      const values = { name: text, trigger_source: events[0], events, input_message: text, filters: { [text]: [text] } }
+      expect((await saveTrigger(acme.owner, id, newId(), values)).status).toBe(200)
+      expect((await saveFile(acme.owner, id, newId(), { name: text, path: [text], content: `\t${text}` })).status).toBe(
+        200,
+      )
+    }
+    const { yaml } = (await app.call(acme.owner, 'exportManifest')).body
+    const [plan] = await applyManifests(app.db, [toManifest(parse(yaml))], { isDryRun: true })
+    expect(plan!.things.filter(({ outcome }) => outcome !== 'unchanged')).toEqual([])
+    expect(plan!.workflows).toHaveLength(texts.length + 1)
+  })
+
   test('of more than 10 MiB is refused, and says what to use instead', async () => {
     await app.db.pool.query(
       `INSERT INTO files (id, workflow_id, name, path, content)
