@@ -269,70 +269,28 @@ describe('toManifest', () => {
   })
 })
 
-describe('any JSON as a manifest', () => {
-  const lists = ['users', 'api_keys', 'webhook_sources', 'workflows', 'sessions']
-  const names = [...lists, 'id', 'name', 'key', 'email', 'scopes', 'files', 'triggers', 'content', 'path', 'auto_run']
-  names.push('trigger_source', 'slug', 'events', 'filters', 'endpoint_url', 'example_request_body', 'subagent_sources')
-  names.push('__proto__', 'constructor', 'toString')
-  const values = [
-    fc.constantFrom<unknown>(null, true, -0, 1e308, '', id, 'ada@acme.test', '\u0000', '\ud800', createApiKey().key),
-  ]
-  const anything = fc.anything({ key: fc.constantFrom(...names), values, maxDepth: 4, maxKeys: 8 })
-  const manifest = fc.dictionary(fc.constantFrom(...lists), fc.array(anything, { maxLength: 4 }))
-
-  test('gives errors with a path and a sentence, or none, and never throws anything else', () => {
-    fc.assert(
-      fc.property(
-        fc.oneof(
-          anything,
-          manifest,
-          manifest.map((parts) => ({ organization, ...parts })),
-          fc.jsonValue(),
-        ),
-        (value) => {
-          for (const { path, message } of manifestErrors(value)) {
-            expect(typeof path).toBe('string')
-            expect(message).not.toBe('')
-          }
-        },
-      ),
-      { seed: 18, numRuns: 250 },
-    )
-  })
-
-  test('accepts no text that PostgreSQL cannot store, in any field', () => {
-    const odd = fc.oneof(
-      fc.constantFrom('\u0000', '\ud800', '\udc00', '\ud800\ud800', '\udc00\ud800'),
-      fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
-    )
-    const texts = [...JSON.stringify(WHOLE).matchAll(/"([^"]*)"/g)].map(({ index, 1: text = '' }) => ({ index, text }))
-    const changed = fc
-      .tuple(fc.constantFrom(...texts), fc.nat(40), odd)
-      .map(([{ index, text }, position, more]): unknown => {
-        const json = JSON.stringify(WHOLE)
-        const insertAt = index + 1 + Math.min(position, text.length)
-        return JSON.parse(json.slice(0, insertAt) + JSON.stringify(more).slice(1, -1) + json.slice(insertAt))
-      })
-    let accepted = 0
-    fc.assert(
-      fc.property(changed, (value) => {
-        if (manifestErrors(value).length > 0) return
-        accepted += 1
-        // JSON.stringify escapes only what is not well-formed.
-        expect(JSON.stringify(value)).not.toMatch(/\\u0000|\\ud[89a-f]/)
-      }),
-      { seed: 18, numRuns: 300 },
-    )
-    expect(accepted).toBeGreaterThan(30)
-  })
-
-  test.each([
-    ['50,000 users', { organization, users: Array.from({ length: 50_000 }, () => ({ email: 'ada@acme.test' })) }],
-    ['50,000 unknown fields', Object.fromEntries(Array.from({ length: 50_000 }, (_, n) => [`f${n}`, 1]))],
-    ['an email of 1,000,000 characters', { organization, users: [{ email: '@'.repeat(1_000_000) }] }],
-  ])('%s take bounded time', (_what, value) => {
-    const startedMs = performance.now()
-    expect(manifestErrors(value).length).toBeGreaterThan(0)
-    expect(performance.now() - startedMs).toBeLessThan(5_000)
-  })
+test('a manifest has no text that PostgreSQL cannot store, in any field', () => {
+  const odd = fc.oneof(
+    fc.constantFrom('\u0000', '\ud800', '\udc00', '\ud800\ud800', '\udc00\ud800'),
+    fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+  )
+  const texts = [...JSON.stringify(WHOLE).matchAll(/"([^"]*)"/g)].map(({ index, 1: text = '' }) => ({ index, text }))
+  const changed = fc
+    .tuple(fc.constantFrom(...texts), fc.nat(40), odd)
+    .map(([{ index, text }, position, more]): unknown => {
+      const json = JSON.stringify(WHOLE)
+      const insertAt = index + 1 + Math.min(position, text.length)
+      return JSON.parse(json.slice(0, insertAt) + JSON.stringify(more).slice(1, -1) + json.slice(insertAt))
+    })
+  let accepted = 0
+  fc.assert(
+    fc.property(changed, (value) => {
+      if (manifestErrors(value).length > 0) return
+      accepted += 1
+      // JSON.stringify escapes only what is not well-formed.
+      expect(JSON.stringify(value)).not.toMatch(/\\u0000|\\ud[89a-f]/)
+    }),
+    { seed: 18, numRuns: 300 },
+  )
+  expect(accepted).toBeGreaterThan(30)
 })
