@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { type Database, newId, rollUpUsage } from '@workflow-service/database'
+import { newId, rollUpUsage } from '@workflow-service/database'
 import { useDataApp, lookupIn } from './support/data-fixtures.ts'
 import type { Caller } from './support/test-app.ts'
 
@@ -264,23 +264,6 @@ describe('The usage', () => {
     expect(Math.abs((group?.run_ms_p95 ?? 0) / durations[56]! - 1)).toBeLessThan(0.05)
   })
 
-  test('counts nothing twice when the process that rolls up dies in an hour', async () => {
-    const { pool } = data.app.db
-    const { id, admin } = await data.app.createOrganization()
-    const workflow = await data.createWorkflow('Twice', null, id)
-    const hour = closedHour()
-    for (let count = 0; count < 3; count += 1) await data.createRun(workflow, { createdAt: hour })
-    await rollUpFrom(hour)
-    // After the rows of the hour are written, and before it is noted as done.
-    await expect(rollUpUsage(dyingAt(data.app.db, 'INSERT INTO usage_rollups'))).rejects.toThrow('killed')
-    const stored = await pool.query('SELECT FROM usage_hours WHERE organization_id = $1', [id])
-    expect(stored.rowCount).toBeGreaterThan(0)
-    const read = async () => (await data.call(admin, 'getUsage')).body.groups.map(({ starts }) => starts)
-    expect(await read()).toEqual([{ succeeded: 3 }])
-    expect(await rollUpUsage(data.app.db)).toContainEqual(hour)
-    expect(await read()).toEqual([{ succeeded: 3 }])
-  })
-
   test('of a period of more than 3 days is by day, with the empty ones', async () => {
     await data.createRun(await data.createWorkflow('By day'))
     const { body } = await data.call('admin', 'getUsage')
@@ -289,15 +272,6 @@ describe('The usage', () => {
     expect(body.buckets.at(-1)?.starts['succeeded']).toBeGreaterThan(0)
   })
 })
-
-/** A database on which a statement fails before it is executed, as if the process had been killed. */
-function dyingAt({ pool }: Pick<Database, 'pool'>, statement: string): Pick<Database, 'pool'> {
-  const query = (sent: string | { text: string }, values?: unknown[]) => {
-    const { text } = typeof sent === 'string' ? { text: sent } : sent
-    return text.includes(statement) ? Promise.reject(new Error('killed')) : pool.query(sent, values)
-  }
-  return { pool: { connect: () => pool.connect(), query } as unknown as Database['pool'] }
-}
 
 const found = async (person: Caller, q: string) =>
   (await data.call(person, 'search', { query: { q } })).body.data.map(({ kind, id }) => `${kind} ${id}`)
