@@ -62,18 +62,6 @@ describe('A webhook source', () => {
     expect(await list('member')).toEqual([byTask, byRules])
   })
 
-  test('is not saved when its endpoint does not confirm, and the answer says why', async () => {
-    data.endpoint.answerWith({ redirect: '/elsewhere' })
-    const params = { source_id: newId() }
-    const body = sourceIn({ endpoint_url: data.endpoint.url })
-    const answer = await data.call('admin', 'saveWebhookSource', { params, body })
-    const reason = { reason: 'redirect', status: 302, location: '/elsewhere', delivery_id: expect.any(String) }
-    expect(answer).toMatchObject({ status: 422, error: { code: 'verification_failed', ...reason } })
-    expect((await data.call('admin', 'getWebhookSource', { params })).status).toBe(404)
-    const log = await data.call('admin', 'listDeliveries', { params })
-    expect(log.body.data).toMatchObject([{ id: answer.error.delivery_id, kind: 'verification', source_name: null }])
-  })
-
   test("'s approval is saved without a request while its endpoint is down and the dispatcher is unavailable, audited once", async () => {
     const { admin } = data.app.organization
     const params = { source_id: await data.saveSource() }
@@ -148,19 +136,6 @@ describe('A webhook source', () => {
       expect(error).toMatchObject({ code: 'changed_meanwhile', current: second.body })
     }
     expect(data.endpoint.requests).toEqual([])
-  })
-
-  test('keeps the refusals of the dispatcher, with the fields of each error', async () => {
-    await data.saveSource({ name: 'Taken' })
-    const refused = async (change: object) => {
-      const body = sourceIn({ endpoint_url: data.endpoint.url, ...change })
-      return (await data.call('admin', 'saveWebhookSource', { params: { source_id: newId() }, body })).error
-    }
-    expect((await refused({ name: 'TAKEN' })).code).toBe('name_taken')
-    expect(await refused({ endpoint_url: 'ftp://a.example/' })).toMatchObject({
-      code: 'validation_error',
-      details: [{ field: 'endpoint_url', code: 'url_scheme' }],
-    })
   })
 
   test('cannot be saved while the dispatcher is unavailable, and the answer says so; it can be read', async () => {
