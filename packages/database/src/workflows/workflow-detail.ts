@@ -1,5 +1,5 @@
 import type { AutoRunFrequency, ScheduleTiming, WorkflowDetailOut } from '@workflow-service/contract'
-import { column, type Connection, runStatement, statement, versionOf } from '../connection/index.ts'
+import { column, type Connection, runStatement, sql, statement, versionOf } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
 import { nextAutoRunAt } from './auto-run-schedule.ts'
 
@@ -21,10 +21,13 @@ interface DetailRow extends Omit<WorkflowDetailOut, 'agent' | 'auto_run' | 'trig
   readonly triggers: Unversioned<TriggerOut>[]
 }
 
+/** SQL for the triggers of a row of `workflows` as JSON. */
+export const triggersOf = (workflow: string) => sql('workflows/triggers-of-workflow', { WORKFLOW: workflow })
+
 const READ_DETAIL = statement(
   'workflows/read-workflow-detail',
   { document: column.json<DetailRow>() },
-  { IS_VISIBLE: isVisible('workflow', '$3') },
+  { IS_VISIBLE: isVisible('workflow', '$3'), TRIGGERS: triggersOf('workflow') },
 )
 
 /** Reads a workflow as the editor shows it; undefined when the person cannot see it. */

@@ -1,5 +1,6 @@
 import { column, type Db, foldSearch, NIL_UUID, type paging, runStatement, statement } from '../connection/index.ts'
 import { isVisible, type Viewer } from '../organizations/index.ts'
+import { triggersOf } from './workflow-detail.ts'
 
 /** Which page of the list to read. */
 export interface WorkflowQuery {
@@ -45,13 +46,17 @@ export interface OrganizationUsers {
 // LEFT JOIN looks each workflow up by its id. With JOIN, a plan that was made on an empty table reads the whole table
 // instead, because PostgreSQL estimates that `deleted_at IS NULL` leaves one row.
 
-const FIND_WORKFLOWS = statement('workflows/find-workflows', {
-  position: column.integer,
-  version: column.text(),
-  usersVersion: column.text().orNull,
-  users: column.text().orNull,
-  json: column.text(),
-})
+const FIND_WORKFLOWS = statement(
+  'workflows/find-workflows',
+  {
+    position: column.integer,
+    version: column.text(),
+    usersVersion: column.text().orNull,
+    users: column.text().orNull,
+    json: column.text(),
+  },
+  { TRIGGERS: triggersOf('found') },
+)
 
 /** No text before it in a document contains it, since the quotes in a text are escaped. */
 const ALL_USERS = '"users":null'

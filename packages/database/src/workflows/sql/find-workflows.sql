@@ -53,29 +53,7 @@ SELECT found.position::integer AS position, found.document_version AS version,
           ) AS item
         )
       END AS users,
-      (
-        SELECT coalesce(json_agg(item), '[]') FROM (
-          SELECT id, name, is_active,
-            (
-              SELECT row_to_json(item) FROM (SELECT source_slug AS slug, source_name AS name) AS item
-            ) AS trigger_source,
-            (
-              SELECT coalesce(json_agg(item), '[]') FROM (
-                SELECT slug, name FROM trigger_events
-                WHERE trigger_events.trigger_id = triggers.id ORDER BY position
-              ) AS item
-            ) AS events,
-            filters, input_message,
-            (
-              SELECT coalesce(json_agg(item), '[]') FROM (
-                SELECT source_id AS id, name, type FROM subagent_sources
-                WHERE subagent_sources.trigger_id = triggers.id
-                ORDER BY type = 'platform_internal', name, position
-              ) AS item
-            ) AS subagent_sources
-          FROM triggers WHERE triggers.workflow_id = found.id ORDER BY created_at, id
-        ) AS item
-      ) AS triggers,
+      :TRIGGERS AS triggers,
       (
         SELECT coalesce(json_agg(item), '[]') FROM (
           SELECT id, name, path FROM files WHERE files.workflow_id = found.id ORDER BY path, name

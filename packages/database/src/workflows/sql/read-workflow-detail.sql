@@ -16,22 +16,7 @@ SELECT row_to_json(document) AS document FROM (
         WHERE workflow_users.workflow_id = workflow.id ORDER BY users.email
       ) AS item
     ) AS users,
-    (
-      SELECT coalesce(json_agg(item), '[]') FROM (
-        SELECT id, name, is_active, json_build_object('slug', source_slug, 'name', source_name) AS trigger_source,
-          (
-            SELECT coalesce(json_agg(json_build_object('slug', slug, 'name', name) ORDER BY position), '[]')
-            FROM trigger_events WHERE trigger_events.trigger_id = triggers.id
-          ) AS events,
-          filters, input_message,
-          (
-            SELECT coalesce(json_agg(json_build_object('id', source_id, 'name', name, 'type', type)
-              ORDER BY type = 'platform_internal', name, position), '[]')
-            FROM subagent_sources WHERE subagent_sources.trigger_id = triggers.id
-          ) AS subagent_sources
-        FROM triggers WHERE triggers.workflow_id = workflow.id ORDER BY created_at, id
-      ) AS item
-    ) AS triggers,
+    :TRIGGERS AS triggers,
     (
       SELECT coalesce(json_agg(item), '[]') FROM (
         SELECT id, name, path, octet_length(content) AS size, version
