@@ -202,12 +202,13 @@ workflows:
     const find = { name: 'find', path: '/{id}', parameters: { type: 'object', properties: { id: { type: 'string' } } } }
     const http = { name: 'Customers', kind: 'http', url: endpoint.url, header_name: 'X-Key', tools: [find] }
     const mcp = { name: 'Directory', kind: 'mcp', url: `${server.url}/mcp`, tools: [{ name: 'search' }] }
-    const stored = async () => await environment.db.prisma.lookup.findMany({ orderBy: { name: 'asc' } })
+    const stored = async () =>
+      (await environment.db.pool.query('SELECT tools, header_value FROM lookups ORDER BY name')).rows
 
     const first = await applyLookups({ ...http, header_value: 'a secret' }, mcp)
     expect(first.lookups.map(({ outcome }) => outcome)).toEqual(['created', 'created'])
     const [customers, directory] = await stored()
-    expect(directory?.tools).toEqual([{ name: 'search', description: 'Searches.', parameters: { type: 'object' } }])
+    expect(directory.tools).toEqual([{ name: 'search', description: 'Searches.', parameters: { type: 'object' } }])
     expect((await applyLookups(http, mcp)).lookups.map(({ outcome }) => outcome)).toEqual(['unchanged', 'unchanged'])
     const refused = await applyLookups(
       { ...http, tools: [{ ...find, description: 'Finds.' }] },
@@ -216,7 +217,7 @@ workflows:
     expect(refused).toMatchObject({ exitStatus: 1, lookups: [{ outcome: 'changed' }, { outcome: 'failed' }] })
     expect(JSON.stringify(refused.lookups[1]?.error)).toContain('may change something')
     const after = await stored()
-    expect([after[0]?.headerValue, after[1]?.tools]).toEqual([customers?.headerValue, directory?.tools])
+    expect([after[0].header_value, after[1].tools]).toEqual([customers.header_value, directory.tools])
     const exported = await wf(environment.env, ['export', first.id])
     expect(exported.stdout).toContain('name: Directory')
     expect(exported.stdout).not.toContain('a secret')

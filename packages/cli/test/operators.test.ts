@@ -56,6 +56,11 @@ async function createRun(organizationId: string, context: string) {
   return run
 }
 
+async function createPrompt(runId: string, prompt: object): Promise<void> {
+  const insert = 'INSERT INTO run_prompts (run_id, position, asked_position, prompt) VALUES ($1, 0, 0, $2)'
+  await database.db.pool.query(insert, [runId, prompt])
+}
+
 const storedLinks = async () =>
   await database.db.pool.query(
     `SELECT organization_id, role, encode(token_sha256, 'hex') AS hash,
@@ -384,15 +389,16 @@ async function nameBob(organizationId: string, userId: string): Promise<void> {
   const run = await createRun(organizationId, '')
   const { id: runId, workflowId } = run
   const deliveryId = newId()
-  await prisma.workflowVersion.create({
-    data: { workflowId, number: 1, savedBy: name, parts: [], document: {}, bytes: 2 },
-  })
+  await pool.query(
+    `INSERT INTO workflow_versions (workflow_id, number, saved_by, parts, document, bytes) VALUES ($1, 1, $2, '{}', '{}', 2)`,
+    [workflowId, name],
+  )
   const text = `Nothing was sent to Order intake: ${name} declined the payload: No`
   const ended = { status: 'failed', finishedAt: new Date(), error: `delivery_declined: ${text}` }
   await prisma.start.update({ where: { id: runId }, data: ended })
   const later = newId()
   await prisma.start.create({ data: { ...run, id: later, number: 2, status: 'succeeded', finishedAt: new Date() } })
-  await prisma.runPrompt.create({ data: { runId: later, position: 0, askedPosition: 0, prompt: { text } } })
+  await createPrompt(later, { text })
   const summary = { turn: 0, through: 1, text: `${name} did not want it.`, cost_micros: 7 }
   await prisma.runStep.create({ data: { runId: later, position: 0, epoch: 1, kind: 'session_summary', data: summary } })
   const steps = [
@@ -406,9 +412,12 @@ async function nameBob(organizationId: string, userId: string): Promise<void> {
   const of = { organizationId, runId, sourceId: newId(), sourceName: 'Order intake', requestBody: {} }
   await prisma.approval.create({ data: { deliveryId, ...of, expiresAt: new Date(), ...decided } })
   const paused = { type: 'notice.source_paused', text: `Billing was paused by ${name}: its payloads wait` }
-  const notice = { organizationId, topic: 'paused', status: 'sent' }
-  await prisma.notice.create({ data: { id: newId(), userId, recipient: 'Bob@acme.test', body: {}, ...notice } })
-  await prisma.notice.create({ data: { id: newId(), recipient: 'https://example.com/', body: paused, ...notice } })
+  await pool.query(
+    `INSERT INTO notices (id, organization_id, topic, status, user_id, recipient, body)
+     VALUES (gen_random_uuid(), $1, 'paused', 'sent', $2, 'Bob@acme.test', '{}'),
+       (gen_random_uuid(), $1, 'paused', 'sent', NULL, 'https://example.com/', $3)`,
+    [organizationId, userId, paused],
+  )
 }
 
 describe('the instructions of a manifest', () => {
@@ -455,8 +464,10 @@ describe('wf people erase', () => {
       )
     }
     await nameBob(acme.id, ids[0]!)
-    const saved = { organizationId: acme.id, text: 'Be brief.', savedBy: ids[0]!, savedByName: 'Bob' }
-    await database.db.prisma.instructions.create({ data: { number: 1, ...saved } })
+    await database.db.pool.query(
+      `INSERT INTO instructions (organization_id, number, text, saved_by, saved_by_name) VALUES ($1, 1, 'Be brief.', $2, 'Bob')`,
+      [acme.id, ids[0]!],
+    )
     expect(await wf('people', 'erase', 'bob@acme.test')).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('--yes'),
@@ -496,7 +507,7 @@ describe('wf people erase', () => {
 describe('single runs and deliveries', () => {
   test('are deleted with everything that has their texts, but not while they are under way', async () => {
     const { id: organizationId } = await create('Acme')
-    const { prisma } = database.db
+    const { prisma, pool } = database.db
     const run = await createRun(organizationId, 'Ada')
     const { id: runId, workflowId } = run
     const sourceId = newId()
@@ -512,18 +523,11 @@ describe('single runs and deliveries', () => {
     const [ofRun, single] = [newId(), newId()]
     await prisma.delivery.create({ data: { id: ofRun, runId, status: 200, ...sent } })
     await prisma.delivery.create({ data: { id: single, status: 200, ...sent } })
-    await prisma.case.create({
-      data: {
-        id: newId(),
-        organizationId,
-        workflowId,
-        runId,
-        name: 'Case',
-        context: 'go',
-        expected: [],
-        savedByName: 'Ada',
-      },
-    })
+    await pool.query(
+      `INSERT INTO cases (id, organization_id, workflow_id, run_id, name, context, expected, saved_by_name)
+       VALUES (gen_random_uuid(), $1, $2, $3, 'Case', 'go', '[]', 'Ada')`,
+      [organizationId, workflowId, runId],
+    )
     expect(await wf('runs', 'delete', runId, '--yes')).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('not ended'),
@@ -536,19 +540,17 @@ describe('single runs and deliveries', () => {
     const summary = { turn: 0, through: 1, text: 'Ada ordered.', cost_micros: 7 }
     const step = { position: 0, kind: 'session_summary', data: summary, epoch: 1 }
     await prisma.runStep.create({ data: { runId: later.id, ...step } })
-    await prisma.runPrompt.create({
-      data: { runId: later.id, position: 1, askedPosition: 1, prompt: { message: 'Ada' } },
-    })
+    await createPrompt(later.id, { message: 'Ada' })
     const session = { where: { id: run.sessionId } }
     await prisma.session.update({ ...session, data: { leaseOwner: 'a runner' } })
     expect((await wf('runs', 'delete', runId, '--yes')).stderr).toContain('is under way. Repeat this')
     await prisma.session.update({ ...session, data: { leaseOwner: null } })
     expect(await json('runs', 'delete', runId, '--yes')).toEqual({ deleted: runId })
-    const left = [await prisma.start.count(), await prisma.runPrompt.count(), await prisma.delivery.count()]
-    expect(left).toEqual([1, 0, 0])
+    const left = [await prisma.start.count(), await prisma.delivery.count()]
+    expect(left).toEqual([1, 0])
+    expect((await pool.query('SELECT FROM run_prompts UNION ALL SELECT FROM cases')).rowCount).toBe(0)
     // What the summary cost stays.
     expect(await prisma.runStep.findMany()).toMatchObject([{ runId: later.id, data: { text: '', cost_micros: 7 } }])
-    expect(await prisma.case.count()).toBe(0)
     expect(await operatorEvents()).toEqual(
       expect.arrayContaining([
         { action: 'delivery.deleted', target: null, changes: [] },

@@ -216,7 +216,8 @@ test('versions of the instructions are compared line by line, and restored', asy
   for (const instructions of ['Be brief.\nSend no names.', 'Be brief.\nSend no prices.']) {
     await text.fill(instructions)
     await press(page, 'Save instructions')
-    await waitUntil(async () => (await service.db.prisma.instructions.count({ where: { text: instructions } })) === 1)
+    const saved = () => service.db.pool.query('SELECT FROM instructions WHERE text = $1', [instructions])
+    await waitUntil(async () => (await saved()).rowCount === 1)
   }
   await press(page, 'Compare version 2')
   const changed = page.getByRole('dialog').getByRole('figure')
@@ -326,9 +327,8 @@ test('a run is kept as a case, and an evaluation shows where other rules would s
   // What the page shows is in the database.
   await page.reload()
   await result.getByRole('button', { name: 'This is right' }).click()
-  const isRight = () =>
-    service.db.prisma.case.count({ where: { workflowId, expected: { path: ['0', 'payload', 'total'], equals: 2 } } })
-  await waitUntil(async () => (await isRight()) === 1)
+  const right = `SELECT FROM cases WHERE workflow_id = $1 AND expected #>> '{0,payload,total}' = '2'`
+  await waitUntil(async () => (await service.db.pool.query(right, [workflowId])).rowCount === 1)
 }, 60_000)
 
 test('a workflow gets a model and budgets, of which what is nearly spent is on the overview', async () => {

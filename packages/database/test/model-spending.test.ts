@@ -56,10 +56,11 @@ async function ask(cost: number, changes: Partial<CostRequest> = {}): Promise<bo
 }
 
 async function readSpent(): Promise<Record<string, number>> {
-  const rows = await database.db.prisma.modelSpending.findMany({ where: { organizationId } })
-  return Object.fromEntries(
-    rows.map((row) => [row.workflowId === workflowId ? 'day' : row.workflowId, Number(row.spent)]),
+  const { rows } = await database.db.pool.query<{ id: string; spent: number }>(
+    'SELECT workflow_id AS id, spent::int FROM model_spending WHERE organization_id = $1',
+    [organizationId],
   )
+  return Object.fromEntries(rows.map(({ id, spent }) => [id === workflowId ? 'day' : id, spent]))
 }
 
 const MONTH = '00000000-0000-0000-0000-000000000000'
@@ -82,7 +83,8 @@ describe('the budgets of models', () => {
     expect(spent).toBeLessThan(30 * runs + 70)
     const { [MONTH]: month, day, [other]: otherDay } = await readSpent()
     expect([month, (day ?? 0) + (otherDay ?? 0)]).toEqual([spent, spent])
-    expect(await database.db.prisma.modelReservation.count({ where: { organizationId } })).toBe(0)
+    const reserved = 'SELECT FROM model_reservations WHERE organization_id = $1'
+    expect((await database.db.pool.query(reserved, [organizationId])).rowCount).toBe(0)
   })
 
   test('of a run are not used up by a summary of its session', async () => {
@@ -163,12 +165,14 @@ describe('the budgets of models', () => {
 
   test('of long ago are deleted, those of the last 400 days are not', async () => {
     await createWorkflow((workflowId = newId()))
-    const periods = [401, 399].map((days) => new Date(Date.now() - days * 86_400_000))
-    const data = periods.map((period) => ({ organizationId, workflowId, period, spent: 1n }))
-    await database.db.prisma.modelSpending.createMany({ data })
+    await database.db.pool.query(
+      `INSERT INTO model_spending (organization_id, workflow_id, period, spent)
+       SELECT $1, $2, current_date - days, 1 FROM unnest(ARRAY[401, 399]) AS days`,
+      [organizationId, workflowId],
+    )
     expect(await deleteOldSpending(database.db, 10)).toBe(1)
-    expect(await database.db.prisma.modelSpending.count({ where: { workflowId } })).toBe(1)
-    await database.db.prisma.modelSpending.deleteMany({ where: { workflowId } })
+    const rest = 'DELETE FROM model_spending WHERE workflow_id = $1'
+    expect((await database.db.pool.query(rest, [workflowId])).rowCount).toBe(1)
   })
 
   test('let a run wait for the next day or month if its workflow says so, but not for the budget of a run', async () => {

@@ -49,7 +49,7 @@ let sourceId: string
 beforeEach(async () => {
   ;({ db } = database)
   await db.prisma.organization.deleteMany()
-  await db.prisma.usageRollup.deleteMany()
+  await db.pool.query('DELETE FROM usage_rollups')
   startable = await createStartable(db)
   sourceId = await createSource(db, startable)
 })
@@ -198,7 +198,7 @@ describe('old runs', () => {
     await db.pool.query(`INSERT INTO usage_rollups (hour, has_unfinished) VALUES (${hour}, false)`)
     expect(await deleteAll(upkeep.deleteOldRuns, 2)).toEqual([0])
     expect(await upkeep.deleteOldDeliveries(db, { olderThanDays: 1, batchSize: 10 })).toBe(0)
-    await db.prisma.usageRollup.deleteMany()
+    await db.pool.query('DELETE FROM usage_rollups')
     await rollUpUsage(db)
     expect(await usage()).toEqual([[{ succeeded: 2 }, { accepted: 2 }]])
     expect(await deleteAll(upkeep.deleteOldRuns, 2)).toEqual([2])

@@ -16,10 +16,10 @@ const closedHour = () => new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 2
 
 /** Makes the hour the first one that is not rolled up. */
 async function rollUpFrom(hour: Date): Promise<void> {
-  await data.app.db.prisma.usageRollup.deleteMany()
-  await data.app.db.prisma.usageRollup.create({
-    data: { hour: new Date(hour.getTime() - HOUR_MS), hasUnfinished: false },
-  })
+  await data.app.db.pool.query('DELETE FROM usage_rollups')
+  await data.app.db.pool.query('INSERT INTO usage_rollups (hour, has_unfinished) VALUES ($1, false)', [
+    new Date(hour.getTime() - HOUR_MS),
+  ])
 }
 
 describe('The overview', () => {

@@ -257,11 +257,14 @@ describe('a run that is kept as a case', () => {
   })
 
   test('is refused as a trial some of whose steps were too large to keep', async () => {
-    const { organizationId, workflowId } = acme
     const steps = [{ kind: 'tool_call', data: { omitted_bytes: 3_000_000 } }]
-    const trial = { id: newId(), organizationId, workflowId, userId: edit.principal.userId, context: 'go', steps }
-    await fixture.db.prisma.trial.create({ data: { ...trial, finishedAt: new Date() } })
-    await expect(keepOf({ trial_id: trial.id })).rejects.toMatchObject({
+    const trialId = newId()
+    await fixture.db.pool.query(
+      `INSERT INTO trials (id, organization_id, workflow_id, user_id, context, steps, finished_at)
+       VALUES ($1, $2, $3, $4, 'go', $5, now())`,
+      [trialId, acme.organizationId, acme.workflowId, edit.principal.userId, JSON.stringify(steps)],
+    )
+    await expect(keepOf({ trial_id: trialId })).rejects.toMatchObject({
       message: expect.stringContaining('too large'),
     })
   })
@@ -280,7 +283,8 @@ describe('an evaluation with a model', () => {
   test('compares models with their costs, which count in the budgets, and tries a task that is not saved', async () => {
     const env = await startModels({ right: answerWith('Total: 5'), wrong: answerWith('5') })
     await fixture.startRunner({ timing: { ...MODEL_TIMING, trialMs: 100 } }, env)
-    await waitUntil(async () => (await fixture.db.prisma.model.count({ where: { name: 'wrong' } })) === 1)
+    const isOffered = `SELECT FROM models WHERE name = 'wrong'`
+    await waitUntil(async () => (await fixture.db.pool.query(isOffered)).rowCount === 1)
     await keep('Total: 5')
     const right = await untilEnded(await start({ model: 'right' }))
     // Two answers of 1,000 and 100 tokens.
@@ -289,8 +293,10 @@ describe('an evaluation with a model', () => {
     expect(wrong).toMatchObject({ model: 'wrong', same: 0, cost_micros: 2_400 })
     expect(JSON.stringify(servers[1]!.requests[0]!.body)).toContain('Post the number to Order intake.')
     const { organizationId, workflowId } = acme
-    const spent = await fixture.db.prisma.modelSpending.findMany({ where: { organizationId, workflowId } })
-    expect(spent.map((row) => Number(row.spent))).toEqual([4_800])
+    const spent = await fixture.db.pool.query('SELECT spent::int FROM model_spending WHERE workflow_id = $1', [
+      workflowId,
+    ])
+    expect(spent.rows).toEqual([{ spent: 4_800 }])
     for (const by of ['workflow', 'api_key', 'model'] as const) {
       const { groups } = await readUsage(fixture.db, { organizationId, memberId: null }, { by })
       const [cost, tokens] = [groups.map((each) => each.cost_micros), groups.map((each) => each.tokens)]

@@ -133,20 +133,20 @@ describe('runs with a model', () => {
     await fixture.waitForRuns([await fixture.start(acme, { context: 'order 1' })])
     expect(server.requests.map(({ body }) => (body as { model: string }).model)).toEqual(['small'])
     const offered = await waitUntil(async () => {
-      const rows = await fixture.db.prisma.model.findMany({ orderBy: { name: 'asc' } })
+      const { rows } = await fixture.db.pool.query<{ name: string }>('SELECT * FROM models ORDER BY name')
       return rows.some(({ name }) => name === 'large') ? rows : undefined
     })
     expect(offered).toMatchObject([
-      { name: 'builtin', model: 'builtin', isDefault: false },
+      { name: 'builtin', model: 'builtin', is_default: false },
       {
         name: 'large',
         model: 'openai-compatible:large',
-        isDefault: true,
-        dataRegion: 'eu',
+        is_default: true,
+        data_region: 'eu',
         fallback: 'small',
         reads: ['pdf'],
       },
-      { name: 'small', model: 'openai-compatible:small', isDefault: false, organizationIds: [] },
+      { name: 'small', model: 'openai-compatible:small', is_default: false, organization_ids: [] },
     ])
   }, 60_000)
 })

@@ -81,9 +81,12 @@ function listAnswers(runs: readonly RunDetails[]): (ModelAnswerStep | SessionSum
 /** Expects that journal, budgets and usage have the same sum, and returns it. */
 async function expectSameSums({ organizationId, workflowId, apiKeyId }: TestOrganization, runs: readonly RunDetails[]) {
   const spent = listAnswers(runs).reduce((sum, { cost_micros: cost = 0 }) => sum + cost, 0)
-  const rows = await fixture.db.prisma.modelSpending.findMany({ where: { organizationId } })
-  expect(rows.map((row) => Number(row.spent))).toEqual([spent, spent])
-  expect(await fixture.db.prisma.modelReservation.count({ where: { organizationId } })).toBe(0)
+  const { rows } = await fixture.db.pool.query(
+    `SELECT spent::int FROM model_spending WHERE organization_id = $1
+     UNION ALL SELECT amount::int FROM model_reservations WHERE organization_id = $1`,
+    [organizationId],
+  )
+  expect(rows).toEqual([{ spent }, { spent }])
   const viewer = { organizationId, memberId: null }
   const used = new Set(listAnswers(runs).map(({ model_name: name }) => name))
   const groupsBy = { workflow: [workflowId], api_key: [apiKeyId], model: [...used].map(() => null) }
@@ -180,7 +183,7 @@ describe('a key of an organization’s own', () => {
     )
     const secrets = { SECRETS_KEY: fixture.secretsKey }
     const runner = await fixture.startRunner({ timing: MODEL_TIMING }, { ...env, ...secrets })
-    await waitUntil(async () => (await fixture.db.prisma.model.count()) > 0)
+    await waitUntil(async () => (await fixture.db.pool.query('SELECT FROM models')).rowCount)
     const acme = await fixture.createOrganization()
     const { organizationId } = acme
     await fixture.saveModelKey(acme, { model: 'main', key: 'sk-wrong-0123456789' })

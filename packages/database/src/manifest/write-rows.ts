@@ -1,6 +1,6 @@
 import type { Queryable } from '../connection/index.ts'
 
-/** Runs a statement that reads its rows from `json_to_recordset($1)`: a JSON parameter has no limit of 65,535 values. */
+/** Runs a statement that reads its rows from `json_to_recordset($1)`: JSON has no limit of 65,535 parameters. */
 export async function writeRows(client: Queryable, statement: string, rows: readonly object[]): Promise<void> {
   if (rows.length > 0) await client.query(statement, [JSON.stringify(rows)])
 }
