@@ -44,9 +44,7 @@ describe('readRunnerConfig', () => {
 
   test.each([
     ['100', '50', 50],
-    ['100', '100', 100],
     ['3', '50', 1],
-    ['1', '1', 1],
   ])('of %s slots, %s per cent are %i', (concurrency, share, expected) => {
     const settings = { ...env, RUNNER_CONCURRENCY: concurrency, RUNNER_ORGANIZATION_SHARE: share }
     expect(readRunnerConfig(settings).perOrganization).toBe(expected)

@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import { createInProcessQueue } from '@workflow-service/messaging'
 import { waitUntil } from '@workflow-service/testkit'
 import type { Agent } from '../src/agent/agent.ts'
 import * as support from './support/runner-fixture.ts'
@@ -57,19 +56,6 @@ describe('slots', () => {
 })
 
 describe('fairness', () => {
-  test('one organization uses no more slots than its share, however many sessions it has waiting', async () => {
-    const [acme, other] = [await fixture.createOrganization(), await fixture.createOrganization()]
-    const blocking = createBlockingAgent()
-    const greedy = await startMany(acme, 30)
-    const env = { RUNNER_CONCURRENCY: '10', RUNNER_ORGANIZATION_SHARE: '30' }
-    await fixture.startRunner({ agent: blocking.agent }, env)
-    await waitUntil(() => blocking.running.size === 3)
-    const [modest] = await startMany(other, 1)
-    await waitUntil(() => blocking.running.has(modest!.startId))
-    expect(blocking.running.size).toBe(4)
-    await endAllRuns([blocking], [...greedy, modest!])
-  })
-
   test('one organization with 150 sessions on a hanging endpoint does not delay another organization', async () => {
     const [slow, quick] = [await fixture.createOrganization(), await fixture.createOrganization()]
     slow.endpoint.answerWith('hang')
@@ -81,16 +67,4 @@ describe('fairness', () => {
     await quick.endpoint.waitForRequests(1, 10_000)
     expect(slow.endpoint.requests.length).toBeLessThanOrEqual(75)
   }, 60_000)
-
-  test('organizations take turns in the backlog of a broker outage', async () => {
-    const [acme, other] = [await fixture.createOrganization(), await fixture.createOrganization()]
-    const order: string[] = []
-    const agent: Agent = async ({ run }) => void order.push(run.organizationId)
-    const greedy = await startMany(acme, 40, false)
-    const late = await startMany(other, 4, false)
-    const env = { RUNNER_CONCURRENCY: '4', RUNNER_ORGANIZATION_SHARE: '50' }
-    await fixture.startRunner({ agent, sessionQueue: createInProcessQueue() }, env)
-    await fixture.waitForRuns([...greedy, ...late])
-    expect(order.slice(0, 20).filter((id) => id === other.organizationId)).toHaveLength(4)
-  })
 })

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from '@jest/globals'
-import { type RunDetails, showSession } from '@workflow-service/database'
+import type { RunDetails } from '@workflow-service/database'
 import {
   type ModelAnswer,
   type ModelRequest,
@@ -66,39 +66,7 @@ async function expectAllSent(starts: readonly AcceptedStart[]): Promise<RunDetai
   return runs
 }
 
-/** How often the runs were parked, each. */
-function countParks(runs: readonly RunDetails[]): number[] {
-  return runs.map(({ steps }) => steps.filter(({ data }) => 'code' in data && data.code === 'run_parked').length)
-}
-
 describe('runs with a model', () => {
-  test(
-    'give their slots back during an outage of the model: none is lost, and nothing is sent twice',
-    async () => {
-      let isOut = true
-      const env = await startModel((request) =>
-        isOut && JSON.stringify(request.body).includes('Accepted')
-          ? { failure: 'status', status: 503, retryAfterSeconds: 3_600 }
-          : answer(request),
-      )
-      // With one slot, the second run begins only because the first one gives it back.
-      await fixture.startRunner({ timing: MODEL_TIMING }, { ...env, RUNNER_CONCURRENCY: '1' })
-      const starts = await startRuns()
-      await acme.endpoint.waitForRequests(RUNS, 60_000)
-      // Read after the last payload: before, a session that has not begun has no lease either.
-      await waitUntil(async () => {
-        const sessions = await Promise.all(starts.map(({ sessionId }) => showSession(fixture.db, sessionId)))
-        return sessions.every((session) => session?.lease === null)
-      })
-      isOut = false
-      await fixture.db.pool.query('UPDATE sessions SET waiting_since = now()')
-      const runs = await expectAllSent(starts)
-      expect(runs.every(({ attempts }) => attempts === 1)).toBe(true)
-      expect(Math.min(...countParks(runs))).toBeGreaterThan(0)
-    },
-    NEVER_MS,
-  )
-
   test(
     'on two runners all succeed while the model allows 2 requests/s',
     async () => {

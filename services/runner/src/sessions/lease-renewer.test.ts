@@ -128,19 +128,6 @@ test.each([
 })
 
 describe('by the timer', () => {
-  test('leases are renewed repeatedly, also after a renewal that failed', async () => {
-    let calls = 0
-    const { renewals } = startRenewer({
-      renewMs: 1,
-      renew: async (leases) => {
-        if (++calls === 2) throw new Error('unavailable')
-        return leases.map(asRenewed)
-      },
-    })
-    await waitUntil(() => renewals.length > 3)
-    expect(renewals.every((leases) => leases.length === 1)).toBe(true)
-  })
-
   test('a lease whose row is locked is kept, and renewed again soon', async () => {
     const renewMs = 1_000
     const { renewals, lost } = startRenewer({

@@ -156,28 +156,11 @@ describe('an agent with a model', () => {
     expect(run.steps.filter((step) => step.kind === 'tool_call' && step.data.delivery)).toHaveLength(5)
   })
 
-  test('lists the tools when the model calls an unknown one, and succeeds only if it then does something', async () => {
+  test('lists the tools when the model calls an unknown one, and fails unless it then does something', async () => {
     const unknown = { toolCalls: [{ name: 'drop tables!', arguments: {} }] }
-    const run = createInMemoryRun({ sources })
     const idling = await createScriptedAgent(variant, [unknown, idle])
-    await expect(run.execute(idling)).rejects.toMatchObject({ code: 'model_answer_invalid' })
+    await expect(createInMemoryRun({ sources }).execute(idling)).rejects.toMatchObject({ code: 'model_answer_invalid' })
     expect(read(1)).toContain('There is no such tool. The tools are: end_run, send_to_audit_log, send_to_order_intake.')
-    const sending = await createScriptedAgent(variant, [unknown, { toolCalls: [sendOrder] }, done])
-    await createInMemoryRun({ sources }).execute(sending)
-  })
-
-  test('repeats the request after 500 and when the model hangs, and notes it in the journal', async () => {
-    const failure: ModelTurn = { failure: 'status', status: 500 }
-    const turns: ModelTurn[] = [failure, { failure: 'hang' }, { toolCalls: [sendOrder] }, done]
-    const agent = await createScriptedAgent(variant, turns, { config: { timeoutMs: 1_000 } })
-    const run = createInMemoryRun({ sources })
-    await run.execute(agent)
-    expect(delays).toEqual([1_000, 2_000])
-    expect(run.sent).toHaveLength(1)
-    expect(run.steps.slice(2, 4)).toMatchObject([
-      { data: { code: 'model_retry' } },
-      { data: { text: 'The model did not answer within 1 s. The next request follows in 2 s or later.' } },
-    ])
   })
 
   test.each([
@@ -636,12 +619,5 @@ describe('the earlier runs of the session', () => {
     await expect(createInMemoryRun({ history }).execute(never)).rejects.toMatchObject({ code: 'model_request_refused' })
     const without = await createScriptedAgent(variant, [tooLong])
     await expect(createInMemoryRun().execute(without)).rejects.toMatchObject({ code: 'model_request_refused' })
-  })
-
-  test('are not shown with a budget of 0', async () => {
-    const agent = await createScriptedAgent(variant, [idle], { config: { historyTokens: 0 } })
-    const run = createInMemoryRun({ history: [earlier(1)] })
-    await run.execute(agent)
-    expect(read(0)).not.toContain('context 1')
   })
 })

@@ -211,6 +211,7 @@ describe('earlier runs that exceed their share of the prompt', () => {
     await server.close()
     const without = await prepare({ text: SUMMARY, usage }, { historyTokens: 0 })
     await sessionRun().execute(without)
+    expect(promptOf()).not.toContain('A-5 ')
     expect(summaryRequests()).toEqual([])
   })
 
