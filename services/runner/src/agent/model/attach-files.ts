@@ -24,32 +24,19 @@ const REQUESTS_AT_ONCE = { total: 4, perKey: 2, maxWaiting: 1_000, maxWaitingPer
 /** Files that are smaller in base64 in all keep no slot: a hundred runs may have them for as long as models take. */
 const SMALL_LENGTH = 262_144
 const BUSY_PARK_MS = 10_000
-const MENTION = /@([^\s@]{1,200}\.(?:pdf|png|jpe?g|gif|webp))(?![\p{L}\p{N}_])/giu
-const MAX_UNKNOWN = 5
 
 const slots = createInFlightLimiter(REQUESTS_AT_ONCE)
 
-/** The PDFs and images that the texts of a run refer to, such as `@docs/invoice.pdf`. */
-export interface FileReferences {
-  readonly found: readonly WorkflowFile[]
-  /** What looks like such a reference, and is no file of the workflow. */
-  readonly unknown: readonly string[]
-}
-
 /**
- * Finds what the workflow's task, the trigger's input message and the context refer to. Takes time in proportion to the
- * texts and to the number of files.
+ * Finds the PDFs and images that the workflow's task, the trigger's input message and the context refer to, such as
+ * `@docs/invoice.pdf`. Takes time in proportion to the texts and to the number of files.
  */
 export function findReferences(
   { workflow, inputMessage, context }: AgentRun['run'],
   files: readonly WorkflowFile[],
-): FileReferences {
+): readonly WorkflowFile[] {
   const text = [workflow.description, inputMessage, context].join('\n')
-  const found = files.filter((file) => mediaTypeOf(file.name) && isReferredTo(text, `@${pathOf(file)}`))
-  const known = found.map(pathOf)
-  const mentioned = [...text.matchAll(MENTION)].map(([, name = '']) => name)
-  const unknown = mentioned.filter((name) => !known.some((path) => name.startsWith(path)))
-  return { found, unknown: [...new Set(unknown)].slice(0, MAX_UNKNOWN) }
+  return files.filter((file) => mediaTypeOf(file.name) && isReferredTo(text, `@${pathOf(file)}`))
 }
 
 function isReferredTo(text: string, reference: string): boolean {
@@ -67,7 +54,7 @@ function isReferredTo(text: string, reference: string): boolean {
 export async function attachFiles(
   run: AgentRun,
   { name, reads }: Pick<ModelConfig, 'name' | 'reads'>,
-  { found }: FileReferences,
+  found: readonly WorkflowFile[],
 ): Promise<{ readonly files: readonly AttachedFile[]; readonly release: () => void }> {
   if (found.length === 0) return { files: [], release: () => {} }
   for (const file of found) {

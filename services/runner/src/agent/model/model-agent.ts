@@ -240,7 +240,7 @@ async function createPrompt(ctx: ModelRun, files: readonly WorkflowFile[]) {
   const instructions = await readInstructions(ctx)
   const earlier = await readHistory(ctx, instructions)
   const history = formatHistory(earlier, { budgetTokens: config.historyTokens, isHalved })
-  return { sources, toolbox, history, instructions, references: findReferences(run.run, files) }
+  return { sources, toolbox, history, instructions, attached: findReferences(run.run, files) }
 }
 
 /** Those that the run follows: the newest ones, noted, in place of a version that is no longer kept. */
@@ -288,7 +288,7 @@ function toMessage({ run, config }: ModelRun, instructions: Instructions | undef
 /** What the journal begins with, apart from the message and the summary if it has them already. */
 function firstSteps(
   ctx: ModelRun,
-  { history: { shownRuns, totalRuns }, sources: { reason }, instructions, references }: ModelPrompt,
+  { history: { shownRuns, totalRuns }, sources: { reason }, instructions, attached }: ModelPrompt,
 ): NewJournalStep[] {
   const steps: NewJournalStep[] = findMessage(ctx.steps) ? [] : [toMessage(ctx, instructions)]
   if (shownRuns < totalRuns) {
@@ -296,13 +296,9 @@ function firstSteps(
     steps.push({ kind: 'note', data: { code: 'history_shortened', text } })
   }
   if (reason !== null) steps.push({ kind: 'note', data: { code: 'sources_selected', text: reason } })
-  if (references.found.length > 0) {
-    const text = `The model reads the files ${references.found.map((file) => JSON.stringify(pathOf(file))).join(', ')}.`
+  if (attached.length > 0) {
+    const text = `The model reads the files ${attached.map((file) => JSON.stringify(pathOf(file))).join(', ')}.`
     steps.push({ kind: 'note', data: { code: 'files_attached', text } })
-  }
-  if (references.unknown.length > 0) {
-    const text = `The workflow has no files ${references.unknown.map((name) => JSON.stringify(name)).join(', ')}.`
-    steps.push({ kind: 'note', data: { code: 'files_unknown', text } })
   }
   return steps
 }
@@ -316,10 +312,10 @@ async function askModel(ctx: ModelRun, prompt: ModelPrompt) {
     toolNotes: prompt.toolbox.notes,
     sourcesWithoutTool: prompt.sources.searchable.length,
   })
-  const message = formatFirstMessage(run.run, prompt.history, prompt.references)
+  const message = formatFirstMessage(run.run, prompt.history, prompt.attached)
   const tools = prompt.toolbox.definitions
   await run.recordPrompt(fitRunPrompt({ instructions, message, tools: listDefinitions(tools) }))
-  const { files, release } = await attachFiles(run, config, prompt.references)
+  const { files, release } = await attachFiles(run, config, prompt.attached)
   const messages = toMessages(message, ofModel(steps.all, model))
   const question: ModelQuestion = { instructions, messages, tools, files }
   let startedMs = 0
