@@ -9,8 +9,6 @@ import { readEnding } from './model-tools.ts'
 
 /** The note of a run whose session was not summarized. */
 export const SUMMARY_FAILED = 'summary_failed'
-/** After a summary that could not be used, the next one is of a run that is later by this many. */
-export const RETRY_RUNS = 10
 /** Earlier runs to read at most. */
 const MAX_EARLIER_RUNS = 50
 /**
@@ -78,8 +76,6 @@ export interface Unsummarized {
   readonly from: number
   /** The number of the last run in it. */
   readonly through: number
-  /** The number of the run whose summary could not be used, if it was less than RETRY_RUNS ago. */
-  readonly failedIn: number | undefined
 }
 
 /**
@@ -87,7 +83,7 @@ export interface Unsummarized {
  * fits. At most half of the tokens that a run may use are read.
  */
 export function findUnsummarized(
-  { summary, runs, total }: EarlierRuns,
+  { summary, runs }: EarlierRuns,
   { historyTokens: budgetTokens, runTokens }: Pick<ModelConfig, 'historyTokens' | 'runTokens'>,
 ): Unsummarized | undefined {
   if (budgetTokens === 0) return undefined
@@ -99,18 +95,11 @@ export function findUnsummarized(
   if (through === undefined) return undefined
   const maxTokens = Math.min(SUMMARIZED_SHARES * budgetTokens, Math.floor(runTokens / 2))
   const readTokens = Math.max(0, maxTokens - countTokens(before))
-  const failedIn = runs.findLast(({ number, steps }) => total + 1 - number < RETRY_RUNS && isUnusable(steps))?.number
   const cut = texts.slice(0, older).map((text) => fitTokens(text, Math.min(budgetTokens, readTokens)))
   const read = takeNewest(cut, readTokens)
   const first = runs[older - read.length]?.number ?? through
   const from = summary && first === summary.through + 1 ? (summary.from ?? 1) : first
-  return { text: [...before, ...read].join('\n\n'), from, through, failedIn }
-}
-
-/** Whether its summary could not be used. One that was emptied later has no note. */
-function isUnusable(steps: EarlierRun['steps']): boolean {
-  const isNoted = steps.some((step) => step.kind === 'note' && step.data.code === SUMMARY_FAILED)
-  return isNoted && findSummary(steps) !== undefined
+  return { text: [...before, ...read].join('\n\n'), from, through }
 }
 
 /** The beginning of the text that takes these tokens. */
