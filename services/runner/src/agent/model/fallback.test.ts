@@ -94,28 +94,21 @@ describe('a model whose API is unavailable', () => {
     },
   )
 
-  test.each([
-    ['the key of the service', []],
-    ["an organization's own key", [{ id: 'key', model: 'main', key: 'sk-own-key-0123456789' }]],
-  ])(
-    'is asked once by each later run while its outage lasts, and again as before after it: %s',
-    async (_whose, keys) => {
-      const startOne = () => createInMemoryRun({ sources: [source], context: 'hello', modelKeys: keys })
-      const pair = await createPair('openai', [], { otherwise: { failure: 'status', status: 503 } })
-      await startOne()
-        .execute(pair.agent)
-        .catch(() => {})
-      const [asked, waited] = [pair.first.requests.length, pair.waitedMs()]
-      expect(asked).toBeGreaterThan(3)
-      const next = startOne()
-      await next.execute(pair.agent).catch(() => {})
-      expect([pair.first.requests.length - asked, pair.waitedMs() - waited]).toEqual([1, 0])
-      pair.first.script(send, done)
-      const last = startOne()
-      await last.execute(pair.agent)
-      expect(tell(last)).toEqual(['main: openai:big', 'main: openai:big'])
-    },
-  )
+  test('is asked once by each later run while its outage lasts, and again as before after it', async () => {
+    const pair = await createPair('openai', [], { otherwise: { failure: 'status', status: 503 } })
+    await startRun()
+      .execute(pair.agent)
+      .catch(() => {})
+    const [asked, waited] = [pair.first.requests.length, pair.waitedMs()]
+    expect(asked).toBeGreaterThan(3)
+    const next = startRun()
+    await next.execute(pair.agent).catch(() => {})
+    expect([pair.first.requests.length - asked, pair.waitedMs() - waited]).toEqual([1, 0])
+    pair.first.script(send, done)
+    const last = startRun()
+    await last.execute(pair.agent)
+    expect(tell(last)).toEqual(['main: openai:big', 'main: openai:big'])
+  })
 
   test('is not asked again by a run that continued with the fallback, whenever its runner died', async () => {
     for (const when of ['before', 'after'] as const) {

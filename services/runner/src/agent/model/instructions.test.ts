@@ -77,7 +77,7 @@ describe('the instructions of an organization', () => {
     expect(systemText(2)).toContain('Be long.')
   })
 
-  test('are the newest ones, with a note, when the run continues after its version was deleted', async () => {
+  test('are the newest ones when the run continues after its version was deleted', async () => {
     const agent = await prepare([calls('send_to_order_intake')])
     const instructions = [{ number: 1, text: 'Be brief.' }]
     const run = createInMemoryRun({ sources: [orders], instructions })
@@ -85,9 +85,6 @@ describe('the instructions of an organization', () => {
     instructions.splice(0, 1, { number: 1, text: '' }, { number: 2, text: 'Be long.' })
     await run.execute(agent)
     expect(systemText(1)).toContain('Be long.')
-    const text = `Version 1 of the organization's instructions is no longer kept. The run continues with version 2.`
-    const notes = run.steps.filter((step) => step.kind === 'note' && step.data.code === 'instructions_replaced')
-    expect(notes).toMatchObject([{ data: { text } }])
   })
 
   test('leave no trace where there are none', async () => {

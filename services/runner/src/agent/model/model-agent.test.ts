@@ -540,18 +540,6 @@ describe('a run with a model', () => {
     ])
     expect(JSON.stringify(run.prompts)).not.toContain(apiKey)
   })
-
-  test('refuses a search for more than 1,000 characters', async () => {
-    const many = Array.from({ length: 25 }, (_, n) => webhookSource(`Source ${n}`, { n: 1 }))
-    const searches = [1_000, 1_001].map((length) => ({
-      toolCalls: [{ name: 'search_sources', arguments: { query: 'source'.padEnd(length) } }],
-    }))
-    const run = createInMemoryRun({ sources: many })
-    await run.execute(await createScriptedAgent(variant, [...searches, idle]))
-    const results = run.steps.flatMap((step) => (step.kind === 'tool_result' ? [step.data] : []))
-    expect(results.map(({ ok }) => ok)).toEqual([true, false, true])
-    expect(results[1]?.text).toBe('query must be a text of at most 1000 characters.')
-  })
 })
 
 describe('the earlier runs of the session', () => {

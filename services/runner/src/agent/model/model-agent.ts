@@ -12,7 +12,6 @@ import {
 import { formatSystemText } from '@workflow-service/contract/system-text'
 import { type Logger, NO_TRACING, type Tracing } from '@workflow-service/service-kit'
 import type { Instructions, WorkflowFile } from '@workflow-service/database'
-import { LRUCache } from 'lru-cache'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, refuseCall } from '../agent-steps.ts'
@@ -62,13 +61,8 @@ import { traceRequests } from './trace-requests.ts'
 /** Model answers per run at most. */
 export const MAX_TURNS = 20
 
-/** Organizations' own keys in memory, those used last. */
-const MAX_OWN_KEYS = 1_000
-
 /** The note of a run whose prompt was too long. */
 const HISTORY_HALVED = 'history_halved'
-/** The note of a run that has waited longer than its version of the instructions was kept. */
-const INSTRUCTIONS_REPLACED = 'instructions_replaced'
 /** The note of a run that continues with the fallback of its model. */
 const FALLBACK = 'model_fallback'
 
@@ -108,20 +102,14 @@ export function createModelAgent(
   }
   const shared = models.reduceRight<UsableModel | undefined>((after, config) => toUsable(config, after), undefined)
   if (!shared) throw new TypeError('A model is needed')
-  /** By the id of the key: its runs share what is known of an outage. */
-  const ownModels = new LRUCache<string, UsableModel>({ max: MAX_OWN_KEYS })
   /** The models with the organization's own keys, where it has some. */
   const withOwnKeys = (usable: UsableModel, keys: readonly OwnModelKey[]): UsableModel => {
     const fallback = usable.fallback && withOwnKeys(usable.fallback, keys)
     const own = keys.find(({ model }) => model === usable.config.name)
     if (!own) return { ...usable, fallback }
     const config = { ...usable.config, apiKey: own.key, isOwnKey: true }
-    if (own.key === null) {
-      return { ...toUsable(config, fallback, own.id), ask: () => Promise.reject(unreadableKey(config)) }
-    }
-    const withKey = ownModels.get(own.id) ?? toUsable(config, undefined, own.id)
-    ownModels.set(own.id, withKey)
-    return { ...withKey, fallback }
+    const withKey = toUsable(config, fallback, own.id)
+    return own.key === null ? { ...withKey, ask: () => Promise.reject(unreadableKey(config)) } : withKey
   }
   return async (run) => {
     run.signal.throwIfAborted()
@@ -243,18 +231,13 @@ async function createPrompt(ctx: ModelRun, files: readonly WorkflowFile[]) {
   return { sources, toolbox, history, instructions, attached: findReferences(run.run, files) }
 }
 
-/** Those that the run follows: the newest ones, noted, in place of a version that is no longer kept. */
+/** Those that the run follows: the newest ones in place of a version that is no longer kept. */
 async function readInstructions({ run, steps }: ModelRun): Promise<Instructions | undefined> {
   const begun = findMessage(steps)
   if (!begun) return await run.readInstructions()
   const version = begun.instructions_version
   if (version === undefined) return undefined
-  const kept = await run.readInstructions(version)
-  if (kept) return kept
-  const newest = await run.readInstructions()
-  const text = `Version ${version} of the organization's instructions is no longer kept. The run continues with ${newest ? `version ${newest.number}` : 'none: they were removed'}.`
-  if (!steps.hasNote(INSTRUCTIONS_REPLACED)) await steps.note(INSTRUCTIONS_REPLACED, text)
-  return newest
+  return (await run.readInstructions(version)) ?? (await run.readInstructions())
 }
 
 /** The earlier runs; before its first answer, the model summarizes them if they are too long. */

@@ -28,7 +28,7 @@ const FILE_PAGE_LENGTH = 20_000
 /** Webhook sources that one search finds. */
 const MAX_FOUND_SOURCES = 10
 const MAX_SEARCH_WORDS = 20
-/** Finding the words of a query as long as an answer may be would take 0.2 s. */
+/** The rest of a query is left out: finding the words of one as long as an answer may be would take 0.2 s. */
 const MAX_QUERY_LENGTH = 1_000
 /** Characters of a found source's description; its tool has all of it. */
 const MAX_FOUND_DESCRIPTION_LENGTH = 300
@@ -214,10 +214,8 @@ export async function runReadingTool(
 }
 
 async function searchSources(run: AgentRun, { query }: Record<string, unknown>): Promise<ReadingResult> {
-  if (typeof query !== 'string' || query.length > MAX_QUERY_LENGTH) {
-    return { ok: false, text: `query must be a text of at most ${MAX_QUERY_LENGTH} characters.` }
-  }
-  const words = query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+  const text = typeof query === 'string' ? query.slice(0, MAX_QUERY_LENGTH) : ''
+  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
   const found = await run.searchSources([...new Set(words)].slice(0, MAX_SEARCH_WORDS), MAX_FOUND_SOURCES)
   if (found.length === 0) return { ok: false, text: 'No webhook source has one of these words. Try other words.' }
   const lines = found.map(
