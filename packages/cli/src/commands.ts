@@ -357,10 +357,6 @@ const LOGS = command(
     option('--run <id>', 'with an API key: of this run', parseIdPrefix),
     option('-f, --follow', 'keep printing new entries until Ctrl-C; with --json, one object per line'),
     TIMEOUT,
-    option(
-      '--answers',
-      'below the table: what the endpoint answered to each request that it rejected, at most 4 KiB; always in --json',
-    ).conflicts('follow'),
     option('--outcome <outcome>', 'only entries with this outcome').choices(DELIVERY_OUTCOMES),
     option('--kind <kind>', 'only entries of this kind').choices(DELIVERY_KINDS),
     SINCE,

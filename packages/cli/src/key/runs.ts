@@ -152,9 +152,9 @@ function formatRuns(terminal: Terminal, runs: readonly SessionRun[]): string {
 export async function logs(
   ctx: KeyContext,
   source: string | undefined,
-  options: ListOptions & { follow?: boolean; answers?: boolean; kind?: string },
+  options: ListOptions & { follow?: boolean; kind?: string },
 ): Promise<CommandResult> {
-  refuse(options, 'follow', 'answers', 'kind')
+  refuse(options, 'follow', 'kind')
   const entries: Entry[] = []
   for (const id of await findRunIds(ctx, options)) entries.push(...toEntries(await ctx.client.runs.get(id)))
   const wanted = source?.toLowerCase()

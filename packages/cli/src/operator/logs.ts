@@ -7,7 +7,7 @@ import { findSource } from './find.ts'
 import { followDeliveries, isFinished } from './follow-deliveries.ts'
 import { UsageError } from '../cli-error.ts'
 import { outcomeColour } from '../run-columns.ts'
-import { type Column, paint, renderTable, showDuration, showTime, type Terminal, withoutControls } from '../terminal.ts'
+import { type Column, renderTable, showDuration } from '../terminal.ts'
 
 interface LogsOptions extends FollowOptions {
   outcome?: DeliveryOutcome
@@ -15,7 +15,6 @@ interface LogsOptions extends FollowOptions {
   since?: Date
   until?: Date
   limit: number
-  answers?: boolean
 }
 
 /** `wf logs SOURCE` */
@@ -30,6 +29,7 @@ export async function logs(
   const { outcome, kind, since, until, limit } = options
   const query: DeliveryQuery = { sourceId: source.id, outcome, kind, since, until, limit }
   const hasFilter = [outcome, kind, since, until].some((value) => value !== undefined)
+  const matching = hasFilter ? ' that matches the options' : ' yet'
   const newest = await listDeliveries(db, organization.id, query)
   if (options.follow) {
     await follow(ctx, query, newest, options)
@@ -43,27 +43,8 @@ export async function logs(
       rejected_answer: answers.get(delivery.id)?.rejectedAnswer ?? null,
       answer_headers: answers.get(delivery.id)?.answerHeaders ?? null,
     })),
-    text: (terminal) =>
-      [
-        renderTable(
-          terminal,
-          COLUMNS,
-          newest,
-          `Nothing was sent to ${source.name}${hasFilter ? ' that matches the options' : ' yet'}.`,
-        ),
-        ...(options.answers
-          ? newest.map((delivery) => formatAnswer(terminal, delivery, answers.get(delivery.id)?.rejectedAnswer))
-          : []),
-      ].join(''),
+    text: (terminal) => renderTable(terminal, COLUMNS, newest, `Nothing was sent to ${source.name}${matching}.`),
   }
-}
-
-/** The text of a rejection below a headline, each line indented; empty if there is none. */
-function formatAnswer(terminal: Terminal, { createdAt, status }: Delivery, text?: string | null): string {
-  if (typeof text !== 'string') return ''
-  const lines = text.trimEnd().split('\n')
-  const headline = paint(terminal, 'bold', `${showTime(createdAt)}  answered ${status}`)
-  return `\n${headline}\n${lines.map((line) => `  ${withoutControls(line)}\n`).join('')}`
 }
 
 const COLUMNS: readonly Column<Delivery>[] = [
