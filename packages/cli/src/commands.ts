@@ -438,11 +438,7 @@ const SESSIONS = group(
     command('open', 'Create a session, or reopen a closed one.', inOrganization(sessions, 'open'), [
       argument('[id]', 'its id (default: a new one)', parseId),
     ]),
-    command('list', 'List the sessions, newest first.', inOrganization(sessions, 'list'), [
-      option('--open', 'only open sessions').conflicts('closed'),
-      option('--closed', 'only closed sessions'),
-      limit('sessions', 50),
-    ]),
+    command('list', 'List the sessions, newest first.', inOrganization(sessions, 'list'), [limit('sessions', 50)]),
     command(
       'close',
       'Close a session. It accepts no more starts; accepted ones still run.',

@@ -139,14 +139,13 @@ describe('wf runs list --follow', () => {
 })
 
 describe('wf sessions list', () => {
-  test('shows the newest first, and only open or closed ones', async () => {
+  test('shows the newest first', async () => {
     const { id } = (await run('sessions', 'open', '--json')).json() as { id: string }
     await run('sessions', 'close', id.slice(0, 18))
-    const closed = (await run('sessions', 'list', '--closed', '--json')).json()
-    expect(closed).toMatchObject([{ id, organization_id: organizationId, is_open: false, starts: 0 }])
+    const [newest] = (await run('sessions', 'list', '--json')).json() as object[]
+    expect(newest).toMatchObject({ id, organization_id: organizationId, is_open: false, starts: 0 })
     const { stdout } = await run('sessions', 'list', '--limit', '1')
     expect(stdout).toMatch(new RegExp(`^SESSION .*\n${id}  closed  0 +0 +\\S+ \\S+  \\S+ \\S+\n$`))
-    expect((await run('sessions', 'list', '--open', '--json')).stdout).not.toContain(id)
   })
 
   test('an id prefix that several sessions have lists them', async () => {

@@ -7,8 +7,6 @@ import { createRunFormatter } from './format-run.ts'
 import { paint, type Terminal } from '../terminal.ts'
 
 const POLL_MS = 300
-/** After which a run that no runner has begun gets a hint. */
-const QUEUED_HINT_MS = 10_000
 
 /**
  * Prints a run as it goes, until its end or Ctrl-C: its facts, each event once, and its deliveries; with JSON, one
@@ -24,22 +22,13 @@ export async function followRun(
   const signal = ctx.interrupted(timeout)
   const print = json ? createJsonPrinter(terminal) : createTextPrinter(terminal, first)
   let run = first
-  let hasHint = false
   for (;;) {
     print(run)
     if (run.finished_at || signal.aborted) break
-    if (!hasHint && run.status === 'queued' && run.steps.length === 0 && ageOf(run) > QUEUED_HINT_MS) {
-      terminal.writeError('No runner has begun the run yet. Is a runner running, and is the session free?\n')
-      hasHint = true
-    }
     await sleep(POLL_MS, undefined, { signal }).catch(() => {})
     run = (await showRun(ctx.db, run.id)) ?? run
   }
   return printedResult(run.status === 'succeeded')
-}
-
-function ageOf({ created_at: createdAt }: RunDetails): number {
-  return Date.now() - createdAt.getTime()
 }
 
 function createTextPrinter(terminal: Terminal, first: RunDetails): (run: RunDetails) => void {

@@ -29,10 +29,9 @@ export async function open(ctx: OrganizationContext, given: string | undefined):
 
 export async function list(
   { db, organization }: OrganizationContext,
-  { open: onlyOpen, closed: onlyClosed, limit }: ListOptions,
+  { limit }: { limit: number },
 ): Promise<CommandResult> {
-  const isOpen = onlyOpen ? true : onlyClosed ? false : undefined
-  const sessions = await listSessionRows(db, organization.id, { isOpen, limit })
+  const sessions = await listSessionRows(db, organization.id, limit)
   return listResult(
     sessions,
     [
@@ -47,14 +46,8 @@ export async function list(
       { title: 'CREATED (UTC)', time: (session) => session.created_at },
       { title: 'CLOSED (UTC)', time: (session) => session.closed_at },
     ],
-    isOpen === undefined ? `${organization.name} has no sessions yet.` : 'No sessions match.',
+    `${organization.name} has no sessions yet.`,
   )
-}
-
-interface ListOptions {
-  readonly open?: boolean
-  readonly closed?: boolean
-  readonly limit: number
 }
 
 export async function close(ctx: OperatorContext, prefix: string, options: InOrganization): Promise<CommandResult> {

@@ -108,15 +108,10 @@ export async function showSession(db: Db, sessionId: string): Promise<SessionRow
 }
 
 /** Sessions of the organization, newest first. */
-export async function listSessionRows(
-  db: Db,
-  organizationId: string,
-  { isOpen, limit }: { isOpen?: boolean | undefined; limit: number },
-): Promise<SessionRow[]> {
+export async function listSessionRows(db: Db, organizationId: string, limit: number): Promise<SessionRow[]> {
   const { rows } = await db.pool.query<SessionRow>(
     `SELECT ${SESSION_COLUMNS} FROM sessions
-     WHERE organization_id = $1 ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
-     ORDER BY created_at DESC, id DESC LIMIT $2`,
+     WHERE organization_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2`,
     [organizationId, limit],
   )
   return rows
