@@ -352,7 +352,7 @@ const LOGS = command(
     ...withKey(() => import('./key/runs.ts'), 'logs'),
   },
   [
-    argument('[source]', 'its name or id; for a deleted source, its id. Not needed with an API key'),
+    argument('[source]', 'its name or id; for a deleted source, its id; none with an API key'),
     option('--session <id>', 'with an API key: of the latest runs of this session', parseIdPrefix).conflicts('run'),
     option('--run <id>', 'with an API key: of this run', parseIdPrefix),
     option('-f, --follow', 'keep printing new entries until Ctrl-C; with --json, one object per line'),
