@@ -326,7 +326,6 @@ const LISTEN = command(
       '--secret <secret>',
       'the signing secret that the endpoint has (default: a new one, which is shown); - reads standard input',
     ),
-    option('--unsigned', 'send no X-Service-Token, as for a source without a secret').conflicts('secret'),
     option(
       '--example <file>',
       'the example request body, as JSON (default: that of the source); without --source, it is also sent once',

@@ -15,7 +15,6 @@ interface Options {
   readonly organization?: string
   readonly source?: string
   readonly secret?: string
-  readonly unsigned?: boolean
   readonly example?: string
   readonly once?: boolean
   readonly timeout?: number
@@ -87,8 +86,7 @@ async function openSession(
   source: Forwarding['source'] | undefined,
 ): Promise<Session> {
   const given = options.example === undefined ? undefined : await readExample(ctx, options.example)
-  const isUnsigned =
-    options.unsigned ?? (source !== undefined && !source.hasSigningSecret && options.secret === undefined)
+  const isUnsigned = source !== undefined && !source.hasSigningSecret && options.secret === undefined
   const secret = options.secret === '-' ? (await ctx.readInput()).trim() : options.secret
   if (secret === '') throw new CliError('The signing secret is empty.')
   return {
