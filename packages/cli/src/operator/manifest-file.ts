@@ -1,6 +1,6 @@
 import type { Manifest, ManifestFieldError } from '@workflow-service/contract'
 import { manifestErrors, toManifest } from '@workflow-service/database/manifest'
-import { type Document, isNode, LineCounter, parseAllDocuments, type YAMLError } from 'yaml'
+import { type Document, isNode, LineCounter, parseDocument } from 'yaml'
 import type { CliContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { readText } from '../read-file.ts'
@@ -80,16 +80,15 @@ export function parseManifest(
   text: string,
 ): { name: string; value: unknown; errors: FileError[]; lineOf: (path: string) => number | undefined } {
   const lines = new LineCounter()
-  const documents = parseAllDocuments(text, {
+  const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
     stringKeys: true,
     merge: true,
     resolveKnownTags: false,
     intAsBigInt: true,
-    logLevel: 'silent',
+    logLevel: 'error',
   })
-  const [document, second] = [...documents]
   const invalid = (...errors: { message: string; line?: number }[]) => ({
     name,
     value: undefined,
@@ -97,16 +96,9 @@ export function parseManifest(
     lineOf: () => undefined,
   })
   const lineAt = (position: number) => lines.linePos(position).line
-  if (!document) return invalid({ message: 'is empty; a manifest begins with "organization:"' })
-  if (second) {
-    const message = 'has several documents (---); put each manifest into its own file'
-    return invalid({ message, line: lineAt(second.range[0]) })
-  }
   const syntaxErrors = [...document.errors, ...document.warnings]
   if (syntaxErrors.length > 0) {
-    return invalid(
-      ...syntaxErrors.map((error) => ({ message: describeSyntaxError(error), line: lineAt(error.pos[0]) })),
-    )
+    return invalid(...syntaxErrors.map((error) => ({ message: error.message, line: lineAt(error.pos[0]) })))
   }
   const lineOf = (path: string): number | undefined => findLine(document, lines, path)
   try {
@@ -116,27 +108,7 @@ export function parseManifest(
       .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
     return { name, value, errors, lineOf }
   } catch (error) {
-    const { message } = error as Error
-    return invalid({
-      message: message.startsWith('Excessive alias count')
-        ? `uses more than ${MAX_ALIASES} aliases; repeat the content instead, or split the file`
-        : message,
-    })
-  }
-}
-
-function describeSyntaxError({ code, message }: YAMLError): string {
-  switch (code) {
-    case 'DUPLICATE_KEY':
-      return 'duplicate key in one object'
-    case 'TAB_AS_INDENT':
-      return 'tab used for indentation; YAML allows only spaces'
-    case 'RESOURCE_EXHAUSTION':
-      return 'nested too deeply'
-    case 'NON_STRING_KEY':
-      return 'key is not a string'
-    default:
-      return message
+    return invalid({ message: (error as Error).message })
   }
 }
 
