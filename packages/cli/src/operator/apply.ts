@@ -1,10 +1,4 @@
-import {
-  type FieldError,
-  type Manifest,
-  UUID_PATTERN,
-  type WebhookSourceIn,
-  type WebhookSourceOut,
-} from '@workflow-service/contract'
+import { type FieldError, type Manifest, UUID_PATTERN, type WebhookSourceIn } from '@workflow-service/contract'
 import { createSecretBox, listOrganizations, findWebhookSource, newId } from '@workflow-service/database'
 import {
   type AppliedManifest,
@@ -196,9 +190,8 @@ async function applyFiles(
   )
   const dispatcher = hasSources ? ctx.dispatcher() : undefined
   const applied: Applied[] = []
-  const savedVersions = new Map<string, number>()
   for (const result of await write(ctx, manifests, options)) {
-    const sources = dispatcher ? await saveSources(ctx, dispatcher, result, savedVersions) : []
+    const sources = dispatcher ? await saveSources(ctx, dispatcher, result) : []
     const savedLookups = dispatcher ? await saveLookups(ctx, dispatcher, result) : []
     applied.push({ ...result, sources, savedLookups })
   }
@@ -257,27 +250,16 @@ function toEditJson({ kind, id, name, action, by, at, count }: PersonEdit): obje
   return { kind, id, name, action, by, at, count }
 }
 
-/** `savedVersions` has the versions that this command wrote, for a source that a later manifest names again. */
 async function saveSources(
   ctx: OperatorContext,
   dispatcher: InternalClient,
   applied: AppliedManifest,
-  savedVersions: Map<string, number>,
 ): Promise<SourceResult[]> {
   const { webhookSources } = applied
   const results: SourceResult[] = []
   for (let start = 0; start < webhookSources.length; start += MAX_CONCURRENT_SAVES) {
     const batch = webhookSources.slice(start, start + MAX_CONCURRENT_SAVES)
-    results.push(
-      ...(await Promise.all(
-        batch.map(async (source) => {
-          const version = savedVersions.get(source.id) ?? source.version
-          const { saved, ...result } = await saveSource(ctx, dispatcher, applied, { ...source, version })
-          if (saved) savedVersions.set(source.id, saved.version)
-          return result
-        }),
-      )),
-    )
+    results.push(...(await Promise.all(batch.map((source) => saveSource(ctx, dispatcher, applied, source)))))
   }
   return results
 }
@@ -287,7 +269,7 @@ async function saveSource(
   dispatcher: InternalClient,
   { organization: { id: organizationId }, overwrites }: AppliedManifest,
   { id, save, shouldVerify, version, changes, kept }: AppliedManifest['webhookSources'][number],
-): Promise<SourceResult & { saved?: WebhookSourceOut }> {
+): Promise<SourceResult> {
   const before = await findWebhookSource(ctx.db, organizationId, id)
   try {
     const { status, body: source } = await dispatcher.call('saveWebhookSource', {
@@ -303,7 +285,7 @@ async function saveSource(
     if (!isUnchanged || overwrites.some((edit) => edit.id === id)) {
       await recordApplied(ctx.db.pool, organizationId, [{ kind: 'webhook_source', ...result, kept }])
     }
-    return { ...result, verified: source.verified_at !== null, saved: source }
+    return { ...result, verified: source.verified_at !== null }
   } catch (error) {
     if (!(error instanceof InternalCallError)) throw error
     const verified = (before?.verifiedAt ?? null) !== null
