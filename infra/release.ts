@@ -57,7 +57,7 @@ function pack(): string[] {
     const found = run(process.execPath, ['packages/testkit/src/check-package.ts', join(FOLDER, tarball)])
     problems.push(...(JSON.parse(found) as string[]).map((problem) => `${tarball}: ${problem}`))
   }
-  const build = 'import sys, build_backend as b; b.build_sdist(sys.argv[1]); print(b.build_wheel(sys.argv[1]))'
+  const build = 'import sys, build_backend as b; print(b.build_wheel(sys.argv[1]))'
   const wheel = join(FOLDER, python('-B', '-c', build, FOLDER).trim())
   // From the wheel itself: what is missing in it fails.
   python('-c', 'import sys; sys.path.insert(0, sys.argv[1]); import workflow_service.webhook', wheel)
@@ -95,7 +95,7 @@ Then publish, and tag the commit:`)
     print(`  npm publish .local/release/${file} --access public`)
   }
   print(
-    `  twine upload .local/release/*.whl .local/release/*.tar.gz\n  git tag v${version} && git push origin v${version}`,
+    `  twine upload .local/release/*.whl\n  git tag v${version} && git push origin v${version}`,
   )
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any, List, Optional, Tuple
@@ -72,22 +71,6 @@ def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_dire
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return target
-
-
-def build_sdist(sdist_directory: str, config_settings: Any = None) -> str:
-    target = f"{_name()}.tar.gz"
-    pkg_info = Path(sdist_directory) / "PKG-INFO"
-    pkg_info.write_text(_metadata(), encoding="utf-8")
-    with tarfile.open(Path(sdist_directory) / target, "w:gz", format=tarfile.PAX_FORMAT) as archive:
-        archive.add(pkg_info, f"{_name()}/PKG-INFO")
-        for name in ("pyproject.toml", "build_backend.py", "README.md", "LICENSE", "src"):
-            archive.add(ROOT / name, f"{_name()}/{name}", filter=_without_caches)
-    pkg_info.unlink()
-    return target
-
-
-def _without_caches(entry: tarfile.TarInfo) -> Optional[tarfile.TarInfo]:
-    return None if "__pycache__" in entry.name else entry
 
 
 def _digest(content: bytes) -> str:
