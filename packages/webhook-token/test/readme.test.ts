@@ -7,8 +7,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import * as fc from 'fast-check'
-import { checkServiceSignature, checkServiceToken, createServiceToken } from '../src/index.js'
+import { checkServiceSignature, checkServiceToken } from '../src/index.js'
 
 const readme = ['../README.md', '../OTHER_LANGUAGES.md']
   .map((path) => readFileSync(join(import.meta.dirname, path), 'utf8'))
@@ -338,35 +337,13 @@ function signatureCalls(): SnippetCall[] {
   ]
 }
 
-/** Tokens of any secret and time. */
-async function randomCalls(): Promise<SnippetCall[]> {
-  const samples = fc.sample(
-    fc.record({
-      // Any characters, including tabs and line ends: the secret is passed in hex.
-      secret: fc.string({ unit: 'binary', minLength: 1, maxLength: 100 }),
-      seconds: fc.integer({ min: 0, max: 4_102_444_800 }),
-      driftSeconds: fc.integer({ min: -330, max: 330 }),
-      otherSecret: fc.boolean(),
-    }),
-    { seed: 1, numRuns: 200 },
-  )
-  return await Promise.all(
-    samples.map(async ({ secret: any, seconds, driftSeconds, otherSecret }) => ({
-      header: await createServiceToken(otherSecret ? `${any}x` : any, { now: () => seconds * 1000 }),
-      secret: any,
-      nowSeconds: seconds + driftSeconds,
-    })),
-  )
-}
-
 // All in one process of each language: Go and Java compile in it.
 test.each(installed)(
   'the snippet in $name accepts what this package accepts, and nothing else',
   async (language) => {
-    const parts = [tokenCalls(), signatureCalls(), await randomCalls()]
+    const parts = [tokenCalls(), signatureCalls()]
     const expected = await Promise.all(parts.map((calls) => Promise.all(calls.map(isAccepted))))
-    expect(expected.map((each) => each.filter(Boolean).length)).toEqual([3, 4, expect.any(Number)])
-    expect(expected[2]).toContain(true)
+    expect(expected.map((each) => each.filter(Boolean).length)).toEqual([3, 4])
     expect(runSnippet(language, parts.flat())).toEqual(expected.flat())
   },
   60_000,
