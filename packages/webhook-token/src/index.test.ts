@@ -155,15 +155,6 @@ describe('checkServiceToken', () => {
       .map(([index, replaced, more]) => text.slice(0, index) + more + text.slice(index + replaced))
       .filter((changed) => changed !== text)
 
-  test('rejects every token with other characters', async () => {
-    await fc.assert(
-      fc.asyncProperty(withOdd(token), async (changed) =>
-        expect((await checkServiceToken(changed, secret, { now })).ok).toBe(false),
-      ),
-      { seed: 1, numRuns: 500 },
-    )
-  })
-
   test('rejects a token that is not the Base64 of digits, a dot and the signature, for any bytes', async () => {
     const signed = withBytes(String(timestamp)).map((time) => `${time}.${sign(time)}`)
     await fc.assert(
@@ -176,11 +167,18 @@ describe('checkServiceToken', () => {
     )
   })
 
-  test('never throws because of the received value', async () => {
-    const anything = fc.oneof(fc.string({ unit: 'binary' }), fc.base64String(), fc.array(fc.string()))
+  test('rejects, and never throws for, a token with other characters, any text and any list', async () => {
+    const anything = fc.oneof(
+      withOdd(token),
+      fc.string({ unit: 'binary' }),
+      fc.base64String(),
+      fc.array(fc.string(), { maxLength: 2 }),
+    )
     await fc.assert(
-      fc.asyncProperty(anything, async (value) => expect((await checkServiceToken(value, secret)).ok).toBe(false)),
-      { seed: 1, numRuns: 300 },
+      fc.asyncProperty(anything, async (value) =>
+        expect((await checkServiceToken(value, secret, { now })).ok).toBe(false),
+      ),
+      { seed: 1, numRuns: 1_000 },
     )
   })
 })
