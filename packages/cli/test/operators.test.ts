@@ -376,16 +376,23 @@ describe('keys and sessions', () => {
 })
 
 /** What is stored with the name of a person: sign-ins, versions, notices, and a run with a declined payload. */
-async function nameBob(organizationId: string, userId: string): Promise<void> {
+async function nameBob(organizationId: string, userId: string, accountId: string): Promise<void> {
   const { prisma, pool } = database.db
   const name = 'Bobby "B"'
-  await pool.query(
-    `INSERT INTO audit_events (id, organization_id, actor_kind, actor_id, actor_name, action, target_kind, target_id, target_name, changes, address)
-     SELECT gen_random_uuid(), CASE WHEN kind = 'person' THEN $1::uuid END, kind, CASE WHEN kind = 'person' THEN $2::uuid END,
-       'x', 'account.saved', 'account', account_id, $3, '["Bob"]', '192.0.2.1'
-     FROM users, unnest(ARRAY['person', 'stranger']) AS kind WHERE users.id = $2`,
-    [organizationId, userId, name],
-  )
+  const target = { targetKind: 'account', targetId: accountId, targetName: name }
+  const account = { actorName: 'not signed in', action: 'account.saved', ...target, changes: ['Bob'] }
+  const changes = [{ field: 'users', old: [], new: ['Bob@acme.test', 'ada@acme.test'] }]
+  const workflow = { actorName: 'bob@acme.test', action: 'workflow_users.saved', changes }
+  const [person, stranger] = [{ actorKind: 'person', organizationId, actorId: userId }, { actorKind: 'stranger' }]
+  const events = [
+    { ...person, ...account },
+    { ...stranger, ...account },
+    { ...person, ...workflow },
+    { ...stranger, organizationId, ...workflow },
+  ]
+  await prisma.auditEvent.createMany({
+    data: events.map((event) => ({ id: newId(), address: '192.0.2.1', ...event })),
+  })
   const run = await createRun(organizationId, '')
   const { id: runId, workflowId } = run
   const deliveryId = newId()
@@ -439,31 +446,19 @@ describe('wf people erase', () => {
   test('deletes the person in all organizations, and every name of the person, and keeps who did what as an id', async () => {
     const [acme, other] = [await create('Acme'), await create('Other')]
     await addUser(acme.id, 'ada@acme.test', 'owner')
-    const { rows } = await database.db.pool.query<{ id: string }>(
+    const { rows } = await database.db.pool.query<{ id: string; accountId: string }>(
       `WITH account AS (INSERT INTO accounts (id, email, email_key, name)
          VALUES (gen_random_uuid(), 'Bob@acme.test', 'bob@acme.test', 'Bobby "B"') RETURNING id)
        INSERT INTO users (id, organization_id, email, role, first_name, account_id)
        SELECT gen_random_uuid(), organizations.id, 'Bob@acme.test', 'member', 'Bob', account.id
-       FROM organizations, account ORDER BY organizations.name RETURNING id`,
+       FROM organizations, account ORDER BY organizations.name RETURNING id, account_id AS "accountId"`,
     )
     const ids = rows.map(({ id }) => id)
     await wf('users', 'role', 'bob@acme.test', 'admin', '--organization', 'Acme')
     const jobs = `INSERT INTO resend_jobs (id, organization_id, delivery_ids, resend_ids, per_second, created_by, created_by_name)
       SELECT gen_random_uuid(), organization_id, '{}', '{}', 1, id, 'Bob' FROM users WHERE id = ANY ($1)`
     await database.db.pool.query(jobs, [ids])
-    for (const [kind, id, name] of [
-      ['person', ids[0], 'Bob'],
-      ['stranger', null, 'bob@acme.test'],
-    ]) {
-      const changes = JSON.stringify([{ field: 'users', old: [], new: ['Bob@acme.test', 'ada@acme.test'] }])
-      const values = [newId(), acme.id, kind, id, name, changes]
-      await database.db.pool.query(
-        `INSERT INTO audit_events (id, organization_id, actor_kind, actor_id, actor_name, action, changes, address)
-         VALUES ($1, $2, $3, $4, $5, 'workflow_users.saved', $6, '192.0.2.1')`,
-        values,
-      )
-    }
-    await nameBob(acme.id, ids[0]!)
+    await nameBob(acme.id, ids[0]!, rows[0]!.accountId)
     await database.db.pool.query(
       `INSERT INTO instructions (organization_id, number, text, saved_by, saved_by_name) VALUES ($1, 1, 'Be brief.', $2, 'Bob')`,
       [acme.id, ids[0]!],
