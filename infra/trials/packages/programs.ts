@@ -60,31 +60,6 @@ export const COMMON_JS = MODULE.replaceAll(/import (\{[^}]*\}) from ('[^']*')/g,
   '',
 )
 
-/** The endpoint of the Python README, with its self-test and, with httpx, the client. */
-export const PYTHON = `${/```python\n(import json\n[^]*?)```/.exec(readmeOf('python'))?.[1]?.split('class Endpoint')[0] ?? ''}
-import sys
-from workflow_service.webhook import create_service_headers
-
-def post(what, delivery_id, body, sent=None):
-    headers = create_service_headers(os.environ["SIGNING_SECRET"], delivery_id=delivery_id, body=body)
-    status, text = receive(headers, (sent or body).encode())
-    return f"{what} {status} {text}".strip()
-
-payload = json.dumps({"order_id": "A-1", "customer": "Ada", "total": 3, "express": True})
-results = [
-    post("verification", "v", '{"type":"service.webhook.verification"}'),
-    post("payload", "a", payload),
-    post("again", "a", payload),
-    post("new", "b", payload),
-    post("tampered", "c", payload, payload.replace("A-1", "A-2")),
-]
-from workflow_service import WorkflowClient
-with WorkflowClient("wfk_x", sys.argv[1]) as client:
-    run = client.wait_for_run(client.start_workflow("w", "go")["id"])
-results.append(f"run {run['status']}")
-print(", ".join(results), file=sys.stderr)
-`
-
 /** For the compiler: the examples of both READMEs, each a module. */
 export const EXAMPLES = [
   RECEIVER,
