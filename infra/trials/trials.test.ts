@@ -113,6 +113,7 @@ describe('a small trial keeps every promise', () => {
       expect(violations).toEqual([])
       expect(record.starts.length).toBeGreaterThan(10)
       expect(record.samples.length).toBeGreaterThan(1)
+      expect(Object.values(record.samples[0]!.figures).filter((mib) => !(mib > 0))).toEqual([])
       expect(await readFile(join(output, 'soak.md'), 'utf8')).toContain('| gateway, memory')
       await rm(output, { recursive: true })
     },
