@@ -1,5 +1,5 @@
 import { writeFile } from 'node:fs/promises'
-import { anyText, defineTrial, whole } from '../shared/define-trial.ts'
+import { defineTrial } from '../shared/define-trial.ts'
 import { round, toTable } from '../shared/figures.ts'
 import { SERVICES } from '../shared/system.ts'
 import type { Attack } from './attack.ts'
@@ -18,8 +18,8 @@ export const trial = defineTrial({
   summary: 'attacks the services, and measures what another organization notices',
   parts: ATTACKS.map(({ name }) => name),
   options: {
-    seconds: whole('how long an attack goes on that repeats its requests', 5, { least: 1, most: 15 }),
-    json: anyText('also write the reports to this file'),
+    seconds: ['how long an attack goes on that repeats its requests', 5],
+    json: ['also write the reports to this file', ''],
   },
   async run({ options: { seconds, json }, parts, log }) {
     const reports: AttackReport[] = []
@@ -36,7 +36,7 @@ export const trial = defineTrial({
       }
     }
     process.stdout.write(`${describeReports(reports)}\n`)
-    if (json !== undefined) await writeFile(json, `${JSON.stringify({ seconds, reports }, null, 2)}\n`)
+    if (json !== '') await writeFile(json, `${JSON.stringify({ seconds, reports }, null, 2)}\n`)
     return reports.flatMap((report) => reasonsOf(report).map((reason) => `${report.name}: ${reason}`))
   },
 })

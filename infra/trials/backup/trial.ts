@@ -8,7 +8,7 @@ import { makeServerFolder, restoreBaseBackup, saveLastWal, takeBaseBackup } from
 import { type Callers, checkCallers, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { FIELD } from '../shared/check-record.ts'
 import { createCustomer, type Customer } from '../shared/customers.ts'
-import { defineTrial, flag, type Log } from '../shared/define-trial.ts'
+import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
 import { startSystem, type System, type SystemOptions } from '../shared/system.ts'
 
@@ -16,7 +16,7 @@ export const trial = defineTrial({
   name: 'backup',
   summary:
     'restores backups that were taken under load, and counts starts that were lost and payloads that were sent twice',
-  options: { 'without-after-restore': flag('show what `wf after-restore` prevents') },
+  options: { 'without-after-restore': ['show what `wf after-restore` prevents', false] },
   async run({ options, log }) {
     const violations: string[] = []
     for (const until of ['end of the backup', 'end of the WAL'] as const) {

@@ -10,7 +10,7 @@ export interface BenchOptions {
   readonly largeTable: number
   /** Starts, and deliveries, in the part `scale`. */
   readonly rows: number
-  /** The folder for a CPU profile of each service. Undefined for none, because profiling costs time. */
+  /** The folder for a CPU profile of each service. Empty for none, because profiling costs time. */
   readonly profile?: string | undefined
   /** Runner and dispatcher in one process. */
   readonly compact: boolean

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
-import { anyText, defineTrial, flag, whole } from '../shared/define-trial.ts'
+import { defineTrial } from '../shared/define-trial.ts'
 import { type BenchOptions, type Figure, toFigureTable, toJson } from './figure.ts'
 import { measureApi, measureTracing } from './parts/api.ts'
 import { measureApp, measureDeliveryLog } from './parts/app.ts'
@@ -27,13 +27,13 @@ export const trial = defineTrial({
   parts: Object.keys(PARTS),
   defaultParts: Object.keys(PARTS).filter((part) => part !== 'scale'),
   options: {
-    json: anyText('also write the figures to this file'),
-    compact: flag('runner and dispatcher in one process, in the parts that measure runs and memory'),
-    profile: anyText('write a CPU profile of each service to this folder; this lowers the figures'),
-    rounds: whole('rounds of each measurement; the figure is their median', 3),
-    seconds: whole('length of one round under load', 5),
-    'large-table': whole('rows of the large tables', 1_000_000),
-    rows: whole('starts and deliveries in the part scale, 2.5 GB of disk for each million', 1_000_000),
+    json: ['also write the figures to this file', ''],
+    compact: ['runner and dispatcher in one process, in the parts that measure runs and memory', false],
+    profile: ['write a CPU profile of each service to this folder; this lowers the figures', ''],
+    rounds: ['rounds of each measurement; the figure is their median', 3],
+    seconds: ['length of one round under load', 5],
+    'large-table': ['rows of the large tables', 1_000_000],
+    rows: ['starts and deliveries in the part scale, 2.5 GB of disk for each million', 1_000_000],
   },
   async run({ options: { json, 'large-table': largeTable, ...options }, parts, log }) {
     const machine = {
@@ -46,7 +46,7 @@ export const trial = defineTrial({
     const figures: Figure[] = []
     for (const part of parts) figures.push(...((await PARTS[part]?.({ ...options, largeTable, log })) ?? []))
     process.stdout.write(`${toFigureTable(figures)}\n`)
-    if (json !== undefined) {
+    if (json !== '') {
       const { rounds, seconds } = options
       const report = { machine, options: { rounds, seconds }, figures: toJson(figures) }
       await writeFile(json, `${JSON.stringify(report, null, 2)}\n`)

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { createCustomer, type Customer } from '../shared/customers.ts'
-import { defineTrial, type Log, positive } from '../shared/define-trial.ts'
+import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
 import { startSystem, type System, type SystemOptions } from '../shared/system.ts'
 import { type CellDatabase, copyOrganization, deleteMoved, untilQuiet } from './move-organization.ts'
@@ -10,7 +10,7 @@ import { type Router, startRouter } from './router.ts'
 export const trial = defineTrial({
   name: 'cells',
   summary: 'spreads organizations over two installations, and moves one under load',
-  options: { seconds: positive('how long the load lasts before and after the move', 10) },
+  options: { seconds: ['how long the load lasts before and after the move', 10] },
   async run({ options: { seconds }, log }) {
     return await runCells({ seconds, log })
   },

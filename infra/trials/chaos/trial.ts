@@ -8,7 +8,7 @@ import type { Pool } from 'pg'
 import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import type { Findings } from '../shared/check-record.ts'
 import { createCustomer } from '../shared/customers.ts'
-import { anyText, defineTrial, flag, type Log, positive, whole } from '../shared/define-trial.ts'
+import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
 import { causeIncidents, type Incident, PAUSED_MS } from '../shared/incidents.ts'
 import { createRandom } from '../shared/random.ts'
@@ -20,15 +20,15 @@ export const trial = defineTrial({
   name: 'chaos',
   summary: 'kills and pauses random parts of the service under load, and checks every guarantee of each start',
   options: {
-    minutes: positive('how long load and incidents last', 5),
-    seed: positive('the same seed gives the same incidents; by default a random one', undefined),
-    callers: whole('how many callers start workflows', 8),
-    compact: flag('runner and dispatcher in one process'),
-    output: anyText('write the log lines of all services to this file'),
+    minutes: ['how long load and incidents last', 5],
+    seed: ['the same seed gives the same incidents', randomInt(2 ** 31)],
+    callers: ['how many callers start workflows', 8],
+    compact: ['runner and dispatcher in one process', false],
+    output: ['write the log lines of all services to this file', ''],
   },
-  async run({ options: { minutes, seed = randomInt(2 ** 31), callers, compact, output }, log }) {
+  async run({ options: { minutes, seed, callers, compact, output }, log }) {
     const report = await runChaos({ seed, seconds: minutes * 60, callers, compact, log })
-    if (output !== undefined) await writeFile(output, report.output)
+    if (output !== '') await writeFile(output, report.output)
     return report.violations
   },
 })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type PrivateRabbitMq, startCustomerEndpoint, type StartedProcess, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { apiHeadersOf, createCustomer, SIGNING_SECRET } from '../shared/customers.ts'
-import { anyText, defineTrial, type Log } from '../shared/define-trial.ts'
+import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
 import { send } from '../shared/load.ts'
 import { startSystem } from '../shared/system.ts'
@@ -18,10 +18,10 @@ const STOP_TIMEOUT_MS = 60_000
 export const trial = defineTrial({
   name: 'image',
   summary: 'builds the image, runs the services from it, and sends one start through',
-  options: { 'node-image': anyText("the base image; by default the one that the Dockerfile's NODE_IMAGE names") },
+  options: { 'node-image': ["the base image; by default the one that the Dockerfile's NODE_IMAGE names", ''] },
   async run({ options: { 'node-image': given }, log }) {
     try {
-      const nodeImage = given ?? (await defaultNodeImage())
+      const nodeImage = given || (await defaultNodeImage())
       const engine = await findContainerEngine()
       await step(log, `image built with ${engine.name} on ${nodeImage}`, async () => await build(engine, nodeImage))
       await using container = await engine.open(TAG)

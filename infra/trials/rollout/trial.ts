@@ -1,7 +1,7 @@
 import { createSignedInUser, freePort, waitUntil } from '@workflow-service/testkit'
 import { type Callers, checkCallers, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { apiHeadersOf, createCustomer } from '../shared/customers.ts'
-import { defineTrial, type Log, whole } from '../shared/define-trial.ts'
+import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { secondsSince, toTable } from '../shared/figures.ts'
 import { type Load, send, startLoad } from '../shared/load.ts'
 import { peakResidentMiB } from '../shared/process-usage.ts'
@@ -18,7 +18,7 @@ import { type ProxiedServer, type Proxy, startHaproxy } from './start-haproxy.ts
 export const trial = defineTrial({
   name: 'rollout',
   summary: 'restarts two processes of each service in turn behind HAProxy, under load, and counts what that broke',
-  options: { delay: whole('SHUTDOWN_DELAY_SECONDS of the services', 7, { least: 0, most: 99 }) },
+  options: { delay: ['SHUTDOWN_DELAY_SECONDS of the services', 7] },
   async run({ options: { delay }, log }) {
     const report = await runRollout({ delaySeconds: delay, services: SERVICES, startProxy: startHaproxy, log })
     process.stdout.write(`${report.text}\n`)

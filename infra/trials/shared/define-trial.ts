@@ -11,15 +11,6 @@ export interface Trial {
   run(args: readonly string[]): Promise<readonly string[]>
 }
 
-export interface Option<Value> {
-  readonly help: string
-  /** Names the value in the help; a flag has none. */
-  readonly value?: string
-  readonly fallback: Value
-  /** @throws Error that says what the text must be. */
-  readonly read: (text: string, option: string) => Value
-}
-
 /** The command line is wrong. Its text needs no stack. */
 export class UsageError extends Error {
   override toString(): string {
@@ -27,30 +18,38 @@ export class UsageError extends Error {
   }
 }
 
-interface TrialDefinition<Options> {
+type Value = string | number | boolean
+type Widened<Each extends Value> = Each extends string ? string : Each extends number ? number : boolean
+type Given<Options extends Record<string, Value>> = { readonly [Name in keyof Options]: Widened<Options[Name]> }
+
+interface TrialDefinition<Options extends Record<string, Value>> {
   readonly name: string
   readonly summary: string
   /** What may follow the name, to run only that. */
   readonly parts?: readonly string[]
   /** Without a choice. Default: all. */
   readonly defaultParts?: readonly string[]
-  readonly options: { readonly [Name in keyof Options]: Option<Options[Name]> }
-  readonly run: (given: { options: Options; parts: readonly string[]; log: Log }) => Promise<readonly string[]>
+  /** Each with its meaning and its default, of which it has the type. An empty text is one that is not given. */
+  readonly options: { readonly [Name in keyof Options]: readonly [help: string, fallback: Options[Name]] }
+  readonly run: (given: { options: Given<Options>; parts: readonly string[]; log: Log }) => Promise<readonly string[]>
 }
 
-export function defineTrial<Options>(definition: TrialDefinition<Options>): Trial {
+export function defineTrial<Options extends Record<string, Value>>(definition: TrialDefinition<Options>): Trial {
   const { name, summary, parts = [], defaultParts = parts, options, run } = definition
-  const entries = Object.entries<Option<unknown>>(options)
+  const entries = Object.entries<readonly [help: string, fallback: Value]>(options)
   const help = [
     `pnpm trial ${name}${parts.length > 0 ? ' [PART…]' : ''} [OPTIONS]: ${summary}`,
     ...(parts.length > 0 ? [`  PART: ${parts.join(', ')}`] : []),
-    ...entries.map(([option, { value, help: meaning, fallback }]) => {
-      const ending = value === undefined || fallback === undefined ? '' : ` (${fallback as string | number})`
-      return `  --${`${option} ${value ?? ''}`.padEnd(26)} ${meaning}${ending}`
+    ...entries.map(([option, [meaning, fallback]]) => {
+      const ending = typeof fallback === 'boolean' || fallback === '' ? '' : ` (${fallback})`
+      return `  --${option.padEnd(24)} ${meaning}${ending}`
     }),
   ].join('\n')
-  const readArguments = (args: readonly string[]): { options: Options; parts: readonly string[] } => {
-    const types = entries.map(([option, { value }]) => [option, { type: value === undefined ? 'boolean' : 'string' }])
+  const readArguments = (args: readonly string[]): { options: Given<Options>; parts: readonly string[] } => {
+    const types = entries.map(([option, [, fallback]]) => [
+      option,
+      { type: typeof fallback === 'boolean' ? ('boolean' as const) : ('string' as const) },
+    ])
     const { values, positionals } = parseArgs({
       args: [...args],
       allowPositionals: true,
@@ -58,11 +57,14 @@ export function defineTrial<Options>(definition: TrialDefinition<Options>): Tria
     })
     const unknown = positionals.find((part) => !parts.includes(part))
     if (unknown !== undefined) throw new Error(`"${unknown}" is unknown.`)
-    const read = entries.map(([option, { fallback, read: readText }]) => {
-      const given = values[option]
-      return [option, typeof given === 'string' ? readText(given, `--${option}`) : (given ?? fallback)]
+    const read = entries.map(([option, [, fallback]]) => {
+      const value = values[option] ?? fallback
+      if (typeof fallback !== 'number') return [option, value]
+      if (Number(value) >= 0) return [option, Number(value)]
+      throw new Error(`--${option} must be a number`)
     })
-    return { options: Object.fromEntries(read) as Options, parts: positionals.length > 0 ? positionals : defaultParts }
+    const given = Object.fromEntries(read) as Given<Options>
+    return { options: given, parts: positionals.length > 0 ? positionals : defaultParts }
   }
   return {
     summary,
@@ -77,44 +79,6 @@ export function defineTrial<Options>(definition: TrialDefinition<Options>): Tria
       return await run({ ...given, log })
     },
   }
-}
-
-export function whole(help: string, fallback: number, { least = 1, most = Infinity } = {}): Option<number> {
-  const range = most === Infinity ? `of at least ${least}` : `from ${least} to ${most}`
-  return {
-    help,
-    value: 'COUNT',
-    fallback,
-    read(given, option) {
-      if (/^\d+$/.test(given) && Number(given) >= least && Number(given) <= most) return Number(given)
-      throw new Error(`${option} must be a whole number ${range}`)
-    },
-  }
-}
-
-/** A number above 0, perhaps with decimals. */
-export function positive<Fallback>(help: string, fallback: Fallback): Option<number | Fallback> {
-  return {
-    help,
-    value: 'NUMBER',
-    fallback,
-    read(given, option) {
-      if (Number(given) > 0) return Number(given)
-      throw new Error(`${option} must be a number above 0`)
-    },
-  }
-}
-
-/** A name of a file, folder or image. */
-export function anyText<Fallback extends string | undefined>(
-  help: string,
-  fallback?: Fallback,
-): Option<string | Fallback> {
-  return { help, value: 'NAME', fallback: fallback as Fallback, read: (given) => given }
-}
-
-export function flag(help: string): Option<boolean> {
-  return { help, fallback: false, read: () => true }
 }
 
 function log(line: string): void {

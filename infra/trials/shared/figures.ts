@@ -1,3 +1,5 @@
+import { toTable as toMarkdown } from '../../../packages/contract/src/markdown-table.ts'
+
 /** The middle value, or the mean of the two middle ones. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
@@ -23,12 +25,7 @@ export function secondsSince(startedAt: number): string {
 
 /** A table in Markdown, which can also be read in a terminal. */
 export function toTable(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
-  const texts = [head, ...rows.map((row) => row.map(String))]
-  const widths = head.map((_, column) => Math.max(...texts.map((row) => row[column]?.length ?? 0)))
-  const toLine = (cells: readonly string[]): string =>
-    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`
-  const [first = '', ...others] = texts.map(toLine)
-  return [first, toLine(widths.map((width) => '-'.repeat(width))), ...others].join('\n')
+  return toMarkdown([head, ...rows.map((row) => row.map(String))]).trimEnd()
 }
 
 /** Counts equal texts: `3 × 422, 1 × 503`. */

@@ -71,7 +71,7 @@ export interface ServiceOptions {
 }
 
 export interface SystemOptions {
-  /** The folder for a CPU profile of each service; undefined for none. */
+  /** The folder for a CPU profile of each service; default or empty: none. */
   readonly profile?: string | undefined
   /** Settings of PostgreSQL beside `POSTGRES_SETTINGS`. */
   readonly postgresSettings?: Readonly<Record<string, string>>
@@ -92,7 +92,7 @@ export type System = Awaited<ReturnType<typeof startSystem>>
 
 export async function startSystem(options: SystemOptions = {}) {
   const { profile, postgresSettings, env: commonEnv, answer } = options
-  const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
+  const profiling = !profile ? [] : ['--cpu-prof', `--cpu-prof-dir=${resolve(profile)}`]
   const [postgres, rabbitMq, receiver] = await Promise.all([
     startPostgres({ settings: { ...POSTGRES_SETTINGS, ...postgresSettings } }),
     options.rabbitMq ?? startRabbitMq(),

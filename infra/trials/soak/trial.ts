@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { createSignedInUser, type PrivateRabbitMq, startRabbitMq } from '@workflow-service/testkit'
 import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
-import { anyText, defineTrial, type Log, positive } from '../shared/define-trial.ts'
+import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { causeIncidents, closeBrokerConnections, type Incident, type Part } from '../shared/incidents.ts'
 import { type Load, send, startLoad } from '../shared/load.ts'
 import { createRandom } from '../shared/random.ts'
@@ -18,11 +18,11 @@ export const trial = defineTrial({
   summary:
     'runs the service for hours under mixed load and incidents, and shows whether memory, latency or tables grow',
   options: {
-    hours: positive('length of the load; starting and the last runs come on top', 8),
-    rate: positive('starts per second of all customers', 12),
-    'incident-seconds': positive('mean time between two incidents', 90),
-    seed: positive('the same seed gives the same incidents; by default a random one', undefined),
-    output: anyText('the folder for soak.md (the verdict) and soak.json (every figure)', '.local/soak'),
+    hours: ['length of the load in hours; starting and the last runs come on top', 8],
+    rate: ['starts per second of all customers', 12],
+    'incident-seconds': ['mean time between two incidents', 90],
+    seed: ['the same seed gives the same incidents', randomInt(2 ** 31)],
+    output: ['the folder for soak.md (the verdict) and soak.json (every figure)', '.local/soak'],
   },
   run: async ({ options: { 'incident-seconds': incidentSeconds, ...options }, log }) => {
     const { violations, verdicts } = await runSoak({ ...options, incidentSeconds, log })

@@ -3,7 +3,7 @@ import { waitUntil } from '@workflow-service/testkit'
 import { WorkflowClient } from '../../../packages/client/src/index.ts'
 import { FIELD } from '../shared/check-record.ts'
 import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
-import { defineTrial, type Log, whole } from '../shared/define-trial.ts'
+import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { send } from '../shared/load.ts'
 import { residentMiB } from '../shared/process-usage.ts'
 import { hash } from '../shared/receiver.ts'
@@ -14,8 +14,8 @@ export const trial = defineTrial({
   name: 'waits',
   summary: 'starts runs and waits for each while gateway and runner restart; measures requests that wait',
   options: {
-    runs: whole('runs to start and wait for', 1_000),
-    waiting: whole('requests that wait at the same time', 5_000, { most: 5_000 }),
+    runs: ['runs to start and wait for', 1_000],
+    waiting: ['requests that wait at the same time', 5_000],
   },
   async run({ options: { runs, waiting }, log }) {
     await using system = await startSystem({ answer: ({ text }) => ({ status: isRejected(text) ? 500 : 204 }) })
