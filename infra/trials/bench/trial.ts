@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { cpus, totalmem } from 'node:os'
 import { defineTrial } from '../shared/define-trial.ts'
 import { type BenchOptions, type Figure, toFigureTable, toJson } from './figure.ts'
-import { measureApi, measureTracing } from './parts/api.ts'
+import { measureApi } from './parts/api.ts'
 import { measureApp, measureDeliveryLog } from './parts/app.ts'
 import { measureFootprint } from './parts/footprint.ts'
 import { measureList } from './parts/list.ts'
@@ -17,7 +17,6 @@ const PARTS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   waiting: measureWaiting,
   log: measureDeliveryLog,
   app: measureApp,
-  tracing: measureTracing,
   footprint: measureFootprint,
   scale: measureScale,
 }

@@ -1,7 +1,6 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startCustomerEndpoint } from '@workflow-service/testkit'
 import { apiHeadersOf, createOrganization, createWorkflow } from '../../shared/customers.ts'
 import { send } from '../../shared/load.ts'
 import { seedWorkflows } from '../../shared/seed.ts'
@@ -62,43 +61,5 @@ export async function measureApi(options: BenchOptions): Promise<Figure[]> {
     workflows,
     compare('POST start, 202', starts, '/s', ['Express 5 with ajv', posts], atLeast(0.2)),
     compare('POST start, 202', starts, '/s', ['single-row commits', commits], atLeast(0.2)),
-  ]
-}
-
-const TRACEPARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-
-/** Measures what a trace costs a start: its context stored with the start, and spans exported for every start. */
-export async function measureTracing(options: BenchOptions): Promise<Figure[]> {
-  await using stack = new AsyncDisposableStack()
-  const receiver = stack.adopt(
-    // Takes the spans, and drops them.
-    await startCustomerEndpoint({ keepsRequests: false, answer: { status: 200 } }),
-    (endpoint) => endpoint.close(),
-  )
-  const system = stack.use(await startSystem(options))
-  const organization = await createOrganization(system)
-  const workflowId = await createWorkflow(system, organization, 'Post to Order intake.')
-  const untraced = await system.start('gateway')
-  const tracing = await system.start('gateway', { env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } })
-  const startsPerSecond = (gateway: { url: string }, headers: Record<string, string> = {}): Promise<number> =>
-    requestsPerSecond({
-      ...START,
-      url: `${gateway.url}/v1/workflows/${workflowId}/start`,
-      headers: { ...apiHeadersOf(organization), ...headers },
-      connections: CONNECTIONS,
-      seconds: pieceSeconds(options),
-    })
-  await startsPerSecond(untraced)
-  await startsPerSecond(tracing)
-
-  options.log('POST start without a trace, with one, and with exported spans')
-  const { plain, traced, exported } = await measureAlternately(options, {
-    traced: () => startsPerSecond(untraced, { traceparent: TRACEPARENT }),
-    exported: () => startsPerSecond(tracing, { traceparent: TRACEPARENT }),
-    plain: () => startsPerSecond(untraced),
-  })
-  return [
-    compare('POST start with a trace', traced, '/s', ['without a trace', plain], atLeast(0.95)),
-    compare('POST start with exported spans', exported, '/s', ['without a trace', plain]),
   ]
 }

@@ -2,14 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { buildConsole, measureConsole } from '@workflow-service/console/build'
 import { createDatabase, type Database, indexForSearch } from '@workflow-service/database'
 import { createSignedInUser } from '@workflow-service/testkit'
-import { launchChromium, type Page, signedInContext } from '@workflow-service/testkit/launch-chromium'
+import { launchChromium, type Page as BrowserPage, signedInContext } from '@workflow-service/testkit/launch-chromium'
 import { createCustomer, createWorkflow, type Customer } from '../../shared/customers.ts'
 import { median, percentile } from '../../shared/figures.ts'
-import { runLoad, send } from '../../shared/load.ts'
+import { send } from '../../shared/load.ts'
 import { cpuMs } from '../../shared/process-usage.ts'
 import { seedDeliveries, seedRuns } from '../../shared/seed.ts'
 import { type Service, startSystem, type System } from '../../shared/system.ts'
-import { atMost, type BenchOptions, compare, type Figure, limit } from '../figure.ts'
+import { comparePages, type Page } from '../compare-pages.ts'
+import { type BenchOptions, compare, type Figure, limit } from '../figure.ts'
 import {
   payloadsPerSecond,
   runsPerSecond,
@@ -19,10 +20,7 @@ import {
   warmUp,
 } from '../service-path.ts'
 
-const REQUESTS = 200
-const SEARCHES = 20
 const MAX_SEARCH_MS = 50
-const SMALL_TABLE = 1_000
 const COLD_STARTS = 7
 const CLICKS = 60
 const STARTS = 40
@@ -49,7 +47,7 @@ function measureSizes(): Figure[] {
 /** A page of the application in a browser, signed in as an owner. */
 interface Visit {
   readonly path: ServicePath
-  readonly open: () => Promise<Page>
+  readonly open: () => Promise<BrowserPage>
 }
 
 async function measurePage(options: BenchOptions): Promise<Figure[]> {
@@ -59,7 +57,7 @@ async function measurePage(options: BenchOptions): Promise<Figure[]> {
   const { cookie } = await createSignedInUser(path.pool, path.customer.organizationId)
   const browser = stack.adopt(await launchChromium({ log: options.log }), (started) => started.close())
   const viewport = { width: 1280, height: 800 }
-  const open = async (): Promise<Page> =>
+  const open = async (): Promise<BrowserPage> =>
     await (await browser.newContext({ ...signedInContext(app.url, cookie), viewport })).newPage()
   const visit = { path, open }
   await warmUp(path, options)
@@ -222,25 +220,16 @@ async function rowDelaysMs({ path, open }: Visit): Promise<number[]> {
 export async function measureDeliveryLog(options: BenchOptions): Promise<Figure[]> {
   return await compareTables(options, 'delivery log', async (system, { organizationId, sourceId }) => {
     const deliveries = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}/deliveries`
-    return {
-      origin: system.internalUrl(),
-      headers: system.internalHeaders,
-      pages: [
-        ['first page', `${deliveries}?limit=25`],
-        ['filtered by outcome', `${deliveries}?limit=25&outcome=rejected`],
-      ],
-    }
+    const origin = system.internalUrl()
+    const page = toPage(origin, system.internalHeaders)
+    return [
+      page('first page', `${deliveries}?limit=25`),
+      page('filtered by outcome', `${deliveries}?limit=25&outcome=rejected`),
+    ]
   })
 }
 
-/** Pages to measure, by name and path: compared with those of small tables, unless they have a limit in ms. */
-interface Pages {
-  readonly origin: string
-  readonly headers: Record<string, string>
-  readonly pages: readonly (readonly [name: string, path: string, limitMs?: number])[]
-}
-
-async function applicationPages(system: System, { organizationId, sourceId, workflowId }: Customer): Promise<Pages> {
+async function applicationPages(system: System, { organizationId, sourceId, workflowId }: Customer): Promise<Page[]> {
   // The application would do it, too, beside what is measured.
   const db = openDatabase(system)
   await indexForSearch(db)
@@ -250,64 +239,50 @@ async function applicationPages(system: System, { organizationId, sourceId, work
     [sourceId],
   )
   const { id, order } = rows[0]!
-  const search = (name: string, text: string, limitMs = MAX_SEARCH_MS) =>
-    [`search of ${name}`, `/app/deliveries?search=${text}`, limitMs] as const
   const app = await system.start('app')
   const { cookie } = await createSignedInUser(system.pool, organizationId)
-  return {
-    origin: app.url,
-    headers: { cookie: `${cookie.name}=${cookie.value}` },
-    pages: [
-      ['log', `/app/webhook-sources/${sourceId}/deliveries`],
-      ['log filtered by outcome', `/app/webhook-sources/${sourceId}/deliveries?outcome=rejected`],
-      ['run list', '/app/runs'],
-      ['run list of failures', '/app/runs?status=failed'],
-      ['run list of a workflow', `/app/runs?workflow_id=${workflowId}`],
-      search('a word of each delivery', 'customer'),
-      search('an order number', order),
-      search('the last 8 characters of an id', id.slice(-8)),
-      search('a word of none', 'nowhere'),
-      search('a word of 1 in 5,000', 'name17', 300),
-      ['run search of an order number', `/app/runs?search=${order}`, MAX_SEARCH_MS],
-    ],
-  }
+  const page = toPage(app.url, { cookie: `${cookie.name}=${cookie.value}` })
+  const search = (name: string, text: string, limitMs = MAX_SEARCH_MS) =>
+    page(`search of ${name}`, `/app/deliveries?search=${text}`, limitMs)
+  return [
+    page('log', `/app/webhook-sources/${sourceId}/deliveries`),
+    page('log filtered by outcome', `/app/webhook-sources/${sourceId}/deliveries?outcome=rejected`),
+    page('run list', '/app/runs'),
+    page('run list of failures', '/app/runs?status=failed'),
+    page('run list of a workflow', `/app/runs?workflow_id=${workflowId}`),
+    search('a word of each delivery', 'customer'),
+    search('an order number', order),
+    search('the last 8 characters of an id', id.slice(-8)),
+    search('a word of none', 'nowhere'),
+    search('a word of 1 in 5,000', 'name17', 300),
+    page('run search of an order number', `/app/runs?search=${order}`, MAX_SEARCH_MS),
+  ]
+}
+
+function toPage(origin: string, headers: Record<string, string>) {
+  return (name: string, path: string, limitMs?: number): Page => ({
+    name,
+    get: async () => await send(origin + path, { headers }),
+    ...(limitMs === undefined ? {} : { limitMs }),
+  })
 }
 
 function openDatabase({ postgres }: Pick<System, 'postgres'>): Database {
   return createDatabase({ url: postgres.url, applicationName: 'trial', maxConnections: 2 })
 }
 
-/** Measures the response times of pages in large tables and in small ones. */
+/** Measures the response times of pages in large tables of runs and deliveries, and in small ones. */
 async function compareTables(
   options: BenchOptions,
   name: string,
-  pagesOf: (system: System, customer: Customer) => Promise<Pages>,
+  pagesOf: (system: System, customer: Customer) => Promise<Page[]>,
 ): Promise<Figure[]> {
-  const measureTables = async (rows: number) => {
-    await using system = await startSystem(options)
-    options.log(`${name}: inserting ${rows.toLocaleString('en')} deliveries and runs`)
+  return await comparePages(options, { name, sizes: [options.largeTable] }, async (size) => {
+    const system = await startSystem(options)
     await system.start('dispatcher')
     const customer = await createCustomer(system)
-    await seedRuns(system, customer, rows)
-    await seedDeliveries(system, customer, rows)
-    const { origin, headers, pages } = await pagesOf(system, customer)
-    const measured: { page: string; ms: number; limitMs: number | undefined }[] = []
-    for (const [page, path, limitMs] of pages) {
-      const rounds: number[] = []
-      const count = limitMs === undefined ? REQUESTS : SEARCHES
-      for (let round = 0; round < options.rounds; round += 1) {
-        const calls = await runLoad({ count, call: async () => await send(origin + path, { headers }) })
-        rounds.push(median(calls.map(({ ms }) => ms)))
-      }
-      measured.push({ page, ms: median(rounds), limitMs })
-    }
-    return measured
-  }
-  const small = await measureTables(SMALL_TABLE)
-  const large = await measureTables(options.largeTable)
-  return large.map(({ page, ms, limitMs }, index) => {
-    const title = `${name}, ${page}, ${options.largeTable.toLocaleString('en')} rows`
-    if (limitMs !== undefined) return limit(title, ms, 'ms', limitMs)
-    return compare(title, ms, 'ms', ['at 1,000', small[index]!.ms], atMost(1.5))
+    await seedRuns(system, customer, size)
+    await seedDeliveries(system, customer, size)
+    return { system, pages: await pagesOf(system, customer) }
   })
 }
