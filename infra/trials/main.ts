@@ -2,19 +2,7 @@
 // if the command was wrong or the trial could not be executed.
 import { type Trial, UsageError } from './shared/define-trial.ts'
 
-const NAMES = [
-  'attack',
-  'backup',
-  'bench',
-  'cells',
-  'chaos',
-  'cluster',
-  'image',
-  'packages',
-  'rollout',
-  'soak',
-  'waits',
-]
+const NAMES = ['attack', 'backup', 'bench', 'cells', 'chaos', 'cluster', 'image', 'packages', 'rollout', 'soak']
 const MAX_LINES = 100
 
 // Servers and programs end with this process; their folders are removed when it exits.

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { waitUntil } from '@workflow-service/testkit'
-import { countUnfinished } from '../../shared/customers.ts'
+import { apiHeadersOf, countUnfinished, createCustomer } from '../../shared/customers.ts'
 import { median, percentile } from '../../shared/figures.ts'
+import { send } from '../../shared/load.ts'
 import { residentMiB } from '../../shared/process-usage.ts'
 import { queueStarts } from '../../shared/seed.ts'
+import { startSystem } from '../../shared/system.ts'
 import { openMinimalPath, requestsPerSecond, singleRowCommitsPerSecond } from '../baselines.ts'
 import {
   atLeast,
@@ -164,7 +166,7 @@ const WAITING_LIMIT_MIB = 150
 /** Below the dispatcher's deadline of 30 s. */
 const ENDPOINT_DELAY_MS = 28_000
 
-/** Measures the memory of a runner with 1,000 sessions that wait for a slow endpoint. */
+/** Measures what waits: sessions in a runner for a slow endpoint, and requests in a gateway for the end of a run. */
 export async function measureWaiting(options: BenchOptions): Promise<Figure[]> {
   const rounds: number[] = []
   const pathOptions = {
@@ -184,5 +186,47 @@ export async function measureWaiting(options: BenchOptions): Promise<Figure[]> {
     await waitUntil(areAllWaiting, { timeoutMs: 25_000, intervalMs: 2 })
     rounds.push(await residentMiB(path.runner.process.pid))
   }
-  return [limit('runner, 1,000 sessions waiting', median(rounds), 'MiB', WAITING_LIMIT_MIB)]
+  const sessions = limit('runner, 1,000 sessions waiting', median(rounds), 'MiB', WAITING_LIMIT_MIB)
+  return [sessions, ...(await measureWaitingRequests(options))]
+}
+
+const WAITING_REQUESTS = 5_000
+/** Requests at once, fewer than the gateway has slots. */
+const GROUP = 250
+const STATEMENTS_LIMIT = 50
+
+/** Measures memory and statements of requests that wait for the end of a run. @throws Error if one misses it. */
+async function measureWaitingRequests({ seconds, log }: BenchOptions): Promise<Figure[]> {
+  await using system = await startSystem()
+  await system.start('dispatcher')
+  const gateway = await system.start('gateway', { openFiles: 20_000 })
+  const customer = await createCustomer(system)
+  await queueStarts(system, customer, GROUP)
+  const { rows } = await system.pool.query<{ id: string }>('SELECT id FROM starts')
+  log('5,000 requests waiting for the end of a run')
+  const beforeMiB = await residentMiB(gateway.process.pid)
+  const answers: Promise<string>[] = []
+  const areAllWaiting = async () =>
+    Number(/^gateway_run_waits(?:\{.*\})? (\d+)/m.exec(await send(`${gateway.metricsUrl}/metrics`))?.[1]) ===
+    answers.length
+  while (answers.length < WAITING_REQUESTS) {
+    for (const { id } of rows)
+      answers.push(send(`${gateway.url}/v1/runs/${id}?wait=30`, { headers: apiHeadersOf(customer), timeoutMs: 60_000 }))
+    await waitUntil(areAllWaiting, { timeoutMs: 20_000, message: 'all requests to wait' })
+  }
+  const readStatements = async (): Promise<number> => {
+    const query = 'SELECT xact_commit::float8 AS count FROM pg_stat_database WHERE datname = current_database()'
+    return (await system.pool.query<{ count: number }>(query)).rows[0]!.count
+  }
+  const before = await readStatements()
+  await sleep(seconds * 1_000)
+  const statements = ((await readStatements()) - before) / seconds
+  const mib = (await residentMiB(gateway.process.pid)) - beforeMiB
+  await system.pool.query(`UPDATE starts SET status = 'succeeded', finished_at = now()`)
+  const missed = (await Promise.all(answers)).filter((text) => !text.includes('"status":"succeeded"'))
+  if (missed.length > 0) throw new Error(`${missed.length} requests missed the end of their run, such as: ${missed[0]}`)
+  return [
+    limit('gateway, 5,000 requests waiting', mib, 'MiB', WAITING_LIMIT_MIB),
+    limit('statements of all of them', statements, '/s', STATEMENTS_LIMIT),
+  ]
 }
