@@ -1,17 +1,18 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { PAYLOAD_MAX_BYTES } from '@workflow-service/contract'
-import { checkServiceToken, SERVICE_TOKEN_HEADER, type ServiceTokenCheck } from '@workflow-service/webhook-token'
+import { text } from 'node:stream/consumers'
+import { isJsonObject, parseJson } from '@workflow-service/contract'
+import { checkServiceToken, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 
-/** A payload request as the endpoint received it, the token check's result, and the response. */
+/** A payload request with a valid token as the endpoint received it, and the response. */
 export interface ReceivedWebhook {
   readonly url: string
-  readonly method: string
-  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** Lines, in the order and spelling of the request. */
+  readonly headers: readonly string[]
+  readonly requestId: string | undefined
   readonly body: string
   readonly receivedAt: Date
-  readonly token: ServiceTokenCheck
   readonly response: { readonly status: number; readonly text: string }
 }
 
@@ -23,7 +24,7 @@ const PATH = '/orders/c5d0b8a2-61f4-4c0b-8a55-2a8f0f1d7e21'
 
 /**
  * Starts the endpoint on 127.0.0.1, on `port` if that is free, else on any free port. Calls `onWebhook` for each
- * payload request and for each request with a wrong token, not for verification requests.
+ * payload request with a valid token, not for verification requests.
  */
 export async function startDemoEndpoint(options: {
   port: number
@@ -66,55 +67,26 @@ async function handle(
   { secret, onWebhook }: { secret: string; onWebhook: (webhook: ReceivedWebhook) => void },
 ): Promise<void> {
   const receivedAt = new Date()
-  const body = await readBody(request)
-  if (body === undefined) return
+  const body = await text(request)
   const token = await checkServiceToken(request.headersDistinct[SERVICE_TOKEN_HEADER.toLowerCase()], secret)
-  const payload = parse(body)
-  if (token.ok && payload?.['type'] === 'service.webhook.verification') {
+  const payload = parseJson(body)
+  if (!token.ok) return void response.writeHead(401).end(`The token is not valid: ${token.reason}.`)
+  if (isJsonObject(payload) && payload['type'] === 'service.webhook.verification') {
     response.writeHead(204).end()
     return
   }
-  const answer = token.ok ? acceptOrder(payload) : { status: 401, text: `The token is not valid: ${token.reason}.` }
+  const answer = acceptOrder(payload)
   response.writeHead(answer.status, { 'Content-Type': 'text/plain; charset=utf-8' }).end(answer.text)
   const { port } = request.socket.address() as AddressInfo
-  const headers = toPairs(request.rawHeaders)
-  onWebhook({ url: toUrl(port), method: request.method ?? '', headers, body, receivedAt, token, response: answer })
+  const { rawHeaders } = request
+  const headers = rawHeaders.flatMap((name, index) => (index % 2 === 0 ? `${name}: ${rawHeaders[index + 1]}` : []))
+  const [requestId] = request.headersDistinct['x-request-id'] ?? []
+  onWebhook({ url: toUrl(port), headers, requestId, body, receivedAt, response: answer })
 }
 
-/** Reads a body of at most the size of a payload. Closes the connection of a longer one, and resolves to undefined. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = []
-  let bytes = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > PAYLOAD_MAX_BYTES) {
-      request.socket.destroy()
-      return undefined
-    }
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString()
-}
-
-function acceptOrder(payload: Record<string, unknown> | undefined): ReceivedWebhook['response'] {
-  const id = payload?.['order_id']
+function acceptOrder(payload: unknown): ReceivedWebhook['response'] {
+  const id = isJsonObject(payload) ? payload['order_id'] : undefined
   return typeof id === 'string' && id !== ''
     ? { status: 200, text: `Order ${id} accepted.` }
     : { status: 422, text: 'An order needs an order_id.' }
-}
-
-function parse(body: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(body)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function toPairs(rawHeaders: readonly string[]): [string, string][] {
-  return Array.from({ length: rawHeaders.length / 2 }, (_, index) => [
-    rawHeaders[2 * index] ?? '',
-    rawHeaders[2 * index + 1] ?? '',
-  ])
 }

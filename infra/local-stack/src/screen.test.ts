@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import type { ReceivedWebhook } from './demo-endpoint.ts'
 import { createScreen } from './screen.ts'
-import { createWebhookInbox } from './webhook-inbox.ts'
 
 /** CSI as one C1 character, an escape sequence, and an override of the direction of text. */
 const HOSTILE = '\u009b2J\u001b]0;title\u0007\u202egnp.exe'
@@ -9,24 +8,13 @@ const HOSTILE = '\u009b2J\u001b]0;title\u0007\u202egnp.exe'
 function webhook(given: Partial<ReceivedWebhook> = {}): ReceivedWebhook {
   return {
     url: 'http://127.0.0.1:1/orders',
-    method: 'POST',
-    headers: [['x-request-id', HOSTILE]],
+    headers: [`x-request-id: ${HOSTILE}`],
+    requestId: 'demo',
     body: '{}',
     receivedAt: new Date(0),
-    token: { ok: true, timestamp: 0 },
     response: { status: 200, text: 'Order accepted.' },
     ...given,
   }
-}
-
-/** A webhook of a stranger, so many seconds after the beginning. */
-function wrong(seconds: number): ReceivedWebhook {
-  return webhook({
-    body: `stranger ${'x'.repeat(1_000_000)}`,
-    receivedAt: new Date(seconds * 1_000),
-    token: { ok: false, reason: 'wrong_signature' },
-    response: { status: 401, text: 'The token is not valid: wrong_signature.' },
-  })
 }
 
 /** A screen whose output is the text. */
@@ -52,18 +40,5 @@ describe('the screen', () => {
     screen.webhookReceived('Orders', webhook({ body: 'x'.repeat(1_000_000) }))
     expect(output.text.length).toBeLessThan(20_000)
     expect(output.text).toContain('… 992000 more characters')
-  })
-
-  test('shows one line in 10 s of requests with a wrong token, with nothing that they contain', () => {
-    const { output, screen } = captureScreen()
-    const inbox = createWebhookInbox(screen)
-    inbox.showAll('Orders')
-    for (let index = 0; index < 50; index++) inbox.add(wrong(index / 10))
-    inbox.add(wrong(10))
-    const lines = output.text.trimEnd().split('\n')
-    expect(lines).toEqual([
-      expect.stringMatching(/The endpoint of "Orders" answered 401: The token is not valid: wrong_signature\.$/),
-      expect.stringMatching(/wrong_signature\. There were 49 others like it\.$/),
-    ])
   })
 })

@@ -114,8 +114,7 @@ export function createScreen(terminal: Terminal) {
         line(`${colour('cyan', time)}  The endpoint of "${withoutControls(sourceName)}" received another webhook:`)
       }
       line()
-      const headers = webhook.headers.map(([name, value]) => `${name}: ${value}`)
-      received([`${webhook.method} ${webhook.url}`, ...headers].join('\n'))
+      received([`POST ${webhook.url}`, ...webhook.headers].join('\n'))
       line()
       received(prettyJson(webhook.body))
       line()
@@ -123,16 +122,6 @@ export function createScreen(terminal: Terminal) {
       const status = colour(response.status < 300 ? 'green' : 'red', String(response.status))
       line(
         `${colour('cyan', startedAt ? '3' : '→')}  It checked the token: authentic. It answered ${status} "${withoutControls(response.text)}"`,
-      )
-    },
-    /**
-     * Prints one line: a stranger decides how many such requests there are, and what is in them. `others`: those not
-     * shown before.
-     */
-    webhookRejected: (sourceName: string, { receivedAt, response }: ReceivedWebhook, others: number) => {
-      const more = others === 0 ? '' : ` There were ${others} others like it.`
-      line(
-        `${colour('cyan', showClock(receivedAt))}  The endpoint of "${withoutControls(sourceName)}" answered ${colour('red', String(response.status))}: ${response.text}${more}`,
       )
     },
     stopping: () => {
