@@ -24,21 +24,8 @@ function isObjectSchema(value: unknown): boolean {
 }
 
 describe('every schema of the contract', () => {
-  test('is covered by these tests', () => {
-    expect(schemas.map(([name]) => name)).toEqual(
-      expect.arrayContaining([
-        'WorkflowOut',
-        'WorkflowStartIn',
-        'ErrorResponse',
-        'DeliveryIn',
-        'SessionMessage',
-        'OverviewOut',
-        'Manifest',
-      ]),
-    )
-  })
-
   test('is a valid JSON Schema 2020-12', () => {
+    expect(schemas.length).toBeGreaterThan(150)
     expect(namesOf(schemas, (schema) => metaSchema.validateSchema(schema) !== true)).toEqual([])
   })
 

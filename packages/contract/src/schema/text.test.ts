@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { countCodePoints, isName, isStorableText, trimWhiteSpace, truncateText } from './text.ts'
+import { isName, trimWhiteSpace, truncateText } from './text.ts'
 
 describe('trimWhiteSpace', () => {
   test.each([
@@ -17,30 +17,6 @@ describe('trimWhiteSpace', () => {
   test('takes linear time on a long run of white space inside a text', () => {
     const text = `a${' '.repeat(200_000)}b`
     expect(trimWhiteSpace(text)).toBe(text)
-  })
-})
-
-describe('countCodePoints', () => {
-  test.each([
-    ['', 0],
-    ['abc', 3],
-    ['😀', 1],
-    ['e\u0301', 2],
-    ['👨‍👩‍👧', 5],
-  ])('counts %j as %d', (text, length) => {
-    expect(countCodePoints(text)).toBe(length)
-  })
-})
-
-describe('isStorableText', () => {
-  test.each([
-    ['accepts plain text', 'text', true],
-    ['accepts a pair of surrogates', '😀', true],
-    ['refuses NUL', 'a\u0000b', false],
-    ['refuses a lone high surrogate', 'a\ud83d', false],
-    ['refuses a lone low surrogate', '\ude00a', false],
-  ])('%s', (_promise, text, isStorable) => {
-    expect(isStorableText(text)).toBe(isStorable)
   })
 })
 
