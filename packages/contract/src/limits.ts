@@ -18,10 +18,6 @@ export const SEARCH_MAX_LENGTH = 200
 export const CURSOR_MAX_LENGTH = 512
 /** Header `Idempotency-Key`. */
 export const IDEMPOTENCY_KEY_MAX_LENGTH = 255
-/** Header `tracestate`; a longer one is dropped. */
-export const TRACESTATE_MAX_LENGTH = 512
-/** Entries in the header `tracestate`; one with more is dropped. */
-export const TRACESTATE_MAX_MEMBERS = 32
 
 /** Name of a webhook source. */
 export const WEBHOOK_SOURCE_NAME_MAX_LENGTH = 200
