@@ -1,4 +1,4 @@
-import { splitHosts } from '@workflow-service/contract'
+import { splitHosts, toFieldErrors } from '@workflow-service/contract'
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
 import type { TObject } from 'typebox'
 import type { Static } from '@workflow-service/contract/type'
@@ -113,32 +113,18 @@ export function readSettings<Schema extends TObject, Parsed extends object = obj
 /** Validates the settings in place, and gives the first error of each setting by its name. */
 function schemaErrors(schema: TObject, settings: Record<string, unknown>): Map<string, string> {
   const validate = ajv.compile(schema)
-  const errors = new Map<string, string>()
-  if (validate(settings)) return errors
-  for (const error of validate.errors ?? []) {
-    const name =
-      error.keyword === 'required' ? String(error.params['missingProperty']) : (error.instancePath.split('/')[1] ?? '')
-    if (name !== '' && !errors.has(name)) errors.set(name, describeSchemaError(error))
-  }
-  if (errors.size === 0) errors.set('The settings', 'do not match their schema')
-  return errors
+  const errors = validate(settings) ? [] : toFieldErrors(validate.errors ?? [], [], describeError)
+  return new Map(
+    errors.map(({ field, code, message }) => {
+      const isHidden = code === 'missing' || (schema.properties[field] as { writeOnly?: boolean }).writeOnly
+      return [field, isHidden ? message : `${message} (it is ${JSON.stringify(settings[field])})`]
+    }),
+  )
 }
 
-function describeSchemaError(error: ErrorObject): string {
-  const message = MESSAGES[error.keyword]?.(error.params) ?? error.message ?? 'is not valid'
-  const isHidden = error.keyword === 'required' || (error.parentSchema as { writeOnly?: boolean }).writeOnly
-  return isHidden || error.data === undefined ? message : `${message} (it is ${JSON.stringify(error.data)})`
-}
-
-/** What is wrong, by the keyword of the schema. */
-const MESSAGES: Readonly<Record<string, (params: Readonly<Record<string, unknown>>) => string | undefined>> = {
-  required: () => 'is missing',
-  format: ({ format }) => formats[String(format)]?.message,
-  type: ({ type }) => `must be ${type === 'integer' ? 'a whole number' : `a ${String(type)}`}`,
-  enum: ({ allowedValues }) => `must be one of ${(allowedValues as unknown[]).map(String).join(', ')}`,
-  minimum: ({ limit }) => `must be at least ${String(limit)}`,
-  maximum: ({ limit }) => `must be at most ${String(limit)}`,
-  minLength: ({ limit }) => `must have at least ${String(limit)} characters`,
+function describeError({ keyword, params }: ErrorObject): string | undefined {
+  if (keyword === 'required') return 'is missing'
+  return keyword === 'format' ? formats[String(params['format'])]?.message : undefined
 }
 
 function describeSetting(schema: TObject, name: string): string {
