@@ -14,32 +14,24 @@ export interface RunPrompt extends Readonly<Omit<RunPromptsOut['prompts'][number
 
 /** Bytes of JSON that are kept of a prompt. */
 export const RUN_PROMPT_MAX_BYTES = 128 * 1_024
-/** Characters of each text of a prompt that is still too large without the schemas of its tools. */
+/** Characters of each text, and tools, of a larger prompt. */
 const MAX_TEXT_LENGTH = 8_000
-/** Tools of such a prompt. */
 const MAX_TOOLS = 20
 const MAX_DESCRIPTION_LENGTH = 200
 
-/**
- * The prompt within RUN_PROMPT_MAX_BYTES: without the schemas of its tools if it is larger, and then with the beginning
- * of its texts.
- */
+/** The prompt; without the schemas of its tools and with the beginning of its texts beyond RUN_PROMPT_MAX_BYTES. */
 export function fitRunPrompt(prompt: RunPrompt): RunPrompt {
   const bytes = countBytes(prompt)
   if (bytes <= RUN_PROMPT_MAX_BYTES) return prompt
-  const tools = prompt.tools.map((tool) => ({ ...tool, schema: null }))
-  const withoutSchemas = { ...prompt, tools }
-  const fitted =
-    countBytes(withoutSchemas) <= RUN_PROMPT_MAX_BYTES
-      ? withoutSchemas
-      : {
-          instructions: truncateText(prompt.instructions, MAX_TEXT_LENGTH),
-          message: truncateText(prompt.message, MAX_TEXT_LENGTH),
-          tools: tools.slice(0, MAX_TOOLS).map((tool) => ({
-            ...tool,
-            description: truncateText(tool.description, MAX_DESCRIPTION_LENGTH),
-          })),
-        }
+  const fitted = {
+    instructions: truncateText(prompt.instructions, MAX_TEXT_LENGTH),
+    message: truncateText(prompt.message, MAX_TEXT_LENGTH),
+    tools: prompt.tools.slice(0, MAX_TOOLS).map((tool) => ({
+      ...tool,
+      description: truncateText(tool.description, MAX_DESCRIPTION_LENGTH),
+      schema: null,
+    })),
+  }
   return { ...fitted, omitted_bytes: bytes - countBytes(fitted) }
 }
 
