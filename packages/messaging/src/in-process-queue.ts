@@ -31,27 +31,19 @@ export function createInProcessQueue(): SessionQueue {
     })
   }
 
-  /** Delivers round-robin until no message is left or every subscription runs `prefetch` handlers. */
+  /** Delivers until no message is left or every subscription runs `prefetch` handlers. */
   const deliver = (): void => {
-    for (let busy = 0; messages.length > 0 && busy < subscriptions.length;) {
-      const subscription = subscriptions.shift()!
-      subscriptions.push(subscription)
-      if (subscription.running.size >= subscription.prefetch) {
-        busy++
-        continue
-      }
-      busy = 0
-      handle(subscription, messages.shift()!)
+    for (;;) {
+      const free = subscriptions.find(({ running, prefetch }) => running.size < prefetch)
+      const message = free && messages.shift()
+      if (!message) return
+      const handled = message.sessionIds.map((id) => free.handler({ session_id: id }, message.properties))
+      const done = Promise.allSettled(handled).finally(() => {
+        free.running.delete(done)
+        scheduleDelivery()
+      })
+      free.running.add(done)
     }
-  }
-
-  const handle = ({ handler, running }: Subscription, { sessionIds, properties }: QueuedMessage): void => {
-    const handled = sessionIds.map((id) => handler({ session_id: id }, properties))
-    const done = Promise.allSettled(handled).finally(() => {
-      running.delete(done)
-      scheduleDelivery()
-    })
-    running.add(done)
   }
 
   const unsubscribe = async (subscription: Subscription): Promise<void> => {
