@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { SESSION_MESSAGE_TYPE, SESSIONS_QUEUE } from '@workflow-service/contract'
-import { callManagementApi } from '@workflow-service/dev-servers'
 import { createTestBroker, freePort, startProxy, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import { type Channel, type ChannelModel, connect } from 'amqplib'
 import { connectRabbitMq, type SessionQueue } from '../src/index.ts'
@@ -67,11 +66,6 @@ describe('connectRabbitMq', () => {
     expect(await queue.depth()).toEqual({ ready: 0, dead: 0 })
   })
 
-  test('asks the broker for a heartbeat every 5 s', async () => {
-    await open()
-    expect(await waitUntil(() => findConnection(broker, 'test publisher'))).toMatchObject({ timeout: 5 })
-  })
-
   test('uses a queue that exists with other arguments as it is', async () => {
     await admin.channel.assertQueue(SESSIONS_QUEUE, { durable: true })
     await open('quorum')
@@ -91,7 +85,7 @@ describe('connectRabbitMq', () => {
     queue = connectRabbitMq({ url: url.href, queueType: 'classic', connectionName: 'test', onState })
     await queue.consume(async () => {}, { prefetch: 1 })
     await waitUntil(() => states.includes('consumer up') && states.includes('publisher up'))
-    proxy.forwarding = 'silent'
+    proxy.isSilent = true
     proxy.silence()
     try {
       expect(await queue.publish(message)).toBe('failed')
@@ -129,19 +123,3 @@ describe('connectRabbitMq', () => {
     }
   })
 })
-
-/** A connection as the management API shows it. */
-interface ListedConnection {
-  /** The heartbeat interval in seconds. */
-  timeout?: number
-  client_properties: { connection_name?: string }
-}
-
-async function findConnection(
-  { managementUrl, virtualHost }: TestBroker,
-  name: string,
-): Promise<ListedConnection | undefined> {
-  const answer = await callManagementApi(managementUrl, 'GET', `/api/vhosts/${virtualHost}/connections`)
-  const connections = (await answer.json()) as ListedConnection[]
-  return connections.find((connection) => connection.client_properties.connection_name === name)
-}

@@ -1,13 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
-/**
- * What a connection forwards. `first_frame_only`: the broker's first frame. `silent`: nothing.
- */
-type Forwarding = 'all' | 'first_frame_only' | 'silent'
-
 interface Connection {
-  forwarding: Forwarding
+  isSilent: boolean
   isOpen: boolean
 }
 
@@ -17,8 +12,8 @@ export class SilencingProxy {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   readonly #connections: Connection[] = []
-  /** Applies to new connections. */
-  forwarding: Forwarding = 'all'
+  /** Whether new connections forward nothing. */
+  isSilent = false
 
   constructor(brokerUrl: string) {
     this.#url = new URL(brokerUrl)
@@ -43,7 +38,7 @@ export class SilencingProxy {
 
   /** Stops forwarding on all existing connections. */
   silence(): void {
-    for (const connection of this.#connections) connection.forwarding = 'silent'
+    for (const connection of this.#connections) connection.isSilent = true
   }
 
   async close(): Promise<void> {
@@ -53,7 +48,7 @@ export class SilencingProxy {
   }
 
   #accept(client: Socket, broker: Socket): void {
-    const connection: Connection = { forwarding: this.forwarding, isOpen: true }
+    const connection: Connection = { isSilent: this.isSilent, isOpen: true }
     this.#connections.push(connection)
     for (const socket of [client, broker]) {
       this.#sockets.add(socket)
@@ -64,15 +59,10 @@ export class SilencingProxy {
       connection.isOpen = false
       broker.destroy()
     })
-    client.on('data', (bytes) => {
-      if (connection.forwarding !== 'silent') broker.write(bytes)
-    })
-    broker.on('data', (bytes) => {
-      if (connection.forwarding !== 'silent') client.write(bytes)
-      if (connection.forwarding === 'first_frame_only') connection.forwarding = 'silent'
-    })
+    client.on('data', (bytes) => void (connection.isSilent || broker.write(bytes)))
+    broker.on('data', (bytes) => void (connection.isSilent || client.write(bytes)))
     broker.on('close', () => {
-      if (connection.forwarding === 'all') client.destroy()
+      if (!connection.isSilent) client.destroy()
     })
   }
 }
