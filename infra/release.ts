@@ -94,9 +94,7 @@ Then publish, and tag the commit:`)
   for (const file of files.filter((each) => each.endsWith('.tgz'))) {
     print(`  npm publish .local/release/${file} --access public`)
   }
-  print(
-    `  twine upload .local/release/*.whl\n  git tag v${version} && git push origin v${version}`,
-  )
+  print(`  twine upload .local/release/*.whl\n  git tag v${version} && git push origin v${version}`)
 }
 
 function print(text: string): void {

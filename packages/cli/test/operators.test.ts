@@ -437,8 +437,8 @@ describe('the instructions of a manifest', () => {
     await writeFile(file, JSON.stringify({ organization: { name: 'Acme' } }))
     expect((await wf('apply', file)).stdout).toContain('unchanged')
     await rm(file)
-    const stored = await database.db.prisma.instructions.findMany({ orderBy: { number: 'asc' } })
-    expect(stored).toMatchObject([{ text: 'Be brief.' }, { text: 'Be kind.', savedByName: 'operator' }])
+    const { rows } = await database.db.pool.query('SELECT text, saved_by_name FROM instructions ORDER BY number')
+    expect(rows).toMatchObject([{ text: 'Be brief.' }, { text: 'Be kind.', saved_by_name: 'operator' }])
   })
 })
 
