@@ -11,12 +11,10 @@ import {
   wakePausedSessions,
 } from '@workflow-service/database'
 import { startStubModelServer, untilLocked, waitUntil } from '@workflow-service/testkit'
+import { callTool, end } from './support/model-agent.ts'
 import { type AcceptedStart, MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const kindsOf = (run: RunDetails) => run.steps.map(({ kind }) => kind).filter((kind) => kind !== 'note')
-
-/** A turn of a model that sends a message to Audit log. */
-const send = (message: string) => ({ toolCalls: [{ name: 'send_to_audit_log', arguments: { message } }] })
 
 const fixture = useRunnerFixture()
 let acme: TestOrganization
@@ -298,8 +296,8 @@ describe('a payload to a source that asks for approval', () => {
 })
 
 test('a model learns that its payload was declined and why, and fails the run unless it corrects it', async () => {
-  const end = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }] }
-  const model = await startStubModelServer({ turns: [send('wrong'), send('right'), end] })
+  const [wrong, right] = ['wrong', 'right'].map((message) => callTool('send_to_audit_log', { message }))
+  const model = await startStubModelServer({ turns: [wrong!, right!, end()] })
   await fixture.startRunner(
     { timing: MODEL_TIMING },
     { AGENT_MODEL: 'openai-compatible:stub', AGENT_BASE_URL: model.baseUrl, AGENT_API_KEY: 'k' },

@@ -11,6 +11,7 @@ import {
   waitUntil,
 } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
+import { callTool, end } from './support/model-agent.ts'
 import {
   type AcceptedStart,
   MODEL_TIMING,
@@ -29,14 +30,11 @@ beforeEach(async () => {
 })
 const startModelServer = useStubModel()
 
-const end = (status: string) => ({ toolCalls: [{ name: 'end_run', arguments: { status, reason: 'As asked.' } }] })
-const send = (message: string) => ({ toolCalls: [{ name: 'send_to_order_intake', arguments: { message } }] })
-
 /** Sends the number of the run's order, then ends the run. */
 function answer({ body }: ModelRequest): ModelAnswer {
   const text = JSON.stringify(body)
   const [, number = ''] = /order (\d+)/u.exec(text) ?? []
-  return text.includes('Accepted') ? end('done') : send(number)
+  return text.includes('Accepted') ? end() : callTool('send_to_order_intake', { message: number })
 }
 
 /** Starts the model, and gives the settings of its runners. */

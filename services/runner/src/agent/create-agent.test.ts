@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import { createCapturedLogger, type StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
+import { end } from '../../test/support/model-agent.ts'
 import { agentConfig } from '../../test/support/model-config.ts'
 import { type AgentConfig, BUILTIN_ONLY } from './agent-settings.ts'
 import { createAgent } from './create-agent.ts'
@@ -16,7 +17,7 @@ async function withModel(...turns: Parameters<StubModelServer['script']>): Promi
   return agentConfig({ baseUrl: server.baseUrl, apiKey: null, maxOutputTokens: 500 })
 }
 
-const idle = { toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Nothing to do.' } }] }
+const idle = end('nothing_to_do')
 const startRun = (model: string | null = null) =>
   createInMemoryRun({ sources: [source], description: 'Send it to Audit log.', context: 'message: hello', model })
 

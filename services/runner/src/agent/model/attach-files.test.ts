@@ -1,12 +1,9 @@
 import { deflateSync } from 'node:zlib'
 import { describe, expect, test } from '@jest/globals'
-import type { ModelProtocolName } from '@workflow-service/testkit'
-import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { modelConfig } from '../../../test/support/model-config.ts'
+import { end, PROVIDERS, useModelAgent } from '../../../test/support/model-agent.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { attachFiles, countPages, findReferences } from './attach-files.ts'
-import { createModelAgent } from './model-agent.ts'
 
 const page = '<< /Type /Page /Parent 1 0 R >>\n'
 const pdfOf = (body: string | Buffer) => Buffer.concat([Buffer.from('%PDF-1.7\n'), Buffer.from(body)])
@@ -79,7 +76,7 @@ describe('a reference to a file', () => {
 })
 
 describe('a run whose text refers to files', () => {
-  const startModelServer = useStubModel()
+  const model = useModelAgent()
   const FILES = [
     { id: '1', name: 'invoice.pdf', path: ['docs'], content: PDF },
     { id: '2', name: 'photo.png', path: [], content: `${PNG.slice(0, 20)}\n${PNG.slice(20)}` },
@@ -87,10 +84,9 @@ describe('a run whose text refers to files', () => {
   ]
 
   async function execute(config: Partial<ModelConfig>, options: InMemoryRunOptions) {
-    const end = { toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Read.' } }] }
-    const server = await startModelServer({ otherwise: end })
+    const agent = await model.start({ otherwise: end('nothing_to_do') }, { reads: ['pdf', 'image'], ...config })
+    const { server } = model
     const run = createInMemoryRun({ sources: [webhookSource('Orders', { message: 'x' })], files: FILES, ...options })
-    const agent = createModelAgent([modelConfig({ baseUrl: server.baseUrl, reads: ['pdf', 'image'], ...config })])
     const error = await run.execute(agent).then(
       () => null,
       (reason: Error) => reason.message,
@@ -99,7 +95,7 @@ describe('a run whose text refers to files', () => {
     return { run, server, error }
   }
 
-  test.each<ModelProtocolName>(['openai', 'openai-compatible', 'anthropic', 'google', 'bedrock'])(
+  test.each(PROVIDERS)(
     'gives %s the PDF and the image with their paths, and says so in the journal and the prompt',
     async (provider) => {
       const { run, server, error } = await execute(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { createCapturedLogger, type ModelAnswer, type ModelTurn, type StubModelServer } from '@workflow-service/testkit'
+import { createCapturedLogger, type ModelTurn, type StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import {
   createInMemoryRun,
@@ -7,14 +7,14 @@ import {
   type InMemoryRun,
   webhookSource,
 } from '../../../test/support/in-memory-run.ts'
+import { callTool, end, PROVIDERS } from '../../../test/support/model-agent.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelProvider } from '../agent-settings.ts'
 import type { Agent } from '../agent.ts'
 import { createModelAgent } from './model-agent.ts'
 
-const PROVIDERS = ['openai', 'anthropic', 'google', 'bedrock', 'openai-compatible'] as const
-const send: ModelAnswer = { toolCalls: [{ name: 'send_to_audit_log', arguments: { message: 'hello' } }] }
-const done: ModelAnswer = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }] }
+const send = callTool('send_to_audit_log', { message: 'hello' })
+const done = end()
 const source = webhookSource('Audit log', { message: 'x' })
 
 const startModelServer = useStubModel()

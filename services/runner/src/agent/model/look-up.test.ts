@@ -1,11 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
 import { LOOKUP_BYTES_PER_RUN, LOOKUP_CALLS_PER_RUN } from '@workflow-service/contract'
-import type { ModelProtocolName, ModelTurn, StubModelServer } from '@workflow-service/testkit'
-import { useStubModel } from '@workflow-service/testkit/use-stub-model'
+import type { ModelProtocolName, ModelTurn } from '@workflow-service/testkit'
 import { Crash, createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { modelConfig } from '../../../test/support/model-config.ts'
-import type { Agent } from '../agent.ts'
-import { createModelAgent } from './model-agent.ts'
+import { end, PROVIDERS, useModelAgent } from '../../../test/support/model-agent.ts'
 
 const orders = webhookSource('Order intake', { message: 'x' })
 const payroll = webhookSource('Payroll', { message: 'x' })
@@ -22,28 +19,25 @@ const lookups = ['Customers', 'Salaries'].map((name) => ({
 const find = (id: string) => ({ name: 'look_up_customers_find', arguments: { id } })
 const SEND = { name: 'send_to_order_intake', arguments: { message: 'Ada' } }
 const send: ModelTurn = { toolCalls: [SEND] }
-const END = [{ name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }]
-const end: ModelTurn = { toolCalls: END }
 
-const startModelServer = useStubModel()
+const model = useModelAgent()
 
 async function prepare(
   turns: ModelTurn[],
   options: Parameters<typeof createInMemoryRun>[0] = {},
   provider: ModelProtocolName = 'openai-compatible',
-): Promise<{ run: ReturnType<typeof createInMemoryRun>; agent: Agent; server: StubModelServer }> {
-  const server = await startModelServer({ turns, otherwise: end })
-  const agent = createModelAgent([modelConfig({ provider, baseUrl: server.baseUrl })])
+) {
+  const agent = await model.start({ turns, otherwise: end() }, { provider })
   const description = 'Find the customer in Customers, and send it to Order intake.'
   const run = createInMemoryRun({ sources: [orders, payroll], lookups, description, ...options })
-  return { run, agent, server }
+  return { run, agent, server: model.server }
 }
 
 const results = (run: ReturnType<typeof createInMemoryRun>) =>
   run.steps.flatMap((step) => (step.kind === 'tool_result' && step.data.lookup ? [step.data] : []))
 
 describe('a look-up', () => {
-  test.each<ModelProtocolName>(['openai', 'openai-compatible', 'anthropic', 'google', 'bedrock'])(
+  test.each(PROVIDERS)(
     'that the workflow names is offered, called, and answered with data from outside: %s',
     async (provider) => {
       const counts: ModelTurn = { toolCalls: [{ name: 'look_up_customers_count', arguments: {} }] }
@@ -73,7 +67,7 @@ describe('a look-up', () => {
       let calls = 0
       const scripted: ModelTurn = ({ conversation }) => {
         const text = JSON.stringify(conversation)
-        if (text.includes('Accepted')) return { toolCalls: END }
+        if (text.includes('Accepted')) return end()
         return { toolCalls: [text.includes('The look-up answered') ? SEND : find('C-1')] }
       }
       const turns = Array.from({ length: 40 }, () => scripted)

@@ -1,8 +1,9 @@
 import { describe, expect, test } from '@jest/globals'
-import { createCapturedLogger, type ModelProtocolName, type ModelTurn } from '@workflow-service/testkit'
+import { createCapturedLogger, type ModelTurn } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import type { OwnModelKey } from '../agent.ts'
 import { createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
+import { end, PROVIDERS } from '../../../test/support/model-agent.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { createModelAgent } from './model-agent.ts'
@@ -11,7 +12,7 @@ const sources = [webhookSource('Order intake', { message: 'x' })]
 const OWN = 'sk-own-key-0123456789'
 const SHARED = 'sk-test-0123456789'
 const ownKey = (key: string | null = OWN): OwnModelKey => ({ id: crypto.randomUUID(), model: 'fast', key })
-const end: ModelTurn = { toolCalls: [{ name: 'end_run', arguments: { status: 'nothing_to_do', reason: 'Done.' } }] }
+const ends = end('nothing_to_do')
 
 const startModelServer = useStubModel()
 
@@ -21,10 +22,10 @@ async function startModel(turn: ModelTurn, changes: Partial<ModelConfig> = {}) {
 }
 
 describe('a key of an organization’s own', () => {
-  test.each<ModelProtocolName>(['openai', 'openai-compatible', 'anthropic', 'google', 'bedrock'])(
+  test.each(PROVIDERS)(
     'is sent in place of that of the service, only for its organization, and the journal says so: %s',
     async (provider) => {
-      const { server, config } = await startModel(end, { provider, aws: { region: 'eu-central-1' } })
+      const { server, config } = await startModel(ends, { provider, aws: { region: 'eu-central-1' } })
       const agent = createModelAgent([config])
       const own = createInMemoryRun({ sources, modelKeys: [{ ...ownKey(), model: 'other' }, ownKey()] })
       await own.execute(agent)
@@ -52,7 +53,7 @@ describe('a key of an organization’s own', () => {
     async (status, said, why) => {
       const message = `${said}: ${OWN}`
       const { config } = await startModel({ failure: 'status', status, message }, { fallback: 'spare' })
-      const spare = await startModel(end, { name: 'spare' })
+      const spare = await startModel(ends, { name: 'spare' })
       const { logger, lines } = createCapturedLogger()
       const run = createInMemoryRun({ sources, modelKeys: [ownKey()] })
       const failed = run.execute(createModelAgent([config, spare.config], { logger }))
@@ -66,14 +67,14 @@ describe('a key of an organization’s own', () => {
   )
 
   test('that this runner cannot decrypt fails the run, and the key of the service is not used silently', async () => {
-    const { server, config } = await startModel(end)
+    const { server, config } = await startModel(ends)
     const run = createInMemoryRun({ sources, modelKeys: [ownKey(null)] })
     await expect(run.execute(createModelAgent([config]))).rejects.toMatchObject({ code: 'own_key_unreadable' })
     expect(server.requests).toEqual([])
   })
 
   test('has a pace of its own', async () => {
-    const { config } = await startModel(end)
+    const { config } = await startModel(ends)
     const paces: string[] = []
     const modelGate = {
       reserve: (pace: string) => Promise.resolve({ delayMs: 0, isReserved: Boolean(paces.push(pace)) }),

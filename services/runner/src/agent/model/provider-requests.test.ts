@@ -2,13 +2,13 @@ import { describe, expect, test } from '@jest/globals'
 import type { ModelProtocolName, StubModelServer } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { jsonSchema, type ModelMessage, tool } from 'ai'
+import { PROVIDERS } from '../../../test/support/model-agent.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { toModelOptions } from '../model-options.ts'
 import { createAskModel } from './ask-model.ts'
 import { checkModelOptions } from './check-options.ts'
 
-const PROVIDERS: ModelProtocolName[] = ['openai', 'openai-compatible', 'anthropic', 'google', 'bedrock']
 const inputSchema = jsonSchema({ type: 'object', properties: { id: { type: 'string' } }, required: ['id'] })
 const tools = { first: tool({ inputSchema }), second: tool({ inputSchema }) }
 const messages: ModelMessage[] = [

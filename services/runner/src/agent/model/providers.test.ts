@@ -1,13 +1,10 @@
 import { expect, test } from '@jest/globals'
 import type { ModelProtocolName, ModelTurn, StubModelServer } from '@workflow-service/testkit'
-import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import { createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { modelConfig } from '../../../test/support/model-config.ts'
+import { callTool as calls, PROVIDERS, useModelAgent } from '../../../test/support/model-agent.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { RunParkedError } from '../../run-errors.ts'
-import { createModelAgent } from './model-agent.ts'
 
-const PROVIDERS: ModelProtocolName[] = ['openai', 'openai-compatible', 'anthropic', 'google', 'bedrock']
 const VARIANTS = PROVIDERS.flatMap((provider) => [
   [provider, 'whole', false] as const,
   [provider, 'streamed', true] as const,
@@ -28,12 +25,11 @@ const files = [{ id: 'f1', name: 'prices.md', path: ['docs'], content: '# Prices
 
 const send = (id: string) => ({ name: 'send_to_order_intake', arguments: { order_id: id, total: 42.5 } })
 const sends = (...ids: string[]): ModelTurn => ({ toolCalls: ids.map(send) })
-const calls = (name: string, args: unknown): ModelTurn => ({ toolCalls: [{ name, arguments: args }] })
 const endRun = { name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }
 const ends: ModelTurn = ({ conversation }) =>
   conversation.tools.some(({ name }) => name === endRun.name) ? { toolCalls: [endRun] } : { text: 'Done.' }
 
-const startModelServer = useStubModel()
+const model = useModelAgent()
 
 /** How a run with these answers of the model ends: its error, and what it sent. */
 async function execute(
@@ -42,13 +38,8 @@ async function execute(
   turns: ModelTurn[],
   changes: Partial<ModelConfig> = {},
 ): Promise<{ error: string | null; sent: unknown[]; server: StubModelServer }> {
-  const server = await startModelServer({ turns })
   const clock = { now: Date.now, random: () => 0, sleep: () => Promise.resolve() }
-  const agent = createModelAgent(
-    [modelConfig({ provider, isStreaming, baseUrl: server.baseUrl, ...changes })],
-    {},
-    clock,
-  )
+  const agent = await model.start({ turns }, { provider, isStreaming, clock, ...changes })
   const run = createInMemoryRun({
     sources,
     files,
@@ -60,7 +51,7 @@ async function execute(
     (reason: unknown) => (reason as { code?: string }).code ?? String(reason),
   )
   const sent = run.sent.flatMap(({ payload }) => ('order_id' in payload ? [payload['order_id']] : []))
-  return { error, sent, server }
+  return { error, sent, server: model.server }
 }
 
 const failing = (status: number, body?: string): ModelTurn => ({ failure: 'status', status, ...(body ? { body } : {}) })
@@ -154,13 +145,12 @@ test.each([false, true])(
     const failsUntilEnd: ModelTurn = (request, index) => {
       const isOver = nowMs >= endMs
       const current = isOver ? ends : OUTAGES[failures++ % OUTAGES.length]!
-      if (!isOver) server.script(failsUntilEnd)
+      if (!isOver) model.server.script(failsUntilEnd)
       return typeof current === 'function' ? current(request, index) : current
     }
-    const server = await startModelServer({ turns: [sends('1'), failsUntilEnd] })
     const sleep = async (delayMs: number) => void (nowMs += delayMs)
     const clock = { now: () => nowMs, random: () => 0, sleep }
-    const agent = createModelAgent([modelConfig({ isStreaming, baseUrl: server.baseUrl })], {}, clock)
+    const agent = await model.start({ turns: [sends('1'), failsUntilEnd] }, { isStreaming, clock })
     const run = createInMemoryRun({ sources })
     const executeToEnd = (): Promise<void> =>
       run.execute(agent).catch((error: unknown) => {
@@ -172,6 +162,6 @@ test.each([false, true])(
     expect(run.sent).toHaveLength(1)
     expect(nowMs).toBeGreaterThanOrEqual(endMs)
     expect(failures).toBeGreaterThanOrEqual(OUTAGES.length)
-    expect(server.left).toBe(0)
+    expect(model.server.left).toBe(0)
   },
 )

@@ -1,34 +1,21 @@
 import { describe, expect, test } from '@jest/globals'
-import {
-  createCapturedLogger,
-  type ModelRequest,
-  type ModelSpeech,
-  type ModelTurn,
-  type StubModelServer,
-} from '@workflow-service/testkit'
-import { useStubModel } from '@workflow-service/testkit/use-stub-model'
+import type { ModelRequest, ModelSpeech, ModelTurn } from '@workflow-service/testkit'
 import { createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { modelConfig } from '../../../test/support/model-config.ts'
-import type { Agent } from '../agent.ts'
-import { createModelAgent } from './model-agent.ts'
+import { callTool, end, useModelAgent } from '../../../test/support/model-agent.ts'
 
 const sources = [webhookSource('Order intake', { order_id: 'A-1', total: 9.5 })]
 const reason = 'Repeated orders are ignored.'
 
-const send = speech('send_to_order_intake', { order_id: 'B-7', total: 42.5 })
-const sendReordered = speech('send_to_order_intake', '{"total": 42.50, "order_id": "B-7"}')
+const send = callTool('send_to_order_intake', { order_id: 'B-7', total: 42.5 })
+const sendReordered = callTool('send_to_order_intake', '{"total": 42.50, "order_id": "B-7"}')
 const sendAgain = (request: ModelRequest): ModelSpeech =>
-  speech('send_again', { delivery_id: listIds(request)?.[0], reason })
+  callTool('send_again', { delivery_id: listIds(request)?.[0], reason })
 const sendAgainTwice = (request: ModelRequest): ModelSpeech => {
   const { toolCalls = [] } = sendAgain(request)
   return { toolCalls: [...toolCalls, ...toolCalls] }
 }
-const done = speech('end_run', { status: 'done', reason: 'Sent.' })
-const giveUp = speech('end_run', { status: 'failed', reason: 'It may have arrived.' })
-
-function speech(name: string, args: unknown): ModelSpeech {
-  return { toolCalls: [{ name, arguments: args }] }
-}
+const done = end()
+const giveUp = end('failed', 'It may have arrived.')
 
 /** The deliveries that the request's tool can send again; undefined if it has no such tool. */
 function listIds({ conversation }: ModelRequest): string[] | undefined {
@@ -46,21 +33,13 @@ function failing(...outcomes: ('timed_out' | 'unknown' | 'unreachable')[]) {
   }
 }
 
-const startModelServer = useStubModel()
-let server: StubModelServer
-
-async function createAgent(turns: ModelTurn[], otherwise?: ModelTurn) {
-  server = await startModelServer({ turns, ...(otherwise ? { otherwise } : {}) })
-  const { logger, lines } = createCapturedLogger()
-  const agent: Agent = createModelAgent([modelConfig({ baseUrl: server.baseUrl })], { logger })
-  return { agent, lines }
-}
+const model = useModelAgent()
 
 describe('a payload that may have arrived', () => {
   test.each(['timed_out', 'unknown', 'unreachable'] as const)(
     'is not sent by another ordinary call after %s, also not after a crash',
     async (outcome) => {
-      const { agent } = await createAgent([send, sendReordered, giveUp])
+      const agent = await model.start({ turns: [send, sendReordered, giveUp] })
       const run = createInMemoryRun({ sources, endpoint: failing(outcome) })
       // Right after the second answer was recorded.
       expect(await run.crashAt(agent, 6)).toBe(true)
@@ -77,7 +56,7 @@ describe('a payload that may have arrived', () => {
   )
 
   test('is sent again when the model says so and why: the journal and the log have the reason', async () => {
-    const { agent, lines } = await createAgent([send, sendAgain, done])
+    const agent = await model.start({ turns: [send, sendAgain, done] })
     const run = createInMemoryRun({ sources, endpoint: failing('timed_out') })
     await run.execute(agent)
     const [first, second] = run.sent
@@ -86,37 +65,40 @@ describe('a payload that may have arrived', () => {
     const call = run.steps.findLast((step) => step.kind === 'tool_call' && step.data.delivery)
     expect(call).toMatchObject({ data: { delivery: { send_again: { delivery_id: first?.deliveryId, reason } } } })
     const ids = { delivery_id: second?.deliveryId, earlier_delivery_id: first?.deliveryId }
-    expect(lines).toMatchObject([{ msg: 'delivery.sent_again', ...ids, reason }])
-    expect(server.requests.map(listIds)).toEqual([undefined, [first?.deliveryId], undefined])
+    expect(model.lines).toMatchObject([{ msg: 'delivery.sent_again', ...ids, reason }])
+    expect(model.server.requests.map(listIds)).toEqual([undefined, [first?.deliveryId], undefined])
   })
 
   test.each<[string, ModelTurn]>([
-    ['of a delivery that there is not', speech('send_again', { delivery_id: 'another', reason })],
-    ['without a reason', (request) => speech('send_again', { delivery_id: listIds(request)?.[0], reason: ' ' })],
+    ['of a delivery that there is not', callTool('send_again', { delivery_id: 'another', reason })],
+    ['without a reason', (request) => callTool('send_again', { delivery_id: listIds(request)?.[0], reason: ' ' })],
   ])('is not sent again by a call %s', async (_what, turn) => {
-    const { agent } = await createAgent([send, turn, giveUp])
+    const agent = await model.start({ turns: [send, turn, giveUp] })
     const run = createInMemoryRun({ sources, endpoint: failing('timed_out') })
     await expect(run.execute(agent)).rejects.toMatchObject({ code: 'delivery_timed_out' })
     expect(run.sent).toHaveLength(1)
-    expect(JSON.stringify(server.requests[2]?.body)).toContain('Nothing was sent: delivery_id must be one of')
+    expect(JSON.stringify(model.server.requests[2]?.body)).toContain('Nothing was sent: delivery_id must be one of')
   })
 
   test('and was accepted since is never sent again, also if the model asks for it', async () => {
-    const { agent } = await createAgent([send, sendAgainTwice, send, done])
+    const agent = await model.start({ turns: [send, sendAgainTwice, send, done] })
     const run = createInMemoryRun({ sources, endpoint: failing('timed_out') })
     await run.execute(agent)
     expect(run.sent).toHaveLength(2)
-    expect(JSON.stringify(server.requests[3]?.body)).toContain('Order intake has accepted the same payload before')
+    expect(JSON.stringify(model.server.requests[3]?.body)).toContain(
+      'Order intake has accepted the same payload before',
+    )
   })
 
   test.each(['before', 'after'] as const)(
     'is sent once by each of these calls, although the runner dies right %s each step',
     async (when) => {
       const answers: ModelTurn[] = [send, sendAgain, sendAgain, done]
-      const { agent } = await createAgent([], (request, index) => {
+      const otherwise: ModelTurn = (request, index) => {
         const turn = answers[request.conversation.messages.filter(({ role }) => role === 'assistant').length]!
         return typeof turn === 'function' ? turn(request, index) : turn
-      })
+      }
+      const agent = await model.start({ otherwise })
       const run = createInMemoryRun({ sources, endpoint: failing('unknown', 'timed_out') })
       await executeWithCrashes(run, agent, when)
       expect(run.sent).toHaveLength(3)
