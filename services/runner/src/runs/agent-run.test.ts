@@ -1,26 +1,23 @@
 import { expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { NO_TRACING } from '@workflow-service/service-kit'
-import { createInMemoryStore, toClaimedRun } from '../../evaluation/in-memory-services.ts'
+import { createInMemoryRun } from '../../test/support/in-memory-run.ts'
 import { createAgentRun } from './agent-run.ts'
 import { type DispatcherClient, readResponse } from './dispatcher-client.ts'
 import { openJournal } from './journal.ts'
 
-const { signal } = new AbortController()
-const lease = { sessionId: newId(), epoch: 1, signal, abort: signal, isLost: false, isEnding: false }
 const accepted = { outcome: 'accepted', status: 204, answer: null, reason: null } as const
 
+type Call = Parameters<DispatcherClient['deliver']>
+
 /** A run with one planned payload, before a dispatcher that answers by this function. */
-function planOne(deliver: (journalKinds: string[], ...call: Parameters<DispatcherClient['deliver']>) => unknown) {
-  const memory = createInMemoryStore({})
-  const ids = { id: newId(), organizationId: newId(), sessionId: lease.sessionId, number: 7 }
-  const workflow = { id: newId(), name: 'Orders', description: '' }
-  const run = toClaimedRun({}, { ...ids, workflow, inputMessage: '', context: '', acceptedAt: '2026-01-31T09:00:00Z' })
-  const stored = memory.store.open(lease, run)
+function planOne(deliver: (journalKinds: string[], ...call: Call) => unknown) {
+  const memory = createInMemoryRun()
+  const { lease, run, stored } = memory
   const journal = openJournal({ stored })
-  const kinds = (): string[] => memory.stepsOf(run.id).map(({ kind }) => kind)
+  const kinds = (): string[] => memory.steps.map(({ kind }) => kind)
   const dispatcher = {
-    deliver: async (...call: Parameters<DispatcherClient['deliver']>) => deliver(kinds(), ...call),
+    deliver: async (...call: Call) => deliver(kinds(), ...call),
   } as DispatcherClient
   let hasSucceeded = false
   const agentRun = createAgentRun(
@@ -38,22 +35,22 @@ function planOne(deliver: (journalKinds: string[], ...call: Parameters<Dispatche
   const delivery = { id: newId(), source_id: newId(), source_name: 'Order intake', payload: { a: 1 } }
   const call = { call_id: 'one', tool: 'builtin', delivery }
   agentRun.plan([{ kind: 'tool_call', data: call }])
-  return { agentRun, call, journal, kinds, hasSucceeded: () => hasSucceeded }
+  return { agentRun, call, journal, kinds, lease, hasSucceeded: () => hasSucceeded }
 }
 
 test('sends the plan with the payload, and knows that the run has succeeded with its outcome', async () => {
   const bodies: unknown[] = []
-  const { agentRun, call, journal, hasSucceeded } = planOne((kinds, _lease, { body }) => {
+  const { agentRun, call, journal, lease, hasSucceeded } = planOne((kinds, _lease, { body }) => {
     bodies.push([kinds, body.journal?.position, body.journal?.steps.length, body.journal?.last_of_run, lease.isEnding])
     return { ...accepted, journal: 'succeeded' }
   })
   expect(await agentRun.deliver({ call, isLast: true })).toEqual({ ...accepted, isInJournal: true })
-  expect(bodies).toEqual([[[], 0, 1, 7, true]])
+  expect(bodies).toEqual([[[], 0, 1, 1, true]])
   expect([hasSucceeded(), lease.isEnding, journal.nextPosition]).toEqual([true, true, 2])
 })
 
 test('writes the plan first for a dispatcher of the previous release, which refuses the journal', async () => {
-  const { agentRun, call, kinds, hasSucceeded } = planOne((known, _lease, { body }) => {
+  const { agentRun, call, kinds, lease, hasSucceeded } = planOne((known, _lease, { body }) => {
     const error = { code: 'validation_error', details: [{ field: 'journal', code: 'extra_forbidden', message: '' }] }
     const refused = readResponse({ status: 422, body: { error } })
     if (body.journal && refused.kind === 'outcome') return refused.result
