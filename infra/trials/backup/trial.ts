@@ -10,19 +10,18 @@ import { FIELD } from '../shared/check-record.ts'
 import { createCustomer, type Customer } from '../shared/customers.ts'
 import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
-import { startSystem, type System, type SystemOptions } from '../shared/system.ts'
+import { type ProcessName, startSystem, type System, type SystemOptions } from '../shared/system.ts'
 
 export const trial = defineTrial({
   name: 'backup',
   summary:
     'restores backups that were taken under load, and counts starts that were lost and payloads that were sent twice',
-  options: { 'without-after-restore': ['show what `wf after-restore` prevents', false] },
-  async run({ options, log }) {
+  options: {},
+  async run({ log }) {
     const violations: string[] = []
     for (const until of ['end of the backup', 'end of the WAL'] as const) {
       log(`Restore to the ${until}`)
-      const runsAfterRestore = !options['without-after-restore']
-      violations.push(...(await runBackupTrial({ until, runsAfterRestore, ...PRODUCTION, log })))
+      violations.push(...(await runBackupTrial({ until, ...PRODUCTION, log })))
     }
     return violations
   },
@@ -31,14 +30,14 @@ export const trial = defineTrial({
 export interface BackupOptions {
   /** How far the restored database goes. */
   readonly until: 'end of the backup' | 'end of the WAL'
-  /** False shows what `wf after-restore` prevents. Only the restore to the end of the backup needs it. */
-  readonly runsAfterRestore: boolean
   /**
    * How long the load lasts before the backup, between backup and kill (which is not in the backup), and on the
    * restored database.
    */
   readonly loadMs: readonly [before: number, afterwards: number, restored: number]
   readonly customers: readonly PlannedCustomer[]
+  /** Those that are started, and killed: runner and dispatcher, or both in one. */
+  readonly processes: readonly ProcessName[]
   readonly log: Log
   /** Default: starts one, and stops it. */
   readonly rabbitMq?: SystemOptions['rabbitMq']
@@ -55,9 +54,13 @@ interface PlannedCustomer {
 const QUICK = { name: 'Quick', second: 'audit', callers: 6, pauseMs: [100, 500] } as const
 // A run takes 2 s and a caller pauses for 1 s: some starts wait, some payloads are in flight at any moment.
 const SLOW = { name: 'Slow', second: 'slow', callers: 8, pauseMs: [500, 1_500] } as const
-const PRODUCTION = { loadMs: [10_000, 8_000, 5_000], customers: [QUICK, SLOW] } as const
+const PRODUCTION = {
+  loadMs: [10_000, 8_000, 5_000],
+  customers: [QUICK, SLOW],
+  processes: ['dispatcher', 'gateway', 'runner'],
+} as const
 /** One customer, and seconds of load. */
-export const SMALL = { loadMs: [1_000, 500, 500], customers: [QUICK] } as const
+export const SMALL = { loadMs: [1_000, 500, 500], customers: [QUICK], processes: ['compact', 'gateway'] } as const
 
 /** The load of a customer before the kill. */
 interface Lives {
@@ -71,7 +74,7 @@ interface Lives {
  * broken promises.
  */
 export async function runBackupTrial(options: BackupOptions): Promise<string[]> {
-  const { until, runsAfterRestore, loadMs, rabbitMq, log } = options
+  const { until, loadMs, rabbitMq, log } = options
   await removeDeadRunFolders()
   await using stack = new AsyncDisposableStack()
   const folder = stack.adopt(await makeRunFolder(), (path) => rm(path, { recursive: true, force: true }))
@@ -86,7 +89,7 @@ export async function runBackupTrial(options: BackupOptions): Promise<string[]> 
   const system = stack.use(await startSystem({ postgresSettings, rabbitMq }))
   const { postgres, services } = system
   await makeServerFolder(archive, postgres.dataDir)
-  for (const name of ['dispatcher', 'gateway', 'runner'] as const) await system.start(name)
+  for (const name of options.processes) await system.start(name)
   const lives: Lives[] = []
   for (const plan of options.customers) {
     const customer = await createCustomer(system, [`/${plan.name}/orders`, `/${plan.name}/${plan.second}`])
@@ -107,7 +110,7 @@ export async function runBackupTrial(options: BackupOptions): Promise<string[]> 
   await restoreBaseBackup(backup, postgres.dataDir, until)
   await postgres.restart()
   log(`restored to the ${until}: ${secondsSince(restoredAt)} s; at that moment: ${await describeUnfinished(system)}`)
-  if (until === 'end of the backup' && runsAfterRestore) log((await afterRestore(postgres.url)).trim())
+  if (until === 'end of the backup') log((await afterRestore(postgres.url)).trim())
   for (const service of services) await service.restart()
   const after = lives.map(({ plan, before }) => startLoad(system, before.customer, plan, 'after'))
   await pause(loadMs[2])
