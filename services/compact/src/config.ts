@@ -1,6 +1,6 @@
 import { type DispatcherConfig, readDispatcherConfig } from '@workflow-service/dispatcher'
 import { readRunnerConfig, type RunnerConfig } from '@workflow-service/runner'
-import { readSettings, SettingsError, SharedSettings } from '@workflow-service/service-kit'
+import { readSettings, SettingsError, settingsErrors, SharedSettings } from '@workflow-service/service-kit'
 import { Type } from '@workflow-service/contract/type'
 
 /** The setting beside those of the dispatcher, whose PORT it uses, and of the runner. */
@@ -23,20 +23,13 @@ export interface CompactConfig {
  * @throws SettingsError with every error at once.
  */
 export function readCompactConfig(env: NodeJS.ProcessEnv = process.env): CompactConfig {
-  const errors = new Set<string>()
-  const read = <Config>(readConfig: () => Config): Config | undefined => {
-    try {
-      return readConfig()
-    } catch (error) {
-      if (!(error instanceof SettingsError)) throw error
-      for (const each of error.errors) errors.add(each)
-      return undefined
-    }
+  const read = {
+    own: () => readSettings(CompactSettings, env),
+    dispatcher: () => readDispatcherConfig(env),
+    runner: (port = 0) => readRunnerConfig({ ...env, PORT: String(port), DISPATCHER_URL: 'http://in-process' }),
   }
-  const settings = read(() => readSettings(CompactSettings, env))
-  const dispatcher = read(() => readDispatcherConfig(env))
-  const runnerEnv = { ...env, PORT: String(settings?.RUNNER_PORT ?? 0), DISPATCHER_URL: 'http://in-process' }
-  const runner = read(() => readRunnerConfig(runnerEnv))
-  if (!dispatcher || !runner || errors.size > 0) throw new SettingsError([...errors])
-  return { dispatcher, runner }
+  // The services share settings.
+  const errors = new Set([read.own, read.dispatcher, () => read.runner()].flatMap(settingsErrors))
+  if (errors.size > 0) throw new SettingsError([...errors])
+  return { dispatcher: read.dispatcher(), runner: read.runner(read.own().RUNNER_PORT) }
 }
