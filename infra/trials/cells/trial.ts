@@ -3,7 +3,7 @@ import { checkCallers, describeFindings, startCallers, untilAllEnded } from '../
 import { createCustomer, type Customer } from '../shared/customers.ts'
 import { defineTrial, type Log } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
-import { startSystem, type System, type SystemOptions } from '../shared/system.ts'
+import { openUnchecked, startSystem, type System, type SystemOptions } from '../shared/system.ts'
 import { type CellDatabase, copyOrganization, deleteMoved, untilQuiet } from './move-organization.ts'
 import { type Router, startRouter } from './router.ts'
 
@@ -36,7 +36,8 @@ export async function runCells({ seconds, log, rabbitMq }: CellsOptions): Promis
     const system = stack.use(await startSystem({ rabbitMq }))
     await system.start('dispatcher')
     await Promise.all([system.start('gateway'), system.start('runner')])
-    return { system, database: { pool: system.pool, url: system.postgres.url } }
+    const unchecked = stack.adopt(openUnchecked(system.postgres), (pool) => pool.end())
+    return { system, database: { pool: system.pool, unchecked, url: system.postgres.url } }
   }
   const [a, b] = await Promise.all([startCell(), startCell()])
   const router = stack.adopt(await startRouter(gatewayOf(a)), (started) => started.close())

@@ -1,6 +1,7 @@
-import { Pool } from 'pg'
+import type { Pool } from 'pg'
 import { percentile } from '../../shared/figures.ts'
 import { seedDeliveries, seedJournals, seedRuns } from '../../shared/seed.ts'
+import { openUnchecked } from '../../shared/system.ts'
 import {
   atLeast,
   atMost,
@@ -66,11 +67,8 @@ export async function measureScale(options: BenchOptions): Promise<Figure[]> {
   ]
 }
 
-/** Without checks of foreign keys, which take most of the time, and which only a superuser can leave out. */
 async function fill({ postgres, customer }: ServicePath, rows: number): Promise<void> {
-  const { username, password } = new URL(postgres.adminUrl)
-  const connectionString = Object.assign(new URL(postgres.url), { username, password }).href
-  const pool = new Pool({ connectionString, max: 1, options: '-c session_replication_role=replica' })
+  const pool = openUnchecked(postgres)
   const times = { days: DAYS, spacingMs: (DAYS * 86_400_000) / rows }
   await seedRuns({ pool }, customer, rows, times)
   await seedDeliveries({ pool }, customer, rows, times)
