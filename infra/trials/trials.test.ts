@@ -163,8 +163,8 @@ describe('an attack', () => {
   }, 120_000)
   afterAll(() => target.close())
 
-  // Of the API, the application and the runs, those that end within seconds.
-  test.each(['app-large-edits', 'app-cut-bodies', 'long-example-list', 'malformed-http'])(
+  // Of the application and the runs, those that end within seconds.
+  test.each(['app-large-edits', 'app-cut-bodies', 'long-example-list'])(
     '%s ends no process, and takes no response or payload from another organization',
     async (name) => {
       const attack = ATTACKS.find((each) => each.name === name)!

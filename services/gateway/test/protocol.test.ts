@@ -56,6 +56,14 @@ describe('malformed requests', () => {
     ['a folded header', 'GET / HTTP/1.1\r\nHost: x\r\n a: b\r\n\r\n'],
     ['a target without a slash', 'GET x HTTP/1.1\r\nHost: x\r\n\r\n'],
     ['an absolute target of another scheme', 'GET ftp://x/v1 HTTP/1.1\r\nHost: x\r\n\r\n'],
+    ['zeros', Buffer.alloc(20_000, 0)],
+    ['lines that end in CR alone', 'GET / HTTP/1.1\rHost: x\r\r'],
+    ['a header with NUL', 'GET / HTTP/1.1\r\nHost: x\r\na: b\0c\r\n\r\n'],
+    ['a header with a space before its colon', 'GET / HTTP/1.1\r\nHost: x\r\na : b\r\n\r\n'],
+    ['another version', 'GET / HTTP/9.9\r\nHost: x\r\n\r\n'],
+    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['a negative length', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n'],
+    ['10,000 headers', `GET / HTTP/1.1\r\nHost: x\r\n${'a: b\r\n'.repeat(10_000)}\r\n`],
     ['chunks that are not last', 'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n'],
   ])('%s is answered 400', async (_what, bytes) => {
     expect(outcomeOf(await sendRaw(gateway.url, bytes))).toBe('400 invalid_request')

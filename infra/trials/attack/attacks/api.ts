@@ -20,50 +20,6 @@ const CONTENT_TYPES = [
 
 const CONNECTIONS = 2_100
 
-/** Requests whose meaning servers disagree about, or that are none. */
-const MALFORMED: readonly (string | Buffer)[] = [
-  'hello\r\n\r\n',
-  Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x0d, 0x0a, 0x0d, 0x0a]),
-  Buffer.alloc(20_000, 0),
-  'GET / HTTP/1.1\nHost: x\n\n',
-  'GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n',
-  'GET / HTTP/1.1\rHost: x\r\r',
-  'GET / HTTP/1.1\r\nHost: x\r\na: b\0c\r\n\r\n',
-  'GET / HTTP/1.1\r\nHost: x\r\n a: folded\r\n\r\n',
-  'GET / HTTP/1.1\r\nHost: x\r\na : b\r\n\r\n',
-  'GET / HTTP/9.9\r\nHost: x\r\n\r\n',
-  'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-  `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(100_000)}\r\n\r\n`,
-  `GET /${'x'.repeat(100_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
-  `GET / HTTP/1.1\r\nHost: x\r\n${'a: b\r\n'.repeat(10_000)}\r\n`,
-  'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-  'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
-  'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n',
-  'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n',
-  'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n',
-  'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n',
-  'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n',
-  'POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n',
-  `POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1;${'x'.repeat(50_000)}\r\na\r\n0\r\n\r\n`,
-]
-
-/** The status and code of exactly one answer in the contract's form; "closed" without one. */
-function describeAnswer(received: string): string {
-  if (received === '') return 'closed'
-  const [head = '', body = ''] = received.split('\r\n\r\n')
-  const status = /^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1]
-  const length = /^content-length: (\d+)$/im.exec(head)?.[1]
-  if (Number(length) !== Buffer.byteLength(body) || received.length > head.length + 4 + body.length)
-    return `unexpected: ${received.slice(0, 200)}`
-  try {
-    const { error } = JSON.parse(body) as { error: { code: string; message: string; request_id: string } }
-    const isComplete = error.code !== '' && error.message !== '' && error.request_id !== ''
-    return isComplete ? `${status} ${error.code}` : `unexpected: ${body}`
-  } catch {
-    return `unexpected: ${received.slice(0, 200)}`
-  }
-}
-
 const KEY_LIMIT = 1_000
 const KEY_CALLERS = 16
 
@@ -111,28 +67,6 @@ export const API_ATTACKS: readonly Attack[] = [
       const answers = await attack(() => target.repeat(load, () => postStart(body), readDetails))
       expect(largest <= ERROR_DETAILS_MAX, `An error had ${largest} details.`)
       return `bodies with 20,000 unknown fields: ${answers}`
-    },
-  },
-  {
-    name: 'malformed-http',
-    async run({ target: { services }, expect, attack }) {
-      const answers: string[] = []
-      const sendAll = async (service: 'gateway' | 'dispatcher'): Promise<void> => {
-        for (const [index, bytes] of MALFORMED.entries()) {
-          const { socket, closed } = openSocket(services[service].url, bytes)
-          // One that a server takes for an unfinished request stays open until the server's deadline, which is not
-          // waited for.
-          socket.setTimeout(2_000, () => socket.destroy())
-          const answer = describeAnswer(await closed)
-          answers.push(answer)
-          expect(!answer.startsWith('unexpected'), `${service}, malformed request ${index}: ${answer}`)
-        }
-      }
-      await attack(async () => {
-        await sendAll('gateway')
-        await sendAll('dispatcher')
-      })
-      return `${answers.length} malformed requests: ${tally(answers)}`
     },
   },
   {
