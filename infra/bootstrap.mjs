@@ -196,32 +196,11 @@ function createProgress() {
   }
 }
 
-const INSTALL_ADVICE = [
-  [
-    /ENOSPC|No space left on device|Disk quota exceeded|os error (28|122)\b/i,
-    `No space is left on the disk of ${ROOT}. Free 2 GB, then run this again.`,
-  ],
-  [
-    /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|META_FETCH_FAIL|error sending request|dns error/i,
-    'The npm registry cannot be reached. Check the network and proxy settings, then run this again.',
-  ],
-  [
-    /EACCES|EROFS|EPERM|Permission denied|Read-only file system/i,
-    `Files in ${ROOT} cannot be written. Check the owner of that folder.`,
-  ],
-  [
-    /OUTDATED_LOCKFILE|FROZEN_LOCKFILE/,
-    'pnpm-lock.yaml does not match the package.json files. Run "pnpm install" and commit the lockfile.',
-  ],
-  [/UNSUPPORTED_PLATFORM|no matching .* platform/i, `A package has no build for ${PLATFORM}. Use another machine.`],
-]
-
 function installError(output) {
-  const advice = INSTALL_ADVICE.find(([pattern]) => pattern.test(output))?.[1]
-  const lastLines = output.trim().split('\n').slice(-15).join('\n')
-  return new UserError(
-    `${lastLines}\n\nThe install failed. ${advice ?? 'The reason is above. Fix it, then run this again.'}`,
-  )
+  const advice = /ENOSPC|No space left on device|Disk quota exceeded|os error (28|122)\b/i.test(output)
+    ? `No space is left on the disk of ${ROOT}. Free 2 GB, then run this again.`
+    : 'The reason is above. Fix it, then run this again.'
+  return new UserError(`${output.trim().split('\n').slice(-15).join('\n')}\n\nThe install failed. ${advice}`)
 }
 
 // --------------------------------------------------------------------------------------------- processes and signals

@@ -202,13 +202,8 @@ describe('the bootstrap', () => {
   })
 
   test.each([
-    [
-      'request to https://registry.test failed, reason: getaddrinfo ENOTFOUND registry.test',
-      'The npm registry cannot be reached',
-    ],
     ['ENOSPC: no space left on device, write', 'No space is left on the disk of'],
-    ["EACCES: permission denied, mkdir '/srv/node_modules'", 'cannot be written. Check the owner of that folder'],
-    ['ERR_PNPM_OUTDATED_LOCKFILE  Cannot install', 'pnpm-lock.yaml does not match the package.json files'],
+    ['ERR_PNPM_OUTDATED_LOCKFILE  Cannot install', 'The reason is above. Fix it'],
   ])('says what to do when the install fails with %s', async (output, advice) => {
     await write('pnpm-fails', output)
     const { status, stderr } = await run('start')
