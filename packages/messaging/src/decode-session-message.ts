@@ -8,7 +8,7 @@ import {
 import type { DeadLetterReason } from './session-queue.ts'
 
 /** Why a message cannot be read. */
-export interface MessageError {
+interface MessageError {
   readonly reason: DeadLetterReason
   readonly detail: string
 }

@@ -8,9 +8,9 @@ function isTyping(target: EventTarget | null): boolean {
 }
 
 /**
- * Calls back for keys (`j`), or ⌘/Ctrl and a key (`mod+s`). Single keys do nothing while typing, while another number of
- * dialogs is open, and when the person has switched them off (WCAG 2.1.4). False: the key was not meant for this
- * callback.
+ * Calls back for keys (`j`), or ⌘/Ctrl and a key (`mod+s`). Single keys do nothing while typing, while another
+ * number of dialogs is open, and when the person has switched them off (WCAG 2.1.4). False: the key was not meant for
+ * this callback.
  */
 export function useShortcuts(shortcuts: Readonly<Record<string, () => unknown>>, dialogs = 0): void {
   const onKeyDown = useEffectEvent((event: KeyboardEvent) => {

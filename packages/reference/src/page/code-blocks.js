@@ -1,6 +1,6 @@
 import { all, element } from './dom.js'
 
-/** Gives each block of code a choice of its samples and a button that copies it. A language is chosen for all blocks. */
+/** Gives each block of code a choice of samples and a button that copies. A language is chosen for all blocks. */
 export function startCodeBlocks() {
   const blocks = all('.code').map(createBar)
   for (const chosen of blocks) {
