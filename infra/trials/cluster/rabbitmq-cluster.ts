@@ -9,7 +9,6 @@ import {
   spawnGuarded,
 } from '@workflow-service/dev-servers'
 import { waitUntil } from '@workflow-service/testkit'
-import { closeBrokerConnections } from '../shared/incidents.ts'
 import type { Network, NetworkNode } from './network.ts'
 
 /** A RabbitMQ cluster with a node in each namespace of a network. */
@@ -91,17 +90,6 @@ export async function startRabbitMqCluster(network: Network) {
       const leader = network.nodes.find(({ address }) => queue.leader.endsWith(`@${address}`))
       if (!leader || leader === except) throw new Error('The queue has no leader')
       return { leader, online: queue.online.length }
-    },
-    /** The only node with the dead-letter queue, which is classic. */
-    async findDeadLetterNode() {
-      const { node: name } = await askAny<{ node: string }>(network.nodes, '/api/queues/%2F/workflow.sessions.dead')
-      const home = network.nodes.find((node) => nameOf(node) === name)
-      if (!home) throw new Error(`There is no node ${name}`)
-      return home
-    },
-    /** Closes every client's connection, as a node that is not `except` knows them. */
-    async closeConnections(except: NetworkNode) {
-      await closeBrokerConnections(managementUrlOf(network.nodes.find((node) => node !== except)!))
     },
     kill,
     async restart(node: NetworkNode) {

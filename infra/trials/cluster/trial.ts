@@ -54,15 +54,6 @@ async function tryBrokerCluster(log: Log): Promise<readonly string[]> {
       await cluster.restart(before.leader)
       await untilOnline(cluster, log)
     })
-    const home = await cluster.findDeadLetterNode()
-    await phase('node of the dead-letter queue killed, every connection cut', async () => {
-      await cluster.kill(home)
-      await cluster.closeConnections(home)
-    })
-    await phase('that node restarted', async () => {
-      await cluster.restart(home)
-      await untilOnline(cluster, log)
-    })
     const { leader } = await cluster.findLeader()
     await phase('leader cut off from the others', async () => {
       await network.isolate(leader)
