@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { createServer, request, type Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +12,7 @@ import { ATTACKS } from './attack/trial.ts'
 import { runBackupTrial, SMALL } from './backup/trial.ts'
 import { toFigureTable } from './bench/figure.ts'
 import { measureLatency } from './bench/parts/runs.ts'
+import { forward } from './cells/router.ts'
 import { runCells } from './cells/trial.ts'
 import { runChaos } from './chaos/trial.ts'
 import { tryDatabaseFailover } from './cluster/trial.ts'
@@ -202,15 +203,7 @@ async function startSmallProxy(services: Parameters<typeof startHaproxy>[0]): Pr
   const proxies: Server[] = []
   for (const [name, behind] of Object.entries(services)) {
     const proxy = createServer((req, res) => {
-      const port = behind.find((server) => ready.get(server.port))?.port ?? 0
-      const passed = request(
-        { port, method: req.method, path: req.url, headers: req.headers, agent: false },
-        (answer) => {
-          res.writeHead(answer.statusCode ?? 502, answer.headers)
-          answer.pipe(res)
-        },
-      )
-      req.pipe(passed).on('error', () => res.writeHead(503).end('{}'))
+      forward(req, res, `http://127.0.0.1:${behind.find(({ port }) => ready.get(port))?.port ?? 1}`)
     })
     urls[name] = `http://127.0.0.1:${await listen(proxy)}`
     proxies.push(proxy)

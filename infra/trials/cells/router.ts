@@ -38,9 +38,10 @@ export async function startRouter(fallbackUrl: string): Promise<Router> {
   }
 }
 
-function forward(incoming: IncomingMessage, outgoing: ServerResponse, origin: string): void {
+/** Passes a request on, on a connection of its own. Answers 503 if there is no answer. */
+export function forward(incoming: IncomingMessage, outgoing: ServerResponse, origin: string): void {
   const { method, headers, url = '' } = incoming
-  const forwarded = request(new URL(url, origin), { method, headers }, (response) => {
+  const forwarded = request(new URL(url, origin), { method, headers, agent: false }, (response) => {
     outgoing.writeHead(response.statusCode ?? 502, response.headers)
     response.pipe(outgoing)
   })
@@ -50,7 +51,7 @@ function forward(incoming: IncomingMessage, outgoing: ServerResponse, origin: st
 
 function refuse(incoming: IncomingMessage, outgoing: ServerResponse): void {
   incoming.resume()
-  const error = { code: 'service_unavailable', message: 'The organization is being moved. Repeat the request.' }
+  const error = { code: 'service_unavailable', message: 'The organization cannot be reached now. Repeat the request.' }
   outgoing.writeHead(503, { 'content-type': 'application/json', 'retry-after': '2' })
   outgoing.end(JSON.stringify({ error }))
 }
