@@ -94,6 +94,14 @@ describe('the reference page', () => {
     await page.locator('#error-session_closed').waitFor()
     expect(await search('rotating')).toBe('#rotating-a-secret')
     expect(await search('list workflows')).toBe('#listWorkflows')
+    await page.keyboard.press('/')
+    await page.keyboard.type('rate limit')
+    // The guide, before the headers of this name of each operation.
+    const found = await page
+      .locator('#results a')
+      .evaluateAll((links) => links.map((link) => link.getAttribute('href')))
+    expect(found.slice(0, 3)).toContain('#going-live-your-calls')
+    await page.keyboard.press('Escape')
     await page.keyboard.press('Control+k')
     await page.keyboard.type('no such thing anywhere')
     expect(await page.locator('dialog').getByRole('status').textContent()).toContain('Nothing found')

@@ -32,14 +32,18 @@ function textBelow(heading) {
 /** @type {ReturnType<typeof readEntries> | undefined} */
 let entries
 
-/** The entries that have all words of the query; first those that have them in their name. */
+/**
+ * The entries that have all words of the query; first those in whose names words begin so, thus "rate limit" finds the
+ * guide before the headers `RateLimit` of each operation.
+ */
 function find(query) {
   const words = query.toLowerCase().trim().split(/\s+/)
   // Also "session closed" finds `session_closed`.
-  const hasAll = (text) => words.every((word) => `${text} ${text.replaceAll('_', ' ')}`.toLowerCase().includes(word))
+  const hasAll = (text, before = '') =>
+    words.every((word) => ` ${text} ${text.replaceAll('_', ' ')}`.toLowerCase().includes(`${before}${word}`))
   entries ??= readEntries()
   const found = entries.filter(({ name, context, text }) => hasAll(`${name} ${context} ${text}`))
-  const isNamed = ({ name }) => hasAll(name)
+  const isNamed = ({ name }) => hasAll(name, ' ')
   return [...found.filter(isNamed), ...found.filter((entry) => !isNamed(entry))].slice(0, MAX_RESULTS)
 }
 
