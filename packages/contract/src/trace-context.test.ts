@@ -22,6 +22,8 @@ describe('readTraceContext', () => {
     ['absent', undefined],
     ['upper case', VALID.toUpperCase()],
     ['a later version that goes on without a hyphen', `cc-${IDS}-01.more`],
+    ['version 00 with another hyphen', `${VALID}-`],
+    ['version 00 with more fields', `${VALID}-more`],
     ['version ff', `ff-${IDS}-01`],
     ['a trace id of zeros', `00-${'0'.repeat(32)}-b7ad6b7169203331-01`],
     ['a parent id of zeros', `00-0af7651916cd43dd8448eb211c80319c-${'0'.repeat(16)}-01`],

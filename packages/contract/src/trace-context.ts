@@ -6,8 +6,8 @@ export interface TraceContext {
   readonly tracestate: string | null
 }
 
-/** A later version may have more after the four fields, which are read as those of version 00. */
-const TRACEPARENT = /^(?!ff)[\da-f]{2}-((?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16})-([\da-f]{2})(?:$|-)/u
+/** Only a later version may have more after the four fields, which are read as those of version 00. */
+const TRACEPARENT = /^(?!ff|00.{54})[\da-f]{2}-((?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16})-([\da-f]{2})(?:$|-)/u
 /** `sampled`, and `random` of Trace Context Level 2. Other flags are reserved and must be sent as zero. */
 const KNOWN_FLAGS = 0x03
 /** What may be passed on as a header. */
