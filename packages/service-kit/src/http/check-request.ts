@@ -1,4 +1,11 @@
-import { compile, type FieldError, inFieldOrder, toFieldErrors, trimWhiteSpace } from '@workflow-service/contract'
+import {
+  compile,
+  ERROR_DETAILS_MAX,
+  type FieldError,
+  inFieldOrder,
+  toFieldErrors,
+  trimWhiteSpace,
+} from '@workflow-service/contract'
 import type { Request } from 'express'
 import type { TSchema } from 'typebox'
 import type { Static } from '@workflow-service/contract/type'
@@ -14,6 +21,7 @@ export interface HttpOperation {
   readonly params?: TSchema
   readonly query?: TSchema
   readonly headers?: TSchema
+  /** A closed object: unknown fields are violations. */
   readonly body?: TSchema
   /** Fields of the body whose surrounding white space is removed before they are checked. */
   readonly trimmed?: readonly string[]
@@ -62,10 +70,18 @@ export interface UncheckedRequest<Principal> {
 interface PartValues {
   readonly values: unknown
   readonly violations: readonly FieldError[]
+  /** Number of further unknown fields, which an error only counts. */
+  readonly omittedCount?: number
+}
+
+/** The violations of a request, and how many more there are. */
+interface FoundViolations {
+  readonly list: FieldError[]
+  omittedCount: number
 }
 
 type PartReader<Principal> = (request: UncheckedRequest<Principal>, schema: TSchema) => PartValues
-type PartChecker<Principal> = (request: UncheckedRequest<Principal>, found: FieldError[]) => unknown
+type PartChecker<Principal> = (request: UncheckedRequest<Principal>, found: FoundViolations) => unknown
 
 /**
  * Creates the function that checks requests of an operation and throws all violations at once (422): path,
@@ -79,16 +95,17 @@ export function requestChecker<Operation extends HttpOperation, Principal>(
   const checkParams = partChecker<Principal>(operation.params, ({ params }) => noViolations({ ...params }))
   const checkQuery = partChecker<Principal>(operation.query, readQuery, rules.query)
   const checkHeaders = partChecker<Principal>(operation.headers, readHeaders)
-  const checkBody = partChecker<Principal>(operation.body, ({ body }) => readBody(body.value, trimmed), rules.body)
+  const readValue: PartReader<Principal> = ({ body }, schema) => readBody(body.value, schema, trimmed)
+  const checkBody = partChecker<Principal>(operation.body, readValue, rules.body)
   return (request) => {
-    const found: FieldError[] = []
+    const found: FoundViolations = { list: [], omittedCount: 0 }
     const parts = {
       params: checkParams(request, found),
       query: checkQuery(request, found),
       headers: checkHeaders(request, found),
       body: checkBody(request, found),
     }
-    if (found.length > 0) throw invalidFields(found)
+    if (found.list.length > 0) throw invalidFields(found.list, found.omittedCount)
     return parts as CheckedParts<Operation>
   }
 }
@@ -105,7 +122,7 @@ function partChecker<Principal>(
   let isValid: ReturnType<typeof compile> | undefined
   const order = Object.keys(propertiesOf(schema))
   return (request, found) => {
-    const { values, violations: readViolations } = read(request, schema)
+    const { values, violations: readViolations, omittedCount = 0 } = read(request, schema)
     isValid ??= compile(schema)
     const errors = values === undefined || isValid(values) ? [] : toFieldErrors(isValid.errors ?? [])
     const reported = new Set(readViolations.map(({ field }) => field))
@@ -115,7 +132,8 @@ function partChecker<Principal>(
       const valid = withoutFields(values, violations) as Partial<never>
       violations.push(...rule(valid, { principal, bodyText: body.text ?? '', violations }))
     }
-    for (const violation of inFieldOrder(violations, order)) found.push(violation)
+    for (const violation of inFieldOrder(violations, order)) found.list.push(violation)
+    found.omittedCount += omittedCount
     return lowerCaseUuids(schema, values)
   }
 }
@@ -154,18 +172,28 @@ function readHeaders({ req }: UncheckedRequest<unknown>, schema: TSchema): PartV
   return noViolations(Object.fromEntries(given.filter(([, value]) => value !== undefined)))
 }
 
-function readBody(body: unknown, trimmed: readonly string[]): PartValues {
+/** Takes unknown fields out of the body: as errors of ajv, 20,000 of them took 20 to 90 ms of CPU time. */
+function readBody(body: unknown, schema: TSchema, trimmed: readonly string[]): PartValues {
   if (body === undefined || body === null) {
     const message = 'is required: send a JSON object'
     return { values: undefined, violations: [{ field: 'body', code: 'missing', message }] }
   }
   if (typeof body !== 'object' || Array.isArray(body)) return noViolations(body)
-  const values: Record<string, unknown> = { ...body }
+  const known = propertiesOf(schema)
+  const given = body as Record<string, unknown>
+  const values: Record<string, unknown> = {}
+  const violations: FieldError[] = []
+  let omittedCount = 0
+  for (const name of Object.keys(given)) {
+    if (Object.hasOwn(known, name)) values[name] = given[name]
+    else if (violations.length === ERROR_DETAILS_MAX) omittedCount += 1
+    else violations.push({ field: name || 'body', code: 'extra_forbidden', message: 'is not a known field; remove it' })
+  }
   for (const name of trimmed) {
     const { [name]: value } = values
     if (typeof value === 'string') values[name] = trimWhiteSpace(value)
   }
-  return noViolations(values)
+  return { values, violations, omittedCount }
 }
 
 function noViolations(values: unknown): PartValues {

@@ -55,12 +55,12 @@ export function orNotFound<Value>(value: Value | undefined, what: string): Value
 
 /**
  * Creates a 422 with the violation of each failing field, ERROR_DETAILS_MAX at most: a body of many unknown fields must
- * not make an answer larger than itself. The message counts all of them.
+ * not make an answer larger than itself. The message counts all of them, and `omittedCount` more.
  */
-export function invalidFields(violations: readonly FieldError[]): ApiError {
+export function invalidFields(violations: readonly FieldError[], omittedCount = 0): ApiError {
   const [first] = violations
-  const others = violations.length - 1
-  const left = violations.length - ERROR_DETAILS_MAX
+  const others = violations.length + omittedCount - 1
+  const left = violations.length + omittedCount - ERROR_DETAILS_MAX
   const more = left > 0 ? `${others} more, of which details leaves out ${left}` : `${others} more`
   const rest = others > 0 ? ` (and ${more})` : ''
   const what = first ? describeFieldError(first) : 'body is not valid'
