@@ -306,6 +306,25 @@ describe('the cache', () => {
     expect(reads.at(-1)).toBe('memory')
   })
 
+  test('is filled by four statements at once, each of at most ten different documents', async () => {
+    const workflows = Array.from({ length: 60 }, (_, index) => workflow(newId(), index, {}))
+    const { id } = await gateway.apply({ users: [{ email: 'ada@acme.test' }], workflows })
+    const sizes: number[] = []
+    let [underWay, mostUnderWay] = [0, 0]
+    const query = async (statement: { name: string; text: string; values: string[] }) => {
+      if (statement.name !== 'find-workflows') return await gateway.db.pool.query(statement)
+      sizes.push((JSON.parse(statement.values[0]!) as unknown[]).length)
+      mostUnderWay = Math.max(mostUnderWay, ++underWay)
+      return await gateway.db.pool.query(statement).finally(() => (underWay -= 1))
+    }
+    const documents = createWorkflowDocuments({ db: { pool: { query } } as unknown as TestGateway['db'] })
+    const twice = workflows.flatMap((each) => [each.id, each.id])
+    const found = await Promise.all(twice.map(async (each) => await documents.find(id, each)))
+    expect(found.map((document) => parse(document).id)).toEqual(twice)
+    expect(mostUnderWay).toBe(4)
+    expect(sizes).toEqual(Array(12).fill(5))
+  })
+
   test('leaves workflows out of a page that were deleted since it was listed', async () => {
     const documents = createWorkflowDocuments({ db: gateway.db })
     const deleted = { id: newId(), version: 'x' }

@@ -2,6 +2,7 @@ import {
   type Db,
   findWorkflows,
   findWorkflowVersions,
+  isStatementError,
   type OrganizationUsers,
   type WorkflowDocument,
   type WorkflowLookUp,
@@ -37,7 +38,10 @@ interface CachedDocument extends Pick<WorkflowDocument, 'version' | 'start' | 'e
 }
 
 const MAX_VERSIONS_PER_STATEMENT = 100
-/** Documents are large: with few per statement, little is read that a page has no room for. */
+/**
+ * Documents are large and slow to build: with few per statement, no look-up waits long for the others, and little is
+ * read that a page has no room for.
+ */
 const MAX_DOCUMENTS_PER_STATEMENT = 10
 /** A page's first statement reads few documents: their sizes are not known yet. */
 const FIRST_DOCUMENTS_OF_PAGE = 2
@@ -54,20 +58,14 @@ const QUEUE_TIMEOUT_MS = 2_500
  */
 export function createWorkflowDocuments({ db, onAnswer = () => {}, ...limits }: WorkflowDocumentsOptions) {
   const cache = createCache(limits)
-  // The look-ups of concurrent requests share a statement, and those of one workflow a row of it.
-  const findVersion = batchCalls(
-    async (batch: readonly WorkflowLookUp[]) => {
-      const distinct = new Map(batch.map((each) => [nameOf(each), each]))
-      const versions = (await findWorkflowVersions(db, [...distinct.values()])).values()
-      const byName = new Map([...distinct.keys()].map((name) => [name, versions.next().value ?? null]))
-      return batch.map((each) => byName.get(nameOf(each)) ?? null)
-    },
-    {
-      maxSize: MAX_VERSIONS_PER_STATEMENT,
-      concurrency: 2,
-      queueTimeout: { ms: QUEUE_TIMEOUT_MS, error: databaseTooSlow },
-    },
-  )
+  const findVersion = batchLookUps((lookUps) => findWorkflowVersions(db, lookUps), {
+    maxSize: MAX_VERSIONS_PER_STATEMENT,
+    concurrency: 2,
+  })
+  const findDocument = batchLookUps((lookUps) => findWorkflows(db, lookUps, cache.users), {
+    maxSize: MAX_DOCUMENTS_PER_STATEMENT,
+    concurrency: 4,
+  })
 
   /** Returns the documents in these versions or later ones; null for a workflow that was deleted since. */
   const read = async (
@@ -90,10 +88,14 @@ export function createWorkflowDocuments({ db, onAnswer = () => {}, ...limits }: 
   return {
     /** Resolves to null when the organization has no such workflow. */
     find: async (organizationId: string, workflowId: string): Promise<JsonParts | null> => {
-      const version = await findVersion({ organizationId, workflowId })
+      const lookUp = { organizationId, workflowId }
+      const version = await findVersion(lookUp)
       if (version === null) return null
-      const [document = null] = await read(organizationId, [{ id: workflowId, version }])
-      return document
+      const cached = cache.find(organizationId, workflowId, version)
+      onAnswer(cached ? 'memory' : 'database', 1)
+      if (cached) return cached
+      const document = await findDocument(lookUp)
+      return document && cache.add(organizationId, workflowId, document)
     },
     /**
      * Reads the documents of a page that was just listed, in its order, until they would take more than `maxBytes`
@@ -169,6 +171,22 @@ function countBytes(parts: JsonParts): number {
 
 function databaseTooSlow(): ApiError {
   return serviceUnavailable('The database is too slow at the moment; try again in a moment.')
+}
+
+/** Creates a look-up that shares a statement with those of concurrent requests, and a row of it with equal ones. */
+function batchLookUps<Result>(
+  lookUp: (lookUps: readonly WorkflowLookUp[]) => Promise<readonly (Result | null)[]>,
+  limits: { readonly maxSize: number; readonly concurrency: number },
+): (lookUp: WorkflowLookUp) => Promise<Result | null> {
+  return batchCalls(
+    async (batch: readonly WorkflowLookUp[]) => {
+      const distinct = new Map(batch.map((each) => [nameOf(each), each]))
+      const results = (await lookUp([...distinct.values()])).values()
+      const byName = new Map([...distinct.keys()].map((name) => [name, results.next().value ?? null]))
+      return batch.map((each) => byName.get(nameOf(each)) ?? null)
+    },
+    { ...limits, isItemError: isStatementError, queueTimeout: { ms: QUEUE_TIMEOUT_MS, error: databaseTooSlow } },
+  )
 }
 
 function nameOf({ organizationId, workflowId }: WorkflowLookUp): string {
