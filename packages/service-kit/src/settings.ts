@@ -107,7 +107,7 @@ export function readSettings<Schema extends TObject, Parsed extends object = obj
   }
   if (errors.size === 0 && otherErrors.length === 0) return settings as Settings<Schema, Parsed>
   const lines = [...errors].map(([name, message]) => `${name} ${message}${describeSetting(schema, name)}`)
-  throw new SettingsError([...otherErrors, ...lines])
+  throw new SettingsError([...new Set([...otherErrors, ...lines])])
 }
 
 /** Validates the settings in place, and gives the first error of each setting by its name. */
@@ -127,7 +127,8 @@ function describeError({ keyword, params }: ErrorObject): string | undefined {
   return keyword === 'format' ? formats[String(params['format'])]?.message : undefined
 }
 
-function describeSetting(schema: TObject, name: string): string {
+/** The end of a line about a setting: what it is for, and an example. */
+export function describeSetting(schema: TObject, name: string): string {
   const { [name]: property }: Record<string, { examples?: (string | number)[]; description?: string }> =
     schema.properties
   const example = property?.examples?.[0]

@@ -2,10 +2,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { Type } from '@workflow-service/contract/type'
-import { readSettings, SettingsError } from '@workflow-service/service-kit'
+import { SettingsError } from '@workflow-service/service-kit'
 import { readAgentConfig } from '../src/agent/agent-config.ts'
-import { type AgentConfig, agentSettings, agentSettingsParsers } from '../src/agent/agent-settings.ts'
+import type { AgentConfig } from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
 import { evaluate } from './evaluate.ts'
 import { CaseError, readCases } from './read-cases.ts'
@@ -32,8 +31,6 @@ const MODEL_CONCURRENCY = 4
 
 /** Wrong usage; the message says what to change. */
 class UsageError extends Error {}
-
-const AgentSettings = Type.Object(agentSettings)
 
 /** Where the command writes. */
 export interface EvaluateOutput {
@@ -106,8 +103,7 @@ function parse(args: readonly string[]) {
 
 function readConfig(agent: string, env: NodeJS.ProcessEnv): AgentConfig {
   const given = env['AGENT_MODELS'] ? env : { ...env, AGENT_MODEL: agent }
-  const settings = readSettings(AgentSettings, given, { parsers: agentSettingsParsers })
-  return { ...readAgentConfig(settings, env), defaultModel: agent }
+  return { ...readAgentConfig(given), defaultModel: agent }
 }
 
 if (import.meta.main) {

@@ -42,6 +42,14 @@ describe('readRunnerConfig', () => {
     expect(errors.join()).not.toContain('hunter2')
   })
 
+  test('reports what a model requires along with other errors', () => {
+    const errors = errorsOf({ ...env, INTERNAL_API_TOKEN: 'short', AGENT_MODEL: 'anthropic:x' })
+    expect(errors).toEqual([
+      expect.stringMatching(/^AGENT_API_KEY is required for anthropic; .* Example: AGENT_API_KEY=sk-…$/),
+      expect.stringMatching(/^INTERNAL_API_TOKEN must have at least 32 characters/),
+    ])
+  })
+
   test.each([
     ['100', '50', 50],
     ['3', '50', 1],

@@ -1,6 +1,13 @@
-import { readSettings, SharedSettings, splitList, toClientConfig, toServiceConfig } from '@workflow-service/service-kit'
+import {
+  readSettings,
+  settingsErrors,
+  SharedSettings,
+  splitList,
+  toClientConfig,
+  toServiceConfig,
+} from '@workflow-service/service-kit'
 import { readAgentConfig } from './agent/agent-config.ts'
-import { agentSettings, agentSettingsParsers } from './agent/agent-settings.ts'
+import { agentSettings } from './agent/agent-settings.ts'
 import { Type } from '@workflow-service/contract/type'
 
 /** Every setting of the runner. The settings table and `.env.example` are generated from it. */
@@ -41,7 +48,7 @@ export const RunnerSettings = Type.Object({
  * @throws SettingsError with all errors at once.
  */
 export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env) {
-  const settings = readSettings(RunnerSettings, env, { parsers: agentSettingsParsers })
+  const settings = readSettings(RunnerSettings, env, { otherErrors: settingsErrors(() => readAgentConfig(env)) })
   const concurrency = settings.RUNNER_CONCURRENCY
   return {
     ...toServiceConfig(settings),
@@ -51,7 +58,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv = process.env) {
     perOrganization: Math.max(1, Math.floor((concurrency * settings.RUNNER_ORGANIZATION_SHARE) / 100)),
     /** Decrypt keys of organizations; empty: none is used. */
     secretsKeys: splitList(settings.SECRETS_KEY ?? ''),
-    agent: readAgentConfig(settings, env),
+    agent: readAgentConfig(env),
   }
 }
 

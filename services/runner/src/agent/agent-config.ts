@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { compile, MEDIA_KINDS, type MediaKind, toFieldErrors } from '@workflow-service/contract'
-import { SettingsError } from '@workflow-service/service-kit'
+import { describeSetting, readSettings, SettingsError } from '@workflow-service/service-kit'
 import type * as Yaml from 'yaml'
 import {
   type AgentConfig,
   agentSettings,
-  type AgentSettings,
+  AgentSettings,
+  agentSettingsParsers,
   type AwsConfig,
   BUILTIN,
   BUILTIN_ONLY,
@@ -71,10 +72,11 @@ const ModelsFile = Type.Object(
 )
 
 /**
- * The agents that AGENT_MODELS or AGENT_MODEL describe.
- * @throws SettingsError with every error of the file at once.
+ * Reads the agents that AGENT_MODELS or AGENT_MODEL describe.
+ * @throws SettingsError with every error of the settings at once, or else every error of the model or the file.
  */
-export function readAgentConfig(settings: AgentSettings, env: NodeJS.ProcessEnv): AgentConfig {
+export function readAgentConfig(env: NodeJS.ProcessEnv): AgentConfig {
+  const settings = readSettings(AgentSettings, env, { parsers: agentSettingsParsers })
   const { AGENT_MODELS: path, AGENT_MODEL: model } = settings
   if (path === undefined && model === BUILTIN) return BUILTIN_ONLY
   const errors: string[] = []
@@ -93,7 +95,10 @@ const SETTINGS: Readonly<Partial<Record<keyof ModelEntry, string>>> = {
 
 function readModel(settings: AgentSettings, errors: string[]): AgentConfig {
   const { AGENT_MODEL: model, AGENT_BASE_URL: base_url, AGENT_MODEL_OPTIONS: options, AGENT_API_KEY } = settings
-  const report: Report = (field, message) => void errors.push(`${SETTINGS[field] ?? field} ${message}`)
+  const report: Report = (field, message) => {
+    const name = SETTINGS[field] ?? field
+    errors.push(`${name} ${message}${describeSetting(AgentSettings, name)}`)
+  }
   const config = toModelConfig(model, { model, base_url, options }, { settings, apiKey: AGENT_API_KEY, report })
   return { defaultModel: model, models: new Map([[model, config]]) }
 }

@@ -1,5 +1,4 @@
 import { MEDIA_KINDS, type MediaKind } from '@workflow-service/contract'
-import type { TObject } from 'typebox'
 import type { ModelOptions } from './model-options.ts'
 import { type Static, Type } from '@workflow-service/contract/type'
 
@@ -155,7 +154,8 @@ function parseObject(text: string): object {
   return value
 }
 
-export type AgentSettings = Omit<Static<TObject<typeof agentSettings>>, 'AGENT_MODEL_OPTIONS'> & {
+export const AgentSettings = Type.Object(agentSettings)
+export type AgentSettings = Omit<Static<typeof AgentSettings>, 'AGENT_MODEL_OPTIONS'> & {
   readonly AGENT_MODEL_OPTIONS: object
 }
 
