@@ -5,7 +5,7 @@ import { triggerBody } from '@workflow-service/testkit'
 import { type AppCall, useTestApp } from './support/test-app.ts'
 
 const app = useTestApp({
-  MAX_WORKFLOWS: '2',
+  MAX_WORKFLOWS: '3',
   MAX_TRIGGERS_PER_WORKFLOW: '1',
   MAX_FILES_PER_WORKFLOW: '2',
   MAX_FILE_MIB: '1',
@@ -25,11 +25,12 @@ const createWorkflow = async () => (await call('createWorkflow', { body: workflo
 describe('quotas', () => {
   test('refuse one workflow too many, also as a copy, and name the setting; what exists can be saved', async () => {
     const { id } = await createWorkflow()
+    await createWorkflow()
     const second = workflow()
     expect((await call('createWorkflow', { body: second })).status).toBe(201)
     const refused = await call('createWorkflow', { body: workflow() })
     expect(refused).toMatchObject({ status: 409, error: { code: 'quota_exceeded' } })
-    expect(refused.error.message).toMatch(/^There can be at most 2 workflows\. Delete some .* MAX_WORKFLOWS\.$/)
+    expect(refused.error.message).toMatch(/^There can be at most 3 workflows\. Delete some .* MAX_WORKFLOWS\.$/)
     const copy = await call('duplicateWorkflow', { params: { workflow_id: id }, body: { id: newId(), name: 'Copy' } })
     expect(copy.error.code).toBe('quota_exceeded')
     // A repeated request for one that exists.
@@ -84,8 +85,26 @@ describe('quotas', () => {
     expect((await app.call(owner, 'restoreWorkflowVersion', restored)).status).toBe(200)
   })
 
+  test('refuse neither a copy without files nor a version of no more bytes, also beyond MAX_FILE_MIB', async () => {
+    const { owner } = await app.createOrganization()
+    const [empty, full] = [workflow(), workflow()]
+    for (const body of [empty, full]) await app.call(owner, 'createWorkflow', { body })
+    const params = { workflow_id: full.id, file_id: newId() }
+    const saved = await app.call(owner, 'saveFile', { params, body: file('a') })
+    const { version } = (saved.body as { files: { version: string }[] }).files[0]!
+    const large = `INSERT INTO files (id, workflow_id, name, path, content)
+      VALUES (gen_random_uuid(), $1, 'large', '{}', repeat('x', 1048576))`
+    await app.db.pool.query(large, [full.id])
+    await app.call(owner, 'saveFile', { params, body: { ...file('b'), version } })
+    const [newest, before] = (await app.call(owner, 'listWorkflowVersions', { params })).body.data
+    const restored = { params: { ...params, version_id: before!.id }, body: { newest: newest!.number } }
+    expect((await app.call(owner, 'restoreWorkflowVersion', restored)).status).toBe(200)
+    const copy = { params: { workflow_id: empty.id }, body: { id: newId(), name: 'Copy' } }
+    expect((await app.call(owner, 'duplicateWorkflow', copy)).status).toBe(201)
+  })
+
   test.each([
-    ['createWorkflow', 2, () => ({ body: workflow() })],
+    ['createWorkflow', 3, () => ({ body: workflow() })],
     ['createSession', 1, () => ({ body: { id: newId() } })],
     ['createApiKey', 1, () => ({ body: { id: newId(), ...key(newId()) } })],
     ['createUser', 1, () => ({ body: { id: newId(), ...person() } })],

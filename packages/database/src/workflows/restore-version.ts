@@ -1,7 +1,7 @@
 import type { WorkflowDetailOut } from '@workflow-service/contract'
 import { type PrismaDb, type Transaction, workflowSearchText } from '../connection/index.ts'
 import { assertQuota, viewerOf } from '../organizations/index.ts'
-import { EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
+import { countFileBytes, EditRefused, editWorkflow, type WorkflowEdit } from './workflow-edits.ts'
 import { UPSERT_FILE, writeTrigger } from './workflow-parts.ts'
 import { findVersion, readContents, type VersionDocument } from './workflow-versions.ts'
 
@@ -23,7 +23,9 @@ export async function restoreVersion(
       [before.id],
     )
     if (rows[0]?.number !== newest) throw new EditRefused('changed_meanwhile', { current: before })
-    if (await writeDocument(tx, before, found.document)) await assertQuota(tx, edit, 'file_bytes')
+    const bytesBefore = await countFileBytes(tx, before.id)
+    await writeDocument(tx, before, found.document)
+    if ((await countFileBytes(tx, before.id)) > bytesBefore) await assertQuota(tx, edit, 'file_bytes')
     return { action: 'workflow.restored', changes: [{ field: 'version', old: newest, new: found.number }] }
   })
 }
@@ -36,12 +38,11 @@ const DELETE_OTHER_FILES = `
       AND wanted.sha256 = files.sha256
   )`
 
-/** Resolves to whether it has written a file. */
 async function writeDocument(
   tx: Transaction,
   before: WorkflowDetailOut,
   { name, description, triggers, files }: VersionDocument,
-): Promise<boolean> {
+): Promise<void> {
   const { id: workflowId } = before
   await tx.prisma.workflow.update({
     where: { id: workflowId },
@@ -71,5 +72,4 @@ async function writeDocument(
     const { rowCount } = await tx.query(UPSERT_FILE, [id, workflowId, fileName, path, contents.get(sha256)])
     if (!rowCount) throw new EditRefused('id_taken', { what: 'File' })
   }
-  return missing.length > 0
 }

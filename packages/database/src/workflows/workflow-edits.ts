@@ -262,7 +262,7 @@ async function insertWorkflow(
     await tx.prisma.workflowUser.create({ data: { organizationId, workflowId, userId } })
     if (copyOf) await tx.query(COPY_PARTS, [copyOf, workflowId, organizationId])
     await assertQuota(tx, edit, 'workflows')
-    if (copyOf) await assertQuota(tx, edit, 'file_bytes')
+    if ((await countFileBytes(tx, workflowId)) > 0) await assertQuota(tx, edit, 'file_bytes')
     await recordVersions(tx, [workflowId], principal.name)
     const changes = changedFields({}, copyOf ? { ...values, copy_of: copyOf } : values)
     await audit(tx, edit, name, { action: 'workflow.created', changes })
@@ -270,6 +270,15 @@ async function insertWorkflow(
   const found = await readWorkflowDetail({ pool: tx }, viewerOf(principal), workflowId)
   if (found?.version === versionOf([name, description, scope])) return found
   throw new EditRefused('id_taken')
+}
+
+/** Returns the bytes of all files of a workflow. */
+export async function countFileBytes(tx: Transaction, workflowId: string): Promise<number> {
+  const { rows } = await tx.query<{ bytes: number }>(
+    'SELECT coalesce(sum(octet_length(content)), 0)::float8 AS bytes FROM files WHERE workflow_id = $1',
+    [workflowId],
+  )
+  return rows[0]!.bytes
 }
 
 export async function saveWorkflow(
