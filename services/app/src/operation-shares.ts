@@ -45,10 +45,18 @@ const HEAVY: ReadonlySet<string> = new Set<AppOperationId>([
 ])
 
 /** Lists that compare up to 20,000 rows for a page when they are searched. */
-const HEAVY_WITH_SEARCH: ReadonlySet<string> = new Set<AppOperationId>(['listRuns', 'listDeliveries'])
+const HEAVY_WITH_SEARCH: ReadonlySet<string> = new Set<AppOperationId>([
+  'listRuns',
+  'listDeliveries',
+  'listAllDeliveries',
+])
 
-const isHeavy = (id: string, target: string) =>
-  HEAVY.has(id) || (HEAVY_WITH_SEARCH.has(id) && Boolean(new URLSearchParams(target.split('?')[1]).get('search')))
+function isHeavy(id: string, target: string): boolean {
+  const asksFor = (name: string) => Boolean(new URLSearchParams(target.split('?')[1]).get(name))
+  // An index has the rows of one source in their order.
+  const isLog = id === 'listAllDeliveries' && asksFor('source_id')
+  return (HEAVY.has(id) && !isLog) || (HEAVY_WITH_SEARCH.has(id) && asksFor('search'))
+}
 
 /**
  * Operations that wait for an endpoint, for a password to be hashed, or for as long as a page is open: their statements

@@ -245,8 +245,8 @@ async function applicationPages(system: System, { organizationId, sourceId, work
   const search = (name: string, text: string, limitMs = MAX_SEARCH_MS) =>
     page(`search of ${name}`, `/app/deliveries?search=${text}`, limitMs)
   return [
-    page('log', `/app/webhook-sources/${sourceId}/deliveries`),
-    page('log filtered by outcome', `/app/webhook-sources/${sourceId}/deliveries?outcome=rejected`),
+    page('log', `/app/deliveries?source_id=${sourceId}`),
+    page('log filtered by outcome', `/app/deliveries?source_id=${sourceId}&outcome=rejected`),
     page('run list', '/app/runs'),
     page('run list of failures', '/app/runs?status=failed'),
     page('run list of a workflow', `/app/runs?workflow_id=${workflowId}`),
