@@ -40,7 +40,8 @@ function readFiles(folder: string): ReadonlyMap<string, PageFile> | undefined {
   }
   const files = new Map<string, PageFile>()
   for (const entry of entries) {
-    if (!entry.isFile()) continue
+    // The build's own files begin with a dot.
+    if (!entry.isFile() || entry.name.startsWith('.')) continue
     const path = join(entry.parentPath, entry.name)
     const url = `/${relative(folder, path).replaceAll('\\', '/')}`
     files.set(url, {

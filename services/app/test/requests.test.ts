@@ -219,11 +219,12 @@ test('Without a built page, a browser gets an explanation, and nothing else is a
   mkdirSync(join(app.config.consoleFolder, 'assets'), { recursive: true })
   writeFileSync(join(app.config.consoleFolder, 'index.html'), '<!doctype html><title>The page</title>')
   writeFileSync(join(app.config.consoleFolder, 'assets', 'main-4f2a.js'), SCRIPT)
+  writeFileSync(join(app.config.consoleFolder, '.manifest.json'), '{}')
   for (const path of ['/', '/workflows/1', '/sign-in?next=%2F']) {
     const expected = { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' }
     expect([path, await get(path, NAVIGATION)]).toMatchObject([path, { status: 200, headers: expected }])
   }
-  for (const path of ['/assets/missing.js', '/../package.json', '/%2e%2e/package.json']) {
+  for (const path of ['/assets/missing.js', '/.manifest.json', '/../package.json', '/%2e%2e/package.json']) {
     expect([path, (await get(path)).status]).toEqual([path, 404])
   }
   expect((await get('/', NAVIGATION, 'POST')).status).toBe(404)
