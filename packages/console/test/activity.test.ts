@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { expect, test } from '@jest/globals'
-import { recordRunPrompt } from '@workflow-service/database'
+import { newId, recordRunPrompt } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { findAxeIssues, type Page } from '@workflow-service/testkit/use-browser'
 import { fill } from './support/fill.ts'
@@ -438,6 +438,26 @@ test('a log keeps its position and filter when an entry opens and closes, and th
   expect(openId(String(await links.nth(12).getAttribute('href')))).toBe(last)
   expect(page.url()).toBe(`${service.url}/deliveries?kind=verification&source_id=${sourceId}`)
   expect(await position()).toBe(before)
+  // What is cleared are its filters.
+  await page.getByRole('button', { name: 'Clear', exact: true }).click()
+  await page.waitForURL(`${service.url}/deliveries?source_id=${sourceId}`)
+}, 60_000)
+
+test('the log of a source leads back to it, says so while nothing was sent, and is not found for an unknown source', async () => {
+  const { owner, page, sourceId } = await openFilled(({ sourceId: id }) => `/deliveries?source_id=${id}`)
+  await page.getByRole('heading', { name: 'Logs of Order intake' }).waitFor()
+  await owner.call('deleteWebhookSource', { params: { source_id: sourceId } })
+  await page.getByRole('heading', { name: 'Logs of a deleted source' }).waitFor()
+  await page.getByRole('combobox', { name: 'Source' }).getByText('a deleted source').waitFor({ state: 'attached' })
+  const { id } = await owner.saveSource({ name: 'Billing', endpoint_url: `${service.endpoint.url}/bills` })
+  await service.db.prisma.delivery.deleteMany({ where: { sourceId: id } })
+  await show(page, `/deliveries?source_id=${id}`)
+  await page.getByRole('heading', { name: 'Nothing was sent yet' }).waitFor()
+  expect(await findAxeIssues(page)).toEqual([])
+  await page.locator('.back', { hasText: 'Billing' }).click()
+  await page.getByRole('heading', { name: 'Billing' }).waitFor()
+  await show(page, `/deliveries?source_id=${newId()}`)
+  await page.getByRole('heading', { name: 'Not found' }).waitFor()
 }, 60_000)
 
 test('filters are in the address, and are cleared beside them and under an empty result, with what was typed', async () => {

@@ -1,7 +1,8 @@
+import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
 import { useEffect, useRef } from 'react'
-import { newId, useList, useMe, useRead, mutate } from '../../api/index.ts'
+import { newId, queryFor, useList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button, IconButton } from '../../components/button.tsx'
 import { useWorkflowName, WorkflowPicker } from '../../components/combobox.tsx'
 import { curlHeader, curlText } from '../../components/curl.ts'
@@ -16,7 +17,7 @@ import {
   useOpened,
 } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
-import { Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
+import { ErrorState, Loaded, Notice, Page, pageOf, Section, useTitle } from '../../components/page.tsx'
 import { useShortcuts } from '../../components/shortcuts.ts'
 import { durationText, StatusBadge, statusTexts, Time } from '../../components/status-and-time.tsx'
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
@@ -57,6 +58,8 @@ const ALL_COLUMNS = [TIME, OUTCOME, SOURCE, PAYLOAD, TOOK, KIND]
 /** Of one source. */
 const LOG_COLUMNS = [TIME, OUTCOME, PAYLOAD, TOOK, KIND, ANSWER]
 
+const SOURCES = ['Webhook sources', { to: '/sources' }] as const
+
 const openBeside = ({ id }: AppDeliveryOut) => linkBeside('open', id)
 
 /** The statuses that people look for. Any other can be written into the address. */
@@ -68,9 +71,9 @@ const SENT_AGAIN = { no: 'Not sent again', yes: 'Sent again' }
 
 export { ResendJobPage } from './resend-many.tsx'
 
-/** The deliveries to all webhook sources, or the log of one. */
+/** The deliveries to all webhook sources, or the log of one, which is no filter that could be cleared. */
 export function DeliveriesPage() {
-  const filters = useFilters(
+  const { source_id: sourceId, ...filters } = useFilters(
     'search',
     'source_id',
     'outcome',
@@ -83,25 +86,41 @@ export function DeliveriesPage() {
     'until',
   )
   const [, setWorkflow] = useFilter('workflow_id')
-  const sources = useRead('listWebhookSources').data?.data ?? []
+  const sources = useRead('listWebhookSources').data?.data
+  const names = Object.fromEntries(sources?.map(({ id, name }) => [id, name]) ?? [])
+  const source = sourceId && names[sourceId]
+  const isDeleted = Boolean(sourceId && sources && !source)
+  // A source that is deleted has a log; one that never was is not found.
+  const log = useQuery({
+    ...queryFor('listDeliveries', { params: { source_id: sourceId ?? '' }, query: { limit: 1 } }),
+    enabled: isDeleted,
+  })
   const workflow = useWorkflowName(filters.workflow_id)
-  const list = useList('listAllDeliveries', { query: filters as never })
+  const list = useList('listAllDeliveries', { query: { source_id: sourceId, ...filters } as never })
   const [openId, open] = useOpened('open')
   const at = list.rows.findIndex(({ id }) => id === openId)
+  if (log.error && !log.data) return <ErrorState error={log.error} onRetry={log.refetch} isPage />
+  const name = source || (isDeleted ? 'a deleted source' : undefined)
+  const page = sourceId
+    ? {
+        title: name ? `Logs of ${name}` : 'Logs',
+        back: source ? ([source, linkTo('webhook_source', sourceId)] as const) : SOURCES,
+        intro: 'Every request to this endpoint and its answer.',
+      }
+    : { title: 'Deliveries', intro: 'Every request to your endpoints and its answer, of all webhook sources.' }
   return (
     <ListPage
-      title="Deliveries"
-      intro="Every request to your endpoints and its answer, of all webhook sources."
+      {...page}
       label="deliveries"
       list={list}
-      columns={filters.source_id ? LOG_COLUMNS : ALL_COLUMNS}
+      columns={sourceId ? LOG_COLUMNS : ALL_COLUMNS}
       rowLink={openBeside}
       filters={filters}
       actionsOf={(ids) => <ResendSelected ids={ids} />}
       search="Order number, word or id"
       fields={{
         search: { label: 'Search' },
-        source_id: { label: 'Source', options: Object.fromEntries(sources.map(({ id, name }) => [id, name])) },
+        source_id: { label: 'Source', options: isDeleted ? { ...names, [sourceId!]: 'a deleted source' } : names },
         outcome: { label: 'Outcome', options: OUTCOMES },
         status: { label: 'Status', options: STATUS_CODES },
         kind: { label: 'Kind', options: KINDS },
@@ -119,7 +138,7 @@ export function DeliveriesPage() {
             onValue={setWorkflow}
           />
           <FilterPeriod />
-          <ResendMatching filters={filters} />
+          <ResendMatching filters={{ source_id: sourceId, ...filters }} />
         </>
       }
       empty={{
@@ -195,7 +214,7 @@ function Delivery(delivery: DeliveryDetailOut) {
   return (
     <Page
       title={titleOf(delivery)}
-      back={source ? [`Logs of ${source}`, logLink(sourceId)] : ['Webhook sources', { to: '/sources' }]}
+      back={source ? [`Logs of ${source}`, logLink(sourceId)] : SOURCES}
       actions={<ResendButton delivery={delivery} onSent={(id) => void navigate(linkTo('delivery', id))} />}
     >
       <DeliveryDetails delivery={delivery} />
