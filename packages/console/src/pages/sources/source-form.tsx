@@ -172,6 +172,9 @@ export function SourceForm({ source }: { source?: AppWebhookSourceOut }) {
           hint={
             <>
               Where your server takes the data. Verifying sends one test request.{' '}
+              {source?.has_signing_secret
+                ? 'Another path of this server gets the stored secret; for another server, enter it again.'
+                : null}
               {source ? null : (
                 <>
                   No server yet? While you write one, <code>npm run -s wf -- listen 3000/orders</code> sends it the same
