@@ -6,9 +6,12 @@ const HINTS: Record<number, string> = {
   403: 'It forbids the request: check its access rules, and that it knows the signing secret of this source.',
   404: 'Nothing is at this path: check the path of the URL.',
 }
+const TYPE_HINT =
+  'The request has the type service.webhook.verification: your endpoint must answer it before it reads anything else.'
 
 /** The next step after a status that refuses the verification; undefined if the status says no more. */
-export const hintOfStatus = (status: number): string | undefined => HINTS[status]
+export const hintOfStatus = (status: number): string | undefined =>
+  HINTS[status] ?? (status >= 400 && status < 500 ? TYPE_HINT : undefined)
 
 /** A reason with the beginning of what the endpoint answered. */
 export function withAnswer(reason: string, status: number, answer: string | null | undefined): string {
