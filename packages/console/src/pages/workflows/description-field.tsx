@@ -28,8 +28,8 @@ interface DescriptionFieldProps extends Bound<string> {
 }
 
 /**
- * The agent's task. Completes the names of webhook sources and look-ups as they are typed, and links the sources that it
- * names.
+ * The agent's task. Completes the names of webhook sources and look-ups as they are typed, and links the sources that
+ * it names.
  */
 export function DescriptionField({ sources, lookups, named, ...props }: DescriptionFieldProps) {
   const area = useRef<HTMLTextAreaElement>(null)
@@ -55,11 +55,14 @@ export function DescriptionField({ sources, lookups, named, ...props }: Descript
   const isOpen = found.length > 0
   useEffect(() => {
     const list = popup.current
-    if (!isOpen || !list || !area.current) return
+    if (!isOpen || !list) return
     list.showPopover()
-    placePopup(list, area.current, 'start')
     return () => list.hidePopover()
   }, [isOpen])
+  // After each change of the text: the field grows with it.
+  useEffect(() => {
+    if (isOpen && popup.current && area.current) placePopup(popup.current, area.current, 'start')
+  })
 
   const track = () => {
     const { selectionStart = 0, selectionEnd = 0, value = '' } = area.current ?? {}
