@@ -145,11 +145,11 @@ function OpenFile({ id, ...props }: { workflow: WorkflowDetailOut; id: string; o
 function DraftedRules(props: { workflow: WorkflowDetailOut; runId?: string; onClose: () => void }) {
   const { workflow, runId, onClose } = props
   const navigate = useNavigate()
-  // Those that were there at first: the drawer stays open when others are saved meanwhile.
-  const [rules] = useState(() => findRules(workflow))
+  // As they were at first: the drawer stays open when a task or rules are saved meanwhile.
+  const [{ rules, version }] = useState(() => ({ rules: findRules(workflow), version: workflow.version }))
   const params = { workflow_id: workflow.id }
   const query = useQuery({
-    queryKey: ['draftedRules', workflow.id, runId, rules?.id],
+    queryKey: ['draftedRules', workflow.id, version, runId, rules],
     queryFn: async () =>
       await Promise.all([
         runId ? call('getRulesDraft', { params: { run_id: runId } }) : call('draftRules', { params }),
