@@ -134,6 +134,7 @@ describe('the reference page', () => {
     await start.getByRole('button', { name: 'Send request' }).click()
     await start.getByText('Fill in workflow_id.').waitFor()
     await start.getByLabel('workflow_id').fill(workflow.id)
+    expect(await start.getByLabel('Idempotency-Key').inputValue()).toMatch(/^\d+-\d+$/)
     await start.getByRole('button', { name: 'Send request' }).click()
     await start.getByText('202 Accepted').waitFor()
     const answer = await start.locator('.answer').textContent()

@@ -24,7 +24,7 @@ export function startForms(requestRoot) {
   }
   // Pages on plain HTTP have no `randomUUID`.
   for (const each of /** @type {HTMLInputElement[]} */ (all('[name="Idempotency-Key"]')))
-    each.value = crypto.randomUUID?.() ?? ''
+    each.value = crypto.getRandomValues(new BigUint64Array(2)).join('-')
   for (const each of all('.address')) each.textContent = new URL(requestRoot).host
   for (const form of all('.try form')) {
     form.addEventListener('submit', (event) => {
