@@ -410,7 +410,7 @@ const openId = (url: string) => new URL(url, service.url).searchParams.get('open
 
 test('a log keeps its position and filter when an entry opens and closes, and the focus goes to the entry shown last', async () => {
   const { owner, page, sourceId } = await openFilled(undefined, { viewport: { width: 1280, height: 400 } })
-  for (let count = 0; count < 20; count += 1) await owner.call('testWebhookSource', { params: { source_id: sourceId } })
+  for (let count = 0; count < 30; count += 1) await owner.call('testWebhookSource', { params: { source_id: sourceId } })
   // The address of its log leads to the deliveries with this source.
   await show(page, `/sources/${sourceId}/logs?kind=verification`)
   const links = page.getByRole('rowheader').getByRole('link')
@@ -418,8 +418,7 @@ test('a log keeps its position and filter when an entry opens and closes, and th
   await links.nth(14).scrollIntoViewIfNeeded()
   const before = await position()
   expect(before).toBeGreaterThan(200)
-  // Without the payloads.
-  expect(await links.count()).toBe(21)
+  expect(await links.count()).toBe(25)
   await links.nth(14).click()
   const drawer = page.getByRole('dialog')
   await drawer.getByText('Delivery id', { exact: true }).waitFor()
@@ -438,6 +437,16 @@ test('a log keeps its position and filter when an entry opens and closes, and th
   expect(openId(String(await links.nth(12).getAttribute('href')))).toBe(last)
   expect(page.url()).toBe(`${service.url}/deliveries?kind=verification&source_id=${sourceId}`)
   expect(await position()).toBe(before)
+  // After the last row that is shown, the next page is read.
+  await links.last().click()
+  await drawer.getByText('Delivery id', { exact: true }).waitFor()
+  const oldest = page.url()
+  await page.keyboard.press('j')
+  await page.waitForURL((url) => url.href !== oldest)
+  await drawer.getByTitle(`Copy ${openId(page.url())}`).waitFor()
+  // Without the payloads.
+  expect(await links.count()).toBe(31)
+  await page.keyboard.press('Escape')
   // What is cleared are its filters.
   await page.getByRole('button', { name: 'Clear', exact: true }).click()
   await page.waitForURL(`${service.url}/deliveries?source_id=${sourceId}`)

@@ -171,8 +171,8 @@ export interface List<Row> {
   /** Rows that are not shown yet; `Infinity` if there are more than a page of them. */
   readonly newCount?: number
   readonly showNew?: () => void
-  /** Reads the next page; undefined on the last one. */
-  readonly loadOlder?: (() => Promise<unknown>) | undefined
+  /** Reads the next page, and resolves to all rows then; undefined on the last one. */
+  readonly loadOlder?: (() => Promise<readonly Row[]>) | undefined
 }
 
 /**
@@ -250,7 +250,9 @@ export function useList<Id extends ListId>(id: Id, ...[request]: RequestArgument
     showNew: () => {
       if (head.data) queryClient.setQueryData(pagesKey, { pages: [head.data], pageParams: [undefined] })
     },
-    loadOlder: pages.hasNextPage ? () => pages.fetchNextPage() : undefined,
+    loadOlder: pages.hasNextPage
+      ? async () => (await pages.fetchNextPage()).data?.pages.flatMap(({ data }) => data) ?? []
+      : undefined,
   }
 }
 

@@ -99,6 +99,11 @@ export function DeliveriesPage() {
   const list = useList('listAllDeliveries', { query: { source_id: sourceId, ...filters } as never })
   const [openId, open] = useOpened('open')
   const at = list.rows.findIndex(({ id }) => id === openId)
+  const [newer, older] = [list.rows[at - 1], list.rows[at + 1]]
+  const openOlder = async () => {
+    const next = older ?? (await list.loadOlder?.())?.[at + 1]
+    if (next) open(next.id)
+  }
   if (log.error && !log.data) return <ErrorState error={log.error} onRetry={log.refetch} isPage />
   const name = source || (isDeleted ? 'a deleted source' : undefined)
   const page = sourceId
@@ -149,7 +154,12 @@ export function DeliveriesPage() {
     >
       <RunningResends />
       {openId ? (
-        <Drawer id={openId} onOpen={open} newer={list.rows[at - 1]?.id} older={at < 0 ? null : list.rows[at + 1]?.id} />
+        <Drawer
+          id={openId}
+          onOpen={open}
+          onNewer={newer && (() => open(newer.id))}
+          onOlder={at >= 0 && (older ?? list.loadOlder) ? openOlder : undefined}
+        />
       ) : null}
     </ListPage>
   )
@@ -169,12 +179,12 @@ interface DrawerProps {
   id: string
   /** Opens another delivery of the list, or only the list. */
   onOpen: (id?: string) => void
-  newer: string | null | undefined
-  older: string | null | undefined
+  onNewer: (() => unknown) | undefined
+  onOlder: (() => unknown) | undefined
 }
 
 /** A delivery beside a list, which stays where it is. */
-function Drawer({ id, onOpen: open, newer, older }: DrawerProps) {
+function Drawer({ id, onOpen: open, onNewer, onOlder }: DrawerProps) {
   const query = useRead('getDelivery', { params: { delivery_id: id } })
   const delivery = query.data
   const title = delivery ? titleOf(delivery) : 'Delivery'
@@ -186,17 +196,17 @@ function Drawer({ id, onOpen: open, newer, older }: DrawerProps) {
   // The dialog returns the focus to the row that was opened first.
   useEffect(() => () => focusRow(shownId.current), [])
   const neighbors = [
-    { key: 'k', icon: 'up', label: 'Newer (k)', to: newer },
-    { key: 'j', icon: 'down', label: 'Older (j)', to: older },
+    { key: 'k', icon: 'up', label: 'Newer (k)', onClick: onNewer },
+    { key: 'j', icon: 'down', label: 'Older (j)', onClick: onOlder },
   ] as const
-  useShortcuts(Object.fromEntries(neighbors.map(({ key, to }) => [key, () => to && open(to)])), 1)
+  useShortcuts(Object.fromEntries(neighbors.map(({ key, onClick }) => [key, () => onClick?.()])), 1)
   return (
     <Dialog
       className="drawer"
       title={title}
       onClose={open}
-      tools={neighbors.map(({ key, icon, label, to }) => (
-        <IconButton key={key} icon={icon} label={label} disabled={!to} onClick={() => to && open(to)} />
+      tools={neighbors.map(({ key, icon, label, onClick }) => (
+        <IconButton key={key} icon={icon} label={label} disabled={!onClick} onClick={() => onClick?.()} />
       ))}
       actions={delivery && canResend(delivery) ? <ResendButton delivery={delivery} onSent={open} /> : null}
     >
