@@ -288,7 +288,6 @@ describe('422 verification_failed', () => {
       { kind: 'timed_out', phase: 'answer', detail: 'it took long', durationMs: 1 },
       {
         reason: 'timed_out',
-        kind: 'answer',
         message: expect.stringMatching(/^It took long\. It must .* 10 seconds\./),
       },
     ],
@@ -302,7 +301,6 @@ describe('422 verification_failed', () => {
     const port = await freePort()
     expect(await verificationError({ endpoint_url: `http://127.0.0.1:${port}/` })).toMatchObject({
       reason: 'unreachable',
-      kind: 'connection_refused',
       logged: 'unreachable',
     })
   })
@@ -312,8 +310,7 @@ describe('422 verification_failed', () => {
     const secure = await startCustomerEndpoint({ tls })
     expect(await verificationError({ endpoint_url: secure.url })).toMatchObject({
       reason: 'unreachable',
-      kind: 'tls',
-      tls_fault: 'self_signed',
+      message: expect.stringContaining('the certificate is self-signed'),
     })
     expect(secure.requests).toHaveLength(0)
     await secure.close()
@@ -352,7 +349,6 @@ describe('422 verification_failed', () => {
       status: 422,
       body: { error: { code: 'verification_failed', reason: 'url_not_public' } },
     })
-    expect(answer.body.error).not.toHaveProperty('address')
     expect(JSON.stringify([answer.body, await dispatcher.readLog(id)])).not.toContain('10.1.2.3')
     expect(JSON.stringify(dispatcher.logLines)).toContain('10.1.2.3')
   })

@@ -102,7 +102,7 @@ function toResult(given: EndpointAnswer): DeliveryResult {
   }
   if (given === 'unreachable') {
     const detail = 'the endpoint refuses connections'
-    return convert({ kind: 'unreachable', cause: 'connection_refused', tlsError: null, detail, durationMs })
+    return convert({ kind: 'unreachable', cause: 'connection_refused', detail, durationMs })
   }
   // As in the dispatcher, only the text of a 2xx answer is read.
   const text = given.body === undefined || given.status > 299 ? null : readAnswerText(Buffer.from(given.body))

@@ -231,17 +231,6 @@ export const InternalErrorBody = Closed('InternalErrorBody', 'What went wrong.',
     Str('With `status` and `redirect`: at most the first 4 KiB of what the endpoint answered, without the secret.'),
   ),
   location: Optional(Nullable(Str('With `redirect`: its target; null without a Location header.'))),
-  kind: Optional(
-    Str(
-      'With `unreachable`: `name_not_found`, `dns_failed`, `connection_refused`, `connection_reset`, `connection_closed`, `no_route`, `tls`, `invalid_answer`, `beyond_proxy` or `other`. With `timed_out`: the phase that took too long: `dns`, `connect`, `tls` or `answer`.',
-    ),
-  ),
-  tls_fault: Optional(
-    Str(
-      'With the kind `tls`: `expired`, `not_yet_valid`, `self_signed`, `untrusted`, `wrong_name`, `revoked`, `protocol`, `not_tls` or `other`.',
-    ),
-  ),
-  address: Optional(Nullable(Str('With `url_not_public`: the address that is not public, if known.'))),
 })
 export type InternalErrorBody = Static<typeof InternalErrorBody>
 

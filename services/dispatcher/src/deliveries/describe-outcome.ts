@@ -73,21 +73,17 @@ export function toVerificationFailure(
     case 'timed_out':
       return {
         message: `${toSentence(redact(result.detail))} It must answer the verification request within 10 seconds.`,
-        extra: { reason: 'timed_out', kind: result.phase },
+        extra: { reason: 'timed_out' },
       }
     case 'unreachable':
       return {
         message: `The endpoint cannot be reached: ${redact(result.detail)}.`,
-        extra: {
-          reason: 'unreachable',
-          kind: result.cause,
-          ...(result.tlsError === null ? {} : { tls_fault: result.tlsError }),
-        },
+        extra: { reason: 'unreachable' },
       }
     case 'refused':
       return {
         message: `The endpoint must be publicly reachable: ${redact(result.detail)}.`,
-        extra: { reason: 'url_not_public', ...(result.address === null ? {} : { address: result.address }) },
+        extra: { reason: 'url_not_public' },
       }
     default:
       return result satisfies never

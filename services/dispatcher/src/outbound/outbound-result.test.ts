@@ -27,12 +27,12 @@ describe('toConnectOutcome', () => {
 })
 
 test.each([
-  ['CERT_REVOKED', 'tls', 'revoked'],
-  ['ECONNRESET', 'tls', 'other'],
+  ['CERT_REVOKED', 'tls', 'the certificate has been revoked'],
+  ['ECONNRESET', 'tls', 'the TLS handshake failed'],
   // TLS 1.3 may refuse the client after the request was sent.
-  ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'answer', 'other'],
-] as const)('%s in the phase %s is the TLS error %s', (code, phase, tlsError) => {
-  expect(toErrorOutcome(failed(code), phase)).toMatchObject({ cause: 'tls', tlsError })
+  ['ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED', 'answer', 'the TLS handshake failed'],
+] as const)('%s in the phase %s is described as: %s', (code, phase, detail) => {
+  expect(toErrorOutcome(failed(code), phase)).toMatchObject({ cause: 'tls', detail: `${detail} (${code})` })
 })
 
 test.each([undefined, 'text', {}, new Error('no code')])('%p is another error', (error) => {

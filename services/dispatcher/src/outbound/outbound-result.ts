@@ -30,7 +30,6 @@ export type OutboundOutcome =
   | {
       kind: 'unreachable'
       cause: UnreachableCause
-      tlsError: TlsError | null
       detail: string
       internalDetail?: string
       /** Set if the peer ended a reused connection: the end may have been on its way already, so nothing is known. */
@@ -70,17 +69,6 @@ export type UnreachableCause =
   | 'tls'
   | 'invalid_answer'
   | 'beyond_proxy'
-  | 'other'
-
-export type TlsError =
-  | 'expired'
-  | 'not_yet_valid'
-  | 'self_signed'
-  | 'untrusted'
-  | 'wrong_name'
-  | 'revoked'
-  | 'protocol'
-  | 'not_tls'
   | 'other'
 
 /** Returns a detail as a sentence. */
@@ -153,7 +141,7 @@ export function toTimeoutOutcome(phase: OutboundPhase): OutboundOutcome {
 }
 
 export function unreachableOutcome(cause: UnreachableCause, detail: string): OutboundOutcome & { kind: 'unreachable' } {
-  return { kind: 'unreachable', cause, tlsError: null, detail }
+  return { kind: 'unreachable', cause, detail }
 }
 
 /** Returns the outcome of a request on a connection that earlier requests used. */
@@ -176,10 +164,10 @@ const TIMEOUT_DETAILS: Record<OutboundPhase, string> = {
 
 function toTlsErrorOutcome(code: string): OutboundOutcome {
   const tlsError = TLS_ERRORS[code] ?? (/PROTOCOL|VERSION|CIPHER|HANDSHAKE_FAILURE/u.test(code) ? 'protocol' : 'other')
-  return { kind: 'unreachable', cause: 'tls', tlsError, detail: `${TLS_DETAILS[tlsError]} (${code})` }
+  return unreachableOutcome('tls', `${TLS_DETAILS[tlsError]} (${code})`)
 }
 
-const TLS_ERRORS: Record<string, TlsError> = {
+const TLS_ERRORS: Record<string, keyof typeof TLS_DETAILS> = {
   CERT_HAS_EXPIRED: 'expired',
   CERT_NOT_YET_VALID: 'not_yet_valid',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'self_signed',
@@ -203,7 +191,7 @@ const TLS_ERRORS: Record<string, TlsError> = {
   PATH_LENGTH_EXCEEDED: 'untrusted',
 }
 
-const TLS_DETAILS: Record<TlsError, string> = {
+const TLS_DETAILS = {
   expired: 'the certificate has expired',
   not_yet_valid: 'the certificate is not valid yet',
   self_signed: 'the certificate is self-signed',

@@ -140,7 +140,7 @@ describe('a name without an address in DNS', () => {
     zone = reply
     const { connect, targets } = recordConnects()
     const result = await post('hooks.example.com', { connect })
-    expect(result).toMatchObject({ kind: 'unreachable', cause, tlsError: null })
+    expect(result).toMatchObject({ kind: 'unreachable', cause })
     expect(targets).toEqual([])
   })
 

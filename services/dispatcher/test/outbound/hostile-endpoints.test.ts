@@ -8,7 +8,7 @@ import { drips, floods, type Handler, listenOn, loopback, request, resultOf, say
 
 const answered = (status: number, text: string | null = null): object => ({ kind: 'answered', status, text })
 const timedOut = (phase: string): object => ({ kind: 'timed_out', phase })
-const unreachable = (cause: string): object => ({ kind: 'unreachable', cause, tlsError: null })
+const unreachable = (cause: string): object => ({ kind: 'unreachable', cause })
 
 /** For endpoints that never end. */
 const soon = { deadlineMs: 500 }

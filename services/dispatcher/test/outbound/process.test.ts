@@ -115,9 +115,9 @@ describe('the environment', () => {
       answered,
       answered,
       answered,
-      { kind: 'unreachable', cause: 'tls', tlsError: 'self_signed' },
+      { kind: 'unreachable', cause: 'tls', detail: expect.stringContaining('self-signed') },
       { kind: 'unreachable', cause: 'invalid_answer' },
-      { kind: 'unreachable', cause: 'tls', tlsError: 'protocol' },
+      { kind: 'unreachable', cause: 'tls', detail: expect.stringContaining('no common TLS version') },
     ])
     expect(trapped).toBe(0)
     expect(endpoints.at(-1)?.requests).toEqual([])
