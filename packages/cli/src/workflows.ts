@@ -6,6 +6,8 @@ import { formatFacts, paint, showTime, withoutControls } from './terminal.ts'
 
 /** Reads the workflows of an organization: from the public API, or from the database. */
 export interface WorkflowReader {
+  /** Whether their organization is suspended; the API answers then with 403 in place of workflows. */
+  readonly isSuspended: boolean
   /** Lists them oldest first, with a search those whose name or description has the text, in pages of the limit. */
   list(params: { search?: string; limit: number }): AsyncIterable<Workflow>
   /** @throws CliError or ApiError if there is none with the id. */
@@ -35,8 +37,8 @@ export async function listWorkflows(
       { title: 'ID', value: ({ id }) => id, cut: 'id' },
       {
         title: 'CAN START',
-        value: (workflow) => whyNotStartable(workflow) ?? 'yes',
-        colour: (workflow) => (whyNotStartable(workflow) === undefined ? 'green' : 'dim'),
+        value: (workflow) => whyNotStartable(reader, workflow) ?? 'yes',
+        colour: (workflow) => (whyNotStartable(reader, workflow) === undefined ? 'green' : 'dim'),
       },
     ],
     'There is no such workflow. They are created in the application, or with wf apply.',
@@ -49,7 +51,7 @@ export async function showWorkflow(reader: WorkflowReader, given: string): Promi
   const { id, name, description, triggers, files, users, auto_run: schedule, updated_at: changed } = workflow
   const facts: [string, string][] = [
     ['id', id],
-    ['can start', whyNotStartable(workflow) ?? 'yes'],
+    ['can start', whyNotStartable(reader, workflow) ?? 'yes'],
     ['schedule', schedule.enabled ? (schedule.frequency ?? 'on') : 'none'],
     [
       'triggers',
@@ -84,7 +86,11 @@ export function unknownWorkflow(given: string): CliError {
 }
 
 /** Why the API would refuse a start (contract README, "Starts and sessions"); undefined if it would not. */
-function whyNotStartable({ is_active: isActive, triggers, users }: Workflow): string | undefined {
+function whyNotStartable(
+  { isSuspended }: Pick<WorkflowReader, 'isSuspended'>,
+  { is_active: isActive, triggers, users }: Workflow,
+): string | undefined {
+  if (isSuspended) return 'no: the organization is suspended'
   if (!isActive) return 'no: inactive'
   const hasTrigger = triggers.some((trigger) => trigger.is_active && trigger.trigger_source.slug === 'api')
   if (!hasTrigger) return 'no: no active api trigger'

@@ -42,6 +42,11 @@ describe('wf workflows', () => {
     expect(stdout).toMatch(/\n {2}can start +yes\n[^]* UTC\n\n {2}Send it\.\n {2}At once\.\n$/)
     const inactive = await run('workflows', 'show', ids[1])
     expect(inactive.stdout).toContain('can start     no: inactive')
+    await update('UPDATE organizations SET is_suspended = true')
+    const [suspended, list] = [await run('workflows', 'show', ids[0]), await run('workflows', 'list')]
+    await update('UPDATE organizations SET is_suspended = false')
+    expect(suspended.stdout).toContain('can start     no: the organization is suspended')
+    expect(list.stdout.match(/ {2}no: the organization is suspended\n/g)).toHaveLength(3)
     const { json } = await run('workflows', 'show', ids[0], '--json')
     expect(json()).toMatchObject({
       id: ids[0],

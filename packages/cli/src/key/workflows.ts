@@ -6,6 +6,7 @@ import { listWorkflows, showWorkflow, type WorkflowReader } from '../workflows.t
 /** Reads workflows over the public API. */
 export function workflowsOf({ client: { workflows } }: KeyContext): WorkflowReader {
   return {
+    isSuspended: false,
     list: (params) => workflows.list(params),
     get: (id) => workflows.get(id),
     named: async (name) => {

@@ -5,7 +5,8 @@ import type { CommandResult } from '../command-result.ts'
 import { listWorkflows, showWorkflow, unknownWorkflow, type WorkflowReader } from '../workflows.ts'
 
 /** Reads the documents of the public API from the database. */
-export function workflowsOf({ db, organization: { id: organizationId } }: OrganizationContext): WorkflowReader {
+export function workflowsOf({ db, organization }: OrganizationContext): WorkflowReader {
+  const { id: organizationId, isSuspended } = organization
   const read = async (ids: readonly string[]): Promise<Workflow[]> => {
     const found = await findWorkflows(
       db,
@@ -17,6 +18,7 @@ export function workflowsOf({ db, organization: { id: organizationId } }: Organi
     )
   }
   return {
+    isSuspended,
     async *list(params) {
       let after: Awaited<ReturnType<typeof listPositions>>['workflows'][number] | undefined
       do {
