@@ -1,4 +1,12 @@
-import { freePort, type RecordedRequest, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
+import { createServer } from 'node:http'
+import {
+  close,
+  freePort,
+  listen as listenOn,
+  type RecordedRequest,
+  startCustomerEndpoint,
+  waitUntil,
+} from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
@@ -126,6 +134,21 @@ describe('wf listen', () => {
     for (const address of ['ftp://localhost', 'orders', '']) {
       expect(await wf({}, ['listen', address])).toMatchObject({ exitStatus: 2 })
     }
+    expect(await wf({}, ['listen', '6000'])).toMatchObject({
+      exitStatus: 2,
+      stderr: expect.stringContaining('fetch refuses the port of http://localhost:6000/; use another one.'),
+    })
+  })
+
+  test('reads the start of an answer that has no end', async () => {
+    const server = createServer((_incoming, response) => void response.write('x'.repeat(5_000)))
+    const port = await listenOn(server)
+    const startedMs = performance.now()
+    const { stdout } = await wf({}, ['listen', String(port), '--once'])
+    expect(stdout).toContain('✓ verification → 200')
+    // The deadline of one verification request.
+    expect(performance.now() - startedMs).toBeLessThan(10_000)
+    await close(server)
   })
 })
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createServiceHeaders, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
+import { UsageError } from '../cli-error.ts'
 
 /** A request to an endpoint under development. */
 export interface LocalRequest {
@@ -23,6 +24,7 @@ export type LocalAnswer = { readonly durationMs: number; readonly token: string 
 /**
  * Sends one POST with the headers of the dispatcher (contract README, "Payload request"), to any address, without
  * redirects; the status decides. Never rejects for what the endpoint does.
+ * @throws UsageError for a port that fetch refuses, such as 6000
  */
 export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
   const { url, secret, deadlineMs, copyOf, requestId = randomUUID() } = request
@@ -44,11 +46,32 @@ export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
   }
   const signal = AbortSignal.timeout(deadlineMs)
   const answer = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal }).then(
-    async (response) => ({ status: response.status, text: await response.text().catch(() => '') }),
+    async ({ status, body: stream }) => ({ status, text: await readStart(stream) }),
     (error: Error & { cause?: { message?: string; code?: string } }) => {
       const { message, code } = error.cause ?? {}
+      if (message === 'bad port') throw new UsageError(`fetch refuses the port of ${url}; use another one.`)
       return { status: null, error: message || code || error.message }
     },
   )
   return { ...answer, token, durationMs: performance.now() - startedMs }
+}
+
+const ANSWER_MAX_BYTES = 4_096
+
+/** Reads as much of an answer as the dispatcher does, or what arrived of one that breaks off. */
+async function readStart(stream: AsyncIterable<Uint8Array> | null): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  let left = ANSWER_MAX_BYTES
+  try {
+    for await (const chunk of stream ?? []) {
+      text += decoder.decode(chunk.subarray(0, left), { stream: true })
+      left -= chunk.length
+      // Leaving the loop cancels the rest: an endpoint may send without end.
+      if (left <= 0) break
+    }
+  } catch {
+    // The status decides.
+  }
+  return text
 }
