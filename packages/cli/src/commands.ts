@@ -334,11 +334,11 @@ const LISTEN = command(
     TIMEOUT,
   ],
   `
-It sends the verification request until the endpoint confirms it, then three with
-wrong tokens, which the endpoint has to answer with 401. With --source, it sends
-a copy of each new payload, with the header X-Copy-Of. Without, it needs neither
-a database nor an API key. The exit status is 1 if the endpoint did not confirm,
-or did not answer one of the three with 401.
+It sends the verification request until the endpoint confirms it, then three
+with wrong tokens, which the endpoint has to answer with 401. With --source, it
+sends a copy of each new payload, with the header X-Copy-Of. Without, it needs
+neither a database nor an API key. The exit status is 1 if the endpoint did not
+confirm, or did not answer one of the three with 401.
   wf listen 3000/orders --secret "$WEBHOOK_SECRET" --example order.json
 `,
 )
