@@ -159,6 +159,6 @@ describe('wf as a program', () => {
     await writeFile(join(folder, 'empty.yaml'), '')
     const called = await startProcess({ args: [main, 'apply', 'empty.yaml'], env })
     expect(await called.exited).toMatchObject({ code: 1 })
-    expect(called.stderr).toContain('empty.yaml: must be a JSON object')
+    expect(called.stderr).toContain('empty.yaml: is empty')
   })
 })

@@ -25,6 +25,14 @@ export interface FileError extends ManifestFieldError {
 
 /** Limits aliases, so that a small file cannot expand to gigabytes ("billion laughs"). */
 const MAX_ALIASES = 100
+const TOO_MANY_ALIASES = `uses more than ${MAX_ALIASES} aliases; repeat the content instead, or split the file`
+const NESTED_TOO_DEEPLY = 'is nested too deeply'
+
+/** In place of the messages of the YAML library, which address programmers. */
+const ADVICE: Readonly<Record<string, string>> = {
+  MULTIPLE_DOCS: 'has several documents (---); put each manifest into its own file',
+  RESOURCE_EXHAUSTION: NESTED_TOO_DEEPLY,
+}
 
 /**
  * Reads and validates the files, YAML or JSON; `-` is standard input.
@@ -98,8 +106,11 @@ export function parseManifest(
   const lineAt = (position: number) => lines.linePos(position).line
   const syntaxErrors = [...document.errors, ...document.warnings]
   if (syntaxErrors.length > 0) {
-    return invalid(...syntaxErrors.map((error) => ({ message: error.message, line: lineAt(error.pos[0]) })))
+    return invalid(
+      ...syntaxErrors.map(({ code, message, pos }) => ({ message: ADVICE[code] ?? message, line: lineAt(pos[0]) })),
+    )
   }
+  if (document.contents === null) return invalid({ message: 'is empty; a manifest begins with "organization:"' })
   const lineOf = (path: string): number | undefined => findLine(document, lines, path)
   try {
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES, reviver: keepDigits })
@@ -108,7 +119,9 @@ export function parseManifest(
       .toSorted((a, b) => (a.line ?? 0) - (b.line ?? 0))
     return { name, value, errors, lineOf }
   } catch (error) {
-    return invalid({ message: (error as Error).message })
+    const { message } = error as Error
+    if (error instanceof RangeError) return invalid({ message: NESTED_TOO_DEEPLY })
+    return invalid({ message: message.startsWith('Excessive alias count') ? TOO_MANY_ALIASES : message })
   }
 }
 
