@@ -97,7 +97,7 @@ interface ListOptions {
 
 /** `wf runs list --session ID` over the public API. */
 export async function list({ client }: KeyContext, options: ListOptions): Promise<CommandResult> {
-  refuseOthers(options, ['session'])
+  refuseOthers(options, ['session'], 'the newest runs of a session')
   if (options.session === undefined) {
     throw new UsageError('With an API key, name the session: wf runs list --session ID. One run: wf runs show ID.')
   }
@@ -117,7 +117,7 @@ export async function logs(
   source: string | undefined,
   options: ListOptions,
 ): Promise<CommandResult> {
-  refuseOthers(options, ['session', 'run'])
+  refuseOthers(options, ['session', 'run'], 'all payloads of a run or session')
   const { run, session, limit } = options
   if (source !== undefined || (run ?? session) === undefined) {
     throw new UsageError('With an API key, name a run or a session: wf logs --run ID, wf logs --session ID.')
@@ -139,11 +139,12 @@ export async function logs(
 }
 
 /** @throws UsageError if an option is given that the public API has nothing for. */
-function refuseOthers(options: object, names: readonly string[]): void {
+function refuseOthers(options: object, names: readonly string[], listed: string): void {
   const known = [...names, 'limit', 'json', 'organization']
   const other = Object.keys(options).find((name) => !known.includes(name))
   if (other !== undefined) {
-    throw new UsageError(`--${other} needs the database. With an API key, follow a run: wf runs show ID --follow.`)
+    const advice = other === 'follow' ? 'follow a run: wf runs show ID --follow' : `leave it out: ${listed} are listed`
+    throw new UsageError(`--${other} needs the database. With an API key, ${advice}.`)
   }
 }
 
