@@ -435,7 +435,7 @@ describe('the instructions of a manifest', () => {
       expect(await wf('apply', file)).toMatchObject({ code: 0 })
     }
     await writeFile(file, JSON.stringify({ organization: { name: 'Acme' } }))
-    expect((await wf('apply', file)).stdout).toContain('unchanged')
+    expect((await wf('apply', file)).stdout).toContain('New: 0, changed: 0, unchanged: 1.')
     await rm(file)
     const { rows } = await database.db.pool.query('SELECT text, saved_by_name FROM instructions ORDER BY number')
     expect(rows).toMatchObject([{ text: 'Be brief.' }, { text: 'Be kind.', saved_by_name: 'operator' }])
