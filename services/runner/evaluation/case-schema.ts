@@ -44,6 +44,12 @@ const EarlierRun = Type.Object(
   CLOSED,
 )
 
+/** An object of a payload with names that begin with `$` (`score-run.ts`). */
+export const Matcher = Type.Union([
+  Type.Object({ $contains: Type.Array(Type.String(), { minItems: 1 }) }, CLOSED),
+  Type.Object({ $any: Type.Unknown() }, CLOSED),
+])
+
 const ExpectedDelivery = Type.Object(
   {
     source: Name,

@@ -22,29 +22,58 @@ const base = mkdtempSync(join(tmpdir(), 'evaluate-'))
 afterAll(() => rmSync(base, { recursive: true }))
 
 function writeCases(...entries: readonly unknown[]): string {
+  return write(JSON.stringify(entries))
+}
+
+function write(text: string): string {
   const file = join(mkdtempSync(join(base, 'cases-')), 'cases.json')
-  writeFileSync(file, JSON.stringify(entries))
+  writeFileSync(file, text)
   return file
 }
 
 const cases = readCases(join(import.meta.dirname, 'cases/structured.json'))
 const simple = cases.find(({ id }) => id === 'orders-json-object')!
 
-test('pnpm evaluate exits with 0, 1 or 2, as wf does', async () => {
+test('pnpm evaluate exits with 0 if every run is right, and with 1 if not', async () => {
   const unlike: EvaluationCase = { ...simple, expect: { status: 'succeeded', deliveries: [] } }
-  const [right, wrong, usage, badFile, badAgent] = await Promise.all([
+  const [right, wrong] = await Promise.all([
     evaluate(['--cases', writeCases(simple)]),
     evaluate(['--cases', writeCases(unlike)]),
-    evaluate(['--repeat', 'often']),
-    evaluate(['--cases', writeCases({ id: 'no-case' })]),
-    evaluate(['--agent', 'anthropic:NAME']),
   ])
   expect(right).toMatchObject({ code: 0, stderr: '' })
   expect(wrong).toMatchObject({ code: 1, stderr: '' })
   expect(wrong?.stdout).toContain('orders-json-object\n  Order intake: unexpected payload')
-  expect(usage).toMatchObject({ code: 2, stderr: expect.stringContaining('--repeat must be a whole number') })
-  expect(badFile).toMatchObject({ code: 2, stderr: expect.stringContaining("/0 must have required property 'kind'") })
-  expect(badAgent).toMatchObject({ code: 2, stderr: expect.stringContaining('AGENT_API_KEY') })
+})
+
+const expectPayload = (payload: Record<string, unknown>): EvaluationCase => ({
+  ...simple,
+  expect: { status: 'succeeded', deliveries: [{ source: simple.sources[0]!.name, payload }] },
+})
+const models = JSON.stringify({
+  default: 'fast',
+  models: { fast: { model: 'openai:m', key: 'KEY' } },
+})
+
+test.each<[string, string[], Record<string, string>, string]>([
+  ['an option', ['--repeat', 'often'], {}, '--repeat must be a whole number'],
+  ['a case', ['--cases', writeCases({ id: 'no-case' })], {}, "/0 must have required property 'kind'"],
+  ['a file', ['--cases', write('[')], {}, 'cases.json: Unexpected end of JSON input'],
+  [
+    'a matcher',
+    ['--cases', writeCases(expectPayload({ lines: [{ total: { $about: 5 } }] }))],
+    {},
+    'cases.json: orders-json-object: deliveries.0.lines.0.total is not a matcher',
+  ],
+  [
+    'the value of a matcher',
+    ['--cases', writeCases(expectPayload({ name: { $contains: 'a' } }))],
+    {},
+    'deliveries.0.name is not a matcher',
+  ],
+  ['a key', ['--agent', 'anthropic:NAME'], {}, 'AGENT_API_KEY'],
+  ['an agent', ['--agent', 'slow'], { AGENT_MODELS: write(models), KEY: 'k' }, 'builtin or one of AGENT_MODELS: fast'],
+])('pnpm evaluate exits with 2 for %s that is wrong', async (_what, args, env, message) => {
+  expect(await evaluate(args, env)).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
 })
 
 test('pnpm evaluate records the answers of a model without its key, and replays them without the provider', async () => {

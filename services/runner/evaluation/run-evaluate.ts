@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { SettingsError } from '@workflow-service/service-kit'
 import { readAgentConfig } from '../src/agent/agent-config.ts'
-import type { AgentConfig } from '../src/agent/agent-settings.ts'
+import { type AgentConfig, BUILTIN } from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
 import { evaluate } from './evaluate.ts'
 import { CaseError, readCases } from './read-cases.ts'
@@ -103,7 +103,11 @@ function parse(args: readonly string[]) {
 
 function readConfig(agent: string, env: NodeJS.ProcessEnv): AgentConfig {
   const given = env['AGENT_MODELS'] ? env : { ...env, AGENT_MODEL: agent }
-  return { ...readAgentConfig(given), defaultModel: agent }
+  const config = readAgentConfig(given)
+  if (agent !== BUILTIN && !config.models.has(agent)) {
+    throw new UsageError(`--agent must be ${BUILTIN} or one of AGENT_MODELS: ${[...config.models.keys()].join(', ')}`)
+  }
+  return { ...config, defaultModel: agent }
 }
 
 if (import.meta.main) {
