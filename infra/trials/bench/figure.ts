@@ -78,7 +78,8 @@ function ratioOf({ value, baseline }: Figure): number {
 function isReached(figure: Figure): boolean | undefined {
   if (!figure.target) return undefined
   const { kind, ratio } = figure.target
-  return kind === 'at least' ? ratioOf(figure) >= ratio : ratioOf(figure) <= ratio
+  // 0 keeps to a limit of 0.
+  return kind === 'at least' ? ratioOf(figure) >= ratio : figure.value <= ratio * figure.baseline.value
 }
 
 /** Pieces of a round. The shorter a piece, the more alike the machine is for a measurement and its baselines. */

@@ -195,8 +195,11 @@ const WAITING_REQUESTS = 5_000
 const GROUP = 250
 const STATEMENTS_LIMIT = 50
 
-/** Measures memory and statements of requests that wait for the end of a run. @throws Error if one misses it. */
-async function measureWaitingRequests({ seconds, log }: BenchOptions): Promise<Figure[]> {
+/** Far less than the 30 s that a request waits. */
+const WAITING_SECONDS = 5
+
+/** Measures memory and statements of requests that wait for the end of a run, and counts those that miss it. */
+async function measureWaitingRequests({ log }: BenchOptions): Promise<Figure[]> {
   await using system = await startSystem()
   await system.start('dispatcher')
   const gateway = await system.start('gateway', { openFiles: 20_000 })
@@ -211,7 +214,11 @@ async function measureWaitingRequests({ seconds, log }: BenchOptions): Promise<F
     answers.length
   while (answers.length < WAITING_REQUESTS) {
     for (const { id } of rows)
-      answers.push(send(`${gateway.url}/v1/runs/${id}?wait=30`, { headers: apiHeadersOf(customer), timeoutMs: 60_000 }))
+      answers.push(
+        send(`${gateway.url}/v1/runs/${id}?wait=30`, { headers: apiHeadersOf(customer), timeoutMs: 60_000 }).catch(
+          String,
+        ),
+      )
     await waitUntil(areAllWaiting, { timeoutMs: 20_000, message: 'all requests to wait' })
   }
   const readStatements = async (): Promise<number> => {
@@ -219,14 +226,14 @@ async function measureWaitingRequests({ seconds, log }: BenchOptions): Promise<F
     return (await system.pool.query<{ count: number }>(query)).rows[0]!.count
   }
   const before = await readStatements()
-  await sleep(seconds * 1_000)
-  const statements = ((await readStatements()) - before) / seconds
+  await sleep(WAITING_SECONDS * 1_000)
+  const statements = ((await readStatements()) - before) / WAITING_SECONDS
   const mib = (await residentMiB(gateway.process.pid)) - beforeMiB
   await system.pool.query(`UPDATE starts SET status = 'succeeded', finished_at = now()`)
   const missed = (await Promise.all(answers)).filter((text) => !text.includes('"status":"succeeded"'))
-  if (missed.length > 0) throw new Error(`${missed.length} requests missed the end of their run, such as: ${missed[0]}`)
   return [
     limit('gateway, 5,000 requests waiting', mib, 'MiB', WAITING_LIMIT_MIB),
     limit('statements of all of them', statements, '/s', STATEMENTS_LIMIT),
+    limit('those that missed the end of their run', missed.length, '', 0),
   ]
 }
