@@ -33,7 +33,7 @@ export interface SoakRecord {
 export interface Verdict {
   readonly name: string
   readonly unit: string
-  /** Of each hour. */
+  /** Of each hour, or of each third of a run that takes less than three hours. */
   readonly values: readonly number[]
   readonly hasGrown: boolean
 }
@@ -63,25 +63,25 @@ export async function takeSample(
 }
 
 /**
- * Compares the last hour with the second one: in the first, code is compiled and caches fill. Latencies are compared as
- * multiples of a bare commit of the same time, because the machine has other users.
+ * Compares the last piece with the second one: in the first, code is compiled and caches fill. Latencies are compared
+ * as multiples of a bare commit of the same time, because the machine has other users.
  */
 export function judge(record: SoakRecord): Verdict[] {
   const { beganAt, endedAt } = record
   const count = Math.max(FEWEST_PIECES, Math.floor((endedAt - beganAt) / HOUR_MS))
   const lengthMs = (endedAt - beganAt) / count
-  const hours = Array.from({ length: count }, (_, index) => beganAt + index * lengthMs).map((from) =>
+  const pieces = Array.from({ length: count }, (_, index) => beganAt + index * lengthMs).map((from) =>
     pieceOf(record, from, from + lengthMs),
   )
   /** What is allowed is the larger of a share and an amount. A figure that was not measured counts as grown. */
   const verdict = (
     name: string,
     unit: string,
-    figureOf: (hour: Hour) => number,
+    figureOf: (piece: Piece) => number,
     share: number,
     amount = 0,
   ): Verdict => {
-    const values = hours.map(figureOf)
+    const values = pieces.map(figureOf)
     const [, before = Number.NaN] = values
     return { name, unit, values, hasGrown: !(values.at(-1)! <= before + Math.max(amount, share * before)) }
   }
@@ -91,8 +91,8 @@ export function judge(record: SoakRecord): Verdict[] {
     ...Object.keys(record.samples[0]?.figures ?? {}).map((name) => {
       // The heap in use rises until a garbage collection: a low value is what remains after one.
       const [level, amountMiB] = name.endsWith('heap') ? [0.1, 4] : [0.5, 8]
-      const valuesOf = ({ samples }: Hour): number[] => samples.map(({ figures }) => figures[name]!)
-      return verdict(name, 'MiB', (hour) => percentile(valuesOf(hour), level), 0.1, amountMiB)
+      const valuesOf = ({ samples }: Piece): number[] => samples.map(({ figures }) => figures[name]!)
+      return verdict(name, 'MiB', (piece) => percentile(valuesOf(piece), level), 0.1, amountMiB)
     }),
     verdict('database per start', 'KiB', kibPerStart, 0.25),
     latency('start → endpoint', 'start'),
@@ -102,7 +102,7 @@ export function judge(record: SoakRecord): Verdict[] {
 }
 
 /** What was measured between two times. */
-type Hour = ReturnType<typeof pieceOf>
+type Piece = ReturnType<typeof pieceOf>
 
 function pieceOf(record: SoakRecord, from: number, to: number) {
   const isIn = ({ at }: { at: number }): boolean => at >= from && at < to
@@ -115,15 +115,18 @@ function pieceOf(record: SoakRecord, from: number, to: number) {
   }
 }
 
-function kibPerStart({ samples, starts }: Hour): number {
+function kibPerStart({ samples, starts }: Piece): number {
   const growth = (samples.at(-1)?.databaseMiB ?? Number.NaN) - (samples[0]?.databaseMiB ?? Number.NaN)
   return (growth * 1_024) / starts
 }
 
-export function toVerdictTable(verdicts: readonly Verdict[]): string {
-  const hours = verdicts[0]?.values.map((_value, index) => `hour ${index + 1}`) ?? []
+/** Each piece is titled by its end. */
+export function toVerdictTable(verdicts: readonly Verdict[], hours: number): string {
+  const pieces = verdicts[0]?.values.map(
+    (_value, index, all) => `${round((60 * hours * (index + 1)) / all.length)} min`,
+  )
   return toTable(
-    ['figure', '', ...hours, ''],
+    ['figure', '', ...(pieces ?? []), ''],
     verdicts.map(({ name, unit, values, hasGrown }) => [
       name,
       unit,

@@ -124,7 +124,7 @@ export async function runSoak(options: SoakOptions) {
   const verdicts = judge(record)
   const report = [
     `${hours} h, ${rate} starts/s, ${incidents.length} incidents, seed ${seed}`,
-    toVerdictTable(verdicts),
+    toVerdictTable(verdicts, hours),
     `${violations.length} broken guarantees\n`,
   ].join('\n\n')
   log(report)
