@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { freePort, waitUntil } from '@workflow-service/testkit'
 import { findNodes, type InstalledPackage, installPackage } from '@workflow-service/testkit/install-package'
 import { type FailingProxy, startFailingProxy } from '@workflow-service/testkit/start-failing-proxy'
 import { useBrowser } from '@workflow-service/testkit/use-browser'
@@ -187,6 +188,20 @@ describe('the client of a gateway', () => {
     expect(await waiting).toMatchObject({ id, status: 'succeeded', error: null, deliveries: [] })
     expect(await client.runs.get(id)).toEqual(await waiting)
     expect(await client.sessions.get(sessionId)).toMatchObject({ id: sessionId, runs: [{ id, status: 'succeeded' }] })
+  })
+
+  test('follows a run over a restart of the gateway', async () => {
+    const port = await freePort()
+    const stopped = await gateway.startAnother({ port })
+    const client = createClient({ baseUrl: stopped.url })
+    const { id } = await client.workflows.start(workflow.id, { context: 'follow' })
+    const waiting = client.runs.wait(id)
+    const metricsUrl = `http://127.0.0.1:${stopped.metricsPort}`
+    await waitUntil(async () => (await gateway.metric('gateway_run_waits', metricsUrl)) === 1)
+    await stopped.stop()
+    await gateway.startAnother({ port })
+    await gateway.db.prisma.start.update({ where: { id }, data: { status: 'succeeded', finishedAt: new Date() } })
+    expect(await waiting).toMatchObject({ id, status: 'succeeded' })
   })
 
   test('gives the errors of the API with their code, details and request id', async () => {
