@@ -138,8 +138,8 @@ const SETUP_LINK = command(
   operator(() => import('./operator/setup-link.ts'), 'setupLink'),
   [argument('[organization]', 'its id or name (default: the only one; without any, the link creates one)')],
   `
-It works once, for ${LINK_HOURS.setup} hours, and replaces an earlier one. The person who opens it
-becomes an owner of the organization: do not pass it on.
+It works once, for ${LINK_HOURS.setup} hours, and replaces an earlier one. The person who
+opens it becomes an owner of the organization: do not pass it on.
 `,
 )
 

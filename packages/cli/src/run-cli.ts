@@ -137,8 +137,8 @@ const OPERATOR_HELP = `Operators set what the services have: DATABASE_URL, for w
 DISPATCHER_URL and INTERNAL_API_TOKEN, for single commands SECRETS_KEY, APP_URL,
 AMQP_URL (packages/cli/README.md, "Settings"). Without DATABASE_URL, wf reads
 the settings of npm start from .local/env, or from LOCAL_DIR/env.`
-const COMMON_HELP = `Exit status: 0 success, 1 error, 2 wrong usage, 124 --timeout is over, 130 Ctrl-C.
-Every command prints JSON with --json. Times are UTC.`
+const COMMON_HELP = `Exit status: 0 success, 1 error, 2 wrong usage, 124 --timeout is over, 130
+Ctrl-C. Every command prints JSON with --json. Times are UTC.`
 
 function printError(ctx: CliContext, error: unknown, isJson: boolean): void {
   const { terminal } = ctx
