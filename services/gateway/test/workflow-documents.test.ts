@@ -311,10 +311,14 @@ describe('the cache', () => {
     const { id } = await gateway.apply({ users: [{ email: 'ada@acme.test' }], workflows })
     const sizes: number[] = []
     let [underWay, mostUnderWay] = [0, 0]
+    // The first statements last until four are under way, and a fifth could have begun.
+    const four = Promise.withResolvers<void>()
     const query = async (statement: { name: string; text: string; values: string[] }) => {
       if (statement.name !== 'find-workflows') return await gateway.db.pool.query(statement)
       sizes.push((JSON.parse(statement.values[0]!) as unknown[]).length)
       mostUnderWay = Math.max(mostUnderWay, ++underWay)
+      if (underWay === 4) setImmediate(() => setImmediate(four.resolve))
+      await four.promise
       return await gateway.db.pool.query(statement).finally(() => (underWay -= 1))
     }
     const documents = createWorkflowDocuments({ db: { pool: { query } } as unknown as TestGateway['db'] })
