@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { callManagementApi } from '@workflow-service/dev-servers'
-import { requestBrokerServer } from './infrastructure-client.ts'
+import { requestServer } from './jest/infrastructure.ts'
 
 /** A RabbitMQ virtual host that one test file owns. */
 export type TestBroker = Awaited<ReturnType<typeof createTestBroker>>
@@ -10,7 +10,7 @@ export type TestBroker = Awaited<ReturnType<typeof createTestBroker>>
  * give `beforeAll` 180,000 ms.
  */
 export async function createTestBroker() {
-  const { managementUrl, url } = await requestBrokerServer()
+  const { managementUrl, url } = await requestServer('broker')
   const virtualHost = `test-${randomBytes(8).toString('hex')}`
   await assertOk(callManagementApi(managementUrl, 'PUT', `/api/vhosts/${virtualHost}`, {}))
   const user = new URL(url).username || 'guest'

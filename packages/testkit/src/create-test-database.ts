@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, DatabaseError } from 'pg'
-import { requestDatabaseServer } from './infrastructure-client.ts'
+import { requestServer } from './jest/infrastructure.ts'
 
 /** A migrated database that one test file owns. */
 export type TestDatabase = Awaited<ReturnType<typeof createTestDatabase>>
 
 /** Clones a migrated template, in about 50 ms. `useTestDatabase` also opens, closes and drops it. */
 export async function createTestDatabase() {
-  const { adminUrl, templateUrl } = await requestDatabaseServer()
+  const { adminUrl, templateUrl } = await requestServer('database')
   const name = `test_${randomBytes(8).toString('hex')}`
   const url = new URL(templateUrl)
   const template = url.pathname.slice(1)

@@ -1,6 +1,6 @@
+import { homedir } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { type Exit, type GuardedProcess, searchPath, spawnGuarded, waitUntil } from '@workflow-service/dev-servers'
-import { readConfig } from './config.ts'
 
 /** Node keeps compiled modules here, which halves the processor time that a service or the CLI takes to start. */
 const COMPILE_CACHE = fileURLToPath(new URL('../../../node_modules/.cache/compile', import.meta.url))
@@ -33,11 +33,10 @@ export type StartedProcess = Awaited<ReturnType<typeof startProcess>>
  * then it has been killed.
  */
 export async function startProcess(options: StartProcessOptions) {
-  const { home } = readConfig()
   const child = await spawnGuarded({
     command: options.command ?? process.execPath,
     args: options.args,
-    env: { PATH: searchPath, HOME: home, NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
+    env: { PATH: searchPath, HOME: homedir(), NODE_COMPILE_CACHE: COMPILE_CACHE, ...options.env },
     cwd: options.cwd,
     deathSignal: 'SIGKILL',
   })

@@ -1,5 +1,4 @@
 import { writeFileSync } from 'node:fs'
-import { readConfig } from '../config.ts'
 
 interface TestCounts {
   numPassedTests: number
@@ -13,7 +12,7 @@ interface TestCounts {
  */
 export default class CountReporter {
   onRunComplete(_contexts: unknown, results: TestCounts): void {
-    const { countsFile } = readConfig()
+    const { TEST_COUNTS_FILE: countsFile } = process.env
     if (!countsFile) return
     const failed = results.numFailedTests + results.numRuntimeErrorTestSuites
     writeFileSync(countsFile, JSON.stringify({ passed: results.numPassedTests, failed }))

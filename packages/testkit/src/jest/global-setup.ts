@@ -1,18 +1,15 @@
 import { removeDeadRunFolders } from '@workflow-service/dev-servers'
-import { announceControlUrl } from '../config.ts'
-import { startInfrastructure, type Infrastructure } from './infrastructure.ts'
+import { startInfrastructure } from './infrastructure.ts'
 
-const KEY = Symbol.for('workflow-service.testkit.infrastructure')
-const shared = globalThis as { [KEY]?: Infrastructure }
+/** Stops every server that this run has started. */
+export let stopInfrastructure = async (): Promise<void> => {}
 
 /**
  * Runs once before the tests. Starts the control server; PostgreSQL and RabbitMQ start when a test file asks for them.
  */
 export default async function globalSetup(): Promise<void> {
   await removeDeadRunFolders()
-  const infrastructure = await startInfrastructure((line) => process.stderr.write(`${line}\n`))
-  shared[KEY] = infrastructure
-  announceControlUrl(infrastructure.url)
+  stopInfrastructure = await startInfrastructure()
   for (const [signal, status] of [
     ['SIGINT', 130],
     ['SIGTERM', 143],
@@ -21,10 +18,4 @@ export default async function globalSetup(): Promise<void> {
     // Jest runs no teardown on a signal. Exit hooks remove the folders, and the servers end with this process.
     process.once(signal, () => process.exit(status))
   }
-}
-
-/** Stops every server that this run has started. */
-export async function stopInfrastructure(): Promise<void> {
-  await shared[KEY]?.stop()
-  delete shared[KEY]
 }

@@ -1,4 +1,6 @@
 import { stopInfrastructure } from './global-setup.ts'
 
 /** Jest's global teardown. */
-export default stopInfrastructure
+export default async function globalTeardown(): Promise<void> {
+  await stopInfrastructure()
+}
