@@ -13,6 +13,8 @@ export type Answer =
   | { status?: number; headers?: Record<string, string>; body?: string | Buffer | object; delayMs?: number }
   /** A redirect to this Location, with status 302 unless given. */
   | { redirect: string; status?: number }
+  /** Writes the response itself. */
+  | { respond: (response: ServerResponse) => void | Promise<void> }
   /** Never answers; the connection stays open. */
   | 'hang'
   /** Closes the connection with RST. */
@@ -116,6 +118,7 @@ async function record(incoming: IncomingMessage) {
 async function send(response: ServerResponse, answer: Answer): Promise<void> {
   if (answer === 'hang') return
   if (answer === 'reset') return void response.socket?.resetAndDestroy()
+  if ('respond' in answer) return await answer.respond(response)
   if ('redirect' in answer) return void response.writeHead(answer.status ?? 302, { location: answer.redirect }).end()
   const { status = answer.body === undefined ? 204 : 200, headers = {}, body, delayMs = 0 } = answer
   if (delayMs > 0) await new Promise((done) => setTimeout(done, delayMs).unref())

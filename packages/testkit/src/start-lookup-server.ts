@@ -1,11 +1,8 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { text } from 'node:stream/consumers'
-import { close, listen } from './loopback-server.ts'
+import type { ServerResponse } from 'node:http'
+import { type RecordedRequest, startCustomerEndpoint } from './start-customer-endpoint.ts'
 
-export interface LookupRequest {
-  readonly method: string
+export type LookupRequest = Pick<RecordedRequest, 'method' | 'headers'> & {
   readonly url: string
-  readonly headers: IncomingMessage['headers']
   readonly body: string
 }
 
@@ -14,17 +11,15 @@ export type LookupHandler = (request: LookupRequest, response: ServerResponse) =
 /** Starts a server on loopback that a look-up reads from. */
 export async function startLookupServer(handler: LookupHandler) {
   const requests: LookupRequest[] = []
-  const server = createServer((incoming, response) => {
-    void (async () => {
-      const body = await text(incoming)
-      const { method = '', url = '', headers } = incoming
-      requests.push({ method, url, headers, body })
-      handler(requests.at(-1)!, response)
-    })()
+  const { url: origin, close } = await startCustomerEndpoint({
+    answer({ method, path: url, headers, text: body }) {
+      const request = { method, url, headers, body }
+      requests.push(request)
+      return { respond: (response) => handler(request, response) }
+    },
   })
-  const port = await listen(server)
-  const end = (): void => void close(server)
-  return { url: `http://127.0.0.1:${port}`, requests, close: end, [Symbol.dispose]: end }
+  const end = (): void => void close()
+  return { url: origin, requests, close: end, [Symbol.dispose]: end }
 }
 
 interface McpTool {

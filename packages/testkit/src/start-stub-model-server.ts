@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { json } from 'node:stream/consumers'
+import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { close, listen, waitForRequestsIn } from './loopback-server.ts'
+import { waitForRequestsIn } from './loopback-server.ts'
+import { type Answer, type RecordedRequest, startCustomerEndpoint } from './start-customer-endpoint.ts'
 import { anthropicMessages } from './stub-model/anthropic-messages.ts'
 import { bedrockConverse } from './stub-model/bedrock-converse.ts'
 import { checkRequest } from './stub-model/check-request.ts'
@@ -32,35 +32,29 @@ export async function startStubModelServer(options: { turns?: ModelTurn[]; other
   const turns = [...(options.turns ?? [])]
   const requests: ModelRequest[] = []
   const violations: string[] = []
-  const handle = async (incoming: IncomingMessage, response: ServerResponse) => {
-    const protocol = PROTOCOLS.find(({ path }) => path.test(incoming.url ?? ''))
-    if (incoming.method !== 'POST' || !protocol) {
-      response.writeHead(404).end()
-      return
-    }
-    const request = await readRequest(incoming, protocol)
+  const handle = async (incoming: RecordedRequest): Promise<Answer> => {
+    const protocol = PROTOCOLS.find(({ path }) => path.test(incoming.path))
+    if (incoming.method !== 'POST' || !protocol) return { status: 404 }
+    const request = toRequest(incoming, protocol)
     const index = requests.push(request) - 1
     const { keyHeaders } = protocol
     if (keyHeaders && !keyHeaders.some((name) => request.headers[name])) {
-      return await answerWithFailure(response, protocol, request, { failure: 'status', status: 401 })
+      return toAnswer(protocol, request, { failure: 'status', status: 401 })
     }
     try {
       request.conversation = checkRequest(protocol.read(request), protocol)
     } catch (error) {
       const { message } = error as Error
       violations.push(`${protocol.name}: ${message}`)
-      return await answerWithFailure(response, protocol, request, { failure: 'status', status: 400, message })
+      return toAnswer(protocol, request, { failure: 'status', status: 400, message })
     }
     const turn = turns.shift() ?? options.otherwise ?? OUT_OF_TURNS
-    await answer(response, protocol, request, typeof turn === 'function' ? await turn(request, index) : turn)
+    return toAnswer(protocol, request, typeof turn === 'function' ? await turn(request, index) : turn)
   }
-  const server = createServer((incoming, response) => {
-    handle(incoming, response).catch((error: unknown) => response.writeHead(599).end(String(error)))
-  })
-  const port = await listen(server)
+  const { url, close } = await startCustomerEndpoint({ keepsRequests: false, answer: handle })
   return {
     /** A value for `AGENT_BASE_URL`, for all providers. */
-    baseUrl: `http://127.0.0.1:${port}/v1`,
+    baseUrl: `${url}/v1`,
     requests,
     /** Why requests were rejected that one of the real APIs would reject, too. */
     violations,
@@ -71,7 +65,7 @@ export async function startStubModelServer(options: { turns?: ModelTurn[]; other
       return turns.length
     },
     waitForRequests: waitForRequestsIn(requests, 'the model'),
-    close: () => close(server),
+    close,
   }
 }
 
@@ -88,37 +82,35 @@ const PROTOCOLS: readonly ModelProtocol[] = [
   bedrockConverse,
 ]
 
-async function readRequest(incoming: IncomingMessage, protocol: ModelProtocol): Promise<ModelRequest> {
-  const body = (await json(incoming)) as Record<string, unknown>
-  const path = incoming.url ?? ''
+function toRequest({ path, headers, json, receivedAt }: RecordedRequest, protocol: ModelProtocol): ModelRequest {
+  const body = json as Record<string, unknown>
   const model = protocol.path.exec(path)?.groups?.['model']
   return {
     protocol: protocol.name,
     path,
-    headers: incoming.headers,
+    headers,
     body,
     isStreaming: protocol.isStreaming?.(path) ?? body['stream'] === true,
-    receivedAt: Date.now(),
+    receivedAt,
     model: model === undefined ? String(body['model']) : decodeURIComponent(model),
     conversation: { instructions: '', messages: [], tools: [] },
   }
 }
 
-async function answer(
-  response: ServerResponse,
-  protocol: ModelProtocol,
-  request: ModelRequest,
-  turn: ModelAnswer,
-): Promise<void> {
-  if ('failure' in turn) return await answerWithFailure(response, protocol, request, turn)
-  if (turn.delayMs) await sleep(turn.delayMs, undefined, { ref: false })
+function toAnswer(protocol: ModelProtocol, request: ModelRequest, turn: ModelAnswer): Answer {
+  if ('failure' in turn) return toFailure(protocol, request, turn)
   const { encoding = SERVER_SENT_EVENTS, idHeader } = protocol
   const type = request.isStreaming ? encoding.type : JSON_TYPE
   const body = request.isStreaming
     ? encoding.encode(protocol.stream(turn, request))
     : JSON.stringify(protocol.whole(turn, request))
-  response.writeHead(200, { 'content-type': type, ...(idHeader ? { [idHeader]: randomUUID() } : {}) })
-  await writeBody(response, Buffer.from(body), turn)
+  return {
+    async respond(response) {
+      if (turn.delayMs) await sleep(turn.delayMs, undefined, { ref: false })
+      response.writeHead(200, { 'content-type': type, ...(idHeader ? { [idHeader]: randomUUID() } : {}) })
+      await writeBody(response, Buffer.from(body), turn)
+    },
+  }
 }
 
 /** The bytes of each piece of an answer that drips. */
@@ -143,21 +135,18 @@ async function writeInPieces(response: ServerResponse, body: Buffer, delayMs: nu
   return rest
 }
 
-async function answerWithFailure(
-  response: ServerResponse,
-  protocol: ModelProtocol,
-  request: ModelRequest,
-  turn: ModelFailure,
-): Promise<void> {
-  if (turn.failure === 'hang') return
-  if (turn.failure === 'custom') return turn.respond(response)
-  if (turn.failure === 'reset') return void response.socket?.resetAndDestroy()
-  if (turn.failure === 'redirect') return void response.writeHead(307, { location: turn.location }).end()
-  if (turn.failure === 'prompt_blocked') {
-    return await answer(response, protocol, request, protocol.promptBlocked(request))
-  }
+function toFailure(protocol: ModelProtocol, request: ModelRequest, turn: ModelFailure): Answer {
+  if (turn.failure === 'hang' || turn.failure === 'reset') return turn.failure
+  if (turn.failure === 'custom') return { respond: turn.respond }
+  if (turn.failure === 'redirect') return { redirect: turn.location, status: 307 }
+  if (turn.failure === 'prompt_blocked') return toAnswer(protocol, request, protocol.promptBlocked(request))
   const { status, message = 'scripted failure', code, retryAfterSeconds, body } = turn
-  const retryAfter = retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }
-  response.writeHead(status, { 'content-type': JSON_TYPE, ...retryAfter })
-  response.end(body ?? JSON.stringify(protocol.error(status, message, code)))
+  return {
+    status,
+    headers: {
+      'content-type': JSON_TYPE,
+      ...(retryAfterSeconds !== undefined && { 'retry-after': String(retryAfterSeconds) }),
+    },
+    body: body ?? JSON.stringify(protocol.error(status, message, code)),
+  }
 }
