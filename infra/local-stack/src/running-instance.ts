@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { freePort, isAlive } from '@workflow-service/dev-servers'
+import { freePort, isAlive, listenError } from '@workflow-service/dev-servers'
 import got from 'got'
 import { startCommand, withSettings } from './commands.ts'
 import { LOCAL_HOST, type LocalConfig } from './config.ts'
@@ -35,21 +33,6 @@ export async function chooseAppPort(
   const preferred = appPort === 0 ? [] : [lastPort, DEFAULT_APP_PORT]
   for (const port of preferred) if (!(await listenError(port))) return port
   return await freePort()
-}
-
-/** Resolves to the error of listening on the port; undefined if it is free or 0. */
-async function listenError(port: number): Promise<NodeJS.ErrnoException | undefined> {
-  if (port === 0) return undefined
-  const server = createServer()
-  try {
-    server.listen(port, LOCAL_HOST)
-    await once(server, 'listening')
-    server.close()
-    await once(server, 'close')
-    return undefined
-  } catch (error) {
-    return error as NodeJS.ErrnoException
-  }
 }
 
 function portError(localDir: string, setting: string, port: number, error: NodeJS.ErrnoException): LocalStackError {

@@ -13,19 +13,21 @@ const HIGHEST = 32_767
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(LOWEST, HIGHEST + 1)
-    if (await isFree(port)) return port
+    const error = await listenError(port)
+    if (error === undefined) return port
+    if (error.code !== 'EADDRINUSE') throw error
   }
 }
 
-async function isFree(port: number): Promise<boolean> {
+/** Resolves to the error of listening on the port of 127.0.0.1; undefined if it is free, or 0. */
+export async function listenError(port: number): Promise<NodeJS.ErrnoException | undefined> {
   const server = createServer().listen(port, '127.0.0.1')
   try {
     await once(server, 'listening')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return false
-    throw error
+    return error as NodeJS.ErrnoException
   }
   server.close()
   await once(server, 'close')
-  return true
+  return undefined
 }
