@@ -1,7 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { findProgram, installOnDebian } from '@workflow-service/dev-servers'
+import { findOrInstall, findProgram } from '@workflow-service/dev-servers'
 
 const execute = promisify(execFile)
 
@@ -16,10 +16,7 @@ export interface NetworkNode {
 /** Creates network namespaces. Needs root and iproute2, which root on Debian gets installed. */
 export async function createNetwork(count: number) {
   if (process.getuid?.() !== 0) throw new Error('Network namespaces need root: run this command as root.')
-  if (!(await findProgram('ip'))) {
-    const failure = await installOnDebian('iproute2')
-    if (failure) throw new Error(`The command ip is needed and not installed (${failure}): install iproute2.`)
-  }
+  await findOrInstall('iproute2', () => findProgram('ip'))
   // Several trials may run at once: names and addresses contain the process id. 198.18.0.0/15 is reserved for tests.
   const id = process.pid.toString(36)
   const prefix = `198.18.${process.pid % 256}`

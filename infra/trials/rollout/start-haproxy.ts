@@ -2,7 +2,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { findProgram, freePort, installOnDebian, makeRunFolder, spawnGuarded } from '@workflow-service/dev-servers'
+import { findOrInstall, findProgram, freePort, makeRunFolder, spawnGuarded } from '@workflow-service/dev-servers'
 import { waitUntil } from '@workflow-service/testkit'
 
 /** One process behind a proxy. */
@@ -40,7 +40,7 @@ const CHECK_TIMEOUT_MS = 3_000
  * that a failed one reaches the caller. On Debian, root installs it first. Rejects when there is none.
  */
 export async function startHaproxy(services: Readonly<Record<string, readonly ProxiedServer[]>>): Promise<Proxy> {
-  const program = await findHaproxy()
+  const command = await findOrInstall('HAProxy', () => findProgram('haproxy'))
   const folder = await makeRunFolder()
   const ports = new Map<string, number>()
   for (const name of Object.keys(services)) ports.set(name, await freePort())
@@ -56,7 +56,7 @@ export async function startHaproxy(services: Readonly<Record<string, readonly Pr
     ].join('\n'),
   )
   await writeFile(file, `${configOf(socket)}\n${listeners.join('\n')}\n`)
-  const haproxy = await spawnGuarded({ command: program, args: ['-db', '-f', file], deathSignal: 'SIGKILL' })
+  const haproxy = await spawnGuarded({ command, args: ['-db', '-f', file], deathSignal: 'SIGKILL' })
   let output = ''
   haproxy.stderr.setEncoding('utf8').on('data', (more: string) => (output += more))
   const waitUntilUp = async (service: string): Promise<void> => {
@@ -103,13 +103,4 @@ async function countUp(path: string, service: string): Promise<number> {
   const status = lines[0]?.indexOf('status') ?? -1
   return lines.filter((line) => line[0] === service && line[1]?.startsWith(`${service}-`) && line[status] === 'UP')
     .length
-}
-
-async function findHaproxy(): Promise<string> {
-  const found = await findProgram('haproxy')
-  if (found) return found
-  const failure = await installOnDebian('haproxy')
-  const installed = await findProgram('haproxy')
-  if (installed) return installed
-  throw new Error(`HAProxy is needed and not installed${failure ? ` (${failure})` : ''}: install haproxy`)
 }

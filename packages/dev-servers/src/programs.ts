@@ -1,21 +1,23 @@
 import { installOnDebian } from './install-on-debian.ts'
 
-/** Programs that tests run and npm cannot install: what needs them, their packages, and what can replace them. */
+/** Programs that npm cannot install: what needs them, their packages, and what can replace them. */
 const PROGRAMS = {
   RabbitMQ: {
-    reason: 'the session queue',
+    reason: 'tests of the session queue',
     debian: 'rabbitmq-server',
     homebrew: 'rabbitmq',
     otherwise: 'docker compose up -d rabbitmq, with AMQP_URL as CONTRIBUTING.md says under "Set-up"',
   },
-  Redis: { reason: 'the shared rate limit', debian: 'redis-server', homebrew: 'redis' },
+  Redis: { reason: 'tests of the shared rate limit', debian: 'redis-server', homebrew: 'redis' },
   Chromium: {
-    reason: 'the pages',
+    reason: 'tests of the pages',
     debian: 'chromium-headless-shell',
     homebrew: 'chromium',
     otherwise: 'set CHROMIUM_PATH',
   },
-  httpx: { reason: 'the Python client', debian: 'python3-httpx', homebrew: 'httpx' },
+  httpx: { reason: 'tests of the Python client', debian: 'python3-httpx', homebrew: 'httpx' },
+  HAProxy: { reason: 'the rollout trial', debian: 'haproxy', homebrew: 'haproxy' },
+  iproute2: { reason: 'the cluster trial', debian: 'iproute2', homebrew: 'iproute2mac' },
 } as const
 
 export type TestProgram = keyof typeof PROGRAMS
@@ -32,7 +34,7 @@ export async function findOrInstall<Found>(
   const found = await locate()
   if (found !== undefined) return found
   const { reason, debian } = PROGRAMS[program]
-  const lack = `Not installed here, and needed by tests: ${program} (for ${reason}).`
+  const lack = `Not installed here, and needed by ${reason}: ${program}.`
   const failure = await installOnDebian(debian, (line) => log(`${lack} ${line}`))
   const installed = await locate()
   if (installed !== undefined) return installed
