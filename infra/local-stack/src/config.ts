@@ -1,10 +1,10 @@
-import { AppSettings } from '@workflow-service/app'
+import { readAppConfig } from '@workflow-service/app'
 import { readLocalDir } from '@workflow-service/cli/local-folder'
-import { DispatcherSettings } from '@workflow-service/dispatcher'
-import { GatewaySettings } from '@workflow-service/gateway'
-import { RunnerSettings } from '@workflow-service/runner'
-import { readSettings, SharedSettings } from '@workflow-service/service-kit'
 import { Type } from '@workflow-service/contract/type'
+import { readDispatcherConfig } from '@workflow-service/dispatcher'
+import { readGatewayConfig } from '@workflow-service/gateway'
+import { readRunnerConfig } from '@workflow-service/runner'
+import { readSettings, SettingsError, settingsErrors, SharedSettings } from '@workflow-service/service-kit'
 
 /** All servers of the local stack listen on loopback only. */
 export const LOCAL_HOST = '127.0.0.1'
@@ -35,13 +35,6 @@ export const OWN_SETTINGS = [
   'METRICS_PORT',
 ] as const
 
-const SCHEMAS = [DispatcherSettings, RunnerSettings, GatewaySettings, AppSettings]
-
-/** Every setting of the services that the local stack does not set itself. */
-export const PASSED_ON: readonly string[] = [
-  ...new Set(SCHEMAS.flatMap(({ properties }) => Object.keys(properties))),
-].filter((name) => !(OWN_SETTINGS as readonly string[]).includes(name))
-
 export type LocalConfig = ReturnType<typeof readLocalConfig>
 
 /** @throws SettingsError that names every invalid setting. */
@@ -55,12 +48,73 @@ export function readLocalConfig(env: NodeJS.ProcessEnv = process.env) {
     /** The port of the application; undefined lets `chooseAppPort` choose. */
     appPort: settings.APP_PORT,
     logLevel: settings.LOG_LEVEL,
-    /** Settings of the services that the environment has. */
-    servicesEnv: Object.fromEntries(PASSED_ON.flatMap((name) => (env[name] ? [[name, env[name]]] : []))),
+    /** Has the settings of the services, beside their own. */
+    env,
     /** Names of settings that the environment has and that are not used. */
     // PORT is a setting of the local stack too.
     unusedSettings: OWN_SETTINGS.filter((name) => name !== 'PORT' && env[name]),
     /** Whether npm started the parent process. If npm is killed, the local stack stops too. */
     isStartedByNpm: env['npm_lifecycle_event'] !== undefined,
   }
+}
+
+/** The demo's endpoint listens on loopback, which dispatchers refuse by default. */
+const ALLOWED_SUBNETS = '127.0.0.0/8,::1/128'
+
+/** The secrets that the services of the local stack share. */
+export interface SharedSecrets {
+  readonly INTERNAL_API_TOKEN: string
+  readonly SECRETS_KEY: string
+}
+
+/** The ports at which the services listen. */
+export interface Ports {
+  readonly dispatcher: number
+  readonly gateway: number
+  readonly app: number
+}
+
+export const urlOf = (port: number): string => `http://${LOCAL_HOST}:${port}`
+
+/**
+ * Returns the environment of each service: the given one, with the settings that the local stack sets itself. Two of
+ * them are required and not used: the in-process queue replaces AMQP_URL, and the address of PostgreSQL is known later.
+ */
+export function servicesEnv({ env }: LocalConfig, { INTERNAL_API_TOKEN, SECRETS_KEY }: SharedSecrets, ports: Ports) {
+  const shared = {
+    ...env,
+    // Four services in one process need fewer connections than four processes.
+    DATABASE_POOL_SIZE: env['DATABASE_POOL_SIZE'] || '10',
+    DATABASE_URL: 'postgres://later',
+    HOST: LOCAL_HOST,
+    AMQP_URL: 'amqp://in-process',
+    AMQP_QUEUE_TYPE: undefined,
+    METRICS_PORT: '0',
+    INTERNAL_API_TOKEN,
+    SECRETS_KEY,
+    DISPATCHER_URL: urlOf(ports.dispatcher),
+  }
+  const urls = { APP_URL: env['APP_URL'] || urlOf(ports.app), API_URL: env['API_URL'] || urlOf(ports.gateway) }
+  const subnets = [ALLOWED_SUBNETS, env['WEBHOOK_ALLOWED_SUBNETS'] ?? ''].join(',')
+  return {
+    dispatcher: { ...shared, PORT: String(ports.dispatcher), WEBHOOK_ALLOWED_SUBNETS: subnets },
+    runner: { ...shared, PORT: '0' },
+    gateway: { ...shared, PORT: String(ports.gateway) },
+    app: { ...shared, ...urls, PORT: String(ports.app) },
+  }
+}
+
+/** Reads the settings of all services. @throws SettingsError with every error at once. */
+export function readServiceConfigs(config: LocalConfig, secrets: SharedSecrets, ports: Ports) {
+  const env = servicesEnv(config, secrets, ports)
+  const read = {
+    dispatcher: () => readDispatcherConfig(env.dispatcher),
+    runner: () => readRunnerConfig(env.runner),
+    app: () => readAppConfig(env.app),
+    gateway: () => readGatewayConfig(env.gateway),
+  }
+  const errors = Object.values(read).flatMap(settingsErrors)
+  // Services share settings.
+  if (errors.length > 0) throw new SettingsError([...new Set(errors)])
+  return { dispatcher: read.dispatcher(), runner: read.runner(), app: read.app(), gateway: read.gateway() }
 }

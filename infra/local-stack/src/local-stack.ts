@@ -10,7 +10,7 @@ import { createInProcessQueue } from '@workflow-service/messaging'
 import { startRunner } from '@workflow-service/runner'
 import { createInternalClient } from '@workflow-service/service-kit/internal-client'
 import { wfCommand } from './commands.ts'
-import type { LocalConfig } from './config.ts'
+import { type LocalConfig, readServiceConfigs, urlOf } from './config.ts'
 import {
   applyDemo,
   type Demo,
@@ -30,7 +30,6 @@ import { completeSecrets, createLocalDir, logsDir, readSavedSettings, saveSettin
 import { type Loggers, openLogs } from './open-logs.ts'
 import { checkPort, chooseAppPort } from './running-instance.ts'
 import type { Screen } from './screen.ts'
-import { readServiceConfigs, urlOf } from './services-env.ts'
 import { createWebhookInbox, type WebhookInbox } from './webhook-inbox.ts'
 
 /**
@@ -60,14 +59,14 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
 
   const inbox = createWebhookInbox(screen)
   const endpoint = await startDemoEndpoint({
-    port: Number(savedSettings['DEMO_ENDPOINT_URL'] ? new URL(savedSettings['DEMO_ENDPOINT_URL']).port : 0),
+    port: Number(URL.parse(savedSettings['DEMO_ENDPOINT_URL'] ?? '')?.port ?? 0),
     secret: secrets.DEMO_SIGNING_SECRET,
     onWebhook: (webhook) => inbox.add(webhook),
   })
-  stack.defer(async () => await endpoint.close())
+  stack.defer(() => endpoint.close())
   const [dispatcherUrl, gatewayUrl] = [urlOf(ports.dispatcher), urlOf(ports.gateway)]
   // A given APP_URL is the address as people type it, for example that of a proxy.
-  const appUrl = config.servicesEnv['APP_URL'] ?? urlOf(ports.app)
+  const appUrl = config.env['APP_URL'] || urlOf(ports.app)
   const settings = {
     ...secrets,
     DATABASE_URL: postgres.url,
@@ -166,6 +165,8 @@ async function startDatabase(
   return { postgres, db }
 }
 
+const stop = async (service: { stop: () => Promise<void> }): Promise<void> => await service.stop()
+
 /** Starts the services on one in-process queue. `stack` stops them, in the opposite order. */
 async function startServices(
   configs: ReturnType<typeof readServiceConfigs>,
@@ -173,19 +174,13 @@ async function startServices(
   loggers: Loggers,
   stack: AsyncDisposableStack,
 ): Promise<void> {
-  const sessionQueue = createInProcessQueue()
-  stack.defer(async () => await sessionQueue.close())
+  const sessionQueue = stack.adopt(createInProcessQueue(), (queue) => queue.close())
   const dispatcher = await startDispatcher({ ...configs.dispatcher, databaseUrl }, { logger: loggers.dispatcher })
-  stack.defer(async () => await dispatcher.stop())
-  const runner = await startRunner(
-    { ...configs.runner, databaseUrl },
-    { sessionQueue, logger: loggers.runner, dispatcher: dispatcher.local },
-  )
-  stack.defer(async () => await runner.stop())
-  const gateway = await startGateway({ ...configs.gateway, databaseUrl }, { sessionQueue, logger: loggers.gateway })
-  stack.defer(async () => await gateway.stop())
-  const app = await startApp({ ...configs.app, databaseUrl }, { sessionQueue, logger: loggers.app })
-  stack.defer(async () => await app.stop())
+  stack.adopt(dispatcher, stop)
+  const overrides = { sessionQueue, logger: loggers.runner, dispatcher: dispatcher.local }
+  stack.adopt(await startRunner({ ...configs.runner, databaseUrl }, overrides), stop)
+  stack.adopt(await startGateway({ ...configs.gateway, databaseUrl }, { sessionQueue, logger: loggers.gateway }), stop)
+  stack.adopt(await startApp({ ...configs.app, databaseUrl }, { sessionQueue, logger: loggers.app }), stop)
 }
 
 /**
