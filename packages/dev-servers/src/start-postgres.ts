@@ -1,4 +1,4 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -80,31 +80,16 @@ function withChildren(server: EmbeddedPostgres): EmbeddedPostgres {
     kill(signal) {
       const children = signal === 'SIGKILL' ? childrenOf(server.pid) : []
       const isSent = server.kill(signal)
-      for (const pid of children) killIfAlive(pid)
+      // Those that have ended already are no error.
+      if (children.length > 0) spawnSync('/bin/sh', ['-c', 'kill -s KILL "$@"', 'sh', ...children])
       return isSent
     },
   }
 }
 
-function childrenOf(parent: number): number[] {
-  return listChildren(parent).split(/\s+/).filter(Boolean).map(Number)
-}
-
-function listChildren(parent: number): string {
-  try {
-    return process.platform === 'linux'
-      ? readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8')
-      : execFileSync('pgrep', ['-P', String(parent)], { encoding: 'utf8' })
-  } catch {
-    // The server has ended already.
-    return ''
-  }
-}
-
-function killIfAlive(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL')
-  } catch {
-    // It has ended already.
-  }
+/** The ids of a process's children. macOS has no /proc. */
+function childrenOf(parent: number): string[] {
+  const script = 'cat /proc/$1/task/$1/children || pgrep -P $1'
+  const { stdout } = spawnSync('/bin/sh', ['-c', script, 'sh', String(parent)], { encoding: 'utf8' })
+  return stdout.split(/\s+/).filter(Boolean)
 }
