@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint, waitUntil } from '../src/index.ts'
-import { collectProblems } from '../src/page-problems.ts'
-import { findAxeIssues, type Page, useBrowser } from '../src/use-browser.ts'
+import { collectProblems, findAxeIssues, type Page, useBrowser } from '../src/use-browser.ts'
 
 const browser = useBrowser()
 /** For the tests that use a page again. */
