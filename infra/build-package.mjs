@@ -17,13 +17,8 @@ const isTypeScript = sources.some((name) => name.endsWith('.ts'))
 rmSync('dist', { recursive: true, force: true })
 if (isTypeScript) compile('dist/esm', ['--module', 'nodenext', '--declaration'])
 // `nodenext` would emit ES modules: the package's own type is `module`.
-compile('dist/cjs', [
-  '--module',
-  'commonjs',
-  '--moduleResolution',
-  'bundler',
-  isTypeScript ? '--declaration' : '--allowJs',
-])
+const ofCommonJs = '--module commonjs --moduleResolution bundler'.split(' ')
+compile('dist/cjs', [...ofCommonJs, isTypeScript ? '--declaration' : '--allowJs'])
 if (!isTypeScript) {
   for (const name of readdirSync('src').filter((each) => each.endsWith('.d.ts'))) {
     copyFileSync(join('src', name), join('dist/cjs', name))
@@ -33,17 +28,7 @@ writeFileSync('dist/cjs/package.json', '{ "type": "commonjs" }\n')
 
 /** ES2022 is what Node 18 and the browsers of 2022 run; a newer function of the language fails the build. */
 function compile(outDir, options) {
-  const common = [
-    '--ignoreConfig',
-    '--target',
-    'es2022',
-    '--lib',
-    'es2022,dom',
-    '--types',
-    'node',
-    '--strict',
-    '--skipLibCheck',
-  ]
+  const common = '--ignoreConfig --target es2022 --lib es2022,dom --types node --strict --skipLibCheck'.split(' ')
   const args = [...sources.map((name) => join('src', name)), '--outDir', outDir, '--rewriteRelativeImportExtensions']
   execFileSync(process.execPath, [tsc, ...args, ...common, ...options], { stdio: 'inherit' })
 }

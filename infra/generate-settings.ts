@@ -61,8 +61,6 @@ const COMPOSE_PORTS: readonly Entry[] = [
   },
 ]
 
-const LINE_WIDTH = 100
-
 /** Replaces the tables between the markers of docs/operations.md. */
 export function withGeneratedTables(document: string): string {
   return withTable(withTable(document, 'settings', settingsTable()), 'log events', logEventsTable())
@@ -171,15 +169,9 @@ function linesOf({ description, command, lines }: Entry): string[] {
   return [...wrap(description), ...hint, ...lines]
 }
 
-/** Comment lines of at most LINE_WIDTH characters. */
+/** Comment lines of at most 100 characters. */
 function wrap(text: string): string[] {
-  const lines = ['#']
-  for (const word of text.split(' ')) {
-    const line = lines.at(-1) ?? ''
-    if (line.length + 1 + word.length <= LINE_WIDTH) lines[lines.length - 1] = `${line} ${word}`
-    else lines.push(`# ${word}`)
-  }
-  return lines
+  return [...text.matchAll(/\S.{0,97}(?= |$)/g)].map(([line]) => `# ${line}`)
 }
 
 if (import.meta.main) {
