@@ -40,55 +40,26 @@ export async function causeIncidents(options: {
   incidents: Incident[]
 }): Promise<void> {
   const { parts, random, untilMs, calmMs = CALM_MS, pausedMs = PAUSED_MS, log, incidents } = options
+  const hit = async (part: Part): Promise<void> => {
+    const { name } = part
+    // PostgreSQL and RabbitMQ consist of several processes, and a pause would stop only one of them.
+    const canPause = name.startsWith('runner') || name === 'dispatcher'
+    const isPause = canPause && random.chance(0.3)
+    const ms = random.between(...(isPause ? pausedMs : DOWN_MS))
+    log(`${isPause ? 'pausing' : 'killing'} ${name} for ${Math.round(ms)} ms`)
+    const incident: Incident = { name, isPause, beganAt: Date.now(), endedAt: Infinity }
+    incidents.push(incident)
+    await (isPause ? part.pause() : part.kill())
+    await pause(ms)
+    await (isPause ? part.resume() : part.restart())
+    incident.endedAt = Date.now()
+  }
   await pause(random.between(...calmMs))
   while (performance.now() < untilMs) {
     const first = random.pick(parts)
     const second = random.chance(0.3) ? random.pick(parts.filter((part) => part !== first)) : undefined
-    const plans = [first, second].flatMap((part) => (part ? [planIncident(part, random, pausedMs)] : []))
-    log(plans.map(({ description }) => description).join(' and '))
-    await Promise.all(
-      plans.map(async ({ name, isPause, act }) => {
-        const incident: Incident = { name, isPause, beganAt: Date.now(), endedAt: Infinity }
-        incidents.push(incident)
-        await act()
-        incident.endedAt = Date.now()
-      }),
-    )
+    await Promise.all([first, second].flatMap((part) => (part ? hit(part) : [])))
     await pause(random.between(...calmMs))
-  }
-}
-
-function planIncident(
-  part: Part,
-  random: Random,
-  [shortestMs, longestMs]: readonly [number, number],
-): Pick<Incident, 'name' | 'isPause'> & { description: string; act: () => Promise<void> } {
-  const { name } = part
-  // PostgreSQL and RabbitMQ consist of several processes, and a pause would stop only one of them.
-  const canPause = name.startsWith('runner') || name === 'dispatcher'
-  if (canPause && random.chance(0.3)) {
-    const pausedMs = random.between(shortestMs, longestMs)
-    return {
-      name,
-      isPause: true,
-      description: `pausing ${name} for ${Math.round(pausedMs)} ms`,
-      act: async () => {
-        part.pause()
-        await pause(pausedMs)
-        part.resume()
-      },
-    }
-  }
-  const downMs = random.between(...DOWN_MS)
-  return {
-    name,
-    isPause: false,
-    description: `killing ${name}, restarting it after ${Math.round(downMs)} ms`,
-    act: async () => {
-      await part.kill()
-      await pause(downMs)
-      await part.restart()
-    },
   }
 }
 
