@@ -1,19 +1,14 @@
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
 import { close, listen, waitUntil } from '@workflow-service/testkit'
 
-/** Forwards each request of the public API to the cell of its API key. */
-export interface Router {
-  readonly url: string
-  /** Sends the requests with this prefix of a key to the gateway at this URL. */
-  route(prefix: string, gatewayUrl: string): void
-  /** Answers 503 to further requests with this prefix, and waits for those under way. */
-  hold(prefix: string): Promise<void>
-  close(): Promise<void>
-}
+export type Router = Awaited<ReturnType<typeof startRouter>>
 
-/** @param fallbackUrl Gets the requests of unknown keys, and answers them with 401. */
-export async function startRouter(fallbackUrl: string): Promise<Router> {
-  /** The gateway of each prefix; null while its organization moves. */
+/**
+ * Forwards each request of the public API to the cell of its API key.
+ * @param fallbackUrl Gets the requests of unknown keys, and answers them with 401.
+ */
+export async function startRouter(fallbackUrl: string) {
+  /** The gateway of each prefix of a key; null while its organization moves. */
   const cells = new Map<string, string | null>()
   const underWay = new Map<string, number>()
   const change = (prefix: string, by: 1 | -1): void => void underWay.set(prefix, (underWay.get(prefix) ?? 0) + by)
@@ -26,15 +21,16 @@ export async function startRouter(fallbackUrl: string): Promise<Router> {
     outgoing.once('close', () => change(prefix, -1))
     forward(incoming, outgoing, cell ?? fallbackUrl)
   })
-  const port = await listen(server)
   return {
-    url: `http://127.0.0.1:${port}`,
-    route: (prefix, gatewayUrl) => void cells.set(prefix, gatewayUrl),
-    async hold(prefix) {
+    url: `http://127.0.0.1:${await listen(server)}`,
+    /** Sends the requests with this prefix of a key to the gateway at this URL. */
+    route: (prefix: string, gatewayUrl: string) => void cells.set(prefix, gatewayUrl),
+    /** Answers 503 to further requests with this prefix, and waits for those under way. */
+    async hold(prefix: string) {
       cells.set(prefix, null)
       await waitUntil(() => !underWay.get(prefix), { timeoutMs: 30_000 })
     },
-    close: () => close(server),
+    close: async () => await close(server),
   }
 }
 

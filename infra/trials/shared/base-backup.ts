@@ -6,9 +6,6 @@ import { Client } from 'pg'
 
 const execute = promisify(execFile)
 
-/** Files of the running server that a backup must not contain. */
-const RUNTIME_FILES = ['postmaster.pid', 'postmaster.opts']
-
 /** A copy of a running server's data folder. */
 export interface BaseBackup {
   readonly folder: string
@@ -29,10 +26,10 @@ export async function takeBaseBackup(adminUrl: string, dataDir: string, folder: 
     await execute('cp', ['--archive', dataDir, folder]).catch(() => {})
     const endedAt = Date.now()
     const { rows } = await client.query<{ labelfile: string }>('SELECT labelfile FROM pg_backup_stop(true)')
-    for (const name of RUNTIME_FILES) await rm(join(folder, name), { force: true })
-    for (const name of await readdir(join(folder, 'pg_wal'))) {
-      await rm(join(folder, 'pg_wal', name), { recursive: true, force: true })
-    }
+    // A backup must not contain files of the running server.
+    const wal = (await readdir(join(folder, 'pg_wal'))).map((name) => join('pg_wal', name))
+    for (const name of ['postmaster.pid', 'postmaster.opts', ...wal])
+      await rm(join(folder, name), { recursive: true, force: true })
     await writeAsServer(join(folder, 'backup_label'), rows[0]?.labelfile ?? '', dataDir)
     return { folder, endedAt }
   } finally {
@@ -71,13 +68,16 @@ export async function restoreBaseBackup(
 /** Creates a folder that the server's user may write. */
 export async function makeServerFolder(path: string, dataDir: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 })
-  const { uid, gid } = await stat(dataDir)
-  await chown(path, uid, gid)
+  await giveToServer(path, dataDir)
 }
 
 /** Writes a file that belongs to the server's user. */
 export async function writeAsServer(path: string, text: string, dataDir: string): Promise<void> {
   await writeFile(path, text, { mode: 0o600 })
+  await giveToServer(path, dataDir)
+}
+
+async function giveToServer(path: string, dataDir: string): Promise<void> {
   const { uid, gid } = await stat(dataDir)
   await chown(path, uid, gid)
 }

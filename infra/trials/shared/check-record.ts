@@ -115,12 +115,9 @@ function checkEveryStartEnded(accepted: readonly RequestedStart[], runs: readonl
 function checkEveryPayloadOnce(record: RecordToCheck, runs: readonly EndedRun[]): string[] {
   const { requested, arrivals, paths, mayFailWith = () => false } = record
   const violations: string[] = []
-  const payloads = new Map<string, number>()
-  for (const { path, text } of arrivals) {
-    const key = payloadKey(path, text)
-    payloads.set(key, (payloads.get(key) ?? 0) + 1)
-  }
-  for (const [key, count] of payloads) if (count > 1) violations.push(`the payload "${key}" was sent ${count} times`)
+  const payloads = Map.groupBy(arrivals, ({ path, text }) => payloadKey(path, text))
+  for (const [key, { length }] of payloads)
+    if (length > 1) violations.push(`the payload "${key}" was sent ${length} times`)
   const known = new Set(requested.map(({ text }) => text))
   for (const run of runs) {
     if (!known.has(run.context)) violations.push(`"${run.context}" was not requested`)
@@ -179,26 +176,20 @@ function checkOrder(
   return violations
 }
 
-/** Guarantee 3: a finished step is never repeated, so each run planned each of its payloads once. */
+/** Guarantee 3: a finished step is never repeated, so each run planned and sent each of its payloads once. */
 async function checkJournals(pool: Pool, { organizationId, paths }: RecordToCheck): Promise<string[]> {
-  const { rows: steps } = await pool.query<{ runId: string; kind: string; count: number }>(
+  const { rows } = await pool.query<{ runId: string; kind: string; count: number }>(
     `SELECT run_id AS "runId", kind, count(*)::int AS count
      FROM (
        SELECT run_id, kind FROM run_steps
        UNION ALL
        SELECT run_id, earlier ->> 'kind' FROM run_steps, json_array_elements(earlier_steps) AS earlier
+       UNION ALL
+       SELECT run_id, 'delivery' FROM deliveries WHERE kind = 'payload'
      ) AS step JOIN starts ON starts.id = run_id
-     WHERE organization_id = $1 AND kind IN ('message', 'tool_call', 'tool_result')
+     WHERE organization_id = $1 AND kind IN ('message', 'tool_call', 'tool_result', 'delivery')
      GROUP BY run_id, kind HAVING count(*) > CASE kind WHEN 'message' THEN 1 ELSE $2::int END`,
     [organizationId, paths.length],
   )
-  const { rows: deliveries } = await pool.query<{ runId: string; count: number }>(
-    `SELECT run_id AS "runId", count(*)::int AS count FROM deliveries WHERE organization_id = $1 AND kind = 'payload'
-     GROUP BY run_id HAVING count(*) > $2::int`,
-    [organizationId, paths.length],
-  )
-  return [
-    ...steps.map(({ runId, kind, count }) => `run ${runId} has ${count} steps of kind ${kind}`),
-    ...deliveries.map(({ runId, count }) => `run ${runId} has ${count} deliveries`),
-  ]
+  return rows.map(({ runId, kind, count }) => `run ${runId} has ${count} of: ${kind}`)
 }
