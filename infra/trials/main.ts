@@ -12,9 +12,8 @@ const [name = '--help', ...args] = process.argv.slice(2)
 try {
   process.exitCode = await run()
 } catch (error) {
-  const isUsage = error instanceof UsageError
-  const text = isUsage || !(error instanceof Error) ? String(error) : (error.stack ?? error.message)
-  process.stderr.write(`${text}\n`)
+  const { message, stack } = error as Error
+  process.stderr.write(`${error instanceof UsageError ? message : stack}\n`)
   process.exitCode = 2
 }
 
@@ -22,8 +21,8 @@ async function run(): Promise<number> {
   if (['--help', '-h', 'help'].includes(name)) return print(await listTrials())
   if (!NAMES.includes(name)) throw new UsageError(`There is no trial "${name}". ${await listTrials()}`)
   const trial = await load(name)
-  if (args.includes('--help') || args.includes('-h')) return print(trial.help)
-  const violations = await trial.run(args)
+  if (args.includes('--help') || args.includes('-h')) return print(trial.help(name))
+  const violations = await trial.run(name, args)
   for (const violation of violations.slice(0, MAX_LINES)) print(`VIOLATION: ${violation}`)
   return violations.length > 0 ? 1 : 0
 }

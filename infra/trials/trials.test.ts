@@ -1,10 +1,9 @@
 import { randomInt } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
+import { createServer } from 'node:http'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { close, listen, type PrivateRabbitMq, startProcess, startRabbitMq, waitUntil } from '@workflow-service/testkit'
 import { runAttack } from './attack/run-attack.ts'
 import { type AttackTarget, startAttackTarget } from './attack/target.ts'
@@ -17,7 +16,7 @@ import { runCells } from './cells/trial.ts'
 import { runChaos } from './chaos/trial.ts'
 import { tryDatabaseFailover } from './cluster/trial.ts'
 import { tryService } from './image/trial.ts'
-import type { Proxy, startHaproxy } from './rollout/start-haproxy.ts'
+import type { ProxiedServer, Proxy, startHaproxy } from './rollout/start-haproxy.ts'
 import { runRollout } from './rollout/trial.ts'
 import { runSoak } from './soak/trial.ts'
 
@@ -30,131 +29,89 @@ beforeAll(async () => {
 }, 150_000)
 afterAll(() => broker.stop())
 
-const TIMEOUT_MS = 300_000
+jest.setTimeout(300_000)
 
 describe('a small trial keeps every promise', () => {
-  test(
-    'chaos: random parts are killed under load',
-    async () => {
-      // The test prints the seed; `pnpm trial chaos --seed N` uses the same incidents.
-      const seed = randomInt(2 ** 31)
-      const report = await runChaos({
-        seed,
-        seconds: 2,
-        callers: 4,
-        // Shorter than those of `pnpm trial chaos`, in the same proportions: more incidents in less time.
-        timing: { leaseMs: 2_000, renewMs: 500, sweepMs: 500 },
-        calmMs: [100, 800],
-        pausedMs: [500, 4_000],
-        rabbitMq,
-        log: (line) => log(`chaos ${line}`),
-      })
-      expect({ seed, violations: report.violations }).toEqual({ seed, violations: [] })
-      expect(report.incidents).toBeGreaterThan(0)
-      expect(report.succeeded).toBeGreaterThan(0)
-    },
-    TIMEOUT_MS,
-  )
+  test('chaos: random parts are killed under load', async () => {
+    // The test prints the seed; `pnpm trial chaos --seed N` uses the same incidents.
+    const seed = randomInt(2 ** 31)
+    const report = await runChaos({
+      seed,
+      seconds: 2,
+      callers: 4,
+      // Shorter than those of `pnpm trial chaos`, in the same proportions: more incidents in less time.
+      timing: { leaseMs: 2_000, renewMs: 500, sweepMs: 500 },
+      calmMs: [100, 800],
+      pausedMs: [500, 4_000],
+      rabbitMq,
+      log: (line) => log(`chaos ${line}`),
+    })
+    expect({ seed, violations: report.violations }).toEqual({ seed, violations: [] })
+    expect(report.incidents).toBeGreaterThan(0)
+    expect(report.succeeded).toBeGreaterThan(0)
+  })
 
-  test(
-    'backup: a backup that was taken under load is restored, with runner and dispatcher in one process',
-    async () => {
-      const until = 'end of the backup'
-      expect(await runBackupTrial({ until, ...SMALL, rabbitMq, log })).toEqual([])
-    },
-    TIMEOUT_MS,
-  )
+  test.each<[promise: string, run: () => Promise<readonly string[]>]>([
+    [
+      'backup: a backup that was taken under load is restored, with runner and dispatcher in one process',
+      () => runBackupTrial({ until: 'end of the backup', ...SMALL, rabbitMq, log }),
+    ],
+    [
+      'cells: an organization moves to another installation under load',
+      () => runCells({ seconds: 0.5, rabbitMq, log }),
+    ],
+    [
+      'cluster: a standby takes over from its primary',
+      () => tryDatabaseFailover({ phaseMs: 500, processes: 1, rabbitMq, log }),
+    ],
+  ])('%s', async (_promise, run) => {
+    expect(await run()).toEqual([])
+  })
 
-  test(
-    'cells: an organization moves to another installation under load',
-    async () => {
-      expect(await runCells({ seconds: 0.5, rabbitMq, log })).toEqual([])
-    },
-    TIMEOUT_MS,
-  )
+  test('rollout: a gateway is restarted behind a proxy', async () => {
+    const report = await runRollout({
+      delaySeconds: 1,
+      services: ['gateway'],
+      startProxy: startSmallProxy,
+      pauseMs: 100,
+      rabbitMq,
+      log,
+    })
+    expect(report.violations).toEqual([])
+    expect(report.text).toContain('2 restarts')
+  })
 
-  test(
-    'cluster: a standby takes over from its primary',
-    async () => {
-      expect(await tryDatabaseFailover(log, { phaseMs: 500, processes: 1, rabbitMq })).toEqual([])
-    },
-    TIMEOUT_MS,
-  )
+  test('soak: incidents, samples and tables', async () => {
+    const output = await mkdtemp(join(tmpdir(), 'soak-'))
+    const options = { hours: 3 / 3_600, rate: 8, incidentSeconds: 1, output, rabbitMq, log }
+    const { violations, record } = await runSoak(options)
+    expect(violations).toEqual([])
+    expect(record.starts.length).toBeGreaterThan(10)
+    expect(record.samples.length).toBeGreaterThan(1)
+    expect(Object.values(record.samples[0]!.figures).filter((mib) => !(mib > 0))).toEqual([])
+    expect(await readFile(join(output, 'soak.md'), 'utf8')).toContain('| gateway, memory')
+    await rm(output, { recursive: true })
+  })
 
-  test(
-    'rollout: a gateway is restarted behind a proxy',
-    async () => {
-      const report = await runRollout({
-        // A busy machine takes a second to notice that a gateway stops.
-        delaySeconds: 3,
-        services: ['gateway'],
-        startProxy: startSmallProxy,
-        pauseMs: 100,
-        rabbitMq,
-        log,
-      })
-      expect(report.violations).toEqual([])
-      expect(report.text).toContain('2 restarts')
-    },
-    TIMEOUT_MS,
-  )
+  test('bench: the latency of a start, and the CPU time that its run takes', async () => {
+    const options = { rounds: 1, seconds: 1, largeTable: 1, rows: 1, compact: false, log }
+    const figures = await measureLatency(options, { startsPerRound: 5, warmsUp: false, rabbitMq })
+    expect(toFigureTable(figures)).toMatch(/^\| start → endpoint, p50 +\| [\d.,]+ ms/m)
+    expect(figures.filter(({ value, baseline }) => !(value >= 0 && baseline.value > 0))).toEqual([])
+  })
 
-  test(
-    'soak: incidents, samples and tables',
-    async () => {
-      const output = await mkdtemp(join(tmpdir(), 'soak-'))
-      const { violations, record } = await runSoak({
-        hours: 3 / 3_600,
-        rate: 8,
-        incidentSeconds: 1,
-        output,
-        rabbitMq,
-        log,
-      })
-      expect(violations).toEqual([])
-      expect(record.starts.length).toBeGreaterThan(10)
-      expect(record.samples.length).toBeGreaterThan(1)
-      expect(Object.values(record.samples[0]!.figures).filter((mib) => !(mib > 0))).toEqual([])
-      expect(await readFile(join(output, 'soak.md'), 'utf8')).toContain('| gateway, memory')
-      await rm(output, { recursive: true })
-    },
-    TIMEOUT_MS,
-  )
-
-  test(
-    'bench: the latency of a start, and the CPU time that its run takes',
-    async () => {
-      const options = { rounds: 1, seconds: 1, largeTable: 1, rows: 1, compact: false, log }
-      const figures = await measureLatency(options, { startsPerRound: 5, warmsUp: false, rabbitMq })
-      expect(toFigureTable(figures)).toMatch(/^\| start → endpoint, p50 +\| [\d.,]+ ms/m)
-      expect(figures.filter(({ value, baseline }) => !(value >= 0 && baseline.value > 0))).toEqual([])
-    },
-    TIMEOUT_MS,
-  )
-
-  test(
-    'image: what runs in the container runs here',
-    async () => {
-      const root = join(import.meta.dirname, '../..')
-      const container = {
-        passesSignals: true,
-        run: (args: readonly string[], env = {}) => ({
-          command: '/usr/bin/env',
-          args: [
-            ...Object.entries(env).map(([name, value]) => `${name}=${String(value)}`),
-            '/bin/sh',
-            '-c',
-            'cd "$0" && exec "$@"',
-            root,
-            ...args,
-          ],
-        }),
-        [Symbol.asyncDispose]: async () => {},
-      }
-      await expect(tryService(container, { hasPage: false, rabbitMq, log })).resolves.toBeUndefined()
-    },
-    TIMEOUT_MS,
-  )
+  test('image: what runs in the container runs here', async () => {
+    const root = join(import.meta.dirname, '../..')
+    const container = {
+      passesSignals: true,
+      run: (args: readonly string[], env: Readonly<Record<string, string>> = {}) => ({
+        command: '/usr/bin/env',
+        args: ['--chdir', root, ...Object.entries(env).map(([name, value]) => `${name}=${value}`), ...args],
+      }),
+      [Symbol.asyncDispose]: async () => {},
+    }
+    await expect(tryService(container, { hasPage: false, rabbitMq, log })).resolves.toBeUndefined()
+  })
 })
 
 describe('an attack', () => {
@@ -186,40 +143,30 @@ test('pnpm trial lists the trials, and refuses a wrong name', async () => {
  * A proxy like HAProxy's in `start-haproxy.ts`, which need not be installed for it: to the first server that is ready.
  */
 async function startSmallProxy(services: Parameters<typeof startHaproxy>[0]): Promise<Proxy> {
-  const ready = new Map<number, boolean>()
-  const servers = Object.values(services).flat()
-  const stopping = new AbortController()
-  const check = async (): Promise<void> => {
-    const checks = servers.map(async ({ port, checkPort }) => {
-      const response = await fetch(`http://127.0.0.1:${checkPort}/readyz`).catch(() => undefined)
-      ready.set(port, response?.status === 200)
-    })
-    await Promise.all(checks)
-  }
-  const checking = (async () => {
-    for (; !stopping.signal.aborted; await pause(100)) await check()
-  })()
+  const stack = new AsyncDisposableStack()
   const urls: Record<string, string> = {}
-  const proxies: Server[] = []
-  for (const [name, behind] of Object.entries(services)) {
-    const proxy = createServer((req, res) => {
-      forward(req, res, `http://127.0.0.1:${behind.find(({ port }) => ready.get(port))?.port ?? 1}`)
+  for (const [name, servers] of Object.entries(services)) {
+    const proxy = createServer((incoming, outgoing) => {
+      void Promise.all(servers.map(isReady)).then((ready) =>
+        forward(incoming, outgoing, `http://127.0.0.1:${servers[ready.indexOf(true)]?.port ?? 1}`),
+      )
     })
     urls[name] = `http://127.0.0.1:${await listen(proxy)}`
-    proxies.push(proxy)
+    stack.defer(() => close(proxy))
   }
   return {
     urls,
     log: '',
     waitUntilUp: async (name) => {
-      await waitUntil(() => services[name]?.every(({ port }) => ready.get(port)), { timeoutMs: 60_000 })
+      const areUp = async () => (await Promise.all(services[name]!.map(isReady))).every(Boolean)
+      await waitUntil(areUp, { timeoutMs: 60_000 })
     },
-    async stop() {
-      stopping.abort()
-      await checking
-      await Promise.all(proxies.map(close))
-    },
+    stop: () => stack.disposeAsync(),
   }
+}
+
+async function isReady({ checkPort }: ProxiedServer): Promise<boolean> {
+  return (await fetch(`http://127.0.0.1:${checkPort}/readyz`).catch(() => undefined))?.ok === true
 }
 
 function log(line: string): void {

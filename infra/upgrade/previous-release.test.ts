@@ -89,9 +89,8 @@ describeWithRelease('the previous release, on a database that is migrated to the
   }, 60_000)
 
   test('reads from the public API, the application and the delivery log', async () => {
-    const { cookie } = await createSignedInUser(system.pool, organization.organizationId)
+    const { headers: person } = await createSignedInUser(system.pool, organization.organizationId)
     const api = apiHeadersOf(organization)
-    const person = { cookie: `${cookie.name}=${cookie.value}` }
     expect(await getJson(`${gateway.url}/v1/workflows`, api)).toMatchObject({ data: [{ id: workflowId }] })
     expect(await getJson(`${gateway.url}/v1/workflows/${workflowId}`, api)).toMatchObject({ name: 'Trial' })
     const deliveries = `webhook-sources/${sourceId}/deliveries`

@@ -40,16 +40,14 @@ export interface Attack {
   run(attacking: Attacking): Promise<string>
 }
 
-/** Opens a connection and writes to it. `closed` resolves to everything received when the connection has closed. */
-export function openSocket(url: string, bytes: string | Buffer = ''): { socket: Socket; closed: Promise<string> } {
+/** Opens a connection, writes to it, and drops what it receives. */
+export function openSocket(url: string, bytes = ''): Socket {
   const { hostname, port } = new URL(url)
-  const socket = connect({ host: hostname, port: Number(port) })
-  let received = ''
-  const { promise: closed, resolve } = Promise.withResolvers<string>()
-  socket.setEncoding('utf8').on('data', (text: string) => (received += text))
-  socket.on('error', () => {}).once('close', () => resolve(received))
+  const socket = connect(Number(port), hostname)
+    .on('error', () => {})
+    .resume()
   socket.write(bytes)
-  return { socket, closed }
+  return socket
 }
 
 /** Opens connections, writes the bytes to each, and keeps them open. */
@@ -58,7 +56,7 @@ export async function holdConnections(
   { count, seconds, reads = true }: { readonly count: number; readonly seconds: number; readonly reads?: boolean },
   bytesOf: (n: number) => string = () => '',
 ): Promise<void> {
-  const sockets = Array.from({ length: count }, (_, n) => openSocket(url, bytesOf(n)).socket)
+  const sockets = Array.from({ length: count }, (_, n) => openSocket(url, bytesOf(n)))
   if (!reads) for (const socket of sockets) socket.pause()
   await sleep(seconds * 1_000)
   for (const socket of sockets) socket.destroy()

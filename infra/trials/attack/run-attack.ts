@@ -33,16 +33,15 @@ export interface AttackReport {
   readonly latency: { before?: VictimLatency; ordinary?: VictimLatency; during?: VictimLatency }
   /** Null for a service that the attack ends. */
   readonly peakMiB: Record<ServiceName, number | null>
-  /** Broken promises that do not depend on the machine's speed. */
+  /** Why the services or the victim were hurt; empty if they were not. */
   readonly violations: readonly string[]
-  /** Figures of the victim's latency above the allowed maximum. */
-  readonly delays: readonly string[]
 }
 
 /**
  * Measures the victim before and during an attack, and the processes after it.
  * @param options.loadMs How long the victim's load lasts before the attack, and at least from the start of the attack.
- * @param options.findsDelays False where only `violations` are read: without a warm-up and as many ordinary requests.
+ * @param options.findsDelays False to accept any latency of the victim: then there are neither a warm-up nor ordinary
+ *   requests.
  */
 export async function runAttack(
   target: AttackTarget,
@@ -110,8 +109,8 @@ export async function runAttack(
   // Refused requests begin with their path; what remains are lost and repeated payloads.
   const harm = errors.filter((error) => checksLatency || /^(The|A) payload/.test(error))
   expect(harm.length === 0, `The victim had ${harm.length} errors, such as: ${harm[0]}`)
-  const delays = checksLatency && findsDelays ? findDelays(attack, latency) : []
-  return { name: attack.name, summary, durationMs, latency, peakMiB, violations, delays }
+  if (checksLatency && findsDelays) violations.push(...findDelays(attack, latency))
+  return { name: attack.name, summary, durationMs, latency, peakMiB, violations }
 }
 
 function findDelays({ isOnApplication }: Attack, { before, ordinary, during }: AttackReport['latency']): string[] {

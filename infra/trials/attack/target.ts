@@ -29,14 +29,6 @@ export interface EndedRun {
   readonly error: string | null
 }
 
-/** A request of the attacker's run to the model. */
-export interface ModelQuestion {
-  /** The tool that sends to the attacker's only webhook source. */
-  readonly sendTool: string
-  /** Whether the model has not called a tool yet. */
-  readonly isFirst: boolean
-}
-
 /** A request to the gateway or the application. */
 export interface AttackRequest {
   readonly method?: 'GET' | 'POST' | 'PUT'
@@ -62,10 +54,10 @@ export type AttackTarget = Awaited<ReturnType<typeof startAttackTarget>>
 export async function startAttackTarget(options: AttackedServices = {}, systemOptions?: SystemOptions) {
   await using stack = new AsyncDisposableStack()
   const endpoint = stack.adopt(await startCustomerEndpoint(), (server) => server.close())
-  let answerAttacker: ((question: ModelQuestion) => ModelAnswer) | undefined
+  let answerAttacker: ((request: ModelRequest) => ModelAnswer) | undefined
   const model = stack.adopt(
     await startStubModelServer({
-      otherwise: (request) => answerVictim(request) ?? answerAttacker?.(toQuestion(request)) ?? endRun,
+      otherwise: (request) => answerVictim(request) ?? answerAttacker?.(request) ?? endRun,
     }),
     (server) => server.close(),
   )
@@ -111,7 +103,7 @@ export async function startAttackTarget(options: AttackedServices = {}, systemOp
     /** The attacker's endpoint, in this process. */
     endpoint,
     /** Answers the attacker's runs in place of the model, if the runner's settings name an Anthropic model. */
-    answerAsModel: (answer: (question: ModelQuestion) => ModelAnswer) => void (answerAttacker = answer),
+    answerAsModel: (answer: (request: ModelRequest) => ModelAnswer) => void (answerAttacker = answer),
     /** The headers of the attacker's requests to the gateway. */
     headers,
     /** The headers of requests to the application, of an owner of the attacking organization. */
@@ -211,22 +203,22 @@ async function createVictim(system: System, { gateway, app }: Record<ServiceName
 }
 
 /** What a page of the application sends with each request. */
-function appHeadersOf({ cookie: { name, value } }: SignedInTestUser): Record<string, string> {
-  return { cookie: `${name}=${value}`, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
+function appHeadersOf({ headers }: SignedInTestUser): Record<string, string> {
+  return { ...headers, 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
 }
 
 /** The model's last answer in a run. */
-export const endRun: ModelAnswer = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }] }
+const endRun: ModelAnswer = { toolCalls: [{ name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }] }
+
+/** Lets a run send the payloads to its only webhook source, all in one answer, and then end. */
+export function sendAndEnd({ conversation }: ModelRequest, payloads: readonly object[]): ModelAnswer {
+  if (conversation.messages.length > 1) return endRun
+  const { name = '' } = conversation.tools.find((tool) => tool.name.startsWith('send_to_')) ?? {}
+  return { toolCalls: payloads.map((payload) => ({ name, arguments: payload })) }
+}
 
 /** Lets the model send the context of a victim's start to its endpoint. Undefined for a run of the attacker. */
 function answerVictim(request: ModelRequest): ModelAnswer | undefined {
   const text = /victim start \d+/.exec(JSON.stringify(request.body['messages']))?.[0]
-  if (text === undefined) return undefined
-  const { sendTool, isFirst } = toQuestion(request)
-  return isFirst ? { toolCalls: [{ name: sendTool, arguments: { text } }] } : endRun
-}
-
-function toQuestion({ conversation: { tools, messages } }: ModelRequest): ModelQuestion {
-  const sendTool = tools.find(({ name }) => name.startsWith('send_to_'))?.name ?? ''
-  return { sendTool, isFirst: messages.length === 1 }
+  return text === undefined ? undefined : sendAndEnd(request, [{ text }])
 }

@@ -14,7 +14,6 @@ import { LATENCY_KINDS, startAttackTarget } from './target.ts'
 export const ATTACKS: readonly Attack[] = [...RUN_ATTACKS, ...API_ATTACKS, ...MODEL_ATTACKS, ...APPLICATION_ATTACKS]
 
 export const trial = defineTrial({
-  name: 'attack',
   summary: 'attacks the services, and measures what another organization notices',
   parts: ATTACKS.map(({ name }) => name),
   options: {
@@ -30,21 +29,16 @@ export const trial = defineTrial({
       try {
         const report = await runAttack(target, attack, { seconds })
         reports.push(report)
-        for (const reason of reasonsOf(report)) log(`  ${reason}`)
+        for (const violation of report.violations) log(`  ${violation}`)
       } finally {
         await target.close()
       }
     }
     process.stdout.write(`${describeReports(reports)}\n`)
     if (json !== '') await writeFile(json, `${JSON.stringify({ seconds, reports }, null, 2)}\n`)
-    return reports.flatMap((report) => reasonsOf(report).map((reason) => `${report.name}: ${reason}`))
+    return reports.flatMap(({ name, violations }) => violations.map((violation) => `${name}: ${violation}`))
   },
 })
-
-/** Why the services or the victim were hurt; empty if they were not. */
-function reasonsOf({ violations, delays }: AttackReport): string[] {
-  return [...violations, ...delays]
-}
 
 /** A row for each load, and a verdict for each attack. */
 function describeReports(reports: readonly AttackReport[]): string {
@@ -55,10 +49,9 @@ function describeReports(reports: readonly AttackReport[]): string {
       ...LATENCY_KINDS.map((kind) => `${round(of[kind].p95)} (${round(of[kind].max)})`),
     ]),
   )
-  const verdicts = reports.map((report) => {
-    const { name, summary, durationMs, peakMiB } = report
+  const verdicts = reports.map(({ name, summary, durationMs, peakMiB, violations }) => {
     const peaks = SERVICES.map((service) => `${service} ${round(peakMiB[service] ?? Number.NaN)}`).join(', ')
-    const verdict = reasonsOf(report).length > 0 ? `HURT: ${reasonsOf(report).join(' ')}` : 'ok'
+    const verdict = violations.length > 0 ? `HURT: ${violations.join(' ')}` : 'ok'
     return `- ${name}: ${verdict} (${summary}; ${(durationMs / 1_000).toFixed(1)} s; peak MiB: ${peaks})`
   })
   const head = ['attack', 'load', 'reads', 'starts', 'reads in the application', 'saves there']

@@ -3,17 +3,16 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { makeRunFolder, removeDeadRunFolders } from '@workflow-service/dev-servers'
-import { startProcess } from '@workflow-service/testkit'
+import { runProgram } from '@workflow-service/testkit'
 import { makeServerFolder, restoreBaseBackup, saveLastWal, takeBaseBackup } from '../shared/base-backup.ts'
 import { type Callers, checkCallers, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { FIELD } from '../shared/check-record.ts'
 import { createCustomer, type Customer } from '../shared/customers.ts'
-import { defineTrial, type Log } from '../shared/define-trial.ts'
+import { defineTrial, type Log, type TrialOptions } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
-import { type ProcessName, startSystem, type System, type SystemOptions } from '../shared/system.ts'
+import { type ProcessName, startSystem, type System } from '../shared/system.ts'
 
 export const trial = defineTrial({
-  name: 'backup',
   summary:
     'restores backups that were taken under load, and counts starts that were lost and payloads that were sent twice',
   options: {},
@@ -27,7 +26,7 @@ export const trial = defineTrial({
   },
 })
 
-export interface BackupOptions {
+export interface BackupOptions extends TrialOptions {
   /** How far the restored database goes. */
   readonly until: 'end of the backup' | 'end of the WAL'
   /**
@@ -38,9 +37,6 @@ export interface BackupOptions {
   readonly customers: readonly PlannedCustomer[]
   /** Those that are started, and killed: runner and dispatcher, or both in one. */
   readonly processes: readonly ProcessName[]
-  readonly log: Log
-  /** Default: starts one, and stops it. */
-  readonly rabbitMq?: SystemOptions['rabbitMq']
 }
 
 interface PlannedCustomer {
@@ -136,10 +132,7 @@ function startLoad(
 
 async function afterRestore(databaseUrl: string): Promise<string> {
   const main = fileURLToPath(new URL('../../../packages/cli/src/main.ts', import.meta.url))
-  const process = await startProcess({ args: [main, 'after-restore', '--yes'], env: { DATABASE_URL: databaseUrl } })
-  const { code } = await process.exited
-  if (code !== 0) throw new Error(`wf after-restore failed: ${process.stderr}`)
-  return process.stdout
+  return await runProgram(process.execPath, [main, 'after-restore', '--yes'], { env: { DATABASE_URL: databaseUrl } })
 }
 
 async function describeUnfinished({ pool }: System): Promise<string> {

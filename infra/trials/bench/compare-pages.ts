@@ -1,4 +1,5 @@
 import { median } from '../shared/figures.ts'
+import { send } from '../shared/load.ts'
 import { cpuMs, cpuMsWithChildren } from '../shared/process-usage.ts'
 import type { System } from '../shared/system.ts'
 import { atMost, type BenchOptions, compare, type Figure, limit } from './figure.ts'
@@ -13,7 +14,16 @@ const MAX_RATIO = 1.5
 export interface Page {
   readonly name: string
   readonly get: () => Promise<unknown>
-  readonly limitMs?: number
+  readonly limitMs?: number | undefined
+}
+
+/** Returns a function that makes pages of an origin. */
+export function pagesOf(origin: string, headers: Record<string, string>) {
+  return (name: string, path: string, limitMs?: number): Page => ({
+    name,
+    get: async () => await send(origin + path, { headers }),
+    limitMs,
+  })
 }
 
 /** What a part inserts and starts for one size of its tables. */

@@ -25,7 +25,7 @@ export interface Figure {
   readonly unit: string
   readonly baseline: { readonly name: string; readonly value: number }
   /** The ratio value ÷ baseline that is aimed at. Absent: the figure is only shown. */
-  readonly target?: { readonly kind: 'at least' | 'at most'; readonly ratio: number }
+  readonly target?: { readonly kind: 'at least' | 'at most'; readonly ratio: number } | undefined
 }
 
 /** A figure and what it is compared with, by name and value. Without a target, it is only shown. */
@@ -36,7 +36,7 @@ export function compare(
   [baseline, baselineValue]: readonly [name: string, value: number],
   target?: Figure['target'],
 ): Figure {
-  return { name, value, unit, baseline: { name: baseline, value: baselineValue }, ...(target && { target }) }
+  return { name, value, unit, baseline: { name: baseline, value: baselineValue }, target }
 }
 
 export const atLeast = (ratio: number) => ({ kind: 'at least', ratio }) as const

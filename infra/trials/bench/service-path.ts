@@ -3,7 +3,7 @@ import { untilAllEnded } from '../shared/callers.ts'
 import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
 import { cpuMs, cpuMsWithChildren } from '../shared/process-usage.ts'
 import { type RemoteLoad, startRemoteReceiver } from '../shared/remote-receiver.ts'
-import { startSystem, type System, type SystemOptions } from '../shared/system.ts'
+import { readNumber, startSystem, type System, type SystemOptions } from '../shared/system.ts'
 import { type BenchOptions, compare, type Figure } from './figure.ts'
 
 export const SESSIONS_AT_ONCE = 64
@@ -92,41 +92,38 @@ export async function payloadsPerSecond(
   return calls.filter(({ at, ms }) => isCounted(at + ms)).length / seconds
 }
 
-/**
- * Measures the CPU time that a run takes of each process. `work` resolves to the number of runs that it has completed.
- */
-export async function cpuPerRun(path: ServicePath, name: string, work: () => Promise<number>): Promise<Figure[]> {
-  const before = await path.readCpu()
+/** Measures by how much each figure rises per run. `work` resolves to the number of runs that it has completed. */
+export async function risePerRun<Name extends string>(
+  read: () => Promise<Record<Name, number>>,
+  work: () => Promise<number>,
+): Promise<Record<Name, number>> {
+  const before = await read()
   const runs = await work()
-  const after = await path.readCpu()
-  const spent = Object.entries(after).map(([process, ms]) => ({ process, ms: (ms - (before[process] ?? 0)) / runs }))
-  const all = spent.reduce((sum, { ms }) => sum + ms, 0)
-  return spent.map(({ process, ms }) =>
+  const after = await read()
+  const rises = Object.entries<number>(after).map(([name, value]) => [name, (value - before[name as Name]) / runs])
+  return Object.fromEntries(rises) as Record<Name, number>
+}
+
+/** Measures the CPU time that a run takes of each process. */
+export async function cpuPerRun(path: ServicePath, name: string, work: () => Promise<number>): Promise<Figure[]> {
+  const spent = Object.entries(await risePerRun(() => path.readCpu(), work))
+  const all = spent.reduce((sum, [, ms]) => sum + ms, 0)
+  return spent.map(([process, ms]) =>
     compare(`CPU per run, ${name}, ${process}`, ms, 'ms', ['all five processes', all]),
   )
 }
 
-/**
- * Measures what PostgreSQL writes for a run: the log in bytes, and the transactions that write. `work` resolves to the
- * number of runs that it has completed.
- */
+/** Measures what PostgreSQL writes for a run: the log in bytes, and the transactions that write. */
 export async function writesPerRun(
   { pool }: ServicePath,
   name: string,
   work: () => Promise<number>,
 ): Promise<Figure[]> {
-  const read = async (): Promise<{ bytes: number; commits: number }> => {
-    const { rows } = await pool.query<{ bytes: number; commits: number }>(
-      `SELECT (pg_current_wal_insert_lsn() - '0/0')::float8 AS bytes,
-         pg_snapshot_xmax(pg_current_snapshot())::text::float8 AS commits`,
-    )
-    return rows[0]!
-  }
-  const before = await read()
-  const runs = await work()
-  const after = await read()
-  const bytes = (after.bytes - before.bytes) / runs
-  const commits = (after.commits - before.commits) / runs
+  const read = async () => ({
+    bytes: await readNumber(pool, `SELECT (pg_current_wal_insert_lsn() - '0/0')::float8 AS value`),
+    commits: await readNumber(pool, 'SELECT pg_snapshot_xmax(pg_current_snapshot())::text::float8 AS value'),
+  })
+  const { bytes, commits } = await risePerRun(read, work)
   return [
     compare(`write-ahead log per run, ${name}`, bytes, 'bytes', ['a page', 8_192]),
     compare(`commits per run, ${name}`, commits, '', ['start, lease, claim, outcome', 4]),
@@ -134,8 +131,5 @@ export async function writesPerRun(
 }
 
 export async function countEnded({ pool }: Pick<System, 'pool'>): Promise<number> {
-  const { rows } = await pool.query<{ count: number }>(
-    `SELECT count(*)::int AS count FROM starts WHERE status IN ('succeeded', 'failed')`,
-  )
-  return rows[0]?.count ?? 0
+  return await readNumber(pool, `SELECT count(*)::int AS value FROM starts WHERE status IN ('succeeded', 'failed')`)
 }

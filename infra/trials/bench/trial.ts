@@ -21,7 +21,6 @@ const PARTS: Record<string, (options: BenchOptions) => Promise<Figure[]>> = {
   scale: measureScale,
 }
 export const trial = defineTrial({
-  name: 'bench',
   summary: 'measures the service on this machine; all parts but scale by default',
   parts: Object.keys(PARTS),
   defaultParts: Object.keys(PARTS).filter((part) => part !== 'scale'),

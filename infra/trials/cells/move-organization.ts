@@ -1,31 +1,19 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import { createDatabase, deleteOrganization, deleteOrganizationRows } from '@workflow-service/database'
-import type { Pool } from 'pg'
-
-/** The PostgreSQL of a cell. */
-export interface CellDatabase {
-  readonly pool: Pool
-  /** Connects as a superuser, without checks of foreign keys. */
-  readonly unchecked: Pool
-  readonly url: string
-}
-
-const POLL_MS = 100
+import { waitUntil } from '@workflow-service/testkit'
+import { openUnchecked, readNumber, type System } from '../shared/system.ts'
 
 /**
  * Waits until nothing of a suspended organization is under way: no lease, no payload in flight. The runs that were
  * interrupted are queued again.
  */
-export async function untilQuiet({ pool }: CellDatabase, organizationId: string): Promise<void> {
-  for (;;) {
-    const { rows } = await pool.query<{ isBusy: boolean }>(
-      `SELECT EXISTS (SELECT FROM sessions WHERE organization_id = $1 AND lease_owner IS NOT NULL)
-         OR EXISTS (SELECT FROM deliveries WHERE organization_id = $1 AND outcome = 'in_flight') AS "isBusy"`,
-      [organizationId],
-    )
-    if (rows[0]?.isBusy === false) return
-    await pause(POLL_MS)
-  }
+export async function untilQuiet({ pool }: System, organizationId: string): Promise<void> {
+  const query = `SELECT (SELECT count(*) FROM sessions WHERE organization_id = $1 AND lease_owner IS NOT NULL)::int
+    + (SELECT count(*) FROM deliveries WHERE organization_id = $1 AND outcome = 'in_flight')::int AS value`
+  await waitUntil(async () => (await readNumber(pool, query, [organizationId])) === 0, {
+    timeoutMs: 120_000,
+    intervalMs: 100,
+    message: 'the runs of the organization to be interrupted',
+  })
 }
 
 /** Tables whose rows belong to people, to an installation or to its processes. */
@@ -70,11 +58,12 @@ const NULLED = { table: 'users', column: 'account_id' }
  *   send its payloads again.
  */
 export async function copyOrganization(
-  from: CellDatabase,
-  to: CellDatabase,
+  from: System,
+  to: System,
   organizationId: string,
 ): Promise<ReadonlyMap<string, number>> {
-  const [source, target] = await Promise.all([from.pool.connect(), to.unchecked.connect()])
+  const unchecked = openUnchecked(to.postgres)
+  const [source, target] = await Promise.all([from.pool.connect(), unchecked.connect()])
   try {
     await source.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
     await target.query('BEGIN')
@@ -108,11 +97,12 @@ export async function copyOrganization(
     // Ends an open transaction of either, also after an error.
     source.release(true)
     target.release(true)
+    await unchecked.end()
   }
 }
 
-export async function deleteMoved({ url }: CellDatabase, organizationId: string): Promise<void> {
-  const db = createDatabase({ url, applicationName: 'trial', maxConnections: 2 })
+export async function deleteMoved({ postgres }: System, organizationId: string): Promise<void> {
+  const db = createDatabase({ url: postgres.url, applicationName: 'trial', maxConnections: 2 })
   try {
     const principal = { organizationId, userId: null, name: '', address: null }
     await deleteOrganization(db, { principal, requestId: null })

@@ -1,70 +1,56 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { createCustomer, type Customer } from '../shared/customers.ts'
-import { defineTrial, type Log } from '../shared/define-trial.ts'
+import { defineTrial, type Log, type TrialOptions } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
-import { openUnchecked, startSystem, type System, type SystemOptions } from '../shared/system.ts'
-import { type CellDatabase, copyOrganization, deleteMoved, untilQuiet } from './move-organization.ts'
+import { readNumber, startSystem, type System } from '../shared/system.ts'
+import { copyOrganization, deleteMoved, untilQuiet } from './move-organization.ts'
 import { type Router, startRouter } from './router.ts'
 
 export const trial = defineTrial({
-  name: 'cells',
   summary: 'spreads organizations over two installations, and moves one under load',
   options: { seconds: ['how long the load lasts before and after the move', 10] },
-  async run({ options: { seconds }, log }) {
-    return await runCells({ seconds, log })
-  },
+  run: async ({ options, log }) => await runCells({ ...options, log }),
 })
 
-export interface CellsOptions {
-  readonly seconds: number
-  readonly log: Log
-  /** Default: starts two, and stops them. A session whose message reaches the other cell waits for the sweep. */
-  readonly rabbitMq?: SystemOptions['rabbitMq']
-}
-
-/** A whole installation. */
-interface Cell {
-  readonly system: System
-  readonly database: CellDatabase
-}
-
-/** Runs the trial. Resolves to the broken promises. */
-export async function runCells({ seconds, log, rabbitMq }: CellsOptions): Promise<string[]> {
+/**
+ * Runs the trial on two cells, each a whole installation. Resolves to the broken promises. With one RabbitMQ for both,
+ * a session whose message reaches the other cell waits for the sweep.
+ */
+export async function runCells({ seconds, log, rabbitMq }: TrialOptions & { seconds: number }): Promise<string[]> {
   await using stack = new AsyncDisposableStack()
-  const startCell = async (): Promise<Cell> => {
-    const system = stack.use(await startSystem({ rabbitMq }))
-    await system.start('dispatcher')
-    await Promise.all([system.start('gateway'), system.start('runner')])
-    const unchecked = stack.adopt(openUnchecked(system.postgres), (pool) => pool.end())
-    return { system, database: { pool: system.pool, unchecked, url: system.postgres.url } }
+  const startCell = async (): Promise<System> => {
+    const cell = stack.use(await startSystem({ rabbitMq }))
+    await cell.start('dispatcher')
+    await Promise.all([cell.start('gateway'), cell.start('runner')])
+    return cell
   }
   const [a, b] = await Promise.all([startCell(), startCell()])
   const router = stack.adopt(await startRouter(gatewayOf(a)), (started) => started.close())
-  const startLife = async (name: string, cell: Cell) => {
-    const customer = await createCustomer(cell.system, [`/${name}/orders`, `/${name}/audit`])
+  const startLife = async (name: string, cell: System) => {
+    const customer = await createCustomer(cell, [`/${name}/orders`, `/${name}/audit`])
     router.route(prefixOf(customer), gatewayOf(cell))
     const load = { gatewayUrls: [router.url], name: `${name} `, callers: 4, pauseMs: [50, 300] } as const
-    return { name, callers: startCallers(cell.system, customer, load), cell, receiver: cell.system.receiver }
+    return { name, callers: startCallers(cell, customer, load), pool: cell.pool, receiver: cell.receiver }
   }
   const lives = [await startLife('Stays', a), await startLife('Moves', a), await startLife('Other', b)]
   const moving = lives[1]!
   await pause(seconds * 1_000)
   const violations = await move(router, moving.callers.customer, a, b, log)
-  moving.cell = b
+  moving.pool = b.pool
   await pause(seconds * 1_000)
   await Promise.all(lives.map(({ callers }) => callers.stop()))
-  await Promise.all([a, b].map(({ system }) => untilAllEnded(system)))
-  for (const { name, callers, cell, receiver } of lives) {
-    const findings = await checkCallers({ pool: cell.system.pool, receiver }, [callers])
-    log(`${name}: ${describeFindings(findings)}`)
+  await Promise.all([a, b].map((cell) => untilAllEnded(cell)))
+  for (const life of lives) {
+    const findings = await checkCallers(life, [life.callers])
+    log(`${life.name}: ${describeFindings(findings)}`)
     violations.push(...findings.violations)
   }
   return violations
 }
 
-function gatewayOf({ system }: Cell): string {
-  return system.urlsOf('gateway')[0] ?? ''
+function gatewayOf(cell: System): string {
+  return cell.urlsOf('gateway')[0] ?? ''
 }
 
 /** The public part of the customer's API key, by which the router finds its cell. */
@@ -73,17 +59,10 @@ function prefixOf({ apiKey }: Customer): string {
 }
 
 /** Moves an organization, as docs/scale.md describes. Resolves to what was lost on the way. */
-async function move(
-  router: Router,
-  customer: Customer,
-  { database: from }: Cell,
-  target: Cell,
-  log: Log,
-): Promise<string[]> {
+async function move(router: Router, customer: Customer, from: System, to: System, log: Log): Promise<string[]> {
   const { organizationId } = customer
-  const to = target.database
   const beganMs = performance.now()
-  const setSuspended = async ({ pool }: CellDatabase, isSuspended: boolean): Promise<void> => {
+  const setSuspended = async ({ pool }: System, isSuspended: boolean): Promise<void> => {
     await pool.query('UPDATE organizations SET is_suspended = $2 WHERE id = $1', [organizationId, isSuspended])
   }
   await router.hold(prefixOf(customer))
@@ -92,12 +71,10 @@ async function move(
   log(`quiet after ${secondsSince(beganMs)} s`)
   const copied = await copyOrganization(from, to, organizationId)
   await setSuspended(to, false)
-  router.route(prefixOf(customer), gatewayOf(target))
+  router.route(prefixOf(customer), gatewayOf(to))
   log(`moved after ${secondsSince(beganMs)} s: ${[...copied].map(([table, rows]) => `${rows} ${table}`).join(', ')}`)
   await deleteMoved(from, organizationId)
-  const { rows } = await from.pool.query<{ left: number }>(
-    'SELECT count(*)::int AS left FROM starts WHERE organization_id = $1',
-    [organizationId],
-  )
-  return rows[0]?.left === 0 ? [] : [`${rows[0]?.left} starts are left in the cell that the organization has left`]
+  const query = 'SELECT count(*)::int AS value FROM starts WHERE organization_id = $1'
+  const left = await readNumber(from.pool, query, [organizationId])
+  return left === 0 ? [] : [`${left} starts are left in the cell that the organization has left`]
 }

@@ -3,21 +3,19 @@ import { writeFile } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { RunnerTiming } from '@workflow-service/runner'
-import { type PrivateRabbitMq, startRabbitMq, waitUntil } from '@workflow-service/testkit'
+import { startRabbitMq, waitUntil } from '@workflow-service/testkit'
 import type { Pool } from 'pg'
 import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
 import type { Findings } from '../shared/check-record.ts'
 import { createCustomer } from '../shared/customers.ts'
-import { defineTrial, type Log } from '../shared/define-trial.ts'
-import { secondsSince } from '../shared/figures.ts'
+import { defineTrial, type TrialOptions } from '../shared/define-trial.ts'
+import { percentile, secondsSince, tally } from '../shared/figures.ts'
 import { causeIncidents, type Incident, PAUSED_MS } from '../shared/incidents.ts'
 import { createRandom } from '../shared/random.ts'
 import { hash } from '../shared/receiver.ts'
 import { type Killable, startSystem } from '../shared/system.ts'
-import { describeTakeOvers } from './take-overs.ts'
 
 export const trial = defineTrial({
-  name: 'chaos',
   summary: 'kills and pauses random parts of the service under load, and checks every guarantee of each start',
   options: {
     minutes: ['how long load and incidents last', 5],
@@ -33,7 +31,7 @@ export const trial = defineTrial({
   },
 })
 
-export interface ChaosOptions {
+export interface ChaosOptions extends TrialOptions {
   /** The same seed gives the same incidents and callers; timing still differs from machine to machine. */
   readonly seed: number
   /** The duration of load and incidents. Starting the parts, and waiting for all runs to end, come on top. */
@@ -41,15 +39,12 @@ export interface ChaosOptions {
   readonly callers: number
   /** Default false. */
   readonly compact?: boolean
-  readonly log: Log
   /** The runners' intervals; by default those of production. */
   readonly timing?: Partial<RunnerTiming>
   /** The shortest and the longest time between two incidents. Default 0.3 to 2.5 s. */
   readonly calmMs?: readonly [number, number]
   /** The shortest and the longest pause of a part: the longest exceeds a lease. Default 0.5 to 8 s. */
   readonly pausedMs?: readonly [number, number]
-  /** Default: starts one, and stops it. */
-  readonly rabbitMq?: PrivateRabbitMq
 }
 
 export interface ChaosReport extends Findings {
@@ -161,4 +156,36 @@ async function interruptBeforeClaim(
   await waitUntil(async () => (await findWaiting(waiting!)) === undefined, options)
   dispatcher.resume()
   return newcomer
+}
+
+/**
+ * Describes how long runs waited for another runner after their runner was killed, and where in their journal they were
+ * interrupted. Times count only if nothing else was hit meanwhile.
+ */
+async function describeTakeOvers(pool: Pool, incidents: readonly Incident[]): Promise<string> {
+  const { rows } = await pool.query<{ at: Date; point: string }>(
+    `SELECT note.created_at AS at, CASE earlier.kind WHEN 'tool_call' THEN 'between claim and outcome'
+         WHEN 'tool_result' THEN 'after an outcome' ELSE 'before the first claim' END AS point
+     FROM run_steps AS note
+     LEFT JOIN LATERAL (
+       SELECT kind FROM run_steps
+       WHERE run_id = note.run_id AND position < note.position AND kind <> 'note' ORDER BY position DESC LIMIT 1
+     ) AS earlier ON true
+     WHERE note.kind = 'note' AND note.data ->> 'code' = 'taken_up_again' ORDER BY point`,
+  )
+  const waitedMs = rows.flatMap(({ at }) => {
+    const continuedAt = at.getTime()
+    const last = incidents.findLast(({ beganAt }) => beganAt < continuedAt)
+    if (!last || last.isPause || !/^(runner|compact) /.test(last.name)) return []
+    const isAlone = incidents.every(
+      (each) => each === last || each.beganAt > continuedAt || each.endedAt < last.beganAt,
+    )
+    return isAlone ? continuedAt - last.beganAt : []
+  })
+  const [p50, p95, max] = [0.5, 0.95, 1].map((share) => `${Math.round(percentile(waitedMs, share))} ms`)
+  const times = waitedMs.length === 0 ? '' : `after p50 ${p50}, p95 ${p95}, longest ${max} `
+  return (
+    `runs of a runner that was killed alone continued ${times}(${waitedMs.length} of ${rows.length}); ` +
+    `interrupted: ${tally(rows.map(({ point }) => point)) || 'none'}`
+  )
 }

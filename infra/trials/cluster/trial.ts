@@ -1,12 +1,19 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { createDatabase } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
-import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
+import {
+  type Callers,
+  checkCallers,
+  describeFindings,
+  startCallers,
+  timeStarts,
+  untilAllEnded,
+} from '../shared/callers.ts'
 import { createCustomer } from '../shared/customers.ts'
-import { defineTrial, type Log } from '../shared/define-trial.ts'
+import { defineTrial, type Log, type TrialOptions } from '../shared/define-trial.ts'
 import { percentile, toTable } from '../shared/figures.ts'
 import type { Receiver } from '../shared/receiver.ts'
-import { startSystem, type System, type SystemOptions } from '../shared/system.ts'
+import { startSystem, type System } from '../shared/system.ts'
 import { createNetwork } from './network.ts'
 import { PRIMARY_SETTINGS, startStandby } from './postgres-standby.ts'
 import { type RabbitMqCluster, startRabbitMqCluster } from './rabbitmq-cluster.ts'
@@ -14,7 +21,6 @@ import { type RabbitMqCluster, startRabbitMqCluster } from './rabbitmq-cluster.t
 const PARTS = { broker: tryBrokerCluster, database: tryDatabaseFailover }
 
 export const trial = defineTrial({
-  name: 'cluster',
   summary:
     'kills, isolates and promotes nodes of broker and database clusters under load, and counts what was lost or doubled',
   parts: Object.keys(PARTS),
@@ -23,7 +29,7 @@ export const trial = defineTrial({
     const violations: string[] = []
     for (const [part, run] of Object.entries(PARTS).filter(([name]) => parts.includes(name))) {
       log(part)
-      violations.push(...(await run(log)))
+      violations.push(...(await run({ log })))
     }
     return violations
   },
@@ -35,7 +41,7 @@ const PHASE_MS = 15_000
 const CHANGE_TIMEOUT_MS = 120_000
 
 /** Kills the leader of the session queue, then isolates the new one, under load. Resolves to the broken guarantees. */
-async function tryBrokerCluster(log: Log): Promise<readonly string[]> {
+async function tryBrokerCluster({ log }: TrialOptions): Promise<readonly string[]> {
   await using stack = new AsyncDisposableStack()
   const network = stack.adopt(await createNetwork(3), (created) => created.close())
   log('starting three nodes of RabbitMQ, each in a network namespace')
@@ -67,11 +73,12 @@ async function tryBrokerCluster(log: Log): Promise<readonly string[]> {
 }
 
 /** Kills the primary and promotes its synchronous standby, under load. Resolves to the broken guarantees. */
-export async function tryDatabaseFailover(
-  log: Log,
-  options: { phaseMs?: number; processes?: number; rabbitMq?: SystemOptions['rabbitMq'] } = {},
-): Promise<readonly string[]> {
-  const { phaseMs = PHASE_MS, processes, rabbitMq } = options
+export async function tryDatabaseFailover({
+  phaseMs = PHASE_MS,
+  processes,
+  log,
+  rabbitMq,
+}: TrialOptions & { phaseMs?: number; processes?: number }): Promise<readonly string[]> {
   await using stack = new AsyncDisposableStack()
   const system = stack.use(await startSystem({ postgresSettings: PRIMARY_SETTINGS, rabbitMq }))
   log('starting a synchronous standby')
@@ -139,18 +146,15 @@ async function underLoad(
   return findings.violations
 }
 
-function describePhases(phases: readonly Ended[], { requested }: Callers, { arrivals }: Receiver): string {
-  const arrivedAt = new Map(arrivals.toReversed().map(({ text, at }) => [text, at]))
+function describePhases(phases: readonly Ended[], load: Callers, receiver: Receiver): string {
   const rows = phases.map(({ name, from, to }) => {
-    const accepted = requested
-      .flatMap(({ text, accepted: answer }) => (answer ? [{ text, ...answer }] : []))
-      .filter(({ requestedAt }) => requestedAt >= from && requestedAt < to)
+    const isIn = (at: number): boolean => at >= from && at < to
+    const accepted = load.requested.flatMap((start) =>
+      start.accepted && isIn(start.accepted.requestedAt) ? start.accepted : [],
+    )
     const answers = [from, ...accepted.map(({ answeredAt }) => answeredAt).toSorted((a, b) => a - b), to]
     const gaps = answers.slice(1).map((at, index) => at - (answers[index] ?? at))
-    const delays = accepted.flatMap(({ text, requestedAt }) => {
-      const at = arrivedAt.get(text)
-      return at === undefined ? [] : [at - requestedAt]
-    })
+    const delays = timeStarts(load, receiver).flatMap(({ at, ms }) => (isIn(at) ? ms : []))
     return [
       name,
       `${((to - from) / 1_000).toFixed(0)} s`,

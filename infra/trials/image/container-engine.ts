@@ -1,5 +1,5 @@
-import { findProgram, spawnGuarded } from '@workflow-service/dev-servers'
-import { text } from 'node:stream/consumers'
+import { findProgram } from '@workflow-service/dev-servers'
+import { runProgram } from '@workflow-service/testkit'
 
 export interface CommandLine {
   readonly command: string
@@ -24,22 +24,14 @@ export interface Container extends AsyncDisposable {
 /** Finds Docker with a daemon that runs, or else Buildah. @throws Error that says what to install. */
 export async function findContainerEngine(): Promise<ContainerEngine> {
   const docker = await findProgram('docker')
-  if (docker && (await runToEnd({ command: docker, args: ['info'] })).code === 0) return createDocker(docker)
+  const isRunning = docker && (await runProgram(docker, ['info']).then(Boolean, () => false))
+  if (docker && isRunning) return createDocker(docker)
   const buildah = await findProgram('buildah')
   if (buildah) return createBuildah(buildah)
   throw new Error(
     `${docker ? 'The Docker daemon does not run' : 'There is no Docker'}, and no Buildah: start Docker, or install buildah, ` +
       'which needs no daemon (apt-get install buildah), and run this as root.',
   )
-}
-
-export async function runToEnd({
-  command,
-  args,
-}: CommandLine): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = await spawnGuarded({ command, args, deathSignal: 'SIGTERM' })
-  const [stdout, stderr, { code }] = await Promise.all([text(child.stdout), text(child.stderr), child.exited])
-  return { code, stdout, stderr }
 }
 
 function createDocker(command: string): ContainerEngine {
@@ -68,19 +60,10 @@ function createBuildah(command: string): ContainerEngine {
     name: 'buildah',
     build: ({ dockerfile, context, tag, nodeImage }) => ({
       command,
-      args: [
-        'build',
-        isolation,
-        `--build-arg=NODE_IMAGE=${nodeImage}`,
-        `--file=${dockerfile}`,
-        `--tag=${tag}`,
-        context,
-      ],
+      args: ['build', isolation, '--build-arg', `NODE_IMAGE=${nodeImage}`, '--file', dockerfile, '--tag', tag, context],
     }),
     open: async (tag) => {
-      const { code, stdout, stderr } = await runToEnd({ command, args: ['from', tag] })
-      if (code !== 0) throw new Error(`buildah cannot use the image ${tag}: ${stderr}`)
-      const container = stdout.trim()
+      const container = (await runProgram(command, ['from', tag])).trim()
       return {
         // buildah kills the program instead.
         passesSignals: false,
@@ -88,7 +71,7 @@ function createBuildah(command: string): ContainerEngine {
           command,
           args: ['run', isolation, ...envFlags(env), container, '--', ...args],
         }),
-        [Symbol.asyncDispose]: async () => void (await runToEnd({ command, args: ['rm', container] })),
+        [Symbol.asyncDispose]: async () => void (await runProgram(command, ['rm', container])),
       }
     },
   }

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type PrivateRabbitMq, startCustomerEndpoint, type StartedProcess, waitUntil } from '@workflow-service/testkit'
+import { runProgram, startCustomerEndpoint, type StartedProcess, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { apiHeadersOf, createCustomer, SIGNING_SECRET } from '../shared/customers.ts'
-import { defineTrial, type Log } from '../shared/define-trial.ts'
+import { defineTrial, type Log, type TrialOptions } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
 import { send } from '../shared/load.ts'
 import { startSystem } from '../shared/system.ts'
-import { type Container, type ContainerEngine, findContainerEngine, runToEnd } from './container-engine.ts'
+import { type CommandLine, type Container, type ContainerEngine, findContainerEngine } from './container-engine.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
 const DOCKERFILE = join(ROOT, 'infra/Dockerfile')
@@ -16,7 +16,6 @@ const DELIVERY_TIMEOUT_MS = 60_000
 const STOP_TIMEOUT_MS = 60_000
 
 export const trial = defineTrial({
-  name: 'image',
   summary: 'builds the image, runs the services from it, and sends one start through',
   options: { 'node-image': ["the base image; by default the one that the Dockerfile's NODE_IMAGE names", ''] },
   async run({ options: { 'node-image': given }, log }) {
@@ -38,7 +37,7 @@ export const trial = defineTrial({
 /** Runs `wf migrate` and the four services in the container, and sends one start through. @throws Error */
 export async function tryService(
   container: Container,
-  { hasPage, log, rabbitMq }: { hasPage: boolean; rabbitMq?: PrivateRabbitMq; log: Log },
+  { hasPage, log, rabbitMq }: TrialOptions & { hasPage: boolean },
 ): Promise<void> {
   await using stack = new AsyncDisposableStack()
   const endpoint = stack.adopt(await startCustomerEndpoint(), async (server) => await server.close())
@@ -47,7 +46,7 @@ export async function tryService(
     await startSystem({
       rabbitMq,
       migrateBy: async (DATABASE_URL) =>
-        await step(log, 'wf migrate', async () => await runProgram(container, [...wf, 'migrate'], { DATABASE_URL })),
+        await step(log, 'wf migrate', async () => await runToEnd(container.run([...wf, 'migrate'], { DATABASE_URL }))),
       // The shell's process becomes Node's.
       commandOf: (name, env) =>
         container.run(['sh', '-c', 'echo "pid $$"; exec node "$0"', `services/${name}/src/main.ts`], env),
@@ -80,35 +79,26 @@ export async function tryService(
   })
 }
 
+const runToEnd = async ({ command, args }: CommandLine): Promise<string> => await runProgram(command, args)
+
 async function build(engine: ContainerEngine, nodeImage: string): Promise<void> {
-  const { code, stdout, stderr } = await runToEnd(
-    engine.build({ dockerfile: DOCKERFILE, context: ROOT, tag: TAG, nodeImage }),
-  )
-  if (code === 0) return
-  const output = `${stdout}\n${stderr}`.trim().split('\n').slice(-25).join('\n')
-  const advice = /pull|manifest unknown|registry|no such host|i\/o timeout/i.test(output)
-    ? `\nIf the base image ${nodeImage} cannot be pulled here, load one (docker load, buildah pull) and name it: pnpm trial image --node-image NAME`
-    : ''
-  throw new Error(`${output}\nThe image was not built.${advice}`)
+  try {
+    await runToEnd(engine.build({ dockerfile: DOCKERFILE, context: ROOT, tag: TAG, nodeImage }))
+  } catch (error) {
+    const output = (error as Error).message.trim().split('\n').slice(-25).join('\n')
+    const advice = /pull|manifest unknown|registry|no such host|i\/o timeout/i.test(output)
+      ? `\nIf the base image ${nodeImage} cannot be pulled here, load one (docker load, buildah pull) and name it: pnpm trial image --node-image NAME`
+      : ''
+    throw new Error(`${output}\nThe image was not built.${advice}`, { cause: error })
+  }
 }
 
 async function checkUser(container: Container): Promise<void> {
-  const user = (await runProgram(container, ['id', '--user', '--name'])).trim()
+  const user = (await runToEnd(container.run(['id', '--user', '--name']))).trim()
   if (user !== 'node') throw new Error(`The programs run as ${user}.`)
   const search = 'find /app -path /app/node_modules/.cache -prune -o -writable -not -type l -print'
-  const writable = (await runProgram(container, search.split(' '))).trim()
+  const writable = (await runToEnd(container.run(search.split(' ')))).trim()
   if (writable !== '') throw new Error(`The user can write:\n${writable}`)
-}
-
-/** Runs a program from the image to its end, and resolves to its output. */
-async function runProgram(
-  container: Container,
-  args: readonly string[],
-  env?: Readonly<Record<string, string>>,
-): Promise<string> {
-  const { code, stdout, stderr } = await runToEnd(container.run(args, env))
-  if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}:\n${stdout}${stderr}`)
-  return stdout
 }
 
 async function stop(container: Container, service: StartedProcess): Promise<void> {

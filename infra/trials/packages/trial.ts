@@ -1,14 +1,12 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import { freePort, type RecordedRequest, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
+import { freePort, type RecordedRequest, runProgram, startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import { defineTrial } from '../shared/define-trial.ts'
 import { COMMON_JS, EXAMPLES, EXPECTED, MODULE } from './programs.ts'
 
 const ROOT = join(import.meta.dirname, '../../..')
-const execute = promisify(execFile)
 
 /** What npm has of each runtime for Linux: the package, the program in it, and the arguments before a file's name. */
 const RUNTIMES = {
@@ -28,7 +26,6 @@ const PARTS = {
 } as const
 
 export const trial = defineTrial({
-  name: 'packages',
   summary: 'uses the packages for customers in an empty project, with compilers and runtimes from npm',
   parts: Object.keys(PARTS),
   options: {},
@@ -42,8 +39,8 @@ export const trial = defineTrial({
     const broken: string[] = []
     for (const [part, versions] of Object.entries(PARTS).filter(([name]) => parts.includes(name))) {
       for (const version of versions) {
-        const result = await tryVersion(folder, part as keyof typeof PARTS, version).catch(
-          (error: Error & { stdout?: string }) => `${error.message}\n${error.stdout}`.slice(0, 2_000),
+        const result = await tryVersion(folder, part as keyof typeof PARTS, version).catch(({ message }: Error) =>
+          message.slice(0, 2_000),
         )
         log(`${part} ${version}: ${result === '' ? 'works' : result}`)
         if (result !== '') broken.push(`${part} ${version}: ${result}`)
@@ -56,7 +53,7 @@ export const trial = defineTrial({
 /** Makes a project with both packages, and programs that use them. */
 async function makeProject(folder: string, apiUrl: string): Promise<void> {
   for (const name of ['client', 'webhook-token']) {
-    await execute('npm', ['pack', '--pack-destination', folder, '--loglevel', 'error'], {
+    await runProgram('npm', ['pack', '--pack-destination', folder, '--loglevel', 'error'], {
       cwd: join(ROOT, 'packages', name),
     })
   }
@@ -70,7 +67,7 @@ async function makeProject(folder: string, apiUrl: string): Promise<void> {
   write('worker.mjs', `import { exercise } from './bundle.mjs'\nexport default { fetch: async () => ${worker} }`)
   // As a bundler of workers does it: an import of Node's modules fails.
   const bundle = ['--bundle', '--format=esm', '--platform=neutral', '--outfile=bundle.mjs', 'module.mjs']
-  await execute(join(folder, 'node_modules/.bin/esbuild'), bundle, { cwd: folder })
+  await runProgram(join(folder, 'node_modules/.bin/esbuild'), bundle, { cwd: folder })
 }
 
 /** Resolves to what was wrong; empty if nothing was. */
@@ -88,7 +85,7 @@ async function tryVersion(folder: string, part: keyof typeof PARTS, version: str
   if (part === 'workerd') outputs.push(await askWorkerd(folder, program, args))
   else
     for (const use of ['use.mjs', 'use.cjs'])
-      outputs.push((await execute(program, [...args, use], { cwd: folder, timeout: 60_000 })).stdout)
+      outputs.push(await runProgram(program, [...args, use], { cwd: folder, timeout: 60_000 }))
   // The receiver logs what it receives.
   const printed = outputs.map((output) => output.replaceAll(/^received .*$/gm, '').trim())
   return printed.filter((output) => output !== EXPECTED).join('\n')
@@ -111,7 +108,7 @@ async function typeCheck(folder: string, compiler: string): Promise<void> {
     lib: ['es2022'],
   }
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: files.map(([name]) => name) }))
-  await execute(process.execPath, [compiler, '--project', folder], { cwd: folder })
+  await runProgram(process.execPath, [compiler, '--project', folder], { cwd: folder })
 }
 
 async function askWorkerd(folder: string, workerd: string, args: readonly string[]): Promise<string> {
@@ -139,7 +136,7 @@ const config :Workerd.Config = (
 async function install(folder: string, packages: readonly string[]): Promise<void> {
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'package.json'), '{ "private": true }')
-  await execute('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', ...packages], { cwd: folder })
+  await runProgram('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', ...packages], { cwd: folder })
 }
 
 /** A public API with one workflow, whose runs succeed. */

@@ -1,22 +1,14 @@
 import { createSignedInUser, freePort, waitUntil } from '@workflow-service/testkit'
 import { type Callers, checkCallers, startCallers, untilAllEnded } from '../shared/callers.ts'
 import { apiHeadersOf, createCustomer } from '../shared/customers.ts'
-import { defineTrial, type Log } from '../shared/define-trial.ts'
+import { defineTrial, type TrialOptions } from '../shared/define-trial.ts'
 import { secondsSince, toTable } from '../shared/figures.ts'
 import { type Load, send, startLoad } from '../shared/load.ts'
 import { peakResidentMiB } from '../shared/process-usage.ts'
-import {
-  type Service,
-  type ServiceName,
-  SERVICES,
-  startSystem,
-  type System,
-  type SystemOptions,
-} from '../shared/system.ts'
+import { type Service, type ServiceName, SERVICES, startSystem, type System } from '../shared/system.ts'
 import { type ProxiedServer, type Proxy, startHaproxy } from './start-haproxy.ts'
 
 export const trial = defineTrial({
-  name: 'rollout',
   summary: 'restarts two processes of each service in turn behind HAProxy, under load, and counts what that broke',
   options: { delay: ['SHUTDOWN_DELAY_SECONDS of the services', 7] },
   async run({ options: { delay }, log }) {
@@ -27,15 +19,12 @@ export const trial = defineTrial({
   },
 })
 
-export interface RolloutOptions {
+export interface RolloutOptions extends TrialOptions {
   /** `SHUTDOWN_DELAY_SECONDS` of every service that has it. */
   readonly delaySeconds: number
   /** The services to restart, one process after the other. */
   readonly services: readonly ServiceName[]
   readonly startProxy: typeof startHaproxy
-  readonly log: Log
-  /** Default: starts one, and stops it. */
-  readonly rabbitMq?: SystemOptions['rabbitMq']
   /** The pause of a caller between two requests. Default 20 ms. */
   readonly pauseMs?: number
 }
@@ -139,7 +128,7 @@ async function startLoads(
   pauseMs: number,
 ): Promise<{ starts: Callers; loads: Counted[] }> {
   const customer = await createCustomer(system, ['/orders'])
-  const { cookie } = await createSignedInUser(system.pool, customer.organizationId)
+  const person = await createSignedInUser(system.pool, customer.organizationId)
   const starts = startCallers(system, customer, {
     gatewayUrls: [gateway],
     callers: CALLERS.starts,
@@ -165,7 +154,7 @@ async function startLoads(
         stop: async () => await starts.stop(),
       },
       read('GET /v1/workflows/{id}', `${gateway}/v1/workflows/${customer.workflowId}`, apiHeadersOf(customer)),
-      read('GET /app/me', `${app}/app/me`, { cookie: `${cookie.name}=${cookie.value}` }),
+      read('GET /app/me', `${app}/app/me`, person.headers),
     ],
   }
 }

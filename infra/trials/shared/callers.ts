@@ -3,8 +3,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { waitUntil } from '@workflow-service/testkit'
 import { checkRecord, FIELD, type Findings, type RecordToCheck, type RequestedStart } from './check-record.ts'
 import { apiHeadersOf, countUnfinished, type Customer } from './customers.ts'
-import { startLoad } from './load.ts'
+import { type Call, startLoad } from './load.ts'
 import { createRandom } from './random.ts'
+import type { Receiver } from './receiver.ts'
 import type { System } from './system.ts'
 
 /** Callers that request starts until they are stopped. */
@@ -63,7 +64,7 @@ export function startCallers(system: System, customer: Customer, options: Caller
     try {
       const response = await fetch(url, {
         method: 'POST',
-        headers: { ...headers, ...(key === undefined ? {} : { 'idempotency-key': key }) },
+        headers: { ...headers, ...(key !== undefined && { 'idempotency-key': key }) },
         body: JSON.stringify({ context: `${FIELD}${start.text}`, session_id: sessionId }),
         signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
       })
@@ -123,6 +124,15 @@ export function startCallers(system: System, customer: Customer, options: Caller
       await Promise.all([load.stop(), watch.stop()])
     },
   }
+}
+
+/** The accepted starts whose payload arrived: when each was requested, and how long it took until then. */
+export function timeStarts({ requested }: Pick<Callers, 'requested'>, { arrivals }: Receiver): Call[] {
+  const arrivedAt = new Map(arrivals.toReversed().map(({ text, at }) => [text, at]))
+  return requested.flatMap(({ text, accepted }) => {
+    const at = arrivedAt.get(text)
+    return accepted && at !== undefined ? [{ at: accepted.requestedAt, ms: at - accepted.requestedAt }] : []
+  })
 }
 
 /** Waits until every run has ended. */

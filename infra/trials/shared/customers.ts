@@ -1,6 +1,6 @@
 import { createApiKey, hashApiKey, newId } from '@workflow-service/database'
 import type { Pool } from 'pg'
-import type { System } from './system.ts'
+import { readNumber, type System } from './system.ts'
 
 export interface Organization {
   readonly organizationId: string
@@ -105,10 +105,7 @@ export function apiHeadersOf({ apiKey }: Organization): Record<string, string> {
 
 /** The number of starts that have not ended: of all organizations, or of one. */
 export async function countUnfinished(pool: Pool, organizationId: string | null = null): Promise<number> {
-  const { rows } = await pool.query<{ count: number }>(
-    `SELECT coalesce(sum(last_start_number - last_finished_number), 0)::int AS count FROM sessions
-     WHERE last_finished_number < last_start_number AND ($1::uuid IS NULL OR organization_id = $1)`,
-    [organizationId],
-  )
-  return rows[0]?.count ?? 0
+  const query = `SELECT coalesce(sum(last_start_number - last_finished_number), 0)::int AS value FROM sessions
+    WHERE last_finished_number < last_start_number AND ($1::uuid IS NULL OR organization_id = $1)`
+  return await readNumber(pool, query, [organizationId])
 }

@@ -1,29 +1,32 @@
 import { parseArgs } from 'node:util'
+import type { PrivateRabbitMq } from '@workflow-service/testkit'
 
 /** Writes a line of progress, to stderr: stdout has the result. */
 export type Log = (line: string) => void
 
+/** What every trial gets. */
+export interface TrialOptions {
+  readonly log: Log
+  /** Default: starts one, and stops it. */
+  readonly rabbitMq?: PrivateRabbitMq
+}
+
 /** What `pnpm trial NAME` runs. */
 export interface Trial {
   readonly summary: string
-  readonly help: string
+  help(name: string): string
   /** Resolves to the broken promises. @throws UsageError */
-  run(args: readonly string[]): Promise<readonly string[]>
+  run(name: string, args: readonly string[]): Promise<readonly string[]>
 }
 
-/** The command line is wrong. Its text needs no stack. */
-export class UsageError extends Error {
-  override toString(): string {
-    return this.message
-  }
-}
+/** The command line is wrong. */
+export class UsageError extends Error {}
 
 type Value = string | number | boolean
 type Widened<Each extends Value> = Each extends string ? string : Each extends number ? number : boolean
 type Given<Options extends Record<string, Value>> = { readonly [Name in keyof Options]: Widened<Options[Name]> }
 
 interface TrialDefinition<Options extends Record<string, Value>> {
-  readonly name: string
   readonly summary: string
   /** What may follow the name, to run only that. */
   readonly parts?: readonly string[]
@@ -35,16 +38,8 @@ interface TrialDefinition<Options extends Record<string, Value>> {
 }
 
 export function defineTrial<Options extends Record<string, Value>>(definition: TrialDefinition<Options>): Trial {
-  const { name, summary, parts = [], defaultParts = parts, options, run } = definition
+  const { summary, parts = [], defaultParts = parts, options, run } = definition
   const entries = Object.entries<readonly [help: string, fallback: Value]>(options)
-  const help = [
-    `pnpm trial ${name}${parts.length > 0 ? ' [PART…]' : ''} [OPTIONS]: ${summary}`,
-    ...(parts.length > 0 ? [`  PART: ${parts.join(', ')}`] : []),
-    ...entries.map(([option, [meaning, fallback]]) => {
-      const ending = typeof fallback === 'boolean' || fallback === '' ? '' : ` (${fallback})`
-      return `  --${option.padEnd(24)} ${meaning}${ending}`
-    }),
-  ].join('\n')
   const readArguments = (args: readonly string[]): { options: Given<Options>; parts: readonly string[] } => {
     const types = entries.map(([option, [, fallback]]) => [
       option,
@@ -66,21 +61,26 @@ export function defineTrial<Options extends Record<string, Value>>(definition: T
     const given = Object.fromEntries(read) as Given<Options>
     return { options: given, parts: positionals.length > 0 ? positionals : defaultParts }
   }
+  const help = (name: string): string =>
+    [
+      `pnpm trial ${name}${parts.length > 0 ? ' [PART…]' : ''} [OPTIONS]: ${summary}`,
+      ...(parts.length > 0 ? [`  PART: ${parts.join(', ')}`] : []),
+      ...entries.map(([option, [meaning, fallback]]) => {
+        const ending = typeof fallback === 'boolean' || fallback === '' ? '' : ` (${fallback})`
+        return `  --${option.padEnd(24)} ${meaning}${ending}`
+      }),
+    ].join('\n')
   return {
     summary,
     help,
-    async run(args) {
+    async run(name, args) {
       let given
       try {
         given = readArguments(args)
       } catch (error) {
-        throw new UsageError(`${(error as Error).message}\n${help}`)
+        throw new UsageError(`${(error as Error).message}\n${help(name)}`)
       }
-      return await run({ ...given, log })
+      return await run({ ...given, log: (line) => void process.stderr.write(`${line}\n`) })
     },
   }
-}
-
-function log(line: string): void {
-  process.stderr.write(`${line}\n`)
 }

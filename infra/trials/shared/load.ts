@@ -53,7 +53,7 @@ export function startLoad<Result>(options: LoadOptions<Result>) {
       const { message, cause } = error as Error
       failure = cause instanceof Error ? cause.message : message
     }
-    calls.push({ at, ms: performance.now() - startedMs, ...(failure === undefined ? {} : { failure }) })
+    calls.push({ at, ms: performance.now() - startedMs, failure })
   }
   const runCaller = async (caller: number): Promise<void> => {
     while (!isOver()) {
@@ -73,10 +73,7 @@ export function startLoad<Result>(options: LoadOptions<Result>) {
   }
   const running =
     everyMs === undefined ? Array.from({ length: callers }, (_, caller) => runCaller(caller)) : [runOpenly(everyMs)]
-  const end = async (): Promise<void> => {
-    await Promise.all(running)
-  }
-  const done = end()
+  const done = Promise.all(running)
   return {
     calls,
     /** What was wrong with calls so far. */
@@ -136,7 +133,7 @@ export async function requestOnce(
     body: body ?? null,
     headersTimeout: timeoutMs,
     bodyTimeout: timeoutMs,
-    ...(dispatcher ? { dispatcher } : {}),
+    dispatcher,
   })
   return { status: response.statusCode, text: await response.body.text() }
 }

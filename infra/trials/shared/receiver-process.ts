@@ -1,4 +1,4 @@
-// A customer's endpoint and, in the same process, a load generator: see `RemoteReceiver`.
+// A customer's endpoint and, in the same process, a load generator: see remote-receiver.ts.
 // Usage: receiver-process.ts [DELAY_MS]
 //   POST /     receives a payload and answers 204 after the delay
 //   PUT /      begins the `RemoteLoad`s of the body

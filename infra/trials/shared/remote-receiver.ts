@@ -1,5 +1,5 @@
 import { assertSucceeded, type Call, type ExpectedRequest, type LoadOptions } from './load.ts'
-import type { Script, System } from './system.ts'
+import type { System } from './system.ts'
 
 type RemoteLimits = Pick<LoadOptions<unknown>, 'callers' | 'everyMs' | 'seconds' | 'count'>
 
@@ -17,31 +17,27 @@ export interface RemoteFigures {
 }
 
 /**
- * An endpoint and a load generator in one process of their own, so that each payload is timed where its start was sent.
+ * Starts an endpoint and a load generator in one process of their own, so that each payload is timed where its start
+ * was sent.
+ * @param delayMs How long the endpoint takes to answer a payload.
  */
-export interface RemoteReceiver extends Script {
-  /** Begins loads. */
-  start(loads: readonly RemoteLoad[]): Promise<void>
-  /** Ends the loads that have no end, waits for all calls, and resolves to the figures. */
-  finish(): Promise<RemoteFigures>
-  /** Runs a load with an end. @throws Error if a call failed. */
-  run(load: RemoteLoad): Promise<readonly Call[]>
-}
-
-/** @param delayMs How long the endpoint takes to answer a payload. */
-export async function startRemoteReceiver(system: System, delayMs = 0): Promise<RemoteReceiver> {
-  const script = await system.startScript(import.meta.resolve('./receiver-process.ts'), [String(delayMs)])
-  const receiver: RemoteReceiver = {
-    ...script,
-    async start(loads) {
-      await fetch(script.url, { method: 'PUT', body: JSON.stringify(loads) })
-    },
-    finish: async () => (await (await fetch(script.url, { method: 'DELETE' })).json()) as RemoteFigures,
-    async run(load) {
-      await receiver.start([load])
-      const [calls = []] = (await receiver.finish()).calls
+export async function startRemoteReceiver(system: System, delayMs = 0) {
+  const url = await system.startScript(import.meta.resolve('./receiver-process.ts'), [String(delayMs)])
+  const start = async (loads: readonly RemoteLoad[]): Promise<void> => {
+    await fetch(url, { method: 'PUT', body: JSON.stringify(loads) })
+  }
+  const finish = async () => (await (await fetch(url, { method: 'DELETE' })).json()) as RemoteFigures
+  return {
+    url,
+    /** Begins loads. */
+    start,
+    /** Ends the loads that have no end, waits for all calls, and resolves to the figures. */
+    finish,
+    /** Runs a load with an end. @throws Error if a call failed. */
+    async run(load: RemoteLoad): Promise<readonly Call[]> {
+      await start([load])
+      const [calls = []] = (await finish()).calls
       return assertSucceeded(calls)
     },
   }
-  return receiver
 }

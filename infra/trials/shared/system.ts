@@ -53,12 +53,6 @@ export interface Service extends Killable {
   output(): string
 }
 
-/** A program of a trial. */
-export interface Script {
-  readonly process: StartedProcess
-  readonly url: string
-}
-
 export interface ServiceOptions {
   /**
    * Beside what every service gets. `PORT` and `METRICS_PORT` are free ports by default, `DISPATCHER_URL` the first
@@ -104,7 +98,7 @@ export async function startSystem(options: SystemOptions = {}) {
   // A trial may kill PostgreSQL.
   pool.on('error', () => {})
   const services: Service[] = []
-  const scripts: Script[] = []
+  const scripts: StartedProcess[] = []
   let dispatcherUrl = ''
 
   /** Starts a service, and resolves when /readyz answers 200. */
@@ -127,20 +121,19 @@ export async function startSystem(options: SystemOptions = {}) {
     return service
   }
 
-  /** Runs a script that prints `listening PORT`. */
-  async function startScript(url: string, args: readonly string[] = []): Promise<Script> {
-    const process = await startProcess({
-      args: [fileURLToPath(url), ...args],
+  /** Runs a script that prints `listening PORT`, and resolves to its URL. */
+  async function startScript(file: string, args: readonly string[] = []): Promise<string> {
+    const script = await startProcess({
+      args: [fileURLToPath(file), ...args],
       env: { NODE_ENV: 'production' },
       readyWhen: { line: 'listening' },
     })
-    const script = { process, url: `http://127.0.0.1:${/listening (\d+)/.exec(process.stdout)?.[1]}` }
     scripts.push(script)
-    return script
+    return `http://127.0.0.1:${/listening (\d+)/.exec(script.stdout)?.[1]}`
   }
 
   const stopServices = async (): Promise<void> => {
-    await Promise.all([...services, ...scripts].map(({ process }) => process.stop()))
+    await Promise.all([...services.map(({ process }) => process), ...scripts].map((each) => each.stop()))
   }
 
   return {
@@ -165,6 +158,11 @@ export async function startSystem(options: SystemOptions = {}) {
       await Promise.all([postgres.stop(), rabbitMq.stop(), receiver.close()])
     },
   }
+}
+
+/** Runs a query that selects one number, named `value`. */
+export async function readNumber(pool: Pick<Pool, 'query'>, query: string, values?: unknown[]): Promise<number> {
+  return (await pool.query<{ value: number }>(query, values)).rows[0]!.value
 }
 
 /**

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals'
-import { judge, type Latency, type Sample, type SoakRecord } from './record.ts'
+import type { Call } from '../shared/load.ts'
+import { judge, type Sample, type SoakRecord } from './record.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -12,18 +13,13 @@ function recordOf(figures: { rssMiB?: (hour: number) => number; startMs?: (hour:
     databaseMiB: 10 + at / HOUR_MS,
     figures: { 'gateway, memory': rssMiB(at / HOUR_MS), 'gateway, heap': 30 },
   }))
-  const latencies = (ms: (hour: number) => number): Latency[] =>
-    times.map((at) => ({ at, ms: ms(at / HOUR_MS), isDisturbed: false }))
+  const calls = (ms: (hour: number) => number): Call[] => times.map((at) => ({ at, ms: ms(at / HOUR_MS) }))
   return {
     beganAt: 0,
     endedAt: 4 * HOUR_MS,
     samples,
-    latencies: {
-      start: latencies(startMs),
-      api: latencies(() => 2),
-      app: latencies(() => 5),
-      commit: latencies(() => 1),
-    },
+    incidents: [],
+    calls: { start: calls(startMs), api: calls(() => 2), app: calls(() => 5), commit: calls(() => 1) },
     starts: times,
   }
 }

@@ -1,5 +1,7 @@
 import { median, percentile, round, toTable } from '../shared/figures.ts'
-import type { Service, System } from '../shared/system.ts'
+import type { Incident } from '../shared/incidents.ts'
+import type { Call } from '../shared/load.ts'
+import { readNumber, type Service, type System } from '../shared/system.ts'
 
 /** What everything holds at one moment: the memory and the heap of each service, by their names. */
 export interface Sample {
@@ -7,14 +9,6 @@ export interface Sample {
   readonly at: number
   readonly databaseMiB: number
   readonly figures: Readonly<Record<string, number>>
-}
-
-/** A latency in ms, and when its request was sent, in ms since 1970. */
-export interface Latency {
-  readonly at: number
-  readonly ms: number
-  /** Whether an incident was under way, or had just ended. */
-  readonly isDisturbed: boolean
 }
 
 export type LatencyName = 'start' | 'api' | 'app' | 'commit'
@@ -25,7 +19,9 @@ export interface SoakRecord {
   readonly beganAt: number
   readonly endedAt: number
   readonly samples: readonly Sample[]
-  readonly latencies: Readonly<Record<LatencyName, readonly Latency[]>>
+  readonly incidents: readonly Pick<Incident, 'beganAt' | 'endedAt'>[]
+  /** Of starts, each lasts until its payload has arrived. */
+  readonly calls: Readonly<Record<LatencyName, readonly Call[]>>
   /** When each accepted start was requested, in ms since 1970. */
   readonly starts: readonly number[]
 }
@@ -39,6 +35,8 @@ export interface Verdict {
 }
 
 const HOUR_MS = 3_600_000
+/** A lease of a killed runner ends after 15 s, the sweep finds its session within 2 s; the rest is for the backlog. */
+const SETTLE_MS = 25_000
 /** Of a run that takes less than three hours. */
 const FEWEST_PIECES = 3
 
@@ -56,10 +54,8 @@ export async function takeSample(
     figures[`${service}, memory`] = mibOf('process_resident_memory_bytes')
     figures[`${service}, heap`] = mibOf('nodejs_heap_size_used_bytes')
   }
-  const { rows } = await pool.query<{ mib: number }>(
-    'SELECT pg_database_size(current_database()) / 1048576.0::float8 AS mib',
-  )
-  return { at: Date.now(), databaseMiB: rows[0]!.mib, figures }
+  const databaseMiB = await readNumber(pool, 'SELECT pg_database_size(current_database()) / 1048576.0::float8 AS value')
+  return { at: Date.now(), databaseMiB, figures }
 }
 
 /**
@@ -104,14 +100,16 @@ export function judge(record: SoakRecord): Verdict[] {
 /** What was measured between two times. */
 type Piece = ReturnType<typeof pieceOf>
 
-function pieceOf(record: SoakRecord, from: number, to: number) {
+function pieceOf({ samples, incidents, calls, starts }: SoakRecord, from: number, to: number) {
   const isIn = ({ at }: { at: number }): boolean => at >= from && at < to
+  const isCalm = ({ at }: Call): boolean =>
+    incidents.every(({ beganAt, endedAt }) => at < beganAt || at >= endedAt + SETTLE_MS)
   return {
-    samples: record.samples.filter(isIn),
-    starts: record.starts.filter((at) => isIn({ at })).length,
-    /** Without incidents. */
+    samples: samples.filter(isIn),
+    starts: starts.filter((at) => isIn({ at })).length,
+    /** The latencies of calls that succeeded while no incident was under way, or had just ended. */
     calm: (name: LatencyName): number[] =>
-      record.latencies[name].flatMap((call) => (isIn(call) && !call.isDisturbed ? [call.ms] : [])),
+      calls[name].flatMap((call) => (isIn(call) && call.failure === undefined && isCalm(call) ? [call.ms] : [])),
   }
 }
 

@@ -3,18 +3,24 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createSignedInUser, type PrivateRabbitMq, startRabbitMq } from '@workflow-service/testkit'
-import { type Callers, checkCallers, describeFindings, startCallers, untilAllEnded } from '../shared/callers.ts'
+import {
+  type Callers,
+  checkCallers,
+  describeFindings,
+  startCallers,
+  timeStarts,
+  untilAllEnded,
+} from '../shared/callers.ts'
 import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
-import { defineTrial, type Log } from '../shared/define-trial.ts'
+import { defineTrial, type Log, type TrialOptions } from '../shared/define-trial.ts'
 import { causeIncidents, closeBrokerConnections, type Incident, type Part } from '../shared/incidents.ts'
 import { type Load, send, startLoad } from '../shared/load.ts'
 import { createRandom } from '../shared/random.ts'
-import type { Arrival, Receiver } from '../shared/receiver.ts'
+import type { Receiver } from '../shared/receiver.ts'
 import { type Service, startSystem, type System } from '../shared/system.ts'
-import { judge, type Latency, type Sample, type SoakRecord, takeSample, toVerdictTable } from './record.ts'
+import { judge, type Sample, type SoakRecord, takeSample, toVerdictTable } from './record.ts'
 
 export const trial = defineTrial({
-  name: 'soak',
   summary:
     'runs the service for hours under mixed load and incidents, and shows whether memory, latency or tables grow',
   options: {
@@ -30,19 +36,16 @@ export const trial = defineTrial({
   },
 })
 
-export interface SoakOptions {
+export interface SoakOptions extends TrialOptions {
   readonly hours: number
   /** Starts per second. */
   readonly rate: number
   /** Mean seconds between two incidents. */
   readonly incidentSeconds: number
   /** The same seed gives the same incidents. Default: a random one. */
-  readonly seed?: number | undefined
+  readonly seed?: number
   /** The folder for the tables and the figures. */
   readonly output: string
-  readonly log: Log
-  /** Default: starts one, and stops it. */
-  readonly rabbitMq?: PrivateRabbitMq
 }
 
 const CUSTOMERS = [
@@ -56,8 +59,6 @@ const DRAIN_TIMEOUT_MS = 900_000
 const SAMPLES = 720
 /** RabbitMQ 3.10 may lose a quorum queue when it is killed within minutes of the queue's declaration. */
 const BROKER_WARM_UP_MS = 240_000
-/** A lease of a killed runner ends after 15 s, the sweep finds its session within 2 s; the rest is for the backlog. */
-const SETTLE_MS = 25_000
 /** Callers that request one start per second together. */
 const CALLERS_PER_RATE = 2
 const STARTS_PER_SESSION = 20
@@ -65,8 +66,8 @@ const API_READ_INTERVAL_MS = 500
 const APP_READ_INTERVAL_MS = 2_000
 const COMMIT_INTERVAL_MS = 1_000
 
-/** A customer, its share of all starts, and the header that signs a person in to the application. */
-type SoakCustomer = Customer & (typeof CUSTOMERS)[number] & { readonly cookie: string }
+/** A customer, its share of all starts, and the headers of a person who is signed in to the application. */
+type SoakCustomer = Customer & (typeof CUSTOMERS)[number] & { readonly headers: Record<string, string> }
 
 /** Services that no incident ends: what they hold after hours, they have collected in hours. */
 type Steady = Readonly<Record<'gateway' | 'runner' | 'dispatcher' | 'app', Service>>
@@ -85,8 +86,8 @@ export async function runSoak(options: SoakOptions) {
   const customers: SoakCustomer[] = []
   for (const plan of CUSTOMERS) {
     const customer = await createCustomer(system, [`/${plan.name}/orders`, `/${plan.name}/${plan.second}`])
-    const { cookie } = await createSignedInUser(system.pool, customer.organizationId)
-    customers.push({ ...customer, ...plan, cookie: `${cookie.name}=${cookie.value}` })
+    const { headers } = await createSignedInUser(system.pool, customer.organizationId)
+    customers.push({ ...customer, ...plan, headers })
   }
   const beganAt = Date.now()
   const untilMs = performance.now() + hours * 3_600_000
@@ -118,7 +119,7 @@ export async function runSoak(options: SoakOptions) {
   log(`${incidents.length} incidents; waiting for all runs to end`)
   await untilAllEnded(system, DRAIN_TIMEOUT_MS)
 
-  const record = { beganAt, endedAt, samples, ...collectLatencies(loads, system.receiver, incidents) }
+  const record = { beganAt, endedAt, samples, incidents, ...collectCalls(loads, system.receiver) }
   await writeFile(join(output, 'soak.json'), JSON.stringify({ hours, rate, seed, record }))
   const violations = await checkGuarantees(system, loads.starts, log)
   const verdicts = judge(record)
@@ -196,11 +197,11 @@ async function startLoads(
     app: startLoad({
       spacingMs: APP_READ_INTERVAL_MS,
       async call(round) {
-        const { workflowId, sourceId, cookie } = customerOf(round)
+        const { workflowId, sourceId, headers } = customerOf(round)
         const deliveries = `webhook-sources/${sourceId}/deliveries`
         const lists = ['runs', 'runs?status=failed', `runs?workflow_id=${workflowId}`, deliveries]
         const list = lists[Math.floor(round / customers.length) % lists.length]
-        await send(`${steady.app.url}/app/${list}`, { headers: { cookie } })
+        await send(`${steady.app.url}/app/${list}`, { headers })
       },
     }),
     commit: startLoad({
@@ -232,33 +233,15 @@ async function checkGuarantees(system: System, starts: Loads['starts'], log: Log
 /**
  * Starts of customers with slow or broken endpoints wait for earlier starts of their session, so they are not timed.
  */
-function collectLatencies(
-  { starts, reads }: Loads,
-  { arrivals }: Receiver,
-  incidents: readonly Incident[],
-): Pick<SoakRecord, 'latencies' | 'starts'> {
-  const arrived = new Map<string, Arrival>()
-  for (const arrival of arrivals) if (!arrived.has(arrival.text)) arrived.set(arrival.text, arrival)
-  const accepted = starts.flatMap(({ customer, requested }) =>
-    requested.flatMap(({ text, accepted: answer }) => (answer ? [{ customer, text, at: answer.requestedAt }] : [])),
-  )
-  const toLatency = (at: number, ms: number): Latency => ({
-    at,
-    ms,
-    isDisturbed: incidents.some(({ beganAt, endedAt }) => at >= beganAt && at < endedAt + SETTLE_MS),
-  })
-  const ofReads = ({ calls }: Load): Latency[] =>
-    calls.flatMap(({ at, ms, failure }) => (failure === undefined ? [toLatency(at, ms)] : []))
+function collectCalls({ starts, reads }: Loads, receiver: Receiver): Pick<SoakRecord, 'calls' | 'starts'> {
+  const timed = starts.filter(({ customer }) => customer.second === 'audit')
   return {
-    starts: accepted.map(({ at }) => at),
-    latencies: {
-      start: accepted.flatMap(({ customer, text, at }) => {
-        const arrival = arrived.get(text)
-        return arrival && customer.second === 'audit' ? [toLatency(at, arrival.at - at)] : []
-      }),
-      api: ofReads(reads.api),
-      app: ofReads(reads.app),
-      commit: ofReads(reads.commit),
+    starts: starts.flatMap(({ requested }) => requested.flatMap(({ accepted }) => accepted?.requestedAt ?? [])),
+    calls: {
+      start: timed.flatMap((callers) => timeStarts(callers, receiver)),
+      api: reads.api.calls,
+      app: reads.app.calls,
+      commit: reads.commit.calls,
     },
   }
 }

@@ -35,5 +35,6 @@ export async function createSignedInUser(
     address: '127.0.0.1',
     userAgent: 'a test',
   })
-  return { accountId, userId, cookie: { name: '__Host-session', value } }
+  const cookie = { name: '__Host-session', value }
+  return { accountId, userId, cookie, headers: { cookie: `${cookie.name}=${value}` } }
 }

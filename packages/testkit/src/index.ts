@@ -38,6 +38,7 @@ export { type Proxy, startProxy } from './start-proxy.ts'
 export { startRawEndpoint, type RawEndpointOptions } from './start-raw-endpoint.ts'
 export { createCertificate } from './create-certificate.ts'
 export { openConnection, openUnfinishedRequests, parseAnswer, type RawAnswer, sendRaw } from './raw-request.ts'
+export { runProgram } from './run-program.ts'
 export { startProcess, type StartedProcess } from './start-process.ts'
 export { startStubModelServer, type StubModelServer } from './start-stub-model-server.ts'
 export type {

@@ -1,9 +1,9 @@
-import { execFile, execFileSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
+import { runProgram } from './run-program.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
@@ -17,7 +17,7 @@ export async function installPackage(packageFolder: string) {
   const folder = mkdtempSync(join(tmpdir(), 'installed-package-'))
   const project = join(folder, 'project')
   mkdirSync(project)
-  await execute('npm', ['pack', '--pack-destination', folder, '--loglevel', 'error'], packageFolder)
+  await runProgram('npm', ['pack', '--pack-destination', folder, '--loglevel', 'error'], { cwd: packageFolder })
   const tarball = join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? '')
   /** Writes a file of the project and returns its path. */
   const write = (name: string, text: string): string => {
@@ -27,7 +27,9 @@ export async function installPackage(packageFolder: string) {
     return file
   }
   write('package.json', '{ "private": true }')
-  await execute('npm', ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', tarball], project)
+  await runProgram('npm', ['install', '--offline', '--no-audit', '--no-fund', '--ignore-scripts', tarball], {
+    cwd: project,
+  })
   const scope = join(project, 'node_modules/@workflow-service')
   const [name = ''] = readdirSync(scope)
   const files = readdirSync(join(scope, name), { recursive: true, withFileTypes: true })
@@ -41,18 +43,18 @@ export async function installPackage(packageFolder: string) {
       .toSorted(),
     /** What publint and "are the types wrong" find in the tarball. */
     problems: JSON.parse(
-      await execute(process.execPath, [join(import.meta.dirname, 'check-package.ts'), tarball], folder),
+      await runProgram(process.execPath, [join(import.meta.dirname, 'check-package.ts'), tarball]),
     ) as string[],
     write,
     /** Runs a file of the project. Resolves with its output; rejects with its errors if it fails. */
     run: (file: string, { node = process.execPath, env = {} }: { node?: string; env?: Record<string, string> } = {}) =>
-      execute(node, [file], project, env),
+      runProgram(node, [file], { cwd: project, env }),
     /** Type-checks files of the project with the compiler's options, and Node's types. Rejects with the errors. */
     typeCheck: async (names: readonly string[], options: Record<string, unknown>) => {
       const compilerOptions = { noEmit: true, strict: true, target: 'es2022', types: [], ...options }
       const typeRoots = [join(ROOT, 'node_modules/@types')]
       write('tsconfig.json', JSON.stringify({ compilerOptions: { ...compilerOptions, typeRoots }, files: names }))
-      await execute(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '--project', project], project)
+      await runProgram(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc'), '--project', project])
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   }
@@ -67,20 +69,4 @@ export function findNodes(): Map<string, string> {
   return new Map(
     [...found, process.execPath].map((file) => [execFileSync(file, ['--version'], { encoding: 'utf8' }).trim(), file]),
   )
-}
-
-/** Runs a program. Rejects with its output if it fails. */
-async function execute(
-  command: string,
-  args: string[],
-  cwd: string,
-  env: Record<string, string> = {},
-): Promise<string> {
-  try {
-    const { stdout } = await promisify(execFile)(command, args, { cwd, env: { ...process.env, ...env } })
-    return stdout
-  } catch (error) {
-    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string }
-    throw new Error(`${command} ${args.join(' ')} failed:\n${stdout}${stderr}`, { cause: error })
-  }
 }

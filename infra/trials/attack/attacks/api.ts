@@ -82,7 +82,7 @@ export const API_ATTACKS: readonly Attack[] = [
       const open = await attack(async () => {
         const sockets: Socket[] = []
         for (let number = 0; number < CONNECTIONS; number += 1) {
-          sockets.push(openSocket(services.gateway.url, head).socket)
+          sockets.push(openSocket(services.gateway.url, head))
           if (number % 100 === 0) await sleep(10)
         }
         for (let second = 0; second < seconds; second += 1) {

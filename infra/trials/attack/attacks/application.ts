@@ -284,7 +284,7 @@ function cutBodies(
         for (; opened < CUT_BODIES || performance.now() < endsMs; opened += 250) {
           const sockets = Array.from({ length: 250 }, (_, n) => {
             const head = toHead(...lines, `Host: ${new URL(url).host}`, `X-Forwarded-For: ${networkOf(n)}`)
-            return openSocket(url, head + body).socket
+            return openSocket(url, head + body)
           })
           await sleep(100)
           for (const socket of sockets.splice(0, 125)) socket.end()

@@ -1,7 +1,7 @@
 import { startCustomerEndpoint } from '@workflow-service/testkit'
 import type { ServerResponse } from 'node:http'
 import type { Attack } from '../attack.ts'
-import { type AttackedServices, type AttackTarget, endRun } from '../target.ts'
+import { type AttackedServices, type AttackTarget, sendAndEnd } from '../target.ts'
 
 const API_KEY = 'the key of the model'
 const MODEL_ENV = { AGENT_MODEL: 'anthropic:attack', AGENT_API_KEY: API_KEY, AGENT_RATE_LIMIT_SECONDS: '0' }
@@ -86,11 +86,8 @@ export const MODEL_ATTACKS: readonly Attack[] = [
       await target.saveSource('Endpoint')
       await attack(async () => {
         for (const calls of [1_500, 100]) {
-          target.answerAsModel(({ sendTool: name, isFirst }) =>
-            isFirst
-              ? { toolCalls: Array.from({ length: calls }, (_, n) => ({ name, arguments: { text: `call ${n}` } })) }
-              : endRun,
-          )
+          const texts = Array.from({ length: calls }, (_, n) => ({ text: `call ${n}` }))
+          target.answerAsModel((request) => sendAndEnd(request, texts))
           const before = countPayloads(target)
           const ended = await target.runAll('Endpoint', 1, 'attack')
           const payloads = countPayloads(target) - before

@@ -29,13 +29,13 @@ export async function measureApi(options: BenchOptions): Promise<Figure[]> {
   }
   const bodiesFile = join(folder, 'bodies.json')
   await writeFile(bodiesFile, JSON.stringify(bodies))
-  const express = await system.startScript(import.meta.resolve('../baseline-server.ts'), [bodiesFile])
+  const expressUrl = await system.startScript(import.meta.resolve('../baseline-server.ts'), [bodiesFile])
 
   const load = { connections: CONNECTIONS, seconds: pieceSeconds(options), headers }
   const measureGet = async (name: string, paths: readonly string[], expressPath: string, ratio: number) => {
     options.log(name)
     const measured = await measureAlternately(options, {
-      express: () => requestsPerSecond({ ...load, url: express.url, paths: [expressPath] }),
+      express: () => requestsPerSecond({ ...load, url: expressUrl, paths: [expressPath] }),
       service: () => requestsPerSecond({ ...load, url: gateway.url, paths }),
     })
     return compare(name, measured.service, '/s', ['Express 5', measured.express], atLeast(ratio))
@@ -52,7 +52,7 @@ export async function measureApi(options: BenchOptions): Promise<Figure[]> {
     commits,
     starts,
   } = await measureAlternately(options, {
-    express: () => requestsPerSecond({ ...load, ...START, url: `${express.url}/start` }),
+    express: () => requestsPerSecond({ ...load, ...START, url: `${expressUrl}/start` }),
     commits: () => singleRowCommitsPerSecond(system.postgres.url, load.seconds),
     starts: () => requestsPerSecond({ ...load, ...START, url: `${gateway.url}/v1/workflows/${workflowId}/start` }),
   })

@@ -8,11 +8,12 @@ import { median, percentile } from '../../shared/figures.ts'
 import { send } from '../../shared/load.ts'
 import { cpuMs } from '../../shared/process-usage.ts'
 import { seedDeliveries, seedRuns } from '../../shared/seed.ts'
-import { type Service, startSystem, type System } from '../../shared/system.ts'
-import { comparePages, type Page } from '../compare-pages.ts'
+import { readNumber, type Service, startSystem, type System } from '../../shared/system.ts'
+import { comparePages, type Page, pagesOf } from '../compare-pages.ts'
 import { type BenchOptions, compare, type Figure, limit } from '../figure.ts'
 import {
   payloadsPerSecond,
+  risePerRun,
   runsPerSecond,
   type ServicePath,
   startServicePath,
@@ -85,23 +86,19 @@ const SETTLED_SECONDS = 30
  */
 async function measureFilling(path: ServicePath, app: Service, { rounds, log }: BenchOptions): Promise<Figure[]> {
   log('runs while the search index is filled')
-  const countIndexed = async (): Promise<number> => {
-    const { rows } = await path.pool.query<{ count: number }>(
-      `SELECT coalesce(sum(cardinality(ids)), 0)::integer AS count FROM search_chunks WHERE kind = 'runs'`,
-    )
-    return rows[0]!.count
-  }
+  const query = `SELECT coalesce(sum(cardinality(ids)), 0)::integer AS value FROM search_chunks WHERE kind = 'runs'`
+  const read = async () => ({
+    cpu: Object.values(await path.readCpu()).reduce((sum, ms) => sum + ms, 0),
+    appCpu: await cpuMs(app.process.pid),
+    indexed: await readNumber(path.pool, query),
+  })
   const measure = async () => {
-    const [cpu, appCpu, indexed] = [await path.readCpu(), await cpuMs(app.process.pid), await countIndexed()]
-    const rate = await runsPerSecond(path, FILLING_SECONDS)
-    const runs = rate * FILLING_SECONDS
-    const spent = Object.entries(await path.readCpu()).reduce((sum, [name, ms]) => sum + ms - (cpu[name] ?? 0), 0)
-    return {
-      rate,
-      cpu: spent / runs,
-      appCpu: ((await cpuMs(app.process.pid)) - appCpu) / runs,
-      indexed: ((await countIndexed()) - indexed) / FILLING_SECONDS,
-    }
+    let rate = 0
+    const rises = await risePerRun(read, async () => {
+      rate = await runsPerSecond(path, FILLING_SECONDS)
+      return rate * FILLING_SECONDS
+    })
+    return { ...rises, rate, indexed: rises.indexed * rate }
   }
   type Measured = Awaited<ReturnType<typeof measure>>
   const db = openDatabase(path)
@@ -220,8 +217,7 @@ async function rowDelaysMs({ path, open }: Visit): Promise<number[]> {
 export async function measureDeliveryLog(options: BenchOptions): Promise<Figure[]> {
   return await compareTables(options, 'delivery log', async (system, { organizationId, sourceId }) => {
     const deliveries = `/internal/organizations/${organizationId}/webhook-sources/${sourceId}/deliveries`
-    const origin = system.internalUrl()
-    const page = toPage(origin, system.internalHeaders)
+    const page = pagesOf(system.internalUrl(), system.internalHeaders)
     return [
       page('first page', `${deliveries}?limit=25`),
       page('filtered by outcome', `${deliveries}?limit=25&outcome=rejected`),
@@ -240,8 +236,8 @@ async function applicationPages(system: System, { organizationId, sourceId, work
   )
   const { id, order } = rows[0]!
   const app = await system.start('app')
-  const { cookie } = await createSignedInUser(system.pool, organizationId)
-  const page = toPage(app.url, { cookie: `${cookie.name}=${cookie.value}` })
+  const { headers } = await createSignedInUser(system.pool, organizationId)
+  const page = pagesOf(app.url, headers)
   const search = (name: string, text: string, limitMs = MAX_SEARCH_MS) =>
     page(`search of ${name}`, `/app/deliveries?search=${text}`, limitMs)
   return [
@@ -259,14 +255,6 @@ async function applicationPages(system: System, { organizationId, sourceId, work
   ]
 }
 
-function toPage(origin: string, headers: Record<string, string>) {
-  return (name: string, path: string, limitMs?: number): Page => ({
-    name,
-    get: async () => await send(origin + path, { headers }),
-    ...(limitMs === undefined ? {} : { limitMs }),
-  })
-}
-
 function openDatabase({ postgres }: Pick<System, 'postgres'>): Database {
   return createDatabase({ url: postgres.url, applicationName: 'trial', maxConnections: 2 })
 }
@@ -275,7 +263,7 @@ function openDatabase({ postgres }: Pick<System, 'postgres'>): Database {
 async function compareTables(
   options: BenchOptions,
   name: string,
-  pagesOf: (system: System, customer: Customer) => Promise<Page[]>,
+  open: (system: System, customer: Customer) => Promise<Page[]>,
 ): Promise<Figure[]> {
   return await comparePages(options, { name, sizes: [options.largeTable] }, async (size) => {
     const system = await startSystem(options)
@@ -283,6 +271,6 @@ async function compareTables(
     const customer = await createCustomer(system)
     await seedRuns(system, customer, size)
     await seedDeliveries(system, customer, size)
-    return { system, pages: await pagesOf(system, customer) }
+    return { system, pages: await open(system, customer) }
   })
 }

@@ -2,7 +2,7 @@ import { apiHeadersOf, createOrganization } from '../../shared/customers.ts'
 import { send } from '../../shared/load.ts'
 import { ABSENT_WORD, RARE_WORD, seedWorkflows } from '../../shared/seed.ts'
 import { type Service, startSystem, type System } from '../../shared/system.ts'
-import { comparePages, type Page } from '../compare-pages.ts'
+import { comparePages, type Page, pagesOf } from '../compare-pages.ts'
 import type { BenchOptions, Figure } from '../figure.ts'
 
 /** The CPU time of gateway and PostgreSQL together that a page of 25 may take. */
@@ -26,10 +26,7 @@ async function createList(system: System, size: number): Promise<Page[]> {
   await seedWorkflows(system, organization, size, { detailed: 50 })
   const gateway = await system.start('gateway')
   const headers = apiHeadersOf(organization)
-  const page = (name: string, path: string): Page => ({
-    name,
-    get: async () => await send(gateway.url + path, { headers }),
-  })
+  const page = pagesOf(gateway.url, headers)
   const first = page('first page', '/v1/workflows')
   for (let request = 0; request < WARM_UP_REQUESTS; request += 1) await first.get()
   return [

@@ -5,7 +5,7 @@ import { median, percentile } from '../../shared/figures.ts'
 import { send } from '../../shared/load.ts'
 import { residentMiB } from '../../shared/process-usage.ts'
 import { queueStarts } from '../../shared/seed.ts'
-import { startSystem } from '../../shared/system.ts'
+import { readNumber, startSystem } from '../../shared/system.ts'
 import { openMinimalPath, requestsPerSecond, singleRowCommitsPerSecond } from '../baselines.ts'
 import {
   atLeast,
@@ -41,11 +41,11 @@ export async function measureRuns(options: BenchOptions): Promise<Figure[]> {
   await using path = await startServicePath(options)
   await warmUp(path, options)
   options.log('runs per second, 64 sessions at once')
-  const express = await path.startScript(import.meta.resolve('../baseline-server.ts'))
+  const expressUrl = await path.startScript(import.meta.resolve('../baseline-server.ts'))
   const seconds = pieceSeconds(options)
   const { runs, commits, gets } = await measureAlternately(options, {
     commits: () => singleRowCommitsPerSecond(path.postgres.url, seconds),
-    gets: () => requestsPerSecond({ url: `${express.url}/get`, connections: SESSIONS_AT_ONCE, seconds }),
+    gets: () => requestsPerSecond({ url: `${expressUrl}/get`, connections: SESSIONS_AT_ONCE, seconds }),
     runs: () => runsPerSecond(path, seconds),
   })
   const runMany = async (): Promise<number> => {
@@ -180,9 +180,8 @@ export async function measureWaiting(options: BenchOptions): Promise<Figure[]> {
     await using path = await startServicePath(pathOptions)
     options.log('1,000 sessions waiting for a slow endpoint')
     await queueStarts(path, path.customer, WAITING_SESSIONS)
-    const query = `SELECT count(*)::int AS count FROM deliveries WHERE outcome = 'in_flight'`
-    const areAllWaiting = async () =>
-      (await path.pool.query<{ count: number }>(query)).rows[0]?.count === WAITING_SESSIONS
+    const query = `SELECT count(*)::int AS value FROM deliveries WHERE outcome = 'in_flight'`
+    const areAllWaiting = async () => (await readNumber(path.pool, query)) === WAITING_SESSIONS
     await waitUntil(areAllWaiting, { timeoutMs: 25_000, intervalMs: 2 })
     rounds.push(await residentMiB(path.runner.process.pid))
   }
@@ -221,13 +220,10 @@ async function measureWaitingRequests({ log }: BenchOptions): Promise<Figure[]> 
       )
     await waitUntil(areAllWaiting, { timeoutMs: 20_000, message: 'all requests to wait' })
   }
-  const readStatements = async (): Promise<number> => {
-    const query = 'SELECT xact_commit::float8 AS count FROM pg_stat_database WHERE datname = current_database()'
-    return (await system.pool.query<{ count: number }>(query)).rows[0]!.count
-  }
-  const before = await readStatements()
+  const query = 'SELECT xact_commit::float8 AS value FROM pg_stat_database WHERE datname = current_database()'
+  const before = await readNumber(system.pool, query)
   await sleep(WAITING_SECONDS * 1_000)
-  const statements = ((await readStatements()) - before) / WAITING_SECONDS
+  const statements = ((await readNumber(system.pool, query)) - before) / WAITING_SECONDS
   const mib = (await residentMiB(gateway.process.pid)) - beforeMiB
   await system.pool.query(`UPDATE starts SET status = 'succeeded', finished_at = now()`)
   const missed = (await Promise.all(answers)).filter((text) => !text.includes('"status":"succeeded"'))

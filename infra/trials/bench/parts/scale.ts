@@ -1,7 +1,7 @@
 import type { Pool } from 'pg'
 import { percentile } from '../../shared/figures.ts'
 import { seedDeliveries, seedJournals, seedRuns } from '../../shared/seed.ts'
-import { openUnchecked } from '../../shared/system.ts'
+import { openUnchecked, readNumber } from '../../shared/system.ts'
 import {
   atLeast,
   atMost,
@@ -86,9 +86,4 @@ async function p95OfStarts({ gateway, customer, receiver }: ServicePath, seconds
 
 async function countDeleted(pool: Pool): Promise<number> {
   return await readNumber(pool, 'SELECT sum(n_tup_del)::float8 AS value FROM pg_stat_user_tables')
-}
-
-async function readNumber(pool: Pool, query: string): Promise<number> {
-  const { rows } = await pool.query<{ value: number }>(query)
-  return rows[0]!.value
 }
