@@ -161,32 +161,27 @@ describe('the bootstrap', () => {
     expect(await takeCalls()).toEqual([''])
   })
 
-  test('installs again only when the lockfile, a manifest or the platform has changed', async () => {
+  const stamp = 'node_modules/.workflow-service-install.json'
+  test.each<[what: string, change: () => Promise<void>, calls: readonly string[]]>([
+    ['nothing', async () => {}, []],
+    ['the lockfile', () => write('pnpm-lock.yaml', 'lockfileVersion: 9 \n'), installCalls],
+    ['a manifest', () => write('services/gateway/package.json', '{ "name": "gateway" }'), installCalls],
+    ['the schema', () => write('packages/database/prisma/schema.prisma', 'model B'), ['generate']],
+    [
+      'the platform',
+      async () => {
+        const installed = await readFile(join(workspace, stamp), 'utf8')
+        await write(stamp, installed.replace(process.platform, 'other'))
+      },
+      installCalls,
+    ],
+  ])('does again only what a change of %s needs, and prints nothing else', async (_what, change, calls) => {
     await run('start')
     await takeCalls()
-    expect(await run('start')).toEqual({ status: 0, stdout: '', stderr: '' })
-    expect(await takeCalls()).toEqual(['main'])
-
-    await write('pnpm-lock.yaml', 'lockfileVersion: 9 \n')
-    await run('start')
-    expect(await takeCalls()).toEqual([...installCalls, 'main'])
-
-    await write('services/gateway/package.json', '{ "name": "gateway" }')
-    await run('start')
-    expect(await takeCalls()).toEqual([...installCalls, 'main'])
-
-    const stamp = join(workspace, 'node_modules/.workflow-service-install.json')
-    await writeFile(stamp, (await readFile(stamp, 'utf8')).replace(process.platform, 'other'))
-    await run('start')
-    expect(await takeCalls()).toEqual([...installCalls, 'main'])
-  })
-
-  test('generates the database client again when only the schema has changed', async () => {
-    await run('start')
-    await takeCalls()
-    await write('packages/database/prisma/schema.prisma', 'model B')
-    await run('start')
-    expect(await takeCalls()).toEqual(['generate', 'main'])
+    await change()
+    const { status, stdout, stderr } = await run('start')
+    expect([status, stdout === '', stderr]).toEqual([0, calls.length === 0, ''])
+    expect(await takeCalls()).toEqual([...calls, 'main'])
   })
 
   test('repeats an install that failed', async () => {
