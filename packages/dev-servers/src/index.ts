@@ -5,7 +5,6 @@
 export { EmbeddedPostgresError } from './embedded-postgres-error.ts'
 export { findChromium } from './find-chromium.ts'
 export { findProgram, searchPath } from './find-program.ts'
-export { findRabbitMq } from './find-rabbitmq.ts'
 export { freePort, listenError } from './free-port.ts'
 export type { PrivateServer } from './private-server.ts'
 export { isAlive } from './is-alive.ts'
@@ -19,6 +18,6 @@ export {
   startEmbeddedPostgres,
 } from './start-embedded-postgres.ts'
 export { type PrivatePostgres, startPostgres } from './start-postgres.ts'
-export { type PrivateRabbitMq, rabbitMqFolders, startRabbitMq } from './start-rabbitmq.ts'
+export { type PrivateRabbitMq, startRabbitMq } from './start-rabbitmq.ts'
 export { startRedis } from './start-redis.ts'
 export { waitUntil } from './wait-until.ts'
