@@ -136,18 +136,15 @@ async function afterRestore(databaseUrl: string): Promise<string> {
 }
 
 async function describeUnfinished({ pool }: System): Promise<string> {
-  const { rows } = await pool.query<{ queued: number; running: number; inFlight: number }>(
-    `SELECT (SELECT count(*)::int FROM starts WHERE status = 'queued') AS queued,
-       (SELECT count(*)::int FROM starts WHERE status = 'running') AS running,
-       (SELECT count(*)::int FROM deliveries WHERE outcome = 'in_flight') AS "inFlight"`,
+  const { rows } = await pool.query<{ text: string }>(
+    `SELECT format('%s starts queued, %s running, %s payloads in flight',
+       (SELECT count(*) FROM starts WHERE status = 'queued'), (SELECT count(*) FROM starts WHERE status = 'running'),
+       (SELECT count(*) FROM deliveries WHERE outcome = 'in_flight')) AS text`,
   )
-  const [row] = rows
-  return `${row?.queued} starts queued, ${row?.running} running, ${row?.inFlight} payloads in flight`
+  return rows[0]!.text
 }
 
-function isInterruption(error: string): boolean {
-  return error.startsWith('interrupted_by_restore')
-}
+const isInterruption = (error: string): boolean => error.startsWith('interrupted_by_restore')
 
 /** @param isPromised Whether a start that was answered 202 at this time must be in the restored database. */
 async function compare(

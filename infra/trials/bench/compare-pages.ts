@@ -1,6 +1,6 @@
 import { median } from '../shared/figures.ts'
 import { send } from '../shared/load.ts'
-import { cpuMs, cpuMsWithChildren } from '../shared/process-usage.ts'
+import { cpuMs } from '../shared/process-usage.ts'
 import type { System } from '../shared/system.ts'
 import { atMost, type BenchOptions, compare, type Figure, limit } from './figure.ts'
 
@@ -79,8 +79,8 @@ export async function comparePages(
 
 async function measure({ services, postgres }: System, { get }: Page): Promise<{ cpuMs: number; times: number[] }> {
   const usedMs = async (): Promise<number> => {
-    const own = await Promise.all(services.map(({ process }) => cpuMs(process.pid)))
-    return own.reduce((sum, ms) => sum + ms, await cpuMsWithChildren(postgres.pid))
+    const pids = [postgres.pid, ...services.map(({ process }) => process.pid)]
+    return (await Promise.all(pids.map(cpuMs))).reduce((sum, ms) => sum + ms)
   }
   for (let request = 0; request < WARM_UP_REQUESTS; request += 1) await get()
   const before = await usedMs()

@@ -1,7 +1,7 @@
 import { startRabbitMq } from '@workflow-service/testkit'
 import { untilAllEnded } from '../shared/callers.ts'
 import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
-import { cpuMs, cpuMsWithChildren } from '../shared/process-usage.ts'
+import { cpuMs } from '../shared/process-usage.ts'
 import { type RemoteLoad, startRemoteReceiver } from '../shared/remote-receiver.ts'
 import { readNumber, startSystem, type System, type SystemOptions } from '../shared/system.ts'
 import { type BenchOptions, compare, type Figure } from './figure.ts'
@@ -45,8 +45,8 @@ export async function startServicePath(options: ServicePathOptions) {
     async readCpu(): Promise<Record<string, number>> {
       const cpu: Record<string, number> = {}
       for (const { name, process } of new Set([gateway, runner, dispatcher])) cpu[name] = await cpuMs(process.pid)
-      cpu['PostgreSQL'] = await cpuMsWithChildren(system.postgres.pid)
-      cpu['RabbitMQ'] = await cpuMsWithChildren(rabbitMq.pid)
+      cpu['PostgreSQL'] = await cpuMs(system.postgres.pid)
+      cpu['RabbitMQ'] = await cpuMs(rabbitMq.pid)
       return cpu
     },
   }

@@ -15,7 +15,7 @@ export interface Callers {
   /** Responses that no outage explains; with `repeats: false`, every request without a 202. */
   readonly failures: readonly string[]
   /** Requests no further start, and resolves when the requests under way have ended. */
-  stop(): Promise<void>
+  readonly stop: () => Promise<void>
 }
 
 export interface CallersOptions {
@@ -87,7 +87,7 @@ export function startCallers(system: System, customer: Customer, options: Caller
     const session = sessions[caller]!
     const { sequence } = session
     const text = `${name}caller ${caller} start ${sequence}`
-    const start: RequestedStart = { text, caller, sequence, accepted: undefined }
+    const start: RequestedStart = { text, accepted: undefined }
     session.sequence += 1
     requested.push(start)
     if (sequence % startsPerSession === 0) session.id = undefined

@@ -8,9 +8,6 @@ export const FIELD = 'text: '
 /** A start that a caller requested. Its text is unique, so that each payload can be traced to its start. */
 export interface RequestedStart {
   readonly text: string
-  readonly caller: number
-  /** The position among the caller's starts. */
-  readonly sequence: number
   /**
    * The ids of the 202 response, and when it was requested and answered, in ms since 1970. Undefined without a 202:
    * then the start may or may not have been accepted.
@@ -28,6 +25,7 @@ export interface RequestedStart {
 /** What an organization's callers requested, what its endpoint got, and what each run should have sent. */
 export interface RecordToCheck {
   readonly organizationId: string
+  /** Those of one session are in their order. */
   readonly requested: readonly RequestedStart[]
   readonly arrivals: readonly Pick<Arrival, 'path' | 'text'>[]
   /** The paths to which each run posts, one after the other. */
@@ -156,7 +154,7 @@ function checkOrder(
   const violations: string[] = []
   const numbers = new Map(runs.map((run) => [run.id, run.number]))
   const lastNumber = new Map<string, RequestedStart>()
-  for (const start of accepted.toSorted((a, b) => a.caller - b.caller || a.sequence - b.sequence)) {
+  for (const start of accepted) {
     const { startId, sessionId } = start.accepted!
     const before = lastNumber.get(sessionId)
     if (before && numbers.get(before.accepted!.startId)! >= numbers.get(startId)!) {

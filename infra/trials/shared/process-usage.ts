@@ -3,13 +3,11 @@ import { readdir, readFile } from 'node:fs/promises'
 /** Clock ticks per second in /proc: USER_HZ, 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100
 
-/** The CPU time of a process so far, user and system, in ms. */
+/**
+ * The CPU time so far, user and system, of a process and its descendants, in ms: PostgreSQL has its backends, RabbitMQ
+ * its programs.
+ */
 export async function cpuMs(pid: number): Promise<number> {
-  return (await readStat(pid))?.cpuMs ?? 0
-}
-
-/** The CPU time of a process and its descendants, in ms: PostgreSQL with its backends, RabbitMQ with its programs. */
-export async function cpuMsWithChildren(pid: number): Promise<number> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
   const stats = await Promise.all(pids.map(async (each) => ({ pid: each, ...(await readStat(each)) })))
   const sumOf = (root: number): number =>

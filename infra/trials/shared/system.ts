@@ -15,6 +15,7 @@ import {
   startRabbitMq,
 } from '@workflow-service/testkit'
 import { Pool } from 'pg'
+import { send } from './load.ts'
 import { type Arrival, startReceiver } from './receiver.ts'
 
 const TOKEN = randomBytes(24).toString('base64')
@@ -163,6 +164,12 @@ export async function startSystem(options: SystemOptions = {}) {
 /** Runs a query that selects one number, named `value`. */
 export async function readNumber(pool: Pick<Pool, 'query'>, query: string, values?: unknown[]): Promise<number> {
   return (await pool.query<{ value: number }>(query, values)).rows[0]!.value
+}
+
+/** Reads a metric of a service: its first sample, of those with the label if one is given. */
+export async function readMetric({ metricsUrl }: Service, name: string, label = ''): Promise<number> {
+  const metrics = await send(`${metricsUrl}/metrics`)
+  return Number(new RegExp(`^${name}(?:\\{.*${label}.*\\})? (\\S+)$`, 'm').exec(metrics)?.[1])
 }
 
 /**

@@ -1,7 +1,7 @@
 import { median, percentile, round, toTable } from '../shared/figures.ts'
 import type { Incident } from '../shared/incidents.ts'
 import type { Call } from '../shared/load.ts'
-import { readNumber, type Service, type System } from '../shared/system.ts'
+import { readMetric, readNumber, type Service, type System } from '../shared/system.ts'
 
 /** What everything holds at one moment: the memory and the heap of each service, by their names. */
 export interface Sample {
@@ -46,13 +46,9 @@ export async function takeSample(
   services: Readonly<Record<string, Service>>,
 ): Promise<Sample> {
   const figures: Record<string, number> = {}
-  for (const [service, { metricsUrl }] of Object.entries(services)) {
-    const response = await fetch(`${metricsUrl}/metrics`, { signal: AbortSignal.timeout(5_000) })
-    const metrics = await response.text()
-    const mibOf = (name: string): number =>
-      Number(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'm').exec(metrics)?.[1]) / 2 ** 20
-    figures[`${service}, memory`] = mibOf('process_resident_memory_bytes')
-    figures[`${service}, heap`] = mibOf('nodejs_heap_size_used_bytes')
+  for (const [name, service] of Object.entries(services)) {
+    figures[`${name}, memory`] = (await readMetric(service, 'process_resident_memory_bytes')) / 2 ** 20
+    figures[`${name}, heap`] = (await readMetric(service, 'nodejs_heap_size_used_bytes')) / 2 ** 20
   }
   const databaseMiB = await readNumber(pool, 'SELECT pg_database_size(current_database()) / 1048576.0::float8 AS value')
   return { at: Date.now(), databaseMiB, figures }

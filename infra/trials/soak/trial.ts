@@ -3,20 +3,12 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { createSignedInUser, type PrivateRabbitMq, startRabbitMq } from '@workflow-service/testkit'
-import {
-  type Callers,
-  checkCallers,
-  describeFindings,
-  startCallers,
-  timeStarts,
-  untilAllEnded,
-} from '../shared/callers.ts'
-import { apiHeadersOf, createCustomer, type Customer } from '../shared/customers.ts'
-import { defineTrial, type Log, type TrialOptions } from '../shared/define-trial.ts'
+import { checkCallers, describeFindings, startCallers, timeStarts, untilAllEnded } from '../shared/callers.ts'
+import { apiHeadersOf, createCustomer } from '../shared/customers.ts'
+import { defineTrial, type TrialOptions } from '../shared/define-trial.ts'
 import { causeIncidents, closeBrokerConnections, type Incident, type Part } from '../shared/incidents.ts'
-import { type Load, send, startLoad } from '../shared/load.ts'
+import { send, startLoad } from '../shared/load.ts'
 import { createRandom } from '../shared/random.ts'
-import type { Receiver } from '../shared/receiver.ts'
 import { type Service, startSystem, type System } from '../shared/system.ts'
 import { judge, type Sample, type SoakRecord, takeSample, toVerdictTable } from './record.ts'
 
@@ -48,7 +40,8 @@ export interface SoakOptions extends TrialOptions {
   readonly output: string
 }
 
-const CUSTOMERS = [
+/** Customers, each with the last part of its second endpoint's path and its share of all starts. */
+const PLANS = [
   { name: 'Acme', second: 'audit', share: 0.45 },
   { name: 'Globex', second: 'audit', share: 0.35 },
   { name: 'Initech', second: 'slow', share: 0.1 },
@@ -66,8 +59,8 @@ const API_READ_INTERVAL_MS = 500
 const APP_READ_INTERVAL_MS = 2_000
 const COMMIT_INTERVAL_MS = 1_000
 
-/** A customer, its share of all starts, and the headers of a person who is signed in to the application. */
-type SoakCustomer = Customer & (typeof CUSTOMERS)[number] & { readonly headers: Record<string, string> }
+/** A customer with its callers, and the headers of a person who is signed in to the application. */
+type SoakCustomer = Awaited<ReturnType<typeof startCustomer>>
 
 /** Services that no incident ends: what they hold after hours, they have collected in hours. */
 type Steady = Readonly<Record<'gateway' | 'runner' | 'dispatcher' | 'app', Service>>
@@ -83,15 +76,11 @@ export async function runSoak(options: SoakOptions) {
   const rabbitMq = options.rabbitMq ?? (await startRabbitMq())
   await using system = await startSystem({ rabbitMq })
   const { steady, parts } = await startServices(system, rabbitMq)
-  const customers: SoakCustomer[] = []
-  for (const plan of CUSTOMERS) {
-    const customer = await createCustomer(system, [`/${plan.name}/orders`, `/${plan.name}/${plan.second}`])
-    const { headers } = await createSignedInUser(system.pool, customer.organizationId)
-    customers.push({ ...customer, ...plan, headers })
-  }
   const beganAt = Date.now()
   const untilMs = performance.now() + hours * 3_600_000
-  const loads = await startLoads(system, { steady, customers, rate, seed })
+  const customers: SoakCustomer[] = []
+  for (const [index, plan] of PLANS.entries()) customers.push(await startCustomer(system, plan, rate, seed + index))
+  const reads = await startReads(system, steady, customers)
   const samples: Sample[] = []
   const sampling = startLoad({
     spacingMs: Math.max(1_000, (hours * 3_600_000) / SAMPLES),
@@ -114,14 +103,25 @@ export async function runSoak(options: SoakOptions) {
   await cause(parts, untilMs)
   await pause(Math.max(0, untilMs - performance.now()))
   const endedAt = Date.now()
-  await sampling.stop()
-  await loads.stop()
+  const loads = [sampling, ...customers.map(({ callers }) => callers), ...Object.values(reads)]
+  await Promise.all(loads.map((load) => load.stop()))
   log(`${incidents.length} incidents; waiting for all runs to end`)
   await untilAllEnded(system, DRAIN_TIMEOUT_MS)
 
-  const record = { beganAt, endedAt, samples, incidents, ...collectCalls(loads, system.receiver) }
+  // Starts of customers with slow or broken endpoints wait for earlier starts of their session, so they are not timed.
+  const timed = customers.filter(({ plan }) => plan.second === 'audit')
+  const [api, app, commit] = [reads.api.calls, reads.app.calls, reads.commit.calls]
+  const calls = { start: timed.flatMap(({ callers }) => timeStarts(callers, system.receiver)), api, app, commit }
+  const requested = customers.flatMap(({ callers }) => callers.requested)
+  const starts = requested.flatMap(({ accepted }) => accepted?.requestedAt ?? [])
+  const record: SoakRecord = { beganAt, endedAt, samples, incidents, calls, starts }
   await writeFile(join(output, 'soak.json'), JSON.stringify({ hours, rate, seed, record }))
-  const violations = await checkGuarantees(system, loads.starts, log)
+  const violations: string[] = []
+  for (const { plan, callers } of customers) {
+    const findings = await checkCallers(system, [callers], (error) => mayFail(plan, error))
+    log(`${plan.name}: ${describeFindings(findings)}`)
+    violations.push(...findings.violations)
+  }
   const verdicts = judge(record)
   const report = [
     `${hours} h, ${rate} starts/s, ${incidents.length} incidents, seed ${seed}`,
@@ -159,89 +159,51 @@ async function startServices(system: System, rabbitMq: PrivateRabbitMq): Promise
   return { steady, parts }
 }
 
-/** Everything that sends requests during the soak. */
-type Loads = Awaited<ReturnType<typeof startLoads>>
-
-/**
- * Starts the load: `rate` starts per second, two reads of the public API, half a read of the application and one bare
- * commit.
- */
-async function startLoads(
-  system: System,
-  options: { steady: Steady; customers: readonly SoakCustomer[]; rate: number; seed: number },
-) {
-  const { steady, customers, rate, seed } = options
-  await system.pool.query('CREATE TABLE soak_commits (at timestamptz NOT NULL)')
-  const starts = customers.map((customer, index): Callers & { readonly customer: SoakCustomer } => {
-    const callers = Math.max(1, Math.round(rate * customer.share * CALLERS_PER_RATE))
-    const meanPauseMs = (1_000 * callers) / (rate * customer.share)
-    const load = startCallers(system, customer, {
-      name: `${customer.name} `,
-      callers,
-      pauseMs: [0.5 * meanPauseMs, 1.5 * meanPauseMs],
-      startsPerSession: STARTS_PER_SESSION,
-      seed: seed + index,
-    })
-    return { ...load, customer }
+async function startCustomer(system: System, plan: (typeof PLANS)[number], rate: number, seed: number) {
+  const { name, second, share } = plan
+  const customer = await createCustomer(system, [`/${name}/orders`, `/${name}/${second}`])
+  const { headers } = await createSignedInUser(system.pool, customer.organizationId)
+  const count = Math.max(1, Math.round(rate * share * CALLERS_PER_RATE))
+  const meanPauseMs = (1_000 * count) / (rate * share)
+  const callers = startCallers(system, customer, {
+    name: `${name} `,
+    callers: count,
+    pauseMs: [0.5 * meanPauseMs, 1.5 * meanPauseMs],
+    startsPerSession: STARTS_PER_SESSION,
+    seed,
   })
+  return { plan, customer, headers, callers }
+}
+
+/** Starts two reads of the public API, half a read of the application, and one bare commit per second. */
+async function startReads({ pool }: System, { gateway, app }: Steady, customers: readonly SoakCustomer[]) {
+  await pool.query('CREATE TABLE soak_commits (at timestamptz NOT NULL)')
   const customerOf = (round: number): SoakCustomer => customers[round % customers.length]!
-  const reads = {
+  return {
     api: startLoad({
       spacingMs: API_READ_INTERVAL_MS,
       async call(round) {
-        const customer = customerOf(round)
+        const { customer } = customerOf(round)
         const paths = ['/v1/organization', '/v1/workflows?limit=25', `/v1/workflows/${customer.workflowId}`]
-        await send(`${steady.gateway.url}${paths[round % paths.length]}`, { headers: apiHeadersOf(customer) })
+        await send(`${gateway.url}${paths[round % paths.length]}`, { headers: apiHeadersOf(customer) })
       },
     }),
     app: startLoad({
       spacingMs: APP_READ_INTERVAL_MS,
       async call(round) {
-        const { workflowId, sourceId, headers } = customerOf(round)
-        const deliveries = `webhook-sources/${sourceId}/deliveries`
-        const lists = ['runs', 'runs?status=failed', `runs?workflow_id=${workflowId}`, deliveries]
-        const list = lists[Math.floor(round / customers.length) % lists.length]
-        await send(`${steady.app.url}/app/${list}`, { headers })
+        const { customer, headers } = customerOf(round)
+        const deliveries = `webhook-sources/${customer.sourceId}/deliveries`
+        const lists = ['runs', 'runs?status=failed', `runs?workflow_id=${customer.workflowId}`, deliveries]
+        await send(`${app.url}/app/${lists[Math.floor(round / customers.length) % lists.length]}`, { headers })
       },
     }),
     commit: startLoad({
       spacingMs: COMMIT_INTERVAL_MS,
-      call: async () => await system.pool.query('INSERT INTO soak_commits VALUES (now())'),
+      call: async () => await pool.query('INSERT INTO soak_commits VALUES (now())'),
     }),
-  } satisfies Record<string, Load>
-  return {
-    starts,
-    reads,
-    async stop() {
-      await Promise.all([...starts, ...Object.values(reads)].map((load) => load.stop()))
-    },
   }
 }
 
-async function checkGuarantees(system: System, starts: Loads['starts'], log: Log): Promise<string[]> {
-  const violations: string[] = []
-  for (const callers of starts) {
-    const isBroken = callers.customer.second === 'broken'
-    const mayFailWith = (error: string): boolean => isBroken && /^delivery_(rejected|unreachable|timed_out)/.test(error)
-    const findings = await checkCallers(system, [callers], mayFailWith)
-    log(`${callers.customer.name}: ${describeFindings(findings)}`)
-    violations.push(...findings.violations)
-  }
-  return violations
-}
-
-/**
- * Starts of customers with slow or broken endpoints wait for earlier starts of their session, so they are not timed.
- */
-function collectCalls({ starts, reads }: Loads, receiver: Receiver): Pick<SoakRecord, 'calls' | 'starts'> {
-  const timed = starts.filter(({ customer }) => customer.second === 'audit')
-  return {
-    starts: starts.flatMap(({ requested }) => requested.flatMap(({ accepted }) => accepted?.requestedAt ?? [])),
-    calls: {
-      start: timed.flatMap((callers) => timeStarts(callers, receiver)),
-      api: reads.api.calls,
-      app: reads.app.calls,
-      commit: reads.commit.calls,
-    },
-  }
+function mayFail({ second }: (typeof PLANS)[number], error: string): boolean {
+  return second === 'broken' && /^delivery_(rejected|unreachable|timed_out)/.test(error)
 }

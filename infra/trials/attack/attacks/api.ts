@@ -4,8 +4,8 @@ import { ERROR_DETAILS_MAX } from '@workflow-service/contract'
 import { createApiKey } from '@workflow-service/database'
 import { apiHeadersOf, createOrganization } from '../../shared/customers.ts'
 import { tally } from '../../shared/figures.ts'
-import { requestOnce } from '../../shared/load.ts'
 import { seedWorkflows } from '../../shared/seed.ts'
+import { readMetric } from '../../shared/system.ts'
 import { type Attack, holdConnections, manyFields, openSocket, toHead } from '../attack.ts'
 import type { AttackRequest } from '../target.ts'
 
@@ -101,10 +101,7 @@ export const API_ATTACKS: readonly Attack[] = [
     name: 'forged-keys',
     services: { gateway: { env: { RATE_LIMIT_PER_MINUTE: String(KEY_LIMIT) } } },
     async run({ target, seconds, expect, attack }) {
-      const countLookUps = async (): Promise<number> => {
-        const { text } = await requestOnce(`${target.services.gateway.metricsUrl}/metrics`)
-        return Number(/^gateway_key_look_ups_total\S* (\d+)$/m.exec(text)?.[1])
-      }
+      const countLookUps = async () => await readMetric(target.services.gateway, 'gateway_key_look_ups_total')
       const sent = { count: 0 }
       const requestOf = () => {
         sent.count += 1

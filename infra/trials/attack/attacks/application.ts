@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { newId } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { seedDeliveries, seedRuns, seedTriggers, seedWorkflows } from '../../shared/seed.ts'
+import { readMetric } from '../../shared/system.ts'
 import { type Attack, type Attacking, holdConnections, manyFields, openSocket, toHead } from '../attack.ts'
 import type { AttackedServices, AttackRequest, AttackTarget } from '../target.ts'
 
@@ -276,7 +277,8 @@ function cutBodies(
     services: BEHIND_PROXY,
     isOnApplication: service === 'app',
     async run({ target, seconds, expect, sendOrdinary, attack }) {
-      const { url, metricsUrl } = target.services[service]
+      const attacked = target.services[service]
+      const { url } = attacked
       const { cut, read } = linesOf(target)
       const open = async (lines: readonly string[], body = ''): Promise<number> => {
         const endsMs = performance.now() + seconds * 1_000
@@ -294,10 +296,7 @@ function cutBodies(
       }
       await sendOrdinary(() => open(read))
       const opened = await attack(() => open([...cut, 'Content-Type: application/json', 'Content-Length: 1000'], '{'))
-      const areFree = async (): Promise<boolean> => {
-        const metrics = await (await fetch(`${metricsUrl}/metrics`)).text()
-        return /^http_request_slots_in_use\{stage="reading".*\} 0$/m.test(metrics)
-      }
+      const areFree = async () => (await readMetric(attacked, 'http_request_slots_in_use', 'stage="reading"')) === 0
       // Longer than the time-out of a body: the last connections may end with it.
       const freed = await waitUntil(areFree, { timeoutMs: 20_000 }).catch(() => false)
       expect(freed, 'Slots are in use after the attack.')

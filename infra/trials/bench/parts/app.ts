@@ -117,21 +117,15 @@ async function measureFilling(path: ServicePath, app: Service, { rounds, log }: 
     filling.push(await measure())
   }
   await db.close()
-  const medianOf = (of: readonly Measured[], key: keyof Measured): number => median(of.map((each) => each[key]))
-  const figure = (
-    name: string,
-    key: keyof Measured,
-    unit: string,
-    [other, otherKey]: readonly [string, keyof Measured],
-  ) => compare(name, medianOf(filling, key), unit, [other, medianOf(idle, otherKey)])
+  const during = (key: keyof Measured): number => median(filling.map((each) => each[key]))
+  const without = (key: keyof Measured): number => median(idle.map((each) => each[key]))
+  const other = 'while it is not'
+  const name = 'while the search index is filled'
   return [
-    figure('runs completed while the search index is filled', 'rate', '/s', ['while it is not', 'rate']),
-    figure('CPU per run, five processes, while the search index is filled', 'cpu', 'ms', ['while it is not', 'cpu']),
-    compare('runs added to the search index meanwhile', medianOf(filling, 'indexed'), '/s', [
-      'runs completed',
-      medianOf(filling, 'rate'),
-    ]),
-    figure('CPU of the application for it, per run', 'appCpu', 'ms', ['CPU per run', 'cpu']),
+    compare(`runs completed ${name}`, during('rate'), '/s', [other, without('rate')]),
+    compare(`CPU per run, five processes, ${name}`, during('cpu'), 'ms', [other, without('cpu')]),
+    compare('runs added to the search index meanwhile', during('indexed'), '/s', ['runs completed', during('rate')]),
+    compare('CPU of the application for it, per run', during('appCpu'), 'ms', ['CPU per run', without('cpu')]),
   ]
 }
 

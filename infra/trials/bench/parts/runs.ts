@@ -5,7 +5,7 @@ import { median, percentile } from '../../shared/figures.ts'
 import { send } from '../../shared/load.ts'
 import { residentMiB } from '../../shared/process-usage.ts'
 import { queueStarts } from '../../shared/seed.ts'
-import { readNumber, startSystem } from '../../shared/system.ts'
+import { readMetric, readNumber, startSystem } from '../../shared/system.ts'
 import { openMinimalPath, requestsPerSecond, singleRowCommitsPerSecond } from '../baselines.ts'
 import {
   atLeast,
@@ -208,9 +208,7 @@ async function measureWaitingRequests({ log }: BenchOptions): Promise<Figure[]> 
   log('5,000 requests waiting for the end of a run')
   const beforeMiB = await residentMiB(gateway.process.pid)
   const answers: Promise<string>[] = []
-  const areAllWaiting = async () =>
-    Number(/^gateway_run_waits(?:\{.*\})? (\d+)/m.exec(await send(`${gateway.metricsUrl}/metrics`))?.[1]) ===
-    answers.length
+  const areAllWaiting = async () => (await readMetric(gateway, 'gateway_run_waits')) === answers.length
   while (answers.length < WAITING_REQUESTS) {
     for (const { id } of rows)
       answers.push(
