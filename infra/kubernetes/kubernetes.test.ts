@@ -44,12 +44,11 @@ const WITH_COMPONENTS = {
   resources: ['small'],
   components: ['components/model', 'components/oidc', 'components/tracing'],
 }
-const RENDERED: [string, Manifest[]][] = [
-  ['migration', render(join(here, 'migration'))],
-  ['small', render(join(here, 'small'))],
-  ['large', render(join(here, 'large'))],
-  ['small with every component', renderKustomization(here, WITH_COMPONENTS, [])],
-]
+const migration = render(join(here, 'migration'))
+const small = render(join(here, 'small'))
+const large = render(join(here, 'large'))
+const complete = renderKustomization(here, WITH_COMPONENTS, [])
+const RENDERED = Object.entries({ migration, small, large, 'small with every component': complete })
 const OVERLAYS = RENDERED.slice(1)
 
 describe('the manifests', () => {
@@ -67,9 +66,9 @@ describe('the manifests', () => {
     },
   )
 
-  test.each(['migration', 'small', 'large'])('of %s are of the version in package.json', (folder) => {
+  test.each(RENDERED)('of %s are of the version in package.json', (_name, manifests) => {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
-    const images = podsOf(render(join(here, folder))).map(({ template }) => containerOf(template).image)
+    const images = podsOf(manifests).map(({ template }) => containerOf(template).image)
     expect(new Set(images.map((image) => image?.split(':')[1]))).toEqual(new Set([version]))
   })
 
@@ -169,13 +168,13 @@ describe.each(OVERLAYS)('the overlay %s', (_overlay, manifests) => {
 
 describe('the network policies', () => {
   test('let only the dispatcher leave the cluster, and a component only the service that it is for', () => {
-    expect(leavesCluster(render(join(here, 'small')))).toEqual(['dispatcher'])
-    expect(leavesCluster(render(join(here, 'large')))).toEqual(['dispatcher'])
-    expect(leavesCluster(renderKustomization(here, WITH_COMPONENTS, []))).toEqual(['dispatcher', 'runner', 'app'])
+    expect(leavesCluster(small)).toEqual(['dispatcher'])
+    expect(leavesCluster(large)).toEqual(['dispatcher'])
+    expect(leavesCluster(complete)).toEqual(['dispatcher', 'runner', 'app'])
   })
 
   test('deny every pod what no policy allows', () => {
-    const [first] = policiesOf(render(join(here, 'small')))
+    const [first] = policiesOf(small)
     expect(first).toEqual({
       podSelector: { matchLabels: { 'app.kubernetes.io/part-of': 'workflow-service' } },
       policyTypes: ['Ingress', 'Egress'],
@@ -184,7 +183,7 @@ describe('the network policies', () => {
 
   test('let only monitoring reach the ports of metrics, beside the callers of the dispatcher', () => {
     const metricsPorts = [8081, 8082, 9080, 9083]
-    const reaching = policiesOf(render(join(here, 'small'))).flatMap(({ podSelector, ingress = [] }) =>
+    const reaching = policiesOf(small).flatMap(({ podSelector, ingress = [] }) =>
       ingress
         .filter(({ ports }) => !ports || ports.some(({ port }) => metricsPorts.includes(Number(port))))
         .map(({ from }) => [podSelector?.matchLabels?.['app.kubernetes.io/name'], from]),
@@ -205,7 +204,7 @@ test('the runners are scaled by metrics that they export', async () => {
     queueDepth: async () => ({ ready: 0, dead: 0 }),
   })
   const exported = registry.getMetricsAsArray().map(({ name }) => name)
-  const scaledObject = render(join(here, 'large')).find(({ kind }) => kind === 'ScaledObject')
+  const scaledObject = large.find(({ kind }) => kind === 'ScaledObject')
   const { triggers } = scaledObject!['spec'] as { triggers: { metadata: { query: string } }[] }
   const used = triggers.flatMap(({ metadata }) => metadata.query.match(/[a-z]+_[a-z_]+/g) ?? [])
   expect(used).toEqual(['sessions_waiting', 'runner_leases_held', 'sessions_waiting_oldest_seconds'])
