@@ -3,9 +3,6 @@ import { PageInfo } from '../public/resources.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Str, Uuid } from '../schema/values.ts'
 
-/** What began a run: an API key, the schedule, or a person in the application. */
-export const RUN_ORIGINS = ['api', 'auto_run', 'app'] as const
-
 /** A list that is answered whole: `data`. */
 export function ListOf<Item extends TSchema>(title: string, item: Item, description: string) {
   return Closed(title, description, { data: List(item, 'The entries.') })

@@ -1,10 +1,7 @@
 /** The application's API. `routes.ts` is also exported alone, for the page. */
+export * from './agents.ts'
 export * from './common.ts'
-export * from './errors.ts'
-export * from './instructions.ts'
 export * from './evaluations.ts'
-export * from './lookups.ts'
-export * from './model-keys.ts'
 export * from './openapi.ts'
 export * from './operations.ts'
 export * from './overview.ts'

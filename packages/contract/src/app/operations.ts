@@ -19,10 +19,8 @@ import { LookupCallOut } from '../internal/lookups.ts'
 import { CancelQueuedIn, CancelQueuedOut, ModelKeyIn } from '../internal/resources.ts'
 import * as notices from '../notices.ts'
 import { APP_ROUTES } from './routes.ts'
-import * as instructions from './instructions.ts'
+import * as agents from './agents.ts'
 import * as evaluations from './evaluations.ts'
-import * as lookups from './lookups.ts'
-import * as modelKeys from './model-keys.ts'
 import * as overview from './overview.ts'
 import * as people from './people.ts'
 import * as resends from './resends.ts'
@@ -82,17 +80,15 @@ type Routes = typeof APP_ROUTES
 type RouteId = keyof Routes
 
 const DEFAULTS = { access: 'member', success: { status: 204, description: 'Done.' } } as const
-type OrDefault<Given, Part extends keyof typeof DEFAULTS> =
-  Given extends Readonly<Record<Part, infer Value>> ? Value : (typeof DEFAULTS)[Part]
+type OrDefaults<Given> = Given & {
+  readonly [Part in keyof typeof DEFAULTS]: Given extends Readonly<Record<Part, infer Value>>
+    ? Value
+    : (typeof DEFAULTS)[Part]
+}
 type Operations<Rows extends Record<RouteId, Row>> = {
-  readonly [Id in RouteId]: {
-    readonly id: Id
-    readonly access: OrDefault<Rows[Id], 'access'>
-    readonly description: string
-    readonly success: OrDefault<Rows[Id], 'success'>
-  } & Routes[Id] &
+  readonly [Id in RouteId]: { readonly id: Id; readonly description: string } & Routes[Id] &
     ParamsOf<Routes[Id]['path'], Record<string, TString>> &
-    Omit<Rows[Id], 'access' | 'description' | 'success'>
+    OrDefaults<Rows[Id]>
 }
 
 /**
@@ -486,34 +482,34 @@ export const APP_OPERATIONS = completeRows({
     description: 'Runs that wait for it go on, in the order of their starts.',
     success: ok(sources.AppWebhookSourceOut),
   },
-  listLookups: { summary: 'List look-ups', success: ok(lookups.AppLookupList) },
-  getLookup: { summary: 'Read a look-up', success: ok(lookups.AppLookupOut) },
+  listLookups: { summary: 'List look-ups', success: ok(agents.AppLookupList) },
+  getLookup: { summary: 'Read a look-up', success: ok(agents.AppLookupOut) },
   saveLookup: {
     access: 'admin',
     summary: 'Save a look-up',
     description: 'A server of the Model Context Protocol is asked for its tools, at most 10 seconds.',
-    body: lookups.SaveLookupIn,
+    body: agents.SaveLookupIn,
     trimmed: ['name'],
-    success: ok(lookups.AppLookupOut),
+    success: ok(agents.AppLookupOut),
   },
   getInstructions: {
     summary: 'Read what agents with a model follow',
     description: "The service's system text with the organization's instructions, and their versions.",
-    success: ok(instructions.InstructionsOut),
+    success: ok(agents.InstructionsOut),
   },
   saveInstructions: {
     access: 'admin',
     summary: "Save the organization's instructions",
     description:
       'They become a version, which runs that begin from now on follow. To restore a version, save its text. The rules of the service stay at the end of the system text.',
-    body: instructions.SaveInstructionsIn,
+    body: agents.SaveInstructionsIn,
     trimmed: ['text'],
-    success: ok(instructions.InstructionsOut),
+    success: ok(agents.InstructionsOut),
   },
   listModelKeys: {
     access: 'admin',
     summary: "List the organization's own keys of models",
-    success: ok(modelKeys.ModelKeyList, 'The keys, without the keys themselves.'),
+    success: ok(agents.ModelKeyList, 'The keys, without the keys themselves.'),
   },
   saveModelKey: {
     access: 'admin',
@@ -522,7 +518,7 @@ export const APP_OPERATIONS = completeRows({
       'In place of an earlier one. Runs use it instead of the key of the service, and a runner tries it at once: `test` says what came of it.',
     body: ModelKeyIn,
     trimmed: ['key'],
-    success: ok(modelKeys.ModelKeyList),
+    success: ok(agents.ModelKeyList),
   },
   deleteModelKey: { access: 'admin', summary: 'Delete a key: runs use that of the service again' },
   deleteLookup: { access: 'admin', summary: 'Delete a look-up' },
@@ -530,7 +526,7 @@ export const APP_OPERATIONS = completeRows({
     access: 'admin',
     summary: 'Call a tool of a look-up',
     description: 'As a run would; at most 10 seconds.',
-    body: lookups.TestLookupIn,
+    body: agents.TestLookupIn,
     success: ok(LookupCallOut, 'What it answered.'),
   },
   listDeliveries: {

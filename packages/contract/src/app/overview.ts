@@ -8,10 +8,9 @@ const Counts = Type.Unsafe<Record<string, number>>({
   additionalProperties: { type: 'integer' },
   description: 'Counts by name; a name without any is absent.',
 })
-export const ATTENTION_KINDS = ['run_failed', 'delivery_not_accepted', 'source_not_verified'] as const
 /** What failed for one reason and is not done: docs/application.md, "Attention". */
 export const AttentionOut = Closed('AttentionOut', 'Failures of one webhook source or workflow with one reason.', {
-  kind: StringEnum(ATTENTION_KINDS, 'What failed.'),
+  kind: StringEnum(['run_failed', 'delivery_not_accepted', 'source_not_verified'], 'What failed.'),
   id: Uuid('The webhook source; of failed runs the workflow.'),
   title: Str('Its name.'),
   code: Str('The outcome of the deliveries; of failed runs the code of their error.'),
@@ -66,20 +65,13 @@ export const OverviewOut = Closed('OverviewOut', 'The state of the organization 
 })
 export type OverviewOut = Static<typeof OverviewOut>
 
-export const FOUND_KINDS = [
-  'workflow',
-  'webhook_source',
-  'lookup',
-  'run',
-  'session',
-  'delivery',
-  'user',
-  'api_key',
-] as const
 export const SearchOut = ListOf(
   'SearchOut',
   Closed('FoundOut', 'A thing of the organization.', {
-    kind: StringEnum(FOUND_KINDS, 'What it is.'),
+    kind: StringEnum(
+      ['workflow', 'webhook_source', 'lookup', 'run', 'session', 'delivery', 'user', 'api_key'],
+      'What it is.',
+    ),
     id: Uuid('Its id.'),
     title: Str('Its name, or what it belongs to.'),
     detail: Str('One line more; may be empty.'),

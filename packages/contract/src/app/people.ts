@@ -36,15 +36,14 @@ export const DeleteOrganizationIn = Closed(
   },
 )
 
-/** `no_access`: listed in workflows, cannot sign in. `invited`: has an open invitation. */
-export const USER_STATES = ['active', 'invited', 'no_access', 'deactivated'] as const
 export const AppUserOut = Closed('AppUserOut', 'A user of the organization.', {
   id: Uuid('The user.'),
   email: Str('Email address.'),
   first_name: Str('First name; may be empty.'),
   last_name: Str('Last name; may be empty.'),
   role: Nullable(StringEnum(ROLES, 'The role; null: cannot sign in.')),
-  state: StringEnum(USER_STATES, 'Whether the person can sign in.'),
+  // `no_access`: listed in workflows, cannot sign in. `invited`: has an open invitation.
+  state: StringEnum(['active', 'invited', 'no_access', 'deactivated'], 'Whether the person can sign in.'),
   last_seen_at: Nullable(DateTime('When the person last used the application.')),
   workflow_count: Int('Workflows that list the person.'),
   version: Version,

@@ -32,11 +32,9 @@ export const ResendPreviewOut = Closed('ResendPreviewOut', 'What would be sent a
 })
 export type ResendPreviewOut = Static<typeof ResendPreviewOut>
 
-export const RESEND_JOB_STATUSES = ['running', 'stopped', 'done'] as const
-
 export const ResendJobOut = Closed('ResendJobOut', 'Payloads that are sent again together.', {
   id: Uuid('The job.'),
-  status: StringEnum(RESEND_JOB_STATUSES, '`running` until all were sent, or a person has stopped it.'),
+  status: StringEnum(['running', 'stopped', 'done'], '`running` until all were sent, or a person has stopped it.'),
   total: Int('Its payloads.'),
   done: Int('How many were sent, or not sent for a reason.'),
   not_sent: Int('How many of these were not sent: their webhook source was deleted, or asks for approval now.'),

@@ -3,7 +3,7 @@ import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static, Unknown } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH, SEARCH_MAX_LENGTH } from '../limits.ts'
-import { PageOf, PersonOut, RUN_ORIGINS, ListOf } from './common.ts'
+import { PageOf, PersonOut, ListOf } from './common.ts'
 import { APPROVAL_DECISIONS } from '../internal/resources.ts'
 import { AppDeliveryOut, IDS_QUERY, PERIOD_QUERY, SEARCHED } from './webhook-sources.ts'
 
@@ -17,7 +17,7 @@ export const RunOut = Closed('RunOut', 'A run.', {
   error: Nullable(Str('Why it failed: a code, a colon and a sentence.')),
   cancelled_by: Nullable(Str('The name of the person who cancelled it; null if it was not cancelled.')),
   attempts: Int('How often a runner began it.'),
-  origin: StringEnum(RUN_ORIGINS, 'What began it.'),
+  origin: StringEnum(['api', 'auto_run', 'app'], 'What began it: an API key, the schedule, or a person.'),
   started_by: Nullable(
     Closed('StartedByOut', 'The API key or the person.', {
       kind: StringEnum(['api_key', 'person'], 'Which of the two.'),

@@ -261,15 +261,15 @@ export const AppStartOut = Closed('AppStartOut', 'The start was accepted.', {
   session_id: Uuid('Its session.'),
 })
 
-/** The parts of a workflow that its versions have. */
-export const VERSION_PARTS = ['name', 'description', 'triggers', 'files'] as const
-
 export const WorkflowVersionOut = Closed('WorkflowVersionOut', 'What a save made of a workflow.', {
   id: Uuid('The version.'),
   number: Int('From 1.'),
   created_at: DateTime('When it was saved.'),
   saved_by: Nullable(Str('The name of the person, or `operator`; null: not known.')),
-  parts: List(StringEnum(VERSION_PARTS, 'A part.'), 'What differs from the version before.'),
+  parts: List(
+    StringEnum(['name', 'description', 'triggers', 'files'], 'A part.'),
+    'What differs from the version before.',
+  ),
 })
 export type WorkflowVersionOut = Static<typeof WorkflowVersionOut>
 export const WorkflowVersionList = ListOf('WorkflowVersionList', WorkflowVersionOut, 'The newest 100 of 16 MiB.')

@@ -32,12 +32,10 @@ export interface InternalOperation extends BaseOperation {
 }
 
 /** Whether a save sends the verification request (contract README, "Internal API"). */
-export const VERIFY_MODES = ['always', 'if_changed', 'never'] as const
-
-export const WebhookSourceSaveQuery = Parameters({
+const WebhookSourceSaveQuery = Parameters({
   verify: Optional(
     StringEnum(
-      VERIFY_MODES,
+      ['always', 'if_changed', 'never'],
       '`always`: one verification request, even if nothing has changed. `if_changed`: none if the stored source is verified and equal in what the request carries; only `approval` is written then, if it differs. `never`: none; the source is stored unverified. For manifests only.',
       { default: 'always' },
     ),
@@ -75,7 +73,7 @@ const PARAMS = {
   }),
 }
 
-export const LookupSaveQuery = Parameters({
+const LookupSaveQuery = Parameters({
   version: Optional(
     Int('The version that was edited; 0 for a new look-up. Another one is answered 409 `source_changed`.', {
       minimum: 0,
