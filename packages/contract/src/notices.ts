@@ -55,7 +55,7 @@ const RunEvents = List(StringEnum(RUN_EVENT_TYPES, 'A type.'), 'The events that 
 })
 
 export const NoticeWebhookIn = Closed('NoticeWebhookIn', 'Where notices are sent.', {
-  url: Text(ENDPOINT_URL_MAX_LENGTH, 'https:// or http://, publicly reachable.', 1),
+  url: Text(ENDPOINT_URL_MAX_LENGTH, 'https:// or http://, publicly reachable.', 1, { format: 'trimmed' }),
   signing_secret: Optional(
     Nullable(
       Text(SIGNING_SECRET_MAX_LENGTH, 'Signs every notice. Absent keeps the stored secret; null removes it.', 1),

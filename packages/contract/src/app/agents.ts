@@ -24,7 +24,7 @@ export const InstructionsOut = Closed('InstructionsOut', 'What agents with a mod
 export type InstructionsOut = Static<typeof InstructionsOut>
 
 export const SaveInstructionsIn = Closed('SaveInstructionsIn', 'New instructions, which become a version.', {
-  text: Text(INSTRUCTIONS_MAX_LENGTH, 'The instructions; empty: none.'),
+  text: Text(INSTRUCTIONS_MAX_LENGTH, 'The instructions; empty: none.', 0, { format: 'trimmed' }),
   version: EditedVersion,
 })
 

@@ -14,7 +14,7 @@ import { NewOrEditedVersion, Version, ListOf } from './common.ts'
 
 export const TrialIn = Closed('TrialIn', 'A text to try a workflow with.', {
   id: Uuid('The id of the trial, chosen by the caller, so that a repeated request tries nothing twice.'),
-  context: Text(CONTEXT_MAX_LENGTH, 'The text; white space at both ends is removed.', 1),
+  context: Text(CONTEXT_MAX_LENGTH, 'The text; white space at both ends is removed.', 1, { format: 'trimmed' }),
   session_id: Nullable(Uuid('The session whose earlier runs the agent reads; null for none.')),
   rules: Optional(Nullable(Text(RULES_MAX_BYTES, "A `rules.yaml` in place of the workflow's; null for that."))),
 })

@@ -170,7 +170,6 @@ export const APP_OPERATIONS = completeRows({
     description:
       'Uses a setup link, creates the account and signs it in. 409 `link_not_usable` if the link was used, revoked or expired.',
     body: signIn.SetUpIn,
-    trimmed: ['organization_name', 'name', 'email'],
     success: created(signIn.MeOut, 'The owner is signed in.'),
   },
   signIn: {
@@ -178,7 +177,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Sign in',
     description: 'One message for every failure: 401 `sign_in_failed`.',
     body: signIn.SignInIn,
-    trimmed: ['email'],
     success: ok(signIn.MeOut),
   },
   startOidc: {
@@ -208,7 +206,6 @@ export const APP_OPERATIONS = completeRows({
     description:
       'Uses the link and signs the person in. An invitation of an address that has an account, and another address, need the password of the account: 401 `sign_in_failed`.',
     body: signIn.AcceptLinkIn,
-    trimmed: ['name'],
     success: ok(signIn.MeOut),
   },
   getMe: { access: 'signed_in', summary: 'Read who is signed in', success: PERSON },
@@ -217,7 +214,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Change the name',
     description: 'The email address is changed with a link of the kind `email`.',
     body: signIn.SaveMeIn,
-    trimmed: ['name'],
     success: PERSON,
   },
   signOut: { access: 'signed_in', summary: 'Sign out' },
@@ -251,7 +247,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Save where notices are sent',
     description: 'Signed like payloads. No request is made: test it.',
     body: notices.NoticeWebhookIn,
-    trimmed: ['url'],
     success: ok(notices.NoticesOut),
   },
   deleteNoticeWebhook: { access: 'admin', summary: 'Send no more notices to the webhook' },
@@ -308,11 +303,10 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Create a workflow',
     description: 'Repeated with the same id and values, it answers the same. The person is among its users.',
     body: workflows.CreateWorkflowIn,
-    trimmed: ['name'],
     success: created(workflows.WorkflowDetailOut),
   },
   getWorkflow: { summary: 'Read a workflow', success: ok(workflows.WorkflowReadOut) },
-  saveWorkflow: { summary: 'Save a workflow', body: workflows.SaveWorkflowIn, trimmed: ['name'], success: WORKFLOW },
+  saveWorkflow: { summary: 'Save a workflow', body: workflows.SaveWorkflowIn, success: WORKFLOW },
   deleteWorkflow: {
     summary: 'Delete a workflow',
     description: 'With its triggers, files and runs. 409 `workflow_busy` while a run has not ended.',
@@ -320,7 +314,6 @@ export const APP_OPERATIONS = completeRows({
   duplicateWorkflow: {
     summary: 'Duplicate a workflow',
     body: workflows.DuplicateWorkflowIn,
-    trimmed: ['name'],
     success: created(workflows.WorkflowDetailOut),
   },
   exportWorkflow: {
@@ -347,7 +340,6 @@ export const APP_OPERATIONS = completeRows({
   saveTrigger: {
     summary: 'Save a trigger',
     body: workflows.SaveTriggerIn,
-    trimmed: ['name'],
     // 100 events and 100 sources with long names, an input message of 200 KB, and filters of any shape.
     bodyLimits: { maxBytes: 512 * 1024, maxMembers: 2_000 },
     success: WORKFLOW,
@@ -357,7 +349,6 @@ export const APP_OPERATIONS = completeRows({
   saveFile: {
     summary: 'Save a file',
     body: workflows.SaveFileIn,
-    trimmed: ['name'],
     // 1 MiB in which every character takes two bytes as JSON, or a PDF or an image in base64.
     bodyLimits: { maxBytes: FILE_MEDIA_CONTENT_MAX_LENGTH + APP_BODY_MAX_BYTES },
     success: WORKFLOW,
@@ -397,7 +388,6 @@ export const APP_OPERATIONS = completeRows({
     description:
       "A runner plans the run as it would execute it, and sends nothing. Needs no trigger, and the workflow need not be active. Replaces the person's earlier trial of the workflow; kept for an hour.",
     body: evaluations.TrialIn,
-    trimmed: ['context'],
     success: { status: 202, schema: evaluations.TrialOut, description: 'Accepted: read it again for its result.' },
   },
   getTrial: { summary: 'Read what a run would send', success: ok(evaluations.TrialOut) },
@@ -408,7 +398,6 @@ export const APP_OPERATIONS = completeRows({
     description:
       'Of a run, a trial, or as written. The case is tried without the session. Retention deletes a case that was not evaluated for as long as runs are kept.',
     body: evaluations.CaseIn,
-    trimmed: ['name', 'context'],
     bodyLimits: { maxBytes: CASE_MAX_BYTES + APP_BODY_MAX_BYTES, maxMembers: PAYLOAD_MAX_VALUES },
     success: ok(evaluations.CaseOut),
   },
@@ -435,7 +424,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Start a workflow',
     description: 'By the rules of the public API. Repeated with the same id, it starts nothing and answers the same.',
     body: workflows.AppStartIn,
-    trimmed: ['context'],
     success: { status: 202, schema: workflows.AppStartOut, description: 'Accepted.' },
   },
   listWebhookSources: { summary: 'List webhook sources', success: ok(sources.AppWebhookSourceList) },
@@ -451,7 +439,6 @@ export const APP_OPERATIONS = completeRows({
     description:
       'One verification request, at most 10 seconds; nothing is saved unless the endpoint confirms (422 `verification_failed`).',
     body: sources.SaveWebhookSourceIn,
-    trimmed: ['name'],
     bodyLimits: { maxMembers: PAYLOAD_MAX_VALUES + APP_BODY_MAX_MEMBERS },
     success: ok(sources.AppWebhookSourceOut),
   },
@@ -489,7 +476,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Save a look-up',
     description: 'A server of the Model Context Protocol is asked for its tools, at most 10 seconds.',
     body: agents.SaveLookupIn,
-    trimmed: ['name'],
     success: ok(agents.AppLookupOut),
   },
   getInstructions: {
@@ -503,7 +489,6 @@ export const APP_OPERATIONS = completeRows({
     description:
       'They become a version, which runs that begin from now on follow. To restore a version, save its text. The rules of the service stay at the end of the system text.',
     body: agents.SaveInstructionsIn,
-    trimmed: ['text'],
     success: ok(agents.InstructionsOut),
   },
   listModelKeys: {
@@ -517,7 +502,6 @@ export const APP_OPERATIONS = completeRows({
     description:
       'In place of an earlier one. Runs use it instead of the key of the service, and a runner tries it at once: `test` says what came of it.',
     body: ModelKeyIn,
-    trimmed: ['key'],
     success: ok(agents.ModelKeyList),
   },
   deleteModelKey: { access: 'admin', summary: 'Delete a key: runs use that of the service again' },
@@ -554,7 +538,6 @@ export const APP_OPERATIONS = completeRows({
     description: 'Counts the payloads that a job with this filter would send again. Sends nothing.',
     body: resends.ResendJobIn,
     bodyLimits: { maxMembers: APP_BODY_MAX_MEMBERS + RESEND_IDS_MAX },
-    trimmed: ['search'],
     success: ok(resends.ResendPreviewOut, 'What would be sent.'),
   },
   createResendJob: {
@@ -563,7 +546,6 @@ export const APP_OPERATIONS = completeRows({
       'Each payload that matches once, oldest first, as new deliveries. Goes on without the page, also after a restart. Payloads of webhook sources that ask for approval are left out. 409 `not_resendable` if nothing is left.',
     body: resends.ResendJobIn,
     bodyLimits: { maxMembers: APP_BODY_MAX_MEMBERS + RESEND_IDS_MAX },
-    trimmed: ['search'],
     success: created(resends.ResendJobOut),
   },
   listResendJobs: {
@@ -584,7 +566,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Approve or decline several payloads',
     description: 'Each as by itself; one that does not wait any more is left as it is.',
     body: runs.DecideIn,
-    trimmed: ['reason'],
     success: ok(runs.DecideOut),
   },
   approveDelivery: {
@@ -601,7 +582,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Decline a payload',
     description: 'It is never sent, and the run continues without it. 409 `not_waiting` if it was decided or expired.',
     body: runs.DeclineIn,
-    trimmed: ['reason'],
     success: ok(runs.RunDetailOut),
   },
   listRuns: {
@@ -656,7 +636,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Create an API key',
     description: 'The answer holds the key, once.',
     body: runs.CreateApiKeyIn,
-    trimmed: ['name'],
     success: created(runs.NewApiKeyOut),
   },
   revokeApiKey: { access: 'admin', summary: 'Revoke an API key', description: 'It stops working within 5 seconds.' },
@@ -665,7 +644,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Add a user',
     description: 'Only an owner makes an owner.',
     body: people.CreateUserIn,
-    trimmed: ['email', 'first_name', 'last_name'],
     success: created(people.AppUserOut),
   },
   saveUser: {
@@ -673,7 +651,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Change a user',
     description: 'To or from owner: only an owner, with a confirmation. 409 `last_owner` if none would be left.',
     body: people.SaveUserIn,
-    trimmed: ['first_name', 'last_name'],
     success: ok(people.AppUserOut),
   },
   deleteUser: { access: 'admin', summary: 'Remove a user' },
@@ -683,7 +660,6 @@ export const APP_OPERATIONS = completeRows({
     description:
       'An invitation (72 hours), a reset link (1 hour), or a link with which the person gets another email address (72 hours). The last two need a confirmation of the last 10 minutes.',
     body: people.CreateUserLinkIn,
-    trimmed: ['email'],
     success: created(people.UserLinkOut),
   },
   signUserOut: { access: 'admin', summary: 'Sign a user out everywhere' },
@@ -705,7 +681,6 @@ export const APP_OPERATIONS = completeRows({
     summary: 'Save name, budget and offered models of the organization',
     description: 'What is absent stays as it is.',
     body: people.SaveOrganizationIn,
-    trimmed: ['name'],
     success: ok(people.AppOrganizationOut),
   },
   deleteOrganization: {

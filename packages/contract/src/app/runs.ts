@@ -91,7 +91,7 @@ export const ApprovalOut = Closed('ApprovalOut', 'An approval of a payload.', {
 })
 export type ApprovalOut = Static<typeof ApprovalOut>
 export const DeclineIn = Closed('DeclineIn', 'Declines a payload.', {
-  reason: Nullable(Text(APPROVAL_REASON_MAX_LENGTH, 'Why; the agent reads it.')),
+  reason: Nullable(Text(APPROVAL_REASON_MAX_LENGTH, 'Why; the agent reads it.', 0, { format: 'trimmed' })),
 })
 export const ApproveIn = Closed('ApproveIn', 'Approves a payload.', {
   payload: Optional(JsonObject('Sent in place of the shown payload; it must follow the example.')),

@@ -156,6 +156,8 @@ export const DELIVERY_FILTERS = {
     Text(
       SEARCH_MAX_LENGTH,
       `Only deliveries with ${SEARCHED} in their payload, in the text of their start, or as an id.`,
+      0,
+      { format: 'trimmed' },
     ),
   ),
 }

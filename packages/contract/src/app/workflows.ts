@@ -250,7 +250,7 @@ export type ReadinessOut = Static<typeof ReadinessOut>
 
 export const AppStartIn = Closed('AppStartIn', 'Starts a workflow.', {
   id: Uuid('The id of the run, chosen by the caller, so that a repeated request starts nothing new.'),
-  context: Text(CONTEXT_MAX_LENGTH, 'The text; white space at both ends is removed.', 1),
+  context: Text(CONTEXT_MAX_LENGTH, 'The text; white space at both ends is removed.', 1, { format: 'trimmed' }),
   session_id: Nullable(Uuid('An open session; null opens a new one.')),
 })
 export const StartScheduledIn = Closed('StartScheduledIn', 'Starts a workflow as its schedule does.', {

@@ -126,7 +126,6 @@ const ROWS = {
     query: WebhookSourceSaveQuery,
     headers: ActorHeaders,
     body: WebhookSourceIn,
-    trimmed: ['name'],
     successes: saved(WebhookSourceOut, 'The source'),
   },
   checkWebhookSource: {
@@ -134,7 +133,6 @@ const ROWS = {
     summary: 'Check a webhook source',
     description: 'Validates the body as a save does. Sends and saves nothing; the organization need not exist.',
     body: WebhookSourceIn,
-    trimmed: ['name'],
     successes: [{ status: 204, description: 'A save would send the verification request.' }],
   },
   deleteWebhookSource: {
@@ -174,7 +172,6 @@ const ROWS = {
     query: LookupSaveQuery,
     headers: ActorHeaders,
     body: LookupIn,
-    trimmed: ['name'],
     successes: saved(LookupOut, 'The look-up'),
   },
   callLookup: {
@@ -230,7 +227,6 @@ const ROWS = {
     description: 'No request is made. The secret is encrypted like that of a webhook source.',
     headers: ActorHeaders,
     body: NoticeWebhookIn,
-    trimmed: ['url'],
     successes: [{ status: 204, description: 'It is saved.' }],
   },
   sendNotice: {

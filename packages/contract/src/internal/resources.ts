@@ -68,6 +68,7 @@ export type WebhookSourceOut = Static<typeof WebhookSourceOut>
 export const ModelKeyIn = Closed('ModelKeyIn', "A key of an organization's own.", {
   model: Text(200, 'The name of the model, as the runners offer it.', 1),
   key: Str('The key of its API; never shown again.', {
+    format: 'trimmed',
     minLength: 12,
     maxLength: 500,
     pattern: '^[\\x21-\\x7e]+$',

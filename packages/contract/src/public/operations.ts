@@ -110,7 +110,6 @@ const ROWS = {
     scope: 'start',
     headers: StartHeaders,
     body: WorkflowStartIn,
-    trimmed: ['context'],
     success: { status: 202, schema: WorkflowStartOut, description: 'The start is accepted and will run.' },
     conflicts: PUBLIC_ERROR_CODES.filter((code) => ERROR_CODES[code] === 409),
   },

@@ -118,7 +118,7 @@ export const WorkflowStartIn = Closed('WorkflowStartIn', 'A start request.', {
     CONTEXT_MAX_LENGTH,
     'The text that the workflow is started with. White space at both ends is trimmed; 1 to 10,000 characters remain.',
     1,
-    { examples: ['{"order_id": "A-1001", "total": 99.5}'] },
+    { format: 'trimmed', examples: ['{"order_id": "A-1001", "total": 99.5}'] },
   ),
   session_id: Optional(
     Nullable(Uuid('An open session in the organization; when omitted or null, a new session is created.')),

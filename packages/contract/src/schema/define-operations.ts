@@ -13,8 +13,6 @@ export interface BaseOperation {
   readonly query?: TSchema
   readonly headers?: TSchema
   readonly body?: TSchema
-  /** Fields of the body whose surrounding white space is removed before they are checked. */
-  readonly trimmed?: readonly string[]
 }
 
 /** An operation in a table, by its id. */

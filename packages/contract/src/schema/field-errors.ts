@@ -97,9 +97,11 @@ const TYPE_ERRORS: Readonly<Record<string, Described>> = {
   array: ['list_type', 'must be a list'],
 }
 
+const NOT_STORABLE: Described = ['string_unicode', 'must be valid Unicode text without NUL or lone surrogates']
 const FORMAT_ERRORS: Readonly<Record<string, Described>> = {
   uuid: ['uuid_parsing', 'must be a UUID such as 01890a5d-ac96-774b-bcce-b302099a8057'],
-  storable: ['string_unicode', 'must be valid Unicode text without NUL or lone surrogates'],
+  storable: NOT_STORABLE,
+  trimmed: NOT_STORABLE,
   name: ['value_error', 'must be valid Unicode text with a character that people can see'],
   'date-time': ['datetime_parsing', 'must be a time such as 2026-01-31T09:00:00Z'],
 }

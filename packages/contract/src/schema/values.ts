@@ -18,7 +18,10 @@ export function Text(maxLength: number, description: string, minLength = 0, opti
   return Str(description, { ...(minLength > 0 ? { minLength } : {}), maxLength, format: 'storable', ...options })
 }
 
-/** Makes the schema of what people call something: a text with a character that they can see. */
+/**
+ * Makes the schema of what people call something: a text with a character that they can see. White space around it is
+ * removed from the body of a request.
+ */
 export function Name(maxLength: number, description: string, minLength = 1, options: TStringOptions = {}) {
   return Text(maxLength, description, minLength, { format: 'name', ...options })
 }

@@ -3,6 +3,7 @@ import { OPERATIONS } from '@workflow-service/contract'
 import * as fc from 'fast-check'
 import { ApiError } from './errors.ts'
 import { requestChecker, type UncheckedRequest } from './check-request.ts'
+import { Type } from '@workflow-service/contract/type'
 
 const startRequest = (value: unknown) =>
   ({
@@ -19,6 +20,14 @@ describe('requestChecker', () => {
     const { message, details } = refusalOf(() => check(startRequest(body))) ?? {}
     expect(message).toBe('context is required (and 20000 more, of which details leaves out 19901).')
     expect(details).toHaveLength(100)
+  })
+
+  test('removes the white space around names and trimmed texts of a body, and around no others', () => {
+    const path = { id: 'save', method: 'put', path: '/' }
+    const [name, trimmed, storable] = ['name', 'trimmed', 'storable'].map((format) => Type.String({ format }))
+    const save = requestChecker({ ...path, body: Type.Object({ name: name!, trimmed: trimmed!, storable: storable! }) })
+    const value = { name: ' Ada\u0085', trimmed: '\n', storable: ' x ' }
+    expect(save(startRequest(value)).body).toEqual({ name: 'Ada', trimmed: '', storable: ' x ' })
   })
 
   test('takes a field named __proto__ as any other unknown one', () => {

@@ -34,10 +34,9 @@ const OPERATIONS = {
     path: '/things/{thing_id}',
     params: Type.Object({ thing_id: Type.String({ format: 'uuid' }) }),
     body: Type.Object(
-      { name: Type.String({ minLength: 1 }), size: Type.Optional(Type.Integer()) },
+      { name: Type.String({ minLength: 1, format: 'name' }), size: Type.Optional(Type.Integer()) },
       { additionalProperties: false },
     ),
-    trimmed: ['name'],
     success: { status: 202 },
   },
 } as const
