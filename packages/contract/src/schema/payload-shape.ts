@@ -41,12 +41,50 @@ const shapes = new WeakMap<Record<string, unknown>, PayloadShape>()
  */
 export function inferShape(example: Record<string, unknown>): PayloadShape {
   let shape = shapes.get(example)
-  if (!shape) {
-    const draft = emptyDraft()
-    addValue(draft, example, 1)
-    shapes.set(example, (shape = toShape(draft)))
-  }
+  if (!shape) shapes.set(example, (shape = shapeOf([example], 1)))
   return shape
+}
+
+/**
+ * The shape of all values that the example has at one position. Parts that `findExampleErrors` refuses (too deep,
+ * `__proto__`) allow any value, which bounds the recursion.
+ */
+function shapeOf(values: readonly unknown[], depth: number): PayloadShape {
+  const isWithin = depth <= PAYLOAD_MAX_DEPTH
+  const objects = isWithin ? values.filter(isJsonObject) : []
+  const lists = isWithin ? values.filter((value) => Array.isArray(value)) : []
+  const texts = values.filter((value) => typeof value === 'string')
+  const isDate = texts.length > 0 && texts.every((text) => ISO_DATE_TIME.test(text))
+  return {
+    scalars: scalarsOf(values),
+    object: objects.length > 0 ? objectShapeOf(objects, depth) : null,
+    list: lists.length > 0 ? shapeOf(lists.flat(), depth + 1) : null,
+    ...(isDate && { isDate }),
+  }
+}
+
+function objectShapeOf(objects: readonly Record<string, unknown>[], depth: number): ObjectShape {
+  const entries = objects.flatMap((object) => Object.entries(object)).filter(([name]) => name !== '__proto__')
+  const fields = new Map<string, PayloadShape>()
+  const required = new Set<string>()
+  for (const [name, own] of Map.groupBy(entries, ([each]) => each)) {
+    const values = own.map(([, value]) => value)
+    fields.set(name, shapeOf(values, depth + 1))
+    if (values.length === objects.length) required.add(name)
+  }
+  return { fields, required }
+}
+
+function scalarsOf(values: readonly unknown[]): Set<ScalarType> {
+  const types = new Set(values.filter((value) => typeof value !== 'object' || value === null).map(scalarTypeOf))
+  if (types.has('number')) types.delete('integer')
+  return types
+}
+
+function scalarTypeOf(value: unknown): ScalarType {
+  if (value === null) return 'null'
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
+  return typeof value === 'boolean' ? 'boolean' : 'string'
 }
 
 /** Reports whether the shape allows any value. */
@@ -68,65 +106,4 @@ export function typesOf(shape: PayloadShape): (ScalarType | 'object' | 'array')[
 /** Reports whether the value is a JSON object. */
 export function isJsonObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** A shape under construction: each value of the example at this position is added to it in place. */
-interface ShapeDraft {
-  readonly scalars: Set<ScalarType>
-  object: ObjectDraft | null
-  list: ShapeDraft | null
-  isDate?: boolean
-}
-
-interface ObjectDraft {
-  /** The number of objects added. A field that all of them have is required. */
-  count: number
-  readonly fields: Map<string, { count: number; readonly draft: ShapeDraft }>
-}
-
-function emptyDraft(): ShapeDraft {
-  return { scalars: new Set(), object: null, list: null }
-}
-
-/** Parts that `findExampleErrors` refuses (too deep, `__proto__`) allow any value here, which bounds the recursion. */
-function addValue(draft: ShapeDraft, value: unknown, depth: number): void {
-  if (typeof value === 'string') draft.isDate = draft.isDate !== false && ISO_DATE_TIME.test(value)
-  if (typeof value !== 'object' || value === null) return addScalar(draft.scalars, value)
-  if (depth > PAYLOAD_MAX_DEPTH) return
-  if (Array.isArray(value)) {
-    draft.list ??= emptyDraft()
-    for (const item of value) addValue(draft.list, item, depth + 1)
-    return
-  }
-  draft.object ??= { count: 0, fields: new Map() }
-  draft.object.count += 1
-  for (const [name, item] of Object.entries(value)) {
-    if (name === '__proto__') continue
-    let field = draft.object.fields.get(name)
-    if (!field) draft.object.fields.set(name, (field = { count: 0, draft: emptyDraft() }))
-    field.count += 1
-    addValue(field.draft, item, depth + 1)
-  }
-}
-
-function addScalar(scalars: Set<ScalarType>, value: unknown): void {
-  const type = scalarTypeOf(value)
-  if (type === 'number') scalars.delete('integer')
-  if (type !== 'integer' || !scalars.has('number')) scalars.add(type)
-}
-
-function scalarTypeOf(value: unknown): ScalarType {
-  if (value === null) return 'null'
-  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number'
-  return typeof value === 'boolean' ? 'boolean' : 'string'
-}
-
-function toShape({ scalars, object, list, isDate }: ShapeDraft): PayloadShape {
-  return { scalars, object: object && toObjectShape(object), list: list && toShape(list), ...(isDate && { isDate }) }
-}
-
-function toObjectShape({ count, fields }: ObjectDraft): ObjectShape {
-  const required = new Set<string>()
-  for (const [name, field] of fields) if (field.count === count) required.add(name)
-  return { fields: new Map(Array.from(fields, ([name, { draft }]) => [name, toShape(draft)])), required }
 }
