@@ -17,29 +17,32 @@ export type ErrorCollector = ReturnType<typeof collectErrors>
 /** Creates an empty list of field errors. The limits are those of the body, beside PAYLOAD_MAX_VALUES. */
 export function collectErrors({ maxBytes = PAYLOAD_MAX_BYTES, maxFields = Infinity, maxListLength = Infinity } = {}) {
   const errors: FieldError[] = []
-  const counts = { values: 0, fields: 0 }
-  /** The error beyond a limit of the whole body ends the check. */
-  const count = (what: keyof typeof counts, more: number, max: number, code: FieldCode, unit: string): void => {
-    const before = counts[what]
-    counts[what] += more
-    if (before > max || counts[what] <= max || errors.length >= MISMATCHES_MAX_COUNT) return
-    const message = `must have at most ${max.toLocaleString('en')} ${unit} in all; it has more`
-    errors.push({ field: 'body', code, message })
+  let isFull = false
+  /** `path` is the list of names from the body to the field; empty for the body itself. */
+  const add = (path: readonly string[], code: FieldCode, message: string): void => {
+    if (!isFull) errors.push({ field: formatPath(path), code, message })
+    isFull ||= errors.length === MISMATCHES_MAX_COUNT
+  }
+  /** Counts what the whole body has. The error beyond the limit ends the check. */
+  const limit = (max: number, code: FieldCode, unit: string) => {
+    let left = max
+    return (count = 1): void => {
+      left -= count
+      if (left >= 0 || isFull) return
+      add([], code, `must have at most ${max.toLocaleString('en')} ${unit} in all; it has more`)
+      isFull = true
+    }
   }
   return {
     errors,
     maxBytes,
     maxListLength,
     get isFull() {
-      const isBeyond = counts.values > PAYLOAD_MAX_VALUES || counts.fields > maxFields
-      return isBeyond || errors.length >= MISMATCHES_MAX_COUNT
+      return isFull
     },
-    /** `path` is the list of names from the body to the field; empty for the body itself. */
-    add(path: readonly string[], code: FieldCode, message: string) {
-      if (!this.isFull) errors.push({ field: formatPath(path), code, message })
-    },
-    countValue: () => count('values', 1, PAYLOAD_MAX_VALUES, 'too_large', 'values'),
-    countFields: (fields: number) => count('fields', fields, maxFields, 'too_many_fields', 'named fields'),
+    add,
+    countValue: limit(PAYLOAD_MAX_VALUES, 'too_large', 'values'),
+    countFields: limit(maxFields, 'too_many_fields', 'named fields'),
   }
 }
 
@@ -89,14 +92,10 @@ export function checkJsonValue(value: unknown, path: readonly string[], errors: 
 /** Checks all that holds for an example or a payload: `checkJsonValue`, and the size. */
 export function checkJsonObject(object: object, errors: ErrorCollector): void {
   checkJsonValue(object, [], errors)
-  // Only then, because the depth is limited.
-  if (errors.errors.length > 0 || countJsonBytes(object) <= errors.maxBytes) return
+  if (errors.errors.length > 0) return
+  // Only now, because the depth is limited.
+  if (new TextEncoder().encode(JSON.stringify(object)).length <= errors.maxBytes) return
   errors.add([], 'too_large', `must be at most ${errors.maxBytes.toLocaleString('en')} bytes of JSON; it has more`)
-}
-
-/** Counts the bytes of a value as compact JSON in UTF-8. */
-function countJsonBytes(value: unknown): number {
-  return new TextEncoder().encode(JSON.stringify(value)).length
 }
 
 /**

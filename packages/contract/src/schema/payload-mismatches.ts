@@ -1,4 +1,5 @@
 import type { FieldCode, FieldError } from '../errors.ts'
+import { PAYLOAD_MAX_BYTES } from '../limits.ts'
 import {
   checkJsonValue,
   checkReservedType,
@@ -10,6 +11,22 @@ import {
 import { allowsAnyField, allowsAnyValue, inferShape, isJsonObject, typesOf } from './payload-shape.ts'
 import type { ObjectShape, PayloadShape, ScalarType } from './payload-shape.ts'
 import { truncateText } from './text.ts'
+
+/**
+ * Compares a payload with the source's example (contract README, "Payload request"). Returns the result of a delivery
+ * that is not sent because of it, or undefined if the payload may be sent. `body` is the payload as JSON.
+ */
+export function checkPayload(example: Record<string, unknown>, payload: unknown, body: string) {
+  const bytes = Buffer.byteLength(body)
+  const message = `must be at most ${PAYLOAD_MAX_BYTES.toLocaleString('en')} bytes of JSON; it has ${bytes.toLocaleString('en')}`
+  const isTooLarge = bytes > PAYLOAD_MAX_BYTES
+  const mismatches: FieldError[] = isTooLarge
+    ? [{ field: 'body', code: 'too_large', message }]
+    : findPayloadMismatches(example, payload)
+  if (mismatches.length === 0) return undefined
+  const reason = describeMismatches(mismatches)
+  return { outcome: 'invalid' as const, status: null, reason, mismatches, durationMs: null, answer: null }
+}
 
 /**
  * Lists where the payload does not follow the example, field by field (`lines.0.price`; `body` is the payload itself),
@@ -56,44 +73,26 @@ function compareObject(
   if (allowsAnyField(object)) return checkJsonValue(value, path, errors)
   errors.countValue()
   if (isTooDeep(path, errors)) return
-  const names = Object.keys(value)
-  let requiredCount = 0
-  let unknownCount = 0
-  for (const name of names) {
+  const unknown: string[] = []
+  let missingCount = object.required.size
+  for (const name of Object.keys(value)) {
     if (errors.isFull) return
-    if (object.required.has(name)) requiredCount += 1
+    if (object.required.has(name)) missingCount -= 1
     const shape = object.fields.get(name)
     if (shape) compareValue(shape, value[name], [...path, name], errors)
-    else unknownCount += 1
+    else unknown.push(name)
   }
-  if (requiredCount < object.required.size) addMissingFields(object, value, path, errors)
-  if (unknownCount > 0) addUnknownFields(object, names, path, errors)
-}
-
-function addMissingFields(
-  object: ObjectShape,
-  value: Record<string, unknown>,
-  path: readonly string[],
-  errors: ErrorCollector,
-): void {
-  for (const name of object.required) {
+  for (const name of missingCount > 0 ? object.required : []) {
     if (errors.isFull) return
     const shape = object.fields.get(name)
     if (!shape || Object.hasOwn(value, name)) continue
     errors.add([...path, name], 'missing', `is required: ${describeShape(shape)}`)
   }
-}
-
-function addUnknownFields(
-  object: ObjectShape,
-  names: readonly string[],
-  path: readonly string[],
-  errors: ErrorCollector,
-): void {
+  if (unknown.length === 0) return
   const message = `is not in the example; the fields here are ${listNames(object.fields)}`
-  for (const name of names) {
+  for (const name of unknown) {
     if (errors.isFull) return
-    if (!object.fields.has(name)) errors.add([...path, name], 'extra_forbidden', message)
+    errors.add([...path, name], 'extra_forbidden', message)
   }
 }
 
