@@ -1,6 +1,6 @@
 import { VERIFICATION_TYPE } from '../schema/check-json-value.ts'
 import { RunEvent } from '../notices.ts'
-import type { DescribedWebhook } from '../schema/build-openapi.ts'
+import type { DescribedOperation } from '../schema/build-openapi.ts'
 import { Closed, JsonObject, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Str } from '../schema/values.ts'
 import { EVENT_EXAMPLE, PAYLOAD_EXAMPLE, VERIFICATION_EXAMPLE } from './examples.ts'
@@ -64,29 +64,32 @@ const WebhookHeaders = Parameters({
   tracestate: Optional(Str('What tracing systems add to it.', { examples: ['vendor=1'] })),
 })
 
-const UNAUTHORIZED = {
-  status: '401',
-  description: 'The check of `X-Service-Token` failed. Answer so before anything else.',
-}
-
 const webhook = (
   accepted: string,
   otherwise: string,
-  described: Omit<DescribedWebhook, 'tag' | 'headers' | 'answers'>,
-): DescribedWebhook => ({
+  described: Pick<DescribedOperation, 'path' | 'summary' | 'description' | 'body' | 'bodyExamples'>,
+): DescribedOperation => ({
+  ...described,
+  id: `${described.path}Webhook`,
+  method: 'post',
   tag: 'Webhooks',
   headers: WebhookHeaders,
-  answers: [{ status: '2XX', description: accepted }, UNAUTHORIZED, { status: 'default', description: otherwise }],
-  ...described,
+  isOpen: true,
+  errorCodes: [],
+  successes: [
+    { status: '2XX', description: accepted },
+    { status: 401, description: 'The check of `X-Service-Token` failed. Answer so before anything else.' },
+    { status: 'default', description: otherwise },
+  ],
 })
 
 /** The requests that the service sends to a customer's endpoint. */
-export const WEBHOOKS: readonly DescribedWebhook[] = [
+export const WEBHOOKS: readonly DescribedOperation[] = [
   webhook(
     'The endpoint confirms: the webhook source is saved.',
     'Any other status, a redirect, or no answer in time: nothing is saved.',
     {
-      id: 'verification',
+      path: 'verification',
       summary: 'Verification request',
       description: `Sent once on each save or edit of a webhook source, and on each test. Answer any 2xx status within 10 seconds; otherwise nothing is saved.
 
@@ -96,7 +99,7 @@ Check \`type\` before anything else, and do not process the request as workflow 
     },
   ),
   webhook('The payload is accepted.', 'Any other status, redirects included: the payload is rejected.', {
-    id: 'payload',
+    path: 'payload',
     summary: 'Payload request',
     description: `Sent when an agent posts data to the webhook source. Any 2xx status within 30 seconds means accepted. If its body is one line of at most 300 characters, the agent reads it.
 
@@ -105,7 +108,7 @@ The service never resends a payload by itself. After another status the agent le
     bodyExamples: { order: { summary: 'For an example with these three fields', value: PAYLOAD_EXAMPLE } },
   }),
   webhook('The event is accepted.', 'Any other status: the event is tried again until it is an hour old.', {
-    id: 'event',
+    path: 'event',
     summary: 'Event of a run',
     description: `Sent to the webhook of the organization, which an admin sets on the page of the organization with the events to get. One for each run that failed or was cancelled, and for each payload that waits for approval. Answer within 10 seconds.
 

@@ -4,7 +4,7 @@ import { OWN_FORMATS } from './ajv.ts'
 import type { BaseOperation } from './define-operations.ts'
 import { isJsonObject } from './payload-shape.ts'
 
-/** One operation to describe. */
+/** One operation to describe, or a request that the service sends to a customer's endpoint. */
 export interface DescribedOperation extends BaseOperation {
   readonly tag: string
   readonly bodyExamples?: Examples
@@ -14,27 +14,18 @@ export interface DescribedOperation extends BaseOperation {
   readonly errorCodes?: readonly ErrorCode[]
   /** Whether it declares every status of the API, also those that it never answers. */
   readonly declaresAllStatuses?: boolean
-  readonly successes: readonly {
-    readonly status: number
-    readonly schema?: TSchema
-    /** Default: JSON. */
-    readonly mediaType?: string
-    readonly description: string
-    readonly examples?: Examples
-  }[]
+  /** Of a webhook, everything that the endpoint may answer. */
+  readonly successes: readonly DescribedResponse[]
 }
 
-/** A request that the service sends to a customer's endpoint. */
-export interface DescribedWebhook {
-  readonly id: string
-  readonly summary: string
+interface DescribedResponse {
+  /** `2XX` is any such status, `default` any other. */
+  readonly status: number | '2XX' | 'default'
+  readonly schema?: TSchema
+  /** Default: JSON. */
+  readonly mediaType?: string
   readonly description: string
-  readonly tag: string
-  readonly headers: TSchema
-  readonly body: TSchema
-  readonly bodyExamples: Examples
-  /** What the endpoint may answer; `2XX` is any such status, `default` any other. */
-  readonly answers: readonly { readonly status: string; readonly description: string }[]
+  readonly examples?: Examples
 }
 
 /** The component of each error's response, which all operations share. */
@@ -70,7 +61,7 @@ export interface DescribedApi {
   /** Default: those of the operations. */
   readonly tags?: readonly { readonly name: string; readonly description: string }[]
   readonly operations: readonly DescribedOperation[]
-  readonly webhooks?: readonly DescribedWebhook[]
+  readonly webhooks?: readonly DescribedOperation[]
   /** The body of every error. */
   readonly error: TSchema
   /** The codes of its errors. */
@@ -92,13 +83,15 @@ type Components = Map<string, Json>
  */
 export function buildOpenApi(api: DescribedApi): Json {
   const components: Components = new Map()
-  const paths: Record<string, Json> = {}
-  for (const operation of api.operations) {
-    const path = (paths[operation.path] ??= {})
-    path[operation.method] = describeOperation(api, operation, components)
+  const describeAll = (operations: readonly DescribedOperation[], described = api): Record<string, Json> => {
+    const paths: Record<string, Json> = {}
+    for (const operation of operations) {
+      const path = (paths[operation.path] ??= {})
+      path[operation.method] = describeOperation(described, operation, components)
+    }
+    return paths
   }
-  const webhooks = (api.webhooks ?? []).map((webhook) => [webhook.id, describeWebhook(webhook, components)] as const)
-  const { title, description, serverUrl, responseHeaders } = api
+  const { title, description, serverUrl, responseHeaders, webhooks } = api
   const names = new Set(api.operations.map(({ tag }) => tag))
   const tags = api.tags ?? Array.from(names, (name) => ({ name, description: `Operations on ${name}.` }))
   const errors = Array.from(byStatus(api.errorCodes), ([status, codes]) => {
@@ -110,8 +103,8 @@ export function buildOpenApi(api: DescribedApi): Json {
     servers: [{ url: serverUrl, description: 'The server that this document describes.' }],
     tags,
     security: Object.keys(api.credential).map((name) => ({ [name]: [] })),
-    paths,
-    ...(webhooks.length > 0 ? { webhooks: Object.fromEntries(webhooks) } : {}),
+    paths: describeAll(api.operations),
+    ...(webhooks ? { webhooks: describeAll(webhooks, { ...api, responseHeaders: {} }) } : {}),
     components: {
       schemas: Object.fromEntries([...components].toSorted(([a], [b]) => (a < b ? -1 : 1))),
       responses: Object.fromEntries(errors),
@@ -146,21 +139,6 @@ function describeOperation(api: DescribedApi, operation: DescribedOperation, com
     ...(body ? { requestBody: { required: true, content: describeContent(body, bodyExamples, components) } } : {}),
     responses: Object.fromEntries(responses),
   }
-}
-
-function describeWebhook(webhook: DescribedWebhook, components: Components): Json {
-  const { id, summary, description, tag, headers, body, bodyExamples, answers } = webhook
-  const post = {
-    operationId: `${id}Webhook`,
-    summary,
-    description,
-    tags: [tag],
-    security: [],
-    parameters: describeParameters(headers, 'header'),
-    requestBody: { required: true, content: describeContent(body, bodyExamples, components) },
-    responses: Object.fromEntries(answers.map((answer) => [answer.status, { description: answer.description }])),
-  }
-  return { post }
 }
 
 function byStatus(codes: readonly ErrorCode[]): Map<ErrorStatus, ErrorCode[]> {
@@ -200,12 +178,12 @@ function exampleOf(code: ErrorCode): Examples[string] {
 
 function describeResponse(
   api: DescribedApi,
-  response: DescribedOperation['successes'][number] & { readonly codes?: readonly ErrorCode[] },
+  response: DescribedResponse & { readonly codes?: readonly ErrorCode[] },
   components: Components,
 ): Json {
   const { status, description, schema, mediaType, examples, codes } = response
   const headers = Object.entries(api.responseHeaders ?? {})
-    .filter(([, { statuses }]) => statuses?.includes(status) ?? true)
+    .filter(([, { statuses }]) => statuses?.some((each) => each === status) ?? true)
     .map(([name]) => [name, { $ref: `#/components/headers/${name}` }])
   return {
     description,
