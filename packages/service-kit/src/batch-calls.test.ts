@@ -19,14 +19,7 @@ async function nextTurns(count = 3): Promise<void> {
 }
 
 describe('batchCalls', () => {
-  test('groups the calls of one turn of the event loop, and gives each its own result', async () => {
-    const { batches, run } = recordBatches()
-    const call = batchCalls(run, { maxSize: 10 })
-    expect(await Promise.all([1, 2, 3].map(call))).toEqual([1, 2, 3])
-    expect(batches).toEqual([[1, 2, 3]])
-  })
-
-  test('calls made while a batch is under way form the next batches of at most `maxSize`', async () => {
+  test('calls made while a batch is under way form the next batches of at most `maxSize`, each with its own result', async () => {
     const { batches, run, release } = recordBatches(false)
     const call = batchCalls(run, { maxSize: 2 })
     const first = call(0)

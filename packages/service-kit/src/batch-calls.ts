@@ -74,38 +74,32 @@ export function batchCalls<Item, Result>(
   const runBatch = async (batch: readonly QueuedItem<Item, Result>[]): Promise<void> => {
     batchesUnderWay++
     try {
-      const error = await runItems(batch)
-      if (error === undefined) return
-      if (batch.length > 1 && (await isItemError(error.cause))) await runAlone(batch)
-      else for (const { reject } of batch) reject(error.cause)
+      await runItems(batch)
+    } catch (error) {
+      if (batch.length > 1 && (await isItemError(error))) await runAlone([...batch])
+      else for (const { reject } of batch) reject(error)
     } finally {
       batchesUnderWay--
       schedule()
     }
   }
 
-  /** Resolves the items, or gives the error that none of them has been rejected with yet. */
-  const runItems = async (batch: readonly QueuedItem<Item, Result>[]): Promise<{ cause: unknown } | undefined> => {
-    try {
-      const results = await run(batch.map(({ item }) => item))
-      if (results.length !== batch.length) throw new Error('A batch must give one result for each item')
-      for (const [index, result] of results.entries()) batch[index]?.resolve(result)
-      return undefined
-    } catch (error) {
-      return { cause: error }
-    }
+  const runItems = async (batch: readonly QueuedItem<Item, Result>[]): Promise<void> => {
+    const results = await run(batch.map(({ item }) => item))
+    if (results.length !== batch.length) throw new Error('A batch must give one result for each item')
+    for (const [index, result] of results.entries()) batch[index]?.resolve(result)
   }
 
   /** Runs each item alone. An error that no item causes, such as an outage, ends this and rejects the rest too. */
-  const runAlone = async (batch: readonly QueuedItem<Item, Result>[]): Promise<void> => {
-    const rest = [...batch]
-    let outage: { cause: unknown } | undefined
+  const runAlone = async (rest: QueuedItem<Item, Result>[]): Promise<void> => {
     const runNext = async (): Promise<void> => {
       for (let queued = rest.shift(); queued; queued = rest.shift()) {
-        const error = outage ?? (await runItems([queued]))
-        if (error === undefined) continue
-        queued.reject(error.cause)
-        if (!outage && rest.length > 0 && !(await isItemError(error.cause))) outage = error
+        try {
+          await runItems([queued])
+        } catch (error) {
+          queued.reject(error)
+          if (rest.length > 0 && !(await isItemError(error))) for (const { reject } of rest.splice(0)) reject(error)
+        }
       }
     }
     await Promise.all(Array.from({ length: ALONE_CONCURRENCY }, runNext))
