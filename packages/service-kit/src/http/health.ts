@@ -39,20 +39,14 @@ export function healthRoutes(options: HealthOptions): Router {
   const router = Router()
   router.get('/healthz', answerHealthz)
   router.get('/readyz', async (_req, res) => {
-    if (isStopping()) {
-      sendError(res, serviceUnavailable('Not ready: the service is stopping.'))
-      return
-    }
+    if (isStopping()) return sendError(res, serviceUnavailable('Not ready: the service is stopping.'))
     const [required, optional] = await Promise.all([
       runChecks(checks, timeoutMs),
       runChecks(optionalChecks, OPTIONAL_TIMEOUT_MS),
     ])
     const failed = Object.keys(required).filter((name) => required[name] !== 'ok')
-    if (failed.length === 0) {
-      res.json({ status: 'ok', checks: { ...required, ...optional } })
-      return
-    }
-    sendError(res, serviceUnavailable(`Not ready: ${failed.join(', ')} does not answer.`))
+    if (failed.length > 0) return sendError(res, serviceUnavailable(`Not ready: ${failed.join(', ')} does not answer.`))
+    res.json({ status: 'ok', checks: { ...required, ...optional } })
   })
   router.get('/metrics', async (_req, res) => {
     res.type(metrics.contentType).send(await metrics.metrics())

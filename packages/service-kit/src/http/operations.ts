@@ -108,12 +108,6 @@ export interface OperationShares<Principal> {
   run(operationId: string, caller: Principal, target: string, answer: () => void | Promise<void>): Promise<void>
 }
 
-interface Route<Operation, Principal> {
-  readonly operation: Operation
-  readonly pattern: RegExp
-  readonly answer: (res: Response, request: RouteRequest<Principal>) => void | Promise<void>
-}
-
 interface RouteRequest<Principal> {
   readonly req: Request
   readonly params: Readonly<Record<string, string>>
@@ -143,11 +137,14 @@ export function serveOperations<const Table extends OperationTable, Principal>(
   }
 }
 
+/** How old the authorization of a request that waited for its turn may be. */
+const MAX_UNAUTHORIZED_MS = 1_000
+
 function createRoute<Table extends OperationTable, Principal, Id extends keyof Table>(
   id: Id,
   options: OperationsOptions<Table, Principal>,
   slots: RequestSlots<Principal>,
-): Route<Table[Id], Principal> {
+) {
   const { operations, handlers, rules, bodyLimits, shares, handlerTimeoutMs, isInternal } = options
   const { authorize, authorizeAgain = authorize } = options
   const operation = operations[id] as Table[Id]
@@ -167,39 +164,32 @@ function createRoute<Table extends OperationTable, Principal, Id extends keyof T
       return writeAnswer(res, ready as WholeAnswer, { requestId, status: operation.success?.status, isInternal })
     })
   }
-  return {
-    operation,
-    pattern: new RegExp(`^${operation.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`),
-    answer: (res, request) => {
-      const { req, principal } = request
-      const answerInTurn = (body: JsonBody, isAuthorized: boolean): void | Promise<void> =>
-        mapMaybePromise(isAuthorized ? principal : authorizeAgain(req, res, operation), (caller) =>
-          slots.whileAnswering(res, caller, () => handle(res, { ...request, principal: caller }, body)),
-        )
-      const arrivedAt = performance.now()
-      const hasArrived = !operation.body || req.complete
-      const answerInShare = (body: JsonBody): void | Promise<void> => {
-        if (!shares) return answerInTurn(body, hasArrived)
-        // A person may have lost access while the request waited.
-        return shares.run(String(id), principal, req.url, () =>
-          answerInTurn(body, hasArrived && performance.now() - arrivedAt < MAX_UNAUTHORIZED_MS),
-        )
-      }
-      const readBody = (waitForTurn: () => Promise<void>) => readJsonBody(req, limits, waitForTurn)
-      const readAndAnswer = (): void | Promise<void> =>
-        operation.body ? slots.whileReading(res, principal, readBody).then(answerInShare) : answerInShare(NO_BODY)
-      return (
-        shares?.admit(String(id), principal, req.url)?.then((release) => {
-          onceClosed(res, release)
-          return readAndAnswer()
-        }) ?? readAndAnswer()
+  const answer = (res: Response, request: RouteRequest<Principal>): void | Promise<void> => {
+    const { req, principal } = request
+    const arrivedAt = performance.now()
+    const hasArrived = !operation.body || req.complete
+    const answerInTurn = (body: JsonBody): void | Promise<void> => {
+      // The caller may have lost access while the request waited.
+      const isAuthorized = hasArrived && performance.now() - arrivedAt < MAX_UNAUTHORIZED_MS
+      return mapMaybePromise(isAuthorized ? principal : authorizeAgain(req, res, operation), (caller) =>
+        slots.whileAnswering(res, caller, () => handle(res, { ...request, principal: caller }, body)),
       )
-    },
+    }
+    const answerInShare = (body: JsonBody): void | Promise<void> =>
+      shares ? shares.run(String(id), principal, req.url, () => answerInTurn(body)) : answerInTurn(body)
+    const readBody = (waitForTurn: () => Promise<void>) => readJsonBody(req, limits, waitForTurn)
+    const readAndAnswer = (): void | Promise<void> =>
+      operation.body ? slots.whileReading(res, principal, readBody).then(answerInShare) : answerInShare(NO_BODY)
+    const admission = shares?.admit(String(id), principal, req.url)
+    if (!admission) return readAndAnswer()
+    return admission.then((release) => {
+      onceClosed(res, release)
+      return readAndAnswer()
+    })
   }
+  const pattern = new RegExp(`^${operation.path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`)
+  return { operation, pattern, answer }
 }
-
-/** How old the authorization of a request that waited for its turn may be. */
-const MAX_UNAUTHORIZED_MS = 1_000
 
 /** Calls `proceed` at once when the value is not a promise: awaiting it costs about 10 % of read throughput. */
 export function mapMaybePromise<Value, Result>(

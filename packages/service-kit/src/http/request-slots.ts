@@ -21,25 +21,8 @@ export interface RequestSlotsOptions<Principal> {
   readonly metrics: Registry
 }
 
-type Stages = Readonly<Record<'reading' | 'answering', InFlightLimiter>>
-
-/** The slots of requests. Both functions throw an ApiError 503 when there is no free slot. */
-export interface RequestSlots<Principal> {
-  /**
-   * Reads a body. `waitForTurn` resolves once per turn of the event loop for the requests of one key. The slot is free
-   * once the body has been read, or the request has been answered or cut off: `read` need not settle then.
-   */
-  whileReading<Body>(
-    res: ServerResponse,
-    principal: Principal,
-    read: (waitForTurn: () => Promise<void>) => Promise<Body>,
-  ): Promise<Body>
-  /**
-   * Answers a request whose body has been read. The slot is free once the answer has been sent, or its stream has
-   * begun.
-   */
-  whileAnswering(res: ServerResponse, principal: Principal, answer: () => void | Promise<void>): void | Promise<void>
-}
+/** The slots of requests. */
+export type RequestSlots<Principal> = ReturnType<typeof createRequestSlots<Principal>>
 
 /**
  * Creates slots for requests whose bodies are being read, and as many for requests that are being answered: bodies that
@@ -52,13 +35,13 @@ export function createRequestSlots<Principal>({
   keyOf,
   strangers,
   metrics,
-}: RequestSlotsOptions<Principal>): RequestSlots<Principal> {
-  const create = (most: number): Stages => {
+}: RequestSlotsOptions<Principal>) {
+  const create = (most: number) => {
     const limits = { total, perKey: most, waitMs: 0, maxWaiting: 0, maxWaitingPerKey: 0 }
     return { reading: createInFlightLimiter(limits), answering: createInFlightLimiter(limits) }
   }
   const [known, unknown] = [create(perKey), create(strangers?.perKey ?? perKey)]
-  const stagesOf = (principal: Principal): Stages => (strangers?.includes(principal) ? unknown : known)
+  const stagesOf = (principal: Principal) => (strangers?.includes(principal) ? unknown : known)
   const waitForTurn = createFairQueue()
   const gauge: Gauge<'stage'> = new Gauge({
     name: 'http_request_slots_in_use',
@@ -71,14 +54,32 @@ export function createRequestSlots<Principal>({
     },
   })
   return {
-    whileReading: async (res, principal, read) => {
+    /**
+     * Reads a body. `waitForTurn` resolves once per turn of the event loop for the requests of one key. The slot is
+     * free once the body has been read, or the request has been answered or cut off: `read` need not settle then.
+     * @throws ApiError 503 when there is no free slot.
+     */
+    async whileReading<Body>(
+      res: ServerResponse,
+      principal: Principal,
+      read: (waitForTurn: () => Promise<void>) => Promise<Body>,
+    ): Promise<Body> {
       const key = keyOf(principal)
       const releaseSlot = acquire(stagesOf(principal).reading, key)
       // Node does not tell the reader of a body that its request has been answered, such as after a time-out.
       onceClosed(res, releaseSlot)
-      return read(() => waitForTurn(key)).finally(releaseSlot)
+      return await read(() => waitForTurn(key)).finally(releaseSlot)
     },
-    whileAnswering: (res, principal, answer) => {
+    /**
+     * Answers a request whose body has been read. The slot is free once the answer has been sent, or its stream has
+     * begun.
+     * @throws ApiError 503 when there is no free slot.
+     */
+    whileAnswering(
+      res: ServerResponse,
+      principal: Principal,
+      answer: () => void | Promise<void>,
+    ): void | Promise<void> {
       const key = keyOf(principal)
       const releaseSlot = acquire(stagesOf(principal).answering, key)
       const state = responseState(res)
@@ -88,14 +89,12 @@ export function createRequestSlots<Principal>({
         if (state.isStream) releaseSlot()
         else onceClosed(res, releaseSlot)
       }
-      let answered: void | Promise<void>
+      let answered: void | Promise<void> = undefined
       try {
         answered = answer()
-      } catch (error) {
-        release()
-        throw error
+      } finally {
+        if (!(answered instanceof Promise)) release()
       }
-      if (!(answered instanceof Promise)) release()
       return answered instanceof Promise ? answered.finally(release) : answered
     },
   }
