@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { createLocalLimiter } from './local-limiter.ts'
+import { createLocalLimiter, networkOf } from './rate-limit.ts'
 
 describe('createLocalLimiter', () => {
   test('allows the limit in each window, and reports what is left and until when', () => {
@@ -28,4 +28,15 @@ describe('createLocalLimiter', () => {
     const isAllowed = ['a', 'b', 'a', 'c', 'a', 'b'].map((name) => limiter.consume(name).isAllowed)
     expect(isAllowed).toEqual([true, true, false, true, false, true])
   })
+})
+
+test.each([
+  ['192.0.2.1', '192.0.2.1'],
+  ['::ffff:192.0.2.1', '192.0.2.1'],
+  ['2001:db8:1:2:3::4', networkOf('2001:db8:1:2::9')],
+  ['', ''],
+  // Node takes such a zone, the library does not.
+  ['fe80::1%a-b', 'fe80::1%a-b'],
+])('%p is of the network %p', (address, network) => {
+  expect(networkOf(address)).toBe(network)
 })
