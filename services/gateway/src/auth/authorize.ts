@@ -1,10 +1,10 @@
 import type { Operation } from '@workflow-service/contract'
-import type { Principal } from '@workflow-service/database'
-import { ApiError, mapMaybePromise } from '@workflow-service/service-kit'
+import { isDatabaseUnavailable, type Principal } from '@workflow-service/database'
+import { ApiError, mapMaybePromise, serviceUnavailable, withTimeout } from '@workflow-service/service-kit'
+import { type LimitState, networkOf } from '@workflow-service/service-kit/rate-limit'
 import type { Request, Response } from 'express'
 import type { GatewayContext } from '../gateway-context.ts'
-import { applyRateLimit } from '../rate-limit/rate-limits.ts'
-import { authenticate } from './authenticate.ts'
+import type { ApiKeyLookUp } from './api-key-cache.ts'
 
 declare global {
   namespace Express {
@@ -23,13 +23,12 @@ type AuthContext = Pick<GatewayContext, 'apiKeys' | 'apiKeyUsage' | 'rateLimits'
  * without a shared rate limit.
  */
 export function authorize(ctx: AuthContext) {
+  const authorizeUncounted = authorizeAgain(ctx)
   return (req: Request, res: Response, operation: Operation | undefined): Principal | Promise<Principal> =>
-    mapMaybePromise(authenticate(ctx, req, res), (principal) => {
-      res.locals.apiKey = principal
-      checkPermission(principal, operation)
+    mapMaybePromise(authorizeUncounted(req, res, operation), (principal) => {
       ctx.apiKeyUsage.record(principal.apiKeyId)
-      return mapMaybePromise(ctx.rateLimits.consume('requests', principal.apiKeyId), (decision) => {
-        applyRateLimit(res, decision)
+      return mapMaybePromise(ctx.rateLimits.consume('requests', principal.apiKeyId), (state) => {
+        ctx.rateLimits.apply(res, 'requests', state)
         return principal
       })
     })
@@ -40,8 +39,9 @@ export function authorize(ctx: AuthContext) {
  * meanwhile is refused as in a new request (401), and so is what it may no longer do (403).
  */
 export function authorizeAgain(ctx: AuthContext) {
-  return (req: Request, res: Response, operation: Operation): Principal | Promise<Principal> =>
+  return (req: Request, res: Response, operation: Operation | undefined): Principal | Promise<Principal> =>
     mapMaybePromise(authenticate(ctx, req, res), (principal) => {
+      res.locals.apiKey = principal
       checkPermission(principal, operation)
       return principal
     })
@@ -55,4 +55,74 @@ function checkPermission({ isSuspended, scopes }: Principal, operation: Operatio
     'insufficient_scope',
     `This needs a key with the scope ${operation.scope}; the key has ${scopes.join(', ')}.`,
   )
+}
+
+/** Together with a handler's 3 s, this keeps every answer within 5 s (contract README, "Errors"). */
+const LOOK_UP_TIMEOUT_MS = 2_000
+const BEARER = /^bearer +([^ ]+)$/i
+const FAILED = 'failed-authentications'
+
+/**
+ * Finds the principal of the request's API key (contract README, "Authentication"). Synchronous for a cached key.
+ * @throws ApiError 401 without a valid key, 429 after too many of those from one address, 503 without a database.
+ */
+function authenticate(ctx: AuthContext, req: Request, res: Response): Principal | Promise<Principal> {
+  const key = readKey(req)
+  const found = key === undefined ? null : ctx.apiKeys.find(key)
+  if (found === null) return refuse(ctx, req, res)
+  return 'run' in found ? lookUp(ctx, req, res, found) : found
+}
+
+/**
+ * Looks up a key that is not cached. A look-up that may be a guess counts as a failed authentication from its
+ * beginning, so that an address causes no more of them than its limit, also at once; it is given back unless the key
+ * proves invalid.
+ */
+async function lookUp(
+  ctx: AuthContext,
+  req: Request,
+  res: Response,
+  { isExpected, run }: ApiKeyLookUp,
+): Promise<Principal> {
+  const { rateLimits } = ctx
+  const network = networkOf(req.ip ?? '')
+  const counted = isExpected ? undefined : await rateLimits.consume(FAILED, network)
+  if (counted?.isAllowed === false) rateLimits.apply(res, FAILED, counted)
+  let principal: Principal | null | undefined
+  try {
+    principal = await withTimeout(run(), LOOK_UP_TIMEOUT_MS, keysUnavailable)
+  } catch (error) {
+    throw isDatabaseUnavailable(error) ? keysUnavailable(error) : error
+  } finally {
+    if (counted && principal !== null) rateLimits.giveBack(FAILED, network, counted)
+  }
+  return principal ?? (await refuse(ctx, req, res, counted))
+}
+
+/** Refuses a request, and counts it by its address unless it is `counted`. Requests with a valid key never are. */
+async function refuse({ rateLimits }: AuthContext, req: Request, res: Response, counted?: LimitState): Promise<never> {
+  rateLimits.apply(res, FAILED, counted ?? (await rateLimits.consume(FAILED, networkOf(req.ip ?? ''))))
+  throw new ApiError('unauthorized', explainRefusal(req), { headers: { 'WWW-Authenticate': 'Bearer' } })
+}
+
+function keysUnavailable(cause?: unknown): ApiError {
+  return serviceUnavailable('The service cannot check keys at the moment; try again.', cause)
+}
+
+/** Returns the key of the only Authorization header; undefined when there is none, several, or another scheme. */
+function readKey(req: Request): string | undefined {
+  const { authorization } = req.headers
+  if (authorization === undefined) return undefined
+  // Node keeps the first of several Authorization headers and drops the others without an error.
+  const names = req.rawHeaders.filter(
+    (text, index) => index % 2 === 0 && text.length === 13 && /^authorization$/i.test(text),
+  )
+  return names.length === 1 ? BEARER.exec(authorization)?.[1] : undefined
+}
+
+function explainRefusal(req: Request): string {
+  if (readKey(req) !== undefined) return 'The API key is not valid: it is mistyped, unknown, revoked or expired.'
+  return req.headers.authorization === undefined
+    ? 'Send your API key in the header "Authorization: Bearer wfk_…".'
+    : 'The Authorization header must be sent once, as "Authorization: Bearer wfk_…".'
 }

@@ -1,9 +1,9 @@
-import { ApiError, type Logger, mapMaybePromise } from '@workflow-service/service-kit'
+import { ApiError, type Logger } from '@workflow-service/service-kit'
 import {
   createLocalLimiter,
   createSharedLimiter,
+  type Limiter,
   type LimitState,
-  type Quota,
 } from '@workflow-service/service-kit/rate-limit'
 import type { Response } from 'express'
 import type { GatewayConfig } from '../config.ts'
@@ -11,16 +11,6 @@ import type { GatewayMetrics } from '../gateway-metrics.ts'
 
 /** What is counted: the requests of an API key, or the failed authentications of an address. */
 type RatePolicy = 'requests' | 'failed-authentications'
-
-/** The outcome of counting one request. */
-export interface RateDecision {
-  readonly isAllowed: boolean
-  /** Whole seconds until the window ends, at least 1. */
-  readonly resetSeconds: number
-  /** Names and values in turn. */
-  readonly headers: readonly string[]
-  readonly state: LimitState
-}
 
 const WINDOW_SECONDS = 60
 
@@ -33,54 +23,40 @@ export function createRateLimits(options: {
   metrics: Pick<GatewayMetrics, 'rateLimitStoreUp' | 'rateLimitLocalDecisions'>
 }) {
   const { config, logger, metrics } = options
+  const { rateLimitPerMinute: limit, rateLimitStoreUrl: url } = config
+  const quota = { limit, windowSeconds: WINDOW_SECONDS }
   metrics.rateLimitStoreUp.set(1)
-  if (config.rateLimitPerMinute === 0) return { consume: () => undefined, giveBack: () => {}, close: () => {} }
-  const quota: Quota = { limit: config.rateLimitPerMinute, windowSeconds: WINDOW_SECONDS }
-  const limiter =
-    config.rateLimitStoreUrl === undefined
-      ? createLocalLimiter(quota)
-      : createSharedLimiter({
-          url: config.rateLimitStoreUrl,
-          quota,
-          logger,
-          onStoreState: (isUp) => metrics.rateLimitStoreUp.set(isUp ? 1 : 0),
-          onLocalDecision: () => metrics.rateLimitLocalDecisions.inc(),
-        })
+  const createLimiter = (): Limiter => {
+    if (url === undefined) return createLocalLimiter(quota)
+    return createSharedLimiter({
+      url,
+      quota,
+      logger,
+      onStoreState: (isUp) => metrics.rateLimitStoreUp.set(isUp ? 1 : 0),
+      onLocalDecision: () => metrics.rateLimitLocalDecisions.inc(),
+    })
+  }
+  const limiter = limit === 0 ? undefined : createLimiter()
   return {
     /** Counts one request of an API key's id or an address. Undefined without a limit, a promise with a store. */
-    consume: (policy: RatePolicy, name: string) =>
-      mapMaybePromise(limiter.consume(`${policy}:${name}`), (state) => toDecision(policy, quota, state)),
-    /** Takes back the decision's count. Best effort: a store that is unavailable keeps it until the window ends. */
-    giveBack: (policy: RatePolicy, name: string, { state }: RateDecision) =>
-      limiter.giveBack(`${policy}:${name}`, state),
-    close: () => limiter.close(),
+    consume: (policy: RatePolicy, name: string) => limiter?.consume(`${policy}:${name}`),
+    /** Takes back a count. Best effort: a store that is unavailable keeps it until the window ends. */
+    giveBack: (policy: RatePolicy, name: string, state: LimitState) => limiter?.giveBack(`${policy}:${name}`, state),
+    /**
+     * Adds the headers of draft-ietf-httpapi-ratelimit-headers-10 to the answer: `r` is what is left, `t` the seconds
+     * until the reset. `state` is undefined without a limit.
+     * @throws ApiError 429 with `Retry-After` when the limit is exceeded.
+     */
+    apply(res: Response, policy: RatePolicy, state: LimitState | undefined): void {
+      if (!state) return
+      const seconds = Math.max(1, Math.ceil(state.resetMs / 1_000))
+      const headers = (res.locals.answerHeaders ??= [])
+      headers.push('RateLimit-Policy', `"${policy}";q=${limit};w=${WINDOW_SECONDS}`)
+      headers.push('RateLimit', `"${policy}";r=${state.remaining};t=${seconds}`)
+      if (state.isAllowed) return
+      const message = `Too many requests. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`
+      throw new ApiError('rate_limited', message, { headers: { 'Retry-After': String(seconds) } })
+    },
+    close: () => limiter?.close(),
   }
-}
-
-/**
- * Adds the headers of draft-ietf-httpapi-ratelimit-headers-10: `r` is what is left, `t` the seconds until the reset.
- */
-function toDecision(policy: RatePolicy, { limit, windowSeconds }: Quota, state: LimitState): RateDecision {
-  const { isAllowed, remaining, resetMs } = state
-  const resetSeconds = Math.max(1, Math.ceil(resetMs / 1_000))
-  const headers = [
-    'RateLimit-Policy',
-    `"${policy}";q=${limit};w=${windowSeconds}`,
-    'RateLimit',
-    `"${policy}";r=${remaining};t=${resetSeconds}`,
-  ]
-  return { isAllowed, resetSeconds, headers, state }
-}
-
-/**
- * Adds the rate limit's headers to the answer. Undefined when there is no limit.
- * @throws ApiError 429 with `Retry-After` when the limit is exceeded.
- */
-export function applyRateLimit(res: Response, decision: RateDecision | undefined): void {
-  if (!decision) return
-  ;(res.locals.answerHeaders ??= []).push(...decision.headers)
-  if (decision.isAllowed) return
-  const seconds = decision.resetSeconds
-  const message = `Too many requests. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`
-  throw new ApiError('rate_limited', message, { headers: { 'Retry-After': String(seconds) } })
 }
