@@ -14,12 +14,6 @@ interface QueuedStart {
   readonly start: NewStart
 }
 
-/**
- * `retry_alone`: skipped in the batch (session row locked or duplicate Idempotency-Key); the caller runs it again by
- * itself.
- */
-type BatchOutcome = StartOutcome | 'retry_alone'
-
 const MAX_BATCH_SIZE = 128
 const MAX_BATCH_BYTES = 1_048_576
 /** With two, one batch travels while the other commits. */
@@ -33,15 +27,17 @@ const QUEUE_TIMEOUT_MS = 2_500
  * alone.
  */
 export function createStartRecorder(db: Db, metrics: Pick<GatewayMetrics, 'starts' | 'startBatches'>) {
-  const recordBatch = async (batch: readonly QueuedStart[]): Promise<BatchOutcome[]> => {
-    const isDuplicate = findDuplicateKeys(batch)
-    const distinct = batch.filter((_start, index) => !isDuplicate[index])
-    metrics.startBatches.observe(distinct.length)
-    const outcomes = (await recordStarts(db, distinct)).values()
-    return batch.map((_start, index) => {
-      const outcome = isDuplicate[index] ? undefined : outcomes.next().value
-      return outcome === undefined || outcome.kind === 'session_locked' ? 'retry_alone' : outcome
+  /** Undefined for a start whose Idempotency-Key is also that of an earlier one of the batch. */
+  const recordBatch = async (batch: readonly QueuedStart[]) => {
+    const keys = new Set<string>()
+    const distinct = batch.filter(({ start: { apiKeyId, idempotency } }) => {
+      const before = keys.size
+      return !idempotency || keys.add(`${apiKeyId} ${idempotency.key}`).size > before
     })
+    metrics.startBatches.observe(distinct.length)
+    const outcomes = await recordStarts(db, distinct)
+    const byStart = new Map(distinct.map((queued, index) => [queued, outcomes[index]]))
+    return batch.map((queued) => byStart.get(queued))
   }
   const enqueue = batchCalls(recordBatch, {
     maxSize: MAX_BATCH_SIZE,
@@ -60,23 +56,12 @@ export function createStartRecorder(db: Db, metrics: Pick<GatewayMetrics, 'start
       const batched = await enqueue({ organizationId, start }).catch((error: unknown) => {
         if (isDatabaseUnavailable(error) || error instanceof ApiError) throw error
         // PostgreSQL refused the statement as a whole, so nothing of it was recorded. Another start may be the cause.
-        return 'retry_alone' as const
+        return undefined
       })
-      const outcome = batched === 'retry_alone' ? await recordStart(db, organizationId, start) : batched
+      const isAlone = batched === undefined || batched.kind === 'session_locked'
+      const outcome = isAlone ? await recordStart(db, organizationId, start) : batched
       metrics.starts.inc({ kind: outcome.kind })
       return outcome
     },
   }
-}
-
-/** Finds the starts whose Idempotency-Key is also that of an earlier start of the batch. */
-function findDuplicateKeys(batch: readonly QueuedStart[]): boolean[] {
-  const keys = new Set<string>()
-  return batch.map(({ start: { apiKeyId, idempotency } }) => {
-    if (!idempotency) return false
-    const key = `${apiKeyId} ${idempotency.key}`
-    const isDuplicate = keys.has(key)
-    keys.add(key)
-    return isDuplicate
-  })
 }
