@@ -1,5 +1,6 @@
 import {
   compile,
+  parseJson,
   SESSION_MESSAGE_TYPE,
   SessionMessage,
   SESSIONS_MESSAGE_TYPE,
@@ -25,21 +26,15 @@ export function decodeSessionMessage(
   type: unknown,
 ): { sessionIds: readonly string[] } | { error: MessageError } {
   const isOfSeveral = type === SESSIONS_MESSAGE_TYPE
-  if (!isOfSeveral && type !== undefined && type !== null && type !== '' && type !== SESSION_MESSAGE_TYPE) {
+  if (!isOfSeveral && ![undefined, null, '', SESSION_MESSAGE_TYPE].some((each) => each === type)) {
     const given = typeof type === 'string' ? JSON.stringify(type) : typeof type
     const detail = `The type is ${given}; this version reads ${SESSION_MESSAGE_TYPE} and ${SESSIONS_MESSAGE_TYPE}`
     return { error: { reason: 'unknown_type', detail } }
   }
-  let value: unknown
-  try {
-    value = JSON.parse(body)
-  } catch {
-    return { error: { reason: 'not_json', detail: 'The body is not JSON' } }
-  }
-  if (isOfSeveral ? isSessionsMessage(value) : isSessionMessage(value)) {
-    const { session_ids = [], session_id = '' } = value as Partial<SessionsMessage & SessionMessage>
-    return { sessionIds: (isOfSeveral ? session_ids : [session_id]).map((id) => id.toLowerCase()) }
-  }
+  const value = parseJson(body)
+  if (value === undefined) return { error: { reason: 'not_json', detail: 'The body is not JSON' } }
+  if (isOfSeveral && isSessionsMessage(value)) return { sessionIds: value.session_ids.map((id) => id.toLowerCase()) }
+  if (!isOfSeveral && isSessionMessage(value)) return { sessionIds: [value.session_id.toLowerCase()] }
   const [violation] = (isOfSeveral ? isSessionsMessage : isSessionMessage).errors ?? []
   const path = violation?.instancePath ? `${violation.instancePath.slice(1)} ` : ''
   const detail = `The body: ${path}${violation?.message ?? 'is not a session message'}`

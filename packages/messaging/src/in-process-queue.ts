@@ -18,7 +18,7 @@ interface Subscription {
  */
 export function createInProcessQueue(): SessionQueue {
   const messages: QueuedMessage[] = []
-  const subscriptions: Subscription[] = []
+  const subscriptions = new Set<Subscription>()
   let isClosed = false
   let isScheduled = false
 
@@ -34,7 +34,7 @@ export function createInProcessQueue(): SessionQueue {
   /** Delivers until no message is left or every subscription runs `prefetch` handlers. */
   const deliver = (): void => {
     for (;;) {
-      const free = subscriptions.find(({ running, prefetch }) => running.size < prefetch)
+      const free = [...subscriptions].find(({ running, prefetch }) => running.size < prefetch)
       const message = free && messages.shift()
       if (!message) return
       const handled = message.sessionIds.map((id) => free.handler({ session_id: id }, message.properties))
@@ -47,8 +47,7 @@ export function createInProcessQueue(): SessionQueue {
   }
 
   const unsubscribe = async (subscription: Subscription): Promise<void> => {
-    const index = subscriptions.indexOf(subscription)
-    if (index >= 0) subscriptions.splice(index, 1)
+    subscriptions.delete(subscription)
     await Promise.all(subscription.running)
   }
 
@@ -65,7 +64,7 @@ export function createInProcessQueue(): SessionQueue {
     },
     async consume(handler, { prefetch }) {
       const subscription: Subscription = { handler, prefetch, running: new Set() }
-      subscriptions.push(subscription)
+      subscriptions.add(subscription)
       scheduleDelivery()
       return { close: () => unsubscribe(subscription) }
     },

@@ -3,7 +3,7 @@ import { SESSION_MESSAGE_TYPE, SESSIONS_QUEUE } from '@workflow-service/contract
 import { createTestBroker, freePort, startProxy, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import { type Channel, type ChannelModel, connect } from 'amqplib'
 import { connectRabbitMq, type SessionQueue } from '../src/index.ts'
-import { SilencingProxy } from './silencing-proxy.ts'
+import { startSilencingProxy } from './silencing-proxy.ts'
 
 const message = { session_id: '0190f6a4-5f4e-7cc2-9d4a-5b8f3a3b2c1d' }
 
@@ -28,13 +28,15 @@ describe('connectRabbitMq', () => {
     await broker.drop()
   })
 
-  test('publishes a persistent JSON message with its type', async () => {
+  test('publishes a persistent JSON message with its type, which fails if no queue takes it, although it is confirmed', async () => {
     await open()
     expect(await queue.publish(message)).toBe('confirmed')
     const found = await admin.channel.get(SESSIONS_QUEUE, { noAck: true })
     expect(found).toMatchObject({
       properties: { deliveryMode: 2, type: SESSION_MESSAGE_TYPE, contentType: 'application/json' },
     })
+    await admin.channel.deleteQueue(SESSIONS_QUEUE)
+    expect(await queue.publish(message)).toBe('failed')
   })
 
   test('of several hosts, connects to one that answers, whichever it tries first', async () => {
@@ -46,12 +48,6 @@ describe('connectRabbitMq', () => {
       expect(await queue.publish(message)).toBe('confirmed')
       if (attempt < 3) await queue.close()
     }
-  })
-
-  test('a message that no queue takes is `failed`, although the broker confirms it', async () => {
-    await open()
-    await admin.channel.deleteQueue(SESSIONS_QUEUE)
-    expect(await queue.publish(message)).toBe('failed')
   })
 
   test('continues to consume after its queue was deleted', async () => {
@@ -76,8 +72,8 @@ describe('connectRabbitMq', () => {
   })
 
   test('notices a frozen broker by its heartbeats, and closes without its answer', async () => {
-    const proxy = new SilencingProxy(broker.url)
-    const url = new URL(await proxy.listen())
+    const proxy = await startSilencingProxy(broker.url)
+    const url = new URL(proxy.url)
     // The default of 5 s would take 15 s here.
     url.searchParams.set('heartbeat', '1')
     const states: string[] = []

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createTestBroker, type TestBroker, waitUntil } from '@workflow-service/testkit'
 import type { ChannelModel } from 'amqplib'
 import { openConnection, type RecoveringConnection } from '../src/open-connection.ts'
-import { SilencingProxy } from './silencing-proxy.ts'
+import { type SilencingProxy, startSilencingProxy } from './silencing-proxy.ts'
 
 interface ProxiedConnection {
   proxy: SilencingProxy
@@ -31,15 +31,14 @@ describe('openConnection', () => {
     { isSilent = false, setUp = async () => {} }: ProxiedOptions,
     check: (connected: ProxiedConnection) => Promise<Result>,
   ): Promise<Result> => {
-    const proxy = new SilencingProxy(broker.url)
-    const url = await proxy.listen()
+    const proxy = await startSilencingProxy(broker.url)
     proxy.isSilent = isSilent
     const states: string[] = []
     let attempts = 0
     const onState = (_role: string, state: string) => void states.push(state)
     const connection = openConnection(
       'consumer',
-      { url, queueType: 'classic', connectionName: 'test', onState },
+      { url: proxy.url, queueType: 'classic', connectionName: 'test', onState },
       async (model) => void (await setUp(model, ++attempts, proxy)),
     )
     try {
