@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { newDeliveryId, newId } from '@workflow-service/database'
 import { startProcess, waitUntil } from '@workflow-service/testkit'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { useTestGateway } from '../../../services/gateway/test/support/use-test-gateway.ts'
+import { useTestGateway } from '../../../services/gateway/test/support/test-gateway.ts'
 import { watchWf, wf } from './support/wf.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))

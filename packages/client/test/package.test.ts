@@ -10,8 +10,7 @@ import { type FailingProxy, startFailingProxy } from '@workflow-service/testkit/
 import { useBrowser } from '@workflow-service/testkit/use-browser'
 import { OPERATIONS, type OperationId } from '@workflow-service/contract'
 import { createClientSample } from '../../../services/gateway/src/docs/client-samples.ts'
-import { startableWorkflow } from '../../../services/gateway/test/support/test-gateway.ts'
-import { useTestGateway } from '../../../services/gateway/test/support/use-test-gateway.ts'
+import { startableWorkflow, useTestGateway } from '../../../services/gateway/test/support/test-gateway.ts'
 import type * as client from '../src/index.ts'
 import {
   type ApiError,

@@ -19,8 +19,7 @@ import {
   parseWebhook,
 } from '@workflow-service/webhook-token'
 import * as fc from 'fast-check'
-import { startableWorkflow } from '../../../services/gateway/test/support/test-gateway.ts'
-import { useTestGateway } from '../../../services/gateway/test/support/use-test-gateway.ts'
+import { startableWorkflow, useTestGateway } from '../../../services/gateway/test/support/test-gateway.ts'
 
 const folder = join(import.meta.dirname, '..')
 const root = join(folder, '../..')

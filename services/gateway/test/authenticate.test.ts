@@ -4,7 +4,7 @@ import { type Operation, OPERATIONS } from '@workflow-service/contract'
 import { createApiKey, hashApiKey, issueApiKey, newId, type Principal, revokeApiKey } from '@workflow-service/database'
 import { openConnection, parseAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
 import { type ApiKeyCache, createApiKeyCache } from '../src/auth/api-key-cache.ts'
-import { useTestGateway } from './support/use-test-gateway.ts'
+import { useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
 

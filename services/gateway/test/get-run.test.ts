@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { PublicRunOut, PublicSessionOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
-import { useTestGateway } from './support/use-test-gateway.ts'
+import { useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
 let workflowId: string

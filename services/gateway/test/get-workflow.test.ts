@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { apiTrigger, startableWorkflow, type TestWorkflow } from './support/test-gateway.ts'
-import { useTestGateway } from './support/use-test-gateway.ts'
+import { apiTrigger, startableWorkflow, type TestWorkflow, useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
 
@@ -91,12 +90,6 @@ describe('200', () => {
       const { body } = await applyAndGet(startableWorkflow({ scope, users: ['b@acme.test'] }), { users })
       expect(body.users.map(({ email }) => email)).toEqual(listed)
     }
-  })
-
-  test('accepts the id in any case and answers it in lower case', async () => {
-    const workflow = startableWorkflow()
-    const { key } = await gateway.apply({ workflows: [workflow] })
-    expect((await gateway.get(`/v1/workflows/${workflow.id.toUpperCase()}`, { key })).body.id).toBe(workflow.id)
   })
 })
 

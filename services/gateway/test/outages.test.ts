@@ -2,8 +2,13 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { issueApiKey, migrate, newId } from '@workflow-service/database'
 import type { SessionQueue } from '@workflow-service/messaging'
 import { openConnection, type PrivatePostgres, startPostgres, waitUntil } from '@workflow-service/testkit'
-import { startableWorkflow, startGatewayProcess, startTestGateway, type TestGateway } from './support/test-gateway.ts'
-import { useTestGateway } from './support/use-test-gateway.ts'
+import {
+  startableWorkflow,
+  startGatewayProcess,
+  startTestGateway,
+  type TestGateway,
+  useTestGateway,
+} from './support/test-gateway.ts'
 
 /** The head of a start whose body has two bytes. */
 const headOf = (gateway: TestGateway, lines = '') =>

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { ErrorResponse } from '@workflow-service/contract'
 import { openConnection, parseAnswer, type RawAnswer, sendRaw, waitUntil } from '@workflow-service/testkit'
 import { contractProblems } from './support/call.ts'
-import { useTestGateway } from './support/use-test-gateway.ts'
+import { useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
 let authorization: string

@@ -3,8 +3,7 @@ import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { OPERATIONS, PUBLIC_ERROR_CODES } from '@workflow-service/contract'
 import { findAxeIssues, type Page, useBrowser } from '@workflow-service/testkit/use-browser'
-import { startableWorkflow } from './support/test-gateway.ts'
-import { useTestGateway } from './support/use-test-gateway.ts'
+import { startableWorkflow, useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway({ RATE_LIMIT_PER_MINUTE: '600' })
 const browser = useBrowser()

@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { deleteOldIdempotencyKeys, newId } from '@workflow-service/database'
 import { hearNotices } from '@workflow-service/testkit'
-import { apiTrigger, startableWorkflow } from './support/test-gateway.ts'
-import { useTestGateway } from './support/use-test-gateway.ts'
+import { apiTrigger, startableWorkflow, useTestGateway } from './support/test-gateway.ts'
 
 const gateway = useTestGateway()
 

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from '@jest/globals'
 import { describePublicApi, ERROR_STATUSES, type Operation, OPERATIONS } from '@workflow-service/contract'
 import { sendRaw } from '@workflow-service/testkit'
-import { useTestGateway } from './support/use-test-gateway.ts'
+import { useTestGateway } from './support/test-gateway.ts'
 
 const committed = fileURLToPath(new URL('../openapi.json', import.meta.url))
 const gateway = useTestGateway()

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll } from '@jest/globals'
 import { PUBLIC_RUN_EXAMPLE, type SessionMessage } from '@workflow-service/contract'
 import { createApiKey, createDatabase, newId } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
@@ -126,6 +127,21 @@ export async function startTestGateway(
       await database.drop()
     },
   }
+}
+
+/**
+ * Sets up a gateway for the test file, or for the `describe` block that calls it: started before its first test,
+ * stopped after its last one. Its properties exist only inside of hooks and tests.
+ */
+export function useTestGateway(env: Record<string, string> = {}): TestGateway {
+  const gateway = {} as TestGateway
+  let started: TestGateway | undefined
+  beforeAll(async () => {
+    started = await startTestGateway(env)
+    Object.assign(gateway, started)
+  }, 60_000)
+  afterAll(() => started?.stop())
+  return gateway
 }
 
 /** Starts a gateway as a process, as `pnpm start` does. */
