@@ -137,19 +137,17 @@ export function listPathParameters(path: string): string[] {
 export function findLookupErrors({ kind, tools, header_name, header_value }: LookupIn): FieldError[] {
   const errors: FieldError[] = []
   const report = (field: string, message: string): void => void errors.push({ field, code: 'value_error', message })
-  const names = new Set<string>()
   for (const [index, tool] of tools.entries()) {
     const at = `tools.${index}`
-    if (names.has(tool.name)) report(`${at}.name`, 'is the name of another tool of the look-up')
-    names.add(tool.name)
-    const { parameters } = tool
-    if (parameters && findJsonObjectErrors(parameters, `${at}.parameters`).length > 0) {
-      errors.push(...findJsonObjectErrors(parameters, `${at}.parameters`))
-    } else if (new TextEncoder().encode(JSON.stringify(parameters ?? {})).length > SCHEMA_MAX_BYTES) {
+    const { parameters = {}, path } = tool
+    const isTaken = tools.slice(0, index).some(({ name }) => name === tool.name)
+    if (isTaken) report(`${at}.name`, 'is the name of another tool of the look-up')
+    const unusable = findJsonObjectErrors(parameters, `${at}.parameters`)
+    if (unusable.length > 0) errors.push(...unusable)
+    else if (new TextEncoder().encode(JSON.stringify(parameters)).length > SCHEMA_MAX_BYTES) {
       report(`${at}.parameters`, `must have at most ${SCHEMA_MAX_BYTES} bytes`)
-    } else if (kind === 'http') {
-      for (const [field, message] of toolErrors(tool)) report(`${at}.${field}`, message)
-    } else if (tool.path !== undefined) report(`${at}.path`, 'must be absent with mcp')
+    } else if (kind === 'http') checkHttpTool(tool, (field, message) => report(`${at}.${field}`, message))
+    else if (path !== undefined) report(`${at}.path`, 'must be absent with mcp')
   }
   if (typeof header_value === 'string' && typeof header_name !== 'string') {
     report('header_name', 'must be given with header_value')
@@ -164,31 +162,30 @@ export function findLookupErrors({ kind, tools, header_name, header_value }: Loo
 const FIXED_HEADERS =
   /^(?:host|connection|content-.*|transfer-encoding|accept.*|user-agent|te|trailer|upgrade|expect|proxy-.*|mcp-.*|last-event-id)$/i
 
-function toolErrors({ path, parameters = {} }: LookupTool): (readonly [field: string, message: string])[] {
-  if (path === undefined) return [['path', 'is required with http']]
+function checkHttpTool({ path, parameters = {} }: LookupTool, report: (field: string, message: string) => void): void {
+  if (path === undefined) return report('path', 'is required with http')
   const { type, properties = {}, required = [], ...others } = parameters
-  const unknown = Object.keys(others).filter((name) => name !== 'additionalProperties')
-  if (unknown.length > 0) return [['parameters', `has ${unknown[0]}, which is not supported`]]
-  if (Object.keys(parameters).length > 0 && type !== 'object') return [['parameters', 'must have the type "object"']]
-  if (!isJsonObject(properties)) return [['parameters.properties', 'must be an object']]
-  const names = Object.keys(properties)
-  const errors: [string, string][] = []
-  if (names.length > MAX_PARAMETERS) errors.push(['parameters.properties', `must be at most ${MAX_PARAMETERS}`])
-  for (const [name, schema] of Object.entries(properties)) {
+  const unknown = Object.keys(others).find((name) => name !== 'additionalProperties')
+  if (unknown !== undefined) return report('parameters', `has ${unknown}, which is not supported`)
+  if (Object.keys(parameters).length > 0 && type !== 'object')
+    return report('parameters', 'must have the type "object"')
+  if (!isJsonObject(properties)) return report('parameters.properties', 'must be an object')
+  const isProperty = (name: unknown): boolean => typeof name === 'string' && Object.hasOwn(properties, name)
+  const entries = Object.entries(properties)
+  if (entries.length > MAX_PARAMETERS) report('parameters.properties', `must be at most ${MAX_PARAMETERS}`)
+  for (const [name, schema] of entries) {
     const message = parameterError(name, schema)
-    if (message !== undefined) errors.push([`parameters.properties.${name}`, message])
+    if (message !== undefined) report(`parameters.properties.${name}`, message)
   }
-  if (
-    !Array.isArray(required) ||
-    !required.every((name) => typeof name === 'string' && Object.hasOwn(properties, name))
-  )
-    errors.push(['parameters.required', 'must be a list of names of properties'])
-  for (const name of listPathParameters(path)) {
-    if (!Object.hasOwn(properties, name)) errors.push(['path', `has {${name}}, which is no property of parameters`])
+  if (!Array.isArray(required) || !required.every(isProperty)) {
+    report('parameters.required', 'must be a list of names of properties')
   }
-  if (/[{}?#\\\s]/.test(path.replaceAll(/\{[^{}]*\}/g, '')))
-    errors.push(['path', 'must not contain a single brace, "?", "#", a backslash or white space'])
-  return errors
+  for (const name of listPathParameters(path).filter((each) => !isProperty(each))) {
+    report('path', `has {${name}}, which is no property of parameters`)
+  }
+  if (/[{}?#\\\s]/.test(path.replaceAll(/\{[^{}]*\}/g, ''))) {
+    report('path', 'must not contain a single brace, "?", "#", a backslash or white space')
+  }
 }
 
 function parameterError(name: string, schema: unknown): string | undefined {
