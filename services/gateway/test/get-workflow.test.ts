@@ -93,78 +93,33 @@ describe('200', () => {
   })
 })
 
-describe('200, sorted', () => {
+test('200 has users by email, triggers by age, sources with built-in ones last and files with the root first', async () => {
   const byCodePoint = ['B', 'Z', 'a', 'b', 'é', '\ufffd', '🚀']
-
-  test('users by email, in code point order', async () => {
-    const mixed = ['é@x', 'a@x', 'B@x', 'a.b@x', 'a-b@x', '🚀@x', '\ufffd@x', 'Z@x']
-    const { body } = await applyAndGet(startableWorkflow(), { users: mixed.map((email) => user(email)) })
-    expect(body.users.map(({ email }) => email)).toEqual([
-      'B@x',
-      'Z@x',
-      'a-b@x',
-      'a.b@x',
-      'a@x',
-      'é@x',
-      '\ufffd@x',
-      '🚀@x',
-    ])
-  })
-
-  test('triggers oldest first, including paused ones', async () => {
-    const triggers = [
-      { name: 'third', created_at: '2026-01-03T00:00:00Z', is_active: false },
-      { name: 'first', created_at: '2026-01-01T00:00:00Z', is_active: false },
-      { name: 'second', created_at: '2026-01-02T00:00:00Z' },
-    ]
-    const { body } = await applyAndGet(startableWorkflow({ triggers: triggers.map((trigger) => apiTrigger(trigger)) }))
-    expect(body.triggers.map(({ name, is_active: isActive }) => [name, isActive])).toEqual([
-      ['first', false],
-      ['second', true],
-      ['third', false],
-    ])
-  })
-
-  test('subagent sources with built-in ones last, each group by name', async () => {
-    const names = byCodePoint.toReversed()
-    const sources = names.flatMap((name) => [
-      { name, type: 'platform_internal' },
-      { name, type: name === 'a' ? 'street' : 'api' },
-    ])
-    const { body } = await applyAndGet(startableWorkflow({ triggers: [apiTrigger({ subagent_sources: sources })] }))
-    const listed = body.triggers[0]?.subagent_sources ?? []
-    expect(listed.map(({ name }) => name)).toEqual([...byCodePoint, ...byCodePoint])
-    expect(listed.map(({ type }) => type === 'platform_internal')).toEqual([
-      ...byCodePoint.map(() => false),
-      ...byCodePoint.map(() => true),
-    ])
-    expect(listed.every(({ id, type }) => (id === null) === (type === 'platform_internal'))).toBe(true)
-  })
-
-  test('files by folder, then by name, with the root first', async () => {
-    const files = [
-      { name: 'b', path: ['a', 'b'] },
-      { name: 'z', path: [] },
-      { name: 'a', path: ['a.'] },
-      { name: 'a', path: ['a', 'b'] },
-      { name: 'a', path: ['B'] },
-      { name: 'é', path: [] },
-      { name: 'B', path: [] },
-      { name: 'x', path: ['a'] },
-    ]
-    const workflow = startableWorkflow({ files: files.map((file) => ({ ...file, content: '' })) })
-    const { body } = await applyAndGet(workflow)
-    expect(body.files.map(({ name, path }) => [path.join('/'), name])).toEqual([
-      ['', 'B'],
-      ['', 'z'],
-      ['', 'é'],
-      ['B', 'a'],
-      ['a', 'x'],
-      ['a/b', 'a'],
-      ['a/b', 'b'],
-      ['a.', 'a'],
-    ])
-  })
+  const emails = ['B@x', 'Z@x', 'a-b@x', 'a.b@x', 'a@x', 'é@x', '\ufffd@x', '🚀@x']
+  const sources = [
+    ...byCodePoint.map((name) => ({ name, type: name === 'a' ? 'street' : 'api' })),
+    ...byCodePoint.map((name) => ({ name, type: 'platform_internal' })),
+  ]
+  const triggers = [
+    { name: 'first', is_active: false, created_at: '2026-01-01T00:00:00Z' },
+    { name: 'second', is_active: true, created_at: '2026-01-02T00:00:00Z', subagent_sources: sources.toReversed() },
+    { name: 'third', is_active: false, created_at: '2026-01-03T00:00:00Z' },
+  ]
+  const paths = ['B', 'z', 'é', 'B/a', 'a/x', 'a/b/a', 'a/b/b', 'a./a'].map((path) => path.split('/'))
+  const files = paths.map((path) => ({ name: path.at(-1), path: path.slice(0, -1), content: '' }))
+  const { body } = await applyAndGet(
+    startableWorkflow({
+      triggers: triggers.toReversed().map((trigger) => apiTrigger(trigger)),
+      files: files.toReversed(),
+    }),
+    { users: emails.toReversed().map((email) => user(email)) },
+  )
+  expect(body.users.map(({ email }) => email)).toEqual(emails)
+  expect(body.triggers).toMatchObject(triggers.map(({ name, is_active }) => ({ name, is_active })))
+  const listed = body.triggers[1]?.subagent_sources ?? []
+  expect(listed).toMatchObject(sources)
+  expect(listed.every(({ id, type }) => (id === null) === (type === 'platform_internal'))).toBe(true)
+  expect(body.files.map(({ name, path }) => [...path, name])).toEqual(paths)
 })
 
 describe('404', () => {

@@ -117,40 +117,27 @@ describe('isJsonInUtf8', () => {
     expect(isJsonInUtf8('application/json'.padEnd(201))).toBe(false)
   })
 
-  test('accepts any letter case and white space around the parts, and nothing else', () => {
-    const space = fc.stringMatching(/^[ \t]{0,10}$/)
-    const parts = fc.tuple(space, inAnyCase('application/json'), space, space, inAnyCase('charset=utf-8'), space)
-    fc.assert(
-      fc.property(parts, ([before, type, after, between, charset, end]) => {
-        expect(isJsonInUtf8(`${before}${type}${after};${between}${charset}${end}`)).toBe(true)
-      }),
-      { seed: 1, numRuns: 700 },
-    )
-    const part = fc.constantFrom('application/json', 'charset', 'utf-8', ';', '=', '"', ' ', ',', '/', 'x')
-    const joined = fc.array(part, { maxLength: 12 }).map((texts) => texts.join(''))
-    // Any character that Node.js may put into a header.
-    const byte = fc.nat(255).map((code) => String.fromCharCode(code))
-    const valid = fc.constantFrom('application/json', 'application/json;', 'application/json; charset="utf-8"')
-    const withByte = fc
-      .tuple(valid, fc.nat(35), fc.nat(1), byte)
-      .map(([text, position, replaced, more]) => text.slice(0, position) + more + text.slice(position + replaced))
-    fc.assert(
-      fc.property(fc.oneof(joined, withByte), (text) => {
-        const compact = text
-          .replaceAll(/[ \t]*([;=]|^|$)[ \t]*/g, '$1')
-          .replaceAll(/;+/g, ';')
-          .replace(/;$/, '')
-        const expected = ['application/json', 'application/json;charset=utf-8', 'application/json;charset="utf-8"']
-        expect([text, isJsonInUtf8(text)]).toEqual([text, expected.includes(compact.toLowerCase())])
-      }),
-      { seed: 2, numRuns: 1_000 },
-    )
+  test.each(['application/json', '\tAPPLICATION/json ;; Charset = UTF-8\t;', 'application/json;charset="utf-8"'])(
+    'accepts %j: any letter case, white space around the parts',
+    (type) => {
+      expect(isJsonInUtf8(type)).toBe(true)
+    },
+  )
+
+  test.each([
+    '',
+    'text/json',
+    'application/jsonx',
+    'application/json, application/json',
+    'application/json; charset=utf-16',
+    'application/json; charset="utf-8',
+    'application/json; charset=utf-8=',
+    'application/json; charset=utf-8; charset=utf-8',
+    'application/json; version=1',
+    'application /json',
+    '\u00a0application/json',
+    'application/json;\u00a0',
+  ])('refuses %j', (type) => {
+    expect(isJsonInUtf8(type)).toBe(false)
   })
 })
-
-/** The ASCII text in any letter case. */
-function inAnyCase(text: string) {
-  return fc
-    .tuple(...text.split('').map((letter) => fc.constantFrom(letter, letter.toUpperCase())))
-    .map((letters) => letters.join(''))
-}
