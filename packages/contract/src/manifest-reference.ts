@@ -90,24 +90,14 @@ function sectionsOf(path: string, schema: Schema): string[] {
   ]
 }
 
-function typeOf(schema: Schema): string {
-  const types = [schema.type ?? []].flat()
-  const [type = 'any'] = types
-  const name = nameOf(schema, type)
-  return types.includes('null') ? `${name}, or null` : name
+function typeOf({ type = 'any', enum: values, format = '', items = {} }: Schema): string {
+  const types = [type].flat()
+  const listed = values?.flatMap((value) => (value === null ? [] : [`\`${value}\``])).join(', ')
+  const name = types[0] === 'array' ? `list: ${typeOf(items)}` : (FORMAT_NAMES[format] ?? types[0])
+  return `${listed ?? name}${types.includes('null') ? ', or null' : ''}`
 }
 
-function nameOf(schema: Schema, type: string): string {
-  if (schema.enum)
-    return schema.enum
-      .filter((value) => value !== null)
-      .map((value) => `\`${value}\``)
-      .join(', ')
-  if (type === 'array') return `list: ${typeOf(schema.items ?? {})}`
-  if (schema.format === 'uuid') return 'UUID'
-  if (schema.format === 'date-time') return 'date-time'
-  return type
-}
+const FORMAT_NAMES: Readonly<Record<string, string>> = { uuid: 'UUID', 'date-time': 'date-time' }
 
 function limitsOf(schema: Schema): string {
   const { minLength, maxLength, minItems, maxItems, items } = schema

@@ -124,35 +124,6 @@ const SearchText = Text(SEARCH_MAX_LENGTH, 'What to look for.')
 const OidcText = Optional(Str('From the provider.', { maxLength: 4_000 }))
 
 const PageQuery = Parameters({ ...PAGE_QUERY })
-const WorkflowQuery = Parameters({
-  ...PAGE_QUERY,
-  ...sources.IDS_QUERY,
-  search: Optional(SearchText),
-})
-const SearchQuery = Parameters({ q: SearchText })
-const UsageQuery = Parameters({
-  ...sources.PERIOD_QUERY,
-  by: Optional(StringEnum(overview.USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
-  thing_id: Optional(Uuid('Only of this workflow, webhook source or API key, as `by` says.')),
-})
-const AuditQuery = Parameters({
-  ...PAGE_QUERY,
-  ...sources.PERIOD_QUERY,
-  actor_id: Optional(Uuid('Only events of this user.')),
-  target_id: Optional(Uuid('Only events of this thing.')),
-  action: Optional(Text(100, 'Only this action, or all of a kind: `workflow.`.')),
-})
-const OidcStartQuery = Parameters({
-  next: OidcText,
-})
-const OidcCallbackQuery = Parameters({
-  code: OidcText,
-  state: OidcText,
-  iss: OidcText,
-  error: OidcText,
-  error_description: OidcText,
-  session_state: OidcText,
-})
 
 /** Every operation of the application's API (contract README, "Application"). */
 export const APP_OPERATIONS = completeRows({
@@ -183,14 +154,21 @@ export const APP_OPERATIONS = completeRows({
     access: 'public',
     summary: 'Begin a sign-in with OpenID Connect',
     description: 'Redirects to the provider.',
-    query: OidcStartQuery,
+    query: Parameters({ next: OidcText }),
     success: { status: 302, description: 'To the provider.' },
   },
   finishOidc: {
     access: 'public',
     summary: 'End a sign-in with OpenID Connect',
     description: 'The provider redirects here.',
-    query: OidcCallbackQuery,
+    query: Parameters({
+      code: OidcText,
+      state: OidcText,
+      iss: OidcText,
+      error: OidcText,
+      error_description: OidcText,
+      session_state: OidcText,
+    }),
     success: { status: 302, description: 'To the page.' },
   },
   openLink: {
@@ -277,7 +255,7 @@ export const APP_OPERATIONS = completeRows({
   search: {
     summary: 'Search everything',
     description: 'Finds by name, id or request id.',
-    query: SearchQuery,
+    query: Parameters({ q: SearchText }),
     success: ok(overview.SearchOut, 'What was found.'),
   },
   getOrganization: { summary: 'Read the organization', success: ok(people.AppOrganizationOut) },
@@ -290,13 +268,21 @@ export const APP_OPERATIONS = completeRows({
   getUsage: {
     summary: 'Read the usage',
     description: 'At most 92 days; the last 7 days by default.',
-    query: UsageQuery,
+    query: Parameters({
+      ...sources.PERIOD_QUERY,
+      by: Optional(StringEnum(overview.USAGE_GROUPS, 'The groups.', { default: 'workflow' })),
+      thing_id: Optional(Uuid('Only of this workflow, webhook source or API key, as `by` says.')),
+    }),
     success: ok(overview.UsageOut),
   },
   listWorkflows: {
     summary: 'List workflows',
     description: 'By creation, oldest first. A member sees `company_wide` workflows and those that list them.',
-    query: WorkflowQuery,
+    query: Parameters({
+      ...PAGE_QUERY,
+      ...sources.IDS_QUERY,
+      search: Optional(SearchText),
+    }),
     success: ok(workflows.WorkflowRowPage),
   },
   createWorkflow: {
@@ -666,7 +652,13 @@ export const APP_OPERATIONS = completeRows({
   listAuditEvents: {
     access: 'admin',
     summary: 'Read the audit log',
-    query: AuditQuery,
+    query: Parameters({
+      ...PAGE_QUERY,
+      ...sources.PERIOD_QUERY,
+      actor_id: Optional(Uuid('Only events of this user.')),
+      target_id: Optional(Uuid('Only events of this thing.')),
+      action: Optional(Text(100, 'Only this action, or all of a kind: `workflow.`.')),
+    }),
     success: ok(overview.AuditEventPage),
   },
   exportManifest: {
