@@ -74,10 +74,7 @@ export class InFlightLimiter {
     const isFull = this.waiting >= maxWaiting || state.waiters.length >= maxWaitingPerKey
     const last = state.waiters.at(-1)
     const mayReplace = last !== undefined && last.arrivedMs > arrivedMs
-    if ((isFull && !mayReplace) || this.#isStopped || waitMs <= 0) {
-      this.#update(key, state)
-      return reached
-    }
+    if ((isFull && !mayReplace) || this.#isStopped || waitMs <= 0) return reached
     const { promise, resolve } = Promise.withResolvers<ReleaseSlot | LimitReached>()
     const waiter: Waiter = { arrivedMs, resolve }
     state.waiters.splice(1 + state.waiters.findLastIndex((other) => other.arrivedMs <= arrivedMs), 0, waiter)
