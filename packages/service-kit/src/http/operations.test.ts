@@ -149,21 +149,6 @@ describe('serveOperations', () => {
     expect(hasBegun).toBe(false)
   })
 
-  test('calls a handler back once its answer has been sent', async () => {
-    const { promise: answered, resolve } = Promise.withResolvers<string>()
-    let isSent = false
-    const getThing: Options['handlers']['getThing'] = async ({ onceAnswered }) => {
-      onceAnswered(() => resolve(isSent ? 'after the answer' : 'before'))
-      return '{}'
-    }
-    const app = express().use((_req, res, next) => {
-      res.once('finish', () => (isSent = true))
-      next()
-    })
-    await call('get', `/things/${id}`, { app: app.use(serve({ handlers: { ...handlers, getThing } })) })
-    expect(await answered).toBe('after the answer')
-  })
-
   test('authorizes again when the body has arrived, and gives the handler the principal of that moment', async () => {
     let access = 'ada, admin'
     const served: string[] = []
@@ -187,7 +172,7 @@ describe('serveOperations', () => {
     await server.close()
   })
 
-  test('reads no body before the shares admit the request, and frees its slot with the answer', async () => {
+  test('reads no body before the shares admit the request, and calls them and the handler back after the answer', async () => {
     const events: string[] = []
     const shares: Options['shares'] = {
       admit: async () => {
@@ -205,10 +190,14 @@ describe('serveOperations', () => {
       res.once('finish', () => events.push('answered'))
       next()
     })
-    app.use(serve({ shares }))
+    const saveThing: Options['handlers']['saveThing'] = async ({ onceAnswered }) => {
+      onceAnswered(() => events.push('called back'))
+      return '{}'
+    }
+    app.use(serve({ shares, handlers: { ...handlers, saveThing } }))
     expect((await call('put', `/things/${id}`, { app, body: '{"name":"x"}' })).status).toBe(202)
-    while (events.length < 5) await nextTurn()
-    expect(events).toEqual(['admitted', 'read', `/things/${id}`, 'answered', 'released'])
+    while (events.length < 6) await nextTurn()
+    expect(events).toEqual(['admitted', 'read', `/things/${id}`, 'answered', 'released', 'called back'])
   })
 
   describe('with slots', () => {
