@@ -471,8 +471,10 @@ describe('an email address in a manifest', () => {
     ])
     const { rows } = await db.pool.query('SELECT email FROM users JOIN workflow_users ON user_id = users.id')
     expect(rows).toEqual([{ email: 'ada@acme.test' }])
+    // As the workflow names it already.
+    expect((await apply(withAddress('ADA@acme.test'))).users).toMatchObject([{ id: first.users[0]?.id }])
     const before = await snapshot()
-    await apply(withAddress('ada@acme.test', 'ADA@acme.test'))
+    await apply(withAddress('ADA@acme.test'))
     expect(await snapshot()).toEqual(before)
   })
 })

@@ -50,17 +50,6 @@ export function toThing(
   return { kind, id, name, outcome, changes: changes ?? [], ...(kept && { kept }) }
 }
 
-/** What is saved through the dispatcher, with its id resolved. */
-export interface PlannedSave<Save> extends PlannedThing {
-  readonly save: Save
-  /** The version that the plan is based on; 0 for a new thing. */
-  readonly version: number
-}
-
-export function toPlainJson(value: object): unknown {
-  return JSON.parse(JSON.stringify(value))
-}
-
 /** What one part of the manifest results in. Nothing is written before all parts are planned without a violation. */
 export interface Plan<Result> {
   readonly result: Result
@@ -74,20 +63,6 @@ export const FOREIGN_ID = 'belongs to another organization: leave it out, or giv
 /** Whether a stored and a wanted row are equal. Their fields must have the same order; times compare as ISO text. */
 export function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a) === JSON.stringify(b)
-}
-
-/** Whether a secret is the stored one. A stored one that cannot be decrypted is another. */
-export function isSameSecret(
-  { secrets }: ApplyContext,
-  { organizationId, id: sourceId }: { readonly organizationId: string; readonly id: string },
-  encrypted: Buffer,
-  secret: string,
-): boolean {
-  try {
-    return secrets?.decrypt({ organizationId, sourceId }, encrypted) === secret
-  } catch {
-    return false
-  }
 }
 
 /** The fields in which a stored and a wanted object differ. What the manifest leaves as it is, is undefined. */
@@ -108,24 +83,19 @@ export function lowerCaseId<Id extends string | undefined>(id: Id): Id {
   return id?.toLowerCase() as Id
 }
 
-/** The row without these columns. */
-export function omit<Row extends object, Name extends keyof Row & string>(
-  row: Row,
-  ...names: readonly Name[]
-): Omit<Row, Name> {
-  const isKept = ([name]: [string, unknown]) => !names.some((omitted) => omitted === name)
-  return Object.fromEntries(Object.entries(row).filter(isKept)) as Omit<Row, Name>
+/** Lists are ordered by creation time: items of one manifest are created a millisecond apart, the last one now. */
+export function inListOrder(now: Date, createdBefore: number): Date {
+  return new Date(now.getTime() - createdBefore)
+}
+
+export function toTime(text: string | undefined): Date | undefined {
+  return text === undefined ? undefined : new Date(text)
 }
 
 /** A thing, and its row as it is to be stored. */
-export interface PlannedRow<Row> {
+export interface PlannedRow {
   readonly thing: PlannedThing
-  readonly row: Row
-}
-
-/** The rows of the things with this outcome. */
-export function rowsWithOutcome<Row>(outcome: ManifestOutcome, planned: readonly PlannedRow<Row>[]): Row[] {
-  return planned.filter(({ thing }) => thing.outcome === outcome).map(({ row }) => row)
+  readonly row: object
 }
 
 /** Returns a search for the user of an address: exactly this one, or else the first that differs in case only. */

@@ -15,16 +15,14 @@ import {
   type ManifestOutcome,
   type Plan,
   type PlannedThing,
-  rowsWithOutcome,
   toThing,
 } from './apply-context.ts'
 import { ManifestError, type ManifestViolation } from './manifest-errors.ts'
 import { findPersonEdits, type PersonEdit, recordApplied } from './person-edits.ts'
 import { type AppliedApiKey, planApiKeys } from './plan-api-keys.ts'
-import { type PlannedLookup, planLookups } from './plan-lookups.ts'
-import { type PlannedWebhookSource, planWebhookSources } from './plan-webhook-sources.ts'
+import { type PlannedLookup, type PlannedWebhookSource, planLookups, planWebhookSources } from './plan-saves.ts'
 import { type AppliedWorkflow, planWorkflows, toMicros, toMoney } from './plan-workflows.ts'
-import { insertRows, updateRows } from './write-rows.ts'
+import { writePlanned } from './write-rows.ts'
 
 interface Applied {
   id: string
@@ -124,7 +122,7 @@ async function applyManifest(
   const apiKeys = await planApiKeys(ctx)
   const webhookSources = await planWebhookSources(ctx)
   const lookups = await planLookups(ctx)
-  const workflows = await planWorkflows(ctx, webhookSources.sourceIdByName)
+  const workflows = await planWorkflows(ctx, users.result, webhookSources.sourceIdByName)
   const sessions = await planSessions(ctx)
   if (errors.length > 0) return undefined
   const plans = [organization, users, apiKeys, webhookSources, lookups, workflows, sessions]
@@ -236,9 +234,7 @@ async function planUsers(ctx: ApplyContext): Promise<Plan<AppliedManifest['users
       if (things.every(({ outcome }) => outcome === 'unchanged')) return
       // Part of the version of every workflow document of the organization: see workflows.ts.
       await client.query('UPDATE organizations SET users_version = DEFAULT WHERE id = $1', [organizationId])
-      await insertRows(client, 'users', rowsWithOutcome('created', planned))
-      // The address may differ in case.
-      await updateRows(client, 'users', rowsWithOutcome('changed', planned))
+      await writePlanned(client, 'users', planned)
     },
   }
 }

@@ -9,10 +9,9 @@ import {
   type ManifestOutcome,
   type Plan,
   type PlannedRow,
-  rowsWithOutcome,
   toThing,
 } from './apply-context.ts'
-import { insertRows, updateRows } from './write-rows.ts'
+import { writePlanned } from './write-rows.ts'
 
 /** An API key of a manifest. `key` is set only when it was just created or is given in the manifest. */
 export interface AppliedApiKey {
@@ -63,10 +62,7 @@ export async function planApiKeys(ctx: ApplyContext): Promise<Plan<AppliedApiKey
   return {
     result: planned.map(({ applied }) => applied),
     things: planned.map(({ thing }) => thing),
-    write: async () => {
-      await insertRows(client, 'api_keys', rowsWithOutcome('created', planned))
-      await updateRows(client, 'api_keys', rowsWithOutcome('changed', planned), ofSameKey)
-    },
+    write: () => writePlanned(client, 'api_keys', planned, ofSameKey),
   }
 }
 
@@ -74,7 +70,7 @@ function planKey(
   { organizationId, now }: ApplyContext,
   entry: NonNullable<Manifest['api_keys']>[number],
   stored: StoredKey | undefined,
-): PlannedRow<object> & { readonly applied: AppliedApiKey } {
+): PlannedRow & { readonly applied: AppliedApiKey } {
   const key = entry.key ?? (stored ? undefined : createApiKey().key)
   const sha256 = key === undefined ? stored!.keySha256 : hashApiKey(key)
   const prefix = key === undefined ? stored!.prefix : prefixOfApiKey(key)!

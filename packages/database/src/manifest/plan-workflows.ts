@@ -7,18 +7,16 @@ import {
   type ApplyContext,
   changesBetween,
   FOREIGN_ID,
+  inListOrder,
   lowerCaseId,
   type ManifestChange,
   type ManifestOutcome,
   type Plan,
-  rowsWithOutcome,
   toThing,
+  toTime,
 } from './apply-context.ts'
-import { diffUsers, writeUsers } from './plan-access.ts'
-import { diffFiles, writeFiles } from './plan-files.ts'
-import { diffTriggers, writeTriggers } from './plan-triggers.ts'
-import { inListOrder, toTime, type Wanted, workflowIdOf } from './workflow-difference.ts'
-import { insertRows, updateRows } from './write-rows.ts'
+import { planAccess, planFiles, planTriggers, type Wanted } from './workflow-parts.ts'
+import { writePlanned } from './write-rows.ts'
 
 /** A workflow of a manifest with the ids of its triggers and files. */
 export interface AppliedWorkflow {
@@ -30,7 +28,7 @@ export interface AppliedWorkflow {
   files: { id: string; path: string[]; name: string }[]
 }
 
-/** The fields of rows are named like the columns, because `writeRows` passes the rows to PostgreSQL as JSON. */
+/** The fields of rows are named like the columns, because `writePlanned` passes the rows to PostgreSQL as JSON. */
 interface WorkflowRow {
   id: string
   organization_id: string
@@ -61,6 +59,7 @@ interface WorkflowRow {
  */
 export async function planWorkflows(
   ctx: ApplyContext,
+  plannedUsers: readonly { readonly id: string; readonly email: string }[],
   sourceIdByName: ReadonlyMap<string, string>,
 ): Promise<Plan<AppliedWorkflow[]>> {
   const wanted = (ctx.manifest.workflows ?? []).map((entry, index) => ({
@@ -70,12 +69,12 @@ export async function planWorkflows(
   }))
   reportRepeatedIds(ctx, wanted)
   const stored = await readWorkflows(ctx, wanted)
-  const users = await diffUsers(ctx, wanted)
-  const triggers = await diffTriggers(ctx, wanted, sourceIdByName)
-  const files = await diffFiles(ctx, wanted)
-
+  const users = await planAccess(ctx, wanted, plannedUsers)
+  const triggers = await planTriggers(ctx, wanted, sourceIdByName)
+  const files = await planFiles(ctx, wanted)
+  const parts = [users, triggers, files]
   const partsOf = Map.groupBy(
-    [users, triggers, files].flatMap(({ changes }) => changes),
+    parts.flatMap(({ changes }) => changes),
     workflowIdOf,
   )
   const planned = wanted.map((workflow, index) => {
@@ -108,16 +107,16 @@ export async function planWorkflows(
     write: async () => {
       const written = things.filter(({ outcome }) => outcome !== 'unchanged').map(({ id }) => id)
       await recordVersions(ctx.client, written, null)
-      await insertRows(ctx.client, 'workflows', rowsWithOutcome('created', planned))
       // Also a workflow of which only users, triggers or files changed: the version is that of the whole document.
-      const changed = rowsWithOutcome('changed', planned)
-      await updateRows(ctx.client, 'workflows', changed, ['version = gen_random_uuid()'])
-      await writeUsers(ctx, users)
-      await writeTriggers(ctx, triggers)
-      await writeFiles(ctx, files)
+      await writePlanned(ctx.client, 'workflows', planned, ['version = gen_random_uuid()'])
+      for (const part of parts) await part.write()
       await recordVersions(ctx.client, written, OPERATOR.name)
     },
   }
+}
+
+function workflowIdOf(of: { readonly workflow_id: string }): string {
+  return of.workflow_id
 }
 
 function reportRepeatedIds(ctx: ApplyContext, wanted: readonly Wanted[]): void {

@@ -1,26 +1,34 @@
 import type { Queryable } from '../connection/index.ts'
+import type { ManifestOutcome, PlannedRow } from './apply-context.ts'
 
-/** Runs a statement that reads its rows from `json_to_recordset($1)`: JSON has no limit of 65,535 parameters. */
-export async function writeRows(client: Queryable, statement: string, rows: readonly object[]): Promise<void> {
-  if (rows.length > 0) await client.query(statement, [JSON.stringify(rows)])
-}
-
-/** Inserts rows whose fields are named like the columns. The columns that they do not have get their defaults. */
+/**
+ * Inserts rows whose fields are named like the columns. The columns that they do not have get their defaults. As JSON,
+ * which has no limit of 65,535 parameters.
+ */
 export async function insertRows(client: Queryable, table: string, rows: readonly object[]): Promise<void> {
-  const columns = Object.keys(rows[0] ?? {}).join(', ')
+  if (rows.length === 0) return
+  const columns = Object.keys(rows[0]!).join(', ')
   const from = `SELECT ${columns} FROM json_populate_recordset(NULL::${table}, $1)`
-  await writeRows(client, `INSERT INTO ${table} (${columns}) ${from}`, rows)
+  await client.query(`INSERT INTO ${table} (${columns}) ${from}`, [JSON.stringify(rows)])
 }
 
-/** Writes the columns that the rows have to the stored rows with their ids. `further` is SQL for other columns. */
-export async function updateRows(
+/**
+ * Inserts the rows of new things, and writes the columns of changed ones to the stored rows with their ids. `further` is
+ * SQL for other columns of these.
+ */
+export async function writePlanned(
   client: Queryable,
   table: string,
-  rows: readonly object[],
+  planned: readonly PlannedRow[],
   further: readonly string[] = [],
 ): Promise<void> {
-  const columns = Object.keys(rows[0] ?? {}).filter((name) => name !== 'id')
+  const rowsOf = (outcome: ManifestOutcome) =>
+    planned.filter(({ thing }) => thing.outcome === outcome).map(({ row }) => row)
+  await insertRows(client, table, rowsOf('created'))
+  const changed = rowsOf('changed')
+  if (changed.length === 0) return
+  const columns = Object.keys(changed[0]!).filter((name) => name !== 'id')
   const assignments = [...columns.map((name) => `${name} = row.${name}`), ...further].join(', ')
-  const from = `json_populate_recordset(NULL::${table}, $1) AS row`
-  await writeRows(client, `UPDATE ${table} SET ${assignments} FROM ${from} WHERE ${table}.id = row.id`, rows)
+  const from = `json_populate_recordset(NULL::${table}, $1) AS row WHERE ${table}.id = row.id`
+  await client.query(`UPDATE ${table} SET ${assignments} FROM ${from}`, [JSON.stringify(changed)])
 }

@@ -60,7 +60,7 @@ export type SaveLookupResult =
   | { kind: 'name_taken' }
   | { kind: 'no_organization' }
 
-export const LOOKUP_COLUMNS = `id, organization_id AS "organizationId", name, kind, url, header_name AS "headerName",
+const LOOKUP_COLUMNS = `id, organization_id AS "organizationId", name, kind, url, header_name AS "headerName",
   header_value AS "headerValue", tools, version, created_at AS "createdAt", updated_at AS "updatedAt"`
 
 /** The organization's look-ups, sorted by name in code point order; or only the one of this id. */

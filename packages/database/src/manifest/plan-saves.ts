@@ -1,0 +1,177 @@
+import { isDeepStrictEqual } from 'node:util'
+import { type LookupIn, trimWhiteSpace, type WebhookSourceIn } from '@workflow-service/contract'
+import { deriveId } from '../connection/index.ts'
+import { normalizedName } from '../sources/index.ts'
+import {
+  absentFields,
+  type ApplyContext,
+  changesBetween,
+  FOREIGN_ID,
+  lowerCaseId,
+  type ManifestChange,
+  type Plan,
+  type PlannedThing,
+  toThing,
+} from './apply-context.ts'
+
+/** What is saved through the dispatcher, with its id resolved. `outcome` is what it will do if the endpoint confirms. */
+interface PlannedSave<Save> extends PlannedThing {
+  readonly save: Save
+  /** The version that the plan is based on; 0 for a new thing. */
+  readonly version: number
+}
+
+export interface PlannedWebhookSource extends PlannedSave<WebhookSourceIn> {
+  /** Whether the dispatcher sends the verification request. */
+  readonly shouldVerify: boolean
+}
+
+export type PlannedLookup = PlannedSave<LookupIn>
+
+interface Stored {
+  readonly id: string
+  readonly organizationId: string
+  readonly nameKey: string
+  /** Encrypted. */
+  readonly secret: Buffer | null
+  readonly version: number
+}
+
+interface StoredSource extends Stored, Required<Omit<WebhookSourceIn, 'signing_secret'>> {
+  readonly isDeleted: boolean
+  readonly isVerified: boolean
+}
+
+interface StoredLookup extends Stored, Pick<LookupIn, 'name' | 'kind' | 'url' | 'header_name' | 'tools'> {}
+
+/**
+ * Resolves the id of each source: the given one, else that of the organization's source with this name, else one
+ * derived from the name. `sourceIdByName` has all sources of the organization, by normalized name.
+ */
+export async function planWebhookSources(
+  ctx: ApplyContext,
+): Promise<Plan<PlannedWebhookSource[]> & { readonly sourceIdByName: ReadonlyMap<string, string> }> {
+  const { organizationId, manifest, client, report } = ctx
+  const entries = manifest.webhook_sources ?? []
+  const givenIds = entries.flatMap(({ id }) => lowerCaseId(id) ?? [])
+  const { rows } = await client.query<StoredSource>(
+    `SELECT id, organization_id AS "organizationId", name_key AS "nameKey", signing_secret AS secret, version,
+       name, description, endpoint_url, example_request_body, approval,
+       deleted_at IS NOT NULL AS "isDeleted", verified_at IS NOT NULL AS "isVerified"
+     FROM webhook_sources WHERE organization_id = $1 OR id = ANY($2)`,
+    [organizationId, givenIds],
+  )
+  const storedById = new Map(rows.map((row) => [row.id, row]))
+  const live = rows.filter((row) => row.organizationId === organizationId && !row.isDeleted)
+  const idByName = new Map(live.map((row) => [row.nameKey, row.id]))
+  const webhookSources = entries.map(({ id: givenId, verify = true, ...save }, index) => {
+    const key = normalizedName(save.name)
+    const idOfName = idByName.get(key)
+    const id = lowerCaseId(givenId) ?? idOfName ?? unusedId(organizationId, key, storedById)
+    const stored = storedById.get(id)
+    const path = `webhook_sources[${index}]`
+    if (stored && stored.organizationId !== organizationId) {
+      report(`${path}.id`, FOREIGN_ID)
+    } else if (stored?.isDeleted) {
+      report(`${path}.id`, 'is that of a deleted webhook source and cannot be used again: leave it out')
+    } else if (idOfName !== undefined && idOfName !== id && !givenIds.includes(idOfName)) {
+      report(`${path}.name`, `is the name of webhook source ${idOfName}: give that id, or another name`)
+    }
+    const kept = absentFields(save, 'signing_secret', 'approval')
+    const changes = stored && sourceChanges(ctx, stored, save, verify)
+    const thing = toThing({ kind: 'webhook_source', id, name: save.name, kept }, changes)
+    return { ...thing, save, shouldVerify: verify, version: stored?.version ?? 0 }
+  })
+  const sourceIdByName = new Map([
+    ...idByName,
+    ...webhookSources.map(({ id, name }): [string, string] => [normalizedName(name), id]),
+  ])
+  return { result: webhookSources, things: webhookSources, sourceIdByName }
+}
+
+/** An id derived from the name that no source has, not even a deleted or renamed one. */
+function unusedId(organizationId: string, key: string, stored: ReadonlyMap<string, StoredSource>): string {
+  for (let generation = 0; ; generation += 1) {
+    const id = deriveId('webhook source', organizationId, key, generation)
+    if (!stored.has(id)) return id
+  }
+}
+
+/** What a save changes, by the dispatcher's own comparison. */
+function sourceChanges(
+  ctx: ApplyContext,
+  stored: StoredSource,
+  { signing_secret: secret, ...save }: WebhookSourceIn,
+  shouldVerify: boolean,
+): ManifestChange[] {
+  const { example_request_body: example } = save
+  // The order of its fields does not count.
+  const isSameExample = isDeepStrictEqual(stored.example_request_body, toPlainJson(example))
+  const before = isSameExample ? { ...stored, example_request_body: example } : stored
+  return [
+    ...changesBetween(before, { ...save, name: trimWhiteSpace(save.name) }),
+    ...secretChange(ctx, stored, secret),
+    ...(stored.isVerified || !shouldVerify ? [] : [{ field: 'verified', old: false, new: true }]),
+  ]
+}
+
+function secretChange(ctx: ApplyContext, stored: Stored, secret: string | null | undefined): ManifestChange[] {
+  const change = (text: string | null) => [{ field: 'signing_secret', old: stored.secret && 'set', new: text }]
+  if (secret === undefined || (secret === null && !stored.secret)) return []
+  if (secret === null) return change(null)
+  if (!stored.secret) return change('set')
+  if (!ctx.secrets) return change('compared when it is saved')
+  return isSameSecret(ctx, stored, secret) ? [] : change('another secret')
+}
+
+/** Resolves the id of each look-up: the given one, else that of this name, else one derived from the name. */
+export async function planLookups(ctx: ApplyContext): Promise<Plan<PlannedLookup[]>> {
+  const { organizationId, manifest, client, report } = ctx
+  const entries = manifest.lookups ?? []
+  const { rows } = await client.query<StoredLookup>(
+    `SELECT id, organization_id AS "organizationId", name_key AS "nameKey", header_value AS secret, version,
+       name, kind, url, header_name, tools
+     FROM lookups WHERE organization_id = $1 OR id = ANY($2)`,
+    [organizationId, entries.flatMap(({ id }) => lowerCaseId(id) ?? [])],
+  )
+  const lookups = entries.map(({ id: givenId, ...save }, index): PlannedLookup => {
+    const key = normalizedName(save.name)
+    const named = rows.find((row) => row.organizationId === organizationId && row.nameKey === key)
+    const id = lowerCaseId(givenId) ?? named?.id ?? deriveId('look-up', organizationId, key)
+    const stored = rows.find((row) => row.id === id)
+    if (stored && stored.organizationId !== organizationId) report(`lookups[${index}].id`, FOREIGN_ID)
+    // Without its name, the header goes.
+    const kept = save.header_name ? absentFields(save, 'header_value') : []
+    const thing = toThing({ kind: 'lookup', id, name: save.name, kept }, stored && lookupChanges(ctx, stored, save))
+    return { ...thing, save, version: stored?.version ?? 0 }
+  })
+  return { result: lookups, things: lookups }
+}
+
+function lookupChanges(ctx: ApplyContext, stored: StoredLookup, save: LookupIn): ManifestChange[] {
+  const { name, kind, url, header_name = null, header_value: value, tools } = save
+  // A server describes its tools itself.
+  const compared = (list: typeof tools) => (kind === 'mcp' ? list.map((tool) => tool.name) : toPlainJson(list))
+  const isSameTools = isDeepStrictEqual(compared(stored.tools), compared(tools))
+  const isSameHeader =
+    value === undefined || (value === null ? stored.secret === null : isSameSecret(ctx, stored, value))
+  return [
+    ...changesBetween(stored, { name: trimWhiteSpace(name), kind, url, header_name }),
+    ...(isSameTools ? [] : [{ field: 'tools', old: stored.tools, new: tools }]),
+    ...(isSameHeader ? [] : [{ field: 'header_value', old: null, new: 'another value' }]),
+  ]
+}
+
+/** Whether a secret is the stored one. A stored one that cannot be decrypted is another. */
+function isSameSecret({ secrets }: ApplyContext, { organizationId, id, secret }: Stored, given: string): boolean {
+  if (!secret) return false
+  try {
+    return secrets?.decrypt({ organizationId, sourceId: id }, secret) === given
+  } catch {
+    return false
+  }
+}
+
+function toPlainJson(value: object): unknown {
+  return JSON.parse(JSON.stringify(value))
+}
