@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import * as fc from 'fast-check'
 import { createApiKey } from '../organizations/index.ts'
 import { manifestErrors, toManifest } from './manifest-errors.ts'
 
@@ -270,27 +269,10 @@ describe('toManifest', () => {
 })
 
 test('a manifest has no text that PostgreSQL cannot store, in any field', () => {
-  const odd = fc.oneof(
-    fc.constantFrom('\u0000', '\ud800', '\udc00', '\ud800\ud800', '\udc00\ud800'),
-    fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+  const json = JSON.stringify(WHOLE)
+  const ends = [...json.matchAll(/"[^"]*"/g)].map(({ index, 0: text }) => index + text.length - 1)
+  const changed = ['\\u0000', '\\ud800', '\\udc00'].flatMap((odd) =>
+    ends.map((end) => `${json.slice(0, end)}${odd}${json.slice(end)}`),
   )
-  const texts = [...JSON.stringify(WHOLE).matchAll(/"([^"]*)"/g)].map(({ index, 1: text = '' }) => ({ index, text }))
-  const changed = fc
-    .tuple(fc.constantFrom(...texts), fc.nat(40), odd)
-    .map(([{ index, text }, position, more]): unknown => {
-      const json = JSON.stringify(WHOLE)
-      const insertAt = index + 1 + Math.min(position, text.length)
-      return JSON.parse(json.slice(0, insertAt) + JSON.stringify(more).slice(1, -1) + json.slice(insertAt))
-    })
-  let accepted = 0
-  fc.assert(
-    fc.property(changed, (value) => {
-      if (manifestErrors(value).length > 0) return
-      accepted += 1
-      // JSON.stringify escapes only what is not well-formed.
-      expect(JSON.stringify(value)).not.toMatch(/\\u0000|\\ud[89a-f]/)
-    }),
-    { seed: 18, numRuns: 300 },
-  )
-  expect(accepted).toBeGreaterThan(30)
+  expect(changed.filter((text) => manifestErrors(JSON.parse(text)).length === 0)).toEqual([])
 })

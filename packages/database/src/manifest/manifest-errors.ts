@@ -1,4 +1,6 @@
 import {
+  type AutoRunFrequency,
+  type FieldError,
   findExampleErrors,
   findFileSizeError,
   findLookupErrors,
@@ -8,7 +10,6 @@ import {
   type LookupIn,
   type Manifest,
   type ManifestFieldError,
-  type AutoRunFrequency,
   findTimingErrors,
   type ScheduleTiming,
 } from '@workflow-service/contract'
@@ -50,12 +51,19 @@ export function manifestErrors(value: unknown): ManifestFieldError[] {
     violations.push({ path, message })
   }
   const manifest = asObject(value)
-  checkUsers(manifest, report)
-  checkApiKeys(manifest, report)
-  checkWebhookSources(manifest, report)
-  checkLookups(manifest, violations.length === 0, report)
-  checkWorkflows(manifest, report)
-  checkUnique(idsAt('sessions', asItems(manifest['sessions'])), report)
+  const itemsOf = (list: string) => asItems(manifest[list])
+  checkUsers(itemsOf('users'), report)
+  checkApiKeys(itemsOf('api_keys'), report)
+  checkWebhookSources(itemsOf('webhook_sources'), report)
+  // Their rules need the shape.
+  if (violations.length === 0) checkLookups(itemsOf('lookups') as unknown as LookupIn[], report)
+  for (const list of ['webhook_sources', 'lookups']) {
+    checkUnique(textsAt(list, itemsOf(list), 'name', normalizedName), report)
+  }
+  for (const list of ['webhook_sources', 'lookups', 'workflows', 'sessions']) {
+    checkUnique(idsAt(list, itemsOf(list)), report)
+  }
+  checkWorkflows(itemsOf('workflows'), report)
   return violations
 }
 
@@ -67,71 +75,54 @@ export function toManifest(value: unknown): Manifest {
   return value as Manifest
 }
 
-function checkUsers(manifest: Loose, report: Report): void {
-  const users = asItems(manifest['users'])
-  for (const [index, { email }] of users.entries()) {
-    if (typeof email === 'string' && !/^[^\s@]+@[^\s@]+$/.test(email)) {
-      report(`users[${index}].email`, 'must be an email address such as ada@acme.test')
-    }
-  }
-  checkUnique(textsAt('users', users, 'email'), report)
+const isEmail = (text: string) => /^[^\s@]+@[^\s@]+$/.test(text)
+const isKey = (text: string) => prefixOfApiKey(text) !== undefined
+const isLine = (text: string) => !/\p{Cc}/u.test(text)
+const isUrl = (text: string) => text === '' || (/^https?:\/\//i.test(text) && URL.canParse(text))
+/** JavaScript has a year 0, PostgreSQL does not. */
+const hasYear = (time: string) => !(new Date(time).getUTCFullYear() < 1)
+
+function checkUsers(users: readonly Loose[], report: Report): void {
+  const emails = textsAt('users', users, 'email')
+  checkTexts(emails, isEmail, report, 'must be an email address such as ada@acme.test')
+  checkUnique(emails, report)
   checkUnique(textsAt('users', users, 'email', foldCase), report, 'they differ in case only, and belong to one person')
 }
 
-function checkApiKeys(manifest: Loose, report: Report): void {
-  const keys = asItems(manifest['api_keys'])
-  for (const [index, { key }] of keys.entries()) {
-    if (typeof key === 'string' && prefixOfApiKey(key) === undefined) {
-      report(`api_keys[${index}].key`, `${KEY_FORMAT}; leave it out to create one`)
-    }
-  }
-  for (const [index, { name }] of keys.entries()) {
-    if (typeof name === 'string' && /\p{Cc}/u.test(name)) {
-      report(`api_keys[${index}].name`, 'must be one line, without tabs and other control characters')
-    }
-  }
-  checkUnique(textsAt('api_keys', keys, 'name'), report)
-  const prefixes = textsAt('api_keys', keys, 'key', (key) => prefixOfApiKey(key) ?? key)
-  checkUnique(prefixes, report)
+function checkApiKeys(keys: readonly Loose[], report: Report): void {
+  checkTexts(textsAt('api_keys', keys, 'key'), isKey, report, `${KEY_FORMAT}; leave it out to create one`)
+  const names = textsAt('api_keys', keys, 'name')
+  checkTexts(names, isLine, report, 'must be one line, without tabs and other control characters')
+  checkUnique(names, report)
+  checkUnique(
+    textsAt('api_keys', keys, 'key', (key) => prefixOfApiKey(key) ?? key),
+    report,
+  )
 }
 
 const KEY_FORMAT =
   'is not an API key: those are wfk_ + 8 letters or digits + _ + 32 more + a checksum of 6, which does not fit here'
 
-function checkWebhookSources(manifest: Loose, report: Report): void {
-  const sources = asItems(manifest['webhook_sources'])
-  for (const [index, source] of sources.entries()) {
-    const url = source['endpoint_url']
-    if (typeof url === 'string' && url !== '' && !isHttpUrl(url)) {
-      report(`webhook_sources[${index}].endpoint_url`, 'must be an https:// or http:// URL')
-    }
-    const example = source['example_request_body']
+function checkWebhookSources(sources: readonly Loose[], report: Report): void {
+  checkTexts(textsAt('webhook_sources', sources, 'endpoint_url'), isUrl, report, 'must be an https:// or http:// URL')
+  for (const [index, { example_request_body: example }] of sources.entries()) {
     if (example === undefined) continue
-    for (const violation of findExampleErrors(example, `webhook_sources.${index}.example_request_body`)) {
-      const { path, message } = toManifestFieldError(violation)
-      report(path, message)
-    }
+    reportFields(findExampleErrors(example, `webhook_sources.${index}.example_request_body`), report)
   }
-  checkUnique(idsAt('webhook_sources', sources), report)
-  checkUnique(textsAt('webhook_sources', sources, 'name', normalizedName), report)
 }
 
-function checkLookups(manifest: Loose, hasShape: boolean, report: Report): void {
-  const lookups = asItems(manifest['lookups'])
+function checkLookups(lookups: readonly LookupIn[], report: Report): void {
   for (const [index, lookup] of lookups.entries()) {
-    if (!hasShape) break
-    for (const violation of findLookupErrors(lookup as unknown as LookupIn)) {
-      const { path, message } = toManifestFieldError({ ...violation, field: `lookups.${index}.${violation.field}` })
-      report(path, message)
-    }
+    const ofEntry = (error: FieldError) => ({ ...error, field: `lookups.${index}.${error.field}` })
+    reportFields(findLookupErrors(lookup).map(ofEntry), report)
   }
-  checkUnique(idsAt('lookups', lookups), report)
-  checkUnique(textsAt('lookups', lookups, 'name', normalizedName), report)
 }
 
-function checkWorkflows(manifest: Loose, report: Report): void {
-  const workflows = asItems(manifest['workflows'])
-  checkUnique(idsAt('workflows', workflows), report)
+function reportFields(errors: readonly FieldError[], report: Report): void {
+  for (const { path, message } of errors.map(toManifestFieldError)) report(path, message)
+}
+
+function checkWorkflows(workflows: readonly Loose[], report: Report): void {
   const nameless = textsAt('workflows', workflows, 'name').filter((_, index) => workflows[index]?.['id'] === undefined)
   checkUnique(nameless, report, 'give each an id, or another name')
   const triggerIds: Entry[] = []
@@ -199,20 +190,24 @@ function checkFiles(path: string, files: readonly Loose[], report: Report): void
   checkUnique(locations, report, 'two files cannot be in the same place')
 }
 
-/** JavaScript has a year 0, PostgreSQL does not. */
 function checkTimes(path: string, item: Loose, report: Report): void {
-  for (const name of ['created_at', 'updated_at']) {
-    const time = item[name]
-    if (typeof time === 'string' && new Date(time).getUTCFullYear() < 1) {
-      report(`${path}.${name}`, 'must be in the year 1 or later')
-    }
-  }
+  const times = ['created_at', 'updated_at'].map((name) => ({ path: `${path}.${name}`, key: item[name] }))
+  checkTexts(times, hasYear, report, 'must be in the year 1 or later')
 }
 
+/** A value that is checked if it is a text. */
 interface Entry {
-  path: string
-  /** The value that must be unique. Only strings are compared. */
-  key: unknown
+  readonly path: string
+  readonly key: unknown
+}
+
+function checkTexts(
+  entries: readonly Entry[],
+  isRight: (text: string) => boolean,
+  report: Report,
+  message: string,
+): void {
+  for (const { path, key } of entries) if (typeof key === 'string' && !isRight(key)) report(path, message)
 }
 
 function checkUnique(entries: readonly Entry[], report: Report, advice = ''): void {
@@ -246,10 +241,6 @@ function asList(value: unknown): unknown[] {
 
 function asItems(value: unknown): Loose[] {
   return asList(value).map(asObject)
-}
-
-function isHttpUrl(text: string): boolean {
-  return /^https?:\/\//i.test(text) && URL.canParse(text)
 }
 
 function isStorableJson(value: unknown): boolean {
