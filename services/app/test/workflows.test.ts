@@ -627,17 +627,18 @@ describe('a version', () => {
     const at = { params: { ...params, version_id: saved!.id } }
     const compared = await app.call(acme.owner, 'getWorkflowVersion', { ...at, query: { with: 'newest' } })
     expect(compared.body.changes).toContainEqual({ field: 'file prices.md: text', old: 'old', new: 'new' })
-    const stale = await app.call(acme.owner, 'restoreWorkflowVersion', { ...at, body: { newest: saved!.number } })
+    const restore = (newest: number) => app.call(acme.owner, 'restoreWorkflowVersion', { ...at, body: { newest } })
+    const stale = await restore(saved!.number)
     expect(stale).toMatchObject({ status: 409, body: { error: { code: 'changed_meanwhile' } } })
-    const restored = await app.call(acme.owner, 'restoreWorkflowVersion', {
-      ...at,
-      body: { newest: saved!.number + 2 },
-    })
+    const restored = await restore(saved!.number + 2)
     expect(restored.body.triggers).toEqual(triggers)
     expect(await files()).toContainEqual(untouched)
     const file = { params: { ...params, file_id: first } }
     expect((await app.call(acme.owner, 'getFile', file)).body.content).toBe('old')
     expect((await versions())[0]).toMatchObject({ number: saved!.number + 3, parts: ['triggers', 'files'] })
+    const two = await create(acme.owner, { name: 'Two' })
+    await app.db.pool.query('UPDATE files SET workflow_id = $2 WHERE id = $1', [first, two.id])
+    expect((await restore(saved!.number + 4)).error).toMatchObject({ code: 'id_taken' })
   })
 
   test('has the content that a service of the previous release has saved', async () => {

@@ -18,6 +18,7 @@ import {
   versionOf,
   workflowSearchText,
 } from '../connection/index.ts'
+import type { Prisma } from '../generated/client.ts'
 import {
   assertQuota,
   type AuditAction,
@@ -102,6 +103,12 @@ export interface AuditedEdit {
   readonly changes: readonly AuditChange[]
 }
 
+/** An edit of a workflow's document. */
+interface DocumentEdit extends AuditedEdit {
+  /** What changes in the row of the workflow itself. */
+  readonly data?: Prisma.WorkflowUpdateInput
+}
+
 /**
  * Edits a workflow in one transaction, under the lock of its row: of two saves of the same values, the second sees the
  * first one's. Writes a new version of the document and an audit event, unless `work` resolves to undefined because
@@ -111,19 +118,20 @@ export interface AuditedEdit {
 export async function editWorkflow(
   db: PrismaDb,
   edit: WorkflowEdit,
-  work: (tx: Transaction, before: WorkflowDetailOut) => Promise<AuditedEdit | undefined>,
+  work: (tx: Transaction, before: WorkflowDetailOut) => Promise<DocumentEdit | undefined>,
 ): Promise<WorkflowDetailOut> {
   return await inPrismaTransaction(db, async (tx) => {
     await lockWorkflow(tx, edit, 'FOR NO KEY UPDATE')
     const before = await readDetail(tx, edit)
     await recordVersions(tx, [before.id], null)
-    const audited = await work(tx, before)
-    if (!audited) return before
-    await recordVersions(tx, [before.id], edit.principal.name)
+    const edited = await work(tx, before)
+    if (!edited) return before
+    const { data, ...audited } = edited
     await tx.prisma.workflow.update({
       where: { id: before.id },
-      data: { version: randomUUID(), updatedAt: new Date() },
+      data: { ...data, version: randomUUID(), updatedAt: new Date() },
     })
+    await recordVersions(tx, [before.id], edit.principal.name)
     await audit(tx, edit, before.name, audited)
     // Also when the person has just lost access.
     return await readDetail(tx, edit, { organizationId: edit.principal.organizationId, memberId: null })
@@ -287,7 +295,7 @@ export async function saveWorkflow(
   { version, ...values }: SaveWorkflowIn,
 ): Promise<WorkflowDetailOut> {
   const { name, description, scope } = values
-  return await editWorkflow(db, edit, async (tx, before) => {
+  return await editWorkflow(db, edit, async (_tx, before) => {
     const wanted = versionOf([name, description, scope])
     if (before.version === wanted) return undefined
     assertUnchangedSince(version, before.version, before)
@@ -295,11 +303,8 @@ export async function saveWorkflow(
     if (scope !== 'company_wide' && memberId !== null && !before.users.some(({ id }) => id === memberId)) {
       throw new EditRefused('hidden_from_editor')
     }
-    await tx.prisma.workflow.update({
-      where: { id: before.id },
-      data: { name, description, scope, searchText: workflowSearchText(name, description) },
-    })
-    return { action: 'workflow.saved', changes: changedFields<object>(before, values) }
+    const data = { ...values, searchText: workflowSearchText(name, description) }
+    return { action: 'workflow.saved', changes: changedFields<object>(before, values), data }
   })
 }
 
@@ -308,13 +313,10 @@ export async function setWorkflowActive(
   edit: WorkflowEdit,
   isActive: boolean,
 ): Promise<WorkflowDetailOut> {
-  return await editWorkflow(db, edit, async (tx, before) => {
+  return await editWorkflow(db, edit, async (_tx, before) => {
     if (before.is_active === isActive) return undefined
-    await tx.prisma.workflow.update({ where: { id: before.id }, data: { isActive } })
-    return {
-      action: isActive ? 'workflow.activated' : 'workflow.deactivated',
-      changes: [{ field: 'is_active', old: before.is_active, new: isActive }],
-    }
+    const changes = changedFields<object>(before, { is_active: isActive })
+    return { action: isActive ? 'workflow.activated' : 'workflow.deactivated', changes, data: { isActive } }
   })
 }
 
@@ -337,17 +339,14 @@ export async function saveAutoRun(
     )
     const { now, ...times } = rows[0]!
     const { anchorAt, nextAt } = scheduleAutoRun(schedule, { ...stored, ...times }, now)
-    await tx.prisma.workflow.update({
-      where: { id: before.id },
-      data: {
-        autoRunEnabled: enabled,
-        autoRunFrequency: frequency,
-        autoRunAnchorAt: anchorAt,
-        autoRunNextAt: nextAt,
-        autoRunTiming: timing ?? databaseNull(),
-      },
-    })
-    return { action: 'auto_run.saved', changes: changedFields<object>(stored, schedule) }
+    const data = {
+      autoRunEnabled: enabled,
+      autoRunFrequency: frequency,
+      autoRunAnchorAt: anchorAt,
+      autoRunNextAt: nextAt,
+      autoRunTiming: timing ?? databaseNull(),
+    }
+    return { action: 'auto_run.saved', changes: changedFields<object>(stored, schedule), data }
   })
 }
 
@@ -366,8 +365,8 @@ export async function saveWorkflowAgent(
     const isBudgetChanged = agentVersion({ ...values, model: null }) !== agentVersion({ ...old, model: null })
     if (role === 'member' && isBudgetChanged) throw new EditRefused('budget_of_admins')
     if (model !== null && model !== old.model) await assertOffered(tx, edit, model)
-    await tx.prisma.workflow.update({ where: { id: before.id }, data: { model, runBudget, dayBudget, whenSpent } })
-    return { action: 'workflow_agent.saved', changes: changedFields<object>(old, values) }
+    const data = { model, runBudget, dayBudget, whenSpent }
+    return { action: 'workflow_agent.saved', changes: changedFields<object>(old, values), data }
   })
 }
 

@@ -128,7 +128,7 @@ function readStored(tx: Queryable, { workflowId, principal }: WorkflowEdit, file
 }
 
 /** Inserts a file, or overwrites the one of the workflow with its id. */
-export const UPSERT_FILE = `
+const UPSERT_FILE = `
   INSERT INTO files (id, workflow_id, name, path, content) VALUES ($1, $2, $3, $4, $5)
   ON CONFLICT (id) DO UPDATE SET name = $3, path = $4, content = $5, version = gen_random_uuid()
   WHERE files.workflow_id = $2`

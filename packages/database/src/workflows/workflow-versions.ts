@@ -171,24 +171,16 @@ export async function compareVersion(
   const found = await findVersion(db, viewer, workflowId, versionId)
   if (!found) return undefined
   const { document, ...version } = found
-  const changes =
-    other === 'previous'
-      ? compareDocuments(await readNewest(db, workflowId, version.number), document)
-      : compareDocuments(document, await readNewest(db, workflowId))
-  const hashes = changes.flatMap(({ old, new: next }) => [old, next].flatMap((value) => hashOf(value) ?? []))
-  const contents = await readContents(db, workflowId, hashes, MAX_COMPARED_LENGTH)
-  const withContent = (value: unknown) => contents.get(hashOf(value) ?? '') ?? value
-  return {
-    ...version,
-    changes: changes.map(({ field, old, new: next }) => ({ field, old: withContent(old), new: withContent(next) })),
-  }
+  const isNewer = other === 'previous'
+  const compared = await readNewest(db, workflowId, isNewer ? version.number : undefined)
+  const [old, next] = isNewer ? [compared, document] : [document, compared]
+  const files = [old, next].flatMap((of) => of?.files ?? [])
+  const isInBoth = ({ id, sha256 }: (typeof files)[number]) =>
+    files.filter((file) => file.id === id && file.sha256 === sha256).length === 2
+  const changed = files.flatMap((file) => (isInBoth(file) ? [] : [file.sha256]))
+  const contents = await readContents(db, workflowId, changed, MAX_COMPARED_LENGTH)
+  return { ...version, changes: compareDocuments(old, next, contents) }
 }
-
-/** A hash in place of a content, which no value of a document looks like. */
-interface Hash {
-  readonly sha256: string
-}
-const hashOf = (value: unknown): string | undefined => (value as Hash | null)?.sha256
 
 /** The contents by their hashes, of each the first `maxLength` characters. */
 export async function readContents(
@@ -205,15 +197,19 @@ export async function readContents(
   return new Map(rows.map(({ sha256, content }) => [sha256, content]))
 }
 
-/** What differs, field by field; a content is its hash. */
-function compareDocuments(old: VersionDocument | undefined, next: VersionDocument | undefined): AuditChange[] {
+/** What differs, field by field. `contents` has those of files that differ, by their hashes. */
+function compareDocuments(
+  old: VersionDocument | undefined,
+  next: VersionDocument | undefined,
+  contents: ReadonlyMap<string, string>,
+): AuditChange[] {
   const task = ({ name, description }: Partial<VersionDocument>) => ({ name, description })
   return [
     ...changedFields<object>(task(old ?? {}), task(next ?? {})),
     ...compareParts('trigger', old?.triggers, next?.triggers, ({ id: _id, created_at: _at, ...values }) => values),
     ...compareParts('file', old?.files, next?.files, ({ name, path, sha256 }) => ({
       name: [...path, name].join('/'),
-      ...(mediaTypeOf(name) ? { content: `SHA-256 ${sha256}` } : { text: { sha256 } }),
+      ...(mediaTypeOf(name) ? { content: `SHA-256 ${sha256}` } : { text: contents.get(sha256) ?? sha256 }),
     })),
   ]
 }
