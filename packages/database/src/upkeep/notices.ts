@@ -77,32 +77,27 @@ export async function recordNotices(db: Db, organizationId: string, hasMail: boo
   })
 }
 
-/** `facts`: each of another topic. */
-async function recordFacts(
+/**
+ * Records facts, each of another topic, for a recipient, unless it got a notice of the topic in the last hour or since.
+ * Resolves to how many.
+ */
+export async function recordFacts(
   client: PoolClient,
   organizationId: string,
-  { userId, recipient }: Recipient,
-  facts: readonly Fact[],
+  { userId, recipient }: Pick<Recipient, 'userId' | 'recipient'>,
+  facts: readonly Omit<Fact, 'kind'>[],
 ): Promise<number> {
   if (facts.length === 0) return 0
-  const bodies = facts.map((fact) => toBody(organizationId, fact))
+  const notices = facts.map(({ topic, at, ...body }) => ({ topic, at, body: toBody(organizationId, body) }))
   const { rowCount } = await client.query(
     `INSERT INTO notices (id, organization_id, user_id, recipient, topic, body)
-     SELECT id, $1, $2, $3, fact.topic, fact.body::json
-     FROM unnest($4::uuid[], $5::text[], $6::text[], $7::timestamptz[]) AS fact (id, topic, body, at)
+     SELECT (fact.body ->> 'id')::uuid, $1, $2, $3, fact.topic, fact.body
+     FROM json_to_recordset($4) AS fact (topic text, at timestamptz, body json)
      WHERE NOT EXISTS (
        SELECT FROM notices WHERE organization_id = $1 AND topic = fact.topic AND user_id IS NOT DISTINCT FROM $2::uuid
          AND created_at > least(now() - interval '1 hour', fact.at)
      )`,
-    [
-      organizationId,
-      userId,
-      recipient,
-      bodies.map(({ id }) => id),
-      facts.map(({ topic }) => topic),
-      bodies.map((body) => JSON.stringify(body)),
-      facts.map(({ at }) => at),
-    ],
+    [organizationId, userId, recipient, JSON.stringify(notices)],
   )
   return rowCount ?? 0
 }

@@ -1,5 +1,6 @@
 import type { RunEvent, RunEventType } from '@workflow-service/contract'
-import { type Db, inTransaction, newId, queryRows } from '../connection/index.ts'
+import { type Db, inTransaction, queryRows } from '../connection/index.ts'
+import { recordFacts } from './notices.ts'
 
 /** The most events of an organization that wait to be sent. While so many wait, no others are recorded. */
 export const MAX_WAITING_EVENTS = 1_000
@@ -72,18 +73,7 @@ export async function recordRunEvents(db: Db, organizationId: string): Promise<n
     const limit = Math.min(PAGE_SIZE, MAX_WAITING_EVENTS - (webhook?.waiting ?? MAX_WAITING_EVENTS))
     if (!webhook || limit <= 0) return 0
     const { rows } = await client.query<EventRow>(EVENTS, [organizationId, limit])
-    const events = rows.map((row) => toEvent(organizationId, row))
-    await client.query(
-      `INSERT INTO notices (id, organization_id, recipient, topic, body)
-       SELECT id, $1, $2, topic, body::json FROM unnest($3::uuid[], $4::text[], $5::text[]) AS event (id, topic, body)`,
-      [
-        organizationId,
-        webhook.url,
-        events.map(({ id }) => id),
-        rows.map(({ topic }) => topic),
-        events.map((event) => JSON.stringify(event)),
-      ],
-    )
+    await recordFacts(client, organizationId, { userId: null, recipient: webhook.url }, rows.map(toFact))
     await client.query(
       `UPDATE notice_webhooks SET events_after = greatest(events_after, coalesce($2, now()) - ${OVERLAP})
        WHERE organization_id = $1`,
@@ -93,14 +83,13 @@ export async function recordRunEvents(db: Db, organizationId: string): Promise<n
   })
 }
 
-function toEvent(organizationId: string, row: EventRow): RunEvent {
-  const { type, at, run_id, workflow_id, session_id, error_code, delivery_id, source_id } = row
+function toFact({ type, topic, at: time, workflowName, source_name: sourceName, ...of }: EventRow) {
   const texts: Record<RunEventType, string> = {
-    'run.failed': `A run of ${row.workflowName} failed: ${error_code}`,
-    'run.cancelled': `A run of ${row.workflowName} was cancelled`,
-    'approval.waiting': `A payload of ${row.workflowName} to ${row.source_name} waits for approval`,
+    'run.failed': `A run of ${workflowName} failed: ${of.error_code}`,
+    'run.cancelled': `A run of ${workflowName} was cancelled`,
+    'approval.waiting': `A payload of ${workflowName} to ${sourceName} waits for approval`,
   }
-  const data = { at: at.toISOString(), run_id, workflow_id, session_id, error_code, delivery_id, source_id }
-  const created_at = new Date().toISOString()
-  return { id: newId(), type, organization_id: organizationId, created_at, text: texts[type], data }
+  const at = time.toISOString()
+  const data: RunEvent['data'] = { at, ...of }
+  return { type, topic, at, text: texts[type], data }
 }
