@@ -135,13 +135,13 @@ export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thin
   const bucketMs = bucket === 'hour' ? HOUR_MS : DAY_MS
   const first = begin - (begin % bucketMs)
   const period = { organizationId: viewer.organizationId, since: new Date(first), until: new Date(end) }
-  const isOfThing = thingId !== undefined
-  const groups = await readGroups(db, viewer, period, by)
+  const used = (await readRows(db, viewer, period, by, bucket)).filter(
+    (row) => thingId === undefined || row.thing_id === thingId,
+  )
+  const groups = await readGroups(db, viewer, by, used)
   // The groups are those that the viewer sees.
-  const isSeenThing = groups.some(({ id }) => id === thingId)
-  const rows =
-    isOfThing && !isSeenThing ? [] : await readRows(db, viewer, period, isOfThing ? by : 'organization', bucket)
-  const totals = isOfThing ? rows.filter((row) => row.thing_id === thingId) : rows
+  const ofThing = groups.length > 0 ? used : []
+  const totals = thingId === undefined ? await readRows(db, viewer, period, 'organization', bucket) : ofThing
   const byTime = Map.groupBy(totals, (row) => row.bucket.getTime())
   const buckets: UsageOut['buckets'] = []
   for (let at = first; at < end; at += bucketMs) {
@@ -149,12 +149,7 @@ export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thin
     const [starts, deliveries] = [countsByLabel(counted, 'starts'), countsByLabel(counted, 'deliveries')]
     buckets.push({ at: new Date(at).toISOString(), starts, deliveries })
   }
-  return {
-    bucket,
-    currency: await readCurrency(db),
-    buckets,
-    groups: isOfThing ? groups.filter(({ id }) => id === thingId) : groups,
-  }
+  return { bucket, currency: await readCurrency(db), buckets, groups }
 }
 
 /** That of the models' prices; null without prices. */
@@ -173,10 +168,13 @@ const THINGS = {
   lookup: ['lookups', 'No look-up'],
 } as const
 
-async function readGroups(db: Db, viewer: Viewer, period: Period, by: UsageQuery['by']): Promise<UsageOut['groups']> {
-  const { organizationId, memberId } = viewer
+async function readGroups(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  by: UsageQuery['by'],
+  used: readonly UsageRow[],
+): Promise<UsageOut['groups']> {
   if (memberId !== null && by !== 'workflow') return []
-  const used = await readRows(db, viewer, period, by)
   if (by === 'model')
     return toGroups([...Map.groupBy(used, ({ label }) => label)].map(([name, rows]) => ({ id: null, name, rows })))
   const [table, nameOfNone] = THINGS[by]
