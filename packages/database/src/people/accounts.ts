@@ -1,4 +1,4 @@
-import type { Role } from '@workflow-service/contract'
+import { LINK_HOURS, type Role } from '@workflow-service/contract'
 import {
   type Database,
   type Db,
@@ -16,7 +16,7 @@ import {
   OPERATOR,
   recordAuditEvent,
 } from '../organizations/index.ts'
-import { type AuditedRequest, createSignIn, type NewSignIn } from './sign-ins.ts'
+import { type AuditedRequest, createSignIn, hashToken, newToken, type NewSignIn } from './sign-ins.ts'
 
 /** An organization in which a person has a role. */
 export interface Membership {
@@ -177,6 +177,19 @@ export async function revokeLinks(
     where: { ...which, usedAt: null, revokedAt: null },
     data: { revokedAt: new Date() },
   })
+}
+
+/** Makes a link, and ends the open ones of its kind that meet the condition. Its token goes into the fragment of a URL. */
+export async function createLink(
+  { prisma }: Pick<Transaction, 'prisma'>,
+  link: Omit<Prisma.OneTimeLinkUncheckedCreateInput, 'tokenSha256' | 'expiresAt'> & { kind: keyof typeof LINK_HOURS },
+  earlier: Prisma.OneTimeLinkWhereInput,
+): Promise<{ token: string; expiresAt: Date }> {
+  await revokeLinks({ prisma }, { kind: link.kind, ...earlier })
+  const token = newToken()
+  const expiresAt = new Date(Date.now() + LINK_HOURS[link.kind] * 3_600_000)
+  await prisma.oneTimeLink.create({ data: { ...link, tokenSha256: hashToken(token), expiresAt } })
+  return { token, expiresAt }
 }
 
 /**

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { LINK_HOURS, type Role } from '@workflow-service/contract'
+import type { Role } from '@workflow-service/contract'
 import {
   type Database,
   type Db,
@@ -13,6 +13,7 @@ import {
 import type { User } from '../generated/client.ts'
 import { type AuditChange, OPERATOR, recordAuditEvent } from '../organizations/index.ts'
 import {
+  createLink,
   lockAccount,
   mayChangeAccount,
   recordAccountEvent,
@@ -20,8 +21,8 @@ import {
   setPassword,
   type VisitorRequest,
 } from './accounts.ts'
-import { hashToken, newToken } from './sign-ins.ts'
-import { EMAIL_KEY, emailKeyOf, hoursFromNow, inUsersTransaction } from './users.ts'
+import { hashToken } from './sign-ins.ts'
+import { EMAIL_KEY, emailKeyOf, inUsersTransaction } from './users.ts'
 
 /** A link that can be used, and what it is for. */
 export interface OneTimeLink {
@@ -47,17 +48,12 @@ const SETUP_LOCK = 5_271_906_418
  * ones. Returns its token, which goes into the fragment of `{APP_URL}/setup#…`.
  */
 export async function createSetupLink(db: Database, organizationId: string | null): Promise<string> {
-  const token = newToken()
-  await inPrismaTransaction(db, async (tx) => {
+  return await inPrismaTransaction(db, async (tx) => {
     await tx.query('SELECT pg_advisory_xact_lock($1)', [SETUP_LOCK])
-    await revokeLinks(tx, { kind: 'setup', organizationId })
-    const expiresAt = hoursFromNow(LINK_HOURS.setup)
-    await tx.prisma.oneTimeLink.create({
-      data: { tokenSha256: hashToken(token), kind: 'setup', organizationId, role: 'owner', expiresAt },
-    })
+    const { token } = await createLink(tx, { kind: 'setup', organizationId, role: 'owner' }, { organizationId })
     await recordAuditEvent(tx, { actor: OPERATOR, organizationId, action: 'setup.link_created' })
+    return token
   })
-  return token
 }
 
 /** Reads what a link is for; undefined if it was used, revoked or expired, or if its user may no longer use it. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type AppUserOut, LINK_HOURS, type Role } from '@workflow-service/contract'
+import type { AppUserOut, Role } from '@workflow-service/contract'
 import {
   type Database,
   type Db,
@@ -13,13 +13,13 @@ import {
 import type { Prisma } from '../generated/client.ts'
 import { assertQuota, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
 import {
+  createLink,
   deleteAccountsWithoutUser,
   lockAccount,
   mayChangeAccount,
   recordAccountEvent,
   revokeLinks,
 } from './accounts.ts'
-import { hashToken, newToken } from './sign-ins.ts'
 
 /** The values that a person edits. */
 export interface UserValues extends Pick<AppUserOut, 'first_name' | 'last_name' | 'role'> {
@@ -374,10 +374,6 @@ export async function signUserOut(
   return isSignedOut ?? false
 }
 
-export function hoursFromNow(hours: number): Date {
-  return new Date(Date.now() + hours * 3_600_000)
-}
-
 /** The link to make. `email`: gives the account another address. */
 export type NewUserLink = { readonly kind: 'invitation' | 'reset' } | { readonly kind: 'email'; readonly email: string }
 
@@ -407,24 +403,12 @@ export async function createUserLink(
     }
     // Only among the organization's own users, whom the maker sees: accounts of others are not revealed before the link
     // is used.
-    if (link.kind === 'email' && (await hasOtherUser(tx, organizationId, userId, link.email))) return 'email_taken'
-    // An account has at most one of a kind, whichever organization it was made in.
-    await revokeLinks(tx, { kind, OR: [{ userId }, ...(accountId === null ? [] : [{ user: { accountId } }])] })
-    const token = newToken()
     const newEmail = link.kind === 'email' ? link.email : null
-    const { expiresAt } = await tx.prisma.oneTimeLink.create({
-      data: {
-        tokenSha256: hashToken(token),
-        kind,
-        organizationId,
-        userId,
-        role,
-        createdBy: makerId,
-        expiresAt: hoursFromNow(LINK_HOURS[kind]),
-        newEmail,
-      },
-      select: { expiresAt: true },
-    })
+    if (newEmail !== null && (await hasOtherUser(tx, organizationId, userId, newEmail))) return 'email_taken'
+    // An account has at most one of a kind, whichever organization it was made in.
+    const earlier = [{ userId }, ...(accountId === null ? [] : [{ user: { accountId } }])]
+    const made = { kind, organizationId, userId, role, createdBy: makerId, newEmail }
+    const { token, expiresAt } = await createLink(tx, made, { OR: earlier })
     const event = {
       action: 'user.link_created',
       target: { kind: 'user', id: userId, name: stored.email },
