@@ -14,7 +14,7 @@ import {
   toThing,
 } from './apply-context.ts'
 
-/** What is saved through the dispatcher, with its id resolved. `outcome` is what it will do if the endpoint confirms. */
+/** What the dispatcher saves, with its id resolved. `outcome` is what it will do if the endpoint confirms. */
 interface PlannedSave<Save> extends PlannedThing {
   readonly save: Save
   /** The version that the plan is based on; 0 for a new thing. */

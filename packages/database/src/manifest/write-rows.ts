@@ -13,8 +13,8 @@ export async function insertRows(client: Queryable, table: string, rows: readonl
 }
 
 /**
- * Inserts the rows of new things, and writes the columns of changed ones to the stored rows with their ids. `further` is
- * SQL for other columns of these.
+ * Inserts the rows of new things, and writes the columns of changed ones to the stored rows with their ids. `further`
+ * is SQL for other columns of these.
  */
 export async function writePlanned(
   client: Queryable,

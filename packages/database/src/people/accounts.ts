@@ -179,7 +179,7 @@ export async function revokeLinks(
   })
 }
 
-/** Makes a link, and ends the open ones of its kind that meet the condition. Its token goes into the fragment of a URL. */
+/** Makes a link, and ends the open ones of its kind that meet the condition. The token is only known here. */
 export async function createLink(
   { prisma }: Pick<Transaction, 'prisma'>,
   link: Omit<Prisma.OneTimeLinkUncheckedCreateInput, 'tokenSha256' | 'expiresAt'> & { kind: keyof typeof LINK_HOURS },

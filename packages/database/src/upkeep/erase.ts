@@ -200,15 +200,9 @@ async function clearSummaries(client: Queryable, condition: string, values: read
   )
 }
 
-interface NameColumn {
-  readonly table: string
-  readonly column: string
-  readonly hasId: boolean
-}
-
 /** The columns such as `cancelled_by_name` with the name of a person whose id is in `cancelled_by`, if there is one. */
-async function listNameColumns(client: Queryable): Promise<NameColumn[]> {
-  const { rows } = await client.query<NameColumn>(
+async function listNameColumns(client: Queryable) {
+  const { rows } = await client.query<{ table: string; column: string; hasId: boolean }>(
     `SELECT table_name AS table, column_name AS column, EXISTS (
        SELECT FROM information_schema.columns AS id WHERE id.table_schema = named.table_schema
          AND id.table_name = named.table_name AND id.column_name = replace(named.column_name, '_by_name', '_by')
