@@ -256,20 +256,12 @@ async function planSessions(ctx: ApplyContext): Promise<Plan<AppliedManifest['se
     const isOpen = open ?? row?.is_open ?? true
     const kept = open === undefined ? ['opened', 'closed'] : []
     const changes = row && changesBetween({ open: row.is_open }, { open: isOpen })
-    return { open: isOpen, thing: toThing({ kind: 'session', id, name: id, kept }, changes) }
+    const thing = toThing({ kind: 'session', id, name: id, kept }, changes)
+    return { thing, row: { id, organization_id: organizationId, is_open: isOpen, closed_at: isOpen ? null : now } }
   })
   return {
-    result: planned.map(({ open, thing: { id, outcome, changes } }) => ({ id, open, outcome, changes })),
+    result: planned.map(({ row, thing: { id, outcome, changes } }) => ({ id, open: row.is_open, outcome, changes })),
     things: planned.map(({ thing }) => thing),
-    write: async () => {
-      for (const { open, thing } of planned) {
-        if (thing.outcome === 'unchanged') continue
-        await client.query(
-          `INSERT INTO sessions (id, organization_id, is_open, created_at, closed_at) VALUES ($1, $2, $3, $4, $5)
-           ON CONFLICT (id) DO UPDATE SET is_open = $3, closed_at = $5`,
-          [thing.id, organizationId, open, now, open ? null : now],
-        )
-      }
-    },
+    write: () => writePlanned(client, 'sessions', planned),
   }
 }

@@ -79,14 +79,14 @@ export async function writeInstructions(
   text: string,
   { organizationId, userId, name }: Pick<AuditedBy['principal'], 'organizationId' | 'userId' | 'name'>,
 ): Promise<void> {
-  const { rows } = await client.query<{ number: number }>(
-    `INSERT INTO instructions (organization_id, number, text, saved_by, saved_by_name)
-     SELECT $1, coalesce(max(number), 0) + 1, $2, $3, $4 FROM instructions WHERE organization_id = $1
-     RETURNING number`,
+  await client.query(
+    `WITH added AS (
+       INSERT INTO instructions (organization_id, number, text, saved_by, saved_by_name)
+       SELECT $1, coalesce(max(number), 0) + 1, $2, $3, $4 FROM instructions WHERE organization_id = $1
+       RETURNING number
+     )
+     DELETE FROM instructions
+     WHERE organization_id = $1 AND number <= (SELECT number FROM added) - ${INSTRUCTION_VERSIONS_MAX}`,
     [organizationId, text, userId, name],
   )
-  await client.query('DELETE FROM instructions WHERE organization_id = $1 AND number <= $2', [
-    organizationId,
-    rows[0]!.number - INSTRUCTION_VERSIONS_MAX,
-  ])
 }

@@ -2,6 +2,7 @@ import type { AppOrganizationOut, SaveOrganizationIn } from '@workflow-service/c
 import {
   type Database,
   type Db,
+  deleteRows,
   deriveId,
   inPrismaTransaction,
   inTransaction,
@@ -197,7 +198,21 @@ const DELETED_ROWS = {
   audit_events: 1_000,
 }
 // By source, which has an index.
-const DELETED_DELIVERIES = 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $1))'
+const DELETED_DELIVERIES = 'source_id = ANY (ARRAY(SELECT id FROM webhook_sources WHERE organization_id = $2))'
+
+// The users are still there for the rest of the statement.
+const DELETE_PEOPLE = `
+  WITH deleted AS (
+    DELETE FROM users WHERE organization_id = $1 RETURNING account_id
+  ),
+  deleted_accounts AS (
+    DELETE FROM accounts WHERE id IN (SELECT account_id FROM deleted)
+      AND NOT EXISTS (SELECT FROM users WHERE account_id = accounts.id AND organization_id <> $1)
+  ),
+  renamed_keys AS (
+    UPDATE api_keys SET name = id::text WHERE organization_id = $1
+  )
+  UPDATE organizations SET name = 'Deleted', purged_at = now() WHERE id = $1`
 
 /**
  * Deletes a batch of rows of a deleted organization, and at last its users and the accounts that only it had. Returns
@@ -213,25 +228,9 @@ export async function deleteOrganizationRows(db: Database): Promise<boolean> {
   const [organization] = rows
   if (!organization) return false
   for (const [table, batch] of Object.entries(DELETED_ROWS)) {
-    const where = table === 'deliveries' ? DELETED_DELIVERIES : 'organization_id = $1'
-    const { rowCount } = await db.pool.query(
-      `DELETE FROM ${table} WHERE ctid = ANY (ARRAY(
-         SELECT ctid FROM ${table} WHERE ${where} LIMIT ${batch} FOR UPDATE SKIP LOCKED))`,
-      [organization.id],
-    )
-    if (rowCount !== 0) return true
+    const where = table === 'deliveries' ? DELETED_DELIVERIES : 'organization_id = $2'
+    if ((await deleteRows(db, { table, key: 'ctid', where }, batch, organization.id)) > 0) return true
   }
-  await inTransaction(db, async (client) => {
-    const { rows: users } = await client.query<{ accountId: string | null }>(
-      'DELETE FROM users WHERE organization_id = $1 RETURNING account_id AS "accountId"',
-      [organization.id],
-    )
-    await client.query(
-      'DELETE FROM accounts WHERE id = ANY ($1) AND NOT EXISTS (SELECT FROM users WHERE account_id = accounts.id)',
-      [users.map(({ accountId }) => accountId)],
-    )
-    await client.query('UPDATE api_keys SET name = id::text WHERE organization_id = $1', [organization.id])
-    await client.query(`UPDATE organizations SET name = 'Deleted', purged_at = now() WHERE id = $1`, [organization.id])
-  })
+  await db.pool.query(DELETE_PEOPLE, [organization.id])
   return true
 }

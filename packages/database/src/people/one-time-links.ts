@@ -329,8 +329,8 @@ export async function acceptEmail(
       where: { id: accountId },
       data: { email: newEmail, emailKey: foldCase(newEmail) },
     })
-    for (const { id } of rows)
-      await tx.prisma.organization.update({ where: { id }, data: { usersVersion: randomUUID() } })
+    const ids = rows.map(({ id }) => id)
+    await tx.prisma.organization.updateMany({ where: { id: { in: ids } }, data: { usersVersion: randomUUID() } })
     await tx.prisma.user.updateMany({
       where: { accountId },
       data: { email: newEmail, emailKey: emailKeyOf(newEmail), isDuplicate: false },

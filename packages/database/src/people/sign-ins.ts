@@ -4,6 +4,7 @@ import {
   column,
   type Database,
   type Db,
+  deleteRows,
   inPrismaTransaction,
   newId,
   type PrismaDb,
@@ -211,16 +212,8 @@ export async function switchOrganization(
 
 /** Deletes up to `limit` sign-ins, and as many links, that ended a while ago. Returns how many. */
 export async function deleteEndedSignIns(db: Db, limit: number): Promise<number> {
-  const expired = await db.pool.query(
-    `DELETE FROM sign_ins WHERE token_sha256 = ANY (ARRAY(
-       SELECT token_sha256 FROM sign_ins WHERE expires_at < now() ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED))`,
-    [limit],
-  )
-  const links = await db.pool.query(
-    `DELETE FROM one_time_links WHERE token_sha256 = ANY (ARRAY(
-       SELECT token_sha256 FROM one_time_links WHERE expires_at < now() - interval '7 days'
-       ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED))`,
-    [limit],
-  )
-  return Math.max(expired.rowCount ?? 0, links.rowCount ?? 0)
+  const key = 'token_sha256'
+  const signIns = { table: 'sign_ins', key, where: 'expires_at < now() ORDER BY expires_at' }
+  const links = { table: 'one_time_links', key, where: `expires_at < now() - interval '7 days' ORDER BY expires_at` }
+  return Math.max(await deleteRows(db, signIns, limit), await deleteRows(db, links, limit))
 }

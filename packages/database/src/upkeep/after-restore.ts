@@ -1,5 +1,5 @@
 import type { AutoRunFrequency, ScheduleTiming } from '@workflow-service/contract'
-import { type Db, inTransaction } from '../connection/index.ts'
+import type { Db } from '../connection/index.ts'
 import { UNKNOWN_REASON } from '../deliveries/index.ts'
 import { nextAutoRunAt } from '../workflows/index.ts'
 
@@ -24,55 +24,39 @@ export async function listConnectedServices(db: Db): Promise<readonly string[]> 
  * of it is sent again: deliveries in flight become `unknown`, runs that had not ended fail, approvals that wait expire,
  * and due schedules advance without a run. Call it while no service runs. Works in batches and is safe to repeat.
  */
-export async function endWorkAfterRestore(db: Db) {
-  const ended = {
-    /** Runs that had not ended. */
-    runs: 0,
-    /** Deliveries that were in flight. */
-    deliveries: 0,
-    /** Schedules that were due. */
-    schedules: 0,
-  }
-  const { rowCount } = await db.pool.query(
+export async function endWorkAfterRestore(db: Db): Promise<{ runs: number; deliveries: number; schedules: number }> {
+  const deliveries = await db.pool.query(
     `UPDATE deliveries SET outcome = 'unknown', reason = $1, finished_at = now() WHERE outcome = 'in_flight'`,
     [UNKNOWN_REASON],
   )
-  ended.deliveries = rowCount ?? 0
-  for (;;) {
-    const batch = await endRuns(db)
-    if (batch === undefined) break
-    ended.runs += batch
-  }
-  ended.schedules = await skipDueSchedules(db)
-  return ended
+  let runs = 0
+  for (let batch = await endRuns(db); batch.sessions > 0; batch = await endRuns(db)) runs += batch.runs
+  return { runs, deliveries: deliveries.rowCount ?? 0, schedules: await skipDueSchedules(db) }
 }
 
-/** Ends the runs of some sessions. Resolves to their number; undefined when no session has work. */
-async function endRuns(db: Db): Promise<number | undefined> {
-  return await inTransaction(db, async (client) => {
-    const { rows: sessions } = await client.query<{ id: string }>(
-      `SELECT id FROM sessions WHERE last_finished_number < last_start_number LIMIT $1 FOR NO KEY UPDATE`,
-      [SESSIONS_PER_BATCH],
-    )
-    if (sessions.length === 0) return undefined
-    const ids = sessions.map(({ id }) => id)
-    const { rowCount, rows } = await client.query<{ id: string }>(
-      `UPDATE starts SET status = 'failed', error = $2, finished_at = now(), not_succeeded_at = now()
-       WHERE session_id = ANY ($1) AND status IN ('queued', 'running', 'waiting') RETURNING id`,
-      [ids, INTERRUPTED_BY_RESTORE],
-    )
-    await client.query(
-      `UPDATE approvals SET status = 'expired', decided_at = now() WHERE run_id = ANY ($1) AND status = 'waiting'`,
-      [rows.map(({ id }) => id)],
-    )
-    await client.query(
-      `UPDATE sessions SET last_finished_number = last_start_number, waiting_since = NULL, lease_owner = NULL,
+/** Ends the runs of some sessions that have work. Resolves to how many. */
+async function endRuns(db: Db): Promise<{ sessions: number; runs: number }> {
+  const { rows } = await db.pool.query<{ sessions: number; runs: number }>(
+    `WITH session AS MATERIALIZED (
+       SELECT id FROM sessions WHERE last_finished_number < last_start_number LIMIT $1 FOR NO KEY UPDATE
+     ),
+     run AS (
+       UPDATE starts SET status = 'failed', error = $2, finished_at = now(), not_succeeded_at = now()
+       WHERE session_id IN (SELECT id FROM session) AND status IN ('queued', 'running', 'waiting') RETURNING id
+     ),
+     approval AS (
+       UPDATE approvals SET status = 'expired', decided_at = now()
+       WHERE run_id IN (SELECT id FROM run) AND status = 'waiting'
+     ),
+     ended AS (
+       UPDATE sessions SET last_finished_number = last_start_number, waiting_since = NULL, lease_owner = NULL,
          lease_until = NULL, lease_epoch = lease_epoch + 1
-       WHERE id = ANY ($1)`,
-      [ids],
-    )
-    return rowCount ?? 0
-  })
+       WHERE id IN (SELECT id FROM session) RETURNING id
+     )
+     SELECT (SELECT count(*)::integer FROM ended) AS sessions, (SELECT count(*)::integer FROM run) AS runs`,
+    [SESSIONS_PER_BATCH, INTERRUPTED_BY_RESTORE],
+  )
+  return rows[0]!
 }
 
 /** A due time after the restored moment may have been started before the restore. */
