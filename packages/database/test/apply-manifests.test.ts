@@ -213,18 +213,23 @@ describe('applyManifests', () => {
     expect(new Set([...idsOf(applied), ...idsOf(other)]).size).toBe(2 * idsOf(applied).length)
   })
 
-  test('uses given ids, in lower case', async () => {
+  test('uses given ids, in lower case, and given times', async () => {
     const [organizationId, workflowId, triggerId, fileId, sessionId, sourceId] = Array.from({ length: 6 }, newId)
+    const times = { created_at: '2020-02-29T12:00:00.123Z', updated_at: '2021-01-01T00:00:00+02:00' }
+    const triggers = [{ ...trigger, id: triggerId, created_at: '2020-03-01T00:00:00Z' }]
     const applied = await apply({
       organization: { id: organizationId!.toUpperCase(), name: 'Acme' },
       webhook_sources: [{ ...manifest.webhook_sources[0], id: sourceId!.toUpperCase() }],
-      workflows: [
-        { id: workflowId, name: 'W', triggers: [{ ...trigger, id: triggerId }], files: [{ id: fileId, name: 'a' }] },
-      ],
+      workflows: [{ id: workflowId, name: 'W', ...times, triggers, files: [{ id: fileId, name: 'a' }] }],
       sessions: [{ id: sessionId!.toUpperCase() }],
     })
     expect(applied.organization.id).toBe(organizationId)
     expect(idsOf(applied)).toEqual([workflowId, triggerId, fileId, sessionId, sourceId])
+    expect(await db.prisma.workflow.findFirstOrThrow({ include: { triggers: true } })).toMatchObject({
+      createdAt: new Date('2020-02-29T12:00:00.123Z'),
+      updatedAt: new Date('2020-12-31T22:00:00Z'),
+      triggers: [{ createdAt: new Date('2020-03-01T00:00:00Z') }],
+    })
   })
 
   test('keeps the order of the manifest when no creation time is given', async () => {
@@ -232,18 +237,6 @@ describe('applyManifests', () => {
     await apply({ organization: { name: 'Acme' }, workflows })
     const found = await db.prisma.workflow.findMany({ orderBy: [{ createdAt: 'asc' }, { id: 'asc' }] })
     expect(found).toMatchObject(workflows)
-  })
-
-  test('uses given times', async () => {
-    const times = { created_at: '2020-02-29T12:00:00.123Z', updated_at: '2021-01-01T00:00:00+02:00' }
-    await apply(withWorkflow({ ...times, triggers: [{ ...trigger, created_at: '2020-03-01T00:00:00Z' }] }))
-    const stored = await db.prisma.workflow.findFirstOrThrow({
-      where: { name: 'Forward' },
-      include: { triggers: true },
-    })
-    expect(stored.createdAt.toISOString()).toBe('2020-02-29T12:00:00.123Z')
-    expect(stored.updatedAt.toISOString()).toBe('2020-12-31T22:00:00.000Z')
-    expect(stored.triggers[0]!.createdAt.toISOString()).toBe('2020-03-01T00:00:00.000Z')
   })
 
   test.each<[string, object]>([
@@ -261,22 +254,6 @@ describe('applyManifests', () => {
     expect(after[0]!.updatedAt.getTime()).toBeGreaterThan(before[0]!.updatedAt.getTime())
     expect(after[0]!.createdAt).toEqual(before[0]!.createdAt)
     expect(after[1]).toEqual(before[1])
-  })
-
-  test('makes the users, triggers and files of a workflow exactly those of the manifest', async () => {
-    await apply(manifest)
-    await apply(
-      withWorkflow({
-        users: [],
-        triggers: [{ ...trigger, name: 'New', subagent_sources: [] }],
-        files: [{ name: 'b.md', content: 'changed' }],
-      }),
-    )
-    expect(await db.prisma.workflowUser.count()).toBe(0)
-    expect(await db.prisma.trigger.findMany()).toMatchObject([{ name: 'New' }])
-    expect(await db.prisma.triggerEvent.count()).toBe(2)
-    expect(await db.prisma.subagentSource.count()).toBe(0)
-    expect(await db.prisma.file.findMany()).toMatchObject([{ name: 'b.md', content: 'changed' }])
   })
 
   test('refuses a text with the name of a PDF, except one that is stored like that', async () => {
@@ -519,7 +496,7 @@ async function appliedEvents() {
 }
 
 describe('the plan of a manifest', () => {
-  test('lists the old and the new value of each field', async () => {
+  test('lists the old and the new value of each field, and users, triggers and files become exactly those', async () => {
     await apply(manifest)
     const changed = {
       ...withWorkflow({
