@@ -285,12 +285,3 @@ export async function setPassword(
 ): Promise<void> {
   await prisma.account.update({ where: { id: accountId }, data: { passwordHash, passwordChangedAt: new Date() } })
 }
-
-/** Deletes those of the accounts that no user has any more. */
-export async function deleteAccountsWithoutUser(
-  { prisma }: Pick<Transaction, 'prisma'>,
-  accountIds: readonly (string | null)[],
-): Promise<void> {
-  const ids = accountIds.filter((id) => id !== null)
-  await prisma.account.deleteMany({ where: { id: { in: ids }, users: { none: {} } } })
-}

@@ -12,14 +12,7 @@ import {
 } from '../connection/index.ts'
 import type { Prisma } from '../generated/client.ts'
 import { assertQuota, type AuditedBy, changedFields, recordAuditEvent } from '../organizations/index.ts'
-import {
-  createLink,
-  deleteAccountsWithoutUser,
-  lockAccount,
-  mayChangeAccount,
-  recordAccountEvent,
-  revokeLinks,
-} from './accounts.ts'
+import { createLink, lockAccount, mayChangeAccount, recordAccountEvent, revokeLinks } from './accounts.ts'
 
 /** The values that a person edits. */
 export interface UserValues extends Pick<AppUserOut, 'first_name' | 'last_name' | 'role'> {
@@ -345,7 +338,9 @@ export async function deleteUser(
          SELECT id FROM users WHERE organization_id = $1 AND ${EMAIL_KEY} = $2 AND is_duplicate ORDER BY id LIMIT 1)`,
       [organizationId, foldCase(stored.email), stored.is_duplicate],
     )
-    await deleteAccountsWithoutUser(tx, [stored.account_id])
+    if (stored.account_id !== null) {
+      await tx.prisma.account.deleteMany({ where: { id: stored.account_id, users: { none: {} } } })
+    }
     await recordAuditEvent(tx, {
       ...request,
       action: 'user.removed',

@@ -29,6 +29,8 @@ const READ_WORKFLOW_TEXTS = statement(
   { RULES_FILE_NAME, RULES_READ_LENGTH: RULES_MAX_BYTES + 1 },
 )
 
+export type WorkflowTexts = RowOfStatement<typeof READ_WORKFLOW_TEXTS>
+
 /** What the built-in agent reads of those of the workflows that exist before it plans a run, by name. */
 export async function readWorkflowTexts(db: Db, organizationId: string, workflowIds: readonly string[]) {
   return (await runStatement(db, READ_WORKFLOW_TEXTS, [organizationId, workflowIds])).rows

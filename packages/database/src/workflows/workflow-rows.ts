@@ -1,6 +1,7 @@
 import { RULES_FILE_NAME, type WorkflowRowOut } from '@workflow-service/contract'
 import { column, type Db, runStatement, statement } from '../connection/index.ts'
 import { isVisible, queryVisible, type Viewer } from '../organizations/index.ts'
+import type { WorkflowTexts } from './files.ts'
 import { listWorkflows, type WorkflowQuery } from './workflows.ts'
 
 const READ_ROWS = statement(
@@ -38,20 +39,11 @@ export async function findWorkflowRows(
   return (await runStatement(db, READ_ROWS, [organizationId, ids, memberId])).rows
 }
 
-/** A workflow with what the built-in agent reads of it. */
-export interface MentioningWorkflow {
-  readonly id: string
-  readonly name: string
-  readonly is_active: boolean
-  readonly description: string
-  readonly rules: string | null
-}
-
 const MAX_MENTIONING = 100
 
 /** The first 100 workflows by name that a person sees, in whose `rules.yaml`, or else description, the text occurs. */
-export async function listWorkflowsMentioning(db: Db, viewer: Viewer, text: string): Promise<MentioningWorkflow[]> {
-  return await queryVisible(
+export async function listWorkflowsMentioning(db: Db, viewer: Viewer, text: string) {
+  return await queryVisible<WorkflowTexts & { readonly is_active: boolean }>(
     db,
     viewer,
     `SELECT workflow.id, workflow.name, workflow.is_active, workflow.description, file.content AS rules
