@@ -54,7 +54,6 @@ const WHOLE = {
 
 const pathsOf = (value: unknown) => manifestErrors(value).map(({ path }) => path)
 const linesOf = (value: unknown) => manifestErrors(value).map(({ path, message }) => `${path}: ${message}`)
-const withContent = (content: string) => pathsOf(workflow({ files: [{ name: 'a.md', content }] }))
 
 describe('manifestErrors', () => {
   test('finds none in the smallest manifest, where everything is named, and in other values of fields that may get new ones', () => {
@@ -145,36 +144,31 @@ describe('manifestErrors', () => {
         organization,
         webhook_sources: [{ ...source, example_request_body: { type: 'service.webhook.verification' } }],
       },
-      [expect.stringMatching(/^webhook_sources\[0\]\.example_request_body\.type: must not be/)] as unknown as string[],
+      [
+        'webhook_sources[0].example_request_body.type: must not be service.webhook.verification: receivers recognize verification requests by it',
+      ],
+    ],
+    [
+      'a key with a wrong checksum',
+      { organization, api_keys: [{ name: 'ci', key: 'wfk_demo0000_ABCDEFGHIJKLMNOPQRSTUVWXYZ0123453HdgV4' }] },
+      [
+        'api_keys[0].key: is not an API key: those are wfk_ + 8 letters or digits + _ + 32 more + a checksum of 6, which does not fit here; leave it out to create one',
+      ],
+    ],
+    [
+      'a file of more than 1 MiB in bytes',
+      workflow({ files: [{ name: 'a.md', content: 'é'.repeat(524_289) }] }),
+      ['workflows[0].files[0].content: must have at most 1 MiB (1,048,576 bytes of UTF-8)'],
+    ],
+    [
+      'rules in a folder, whose conditions would not be enforced',
+      workflow({ files: [{ name: 'rules.yaml', path: ['docs'] }] }),
+      [
+        'workflows[0].files[0].path: is that of no rules: the agent follows only "rules.yaml" in no folder, not "docs/rules.yaml". Name it so, or choose a name that does not look like rules',
+      ],
     ],
   ])('says what is wrong with %s', (_what, value, lines) => {
     expect(linesOf(value)).toEqual(lines)
-  })
-
-  test('refuses a key with a wrong checksum and says what a key looks like', () => {
-    const { key } = createApiKey()
-    const mistyped = key.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
-    const [line] = linesOf({ organization, api_keys: [{ name: 'ci', key: mistyped }] })
-    expect(line).toMatch(/^api_keys\[0\]\.key: is not an API key: those are wfk_/)
-    expect(line).not.toContain(mistyped)
-  })
-
-  test('counts the 1 MiB of a file in bytes', () => {
-    expect(withContent('x'.repeat(1_048_576))).toEqual([])
-    expect(withContent('x'.repeat(1_048_577))).toEqual(['workflows[0].files[0].content'])
-    expect(withContent('é'.repeat(524_289))).toEqual(['workflows[0].files[0].content'])
-  })
-
-  test.each([
-    ['rules.yml', [], 'name'],
-    ['Rules.yaml', [], 'name'],
-    ['rules.yaml', ['docs'], 'path'],
-  ])('refuses the file %j in the folders %j, whose conditions would not be enforced', (name, path, field) => {
-    const [line, ...others] = linesOf({ organization, workflows: [{ name: 'W', files: [{ name, path }] }] })
-    expect(line).toMatch(
-      new RegExp(`^workflows\\[0\\]\\.files\\[0\\]\\.${field}: is that of no rules: .*"rules.yaml" in no folder`),
-    )
-    expect(others).toEqual([])
   })
 
   test.each<[string, object, string, string]>([
