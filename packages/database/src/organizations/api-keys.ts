@@ -1,6 +1,7 @@
 import type { ApiKeyOut, Scope } from '@workflow-service/contract'
 import {
   column,
+  type Connection,
   type Database,
   type Db,
   inPrismaTransaction,
@@ -134,18 +135,18 @@ export async function revokeApiKey(
   which: { id: string } | { prefix: string } | { name: string },
   by?: AuditedBy,
 ): Promise<ApiKeyOut | undefined> {
-  const stored = await db.prisma.apiKey.findFirst({ where: { organizationId, ...which } })
-  if (!stored) return undefined
-  const { id, name } = stored
-  await inPrismaTransaction(db, async (tx) => {
+  return await inPrismaTransaction(db, async (tx) => {
+    const stored = await tx.prisma.apiKey.findFirst({ where: { organizationId, ...which } })
+    if (!stored) return undefined
+    const { id, name } = stored
     const { count } = await tx.prisma.apiKey.updateMany({
-      where: { organizationId, id, revokedAt: null },
+      where: { id, revokedAt: null },
       data: { revokedAt: new Date() },
     })
     const target = { kind: 'api_key', id, name }
     if (count === 1 && by) await recordAuditEvent(tx, { ...by, action: 'api_key.revoked', target })
+    return await findApiKey({ pool: tx }, organizationId, id)
   })
-  return await findApiKey(db, organizationId, id)
 }
 
 // By hand: the name of the person who created a key is that of other lists.
@@ -168,7 +169,7 @@ export async function listApiKeys(
 }
 
 /** The key of this id, without its secret part, which is not stored. */
-export async function findApiKey(db: Db, organizationId: string, id: string): Promise<ApiKeyOut | undefined> {
+export async function findApiKey(db: Connection, organizationId: string, id: string): Promise<ApiKeyOut | undefined> {
   const [key] = await queryRows<ApiKeyOut>(db, `${SELECT_KEYS} AND key.id = $2`, [organizationId, id])
   return key
 }

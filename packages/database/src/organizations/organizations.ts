@@ -56,6 +56,9 @@ function organizationVersion({ name, month_budget, offered_models }: Organizatio
   return versionOf([name, month_budget, offered_models])
 }
 
+/** SQL for the currency of the models' prices; null without prices. */
+export const CURRENCY = '(SELECT currency FROM models WHERE currency IS NOT NULL ORDER BY name LIMIT 1)'
+
 const READ_ORGANIZATION = `
   SELECT id, name, is_suspended, to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS created_at,
     month_budget::float8 AS month_budget, offered_models,
@@ -63,7 +66,7 @@ const READ_ORGANIZATION = `
       SELECT spent FROM model_spending WHERE organization_id = $1 AND workflow_id = '${NIL_UUID}'
         AND period = date_trunc('month', now() AT TIME ZONE 'UTC')::date
     ), 0)::float8 AS month_spent,
-    (SELECT currency FROM models WHERE currency IS NOT NULL ORDER BY name LIMIT 1) AS currency
+    ${CURRENCY} AS currency
   FROM organizations WHERE id = $1 AND deleted_at IS NULL`
 
 /** The organization, as its people see it. */

@@ -88,16 +88,12 @@ async function eraseNames(client: Queryable, user: PersonUser): Promise<void> {
     `UPDATE audit_events SET actor_name = $3, address = NULL WHERE organization_id = $1 AND actor_id = $2`,
     values,
   )
-  await client.query(
-    `UPDATE audit_events SET target_name = $3, changes = '[]'
-     WHERE organization_id = $1 AND target_kind = 'user' AND target_id = $2`,
-    values,
-  )
-  // Sign-ins and changes of the account, also those that failed. Another person's address stays.
+  // Changes of the user; sign-ins and changes of the account, also those that failed. Another person's address stays.
   await client.query(
     `UPDATE audit_events SET target_name = $3, changes = '[]', address = CASE WHEN actor_id IS NOT NULL THEN address END
-     WHERE (organization_id = $1 OR organization_id IS NULL) AND target_kind = 'account' AND target_id = $2`,
-    [organizationId, accountId, ERASED_NAME],
+     WHERE (organization_id = $1 OR organization_id IS NULL)
+       AND (target_kind = 'user' AND target_id = $2 OR target_kind = 'account' AND target_id = $4)`,
+    [...values, accountId],
   )
   // Lists of the users of a workflow, and attempts to sign in with the address.
   await client.query(

@@ -1,8 +1,8 @@
 import type { OverviewOut } from '@workflow-service/contract'
 import type { Db } from '../connection/index.ts'
-import { isVisible, type Viewer } from '../organizations/index.ts'
+import { CURRENCY, isVisible, type Viewer } from '../organizations/index.ts'
 import { readAttention } from './attention.ts'
-import { countLastDay, readCurrency } from './usage-read.ts'
+import { countLastDay } from './usage-read.ts'
 
 /** How many payloads that wait are read to find the visible ones. */
 const MAX_READ = 200
@@ -63,7 +63,8 @@ const COUNT_WAITING_RUNS = `
 
 const NEARLY_SPENT = `
   SELECT workflow.id AS workflow_id, coalesce(workflow.name, organization.name) AS name,
-    coalesce(workflow.day_budget, organization.month_budget)::float8 AS budget, spending.spent::float8 AS spent
+    coalesce(workflow.day_budget, organization.month_budget)::float8 AS budget, spending.spent::float8 AS spent,
+    ${CURRENCY} AS currency
   FROM model_spending AS spending
     JOIN organizations AS organization ON organization.id = spending.organization_id
     LEFT JOIN workflows AS workflow ON workflow.id = spending.workflow_id
@@ -76,10 +77,7 @@ const NEARLY_SPENT = `
 
 async function readNearlySpent(db: Db, { organizationId, memberId }: Viewer): Promise<OverviewOut['budgets']> {
   if (memberId !== null) return []
-  const { rows } = await db.pool.query<Omit<OverviewOut['budgets'][number], 'currency'>>(NEARLY_SPENT, [organizationId])
-  if (rows.length === 0) return []
-  const currency = await readCurrency(db)
-  return rows.map((row) => ({ ...row, currency }))
+  return (await db.pool.query<OverviewOut['budgets'][number]>(NEARLY_SPENT, [organizationId])).rows
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { USAGE_GROUPS, UsageOut } from '@workflow-service/contract'
 import { column, type Db, NIL_UUID, runStatement, statement } from '../connection/index.ts'
-import { isVisible, type Viewer } from '../organizations/index.ts'
+import { CURRENCY, isVisible, type Viewer } from '../organizations/index.ts'
 import { countPeriod, HOUR_MS, type Measure, type Period, type UsageKind, type UsageRow } from './usage-count.ts'
 import { MAX_HISTORY_DAYS } from './usage-roll-up.ts'
 
@@ -149,15 +149,8 @@ export async function readUsage(db: Db, viewer: Viewer, { since, until, by, thin
     const [starts, deliveries] = [countsByLabel(counted, 'starts'), countsByLabel(counted, 'deliveries')]
     buckets.push({ at: new Date(at).toISOString(), starts, deliveries })
   }
-  return { bucket, currency: await readCurrency(db), buckets, groups }
-}
-
-/** That of the models' prices; null without prices. */
-export async function readCurrency(db: Db): Promise<string | null> {
-  const { rows } = await db.pool.query<{ currency: string }>(
-    'SELECT currency FROM models WHERE currency IS NOT NULL ORDER BY name LIMIT 1',
-  )
-  return rows[0]?.currency ?? null
+  const { rows } = await db.pool.query<{ currency: string | null }>(`SELECT ${CURRENCY} AS currency`)
+  return { bucket, currency: rows[0]!.currency, buckets, groups }
 }
 
 /** The table of each thing, and the name of the group of what has none. */
