@@ -2,8 +2,8 @@ import { createCapturedLogger, type ModelProtocolName, type StubModelServer } fr
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import type { ModelConfig } from '../../src/agent/agent-settings.ts'
 import type { Agent } from '../../src/agent/agent.ts'
-import type { ModelClock } from '../../src/agent/model/ask-with-retries.ts'
 import { type AgentHooks, createModelAgent } from '../../src/agent/model/model-agent.ts'
+import type { ModelClock } from '../../src/agent/model/model-run.ts'
 import { modelConfig } from './model-config.ts'
 
 export const PROVIDERS: readonly ModelProtocolName[] = ['openai', 'openai-compatible', 'anthropic', 'google', 'bedrock']

@@ -1,9 +1,11 @@
 import { describe, expect, test } from '@jest/globals'
+import { modelConfig } from '../../../test/support/model-config.ts'
 import { RunError, type RunParkedError } from '../../run-errors.ts'
-import { askWithRetries, type RetryOptions } from './ask-with-retries.ts'
+import { askWithRetries } from './ask-with-retries.ts'
 import { ModelError } from './model-error.ts'
-import type { ModelGate } from './model-gate.ts'
+import { type ModelGate, OPEN_GATE } from './model-gate.ts'
 import type { ModelAnswer, ModelQuestion } from './model-question.ts'
+import type { ModelRun } from './model-run.ts'
 
 const question: ModelQuestion = { instructions: '', messages: [], tools: {} }
 const usage = {
@@ -20,53 +22,60 @@ const unavailable = (retryAfterMs: number | null = null) =>
   new ModelError('model_unavailable', 'unavailable', { message: 'It is unavailable', detail: 'secret', retryAfterMs })
 const unreadable = new ModelError('model_answer_invalid', 'unreadable', { message: 'It is unreadable' })
 
+interface Waited {
+  readonly gate?: Partial<ModelGate>
+  readonly sinceMs?: number
+  /** How many times the run was parked. */
+  readonly parks?: number
+}
+
 /**
  * Asks a model that gives these errors first, each after `requestMs`, with a clock that only delays and requests move.
  */
-async function ask(errors: readonly ModelError[], changes: Partial<RetryOptions> = {}, requestMs = 0) {
+async function ask(errors: readonly ModelError[], { gate, sinceMs, parks = 0 }: Waited = {}, requestMs = 0) {
   let nowMs = 1_000_000
   const delays: number[] = []
   const notes: string[] = []
   const queue = [...errors]
-  const reported: string[] = []
+  const reported: unknown[] = []
   let requests = 0
   const recorded: number[] = []
-  const gate: ModelGate = {
-    reserve: () => Promise.resolve({ delayMs: 0, isReserved: true }),
-    isBlocked: () => false,
-    recordLimit: async (_model, retryAfterMs) => void recorded.push(retryAfterMs),
-    ...changes.gate,
-  }
-  const result = await askWithRetries(
-    () => {
+  const createdAt = new Date(sinceMs ?? nowMs)
+  const codes = ['model_retry', ...Array<string>(parks).fill('run_parked')]
+  const waited = codes.map((code) => ({ kind: 'note', data: { code, text: '' }, createdAt }))
+  const { signal } = new AbortController()
+  const ctx = {
+    run: { signal, abort: signal },
+    steps: { all: sinceMs === undefined ? [] : waited, note: async (code: string) => void notes.push(code) },
+    config: modelConfig({ maxWaitMs: 3_600_000 }),
+    pace: 'openai:x',
+    ask() {
       const error = queue.shift()
       requests += 1
       nowMs += requestMs
       return error ? Promise.reject(error) : Promise.resolve(answer)
     },
-    question,
-    {
-      model: 'openai:x',
-      maxWaitMs: 3_600_000,
-      waited: { sinceMs: null, parks: 0 },
-      signal: new AbortController().signal,
-      abort: new AbortController().signal,
-      beforeRequest: async () => {},
-      afterFailure: async () => {},
-      onNote: async (code) => void notes.push(code),
-      onError: ({ detail }) => void reported.push(detail),
-      ...changes,
-      gate,
-      clock: {
-        now: () => nowMs,
-        random: () => 0,
-        async sleep(delayMs) {
-          delays.push(delayMs)
-          nowMs += delayMs
-        },
+    outage: { sinceMs: null },
+    gate: {
+      ...OPEN_GATE,
+      recordLimit: async (_model: string, retryAfterMs: number) => void recorded.push(retryAfterMs),
+      ...gate,
+    },
+    clock: {
+      now: () => nowMs,
+      random: () => 0,
+      async sleep(delayMs: number) {
+        delays.push(delayMs)
+        nowMs += delayMs
       },
     },
-  ).catch((error: unknown) => error)
+    log: (_level: string, _event: string, { error }: { error: string }) => void reported.push(error),
+  } as unknown as ModelRun
+  const cost = { reserve: async () => {}, release: async () => {} }
+  const result = await askWithRetries(ctx, question, cost).then(
+    (answered) => answered.answer,
+    (error: unknown) => error,
+  )
   return { result, delays, notes, recorded, reported, requests }
 }
 
@@ -74,7 +83,7 @@ async function ask(errors: readonly ModelError[], changes: Partial<RetryOptions>
  * Asks a model that limits one request, in a run that was parked before, and resolves to how long the run is parked.
  */
 async function park(parks: number, retryAfterMs: number): Promise<number> {
-  const { result } = await ask([limited(retryAfterMs)], { waited: { sinceMs: 1_000_000, parks } })
+  const { result } = await ask([limited(retryAfterMs)], { sinceMs: 1_000_000, parks })
   return (result as RunParkedError).delayMs
 }
 
@@ -122,7 +131,7 @@ describe('a request that the API limits', () => {
   })
 
   test('fails when its time is over, over all attempts at the run', async () => {
-    const { result } = await ask([limited(60_000)], { waited: { sinceMs: 1_000_000 - 3_580_000, parks: 9 } })
+    const { result } = await ask([limited(60_000)], { sinceMs: 1_000_000 - 3_580_000, parks: 9 })
     expect(result).toMatchObject({
       code: 'model_unavailable',
       message: "The run cannot go on: the service's model is not available (gave up after 3,580 s)",
@@ -149,12 +158,12 @@ describe('a request to an API that is unavailable', () => {
 
   test('is made once each time its run continues, after growing pauses', async () => {
     const pauses = [0, 1, 2, 3, 4, 5, 6].map(async (parks) => {
-      const { result, requests } = await ask([unavailable()], { waited: { sinceMs: 999_000, parks } }, 31_000)
+      const { result, requests } = await ask([unavailable()], { sinceMs: 999_000, parks }, 31_000)
       return [(result as RunParkedError).delayMs, requests]
     })
     const seconds = [10, 20, 40, 80, 160, 300, 300]
     expect(await Promise.all(pauses)).toEqual(seconds.map((each) => [each * 1_000, 1]))
-    const probe = await ask([unavailable()], { waited: { sinceMs: 999_000, parks: 1 } })
+    const probe = await ask([unavailable()], { sinceMs: 999_000, parks: 1 })
     expect(probe).toMatchObject({ result: { delayMs: 20_000 }, delays: [], notes: ['run_parked'] })
   })
 
@@ -165,7 +174,7 @@ describe('a request to an API that is unavailable', () => {
   })
 
   test('fails the run when its time is over, and says to the organization only that the model is not available', async () => {
-    const { result } = await ask([unavailable()], { waited: { sinceMs: 1_000_000 - 3_600_000, parks: 20 } })
+    const { result } = await ask([unavailable()], { sinceMs: 1_000_000 - 3_600_000, parks: 20 })
     expect(result).toMatchObject({
       code: 'model_unavailable',
       message: "The run cannot go on: the service's model is not available (gave up after 3,600 s)",

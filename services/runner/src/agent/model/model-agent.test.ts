@@ -7,8 +7,8 @@ import { callTool, end, useModelAgent } from '../../../test/support/model-agent.
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { Agent, AgentRun } from '../agent.ts'
-import type { ModelClock } from './ask-with-retries.ts'
 import { type AgentHooks, MAX_TURNS } from './model-agent.ts'
+import type { ModelClock } from './model-run.ts'
 
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 }, 'New orders go here.')
 const audit = webhookSource('Audit log', { message: 'x' })

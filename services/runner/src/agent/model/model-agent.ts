@@ -19,22 +19,22 @@ import type { Agent, OwnModelKey } from '../agent.ts'
 import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
 import { attachFiles, findReferences } from './attach-files.ts'
-import {
-  askWithRetries,
-  type ModelClock,
-  ModelOutage,
-  ModelOutageError,
-  RETRY_NOTES,
-  systemClock,
-  type WaitedSoFar,
-} from './ask-with-retries.ts'
+import { askWithRetries, ModelOutageError } from './ask-with-retries.ts'
 import { formatFirstMessage, toMessages } from './conversation.ts'
 import { toAnswerStep } from './model-answer.ts'
 import { ModelError, unreadableKey } from './model-error.ts'
 import { type ModelGate, OPEN_GATE } from './model-gate.ts'
-import type { AskModel, ModelQuestion } from './model-question.ts'
+import type { ModelQuestion } from './model-question.ts'
 import { lookUp } from './look-up.ts'
-import { listAnswers, listPaid, type ModelRun, type UsableModel } from './model-run.ts'
+import {
+  FALLBACK,
+  listAnswers,
+  listPaid,
+  type ModelClock,
+  type ModelRun,
+  systemClock,
+  type UsableModel,
+} from './model-run.ts'
 import { createToolbox, pathOf, type ReadingResult, runReadingTool, SEND_AGAIN } from './model-tools.ts'
 import {
   failUnlessSuccessful,
@@ -63,8 +63,6 @@ export const MAX_TURNS = 20
 
 /** The note of a run whose prompt was too long. */
 const HISTORY_HALVED = 'history_halved'
-/** The note of a run that continues with the fallback of its model. */
-const FALLBACK = 'model_fallback'
 
 export interface AgentHooks {
   /** Called after an answer or a summary was written to the journal. */
@@ -98,7 +96,7 @@ export function createModelAgent(
     const ask = traceRequests(createAskModel(config, clock.now, hooks.fetch), config, hooks.tracing ?? NO_TRACING)
     const model = `${config.provider}:${config.modelName}`
     const pace = ownKey === undefined ? model : `${model} ${ownKey}`
-    return { config, model, pace, ask, outage: new ModelOutage(), fallback }
+    return { config, model, pace, ask, outage: { sinceMs: null }, fallback }
   }
   const shared = models.reduceRight<UsableModel | undefined>((after, config) => toUsable(config, after), undefined)
   if (!shared) throw new TypeError('A model is needed')
@@ -136,8 +134,7 @@ export function createModelAgent(
     }
 
     for (;;) {
-      const answers = listAnswers(steps)
-      const last = answers.at(-1)
+      const last = listAnswers(steps).at(-1)
       if (last) {
         failIfIncomplete(ctx, last)
         const before = promptBasis(steps)
@@ -149,33 +146,18 @@ export function createModelAgent(
       }
       failIfSpent(ctx)
       run.signal.throwIfAborted()
-      let answered
       try {
-        answered = await askModel(ctx, prompt)
+        await askModel(ctx, prompt)
       } catch (error) {
         if (error instanceof ModelOutageError && ctx.fallback) {
           ctx = await continueWith(ctx, ctx.fallback, error)
-          continue
+        } else if (error instanceof ModelError) {
+          await halveHistory(ctx, prompt, error)
+          prompt = await createPrompt(ctx, files)
+        } else {
+          throw error
         }
-        if (!(error instanceof ModelError)) throw error
-        await halveHistory(ctx, prompt, error)
-        prompt = await createPrompt(ctx, files)
-        continue
       }
-      const { answer, latencyMs, cost } = answered
-      const data = toAnswerStep(answer, {
-        turn: answers.length + 1,
-        model: ctx.model,
-        name: ctx.config.name,
-        isOwnKey: ctx.config.isOwnKey,
-        toolbox: prompt.toolbox,
-        earlierAnswers: answers,
-        latencyMs,
-        cost,
-      })
-      await steps.append({ kind: 'model_answer', data })
-      ctx.onModelAnswer(data)
-      await settleLastAnswer(ctx)
     }
   }
 }
@@ -286,9 +268,9 @@ function firstSteps(
   return steps
 }
 
-/** Asks for the next answer; `latencyMs` is the time of the request that was answered. */
-async function askModel(ctx: ModelRun, prompt: ModelPrompt) {
-  const { run, steps, config, model, pace, ask, fallback, outage, gate, clock, log } = ctx
+/** Asks for the next answer, and writes it to the journal. */
+async function askModel(ctx: ModelRun, prompt: ModelPrompt): Promise<void> {
+  const { run, steps, config, model } = ctx
   const instructions = formatSystemText({
     ...run.run.workflow,
     instructions: prompt.instructions?.text ?? '',
@@ -301,27 +283,12 @@ async function askModel(ctx: ModelRun, prompt: ModelPrompt) {
   const { files, release } = await attachFiles(run, config, prompt.attached)
   const messages = toMessages(message, ofModel(steps.all, model))
   const question: ModelQuestion = { instructions, messages, tools, files }
-  let startedMs = 0
-  const askTimed: AskModel = (...args) => {
-    startedMs = performance.now()
-    return ask(...args)
-  }
   const cost = costOfNextAnswer(ctx, listAnswers(steps).length + 1)
-  const answer = await askWithRetries(askTimed, question, {
-    model: pace,
-    maxWaitMs: config.maxWaitMs,
-    gate,
-    clock,
-    waited: findWait(steps),
-    ...(fallback ? { fallback: { afterMs: config.fallbackAfterMs, outage } } : {}),
-    signal: run.signal,
-    abort: run.abort,
-    beforeRequest: () => cost.reserve(question),
-    afterFailure: () => cost.release(),
-    onNote: (code, text) => steps.note(code, text),
-    onError: ({ code, detail }) => log('warn', 'model.request_failed', { code, error: detail }),
-  }).finally(release)
-  return { answer, latencyMs: performance.now() - startedMs, cost: cost.of(answer.usage) }
+  const answered = await askWithRetries(ctx, question, cost).finally(release)
+  const data = toAnswerStep(ctx, { ...answered, cost: cost.of(answered.answer.usage) }, prompt.toolbox)
+  await steps.append({ kind: 'model_answer', data })
+  ctx.onModelAnswer(data)
+  await settleLastAnswer(ctx)
 }
 
 /**
@@ -344,20 +311,6 @@ function listDefinitions(tools: ModelQuestion['tools']): RunPrompt['tools'] {
     const schema = typeof inputSchema === 'object' && 'jsonSchema' in inputSchema ? inputSchema.jsonSchema : null
     return { name, description: String(description ?? ''), schema }
   })
-}
-
-/** How the next answer has waited for the model, by the notes after the last answer or change of the model. */
-function findWait({ all }: AgentSteps): WaitedSoFar {
-  const codes: readonly string[] = Object.values(RETRY_NOTES)
-  const isBeginning = (step: (typeof all)[number]): boolean =>
-    step.kind === 'model_answer' || (step.kind === 'note' && step.data.code === FALLBACK)
-  const waiting = all.slice(all.findLastIndex(isBeginning) + 1)
-  const notes = waiting.filter((step) => step.kind === 'note' && codes.includes(step.data.code))
-  const first = notes[0]
-  return {
-    sinceMs: first && 'createdAt' in first ? first.createdAt.getTime() : null,
-    parks: notes.filter(({ data }) => 'code' in data && data.code === RETRY_NOTES.parked).length,
-  }
 }
 
 /**

@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals'
-import { compile, ModelAnswerStep } from '@workflow-service/contract'
+import { compile, listToolCalls, ModelAnswerStep } from '@workflow-service/contract'
 import * as fc from 'fast-check'
+import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelAnswer } from './model-question.ts'
-import { listToolCalls } from '@workflow-service/contract'
 import { toAnswerStep } from './model-answer.ts'
 import { createToolbox } from './model-tools.ts'
 
@@ -53,27 +53,17 @@ const answer = fc.record({
   responseId: fc.option(anyText),
 }) as fc.Arbitrary<unknown> as fc.Arbitrary<ModelAnswer>
 
+function toStep(given: ModelAnswer, ...earlierAnswers: ModelAnswerStep[]): ModelAnswerStep {
+  const all = earlierAnswers.map((data) => ({ kind: 'model_answer' as const, data }))
+  const ctx = { model: 'stub', config: modelConfig({ name: 'stub' }), steps: { all } }
+  return toAnswerStep(ctx, { answer: given, latencyMs: 1.5, cost: null }, toolbox)
+}
+
 test('any answer of a model becomes a valid journal step, with a distinct id for each tool call of the run', () => {
   fc.assert(
     fc.property(answer, answer, (first, second) => {
-      const earlier = toAnswerStep(first, {
-        turn: 1,
-        model: 'stub',
-        name: 'stub',
-        toolbox,
-        earlierAnswers: [],
-        latencyMs: 1.5,
-        cost: null,
-      })
-      const later = toAnswerStep(second, {
-        turn: 2,
-        model: 'stub',
-        name: 'stub',
-        toolbox,
-        earlierAnswers: [earlier],
-        latencyMs: 1.5,
-        cost: null,
-      })
+      const earlier = toStep(first)
+      const later = toStep(second, earlier)
       for (const step of [earlier, later]) {
         const stored: unknown = JSON.parse(JSON.stringify(step))
         expect([isAnswerStep(stored), isAnswerStep.errors]).toEqual([true, null])

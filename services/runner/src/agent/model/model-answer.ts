@@ -7,25 +7,34 @@ import {
   truncateText,
 } from '@workflow-service/contract'
 import { toStorableText } from '../../storable-text.ts'
+import type { AgentSteps } from '../agent-steps.ts'
 import type { ModelAnswer } from './model-question.ts'
+import { listAnswers, type ModelRun } from './model-run.ts'
 import type { Toolbox } from './model-tools.ts'
 import { parseArguments } from './parse-arguments.ts'
 
+/** An answer of the model, and how it came about. */
+export interface Answered {
+  readonly answer: ModelAnswer
+  readonly latencyMs: number
+  /** Null: it has no known cost. */
+  readonly cost: { readonly micros: number; readonly currency: string } | null
+}
+
 /**
- * Converts an answer of the model to its journal step. Each tool call gets an id that is unique in the run, and an
- * error message if it cannot be executed. The payload of a delivery is recorded here, so that a source that is changed
- * after a crash does not change it.
+ * Converts the next answer of the model to its journal step. Each tool call gets an id that is unique in the run, and
+ * an error message if it cannot be executed. The payload of a delivery is recorded here, so that a source that is
+ * changed after a crash does not change it.
  */
 export function toAnswerStep(
-  answer: ModelAnswer,
-  context: AnswerOrigin & {
-    readonly turn: number
-    readonly toolbox: Toolbox
-    readonly earlierAnswers: readonly ModelAnswerStep[]
-  },
+  ctx: Pick<ModelRun, 'model' | 'config'> & { readonly steps: Pick<AgentSteps, 'all'> },
+  answered: Answered,
+  toolbox: Toolbox,
 ): ModelAnswerStep {
-  const { turn, toolbox, earlierAnswers } = context
-  const usedIds = new Set(earlierAnswers.flatMap(listToolCalls).map(({ call_id }) => call_id))
+  const { answer } = answered
+  const earlier = listAnswers(ctx.steps)
+  const turn = earlier.length + 1
+  const usedIds = new Set(earlier.flatMap(listToolCalls).map(({ call_id }) => call_id))
   const parts: ModelAnswerPart[] = []
   for (const part of answer.parts) {
     const options = toProviderOptions(part)
@@ -47,25 +56,14 @@ export function toAnswerStep(
     raw_finish_reason: toShortText(answer.rawFinishReason),
     // A runner of 1.0.0 that resumes the run needs it.
     ends_by_call: true,
-    ...toAnswerFields(answer, context),
+    ...toAnswerFields(ctx, answered),
   }
-}
-
-/** How an answer came about. */
-export interface AnswerOrigin {
-  /** PROVIDER:NAME. */
-  readonly model: string
-  readonly name: string
-  readonly isOwnKey?: boolean | undefined
-  readonly latencyMs: number
-  /** Null: it has no known cost. */
-  readonly cost: { readonly micros: number; readonly currency: string } | null
 }
 
 /** What a step of the journal has of an answer, beside its content. */
 export function toAnswerFields(
-  { usage, responseId }: Pick<ModelAnswer, 'usage' | 'responseId'>,
-  { model, name, isOwnKey, latencyMs, cost }: AnswerOrigin,
+  { model, config: { name, isOwnKey } }: Pick<ModelRun, 'model' | 'config'>,
+  { answer: { usage, responseId }, latencyMs, cost }: Answered,
 ): Omit<SessionSummaryStep, 'turn' | 'through' | 'text'> {
   return {
     model,

@@ -3,10 +3,24 @@ import type { LogEvent } from '@workflow-service/service-kit'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentSteps } from '../agent-steps.ts'
 import type { AgentRun } from '../agent.ts'
-import type { ModelClock, ModelOutage } from './ask-with-retries.ts'
+import { sleep } from '../../sleep.ts'
 import type { ModelGate } from './model-gate.ts'
 import type { AskModel } from './model-question.ts'
 import { findSummary } from './session-history.ts'
+
+/** A run that would wait longer for an answer, its failed requests included, gives its slot back. */
+export const PARK_AFTER_MS = 30_000
+/** The note of a run that continues with the fallback of its model. */
+export const FALLBACK = 'model_fallback'
+
+/** Time and randomness; tests replace them. */
+export interface ModelClock {
+  readonly now: () => number
+  readonly random: () => number
+  readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>
+}
+
+export const systemClock: ModelClock = { now: Date.now, random: Math.random, sleep }
 
 /** A model that a run may use. */
 export interface UsableModel {
@@ -16,7 +30,8 @@ export interface UsableModel {
   /** What the pace of the requests is kept by, which all runners share: the model, or a key of an organization. */
   readonly pace: string
   readonly ask: AskModel
-  readonly outage: ModelOutage
+  /** Since when its API has answered no request of this process; null if it answers. */
+  readonly outage: { sinceMs: number | null }
   readonly fallback: UsableModel | undefined
 }
 
@@ -32,7 +47,7 @@ export interface ModelRun extends UsableModel {
   readonly log: (level: 'info' | 'warn', event: LogEvent, fields: Readonly<Record<string, unknown>>) => void
 }
 
-export function listAnswers({ all }: AgentSteps): ModelAnswerStep[] {
+export function listAnswers({ all }: Pick<AgentSteps, 'all'>): ModelAnswerStep[] {
   return all.flatMap((step) => (step.kind === 'model_answer' ? [step.data] : []))
 }
 

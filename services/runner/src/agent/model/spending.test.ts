@@ -3,8 +3,7 @@ import type { NewJournalStep } from '@workflow-service/contract'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import { openAgentSteps } from '../agent-steps.ts'
 import type { AgentRun } from '../agent.ts'
-import { systemClock } from './ask-with-retries.ts'
-import type { ModelRun } from './model-run.ts'
+import { type ModelRun, systemClock } from './model-run.ts'
 import { costOf, costOfNextAnswer } from './spending.ts'
 
 // 0.25, 0.025, 0.3125, 2 and 3 for a million tokens.

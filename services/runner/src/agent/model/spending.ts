@@ -1,9 +1,8 @@
 import { BUDGET_SPENT_NOTE, type CostReservation } from '@workflow-service/database'
 import { RunError, RunParkedError } from '../../run-errors.ts'
 import { type ModelConfig, type ModelPrices, PRICED_OUTPUT_TOKENS } from '../agent-settings.ts'
-import { PARK_AFTER_MS } from './ask-with-retries.ts'
 import type { ModelQuestion, ModelUsage } from './model-question.ts'
-import { listPaid, type ModelRun } from './model-run.ts'
+import { listPaid, type ModelRun, PARK_AFTER_MS } from './model-run.ts'
 import { BYTES_PER_TOKEN } from './session-history.ts'
 
 /** A reservation whose request has had no end for this long after its time limit is of a runner that has ended. */
