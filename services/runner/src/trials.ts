@@ -11,11 +11,12 @@ import {
   serializeStep,
 } from '@workflow-service/database'
 import { NO_TRACING, type RepeatedTask, describeError, repeat } from '@workflow-service/service-kit'
+import type { DeliveryResult } from './agent/agent.ts'
 import type { RunnerContext } from './runner-context.ts'
 import { RunError, RunInterruptedError, RunParkedError } from './run-errors.ts'
 import { toStorableText } from './storable-text.ts'
 import { createAgentRun } from './runs/agent-run.ts'
-import type { DeliveredPayload, DispatcherClient } from './runs/dispatcher-client.ts'
+import type { DispatcherClient } from './runs/dispatcher-client.ts'
 import { openJournal } from './runs/journal.ts'
 import type { StoredRun } from './runs/run-store.ts'
 
@@ -144,12 +145,9 @@ async function callAgent(
     readFile: async (fileId) => (rules !== null && fileId === rulesFileId ? rules : await readFile(fileId)),
   }
   const journal = openJournal({ stored })
-  const agentRun = createAgentRun(
-    { dispatcher: withoutSending(stored, dispatcher), tracing: NO_TRACING },
-    { lease, run, stored, journal, steps: [], onDelivered: () => {}, onSucceeded: () => {} },
-  )
+  const attempt = { dispatcher: withoutSending(stored, dispatcher), tracing: NO_TRACING, lease, run, stored, journal }
   try {
-    await agent(agentRun)
+    await agent(createAgentRun({ ...attempt, steps: [] }))
   } finally {
     await journal.flush()
   }
@@ -161,7 +159,7 @@ function withoutSending(
   { lookUp }: Pick<DispatcherClient, 'lookUp'>,
 ): DispatcherClient {
   return {
-    async deliver(_lease, { body: { source_id: sourceId = '', payload = {} } }): Promise<DeliveredPayload> {
+    async deliver(_lease, { body: { source_id: sourceId = '', payload = {} } }): Promise<DeliveryResult> {
       const [source] = await readSources([sourceId])
       const nothing = { status: null, answer: null }
       if (!source) return { ...nothing, outcome: 'refused', reason: 'The webhook source was deleted' }

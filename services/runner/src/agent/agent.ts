@@ -3,6 +3,7 @@ import type {
   JournalStep,
   LookupCallOut,
   NewJournalStep,
+  RunJournalState,
   RunPrompt,
   SessionSummaryStep,
   ToolCallStep,
@@ -156,6 +157,9 @@ export interface DeliveryResult {
   readonly reason: string | null
   /** The time of the request to the endpoint in milliseconds; absent or null if none was made. */
   readonly durationMs?: number | null
-  /** Whether the result is in the journal already: the dispatcher wrote it with the outcome. */
-  readonly isInJournal?: boolean
+  /**
+   * What the dispatcher wrote with the outcome. `written`: the planned steps and the result are in the journal;
+   * `succeeded`: the run has ended, too.
+   */
+  readonly journal?: RunJournalState
 }

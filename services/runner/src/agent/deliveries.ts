@@ -59,7 +59,7 @@ export async function sendDelivery(
       const result = await run.deliver({ call: edited ?? call, isLast })
       if (result.outcome !== 'approval_required') {
         const step = toDeliveryStep(run.run.sessionId, call, result)
-        return result.isInJournal ? steps.adopt(step) : await steps.append(step)
+        return result.journal ? steps.adopt(step) : await steps.append(step)
       }
       if (approval) throw new Error('The dispatcher did not find the approval of this payload')
     }

@@ -1,26 +1,34 @@
-import { APPROVAL_DAYS, type JournalStep } from '@workflow-service/contract'
-import { PAUSE_DAYS, type SourceForAgent } from '@workflow-service/database'
+import { APPROVAL_DAYS, type DeliveryIn, type JournalStep } from '@workflow-service/contract'
+import { type ClaimedRun, PAUSE_DAYS, serializeStep, type SourceForAgent } from '@workflow-service/database'
 import type { Tracing } from '@workflow-service/service-kit'
-import type { AgentRun } from '../agent/agent.ts'
+import type { AgentRun, DeliveryRequest, DeliveryResult } from '../agent/agent.ts'
 import { RunError, RunParkedError } from '../run-errors.ts'
-import { type DeliveringAttempt, deliverInRun } from './deliver-in-run.ts'
-import type { DispatcherClient } from './dispatcher-client.ts'
+import type { ActiveLease } from './active-lease.ts'
+import type { DispatcherClient, DispatcherResult } from './dispatcher-client.ts'
+import type { RunJournal } from './journal.ts'
 import type { StoredRun } from './run-store.ts'
 
 /** Notes that executeRun writes. The agent does not see them: it resumes from its own steps only. */
 export const ATTEMPT_NOTES = { resumed: 'taken_up_again', failed: 'attempt_failed' } as const
 
-export interface Attempt extends DeliveringAttempt {
+/** An attempt at a run. */
+export interface Attempt {
+  readonly dispatcher: DispatcherClient
+  readonly tracing: Tracing
+  readonly lease: ActiveLease
+  readonly run: ClaimedRun
   readonly stored: StoredRun
+  readonly journal: RunJournal
   readonly steps: readonly JournalStep[]
+  /** Called with the result of each delivery that the dispatcher handled. */
+  readonly onDelivered?: (result: DeliveryResult) => void
+  /** Called when the run has succeeded with the outcome of its last delivery: it is recorded. */
+  readonly onSucceeded?: () => void
 }
 
 /** Gives the agent access to the run, and to nothing beyond it. */
-export function createAgentRun(
-  { dispatcher, tracing }: { readonly dispatcher: DispatcherClient; readonly tracing: Tracing },
-  attempt: Attempt,
-): AgentRun {
-  const { lease, run, journal, steps, stored } = attempt
+export function createAgentRun(attempt: Attempt): AgentRun {
+  const { dispatcher, lease, run, journal, steps, stored } = attempt
   const { id, organizationId, sessionId, workflow, inputMessage, context, requestId, acceptedAt } = run
   /** The sources of the last `listSources`, unless they are many or large. */
   let smallSources: readonly SourceForAgent[] | null = null
@@ -42,8 +50,9 @@ export function createAgentRun(
       return sourceIds.flatMap((sourceId) => byId.get(sourceId) ?? [])
     },
     lookUp: ({ lookupId, tool, args }) => {
+      const params = { organization_id: organizationId, lookup_id: lookupId }
       const body = { tool, arguments: args, run_id: id }
-      return dispatcher.lookUp(lease, { organizationId, lookupId, body, requestId, trace: run.trace })
+      return dispatcher.lookUp(lease, { params, body, requestId, trace: run.trace })
     },
     recordPrompt: (prompt) => stored.recordPrompt(journal.nextPosition, prompt),
     plan: (added) => journal.plan(added),
@@ -55,7 +64,7 @@ export function createAgentRun(
     },
     async deliver(request) {
       for (;;) {
-        const result = await deliverInRun({ dispatcher, tracing }, attempt, request)
+        const result = await deliver(attempt, request)
         if (result.outcome !== 'source_paused') return result
         await journal.flush()
         const { source_id: sourceId, source_name: name } = request.call.delivery
@@ -65,4 +74,67 @@ export function createAgentRun(
       }
     },
   }
+}
+
+/** A plan of more bytes is written before its first payload is sent, instead of with it. */
+const MAX_PLAN_BYTES = 128 * 1024
+
+/** Sends a payload of the run, with what the dispatcher writes into its journal. */
+function deliver(
+  { dispatcher, tracing, lease, run, journal, onDelivered, onSucceeded }: Attempt,
+  request: DeliveryRequest,
+): Promise<Exclude<DispatcherResult, { outcome: 'journal_unknown' }>> {
+  const { id: delivery_id, source_id, payload } = request.call.delivery
+  const attributes = {
+    'workflow_service.delivery.id': delivery_id,
+    'workflow_service.webhook_source.id': source_id,
+    'workflow_service.run.id': run.id,
+  }
+  const body: DeliveryIn = {
+    organization_id: run.organizationId,
+    source_id,
+    payload,
+    run_id: run.id,
+    lease: { session_id: run.sessionId, epoch: lease.epoch },
+  }
+  return tracing.trace({ name: 'deliver', kind: 'client', attributes, parent: run.trace }, async (span) => {
+    const call = { params: { delivery_id }, body, requestId: run.requestId, trace: span.context }
+    const withJournal = { ...body, journal: await toJournal(journal, run, request) }
+    let hasSucceeded = false
+    // The outcome of the last payload may release the lease.
+    lease.isEnding = request.isLast
+    try {
+      let result = await dispatcher.deliver(lease, { ...call, body: withJournal })
+      if (result.outcome === 'journal_unknown') {
+        await journal.flush()
+        result = await dispatcher.deliver(lease, call)
+      }
+      if (result.outcome === 'journal_unknown') throw new Error('The dispatcher refuses what it was not sent')
+      span.set({ 'workflow_service.delivery.outcome': result.outcome })
+      if (result.outcome === 'approval_required' || result.outcome === 'source_paused') return result
+      if (result.outcome !== 'accepted') span.fail(result.outcome)
+      onDelivered?.(result)
+      if (result.journal) journal.confirmDelivery()
+      hasSucceeded = result.journal === 'succeeded'
+      if (hasSucceeded) onSucceeded?.()
+      return result
+    } finally {
+      lease.isEnding = hasSucceeded
+    }
+  })
+}
+
+/** What the dispatcher writes into the journal. A plan that is too large for a request is written first. */
+async function toJournal(
+  journal: RunJournal,
+  { number }: Pick<ClaimedRun, 'number'>,
+  { call: { call_id, tool, delivery }, isLast }: DeliveryRequest,
+): Promise<DeliveryIn['journal']> {
+  let steps = journal.planned.steps.map(serializeStep)
+  if (steps.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0) > MAX_PLAN_BYTES) {
+    await journal.flush()
+    steps = []
+  }
+  const { position } = journal.planned
+  return { position, steps, call_id, tool, source_name: delivery.source_name, last_of_run: isLast ? number : null }
 }

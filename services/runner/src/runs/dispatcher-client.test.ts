@@ -73,7 +73,7 @@ beforeEach(() => {
   leased = createLeasedSession()
   const { sessionId, epoch, organizationId } = leased.session
   delivery = {
-    id: newId(),
+    params: { delivery_id: newId() },
     requestId: 'request-17',
     trace: null,
     body: {
@@ -123,7 +123,7 @@ describe('the dispatcher client', () => {
         url: '/internal/deliveries',
         headers: { authorization: `Bearer ${TOKEN}` },
         body: {
-          deliveries: [{ delivery_id: delivery.id, request_id: 'request-17', trace: {}, body: delivery.body }],
+          deliveries: [{ ...delivery.params, request_id: 'request-17', trace: {}, body: delivery.body }],
         },
       },
     ])
@@ -175,7 +175,7 @@ describe('the dispatcher client', () => {
     await result
     const lines = log.lines.filter(({ msg }) => msg === 'delivery.waiting')
     expect(lines).toMatchObject([
-      { delivery_id: delivery.id, source_id: delivery.body.source_id, waited_ms: 20_000, request_id: 'request-17' },
+      { ...delivery.params, source_id: delivery.body.source_id, waited_ms: 20_000, request_id: 'request-17' },
     ])
     expect(waiting).toEqual([1, -1])
     // The dispatcher itself answers, so it is not reported as unavailable.
@@ -227,7 +227,12 @@ describe('the dispatcher client', () => {
 })
 
 const many = (count: number, payload: Record<string, unknown> = { message: 'hello' }): OutgoingDelivery[] =>
-  Array.from({ length: count }, () => ({ ...delivery, id: newId(), body: { ...delivery.body, payload } }))
+  Array.from({ length: count }, () => ({
+    ...delivery,
+    params: { delivery_id: newId() },
+    body: { ...delivery.body, payload },
+  }))
+const idOf = ({ params }: OutgoingDelivery): string => params.delivery_id
 const idsOf = ({ body }: { readonly body: unknown }): string[] =>
   (body as DeliveriesIn).deliveries.map(({ delivery_id }) => delivery_id)
 const acceptAll: Answer = (response, { body }) =>
@@ -252,7 +257,7 @@ describe('deliveries at the same time', () => {
     expect(await results[1]).toMatchObject({ outcome: 'accepted', answer: 'señal' })
     more.resolve()
     expect(await results[0]).toMatchObject({ outcome: 'invalid' })
-    expect(requests.map(idsOf)).toEqual([both.map(({ id }) => id)])
+    expect(requests.map(idsOf)).toEqual([both.map(idOf)])
   })
 
   test('are repeated without those that were answered when the connection breaks off', async () => {
@@ -263,7 +268,7 @@ describe('deliveries at the same time', () => {
       acceptAll,
     )
     expect(await Promise.all(results)).toMatchObject([{ outcome: 'accepted' }, { outcome: 'accepted' }])
-    expect(requests.map(idsOf)).toEqual([both.map(({ id }) => id), [both[1]!.id]])
+    expect(requests.map(idsOf)).toEqual([both.map(idOf), [idOf(both[1]!)]])
   })
 
   test.each([
@@ -286,7 +291,9 @@ describe('deliveries at the same time', () => {
     expect(await Promise.all(results)).toMatchObject([{ outcome: 'accepted' }, { outcome: 'accepted' }])
     const headers = { 'x-request-id': 'request-17', traceparent: trace.traceparent }
     expect(requests.slice(1)).toEqual(
-      both.map(({ id, body }) => expect.objectContaining({ method: 'PUT', url: `/internal/deliveries/${id}`, body })),
+      both.map(({ params: { delivery_id: id }, body }) =>
+        expect.objectContaining({ method: 'PUT', url: `/internal/deliveries/${id}`, body }),
+      ),
     )
     expect(requests.slice(1).map((request) => request.headers)).toMatchObject([headers, headers])
   })

@@ -4,32 +4,32 @@ import {
   type InternalErrorBody,
   type LookupCallIn,
   type LookupCallOut,
+  RUN_JOURNAL_HEADER,
   RUN_JOURNAL_STATES,
-  type RunJournalState,
-  type TraceContext,
 } from '@workflow-service/contract'
-import { backoff, type Gauge, type Logger } from '@workflow-service/service-kit'
+import {
+  backoff,
+  type Gauge,
+  type Logger,
+  type OperationCall,
+  type OperationResult,
+} from '@workflow-service/service-kit'
 import type { ApprovalRequired, DeliveryResult } from '../agent/agent.ts'
 import { createAvailabilityLog } from '../availability-log.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
 import { sleep } from '../sleep.ts'
 
-/** A payload and the delivery id that the journal has for it. */
-export interface OutgoingDelivery {
-  readonly id: string
+/** A call of `sendPayload`: a payload under the delivery id that the journal has for it. */
+export interface OutgoingDelivery extends OperationCall {
+  readonly params: { readonly delivery_id: string }
   readonly body: DeliveryIn
-  readonly requestId: string
-  readonly trace: TraceContext | null
 }
 
-/** A call of a tool of a look-up. */
-export interface OutgoingLookup {
-  readonly organizationId: string
-  readonly lookupId: string
+/** A call of `callLookup`: a tool of a look-up. */
+export interface OutgoingLookup extends OperationCall {
+  readonly params: { readonly organization_id: string; readonly lookup_id: string }
   readonly body: LookupCallIn
-  readonly requestId: string
-  readonly trace: TraceContext | null
 }
 
 const FIRST_DELAY_MS = 100
@@ -39,34 +39,29 @@ const LOG_WAITING_AFTER_MS = 10_000
 /** Invalid responses to one delivery before the attempt at the run fails. */
 const MAX_INVALID_RESPONSES = 10
 
-/** The result of a delivery, and what the dispatcher has written of it. */
-export interface DeliveredPayload extends DeliveryResult {
-  /** `written`: the planned steps and the result are in the journal; `succeeded`: the run has ended, too. */
-  readonly journal?: RunJournalState
-}
-
 /** What became of a payload. */
 export type DispatcherResult =
-  | DeliveredPayload
+  | DeliveryResult
   | ApprovalRequired
   /** A dispatcher of the previous release refused the field `journal`; nothing was sent. */
   | { readonly outcome: 'journal_unknown' }
   /** Nothing was sent: the webhook source is paused. */
   | { readonly outcome: 'source_paused' }
 
-export type DispatcherResponse<Result = DispatcherResult> =
-  | { readonly kind: 'outcome'; readonly result: Result }
-  /**
-   * `unavailable`: the dispatcher is not reachable or does not know our token yet; `busy`: it asks to repeat the call
-   * later, because the webhook source or the dispatcher itself is at its limit.
-   */
-  | { readonly kind: 'unavailable' | 'busy' | 'invalid'; readonly reason: string }
+/**
+ * Why a call is repeated. `unavailable`: the dispatcher is not reachable or does not know our token yet; `busy`: it
+ * asks to repeat the call later, because the webhook source or the dispatcher itself is at its limit; `invalid`: the
+ * response is none of a dispatcher.
+ */
+export interface Repeat {
+  readonly repeat: 'unavailable' | 'busy' | 'invalid'
+  readonly reason: string
+}
 
-/** The way of a payload to the dispatcher: by HTTP, or as a call in the same process. */
+/** The way of a call to the dispatcher: by HTTP, or in the same process. */
 export interface DispatcherTransport {
-  /** Makes one call of `sendPayload`. A rejection means that the dispatcher may not have got it. */
+  /** Makes one call. A rejection means that the dispatcher may not have got it. */
   send(delivery: OutgoingDelivery, signal: AbortSignal): Promise<DispatcherAnswer>
-  /** Makes one call of `callLookup`. */
   lookUp(lookup: OutgoingLookup, signal: AbortSignal): Promise<DispatcherAnswer>
   close(): Promise<void>
 }
@@ -100,10 +95,11 @@ export function createDispatcherClient(options: {
     available: 'dispatcher.available',
   })
 
+  type Lease = Pick<ActiveLease, 'signal' | 'abort'>
   /** Repeats a call while the dispatcher is unavailable, at its limit, or its response was lost. */
-  const untilAnswered = async <Result>(
-    { signal, abort }: Pick<ActiveLease, 'signal' | 'abort'>,
-    call: (signal: AbortSignal) => Promise<DispatcherResponse<Result>>,
+  const untilAnswered = async <Result extends object>(
+    { signal, abort }: Lease,
+    call: (signal: AbortSignal) => Promise<Result | Repeat>,
     fields: object,
   ): Promise<Result> => {
     const firstMs = now()
@@ -116,19 +112,23 @@ export function createDispatcherClient(options: {
         abort.throwIfAborted()
         const response = await call(abort)
         abort.throwIfAborted()
-        if (response.kind === 'unavailable') availability.reportUnavailable({ reason: response.reason })
-        if (response.kind === 'busy' || response.kind === 'outcome') availability.reportAvailable()
-        if (response.kind === 'outcome') return response.result
-        if (response.kind === 'invalid') {
-          logger.error({ reason: response.reason }, 'dispatcher.response_invalid')
-          if (++invalidResponses >= MAX_INVALID_RESPONSES) throw new Error(response.reason)
+        if (!isRepeat(response)) {
+          availability.reportAvailable()
+          return response
+        }
+        const { repeat, reason } = response
+        if (repeat === 'unavailable') availability.reportUnavailable({ reason })
+        if (repeat === 'busy') availability.reportAvailable()
+        if (repeat === 'invalid') {
+          logger.error({ reason }, 'dispatcher.response_invalid')
+          if (++invalidResponses >= MAX_INVALID_RESPONSES) throw new Error(reason)
         }
         if (!isWaiting) waitingDeliveries.inc()
         isWaiting = true
         const waitedMs = now() - firstMs
         if (waitedMs > LOG_WAITING_AFTER_MS && !isLogged) {
           isLogged = true
-          logger.warn({ ...fields, waited_ms: Math.round(waitedMs), reason: response.reason }, 'delivery.waiting')
+          logger.warn({ ...fields, waited_ms: Math.round(waitedMs), reason }, 'delivery.waiting')
         }
         // A stopping runner need not wait: the runner that continues the run asks again.
         await sleep(nextDelayMs(), signal)
@@ -137,7 +137,6 @@ export function createDispatcherClient(options: {
       if (isWaiting) waitingDeliveries.dec()
     }
   }
-  type Lease = Pick<ActiveLease, 'signal' | 'abort'>
   return {
     /**
      * Sends a payload through the dispatcher, at most once per delivery id, and resolves to the result. Repeats the
@@ -148,7 +147,7 @@ export function createDispatcherClient(options: {
      */
     deliver: (lease: Lease, delivery: OutgoingDelivery): Promise<DispatcherResult> =>
       untilAnswered(lease, (signal) => transport.send(delivery, signal).then(readResponse, toUnavailable), {
-        delivery_id: delivery.id,
+        ...delivery.params,
         source_id: delivery.body.source_id,
         run_id: delivery.body.run_id,
         organization_id: delivery.body.organization_id,
@@ -161,7 +160,7 @@ export function createDispatcherClient(options: {
      */
     lookUp: (lease: Lease, lookup: OutgoingLookup): Promise<LookupCallOut> =>
       untilAnswered(lease, (signal) => transport.lookUp(lookup, signal).then(readLookupResponse, toUnavailable), {
-        lookup_id: lookup.lookupId,
+        lookup_id: lookup.params.lookup_id,
         run_id: lookup.body.run_id,
         request_id: lookup.requestId,
       }),
@@ -169,37 +168,38 @@ export function createDispatcherClient(options: {
   }
 }
 
-function readLookupResponse(answer: DispatcherAnswer): DispatcherResponse<LookupCallOut> {
+function isRepeat(response: object): response is Repeat {
+  return 'repeat' in response
+}
+
+function readLookupResponse(answer: DispatcherAnswer): LookupCallOut | Repeat {
   const { status, body } = answer
-  if (status === 200) return { kind: 'outcome', result: body as LookupCallOut }
+  if (status === 200) return body as LookupCallOut
   const response = readResponse(answer)
-  if (response.kind !== 'outcome') return response
+  if (isRepeat(response)) return response
   const { error } = toObject(body) as { error?: InternalErrorBody }
   const text = error?.message ?? 'The look-up cannot be called.'
-  return { kind: 'outcome', result: { ok: false, status: null, text, bytes: 0, is_cut_off: false, duration_ms: 0 } }
+  return { ok: false, status: null, text, bytes: 0, is_cut_off: false, duration_ms: 0 }
 }
 
 /** Only the code: the error object of an HTTP client may carry the request, and with it the token. */
-function toUnavailable(error: unknown): { kind: 'unavailable'; reason: string } {
+function toUnavailable(error: unknown): Repeat {
   const { code, name } = error as { code?: string; name?: string }
-  return { kind: 'unavailable', reason: code ?? name ?? 'unknown' }
+  return { repeat: 'unavailable', reason: code ?? name ?? 'unknown' }
 }
 
 /**
  * Reads an answer of the dispatcher; any body is a response of some kind.
  * @throws what ends the run, or its stay at this runner.
  */
-export function readResponse({ status, body, journal: written }: DispatcherAnswer): DispatcherResponse {
+export function readResponse({ status, body, journal: written }: DispatcherAnswer): DispatcherResult | Repeat {
   if (status === 200) {
     const { outcome, duration_ms: durationMs = null, ...sent } = toObject(body) as Partial<DeliveryOut>
-    if (outcome === 'in_flight') return { kind: 'busy', reason: 'the delivery is still in flight' }
-    if (outcome === undefined) return { kind: 'invalid', reason: 'The dispatcher answered 200 without an outcome' }
+    if (outcome === 'in_flight') return { repeat: 'busy', reason: 'the delivery is still in flight' }
+    if (outcome === undefined) return { repeat: 'invalid', reason: 'The dispatcher answered 200 without an outcome' }
     const { status: code = null, answer = null, reason = null } = sent
     const journal = RUN_JOURNAL_STATES.find((state) => state === written)
-    return {
-      kind: 'outcome',
-      result: { outcome, status: code, answer, reason, durationMs, ...(journal && { journal }) },
-    }
+    return { outcome, status: code, answer, reason, durationMs, ...(journal && { journal }) }
   }
   const { error } = toObject(body) as { error?: InternalErrorBody }
   const { code = '', message: explanation = 'no reason given', details } = error ?? {}
@@ -208,35 +208,64 @@ export function readResponse({ status, body, journal: written }: DispatcherAnswe
     case 404:
       return notSent('refused', 'The webhook source no longer exists. Nothing was sent.')
     case 409:
-      if (code === 'approval_required') return { kind: 'outcome', result: { outcome: code } }
+      if (code === 'approval_required') return { outcome: code }
       throw code === 'lease_lost' ? new LeaseLostError() : new RunError('delivery_conflict', reason)
     case 400:
-    case 422:
-      if (details?.some((detail) => detail.field === 'journal' && detail.code === 'extra_forbidden')) {
-        return { kind: 'outcome', result: { outcome: 'journal_unknown' } }
-      }
-      return notSent('invalid', explanation)
+    case 422: {
+      const isUnknown = details?.some((detail) => detail.field === 'journal' && detail.code === 'extra_forbidden')
+      return isUnknown ? { outcome: 'journal_unknown' } : notSent('invalid', explanation)
+    }
     case 403:
-      if (code !== 'organization_suspended') return { kind: 'unavailable', reason }
+      if (code !== 'organization_suspended') return { repeat: 'unavailable', reason }
       throw new RunInterruptedError('The run was interrupted because its organization is suspended')
     case 503:
-      if (code === 'source_paused') return { kind: 'outcome', result: { outcome: code } }
-      return code === 'service_unavailable' ? { kind: 'busy', reason } : { kind: 'unavailable', reason }
+      if (code === 'source_paused') return { outcome: code }
+      return { repeat: code === 'service_unavailable' ? 'busy' : 'unavailable', reason }
     case 401:
     case 429:
     case 502:
     case 504:
-      return { kind: 'unavailable', reason }
+      return { repeat: 'unavailable', reason }
     default:
-      return { kind: 'invalid', reason }
+      return { repeat: 'invalid', reason }
   }
 }
 
-function notSent(outcome: 'refused' | 'invalid', reason: string): DispatcherResponse {
-  return { kind: 'outcome', result: { outcome, status: null, answer: null, reason } }
+function notSent(outcome: 'refused' | 'invalid', reason: string): DeliveryResult {
+  return { outcome, status: null, answer: null, reason }
 }
 
 /** What does not come from a dispatcher, such as the page of a proxy, has no fields. */
 function toObject(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {}
+}
+
+/** The operations of a dispatcher in this process. */
+export type LocalDispatcher = Readonly<
+  Record<'sendPayload' | 'callLookup', (call: OperationCall) => Promise<OperationResult>>
+>
+
+/** Creates the way to a dispatcher in this process. */
+export function createDispatcherInProcess({ sendPayload, callLookup }: LocalDispatcher): DispatcherTransport {
+  return {
+    async send(delivery, signal) {
+      const { status, body, headers } = await untilAborted(sendPayload(delivery), signal)
+      const index = headers.indexOf(RUN_JOURNAL_HEADER)
+      return { status, body, journal: index === -1 ? undefined : headers[index + 1] }
+    },
+    lookUp: (lookup, signal) => untilAborted(callLookup(lookup), signal),
+    close: async () => {},
+  }
+}
+
+/** The dispatcher goes on with a call that is no longer waited for. */
+export async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(signal.reason as Error)
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+  }
 }

@@ -7,10 +7,14 @@ import {
   RUN_JOURNAL_HEADER,
   toTraceHeaders,
 } from '@workflow-service/contract'
-import { batchCalls } from '@workflow-service/service-kit'
+import { batchCalls, type OperationCall } from '@workflow-service/service-kit'
 import { type Dispatcher, Pool } from 'undici'
-import type { DispatcherAnswer, DispatcherTransport, OutgoingDelivery, OutgoingLookup } from './dispatcher-client.ts'
-import { untilAborted } from './dispatcher-in-process.ts'
+import {
+  type DispatcherAnswer,
+  type DispatcherTransport,
+  type OutgoingDelivery,
+  untilAborted,
+} from './dispatcher-client.ts'
 
 /** The dispatcher responds soon after the payload's deadline; later than this the connection counts as broken. */
 const RESPONSE_TIMEOUT_MS = PAYLOAD_DEADLINE_MS + 30_000
@@ -51,24 +55,20 @@ export function createDispatcherHttp(options: {
   const sendOwn = async (
     method: 'PUT' | 'POST',
     path: string,
-    { body, requestId, trace }: Pick<OutgoingLookup, 'requestId' | 'trace'> & { readonly body: object },
+    { body, requestId, trace }: OperationCall,
     signal?: AbortSignal,
-  ): Promise<DispatcherAnswer> =>
-    await readAnswer(
-      await request(
-        method,
-        path,
-        JSON.stringify(body),
-        { 'x-request-id': requestId, ...toTraceHeaders(trace) },
-        signal,
-      ),
-    )
+  ): Promise<DispatcherAnswer> => {
+    const headers = { 'x-request-id': requestId, ...toTraceHeaders(trace) }
+    return await readAnswer(await request(method, path, JSON.stringify(body), headers, signal))
+  }
   return {
     // The other deliveries of a request go on when one is no longer waited for.
     send: async (delivery, signal) =>
       await untilAborted(sendWithOthers({ delivery, text: JSON.stringify(toEntry(delivery)) }), signal),
-    lookUp: ({ organizationId, lookupId, ...call }, signal) =>
-      sendOwn('POST', `/internal/organizations/${organizationId}/lookups/${lookupId}/call`, call, signal),
+    lookUp(lookup, signal) {
+      const { organization_id, lookup_id } = lookup.params
+      return sendOwn('POST', `/internal/organizations/${organization_id}/lookups/${lookup_id}/call`, lookup, signal)
+    },
     close: () => pool.destroy(),
   }
 
@@ -91,7 +91,8 @@ export function createDispatcherHttp(options: {
       const answer = await readAnswer(response)
       const isAlone = REFUSED_TOGETHER.includes(answer.status)
       for (const [index, { delivery }] of batch.entries()) {
-        answers[index]?.resolve(isAlone ? sendOwn('PUT', `/internal/deliveries/${delivery.id}`, delivery) : answer)
+        const path = `/internal/deliveries/${delivery.params.delivery_id}`
+        answers[index]?.resolve(isAlone ? sendOwn('PUT', path, delivery) : answer)
       }
       return
     }
@@ -125,8 +126,8 @@ interface SerializedDelivery {
   readonly text: string
 }
 
-function toEntry({ id, body, requestId, trace }: OutgoingDelivery): DeliveriesIn['deliveries'][number] {
-  return { delivery_id: id, request_id: requestId, trace: toTraceHeaders(trace), body }
+function toEntry({ params, body, requestId, trace }: OutgoingDelivery): DeliveriesIn['deliveries'][number] {
+  return { ...params, request_id: requestId, trace: toTraceHeaders(trace), body }
 }
 
 async function readAnswer({ statusCode, headers, body }: Dispatcher.ResponseData): Promise<DispatcherAnswer> {

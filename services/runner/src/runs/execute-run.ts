@@ -103,11 +103,8 @@ async function runAttempts(
   const nextDelayMs = backoff({ firstMs: ctx.timing.retryMs, maxMs: Infinity })
   for (;;) {
     try {
-      const agentRun = createAgentRun(
-        { dispatcher, tracing },
-        { lease, run, stored, journal, steps, onDelivered, onSucceeded },
-      )
-      await traceAttempt(tracing, { run, attempts, lease }, () => ctx.agent(agentRun))
+      const attempt = { dispatcher, tracing, lease, run, stored, journal, steps, onDelivered, onSucceeded }
+      await traceAttempt(tracing, { run, attempts, lease }, () => ctx.agent(createAgentRun(attempt)))
       if (!isRecorded) await journal.flush()
       return isRecorded
     } catch (error) {

@@ -178,7 +178,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
   const results = new Map<string, DeliveryResult>()
   /** Sends each delivery once, and only if it is in the run's journal, which it writes. */
   const dispatcher: DispatcherClient = {
-    async deliver(_lease, { id: deliveryId, body }) {
+    async deliver(_lease, { params: { delivery_id: deliveryId }, body }) {
       const { source_id: sourceId = '', payload = {}, journal } = body
       const known = results.get(deliveryId)
       if (known) return known
@@ -224,10 +224,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
     operations = 0
     const journal = openJournal({ stored })
     const known = await journal.readSteps()
-    const agentRun = createAgentRun(
-      { dispatcher, tracing: NO_TRACING },
-      { lease, run, stored, journal, steps: known, onDelivered: () => {}, onSucceeded: () => {} },
-    )
+    const agentRun = createAgentRun({ dispatcher, tracing: NO_TRACING, lease, run, stored, journal, steps: known })
     try {
       await agent({
         ...agentRun,
