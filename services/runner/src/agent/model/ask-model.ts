@@ -9,7 +9,7 @@ import {
 } from 'ai'
 import type { ModelConfig } from '../agent-settings.ts'
 import { ModelError, toModelError } from './model-error.ts'
-import { limitToolCalls, observeParts } from './model-limits.ts'
+import { ModelAnswerLimitError } from './model-limits.ts'
 import type { AskModel, AttachedFile, ModelAnswer, ModelAnswerContent, ModelUsage } from './model-question.ts'
 import { adaptRequests } from './provider-requests.ts'
 import { createProviderModel } from './providers.ts'
@@ -25,7 +25,7 @@ export function createAskModel(config: ModelConfig, now: () => number = Date.now
       messages: attachToFirst(messages, files),
       model: wrapLanguageModel({
         model: await (providerModel ??= createProviderModel(config, send)),
-        middleware: [adaptRequests(config), keepInputs(inputs), distinctCallIds, limitToolCalls],
+        middleware: [adaptRequests(config), readToolCalls(inputs)],
       }),
       // The agent retries instead: it writes retries to the journal and can be interrupted.
       maxRetries: 0,
@@ -57,29 +57,47 @@ function attachToFirst(messages: ModelMessage[], files: readonly AttachedFile[])
   return [{ role: 'user', content: [...parts, { type: 'text', text: first.content }] }, ...others]
 }
 
-/** Keeps the arguments of the tool calls as the model wrote them: the SDK parses them, and rounds numbers. */
-function keepInputs(inputs: string[]): LanguageModelMiddleware {
-  return observeParts(() => ({ type, input }) => {
-    if (type === 'tool-call') inputs.push(String(input))
-  })
-}
+/** Tool calls in one answer of the model. */
+const MAX_TOOL_CALLS_PER_ANSWER = 100
 
 /**
- * Some servers give two calls of one answer the same id, or none, and the SDK would replace the second by the first.
+ * Reads the tool calls of an answer before the AI SDK does. Keeps their arguments as the model wrote them: the SDK
+ * parses them, and rounds numbers. Refuses an answer with more than MAX_TOOL_CALLS_PER_ANSWER: for a call of an unknown
+ * tool, the SDK writes a message with the names of all tools.
  */
-const distinctCallIds: LanguageModelMiddleware = {
-  specificationVersion: 'v4',
-  async wrapGenerate({ doGenerate }) {
-    const answer = await doGenerate()
-    const seen = new Set<string>()
-    const content = answer.content.map((part) => {
-      if (part.type !== 'tool-call') return part
-      const toolCallId = seen.has(part.toolCallId) || part.toolCallId === '' ? newId() : part.toolCallId
-      seen.add(toolCallId)
-      return { ...part, toolCallId }
-    })
-    return { ...answer, content }
-  },
+function readToolCalls(inputs: string[]): LanguageModelMiddleware {
+  const read = ({ type, input }: { readonly type: string; readonly input?: unknown }): void => {
+    if (type !== 'tool-call' || inputs.push(String(input)) <= MAX_TOOL_CALLS_PER_ANSWER) return
+    throw new ModelAnswerLimitError(
+      `The model's answer has more than ${MAX_TOOL_CALLS_PER_ANSWER} tool calls, so none of them was executed`,
+    )
+  }
+  return {
+    specificationVersion: 'v4',
+    async wrapGenerate({ doGenerate }) {
+      const answer = await doGenerate()
+      const ids = new Set<string>()
+      const content = answer.content.map((part) => {
+        read(part)
+        if (part.type !== 'tool-call') return part
+        // Some servers give two calls the same id, or none, and the SDK would replace the second by the first.
+        const toolCallId = ids.has(part.toolCallId) || part.toolCallId === '' ? newId() : part.toolCallId
+        ids.add(toolCallId)
+        return { ...part, toolCallId }
+      })
+      return { ...answer, content }
+    },
+    async wrapStream({ doStream }) {
+      const { stream, ...rest } = await doStream()
+      const reader = new TransformStream({
+        transform(part, controller) {
+          read(part as Parameters<typeof read>[0])
+          controller.enqueue(part)
+        },
+      })
+      return { ...rest, stream: stream.pipeThrough(reader) }
+    },
+  }
 }
 
 type Request = Parameters<typeof generateText>[0]

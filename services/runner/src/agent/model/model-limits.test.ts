@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals'
 import { withTurns } from '../../../test/support/count-turns.ts'
-import { limitAnswers } from './model-limits.ts'
+import { limitAnswers, quoteInexactNumbers } from './model-limits.ts'
 
 const CHUNK_BYTES = 64 * 1_024
 const CHUNKS = 64
@@ -36,4 +36,25 @@ test('of several large answers, one turn of the event loop reads at most one chu
   expect(totals).toEqual(totals.map(() => CHUNKS * CHUNK_BYTES))
   // A chunk comes before or after the turn is counted, so two of them may have the same number.
   expect(Math.max(...chunksByTurn.values())).toBeLessThanOrEqual(2)
+})
+
+async function quoted(text: string): Promise<string> {
+  const { body } = new Response(text)
+  return await new Response(body?.pipeThrough(quoteInexactNumbers())).text()
+}
+
+test('a decimal number that a double cannot hold becomes a text, before the package of a provider parses it', async () => {
+  expect(
+    await quoted(
+      '{"input":{"rate":0.12345678901234567890123,"ö":[1e999,-1.50]},"text":"3.14159265358979323846 \\" 1"}',
+    ),
+  ).toBe('{"input":{"rate":"0.12345678901234567890123","ö":["1e999",-1.50]},"text":"3.14159265358979323846 \\" 1"}')
+})
+
+test.each([
+  ['{"avgLogprobs":-0.00012345678901234567,"a":[0.1,-2.5e-7,12345678901234567890]}'],
+  ['{"text":"0.12345678901234567890123"}'],
+  [''],
+])('%s stays as it is', async (text) => {
+  expect(await quoted(text)).toBe(text)
 })

@@ -1,15 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
-import type { LanguageModelMiddleware } from 'ai'
-import { quoteInexactNumbers } from './quote-inexact-numbers.ts'
+import { isExactNumber } from '../exact-number.ts'
 
 /** Bytes of one answer of the model's API, uncompressed. */
 export const MODEL_ANSWER_MAX_BYTES = 8 * 1_048_576
 
 /** An answer up to this size is read as it arrives. */
 const MODEL_ANSWER_COMMON_BYTES = 256 * 1_024
-
-/** Tool calls in one answer of the model. */
-const MAX_TOOL_CALLS_PER_ANSWER = 100
 
 /** The answer is larger than this service accepts: the run fails, since another answer would probably be as large. */
 export class ModelAnswerLimitError extends Error {
@@ -55,49 +51,30 @@ function nextTurn(): Promise<void> {
   return lastTurn
 }
 
-/** What a provider's package gives: a part of an answer, whole or streamed. */
-interface AnswerPart {
-  readonly type: string
-  readonly input?: unknown
-}
+/** Quick and rare: no other answer is searched. */
+const MAY_BE_INEXACT = /\d\.\d{15}|\.\d+[eE]|\d{15}\.\d|\d[eE]\+?\d/
+const STRING_OR_DECIMAL = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+)/g
 
 /**
- * Calls what `observe` creates for each answer with the answer's parts, before the AI SDK reads them. An error ends the
- * answer.
+ * Writes the decimal numbers of a JSON answer that a double cannot hold as texts. Some packages of providers parse the
+ * arguments of a tool call together with the answer, so that the digits would be lost before anyone could refuse them.
+ * As a text, the value is exact where the field takes text, and is refused where it does not.
  */
-export function observeParts(observe: () => (part: AnswerPart) => void): LanguageModelMiddleware {
-  return {
-    specificationVersion: 'v4',
-    async wrapGenerate({ doGenerate }) {
-      const answer = await doGenerate()
-      answer.content.forEach(observe())
-      return answer
+export function quoteInexactNumbers(): TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array<ArrayBuffer>[] = []
+  return new TransformStream({
+    transform(chunk) {
+      chunks.push(chunk)
     },
-    async wrapStream({ doStream }) {
-      const { stream, ...rest } = await doStream()
-      const see = observe()
-      const observer = new TransformStream({
-        transform(part, controller) {
-          see(part as AnswerPart)
-          controller.enqueue(part)
-        },
-      })
-      return { ...rest, stream: stream.pipeThrough(observer) }
+    flush(controller) {
+      const bytes = Buffer.concat(chunks)
+      const text = bytes.toString('latin1')
+      const isExact = !MAY_BE_INEXACT.test(text)
+      controller.enqueue(isExact ? bytes : Buffer.from(text.replace(STRING_OR_DECIMAL, quoteIfInexact), 'latin1'))
     },
-  }
+  })
 }
 
-/**
- * Refuses an answer with more than MAX_TOOL_CALLS_PER_ANSWER tool calls before the AI SDK checks each of them: for a
- * call of an unknown tool, it writes a message with the names of all tools.
- */
-export const limitToolCalls = observeParts(() => {
-  let calls = 0
-  return ({ type }) => {
-    if (type === 'tool-call' && ++calls > MAX_TOOL_CALLS_PER_ANSWER) {
-      throw new ModelAnswerLimitError(
-        `The model's answer has more than ${MAX_TOOL_CALLS_PER_ANSWER} tool calls, so none of them was executed`,
-      )
-    }
-  }
-})
+function quoteIfInexact(part: string): string {
+  return part.startsWith('"') || isExactNumber(part) ? part : `"${part}"`
+}
