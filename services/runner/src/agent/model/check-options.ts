@@ -2,6 +2,7 @@ import { truncateText } from '@workflow-service/contract'
 import { SettingsError } from '@workflow-service/service-kit'
 import { generateText, wrapLanguageModel } from 'ai'
 import type { ModelConfig } from '../agent-settings.ts'
+import { listCauses } from './model-error.ts'
 import { adaptRequests } from './provider-requests.ts'
 import { createProviderModel } from './providers.ts'
 
@@ -33,14 +34,9 @@ async function findOptionsError(config: ModelConfig): Promise<string | undefined
     await generateText({ model, prompt: 'test', maxRetries: 0 })
     return undefined
   } catch (error) {
-    const causes = listErrors(error)
+    const causes = listCauses(error)
     if (causes.some((cause) => cause instanceof NotSent)) return undefined
-    const details = causes.map(({ message }) => message.replace(/\s+/gu, ' ')).join(': ')
+    const details = causes.map(({ message }) => String(message).replace(/\s+/gu, ' ')).join(': ')
     return `${whose} are not options of ${config.provider}: ${truncateText(details, 500)}`
   }
-}
-
-/** The error, its cause, the cause's cause, and so on. */
-function listErrors(error: unknown): Error[] {
-  return error instanceof Error ? [error, ...listErrors(error.cause)] : []
 }

@@ -81,19 +81,18 @@ export function toModelError(
   if (exceeded) return new ModelError('model_answer_invalid', 'permanent', { message: exceeded.message })
   if (causes.some(({ message }) => message === 'unexpected redirect')) {
     const detail = "The model's API answered with a redirect, which is not followed; check AGENT_BASE_URL"
-    return new ModelError('model_request_refused', 'permanent', { message: NOT_AVAILABLE, detail })
+    return notAvailable('model_request_refused', detail)
   }
+  const brokenBy = networkCode(causes)
+  const said = describe(error, apiKey)
   if (!APICallError.isInstance(error)) {
-    const code = networkCode(error)
-    if (code) return unreachable(code)
-    const detail = `The model's answer does not follow its API: ${describe(error, apiKey)}`
-    return new ModelError('model_answer_invalid', 'unreadable', { message: UNREADABLE, detail })
+    return brokenBy ? unreachable(brokenBy) : unreadable(`The model's answer does not follow its API: ${said}`)
   }
   const { statusCode: status } = error
-  const said = describe(error, apiKey)
-  const brokenBy = networkCode(error)
   // A connection that breaks in the middle of an answer leaves the status of its beginning.
   if (status === undefined || (status < 300 && brokenBy !== undefined)) return unreachable(brokenBy ?? said)
+  // The SDK also reports a 2xx answer with an unreadable or incomplete body as an API error.
+  if (status < 300) return unreadable(`The model's answer cannot be read: ${said}`)
   const text = `${error.message} ${error.responseBody ?? ''}`.slice(0, 10_000)
   const answered = `The model's API answered ${status}`
   const isOutOfQuota = status >= 400 && status < 500 && QUOTA_EXCEEDED.test(text)
@@ -104,7 +103,7 @@ export function toModelError(
   }
   if (isOutOfQuota) {
     const detail = `The quota of the model's API is used up (${status}); check the account of AGENT_API_KEY: ${said}`
-    return new ModelError('model_quota_exceeded', 'permanent', { message: NOT_AVAILABLE, detail })
+    return notAvailable('model_quota_exceeded', detail)
   }
   if (status === 400 && PROMPT_FILTERED.test(text)) {
     const message = `The content filter of the model's API rejected the prompt: ${said}`
@@ -117,22 +116,15 @@ export function toModelError(
     return new ModelError('model_unavailable', kind, { message: answered, detail, retryAfterMs })
   }
   if (status === 401 || status === 403) {
-    const detail = `${answered}; check AGENT_API_KEY: ${said}`
-    return new ModelError('model_unauthorized', 'permanent', { message: NOT_AVAILABLE, detail })
+    return notAvailable('model_unauthorized', `${answered}; check AGENT_API_KEY: ${said}`)
   }
   if (status === 404) {
-    const detail = `${answered}; check AGENT_MODEL and AGENT_BASE_URL: ${said}`
-    return new ModelError('model_not_found', 'permanent', { message: NOT_AVAILABLE, detail })
-  }
-  // The SDK also reports a 2xx answer with an unreadable or incomplete body as an API error.
-  if (status < 300) {
-    const detail = `The model's answer cannot be read: ${said}`
-    return new ModelError('model_answer_invalid', 'unreadable', { message: UNREADABLE, detail })
+    return notAvailable('model_not_found', `${answered}; check AGENT_MODEL and AGENT_BASE_URL: ${said}`)
   }
   const isTooLong = (status === 400 || status === 413 || status === 422) && CONTEXT_TOO_LONG.test(text)
   return isTooLong
     ? new ModelError('model_request_refused', 'too_long', { message: `The prompt is too long for the model: ${said}` })
-    : new ModelError('model_request_refused', 'permanent', { message: NOT_AVAILABLE, detail: `${answered}: ${said}` })
+    : notAvailable('model_request_refused', `${answered}: ${said}`)
 }
 
 /** This runner cannot decrypt the organization's own key. The service's key does not take its place silently. */
@@ -142,7 +134,14 @@ export function unreadableKey({ name }: Pick<ModelConfig, 'name'>): ModelError {
   return new ModelError('own_key_unreadable', 'permanent', { message, detail })
 }
 
-const UNREADABLE = "The model's answer cannot be read"
+/** An error that only the operator of the service can repair. */
+function notAvailable(code: ModelErrorCode, detail: string): ModelError {
+  return new ModelError(code, 'permanent', { message: NOT_AVAILABLE, detail })
+}
+
+function unreadable(detail: string): ModelError {
+  return new ModelError('model_answer_invalid', 'unreadable', { message: "The model's answer cannot be read", detail })
+}
 
 function unreachable(why: string): ModelError {
   const message = "The model's API cannot be reached"
@@ -171,15 +170,15 @@ function readRetryDelay(body: string): number | null {
   return seconds === undefined ? null : Math.ceil(Number(seconds) * 1_000)
 }
 
-/** The error code of the system or of undici in the chain of causes (`ECONNREFUSED`, `UND_ERR_SOCKET`, …). */
-function networkCode(error: unknown): string | undefined {
-  return listCauses(error)
+/** The error code of the system or of undici (`ECONNREFUSED`, `UND_ERR_SOCKET`, …). */
+function networkCode(causes: readonly { readonly code?: unknown }[]): string | undefined {
+  return causes
     .map(({ code }) => code)
     .find((code): code is string => typeof code === 'string' && /^[A-Z][A-Z0-9_]+$/.test(code))
 }
 
 /** The error, its cause, the cause's cause, and so on. */
-function listCauses(error: unknown): { message?: unknown; code?: unknown; cause?: unknown }[] {
+export function listCauses(error: unknown): { message?: unknown; code?: unknown; cause?: unknown }[] {
   const causes: { cause?: unknown }[] = []
   for (let link = error; causes.length < 5 && typeof link === 'object' && link !== null;) {
     causes.push(link)
