@@ -93,16 +93,15 @@ function toCall(
   toolbox: Toolbox,
 ): Pick<ToolCallPart, 'source_id' | 'source_name' | 'lookup' | 'arguments' | 'payload' | 'fault'> {
   const { value, fault } = parseArguments(input)
-  const entry = toolbox.find(tool)
-  if (!entry) {
+  if (!Object.hasOwn(toolbox.definitions, tool)) {
     const names = Object.keys(toolbox.definitions).join(', ')
     return { source_id: null, arguments: value, fault: `There is no such tool. The tools are: ${names}.` }
   }
-  if (entry.kind === 'lookup') return { source_id: null, lookup: entry.lookup, arguments: value, fault }
-  if (entry.kind !== 'source') return { source_id: null, arguments: value, fault }
-  const { id, name } = entry.source
+  const [target, lookup] = [toolbox.target(tool), toolbox.lookup(tool)]
+  if (!target) return { source_id: null, ...(lookup && { lookup }), arguments: value, fault }
+  const { id, name } = target.source
   if (fault !== null) return { source_id: id, source_name: name, arguments: value, fault }
-  const payload = entry.toPayload(value)
+  const payload = target.toPayload(value)
   return { source_id: id, source_name: name, arguments: value, ...(payload === value ? {} : { payload }), fault }
 }
 

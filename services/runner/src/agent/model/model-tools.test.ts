@@ -6,8 +6,7 @@ import { createToolbox } from './model-tools.ts'
 
 /** The payload that the arguments of the source's tool give. */
 function payloadOf(source: SourceForAgent, args: Record<string, unknown>): unknown {
-  const entry = createToolbox([source], []).find(`send_to_${source.name.toLowerCase()}`)
-  return entry?.kind === 'source' ? entry.toPayload(args) : undefined
+  return createToolbox([source], []).target(`send_to_${source.name.toLowerCase()}`)?.toPayload(args)
 }
 
 function toolNames(names: string[]): string[] {

@@ -41,12 +41,6 @@ const MAX_REASON_LENGTH = 500
 /** The tools of one run: one per webhook source, those that read, and `end_run`. */
 export type Toolbox = ReturnType<typeof createToolbox>
 
-export type ToolEntry =
-  /** `toPayload` converts the arguments of a call to a payload. */
-  | { readonly kind: 'source'; readonly source: SourceForAgent; readonly toPayload: ToolSchema['toPayload'] }
-  | { readonly kind: 'lookup'; readonly lookup: LookupCallStep }
-  | { readonly kind: 'reading' | 'again' | 'end' }
-
 /**
  * Creates the tools: those for files if there are any, the search if `hasSearch`, and one to send these deliveries
  * again.
@@ -64,44 +58,36 @@ export function createToolbox(
     readonly lookups?: readonly LookupForAgent[]
   } = {},
 ) {
-  const entries = new Map<string, ToolEntry>()
-  const definitions: ToolSet = {}
-  const notes: string[] = []
-  const add = (tools: ToolSet, kind: 'reading' | 'again' | 'end'): void => {
-    for (const [name, definition] of Object.entries(tools)) {
-      entries.set(name, { kind })
-      definitions[name] = definition
-    }
-  }
   // The tools that no search changes come first: providers cache the beginning of a prompt.
-  add(endTools, 'end')
-  if (files.length > 0) add(fileTools, 'reading')
-  if (hasSearch) add(searchTools, 'reading')
-  if (lookups.length > 0) notes.push(LOOKUP_NOTE)
+  const definitions: ToolSet = { ...endTools, ...(files.length > 0 && fileTools), ...(hasSearch && searchTools) }
+  const notes = lookups.length > 0 ? [LOOKUP_NOTE] : []
+  const lookupOf = new Map<string, LookupCallStep>()
   for (const lookup of lookups) {
     for (const each of lookup.tools) {
-      const name = uniqueToolName('look_up', `${lookup.name} ${each.name}`, entries)
-      entries.set(name, { kind: 'lookup', lookup: { id: lookup.id, name: lookup.name, tool: each.name } })
+      const name = uniqueToolName('look_up', `${lookup.name} ${each.name}`, definitions)
       definitions[name] = toLookupTool(lookup, each)
+      lookupOf.set(name, { id: lookup.id, name: lookup.name, tool: each.name })
     }
   }
+  const targetOf = new Map<string, { readonly source: SourceForAgent } & Pick<ToolSchema, 'toPayload'>>()
   for (const source of sources) {
-    const name = uniqueToolName('send_to', source.name, entries)
+    const name = uniqueToolName('send_to', source.name, definitions)
     const { text, showsExample, note } = describeSource(source, name)
     if (note !== null) notes.push(note)
     const example = showsExample ? undefined : source.exampleRequestBody
     const { schema, toPayload } = toToolSchema(derivePayloadSchema(source.exampleRequestBody), example)
-    entries.set(name, { kind: 'source', source, toPayload })
     definitions[name] = tool({ description: text, inputSchema: jsonSchema(schema) })
+    targetOf.set(name, { source, toPayload })
   }
-  if (again.length > 0) add(sendAgainTools(again), 'again')
   return {
     /** Tools for the AI SDK, without `execute`: the agent executes the calls itself and writes them to the journal. */
-    definitions,
+    definitions: { ...definitions, ...(again.length > 0 && sendAgainTools(again)) },
     /** Lines of the system text, such as descriptions of sources that are too long for their tools; may be empty. */
     notes: notes.join('\n'),
-    /** The tool of that name; undefined when there is none. */
-    find: (name: string) => entries.get(name),
+    /** What the tool of this name looks up; undefined if it does not. */
+    lookup: (name: string) => lookupOf.get(name),
+    /** Where the tool of this name sends, and what converts the arguments of a call to a payload. */
+    target: (name: string) => targetOf.get(name),
   }
 }
 
@@ -264,7 +250,7 @@ export function pathOf(file: WorkflowFile): string {
 }
 
 /** A name such as `send_to_order_intake` that all APIs accept. The same titles always get the same names. */
-function uniqueToolName(verb: string, title: string, taken: ReadonlyMap<string, unknown>): string {
+function uniqueToolName(verb: string, title: string, taken: ToolSet): string {
   const words =
     title
       .normalize('NFKD')
@@ -275,7 +261,7 @@ function uniqueToolName(verb: string, title: string, taken: ReadonlyMap<string, 
   for (let number = 1; ; number += 1) {
     const suffix = number === 1 ? '' : `_${number}`
     const name = base.slice(0, MAX_TOOL_NAME_LENGTH - suffix.length) + suffix
-    if (!taken.has(name)) return name
+    if (!Object.hasOwn(taken, name)) return name
   }
 }
 
