@@ -62,7 +62,7 @@ export interface Rule {
   /** Evaluates the condition. @throws RuleError */
   applies(evaluation: Evaluation): boolean
   /** Evaluates the payload's values; empty if the file gives none. @throws RuleError */
-  values(evaluation: Evaluation): { readonly [name: string]: JsonValue }
+  readonly values: (this: void, evaluation: Evaluation) => { [name: string]: JsonValue }
   /** An error at a key of the delivery, or at the delivery itself. */
   readonly errorAt: (this: void, steps: readonly Step[], reason: string) => RuleError
 }
@@ -126,10 +126,11 @@ function forget(text: string): void {
 async function parseText(text: string, turns: Turns): Promise<ParsedRules> {
   const file = await readYaml(text, turns)
   if ('errors' in file) return { errors: file.errors }
-  const compiler = new RulesCompiler(file.placeOf, turns)
-  const deliveries: Rule[] = []
-  for (const [index, delivery] of file.value.deliveries.entries()) {
-    deliveries.push(await compiler.compile(delivery, ['deliveries', index]))
+  const compiler = new RulesCompiler(file.placeOf)
+  const deliveries = file.value.deliveries.map((delivery, index) => compiler.compile(delivery, ['deliveries', index]))
+  for (const job of compiler.jobs) {
+    if (turns.isOver) await turns.next()
+    job()
   }
   const { errors } = compiler
   return errors.length > 0 ? { errors: errors.slice(0, MAX_ERRORS) } : { rules: { deliveries } }
@@ -266,33 +267,29 @@ function findLine({ contents }: Document.Parsed, lines: LineCounter, steps: read
   return start === undefined ? undefined : lines.linePos(start).line
 }
 
-/** Evaluates a value of a payload. */
-type Template = (evaluation: Evaluation) => JsonValue
-
 class RulesCompiler {
   readonly errors: RuleError[] = []
+  /** Compile the expressions and report errors, in the order of the file. Rules can be used when all are done. */
+  readonly jobs: (() => void)[] = []
   readonly #placeOf: PlaceOf
   #nodes = 0
   /** Whether the expressions are those of a delivery for each item of a list. */
   #hasItem = false
-  readonly #turns: Turns
 
-  constructor(placeOf: PlaceOf, turns: Turns) {
+  constructor(placeOf: PlaceOf) {
     this.#placeOf = placeOf
-    this.#turns = turns
   }
 
-  async compile(
+  compile(
     { to, when, for_each: list, payload = {} }: RulesFile['deliveries'][number],
     steps: readonly Step[],
-  ): Promise<Rule> {
+  ): Rule {
     const placeOf = this.#placeOf
     this.#hasItem = false
-    const items = list === undefined ? undefined : await this.#compile(list, 'items', [...steps, 'for_each'])
+    const items = list === undefined ? undefined : this.#compileExpression(list, 'items', [...steps, 'for_each'])
     this.#hasItem = list !== undefined
-    const condition =
-      when === undefined ? undefined : await this.#compileExpression(when, 'condition', [...steps, 'when'])
-    const fields = await this.#compileObject(payload, [...steps, 'payload'])
+    const condition = when === undefined ? undefined : this.#compileExpression(when, 'condition', [...steps, 'when'])
+    const values = this.#compileObject(payload, [...steps, 'payload'])
     return {
       to,
       expand: (evaluation) =>
@@ -300,30 +297,26 @@ class RulesCompiler {
           ?.evaluateItems(evaluation)
           .map(({ value, json }) => ({ evaluation: withItem(evaluation, value), item: json })) ?? [{ evaluation }],
       applies(evaluation) {
-        const result = condition ? condition(evaluation) : true
+        const result = condition ? condition.evaluate(evaluation) : true
         if (typeof result === 'boolean') return result
         throw new RuleError(
           placeOf([...steps, 'when']),
           `must be true or false, but is ${JSON.stringify(result).slice(0, 100)}`,
         )
       },
-      values: (evaluation) => evaluateObject(fields, evaluation),
+      values,
       errorAt: (inner, reason) => new RuleError(placeOf([...steps, ...inner]), reason),
     }
   }
 
-  async #compileValue(value: unknown, steps: readonly Step[]): Promise<Template> {
+  #compileValue(value: unknown, steps: readonly Step[]): (evaluation: Evaluation) => JsonValue {
     this.#addNodes(1)
-    if (typeof value === 'string') return await this.#compileExpression(value, 'value', steps)
-    if (Array.isArray(value) || (typeof value === 'object' && value !== null)) {
+    if (typeof value === 'string') return this.#compileExpression(value, 'value', steps).evaluate
+    if (typeof value === 'object' && value !== null) {
       // The file's levels down to the delivery's payload are not part of the payload.
       if (steps.length - 2 > PAYLOAD_MAX_DEPTH) return this.#refuse(steps, `has more than ${PAYLOAD_MAX_DEPTH} levels`)
-      if (!Array.isArray(value)) {
-        const fields = await this.#compileObject(value as Record<string, unknown>, steps)
-        return (evaluation) => evaluateObject(fields, evaluation)
-      }
-      const items: Template[] = []
-      for (const [index, item] of value.entries()) items.push(await this.#compileValue(item, [...steps, index]))
+      if (!Array.isArray(value)) return this.#compileObject(value as Record<string, unknown>, steps)
+      const items = value.map((item, index) => this.#compileValue(item, [...steps, index]))
       return (evaluation) => items.map((item) => item(evaluation))
     }
     const constant = typeof value === 'bigint' ? Number(value) : value
@@ -336,26 +329,27 @@ class RulesCompiler {
     return () => constant as JsonValue
   }
 
-  async #compileObject(object: Record<string, unknown>, steps: readonly Step[]): Promise<[string, Template][]> {
-    const fields: [string, Template][] = []
-    for (const [name, value] of Object.entries(object))
-      fields.push([name, await this.#compileValue(value, [...steps, name])])
-    return fields
+  #compileObject(object: Record<string, unknown>, steps: readonly Step[]): Rule['values'] {
+    const fields = Object.entries(object).map(
+      ([name, value]) => [name, this.#compileValue(value, [...steps, name])] as const,
+    )
+    return (evaluation) => Object.fromEntries(fields.map(([name, evaluate]) => [name, evaluate(evaluation)]))
   }
 
-  async #compileExpression(source: string, purpose: Purpose, steps: readonly Step[]): Promise<Template> {
-    const expression = await this.#compile(source, purpose, steps)
-    return expression ? (evaluation) => expression.evaluate(evaluation) : () => null
-  }
-
-  /** The expression, whose errors have their place; undefined if it cannot be compiled, which is in `errors`. */
-  async #compile(
-    source: string,
-    purpose: Purpose,
-    steps: readonly Step[],
-  ): Promise<Omit<Expression, 'nodes'> | undefined> {
-    if (this.#turns.isOver) await this.#turns.next()
-    if (this.#nodes > MAX_NODES) return undefined
+  /** The expression, whose errors have their place. */
+  #compileExpression(source: string, purpose: Purpose, steps: readonly Step[]): Omit<Expression, 'nodes'> {
+    const hasItem = this.#hasItem
+    let expression: Expression | undefined
+    this.jobs.push(() => {
+      if (this.#nodes > MAX_NODES) return
+      try {
+        expression = compileExpression(source, purpose, { hasItem })
+        this.#addNodes(expression.nodes)
+      } catch (error) {
+        if (!(error instanceof ExpressionError)) throw error
+        this.#report(steps, error.message)
+      }
+    })
     const withPlace = <Result>(work: () => Result): Result => {
       try {
         return work()
@@ -363,17 +357,9 @@ class RulesCompiler {
         throw error instanceof ExpressionError ? new RuleError(this.#placeOf(steps), error.message) : error
       }
     }
-    try {
-      const expression = compileExpression(source, purpose, { hasItem: this.#hasItem })
-      this.#addNodes(expression.nodes)
-      return {
-        evaluate: (evaluation) => withPlace(() => expression.evaluate(evaluation)),
-        evaluateItems: (evaluation) => withPlace(() => expression.evaluateItems(evaluation)),
-      }
-    } catch (error) {
-      if (!(error instanceof ExpressionError)) throw error
-      this.#refuse(steps, error.message)
-      return undefined
+    return {
+      evaluate: (evaluation) => withPlace(() => expression?.evaluate(evaluation) ?? null),
+      evaluateItems: (evaluation) => withPlace(() => expression?.evaluateItems(evaluation) ?? []),
     }
   }
 
@@ -381,16 +367,16 @@ class RulesCompiler {
     const wasTooMany = this.#nodes > MAX_NODES
     this.#nodes += count
     if (this.#nodes > MAX_NODES && !wasTooMany) {
-      this.#refuse([], `has more than ${MAX_NODES.toLocaleString('en')} values and operations`)
+      this.#report([], `has more than ${MAX_NODES.toLocaleString('en')} values and operations`)
     }
   }
 
-  #refuse(steps: readonly Step[], reason: string): Template {
-    this.errors.push(new RuleError(this.#placeOf(steps), reason))
+  #refuse(steps: readonly Step[], reason: string): () => null {
+    this.jobs.push(() => this.#report(steps, reason))
     return () => null
   }
-}
 
-function evaluateObject(fields: readonly [string, Template][], evaluation: Evaluation): { [name: string]: JsonValue } {
-  return Object.fromEntries(fields.map(([name, template]) => [name, template(evaluation)]))
+  #report(steps: readonly Step[], reason: string): void {
+    this.errors.push(new RuleError(this.#placeOf(steps), reason))
+  }
 }
