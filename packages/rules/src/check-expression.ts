@@ -9,8 +9,7 @@ import {
   mapType,
   type parse,
 } from '@bufbuild/cel'
-import { describeMismatch } from './describe-call.ts'
-import { environment, ITEM, LOOP, VARIABLES } from './environment.ts'
+import { describeMismatch, environment, ITEM, LOOP, VARIABLES } from './environment.ts'
 
 export type Expr = NonNullable<ReturnType<typeof parse>['expr']>
 type Comprehension = Extract<Expr['exprKind'], { case: 'comprehensionExpr' }>['value']

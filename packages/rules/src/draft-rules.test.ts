@@ -85,7 +85,6 @@ deliveries:
       inputMessage: '',
       workflow: { name: '', description: '' },
       now: new Date(),
-      conversions: {} as never,
     })
     expect(() => rule?.applies(evaluation) === true && rule.values(evaluation)).toThrow(/this is still open: /)
   })

@@ -5,6 +5,7 @@ import {
   type CelList,
   celList,
   CelScalar,
+  type CelType,
   celType,
   type CelValue,
   isCelList,
@@ -14,10 +15,8 @@ import {
   objectType,
 } from '@bufbuild/cel'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
-import { RE2JS } from 're2js'
-import { describeMismatch } from './describe-call.ts'
-import type { Evaluation } from './evaluation.ts'
-import { createFunctions } from './functions.ts'
+import { currentMeter } from './evaluation.ts'
+import { compilePattern, FUNCTIONS } from './functions.ts'
 import type { Meter } from './meter.ts'
 
 type FuncGroup = NonNullable<ReturnType<CelEnv['funcs']['find']>>
@@ -47,55 +46,15 @@ export const VARIABLES = {
 /** The variable of deliveries with `for_each`: the item of the list. */
 export const ITEM = { item: DYN } as const
 
-/** Evaluating an expression is synchronous, so one is under way at a time. */
-let current: Evaluation | undefined
-
-function evaluation(): Evaluation {
-  if (!current) throw new TypeError('no evaluation is under way')
-  return current
-}
-
-/** Runs the work as part of the evaluation: what expressions do counts there. */
-export function during<Result>(next: Evaluation, work: () => Result): Result {
-  const { stackTraceLimit } = Error
-  current = next
-  // Every error of CEL would record a stack, which takes 50 µs, and a loop can absorb thousands of them.
-  Error.stackTraceLimit = 0
-  try {
-    return work()
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit
-    current = undefined
-  }
-}
-
 /** The items of lists that were added up. Without it, a list from a macro is a chain of one list per item. */
 const itemsOfLists = new WeakMap<object, CelValue[]>()
 
 function addLists(left: CelList, right: CelList): CelList {
-  evaluation().meter.charge(left.size + right.size)
+  currentMeter().charge(left.size + right.size)
   const items = (itemsOfLists.get(left) ?? Array.from(left)).concat(Array.from(right))
   const list = celList(items)
   itemsOfLists.set(list, items)
   return list
-}
-
-const patterns = new Map<string, RE2JS>()
-
-/** RE2 takes linear time in the text, but also in the size of the pattern, which counted repetitions multiply. */
-function compilePattern(pattern: string): RE2JS {
-  const known = patterns.get(pattern)
-  if (known) return known
-  const compiled = RE2JS.compile(pattern)
-  if (patterns.size >= 100) patterns.clear()
-  patterns.set(pattern, compiled)
-  return compiled
-}
-
-/** The first group of the first match, or the whole match if the pattern has no group; undefined if nothing matches. */
-export function capture(text: string, pattern: string): string | undefined {
-  const matcher = compilePattern(pattern).matcher(text)
-  return matcher.find() ? (matcher.group(Math.min(matcher.groupCount(), 1)) ?? undefined) : undefined
 }
 
 function weighPattern(pattern: string): number {
@@ -106,7 +65,7 @@ function weighPattern(pattern: string): number {
 /** The functions of CEL, and those of rules. */
 export const environment = celEnv({
   variables: { ...VARIABLES, ...ITEM },
-  funcs: createFunctions(evaluation, capture),
+  funcs: FUNCTIONS,
   re2: { compile: compilePattern },
 })
 
@@ -124,7 +83,7 @@ const LOOP_GROUP: FuncGroup = {
   call(_id, _target, [range, nodes]) {
     const size = isCelList(range) || isCelMap(range) ? range.size : 0
     // An iteration may end in an error, which takes as long as 20 nodes.
-    evaluation().meter.charge(size * (Number(nodes) + 20) * 10)
+    currentMeter().charge(size * (Number(nodes) + 20) * 10)
     return range
   },
 }
@@ -136,7 +95,7 @@ function meterGroup(group: FuncGroup | undefined): FuncGroup | undefined {
       [Symbol.iterator]: () => group[Symbol.iterator](),
       call(id, target, args) {
         const values = target === undefined ? args : [target, ...args]
-        chargeCall(evaluation().meter, group.name, values)
+        chargeCall(currentMeter(), group.name, values)
         // Before the overloads are tried: each of them makes a type for each list, which takes most of a loop's time.
         const [left, right] = args
         if (group.name === '_+_' && isCelList(left) && isCelList(right)) return addLists(left, right)
@@ -173,3 +132,16 @@ class PatternError extends Error {
     super(`the pattern is too large: its length times its repetitions is more than ${PATTERN_MAX_WEIGHT}`)
   }
 }
+
+/** Describes a call whose arguments fit none of the functions of that name. */
+export function describeMismatch(name: string, types: readonly CelType[]): string {
+  const names = types.map(({ name: type }) => type.replace('google.protobuf.', '').toLowerCase())
+  const operator = OPERATOR.exec(name)?.groups?.['symbol'] ?? (name === '@in' ? 'in' : undefined)
+  const hint =
+    operator !== undefined && names.includes('double') && names.includes('int')
+      ? '; write the whole number with a point, such as 100.0'
+      : ''
+  return `${operator ?? `${name}(…)`} cannot be used with ${names.join(' and ') || 'nothing'}${hint}`
+}
+
+const OPERATOR = /^_?(?<symbol>[^\w@]+)_?$/

@@ -1,19 +1,5 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { Meter } from './meter.ts'
-import type { JsonValue } from './to-json.ts'
-
-/**
- * Conversions by the rules of the agent that evaluates the expressions. Each throws an Error with the reason if the
- * value cannot be converted.
- */
-export interface RuleConversions {
-  number(value: JsonValue): number
-  text(value: JsonValue): string
-  /** `2026-01-31`. */
-  date(value: JsonValue): string
-  yes(value: JsonValue): boolean
-  list(value: JsonValue): readonly JsonValue[]
-}
 
 /** What the expressions of a run see (docs/rules.md, "Variables"). */
 export interface RuleInput {
@@ -29,17 +15,15 @@ export interface RuleInput {
   readonly workflow: { readonly name: string; readonly description: string }
   /** The time when the start was accepted. */
   readonly now: Date
-  readonly conversions: RuleConversions
 }
 
 /** The evaluation of one `rules.yaml` in one run: its input, and the work done so far. */
 export interface Evaluation {
   readonly variables: Record<string, unknown>
-  readonly conversions: RuleConversions
   readonly meter: Meter
 }
 
-export function createEvaluation({ inputMessage, workflow, now, conversions, ...given }: RuleInput): Evaluation {
+export function createEvaluation({ inputMessage, workflow, now, ...given }: RuleInput): Evaluation {
   const { name, description } = workflow
   const variables = {
     // Without a prototype, so that `constructor` is not a variable.
@@ -49,10 +33,33 @@ export function createEvaluation({ inputMessage, workflow, now, conversions, ...
     workflow: { name, description },
     now: timestampFromDate(now),
   }
-  return { variables, conversions, meter: new Meter() }
+  return { variables, meter: new Meter() }
 }
 
 /** The same evaluation for one item of a `for_each`. Its work counts together with that of the others. */
 export function withItem(evaluation: Evaluation, item: unknown): Evaluation {
   return { ...evaluation, variables: { __proto__: null, ...evaluation.variables, item } }
+}
+
+/** Evaluating an expression is synchronous, so one is under way at a time. */
+let current: Evaluation | undefined
+
+/** The meter of the evaluation that is under way. */
+export function currentMeter(): Meter {
+  if (!current) throw new TypeError('no evaluation is under way')
+  return current.meter
+}
+
+/** Runs the work as part of the evaluation: what expressions do counts there. */
+export function during<Result>(next: Evaluation, work: () => Result): Result {
+  const { stackTraceLimit } = Error
+  current = next
+  // Every error of CEL would record a stack, which takes 50 µs, and a loop can absorb thousands of them.
+  Error.stackTraceLimit = 0
+  try {
+    return work()
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+    current = undefined
+  }
 }

@@ -1,7 +1,7 @@
 import { type CelResult, type CelValue, isCelError, isCelList, parse, plan } from '@bufbuild/cel'
 import { RULE_EXPRESSION_MAX_LENGTH } from '@workflow-service/contract'
-import { during, meteredEnvironment } from './environment.ts'
-import type { Evaluation } from './evaluation.ts'
+import { meteredEnvironment } from './environment.ts'
+import { during, type Evaluation } from './evaluation.ts'
 import { checkExpression, type Purpose } from './check-expression.ts'
 import { type JsonValue, toJson } from './to-json.ts'
 

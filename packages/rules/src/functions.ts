@@ -1,64 +1,74 @@
-import { type CelFunc, celFunc, celList, CelScalar, isCelList, listType, type CelValue } from '@bufbuild/cel'
-import type { Evaluation, RuleConversions } from './evaluation.ts'
+import { type CelFunc, celFunc, celList, CelScalar, listType, type CelValue } from '@bufbuild/cel'
+import { RE2JS } from 're2js'
+import { toAmount, toDate, toList, toText, toYes } from './conversions.ts'
+import { currentMeter } from './evaluation.ts'
 import { type JsonValue, toJson } from './to-json.ts'
 
 const { BOOL, DOUBLE, DYN, INT, STRING } = CelScalar
 const LIST = listType(DYN)
 
-/** Creates the functions of rules beyond those of CEL (docs/rules.md, "Functions"). */
-export function createFunctions(
-  evaluation: () => Evaluation,
-  capture: (text: string, pattern: string) => string | undefined,
-): CelFunc[] {
-  const json = (value: CelValue): JsonValue => toJson(value, evaluation().meter)
-  const conversions = (): RuleConversions => {
-    const { conversions: all, meter } = evaluation()
-    meter.charge(500)
-    return all
-  }
-  const texts = (list: CelValue): string[] => {
-    const items = isCelList(list) ? Array.from(list) : []
-    return items.map((item) => conversions().text(json(item)))
-  }
-  const built = (length: number): void => evaluation().meter.chargeText(length)
-  return [
-    celFunc('number', [DYN], DOUBLE, (value) => conversions().number(json(value))),
-    celFunc('text', [DYN], STRING, (value) => conversions().text(json(value))),
-    celFunc('date', [DYN], STRING, (value) => conversions().date(json(value))),
-    celFunc('yes', [DYN], BOOL, (value) => conversions().yes(json(value))),
-    celFunc('list', [DYN], LIST, (value) => celList(conversions().list(json(value)) as JsonValue[])),
-    celFunc('round', [DOUBLE], INT, (number) => toInt(roundTo(number, 0))),
-    celFunc('round', [DOUBLE, INT], DOUBLE, (number, digits) => roundTo(number, Number(digits))),
-    celFunc('sum', [LIST], DOUBLE, (list) => sum(Array.from(list, (item) => conversions().number(json(item))))),
-    celFunc('lower', [STRING], STRING, (text) => text.toLowerCase()),
-    celFunc('upper', [STRING], STRING, (text) => text.toUpperCase()),
-    celFunc('trim', [STRING], STRING, (text) => text.trim()),
-    celFunc('replace', [STRING, STRING, STRING], STRING, (text, from, to) => {
-      if (from === '') throw new Error('replace needs a text to look for')
-      const parts = text.split(from)
-      built(text.length + (parts.length - 1) * to.length)
-      return parts.join(to)
-    }),
-    celFunc('substring', [STRING, INT], STRING, (text, from) => substring(text, Number(from))),
-    celFunc('substring', [STRING, INT, INT], STRING, (text, from, to) => substring(text, Number(from), Number(to))),
-    celFunc('capture', [STRING, STRING], STRING, (text, pattern) => {
-      const found = capture(text, pattern)
-      if (found === undefined) throw new Error(`${JSON.stringify(text.slice(0, 60))} has nothing that matches`)
-      return found
-    }),
-    celFunc('todo', [STRING], DYN, (what) => {
-      throw new Error(`this is still open: ${what}`)
-    }),
-    celFunc('split', [STRING, STRING], LIST, (text, separator) => {
-      evaluation().meter.charge(text.length)
-      return celList(text.split(separator))
-    }),
-    celFunc('join', [LIST, STRING], STRING, (list, separator) => {
-      const parts = texts(list)
-      built(parts.reduce((length, part) => length + part.length + separator.length, 0))
-      return parts.join(separator)
-    }),
-  ]
+/** The functions of rules beyond those of CEL (docs/rules.md, "Functions"). */
+export const FUNCTIONS: CelFunc[] = [
+  celFunc('number', [DYN], DOUBLE, (value) => convert(value, toAmount)),
+  celFunc('text', [DYN], STRING, (value) => convert(value, toText)),
+  celFunc('date', [DYN], STRING, (value) => convert(value, toDate)),
+  celFunc('yes', [DYN], BOOL, (value) => convert(value, toYes)),
+  celFunc('list', [DYN], LIST, (value) => celList(convert(value, toList) as JsonValue[])),
+  celFunc('round', [DOUBLE], INT, (number) => toInt(roundTo(number, 0))),
+  celFunc('round', [DOUBLE, INT], DOUBLE, (number, digits) => roundTo(number, Number(digits))),
+  celFunc('sum', [LIST], DOUBLE, (list) => sum(Array.from(list, (item) => convert(item, toAmount)))),
+  celFunc('lower', [STRING], STRING, (text) => text.toLowerCase()),
+  celFunc('upper', [STRING], STRING, (text) => text.toUpperCase()),
+  celFunc('trim', [STRING], STRING, (text) => text.trim()),
+  celFunc('replace', [STRING, STRING, STRING], STRING, (text, from, to) => {
+    if (from === '') throw new Error('replace needs a text to look for')
+    const parts = text.split(from)
+    currentMeter().chargeText(text.length + (parts.length - 1) * to.length)
+    return parts.join(to)
+  }),
+  celFunc('substring', [STRING, INT], STRING, (text, from) => substring(text, Number(from))),
+  celFunc('substring', [STRING, INT, INT], STRING, (text, from, to) => substring(text, Number(from), Number(to))),
+  celFunc('capture', [STRING, STRING], STRING, (text, pattern) => {
+    const found = capture(text, pattern)
+    if (found === undefined) throw new Error(`${JSON.stringify(text.slice(0, 60))} has nothing that matches`)
+    return found
+  }),
+  celFunc('todo', [STRING], DYN, (what) => {
+    throw new Error(`this is still open: ${what}`)
+  }),
+  celFunc('split', [STRING, STRING], LIST, (text, separator) => {
+    currentMeter().charge(text.length)
+    return celList(text.split(separator))
+  }),
+  celFunc('join', [LIST, STRING], STRING, (list, separator) => {
+    const parts = Array.from(list, (item) => convert(item, toText))
+    currentMeter().chargeText(parts.reduce((length, part) => length + part.length + separator.length, 0))
+    return parts.join(separator)
+  }),
+]
+
+/** Applies a conversion to a value as JSON. */
+function convert<Result>(value: CelValue, conversion: (value: JsonValue) => Result): Result {
+  currentMeter().charge(500)
+  return conversion(toJson(value, currentMeter()))
+}
+
+const patterns = new Map<string, RE2JS>()
+
+/** RE2 takes linear time in the text, but also in the size of the pattern, which counted repetitions multiply. */
+export function compilePattern(pattern: string): RE2JS {
+  const known = patterns.get(pattern)
+  if (known) return known
+  const compiled = RE2JS.compile(pattern)
+  if (patterns.size >= 100) patterns.clear()
+  patterns.set(pattern, compiled)
+  return compiled
+}
+
+/** The first group of the first match, or the whole match if the pattern has no group; undefined if nothing matches. */
+function capture(text: string, pattern: string): string | undefined {
+  const matcher = compilePattern(pattern).matcher(text)
+  return matcher.find() ? (matcher.group(Math.min(matcher.groupCount(), 1)) ?? undefined) : undefined
 }
 
 /** Adds decimal numbers as they are written: the sum of 0.1 and 0.2 is 0.3. */

@@ -280,10 +280,7 @@ class RulesCompiler {
     this.#placeOf = placeOf
   }
 
-  compile(
-    { to, when, for_each: list, payload = {} }: RulesFile['deliveries'][number],
-    steps: readonly Step[],
-  ): Rule {
+  compile({ to, when, for_each: list, payload = {} }: RulesFile['deliveries'][number], steps: readonly Step[]): Rule {
     const placeOf = this.#placeOf
     this.#hasItem = false
     const items = list === undefined ? undefined : this.#compileExpression(list, 'items', [...steps, 'for_each'])

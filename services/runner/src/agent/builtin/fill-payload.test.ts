@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals'
+import type { ContextObject } from '@workflow-service/rules/convert-value'
 import * as fc from 'fast-check'
 import { fillPayload } from './fill-payload.ts'
-import { type ContextObject, readContext } from './read-context.ts'
+import { readContext } from './read-context.ts'
 
 /** The payload, or the fields without a value and those whose value cannot be used. */
 function fill(example: Record<string, unknown>, context: unknown): unknown {

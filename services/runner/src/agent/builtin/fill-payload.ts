@@ -7,11 +7,18 @@ import {
   type ObjectShape,
   type PayloadShape,
 } from '@workflow-service/contract/payload-shape'
-import { type Conversion, describeValue, toBoolean, toNumber } from './convert-value.ts'
+import {
+  type ContextObject,
+  type ContextValue,
+  type Conversion,
+  describeValue,
+  NumberText,
+  toBoolean,
+  toNumber,
+} from '@workflow-service/rules/convert-value'
 import { foldName } from './fold-name.ts'
 import { PlanError } from './plan-error.ts'
-import { type ContextObject, type ContextValue, isContextObject, NumberText } from './read-context.ts'
-import { parseStructure, type ReadContext } from './read-context.ts'
+import { isContextObject, parseStructure, type ReadContext } from './read-context.ts'
 
 /** All payloads of a run together: the plan is one write to the journal. */
 export const RUN_MAX_BYTES = 4 * 1024 * 1024

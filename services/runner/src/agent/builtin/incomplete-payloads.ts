@@ -1,9 +1,10 @@
 import { findClosestName, type RefusalDetails, truncateText } from '@workflow-service/contract'
 import { allowsAnyField, inferShape, type PayloadShape } from '@workflow-service/contract/payload-shape'
+import type { ContextValue } from '@workflow-service/rules/convert-value'
 import { type FilledPayload, listPaths } from './fill-payload.ts'
 import { foldName } from './fold-name.ts'
 import { PlanError } from './plan-error.ts'
-import { type ContextValue, isContextObject, type ReadContext } from './read-context.ts'
+import { isContextObject, type ReadContext } from './read-context.ts'
 
 /** Entries of each list in the details, and those that the message names. */
 const [MAX_DETAILS, MAX_LISTED] = [100, 20]

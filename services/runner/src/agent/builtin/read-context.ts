@@ -1,18 +1,7 @@
 import { truncateText } from '@workflow-service/contract'
+import { type ContextObject, type ContextValue, NumberText } from '@workflow-service/rules/convert-value'
 import { foldName } from './fold-name.ts'
 import { PlanError } from './plan-error.ts'
-
-/** A number as the JSON text has it, so that no digit is lost before it is checked. */
-export class NumberText {
-  readonly source: string
-
-  constructor(source: string) {
-    this.source = source
-  }
-}
-
-export type ContextValue = string | boolean | null | NumberText | ContextValue[] | ContextObject
-export type ContextObject = { [name: string]: ContextValue }
 
 /** What a context says: JSON as a whole, or lines `name: value` by folded name, each with its different values. */
 export type ReadContext =

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { isExactNumber } from '../exact-number.ts'
+import { isExactNumber } from '@workflow-service/rules/convert-value'
 
 /** Bytes of one answer of the model's API, uncompressed. */
 export const MODEL_ANSWER_MAX_BYTES = 8 * 1_048_576

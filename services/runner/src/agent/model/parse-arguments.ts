@@ -1,6 +1,6 @@
 import { isStorableText, PAYLOAD_MAX_DEPTH, truncateText } from '@workflow-service/contract'
+import { isExactNumber } from '@workflow-service/rules/convert-value'
 import { toStorableText } from '../../storable-text.ts'
-import { isExactNumber } from '../exact-number.ts'
 
 /** The arguments of a tool call, or why they cannot be used. */
 export type ParsedArguments =

@@ -12,12 +12,11 @@ import type { AgentRun } from '../agent.ts'
 import { type FilledPayload, fillPayload, formatFilled, RUN_MAX_BYTES } from '../builtin/fill-payload.ts'
 import { refuseIncomplete } from '../builtin/incomplete-payloads.ts'
 import { PlanError } from '../builtin/plan-error.ts'
-import { type ContextValue, isContextObject, type ReadContext, readContext } from '../builtin/read-context.ts'
+import { isContextObject, type ReadContext, readContext } from '../builtin/read-context.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
 import { type JsonObject, mergeValues, withoutFields } from './merge-values.ts'
-import { RULE_CONVERSIONS, toContextValue } from './rule-conversions.ts'
-import { toRuleFields } from './rule-fields.ts'
+import { toContextValue, toRuleFields } from './rule-fields.ts'
 
 /** A delivery whose condition is met. */
 interface AskedDelivery {
@@ -95,7 +94,6 @@ async function evaluateRules(
     inputMessage: run.inputMessage,
     workflow: run.workflow,
     now: new Date(run.acceptedAt),
-    conversions: RULE_CONVERSIONS,
   })
   const evaluate = <Result>(work: () => Result): Result => {
     let result: Result
@@ -116,7 +114,8 @@ async function evaluateRules(
     for (const { evaluation: own, item } of expanded) {
       await inTurn(run.organizationId, () => {
         if (!evaluate(() => rule.applies(own))) return
-        const from = item === undefined ? context : { json: toObject(toContextValue(item)) }
+        const value = item === undefined ? undefined : toContextValue(item)
+        const from = item === undefined ? context : { json: isContextObject(value) ? value : {} }
         asked.push({ rule, sourceId, values: evaluate(() => rule.values(own)), context: from })
       })
       if (asked.length <= RULES_MAX_DELIVERIES) continue
@@ -133,10 +132,6 @@ function readOrError(context: string): ReadContext | PlanError {
     if (error instanceof PlanError) return error
     throw error
   }
-}
-
-function toObject(value: ContextValue) {
-  return isContextObject(value) ? value : {}
 }
 
 /** The payload, and the part of it that was filled by name. */

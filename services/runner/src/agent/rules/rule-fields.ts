@@ -1,5 +1,7 @@
+import type { JsonValue } from '@workflow-service/rules'
+import { type ContextValue, NumberText } from '@workflow-service/rules/convert-value'
 import { foldName } from '../builtin/fold-name.ts'
-import { type ContextValue, isContextObject, NumberText, type ReadContext } from '../builtin/read-context.ts'
+import { isContextObject, type ReadContext } from '../builtin/read-context.ts'
 
 /** Finds names in any spelling: `order_id`, `orderId` and `Order ID` are the same. The exact name wins. */
 class FieldMap extends Map<string, unknown> {
@@ -85,4 +87,12 @@ function toRuleValue(value: ContextValue): unknown {
 function toPlain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toPlain)
   return value instanceof FieldMap ? [...value].map(([name, item]) => [name, toPlain(item)]) : value
+}
+
+/** The value as the built-in agent reads one from a context. */
+export function toContextValue(value: JsonValue): ContextValue {
+  if (typeof value === 'number') return new NumberText(String(value))
+  if (Array.isArray(value)) return value.map(toContextValue)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, toContextValue(item)]))
 }
