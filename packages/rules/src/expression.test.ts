@@ -51,6 +51,7 @@ describe('an expression', () => {
     ['sum([0.1, 0.2, 1, "3.30"])', 4.6],
     ['sum(fields.lines.map(line, line.price))', 7],
     ['sum([])', 0],
+    ['sum([1e-7, 2.5e-7])', 3.5e-7],
     ['substring("añ😀o", 2)', '😀o'],
     ['capture("Order A-17 and B-2", "[A-Z]-([0-9]+)")', '17'],
     ['capture("Order A-17", "[A-Z]-[0-9]+")', 'A-17'],

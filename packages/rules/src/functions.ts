@@ -73,11 +73,17 @@ function capture(text: string, pattern: string): string | undefined {
 
 /** Adds decimal numbers as they are written: the sum of 0.1 and 0.2 is 0.3. */
 function sum(numbers: readonly number[]): number {
-  const digits = Math.max(0, ...numbers.map((number) => (/\.(\d+)$/.exec(String(number))?.[1] ?? '').length))
+  const digits = Math.max(0, ...numbers.map(countDecimals))
   return shift(
     numbers.reduce((total, number) => total + Math.round(shift(number, digits)), 0),
     -digits,
   )
+}
+
+/** The digits behind the point, of a number such as 1e-7 too. */
+function countDecimals(number: number): number {
+  const [mantissa = '', exponent = 0] = String(number).split('e')
+  return (mantissa.split('.')[1] ?? '').length - Number(exponent)
 }
 
 /** The characters (code points) from one position to before another, from 0. */
