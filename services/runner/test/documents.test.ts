@@ -2,11 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from '@jest/globals'
 import { DELIVERY_OUTCOMES } from '@workflow-service/contract'
-import { createBuiltinAgent } from '../src/agent/builtin/builtin-agent.ts'
+import { builtinAgent as agent } from '../src/agent/builtin/builtin-agent.ts'
 import { createInMemoryRun, webhookSource } from './support/in-memory-run.ts'
 
 const agentsDocument = readFileSync(new URL('../../../docs/agents.md', import.meta.url), 'utf8')
-const agent = createBuiltinAgent()
 
 /** The fenced blocks of one kind, in order. */
 function blocks(kind: string): string[] {

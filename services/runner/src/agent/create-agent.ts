@@ -1,7 +1,7 @@
 import { NOT_AVAILABLE, RunError } from '../run-errors.ts'
 import { type AgentConfig, BUILTIN, type ModelConfig } from './agent-settings.ts'
 import type { Agent, AgentRun } from './agent.ts'
-import { createBuiltinAgent } from './builtin/builtin-agent.ts'
+import { builtinAgent } from './builtin/builtin-agent.ts'
 import type { AgentHooks } from './model/model-agent.ts'
 
 /**
@@ -10,7 +10,6 @@ import type { AgentHooks } from './model/model-agent.ts'
  * with the model that is chosen now, and fails with `agent_changed` if that is the built-in agent.
  */
 export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent {
-  const builtin = createBuiltinAgent()
   const modelAgents = new Map<string, Promise<Agent>>()
   const agentOf = (model: ModelConfig): Promise<Agent> => {
     const agent = modelAgents.get(model.name) ?? loadModelAgent(listFallbacks(config, model), hooks)
@@ -19,7 +18,7 @@ export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent 
   }
   return async (run) => {
     const beginning = run.steps.find((step) => step.kind === 'message')
-    if (beginning?.data.agent === BUILTIN) return await builtin(run)
+    if (beginning?.data.agent === BUILTIN) return await builtinAgent(run)
     const chosen = run.run.workflow.model ?? config.defaultModel
     const fail = (code: string, error: string, message: string): never => {
       const { id: run_id, organizationId: organization_id } = run.run
@@ -27,7 +26,7 @@ export function createAgent(config: AgentConfig, hooks: AgentHooks = {}): Agent 
       throw new RunError(code, message)
     }
     if (chosen === BUILTIN) {
-      if (!beginning) return await builtin(run)
+      if (!beginning) return await builtinAgent(run)
       return fail('agent_changed', `${beginning.data.agent} began this run, but now it has ${BUILTIN}`, NOT_AVAILABLE)
     }
     const model = config.models.get(chosen)

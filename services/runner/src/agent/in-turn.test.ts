@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals'
 import { withTurns } from '../../test/support/count-turns.ts'
 import { createInMemoryRun, webhookSource } from '../../test/support/in-memory-run.ts'
 import type { AgentRun } from './agent.ts'
-import { createBuiltinAgent } from './builtin/builtin-agent.ts'
+import { builtinAgent } from './builtin/builtin-agent.ts'
 import { inTurn } from './in-turn.ts'
 import { readRules } from './rules/read-rules.ts'
 
@@ -93,7 +93,7 @@ test.each<[string, (work: () => void) => PlannedParts]>([
       const run = createInMemoryRun({ description: DESCRIPTION, context: CONTEXT, sources: [source], ...options })
       // Its own reading, because that of a run looks at each example before the agent does.
       const readSources = async () => [{ ...source, exampleRequestBody: example }]
-      return run.execute((agentRun) => createBuiltinAgent()({ ...agentRun, readSources }))
+      return run.execute((agentRun) => builtinAgent({ ...agentRun, readSources }))
     }),
   )
   expect(most).toBeLessThanOrEqual(ONE_OR_TWO)

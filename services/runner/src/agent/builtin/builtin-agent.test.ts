@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { createBuiltinAgent } from './builtin-agent.ts'
+import { builtinAgent as agent } from './builtin-agent.ts'
 
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 })
 const audit = webhookSource('Audit log', { total: 'x', note: null })
@@ -8,7 +8,6 @@ const unnamed = webhookSource('Billing', { message: 'x' })
 const description = 'Forward the order to Order intake, then to Audit log.'
 const toOrders = 'Forward the order to Order intake.'
 const context = 'order_id: B-7\ntotal: 42.50'
-const agent = createBuiltinAgent()
 
 describe('the built-in agent', () => {
   test('records in the journal where each value came from, and the result of each delivery', async () => {

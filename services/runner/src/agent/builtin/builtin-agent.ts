@@ -21,7 +21,7 @@ import { PlanError, REFUSALS } from './plan-error.ts'
 import { type ReadContext, readContext } from './read-context.ts'
 
 /**
- * Creates the agent that needs no model and no network (contract README, "The built-in agent"). It sends one payload,
+ * The agent that needs no model and no network (contract README, "The built-in agent"). It sends one payload,
  * filled from the context, to every webhook source that the workflow's description names, in order of appearance.
  *
  * The whole plan, delivery ids included, is in the journal before anything is sent, so that a resumed run sends the
@@ -29,20 +29,18 @@ import { type ReadContext, readContext } from './read-context.ts'
  * can be repeated. The agent cannot correct a payload and so never sends twice to a source: a payload that is not
  * accepted fails the run, after the other payloads were sent.
  */
-export function createBuiltinAgent(): Agent {
-  return async (run) => {
+export const builtinAgent: Agent = async (run) => {
+  run.signal.throwIfAborted()
+  const steps = openAgentSteps(run)
+  if (steps.all.length === 0) steps.plan(...(await planRun(run)))
+  failIfRefused(steps)
+  const calls = listPendingCalls(steps.all).filter(isDeliveryCall)
+  for (const [index, call] of calls.entries()) {
     run.signal.throwIfAborted()
-    const steps = openAgentSteps(run)
-    if (steps.all.length === 0) steps.plan(...(await planRun(run)))
-    failIfRefused(steps)
-    const calls = listPendingCalls(steps.all).filter(isDeliveryCall)
-    for (const [index, call] of calls.entries()) {
-      run.signal.throwIfAborted()
-      const isLast = index === calls.length - 1 && listToolResults(steps.all).every(({ ok }) => ok)
-      await sendDelivery(run, steps, call, isLast)
-    }
-    failUnlessAllAccepted(steps)
+    const isLast = index === calls.length - 1 && listToolResults(steps.all).every(({ ok }) => ok)
+    await sendDelivery(run, steps, call, isLast)
   }
+  failUnlessAllAccepted(steps)
 }
 
 async function planRun(agentRun: AgentRun): Promise<NewJournalStep[]> {

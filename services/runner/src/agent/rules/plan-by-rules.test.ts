@@ -6,9 +6,8 @@ import {
   type InMemoryRunOptions,
   webhookSource,
 } from '../../../test/support/in-memory-run.ts'
-import { createBuiltinAgent } from '../builtin/builtin-agent.ts'
+import { builtinAgent as agent } from '../builtin/builtin-agent.ts'
 
-const agent = createBuiltinAgent()
 const bigDeals = webhookSource('Big deals', { channel: '#sales', cents: 1, customer: { name: 'Eve', email: '' } })
 const desk = webhookSource('Support desk', { subject: 'Help', tags: ['a'] })
 

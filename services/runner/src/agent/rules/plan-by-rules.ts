@@ -1,22 +1,24 @@
 import {
   findPayloadMismatches,
+  isJsonObject,
   type NewJournalStep,
   PAYLOAD_MAX_BYTES,
   RULES_FILE_NAME,
   RULES_MAX_DELIVERIES,
 } from '@workflow-service/contract'
 import { newDeliveryId, type SourceForAgent, type SourceName } from '@workflow-service/database'
-import type { Rule, Rules } from '@workflow-service/rules'
+import type { JsonValue, Rule, Rules } from '@workflow-service/rules'
 import { BUILTIN } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
-import { type FilledPayload, fillPayload, formatFilled, RUN_MAX_BYTES } from '../builtin/fill-payload.ts'
+import { fillPayload, formatFilled, RUN_MAX_BYTES } from '../builtin/fill-payload.ts'
 import { refuseIncomplete } from '../builtin/incomplete-payloads.ts'
 import { PlanError } from '../builtin/plan-error.ts'
 import { isContextObject, type ReadContext, readContext } from '../builtin/read-context.ts'
 import { inTurn } from '../in-turn.ts'
 import { readInParts } from '../read-in-parts.ts'
-import { type JsonObject, mergeValues, withoutFields } from './merge-values.ts'
 import { toContextValue, toRuleFields } from './rule-fields.ts'
+
+type JsonObject = { readonly [name: string]: JsonValue }
 
 /** A delivery whose condition is met. */
 interface AskedDelivery {
@@ -141,7 +143,8 @@ function fillByRule(
 ): { payload: Record<string, unknown>; filled: Record<string, unknown> | undefined; bytes: number } {
   const open = withoutFields(example, values)
   const isAllGiven = Object.keys(values).length > 0 && Object.keys(open).length === 0
-  const filled = isAllGiven ? undefined : fillOpen(open, context)
+  if (!isAllGiven && context instanceof Error) throw context
+  const filled = isAllGiven || context instanceof Error ? undefined : fillPayload(open, context)
   const payload = mergeValues(example, filled?.payload ?? {}, values)
   const isComplete = !filled || filled.missing.length + filled.unusable.length === 0
   const bytes = checkPayload(rule, example, payload, isComplete)
@@ -149,9 +152,38 @@ function fillByRule(
   return { payload, filled: filled?.payload, bytes }
 }
 
-function fillOpen(open: Record<string, unknown>, context: ReadContext | Error): FilledPayload {
-  if (context instanceof Error) throw context
-  return fillPayload(open, context)
+/** The example without the fields that the values give. An object of which nothing is left is left out. */
+function withoutFields(example: Record<string, unknown>, values: JsonObject): Record<string, unknown> {
+  const entries = Object.entries(example).flatMap(([name, field]): [string, unknown][] => {
+    if (!Object.hasOwn(values, name)) return [[name, field]]
+    const value = values[name]
+    if (!isJsonObject(field) || !isJsonObject(value)) return []
+    const rest = withoutFields(field, value)
+    return Object.keys(rest).length > 0 ? [[name, rest]] : []
+  })
+  return Object.fromEntries(entries)
+}
+
+/** The filled fields with the values, in the order of the example. Other fields of the values are last. */
+function mergeValues(
+  example: Record<string, unknown>,
+  filled: Record<string, unknown>,
+  values: JsonObject,
+): Record<string, unknown> {
+  const names = new Set([...Object.keys(example), ...Object.keys(filled), ...Object.keys(values)])
+  const entries = [...names].flatMap((name): [string, unknown][] => {
+    if (!Object.hasOwn(values, name)) return Object.hasOwn(filled, name) ? [[name, filled[name]]] : []
+    const value = values[name]
+    const field = Object.hasOwn(example, name) ? example[name] : undefined
+    const rest = Object.hasOwn(filled, name) ? filled[name] : {}
+    return [
+      [
+        name,
+        isJsonObject(field) && isJsonObject(value) && isJsonObject(rest) ? mergeValues(field, rest, value) : value,
+      ],
+    ]
+  })
+  return Object.fromEntries(entries)
 }
 
 /** Returns the bytes of the payload as JSON. @throws PlanError `rule_failed` */
