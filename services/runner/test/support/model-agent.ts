@@ -18,6 +18,22 @@ export function end(status = 'done', reason = 'As asked.') {
   return callTool('end_run', { status, reason })
 }
 
+/** A clock that only its delays and the test move. */
+export function createClock(nowMs = Date.parse('2026-01-31T09:00:00Z')) {
+  const delays: number[] = []
+  const clock = {
+    nowMs,
+    delays,
+    now: (): number => clock.nowMs,
+    random: () => 0,
+    async sleep(delayMs: number) {
+      delays.push(delayMs)
+      clock.nowMs += delayMs
+    },
+  }
+  return clock
+}
+
 interface AgentOptions extends Partial<ModelConfig> {
   readonly hooks?: AgentHooks | undefined
   readonly clock?: ModelClock

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
+import { createClock } from '../../../test/support/model-agent.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import { RunError, type RunParkedError } from '../../run-errors.ts'
 import { askWithRetries } from './ask-with-retries.ts'
@@ -33,14 +34,13 @@ interface Waited {
  * Asks a model that gives these errors first, each after `requestMs`, with a clock that only delays and requests move.
  */
 async function ask(errors: readonly ModelError[], { gate, sinceMs, parks = 0 }: Waited = {}, requestMs = 0) {
-  let nowMs = 1_000_000
-  const delays: number[] = []
+  const clock = createClock(1_000_000)
   const notes: string[] = []
   const queue = [...errors]
   const reported: unknown[] = []
   let requests = 0
   const recorded: number[] = []
-  const createdAt = new Date(sinceMs ?? nowMs)
+  const createdAt = new Date(sinceMs ?? 0)
   const codes = ['model_retry', ...Array<string>(parks).fill('run_parked')]
   const waited = codes.map((code) => ({ kind: 'note', data: { code, text: '' }, createdAt }))
   const { signal } = new AbortController()
@@ -52,7 +52,7 @@ async function ask(errors: readonly ModelError[], { gate, sinceMs, parks = 0 }: 
     ask() {
       const error = queue.shift()
       requests += 1
-      nowMs += requestMs
+      clock.nowMs += requestMs
       return error ? Promise.reject(error) : Promise.resolve(answer)
     },
     outage: { sinceMs: null },
@@ -61,14 +61,7 @@ async function ask(errors: readonly ModelError[], { gate, sinceMs, parks = 0 }: 
       recordLimit: async (_model: string, retryAfterMs: number) => void recorded.push(retryAfterMs),
       ...gate,
     },
-    clock: {
-      now: () => nowMs,
-      random: () => 0,
-      async sleep(delayMs: number) {
-        delays.push(delayMs)
-        nowMs += delayMs
-      },
-    },
+    clock,
     log: (_level: string, _event: string, { error }: { error: string }) => void reported.push(error),
   } as unknown as ModelRun
   const cost = { reserve: async () => {}, release: async () => {} }
@@ -76,7 +69,7 @@ async function ask(errors: readonly ModelError[], { gate, sinceMs, parks = 0 }: 
     (answered) => answered.answer,
     (error: unknown) => error,
   )
-  return { result, delays, notes, recorded, reported, requests }
+  return { result, delays: clock.delays, notes, recorded, reported, requests }
 }
 
 /**

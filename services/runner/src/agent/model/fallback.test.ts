@@ -7,7 +7,7 @@ import {
   type InMemoryRun,
   webhookSource,
 } from '../../../test/support/in-memory-run.ts'
-import { callTool, end, PROVIDERS } from '../../../test/support/model-agent.ts'
+import { callTool, createClock, end, PROVIDERS } from '../../../test/support/model-agent.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelProvider } from '../agent-settings.ts'
 import type { Agent } from '../agent.ts'
@@ -36,15 +36,7 @@ async function createPair(
 ): Promise<Pair> {
   const first = await startModelServer({ turns, otherwise })
   const second = await startModelServer({ otherwise: done })
-  let now = Date.parse('2026-01-31T09:00:00Z')
-  const startedMs = now
-  const clock = {
-    now: () => now,
-    random: () => 0,
-    async sleep(delayMs: number) {
-      now += delayMs
-    },
-  }
+  const clock = createClock(0)
   const { logger, lines } = createCapturedLogger()
   const aws = { region: 'eu-central-1' }
   const configs = [
@@ -59,7 +51,7 @@ async function createPair(
     }),
     modelConfig({ name: 'spare', provider: fallback, aws, modelName: 'small', baseUrl: second.baseUrl }),
   ]
-  return { agent: createModelAgent(configs, { logger }, clock), first, second, lines, waitedMs: () => now - startedMs }
+  return { agent: createModelAgent(configs, { logger }, clock), first, second, lines, waitedMs: clock.now }
 }
 
 const startRun = (): InMemoryRun => createInMemoryRun({ sources: [source], context: 'hello' })

@@ -1,14 +1,13 @@
-import { afterEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import type { ModelAnswer, ModelRequest, ModelTurn } from '@workflow-service/testkit'
 import { type JournalStep, listConversation, listToolCalls, type ModelAnswerStep } from '@workflow-service/contract'
 import type { EarlierRun } from '@workflow-service/database'
 import { createInMemoryRun, type InMemoryRunOptions, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { callTool, end, useModelAgent } from '../../../test/support/model-agent.ts'
+import { callTool, createClock, end, useModelAgent } from '../../../test/support/model-agent.ts'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { Agent, AgentRun } from '../agent.ts'
 import { type AgentHooks, MAX_TURNS } from './model-agent.ts'
-import type { ModelClock } from './model-run.ts'
 
 const orders = webhookSource('Order intake', { order_id: 'A-1', total: 9.5 }, 'New orders go here.')
 const audit = webhookSource('Audit log', { message: 'x' })
@@ -26,17 +25,8 @@ const done = end('done')
 const idle = end('nothing_to_do')
 
 const model = useModelAgent()
-let delays: number[] = []
-afterEach(() => void (delays = []))
-
-const clock: ModelClock = {
-  now: () => Date.parse('2026-01-31T09:00:00Z'),
-  random: () => 0,
-  sleep(delayMs) {
-    delays.push(delayMs)
-    return Promise.resolve()
-  },
-}
+let clock: ReturnType<typeof createClock>
+beforeEach(() => void (clock = createClock()))
 
 interface ScriptOptions {
   readonly config?: Partial<ModelConfig>
@@ -225,7 +215,7 @@ describe('an agent with a model', () => {
       },
     ])
     await expect(waiting.execute(busy)).rejects.toMatchObject({ name: 'RunInterruptedError' })
-    expect(delays).toEqual([])
+    expect(clock.delays).toEqual([])
   })
 
   test('abandons a request under way after the grace period', async () => {

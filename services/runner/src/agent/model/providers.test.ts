@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals'
 import type { ModelProtocolName, ModelTurn, StubModelServer } from '@workflow-service/testkit'
 import { createInMemoryRun, webhookSource } from '../../../test/support/in-memory-run.ts'
-import { callTool as calls, PROVIDERS, useModelAgent } from '../../../test/support/model-agent.ts'
+import { callTool as calls, createClock, PROVIDERS, useModelAgent } from '../../../test/support/model-agent.ts'
 import type { ModelConfig } from '../agent-settings.ts'
 import { RunParkedError } from '../../run-errors.ts'
 
@@ -38,8 +38,7 @@ async function execute(
   turns: ModelTurn[],
   changes: Partial<ModelConfig> = {},
 ): Promise<{ error: string | null; sent: unknown[]; server: StubModelServer }> {
-  const clock = { now: Date.now, random: () => 0, sleep: () => Promise.resolve() }
-  const agent = await model.start({ turns }, { provider, isStreaming, clock, ...changes })
+  const agent = await model.start({ turns }, { provider, isStreaming, clock: createClock(), ...changes })
   const run = createInMemoryRun({
     sources,
     files,
@@ -139,28 +138,26 @@ const OUTAGES: ModelTurn[] = [
 test.each([false, true])(
   'an outage of 60 s, however it shows, loses no run and sends nothing twice, streaming: %s',
   async (isStreaming) => {
-    let nowMs = Date.now()
-    const endMs = nowMs + 60_000
+    const clock = createClock()
+    const endMs = clock.nowMs + 60_000
     let failures = 0
     const failsUntilEnd: ModelTurn = (request, index) => {
-      const isOver = nowMs >= endMs
+      const isOver = clock.nowMs >= endMs
       const current = isOver ? ends : OUTAGES[failures++ % OUTAGES.length]!
       if (!isOver) model.server.script(failsUntilEnd)
       return typeof current === 'function' ? current(request, index) : current
     }
-    const sleep = async (delayMs: number) => void (nowMs += delayMs)
-    const clock = { now: () => nowMs, random: () => 0, sleep }
     const agent = await model.start({ turns: [sends('1'), failsUntilEnd] }, { isStreaming, clock })
     const run = createInMemoryRun({ sources })
     const executeToEnd = (): Promise<void> =>
       run.execute(agent).catch((error: unknown) => {
         if (!(error instanceof RunParkedError)) throw error
-        nowMs += error.delayMs
+        clock.nowMs += error.delayMs
         return executeToEnd()
       })
     await executeToEnd()
     expect(run.sent).toHaveLength(1)
-    expect(nowMs).toBeGreaterThanOrEqual(endMs)
+    expect(clock.nowMs).toBeGreaterThanOrEqual(endMs)
     expect(failures).toBeGreaterThanOrEqual(OUTAGES.length)
     expect(model.server.left).toBe(0)
   },
