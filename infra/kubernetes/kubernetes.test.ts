@@ -197,7 +197,7 @@ describe('the network policies', () => {
 
 test('the runners are scaled by metrics that they export', async () => {
   const registry = new Registry()
-  createRunnerMetrics(registry, { activeSessions: () => 0, slots: () => 0 })
+  createRunnerMetrics(registry, 1, { size: 0 })
   registerSystemMetrics(registry, {
     isReporter: async () => true,
     backlog: async () => ({ sessions: 0, oldestWaitMs: null }),

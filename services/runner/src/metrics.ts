@@ -2,12 +2,6 @@ import type { ModelAnswerStep, SessionSummaryStep } from '@workflow-service/cont
 import type { DeadLetterReason } from '@workflow-service/messaging'
 import { Counter, Gauge, Histogram, type Registry } from '@workflow-service/service-kit'
 
-/** Values that are read at each scrape. */
-export interface RunnerGauges {
-  activeSessions: () => number
-  slots: () => number
-}
-
 /** Each has a count from the beginning: `increase` does not see the first count of a series that begins with it. */
 const DEAD_LETTER_REASONS: readonly DeadLetterReason[] = ['not_json', 'wrong_shape', 'unknown_type']
 
@@ -15,8 +9,11 @@ const DURATION_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 
 export type RunnerMetrics = ReturnType<typeof createRunnerMetrics>
 
-/** Registers the metrics. No label value comes from a customer, so the number of time series is bounded. */
-export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges) {
+/**
+ * Registers the metrics. No label value comes from a customer, so the number of time series is bounded. The number of
+ * active sessions is read at each scrape.
+ */
+export function createRunnerMetrics(registry: Registry, slots: number, activeSessions: { readonly size: number }) {
   const registers = [registry]
   const counter = <Label extends string = never>(name: string, help: string, ...labelNames: Label[]): Counter<Label> =>
     new Counter({ name, help, labelNames, registers })
@@ -28,8 +25,8 @@ export function createRunnerMetrics(registry: Registry, gauges: RunnerGauges) {
   const gauge = (name: string, help: string, read: () => number): void => {
     const created: Gauge = new Gauge({ name, help, registers, collect: () => created.set(read()) })
   }
-  gauge('runner_leases_held', 'Sessions that this runner has leased.', gauges.activeSessions)
-  gauge('runner_places', 'Sessions that this runner may lease at once.', gauges.slots)
+  gauge('runner_leases_held', 'Sessions that this runner has leased.', () => activeSessions.size)
+  gauge('runner_places', 'Sessions that this runner may lease at once.', () => slots)
   const deadLetters = counter(
     'session_queue_dead_letters_total',
     'Messages that were dead-lettered because they could not be read.',

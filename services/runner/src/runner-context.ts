@@ -71,10 +71,7 @@ export async function createRunnerContext(config: RunnerConfig, overrides: Runne
   const db: SqlDatabase = createDatabase(parts.database)
   const changeNotices = createChangeNotifier({ db, onError: parts.onNoticeError })
   const activeSessions = createActiveSessions(config.concurrency)
-  const runnerMetrics = createRunnerMetrics(metrics, {
-    activeSessions: () => activeSessions.size,
-    slots: () => config.concurrency,
-  })
+  const runnerMetrics = createRunnerMetrics(metrics, config.concurrency, activeSessions)
   const sessionQueue =
     overrides.sessionQueue ??
     connectRabbitMq({

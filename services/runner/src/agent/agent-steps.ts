@@ -58,3 +58,8 @@ export async function refuseCall(
 ): Promise<void> {
   await steps.append({ kind: 'tool_result', data: { call_id, tool, ok: false, text, error } })
 }
+
+/** The text that a run was started with: the trigger's input message, then the context. */
+export function startText({ inputMessage, context }: Pick<AgentRun['run'], 'inputMessage' | 'context'>): string {
+  return [inputMessage, context].filter((text) => text !== '').join('\n\n')
+}

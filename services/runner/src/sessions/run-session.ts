@@ -3,6 +3,7 @@ import { describeError } from '@workflow-service/service-kit'
 import type { RunnerContext } from '../runner-context.ts'
 import { executeRun, type RunOutcome } from '../runs/execute-run.ts'
 import type { LeasedSession } from './active-sessions.ts'
+import type { Released } from './session-store.ts'
 
 /**
  * Executes all pending starts of a session that was just acquired, one after the other in the order accepted, and
@@ -11,9 +12,12 @@ import type { LeasedSession } from './active-sessions.ts'
  */
 export async function runSession(ctx: RunnerContext, session: LeasedSession, acquired: AcquiredSession): Promise<void> {
   try {
-    let run = acquired.run ?? (await claimNextRun(ctx, session))
+    let next: NextRun | Released = acquired.run
+      ? { kind: 'run', run: acquired.run }
+      : await ctx.sessionStore.claimNext(session)
     let prefetchedSources: AcquiredSession['sources'] | undefined = acquired.sources
-    while (run) {
+    while (next.kind === 'run') {
+      const { run } = next
       ctx.changeNotices.add(run.organizationId, 'runs')
       const outcome = await executeRun(ctx, session, run, prefetchedSources)
       prefetchedSources = undefined
@@ -24,8 +28,10 @@ export async function runSession(ctx: RunnerContext, session: LeasedSession, acq
         ctx.changeNotices.add(run.organizationId, 'runs', 'sessions')
         return
       }
-      run = await finishRun(ctx, session, run, outcome)
+      next = await finishRun(ctx, session, run, outcome)
     }
+    if (next.kind === 'idle') await releaseSession(ctx, session)
+    if (next.kind === 'lease_lost') reportLostLease(ctx, session)
   } catch (error) {
     if (session.abort.aborted) return
     ctx.logger.error({ session_id: session.sessionId, error: describeError(error) }, 'session.abandoned')
@@ -39,18 +45,13 @@ export function reportLostLease(ctx: RunnerContext, session: LeasedSession): voi
   ctx.logger.warn({ session_id: session.sessionId, epoch: session.epoch }, 'lease.lost')
 }
 
-/** Claims the session's next run. Without one, releases the session. */
-async function claimNextRun(ctx: RunnerContext, session: LeasedSession): Promise<ClaimedRun | undefined> {
-  return await continueWith(ctx, session, await ctx.sessionStore.claimNext(session))
-}
-
-/** Records how the run ended, and claims the session's next run. Without one, or when the runner stops, releases it. */
+/** Records how the run ended, and claims the next one. Without one, or when the runner stops, releases the session. */
 async function finishRun(
   ctx: RunnerContext,
   session: LeasedSession,
   run: ClaimedRun,
   outcome: RunOutcome & { kind: 'succeeded' | 'failed' },
-): Promise<ClaimedRun | undefined> {
+): Promise<NextRun | Released> {
   const isStopping = session.signal.aborted
   session.isEnding = true
   const next = await ctx.sessionStore.finishRun(session, {
@@ -60,23 +61,9 @@ async function finishRun(
     shouldClaimNext: !isStopping,
   })
   ctx.changeNotices.add(run.organizationId, 'runs', 'sessions')
-  if (next.kind === 'released') {
-    if (isStopping) wakeOtherRunners(ctx, session)
-    return undefined
-  }
-  session.isEnding = false
-  return await continueWith(ctx, session, next)
-}
-
-async function continueWith(
-  ctx: RunnerContext,
-  session: LeasedSession,
-  next: NextRun,
-): Promise<ClaimedRun | undefined> {
-  if (next.kind === 'run') return next.run
-  if (next.kind === 'idle') await releaseSession(ctx, session)
-  else reportLostLease(ctx, session)
-  return undefined
+  session.isEnding = next.kind === 'released'
+  if (session.isEnding && isStopping) wakeOtherRunners(ctx, session)
+  return next
 }
 
 /** Releases the session, and wakes another runner so that a run that was interrupted continues at once. */

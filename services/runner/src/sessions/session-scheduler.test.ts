@@ -45,10 +45,7 @@ async function startScheduler(options: {
     activeSessions,
     timing: { sweepMs: NEVER_MS, slotWaitMs },
     logger: createLogger({ service: 'test', level: 'silent' }),
-    runnerMetrics: createRunnerMetrics(createMetrics('test'), {
-      activeSessions: () => 0,
-      slots: () => 0,
-    }),
+    runnerMetrics: createRunnerMetrics(createMetrics('test'), slots, activeSessions),
     sessionQueue: { publish: async () => 'confirmed' },
     sessionStore: {
       async acquire(sessionIds: readonly string[]): Promise<AcquiredSessions> {

@@ -17,6 +17,11 @@ import type { ActiveSessions, LeasedSession } from './active-sessions.ts'
 
 const MAX_BATCH = 100
 
+/** The session has no further run, and is released. */
+export interface Released {
+  readonly kind: 'released'
+}
+
 /** The session leases of this runner. */
 export type SessionStore = ReturnType<typeof createSessionStore>
 
@@ -71,10 +76,7 @@ export function createSessionStore(options: {
     renew: (leases: readonly Lease[]) => renewLeases(db, owner, leaseMs, leases),
     claimNext,
     /** Records how a run ended, and claims the next one or releases the session in the same statement. */
-    async finishRun(
-      session: LeasedSession,
-      run: Omit<FinishedRun, 'lease'>,
-    ): Promise<NextRun | { readonly kind: 'released' }> {
+    async finishRun(session: LeasedSession, run: Omit<FinishedRun, 'lease'>): Promise<NextRun | Released> {
       let attempts = 0
       const outcome = await retry(session, (timeouts) => {
         attempts++

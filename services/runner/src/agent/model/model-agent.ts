@@ -14,9 +14,15 @@ import { type Logger, NO_TRACING, type Tracing } from '@workflow-service/service
 import type { Instructions, WorkflowFile } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import { type AgentSteps, indexToolResults, listToolResults, openAgentSteps, refuseCall } from '../agent-steps.ts'
+import {
+  type AgentSteps,
+  indexToolResults,
+  listToolResults,
+  openAgentSteps,
+  refuseCall,
+  startText,
+} from '../agent-steps.ts'
 import type { Agent, OwnModelKey } from '../agent.ts'
-import { startText } from '../start-text.ts'
 import { createAskModel } from './ask-model.ts'
 import { attachFiles, findReferences } from './attach-files.ts'
 import { askWithRetries, ModelOutageError } from './ask-with-retries.ts'

@@ -2,9 +2,8 @@ import { END_RUN, type JournalStep, type NewJournalStep, type SessionSummaryStep
 import type { EarlierRun } from '@workflow-service/database'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
-import { indexToolResults } from '../agent-steps.ts'
+import { indexToolResults, startText } from '../agent-steps.ts'
 import { isDeliveryCall } from '../deliveries.ts'
-import { startText } from '../start-text.ts'
 import { readEnding } from './model-tools.ts'
 
 /** The note of a run whose session was not summarized. */
