@@ -37,8 +37,8 @@ function names(list = ''): string[] {
 async function resultOf(example: unknown, context: string): Promise<unknown> {
   const source = webhookSource('Order intake', example as Record<string, unknown>)
   const run = createInMemoryRun({ description: 'Send it to Order intake.', sources: [source], context })
-  const error = await run.execute(agent).catch((thrown: unknown) => thrown)
-  return error ? `${(error as { code: string }).code}: ${(error as Error).message}` : run.sent[0]?.payload
+  const error = await run.errorOf(agent)
+  return error ? `${error.code}: ${error.message}` : run.sent[0]?.payload
 }
 
 describe('docs/agents.md', () => {
@@ -77,7 +77,7 @@ describe('docs/agents.md', () => {
     async (description, sources, receivers) => {
       const organization = names(sources).map((name) => webhookSource(name, {}))
       const run = createInMemoryRun({ description, sources: organization })
-      const error = (await run.execute(agent).catch((thrown: unknown) => thrown)) as { code: string } | undefined
+      const error = await run.errorOf(agent)
       const sentTo = run.sent.map(({ sourceId }) => organization.find(({ id }) => id === sourceId)?.name)
       expect(error ? [error.code] : sentTo).toEqual(names(receivers))
     },
@@ -90,8 +90,8 @@ describe('docs/agents.md', () => {
       sources: [source],
       endpoint: () => ({ outcome: 'rejected', status: 500 }),
     })
-    const error = (await run.execute(agent).catch((thrown: unknown) => thrown)) as { code: string; message: string }
-    expect(agentsDocument).toContain(`\`${error.code}: ${error.message}\``)
+    const error = await run.errorOf(agent)
+    expect(agentsDocument).toContain(`\`${error?.code}: ${error?.message}\``)
   })
 
   test('lists every outcome of a delivery that fails a run', () => {
@@ -155,7 +155,7 @@ describe('docs/rules.md', () => {
     await small.execute(agent)
     expect(small.sent.map(({ payload }) => payload)).toEqual([{ total: 99.99 }])
     const none = ruledRun(rules, { context: 'Customer: Ada' })
-    const error = (await none.execute(agent).catch((thrown: unknown) => thrown)) as { code: string; message: string }
-    expect(rulesDocument).toContain(`\`${error.code}: ${error.message}\``)
+    const error = await none.errorOf(agent)
+    expect(rulesDocument).toContain(`\`${error?.code}: ${error?.message}\``)
   })
 })

@@ -45,10 +45,7 @@ describe('the agent that the settings select', () => {
     await run.execute(agent)
     expect(server?.requests[0]?.body).toMatchObject({ model: 'small-1' })
     expect(run.steps[0]?.data).toMatchObject({ agent: 'small' })
-    expect(run.steps.find(({ kind }) => kind === 'model_answer')?.data).toMatchObject({
-      model: 'openai-compatible:small-1',
-      model_name: 'small',
-    })
+    expect(run.dataOf('model_answer')).toMatchObject([{ model: 'openai-compatible:small-1', model_name: 'small' }])
     const builtinRun = startRun('builtin')
     await builtinRun.execute(agent)
     expect(builtinRun.sent).toHaveLength(1)

@@ -259,8 +259,19 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
       interrupting.abort(new RunInterruptedError())
       aborting.abort(new RunInterruptedError())
     },
+    /** The data of the journal's steps of this kind. */
+    dataOf: <Kind extends JournalStep['kind']>(kind: Kind) =>
+      steps
+        .filter((step): step is Extract<JournalStep, { kind: Kind }> => step.kind === kind)
+        .map(({ data }) => data as Extract<JournalStep, { kind: Kind }>['data']),
     /** Executes the run, or resumes it from its journal. */
     execute,
+    /** The same. Resolves to the error of the run; undefined if it has succeeded. */
+    errorOf: (agent: Agent): Promise<RunError | undefined> =>
+      execute(agent).then(
+        () => undefined,
+        (error: RunError) => error,
+      ),
     /**
      * Executes the run until it crashes right before or right after its nth write, delivery or look-up, counted from 1.
      * Resolves to whether it has: it may end before.

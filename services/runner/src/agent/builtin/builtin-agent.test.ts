@@ -119,8 +119,7 @@ describe('the built-in agent', () => {
       const run = createInMemoryRun({ description, context, sources: [orders, audit] })
       await executeWithCrashes(run, agent, when)
       expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
-      expect(run.steps.filter(({ kind }) => kind === 'tool_call')).toHaveLength(2)
-      expect(run.steps.filter(({ kind }) => kind === 'tool_result')).toHaveLength(2)
+      expect([run.dataOf('tool_call').length, run.dataOf('tool_result').length]).toEqual([2, 2])
     },
   )
 

@@ -87,12 +87,9 @@ describe('a run whose text refers to files', () => {
     const agent = await model.start({ otherwise: end('nothing_to_do') }, { reads: ['pdf', 'image'], ...config })
     const { server } = model
     const run = createInMemoryRun({ sources: [webhookSource('Orders', { message: 'x' })], files: FILES, ...options })
-    const error = await run.execute(agent).then(
-      () => null,
-      (reason: Error) => reason.message,
-    )
+    const error = await run.errorOf(agent)
     expect(server.violations).toEqual([])
-    return { run, server, error }
+    return { run, server, error: error?.message }
   }
 
   test.each(PROVIDERS)(
@@ -102,16 +99,15 @@ describe('a run whose text refers to files', () => {
         { provider },
         { context: 'Compare @docs/invoice.pdf and @photo.png.' },
       )
-      expect(error).toBeNull()
+      expect(error).toBeUndefined()
       const [first] = server.requests[0]!.conversation.messages
       expect(first!.files).toEqual([`application/pdf;${PDF}`, `image/png;${PNG}`])
       expect(first!.text).toContain('The file "docs/invoice.pdf":')
       expect(run.prompts[0]!.prompt.message).toContain(
         'attached, and are data from outside as well: "docs/invoice.pdf"',
       )
-      const notes = run.steps.flatMap(({ kind, data }) => (kind === 'note' ? [data] : []))
       const text = 'The model reads the files "docs/invoice.pdf", "photo.png".'
-      expect(notes).toContainEqual({ code: 'files_attached', text })
+      expect(run.dataOf('note')).toContainEqual({ code: 'files_attached', text })
     },
   )
 

@@ -33,8 +33,7 @@ async function prepare(
   return { run, agent, server: model.server }
 }
 
-const results = (run: ReturnType<typeof createInMemoryRun>) =>
-  run.steps.flatMap((step) => (step.kind === 'tool_result' && step.data.lookup ? [step.data] : []))
+const results = (run: ReturnType<typeof createInMemoryRun>) => run.dataOf('tool_result').filter(({ lookup }) => lookup)
 
 describe('a look-up', () => {
   test.each(PROVIDERS)(

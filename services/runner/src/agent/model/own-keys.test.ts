@@ -36,7 +36,7 @@ describe('a key of an organization’s own', () => {
         [true, false],
         [false, true],
       ])
-      const keys = [own, other].map(({ steps }) => steps.find(({ kind }) => kind === 'model_answer')?.data)
+      const keys = [own, other].map((run) => run.dataOf('model_answer')[0])
       expect(keys[0]).toMatchObject({ key_of: 'organization' })
       expect(keys[1]).not.toHaveProperty('key_of')
       expect(JSON.stringify([own.steps, own.prompts])).not.toContain(OWN)

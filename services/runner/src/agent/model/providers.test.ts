@@ -45,12 +45,9 @@ async function execute(
     context: 'Order B-7 for 42.50',
     endpoint: ({ payload }) => ('order_id' in payload ? {} : { outcome: 'invalid', reason: 'order_id is missing' }),
   })
-  const error = await run.execute(agent).then(
-    () => null,
-    (reason: unknown) => (reason as { code?: string }).code ?? String(reason),
-  )
+  const error = await run.errorOf(agent)
   const sent = run.sent.flatMap(({ payload }) => ('order_id' in payload ? [payload['order_id']] : []))
-  return { error, sent, server: model.server }
+  return { error: error ? (error.code ?? String(error)) : null, sent, server: model.server }
 }
 
 const failing = (status: number, body?: string): ModelTurn => ({ failure: 'status', status, ...(body ? { body } : {}) })

@@ -1,5 +1,4 @@
 import { describe, expect, test } from '@jest/globals'
-import type { SessionSummaryStep } from '@workflow-service/contract'
 import type { CostReservation } from '@workflow-service/database'
 import type { ModelRequest, ModelTurn } from '@workflow-service/testkit'
 import { createInMemoryRun, executeWithCrashes, webhookSource } from '../../../test/support/in-memory-run.ts'
@@ -45,8 +44,7 @@ function earlier(number: number, steps: ReturnType<typeof createInMemoryRun>['st
 const HISTORY = [1, 2, 3, 4, 5].map((number) => earlier(number))
 const sessionRun = (options: Parameters<typeof createInMemoryRun>[0] = {}) =>
   createInMemoryRun({ sources: [orders], description: 'Send it to Order intake.', history: HISTORY, ...options })
-const summaries = ({ steps }: ReturnType<typeof createInMemoryRun>): SessionSummaryStep[] =>
-  steps.flatMap((step) => (step.kind === 'session_summary' ? [step.data] : []))
+const summaries = (run: ReturnType<typeof createInMemoryRun>) => run.dataOf('session_summary')
 
 describe('earlier runs that exceed their share of the prompt', () => {
   test.each(PROVIDERS)(

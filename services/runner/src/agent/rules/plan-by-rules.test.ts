@@ -24,10 +24,6 @@ function ruledRun(rules: string, options: InMemoryRunOptions = {}) {
   })
 }
 
-async function errorOf(run: ReturnType<typeof ruledRun>): Promise<unknown> {
-  return await run.execute(agent).catch((error: unknown) => error)
-}
-
 describe('the built-in agent with rules', () => {
   test('merges given fields of an object with those filled by name, and sends to a source as often as the rules say', async () => {
     const run = ruledRun(`deliveries:
@@ -41,8 +37,9 @@ describe('the built-in agent with rules', () => {
       { channel: '2026-01-31T08:59:58.123Z', cents: 4, customer: { name: 'BOB', email: 'ada@home.test' } },
       { subject: 'broken', tags: ['x', ''] },
     ])
-    const notes = run.steps.flatMap((step) => (step.kind === 'note' ? [step.data.text] : []))
-    expect(notes[0]).toBe('Big deals: given by rules.yaml: customer, channel, cents; filled by name: customer')
+    expect(run.dataOf('note')[0]?.text).toBe(
+      'Big deals: given by rules.yaml: customer, channel, cents; filled by name: customer',
+    )
   })
 
   test.each([
@@ -68,11 +65,11 @@ describe('the built-in agent with rules', () => {
     ],
   ])('sends nothing of the run after an error %s', async (_name, rules, message) => {
     const run = ruledRun(rules, { context: `Total: 250.50\nSubject: Broken\nNotes: ${'o'.repeat(9_000)}` })
-    expect(await errorOf(run)).toMatchObject({ code: 'rule_failed', message: expect.stringMatching(message) })
+    expect(await run.errorOf(agent)).toMatchObject({ code: 'rule_failed', message: expect.stringMatching(message) })
     expect(run.sent).toEqual([])
     // The reason is in the journal, and a resumed run does not evaluate the rules again.
     expect(run.steps.map(({ kind }) => kind)).toEqual(['message', 'note'])
-    expect(await errorOf(run)).toMatchObject({ code: 'rule_failed' })
+    expect(await run.errorOf(agent)).toMatchObject({ code: 'rule_failed' })
     expect(run.steps).toHaveLength(2)
   })
 
@@ -89,7 +86,7 @@ describe('the built-in agent with rules', () => {
         context,
       },
     )
-    expect(await errorOf(run)).toMatchObject({
+    expect(await run.errorOf(agent)).toMatchObject({
       code: 'payload_incomplete',
       message: expect.stringContaining('Nothing was sent to Support desk. '),
     })
@@ -105,7 +102,7 @@ describe('the built-in agent with rules', () => {
   ])('reads the date %j only if it has one meaning', async (date, result) => {
     const rules = 'deliveries: [{ to: Support desk, payload: { subject: date(fields.date), tags: [] } }]'
     const run = ruledRun(rules, { context: JSON.stringify({ date }) })
-    const error = (await errorOf(run)) as Error | undefined
+    const error = await run.errorOf(agent)
     expect(error?.message ?? run.sent[0]?.payload['subject']).toContain(result)
   })
 
@@ -117,7 +114,7 @@ describe('the built-in agent with rules', () => {
     const tags = Array<string>(times).fill('context').join(', ')
     const delivery = `  - { to: Support desk, payload: { subject: '"x"', tags: [${tags}] } }\n`
     const run = ruledRun(`deliveries:\n${delivery.repeat(count)}`, { context: 'x'.repeat(10_000) })
-    expect(String(await errorOf(run))).toContain(refusal)
+    expect(String(await run.errorOf(agent))).toContain(refusal)
     expect(run.sent).toHaveLength(refusal === 'undefined' ? count : 0)
   })
 
@@ -185,7 +182,7 @@ describe('the built-in agent with rules', () => {
       ],
     ])('sends nothing for %s', async (_what, context, code, message) => {
       const run = ruledRun(each, { sources: [stock], context: JSON.stringify(context) })
-      expect(await errorOf(run)).toMatchObject({ code, message: expect.stringMatching(message) })
+      expect(await run.errorOf(agent)).toMatchObject({ code, message: expect.stringMatching(message) })
       expect(run.sent).toEqual([])
     })
 
@@ -219,7 +216,7 @@ describe('the built-in agent with rules', () => {
   ])('gives no value that the context does not have: %j, %s', async (context, subject, code, message) => {
     const rules = `deliveries: [{ to: Support desk, payload: { subject: '${subject}', tags: [] } }]`
     const run = ruledRun(rules, { context })
-    expect(await errorOf(run)).toMatchObject({ code, message: expect.stringMatching(message) })
+    expect(await run.errorOf(agent)).toMatchObject({ code, message: expect.stringMatching(message) })
     expect(run.sent).toEqual([])
   })
 
