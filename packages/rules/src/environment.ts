@@ -119,19 +119,15 @@ function chargeCall(meter: Meter, name: string, values: readonly CelValue[]): vo
   const [text, pattern] = values
   if ((name === 'matches' || name === 'capture') && typeof text === 'string' && typeof pattern === 'string') {
     const weight = weighPattern(pattern)
-    if (weight > PATTERN_MAX_WEIGHT) throw new PatternError()
+    if (weight > PATTERN_MAX_WEIGHT) {
+      throw new Error(`the pattern is too large: its length times its repetitions is more than ${PATTERN_MAX_WEIGHT}`)
+    }
     meter.charge((text.length + 100) * weight * 1.6)
   }
 }
 
 /** Functions that look into lists and maps. */
 const DEEP = new Set(['_==_', '_!=_', '@in'])
-
-class PatternError extends Error {
-  constructor() {
-    super(`the pattern is too large: its length times its repetitions is more than ${PATTERN_MAX_WEIGHT}`)
-  }
-}
 
 /** Describes a call whose arguments fit none of the functions of that name. */
 export function describeMismatch(name: string, types: readonly CelType[]): string {

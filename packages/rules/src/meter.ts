@@ -7,27 +7,21 @@ import { type CelValue, isCelList, isCelMap } from '@bufbuild/cel'
 const MAX_STEPS = 2_000_000
 
 /** Longest text that an expression may build, in UTF-16 code units: a payload is no larger. */
-export const TEXT_MAX_LENGTH = 256 * 1024
+const TEXT_MAX_LENGTH = 256 * 1024
 
-/** Ends the evaluation. Unlike an error of CEL, `||`, `&&` and the macros cannot absorb it. */
-export class TooMuchWorkError extends Error {
-  override name = 'TooMuchWorkError'
-}
-
-/** Counts the work of expressions. */
+/** Counts the work of expressions. Unlike errors of CEL, `||`, `&&` and the macros cannot absorb what it throws. */
 export class Meter {
   #steps = 0
 
-  /** @throws TooMuchWorkError */
+  /** @throws Error if the work is too much. */
   charge(steps: number): void {
     this.#steps += steps
-    if (this.#steps > MAX_STEPS)
-      throw new TooMuchWorkError('the expressions take too much work; make lists or texts shorter')
+    if (this.#steps > MAX_STEPS) throw new Error('the expressions take too much work; make lists or texts shorter')
   }
 
-  /** @throws TooMuchWorkError if the text would be too long. */
+  /** @throws Error if the text would be too long, or the work is too much. */
   chargeText(length: number): void {
-    if (length > TEXT_MAX_LENGTH) throw new TooMuchWorkError('a text would be longer than 256 KiB')
+    if (length > TEXT_MAX_LENGTH) throw new Error('a text would be longer than 256 KiB')
     this.charge(length >> 3)
   }
 

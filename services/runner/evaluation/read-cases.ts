@@ -2,40 +2,38 @@ import { globSync, readFileSync } from 'node:fs'
 import { compile } from '@workflow-service/contract'
 import { CaseFile, type EvaluationCase, Matcher } from './case-schema.ts'
 
-/** A case file that cannot be used. */
-export class CaseError extends Error {
-  override name = 'CaseError'
-}
+/** Wrong usage, or a case file that cannot be used; the message says what to change. */
+export class UsageError extends Error {}
 
 const check = compile(CaseFile)
 const checkMatcher = compile(Matcher)
 
 /**
  * Reads the cases of all files that the pattern matches, in the order of the files' names.
- * @throws CaseError for a file that does not follow the schema, an id that is there twice, an unknown source, and an
+ * @throws UsageError for a file that does not follow the schema, an id that is there twice, an unknown source, and an
  *   unknown matcher.
  */
 export function readCases(pattern: string): EvaluationCase[] {
   const files = globSync(pattern).toSorted()
-  if (files.length === 0) throw new CaseError(`No case file matches ${pattern}`)
+  if (files.length === 0) throw new UsageError(`No case file matches ${pattern}`)
   const ids = new Set<string>()
   return files.flatMap((file) => {
     const content = parseFile(file)
     if (!check(content)) {
       const errors = (check.errors ?? []).map(({ instancePath, message = '' }) => `${instancePath} ${message}`)
-      throw new CaseError(`${file} is not a valid case file:\n${[...new Set(errors)].join('\n')}`)
+      throw new UsageError(`${file} is not a valid case file:\n${[...new Set(errors)].join('\n')}`)
     }
     for (const { id, sources, expect, injection } of content) {
-      if (ids.has(id)) throw new CaseError(`${file}: the id ${id} is there twice`)
+      if (ids.has(id)) throw new UsageError(`${file}: the id ${id} is there twice`)
       ids.add(id)
       const named = [...expect.deliveries.map(({ source }) => source), ...(injection?.sources ?? [])]
       const unknown = named.find((name) => !sources.some((source) => source.name === name))
-      if (unknown !== undefined) throw new CaseError(`${file}: ${id} has no source ${unknown}`)
+      if (unknown !== undefined) throw new UsageError(`${file}: ${id} has no source ${unknown}`)
       const place = findBadMatcher(
         expect.deliveries.map(({ payload }) => payload),
         `${id}: deliveries`,
       )
-      if (place !== undefined) throw new CaseError(`${file}: ${place} is not a matcher`)
+      if (place !== undefined) throw new UsageError(`${file}: ${place} is not a matcher`)
     }
     return content
   })
@@ -45,7 +43,7 @@ function parseFile(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new CaseError(`${file}: ${(error as Error).message}`)
+    throw new UsageError(`${file}: ${(error as Error).message}`)
   }
 }
 

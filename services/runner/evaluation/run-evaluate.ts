@@ -7,7 +7,7 @@ import { readAgentConfig } from '../src/agent/agent-config.ts'
 import { type AgentConfig, BUILTIN } from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
 import { evaluate } from './evaluate.ts'
-import { CaseError, readCases } from './read-cases.ts'
+import { readCases, UsageError } from './read-cases.ts'
 import { createRecorder } from './record-answers.ts'
 import { formatReport, isAcceptable, toJsonReport } from './report.ts'
 
@@ -29,9 +29,6 @@ usage or a case file that is not valid.
 /** Runs of a model at once. */
 const MODEL_CONCURRENCY = 4
 
-/** Wrong usage; the message says what to change. */
-class UsageError extends Error {}
-
 /** Where the command writes. */
 export interface EvaluateOutput {
   readonly stdout: (text: string) => void
@@ -47,7 +44,7 @@ export async function runEvaluate(
   try {
     return await execute(parse(args), env, output)
   } catch (error) {
-    if (!(error instanceof UsageError || error instanceof CaseError || error instanceof SettingsError)) throw error
+    if (!(error instanceof UsageError || error instanceof SettingsError)) throw error
     output.stderr(`${error.message}\n`)
     return 2
   }

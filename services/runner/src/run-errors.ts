@@ -15,10 +15,7 @@ export class RunError extends Error {
 /** Another runner may have leased the session: this runner must write nothing more, send nothing more and stop. */
 export class LeaseLostError extends Error {
   override name = 'LeaseLostError'
-
-  constructor(message = 'The lease of the session is lost') {
-    super(message)
-  }
+  override message = 'The lease of the session is lost'
 }
 
 /** The runner is stopping: the run neither succeeded nor failed, and continues later from its journal. */

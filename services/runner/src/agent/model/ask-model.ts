@@ -37,8 +37,8 @@ export function createAskModel(config: ModelConfig, now: () => number = Date.now
     } catch (error) {
       abort.throwIfAborted()
       if (deadline.aborted) {
-        const message = `The model did not answer within ${config.timeoutMs / 1_000} s`
-        throw new ModelError('model_unavailable', 'unavailable', { message })
+        const text = `The model did not answer within ${config.timeoutMs / 1_000} s`
+        throw new ModelError('model_unavailable', 'unavailable', text)
       }
       throw toModelError(error, config, now)
     }

@@ -18,10 +18,10 @@ const usage = {
 }
 const answer: ModelAnswer = { parts: [], finishReason: 'stop', rawFinishReason: null, usage, responseId: null }
 const limited = (retryAfterMs: number | null = null) =>
-  new ModelError('model_unavailable', 'limited', { message: 'It is limited', retryAfterMs })
+  new ModelError('model_unavailable', 'limited', 'It is limited', { retryAfterMs })
 const unavailable = (retryAfterMs: number | null = null) =>
-  new ModelError('model_unavailable', 'unavailable', { message: 'It is unavailable', detail: 'secret', retryAfterMs })
-const unreadable = new ModelError('model_answer_invalid', 'unreadable', { message: 'It is unreadable' })
+  new ModelError('model_unavailable', 'unavailable', 'It is unavailable', { detail: 'secret', retryAfterMs })
+const unreadable = new ModelError('model_answer_invalid', 'unreadable', 'It is unreadable')
 
 interface Waited {
   readonly gate?: Partial<ModelGate>

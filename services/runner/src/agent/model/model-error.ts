@@ -40,11 +40,8 @@ export class ModelError extends Error {
   constructor(
     code: ModelErrorCode,
     kind: ModelErrorKind,
-    {
-      message,
-      detail = message,
-      retryAfterMs = null,
-    }: { message: string; detail?: string; retryAfterMs?: number | null },
+    message: string,
+    { detail = message, retryAfterMs = null }: { detail?: string; retryAfterMs?: number | null } = {},
   ) {
     super(message)
     this.code = code
@@ -78,7 +75,7 @@ export function toModelError(
 ): ModelError {
   const causes = listCauses(error)
   const exceeded = causes.find((cause) => cause instanceof ModelAnswerLimitError)
-  if (exceeded) return new ModelError('model_answer_invalid', 'permanent', { message: exceeded.message })
+  if (exceeded) return new ModelError('model_answer_invalid', 'permanent', exceeded.message)
   if (causes.some(({ message }) => message === 'unexpected redirect')) {
     const detail = "The model's API answered with a redirect, which is not followed; check AGENT_BASE_URL"
     return notAvailable('model_request_refused', detail)
@@ -99,7 +96,7 @@ export function toModelError(
   if (isOwnKey && (isOutOfQuota || status === 401 || status === 403 || status === 404)) {
     const why = isOutOfQuota ? 'its account has no quota left' : 'an admin enters another one, or removes it'
     const message = `${answered} to the organization's own key for ${name}: ${why} (page Agents)`
-    return new ModelError('own_key_refused', 'permanent', { message, detail: `${answered} to an own key: ${said}` })
+    return new ModelError('own_key_refused', 'permanent', message, { detail: `${answered} to an own key: ${said}` })
   }
   if (isOutOfQuota) {
     const detail = `The quota of the model's API is used up (${status}); check the account of AGENT_API_KEY: ${said}`
@@ -107,13 +104,13 @@ export function toModelError(
   }
   if (status === 400 && PROMPT_FILTERED.test(text)) {
     const message = `The content filter of the model's API rejected the prompt: ${said}`
-    return new ModelError('model_refused', 'permanent', { message })
+    return new ModelError('model_refused', 'permanent', message)
   }
   const kind = kindOf(status)
   if (kind !== undefined) {
     const retryAfterMs = readRetryAfter(error.responseHeaders ?? {}, now()) ?? readRetryDelay(text)
     const detail = `${answered}: ${said}`
-    return new ModelError('model_unavailable', kind, { message: answered, detail, retryAfterMs })
+    return new ModelError('model_unavailable', kind, answered, { detail, retryAfterMs })
   }
   if (status === 401 || status === 403) {
     return notAvailable('model_unauthorized', `${answered}; check AGENT_API_KEY: ${said}`)
@@ -123,7 +120,7 @@ export function toModelError(
   }
   const isTooLong = (status === 400 || status === 413 || status === 422) && CONTEXT_TOO_LONG.test(text)
   return isTooLong
-    ? new ModelError('model_request_refused', 'too_long', { message: `The prompt is too long for the model: ${said}` })
+    ? new ModelError('model_request_refused', 'too_long', `The prompt is too long for the model: ${said}`)
     : notAvailable('model_request_refused', `${answered}: ${said}`)
 }
 
@@ -131,21 +128,21 @@ export function toModelError(
 export function unreadableKey({ name }: Pick<ModelConfig, 'name'>): ModelError {
   const message = `The service cannot read the organization's own key for ${name}: an admin enters it again, or removes it (page Agents)`
   const detail = 'SECRETS_KEY of this runner does not have the key of the own key of an organization'
-  return new ModelError('own_key_unreadable', 'permanent', { message, detail })
+  return new ModelError('own_key_unreadable', 'permanent', message, { detail })
 }
 
 /** An error that only the operator of the service can repair. */
 function notAvailable(code: ModelErrorCode, detail: string): ModelError {
-  return new ModelError(code, 'permanent', { message: NOT_AVAILABLE, detail })
+  return new ModelError(code, 'permanent', NOT_AVAILABLE, { detail })
 }
 
 function unreadable(detail: string): ModelError {
-  return new ModelError('model_answer_invalid', 'unreadable', { message: "The model's answer cannot be read", detail })
+  return new ModelError('model_answer_invalid', 'unreadable', "The model's answer cannot be read", { detail })
 }
 
 function unreachable(why: string): ModelError {
   const message = "The model's API cannot be reached"
-  return new ModelError('model_unavailable', 'unavailable', { message, detail: `${message}: ${why}` })
+  return new ModelError('model_unavailable', 'unavailable', message, { detail: `${message}: ${why}` })
 }
 
 function kindOf(status: number): 'limited' | 'unavailable' | undefined {
