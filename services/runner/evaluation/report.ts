@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
+import { listData } from '../src/agent/agent-steps.ts'
 import type { CaseResult } from './evaluate.ts'
 import { addFields } from './score-run.ts'
 
@@ -7,9 +8,7 @@ export function toFigures(results: readonly CaseResult[]) {
   const scores = results.map(({ score }) => score)
   const sum = (read: (score: CaseResult['score']) => number): number =>
     scores.reduce((total, score) => total + read(score), 0)
-  const answers = results.flatMap(({ run }) =>
-    run.steps.flatMap((step) => (step.kind === 'model_answer' ? [step.data] : [])),
-  )
+  const answers = results.flatMap(({ run }) => listData(run.steps, 'model_answer'))
   const count = (read: (answer: (typeof answers)[number]) => number | null | undefined): number =>
     answers.reduce((total, answer) => total + (read(answer) ?? 0), 0)
   const fields = addFields(scores.map((score) => score.fields))

@@ -10,6 +10,7 @@ import {
   releaseCase,
 } from '@workflow-service/database'
 import type { RepeatedTask } from '@workflow-service/service-kit'
+import { listData } from './agent/agent-steps.ts'
 import { RunError, RunParkedError } from './run-errors.ts'
 import { planRun, startPlanning, TRIAL_LEASE_MS, type TrialContext } from './trials.ts'
 
@@ -58,8 +59,7 @@ function toResult(
   { steps, error }: NonNullable<Awaited<ReturnType<typeof planRun>>>,
   durationMs: number,
 ): CaseResult {
-  const answers = steps.flatMap(({ kind, data }) => (kind === 'model_answer' ? [data.cost_micros] : []))
-  const costs = answers.filter((cost) => cost !== undefined)
+  const costs = listData(steps, 'model_answer').flatMap(({ cost_micros: cost }) => cost ?? [])
   const costMicros = costs.length > 0 ? costs.reduce((sum, cost) => sum + cost, 0) : null
   const payloads = listAcceptedPayloads(steps)
   if (Buffer.byteLength(JSON.stringify(payloads)) > CASE_MAX_BYTES) {

@@ -37,16 +37,19 @@ export function openAgentSteps(run: AgentRun) {
 /** The tool calls without a result, in order. */
 export function listPendingCalls(steps: readonly Step[]): ToolCallStep[] {
   const results = indexToolResults(steps)
-  return steps.flatMap((step) => (step.kind === 'tool_call' && !results.has(step.data.call_id) ? [step.data] : []))
+  return listData(steps, 'tool_call').filter(({ call_id }) => !results.has(call_id))
 }
 
-export function listToolResults(steps: readonly Step[]): ToolResultStep[] {
-  return steps.flatMap((step) => (step.kind === 'tool_result' ? [step.data] : []))
+/** The data of the steps of this kind, in order. */
+export function listData<Kind extends Step['kind']>(steps: readonly Step[], kind: Kind): DataOf<Kind>[] {
+  return steps.flatMap((step) => (step.kind === kind ? [step.data as DataOf<Kind>] : []))
 }
+
+type DataOf<Kind extends Step['kind']> = Extract<Step, { kind: Kind }>['data']
 
 /** The results of the tool calls by the id of the call. */
 export function indexToolResults(steps: readonly Step[]): ReadonlyMap<string, ToolResultStep> {
-  return new Map(listToolResults(steps).map((result) => [result.call_id, result]))
+  return new Map(listData(steps, 'tool_result').map((result) => [result.call_id, result]))
 }
 
 /** Records that a tool call was not executed, and why, in words for the model. */

@@ -21,6 +21,7 @@ import type {
   WorkflowFile,
 } from '@workflow-service/database'
 import { NO_TRACING } from '@workflow-service/service-kit'
+import { listData } from '../../src/agent/agent-steps.ts'
 import type { Agent, DeliveryResult, OwnModelKey } from '../../src/agent/agent.ts'
 import { RunError, RunInterruptedError } from '../../src/run-errors.ts'
 import type { ActiveLease } from '../../src/runs/active-lease.ts'
@@ -151,10 +152,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
     countAttempt: async () => 1,
     history: async (limit) => ({ runs: earlierRuns.slice(-limit), total: earlierRuns.length }),
     readSummary: async () =>
-      earlierRuns
-        .flatMap((earlier) => earlier.steps)
-        .flatMap((step) => (step.kind === 'session_summary' ? [step.data] : []))
-        .findLast(({ text }) => text !== ''),
+      earlierRuns.flatMap((earlier) => listData(earlier.steps, 'session_summary')).findLast(({ text }) => text !== ''),
     listSmallSources: async () => sources(),
     listSourceNames: async () => sources(),
     readSources: async (ids) => ids.flatMap((id) => sources().find((source) => source.id === id) ?? []),
@@ -260,10 +258,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
       aborting.abort(new RunInterruptedError())
     },
     /** The data of the journal's steps of this kind. */
-    dataOf: <Kind extends JournalStep['kind']>(kind: Kind) =>
-      steps
-        .filter((step): step is Extract<JournalStep, { kind: Kind }> => step.kind === kind)
-        .map(({ data }) => data as Extract<JournalStep, { kind: Kind }>['data']),
+    dataOf: <Kind extends JournalStep['kind']>(kind: Kind) => listData(steps, kind),
     /** Executes the run, or resumes it from its journal. */
     execute,
     /** The same. Resolves to the error of the run; undefined if it has succeeded. */

@@ -75,7 +75,7 @@ interface OrganizationOptions {
 
 async function createOrganization(
   db: Database,
-  dispatcher: { readonly url: string; readonly token: string },
+  put: (path: string, body: object) => Promise<void>,
   {
     description = 'Post it to Order intake.',
     sources = { 'Order intake': { example: { message: 'text' } }, 'Audit log': { example: { message: 'text' } } },
@@ -90,20 +90,12 @@ async function createOrganization(
     toManifest(forwardManifest(organizationId, { description, files: files.map((file) => ({ path: [], ...file })) })),
   ])
   for (const { name, path, example } of named) {
-    const saved = await fetch(
-      `${dispatcher.url}/internal/organizations/${organizationId}/webhook-sources/${newId()}?verify=never`,
-      {
-        method: 'PUT',
-        headers: { authorization: `Bearer ${dispatcher.token}`, 'content-type': 'application/json' },
-        body: JSON.stringify({
-          name,
-          description: 'Accepts any message.',
-          endpoint_url: `${endpoint.url}${path}`,
-          example_request_body: example,
-        }),
-      },
-    )
-    if (!saved.ok) throw new Error(`The source was refused: ${await saved.text()}`)
+    await put(`${organizationId}/webhook-sources/${newId()}?verify=never`, {
+      name,
+      description: 'Accepts any message.',
+      endpoint_url: `${endpoint.url}${path}`,
+      example_request_body: example,
+    })
   }
   const key = await db.prisma.apiKey.findFirstOrThrow({ where: { organizationId } })
   const workflowId = applied!.workflows[0]!.id
@@ -177,6 +169,15 @@ export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two p
     PORT: '0',
     ...env,
   })
+  /** Saves something of an organization by the dispatcher. */
+  const put = async (path: string, body: object): Promise<void> => {
+    const saved = await fetch(`${dispatcher().url}/internal/organizations/${path}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    if (!saved.ok) throw new Error(await saved.text())
+  }
   const run = async (startId: string): Promise<RunDetails> => {
     const details = await showRun(database.db, startId)
     if (!details) throw new Error(`There is no run ${startId}`)
@@ -190,12 +191,8 @@ export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two p
     /** That of the dispatcher. */
     secretsKey,
     /** Saves a key of the organization's own by the dispatcher. */
-    async saveModelKey({ organizationId }: TestOrganization, body: { model: string; key: string }) {
-      const url = `${dispatcher().url}/internal/organizations/${organizationId}/model-keys`
-      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-      const saved = await fetch(url, { method: 'PUT', headers, body: JSON.stringify(body) })
-      if (saved.status !== 204) throw new Error(await saved.text())
-    },
+    saveModelKey: ({ organizationId }: TestOrganization, body: { model: string; key: string }) =>
+      put(`${organizationId}/model-keys`, body),
     queue,
     /** The log lines of the runners in this process. */
     logLines,
@@ -205,7 +202,7 @@ export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two p
      * `files`, rules send them the whole context as the field `message`.
      */
     async createOrganization(options?: OrganizationOptions) {
-      const organization = await createOrganization(database.db, { url: dispatcher().url, token }, options)
+      const organization = await createOrganization(database.db, put, options)
       endpoints.push(organization.endpoint)
       return organization
     },

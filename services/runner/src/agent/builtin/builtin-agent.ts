@@ -7,7 +7,7 @@ import {
 import { newDeliveryId, type SourceForAgent, type SourceName } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import { BUILTIN } from '../agent-settings.ts'
-import { type AgentSteps, listPendingCalls, listToolResults, openAgentSteps, startText } from '../agent-steps.ts'
+import { type AgentSteps, listData, listPendingCalls, openAgentSteps, startText } from '../agent-steps.ts'
 import type { Agent, AgentRun } from '../agent.ts'
 import { formatDelivery, isDeliveryCall, sendDelivery } from '../deliveries.ts'
 import { inTurn } from '../in-turn.ts'
@@ -36,7 +36,7 @@ export const builtinAgent: Agent = async (run) => {
   const calls = listPendingCalls(steps.all).filter(isDeliveryCall)
   for (const [index, call] of calls.entries()) {
     run.signal.throwIfAborted()
-    const isLast = index === calls.length - 1 && listToolResults(steps.all).every(({ ok }) => ok)
+    const isLast = index === calls.length - 1 && listData(steps.all, 'tool_result').every(({ ok }) => ok)
     await sendDelivery(run, steps, call, isLast)
   }
   failUnlessAllAccepted(steps)
@@ -128,7 +128,7 @@ function failIfRefused({ all }: AgentSteps): void {
 }
 
 function failUnlessAllAccepted(steps: AgentSteps): void {
-  const failed = listToolResults(steps.all).filter(({ ok }) => !ok)
+  const failed = listData(steps.all, 'tool_result').filter(({ ok }) => !ok)
   const [first] = failed
   if (!first) return
   const messages = failed.map(({ delivery, text }) => (delivery ? formatDelivery(delivery) : text.replace(/\.$/, '')))

@@ -9,7 +9,7 @@ import {
 import { markUntrusted } from '@workflow-service/contract/untrusted-text'
 import type { LookupForAgent } from '@workflow-service/database'
 import { jsonSchema, tool, type ToolSet } from 'ai'
-import { type AgentSteps, listToolResults, refuseCall } from '../agent-steps.ts'
+import { type AgentSteps, listData, refuseCall } from '../agent-steps.ts'
 import type { AgentRun } from '../agent.ts'
 
 /** What the instructions say of the tools, if there are any. */
@@ -45,7 +45,7 @@ export async function lookUp(
   lookup: LookupCallStep,
 ): Promise<void> {
   const { call_id, tool: name } = part
-  const answers = listToolResults(steps.all).flatMap(({ lookup: answer }) => answer ?? [])
+  const answers = listData(steps.all, 'tool_result').flatMap(({ lookup: answer }) => answer ?? [])
   const left = LOOKUP_BYTES_PER_RUN - answers.reduce((sum, { bytes }) => sum + bytes, 0)
   if (answers.length >= LOOKUP_CALLS_PER_RUN || left <= 0) {
     const text = `Nothing was looked up: this run has reached its limit of ${LOOKUP_CALLS_PER_RUN} look-ups, or of ${LOOKUP_BYTES_PER_RUN / 1_024} KiB of answers. Go on with what you know.`

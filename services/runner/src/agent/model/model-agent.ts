@@ -14,14 +14,7 @@ import { type Logger, NO_TRACING, type Tracing } from '@workflow-service/service
 import type { Instructions, WorkflowFile } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
-import {
-  type AgentSteps,
-  indexToolResults,
-  listToolResults,
-  openAgentSteps,
-  refuseCall,
-  startText,
-} from '../agent-steps.ts'
+import { type AgentSteps, indexToolResults, listData, openAgentSteps, refuseCall, startText } from '../agent-steps.ts'
 import type { Agent, OwnModelKey } from '../agent.ts'
 import { createAskModel } from './ask-model.ts'
 import { attachFiles, findReferences } from './attach-files.ts'
@@ -193,7 +186,7 @@ async function settleLastAnswer({ run, steps }: ModelRun): Promise<void> {
 }
 
 function listFoundSources({ all }: AgentSteps): string[] {
-  return listToolResults(all).flatMap(({ found_source_ids = [] }) => found_source_ids)
+  return listData(all, 'tool_result').flatMap(({ found_source_ids = [] }) => found_source_ids)
 }
 
 /** What the steps change in the prompt's tools. */
@@ -244,7 +237,7 @@ async function readHistory(ctx: ModelRun, instructions: Instructions | undefined
 
 /** The beginning of the run, if it is in the journal. */
 function findMessage({ all }: AgentSteps): MessageStep | undefined {
-  return all.flatMap((step) => (step.kind === 'message' ? [step.data] : []))[0]
+  return listData(all, 'message')[0]
 }
 
 function isPreparation(step: AgentSteps['all'][number]): boolean {

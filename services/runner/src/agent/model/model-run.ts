@@ -1,7 +1,7 @@
 import type { ModelAnswerStep, SessionSummaryStep } from '@workflow-service/contract'
 import type { LogEvent } from '@workflow-service/service-kit'
 import type { ModelConfig } from '../agent-settings.ts'
-import type { AgentSteps } from '../agent-steps.ts'
+import { type AgentSteps, listData } from '../agent-steps.ts'
 import type { AgentRun } from '../agent.ts'
 import { sleep } from '../../sleep.ts'
 import type { ModelGate } from './model-gate.ts'
@@ -48,7 +48,7 @@ export interface ModelRun extends UsableModel {
 }
 
 export function listAnswers({ all }: Pick<AgentSteps, 'all'>): ModelAnswerStep[] {
-  return all.flatMap((step) => (step.kind === 'model_answer' ? [step.data] : []))
+  return listData(all, 'model_answer')
 }
 
 /** The summary of the session and the answers. */

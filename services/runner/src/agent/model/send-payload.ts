@@ -1,6 +1,6 @@
 import type { ToolCallPart } from '@workflow-service/contract'
 import { newDeliveryId } from '@workflow-service/database'
-import { type AgentSteps, indexToolResults, refuseCall } from '../agent-steps.ts'
+import { type AgentSteps, indexToolResults, listData, refuseCall } from '../agent-steps.ts'
 import type { DeliveryCall } from '../agent.ts'
 import { isDeliveryCall, isSamePayload, mayHaveArrived, type RecordedDelivery, sendDelivery } from '../deliveries.ts'
 import type { ModelRun } from './model-run.ts'
@@ -106,5 +106,5 @@ function isSame(
 
 /** The deliveries in the journal, sent or about to be. */
 function listPlannedDeliveries(all: AgentSteps['all']): DeliveryCall[] {
-  return all.flatMap((step) => (step.kind === 'tool_call' && isDeliveryCall(step.data) ? [step.data] : []))
+  return listData(all, 'tool_call').filter(isDeliveryCall)
 }

@@ -2,7 +2,7 @@ import { END_RUN, type JournalStep, type NewJournalStep, type SessionSummaryStep
 import type { EarlierRun } from '@workflow-service/database'
 import type { ModelConfig } from '../agent-settings.ts'
 import type { AgentRun } from '../agent.ts'
-import { indexToolResults, startText } from '../agent-steps.ts'
+import { indexToolResults, listData, startText } from '../agent-steps.ts'
 import { isDeliveryCall } from '../deliveries.ts'
 import { readEnding } from './model-tools.ts'
 
@@ -37,7 +37,7 @@ export interface EarlierRuns {
 }
 
 export function findSummary(steps: readonly (JournalStep | NewJournalStep)[]): SessionSummaryStep | undefined {
-  return steps.flatMap((step) => (step.kind === 'session_summary' ? [step.data] : []))[0]
+  return listData(steps, 'session_summary')[0]
 }
 
 /** Reads the session's earlier runs, and the newest summary of them. `own`: the summary in the journal of the run. */
