@@ -33,11 +33,7 @@ async function setApproval(source: 'Order intake' | 'Audit log', approval: 'none
 
 const payloads = () => endpoint.requests.map(({ path, json }) => `${path} ${(json as { message: string }).message}`)
 
-const waitForApproval = ({ startId }: AcceptedStart): Promise<RunDetails> =>
-  waitUntil(async () => {
-    const run = await fixture.run(startId)
-    return run.status === 'waiting' ? run : undefined
-  })
+const waitForApproval = (start: AcceptedStart) => fixture.waitForStatus(start, 'waiting')
 
 /** Starts a runner, and a run whose payload to the source waits for an approval. */
 async function startWaiting(source: 'Order intake' | 'Audit log' = 'Order intake') {

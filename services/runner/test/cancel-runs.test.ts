@@ -5,7 +5,6 @@ import {
   cancelRun,
   finishRuns,
   operatorOf,
-  type RunDetails,
   showSession,
 } from '@workflow-service/database'
 import { type Answer, waitUntil } from '@workflow-service/testkit'
@@ -48,12 +47,6 @@ async function startThreeAndHoldFirst() {
   await acme.endpoint.waitForRequests(1)
   return { answer, one, two, three }
 }
-
-const waitForStatus = ({ startId }: AcceptedStart, status: RunDetails['status']): Promise<RunDetails> =>
-  waitUntil(async () => {
-    const run = await fixture.run(startId)
-    return run.status === status ? run : undefined
-  })
 
 describe('a run that is cancelled', () => {
   test('while its payload is under way sends nothing more, and the next start waits for that payload', async () => {
@@ -102,7 +95,7 @@ describe('a run that is cancelled', () => {
     await fixture.db.prisma.webhookSource.updateMany({ data: { approval: 'always' } })
     await fixture.startRunner()
     const one = await fixture.start(acme, { context: 'one' })
-    await waitForStatus(one, 'waiting')
+    await fixture.waitForStatus(one, 'waiting')
     expect(await cancel(one)).toMatchObject({ kind: 'cancelled' })
     const { status, approvals } = await fixture.run(one.startId)
     const declined = { status: 'declined', reason: 'The run was cancelled.', decided_by: 'operator' }

@@ -42,6 +42,7 @@ import { readCases, toText } from '../evaluation/read-cases.ts'
 import { runCase } from '../evaluation/run-case.ts'
 import { BUILTIN_ONLY } from '../src/agent/agent-settings.ts'
 import { createAgent } from '../src/agent/create-agent.ts'
+import { callTool, end } from './support/model-agent.ts'
 import { FAST_TIMING, MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 const fixture = useRunnerFixture('one process')
@@ -276,8 +277,7 @@ describe('an evaluation with a model', () => {
     (message: string): ModelTurn =>
     ({ body }) => {
       const isSent = JSON.stringify(body).includes('Accepted')
-      const end = { name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }
-      return { toolCalls: [isSent ? end : { name: 'send_to_order_intake', arguments: { message } }], usage }
+      return { ...(isSent ? end() : callTool('send_to_order_intake', { message })), usage }
     }
 
   test('compares models with their costs, which count in the budgets, and tries a task that is not saved', async () => {

@@ -8,6 +8,7 @@ import type { ModelAnswerStep, SessionSummaryStep } from '@workflow-service/cont
 import { createSecretBox, listModelKeys, readUsage, rotateSecrets, type RunDetails } from '@workflow-service/database'
 import { type ModelAnswer, type ModelRequest, type ModelTurn, waitUntil } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
+import { callTool, end } from './support/model-agent.ts'
 import { MODEL_TIMING, NEVER_MS, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 /** By hand: `BUDGET_RUNS=10000 npm run jest -- services/runner/test/spending` (about a quarter of an hour). */
@@ -30,9 +31,8 @@ function answer({ conversation }: ModelRequest): ModelAnswer {
   // Less than what is reserved for so short a prompt.
   if (tools.length === 0) return { text: 'Orders were sent.', usage: { inputTokens: 200, outputTokens: 100 } }
   const [, message = ''] = /of="context">\norder (\d+)/u.exec(messages[0]!.text) ?? []
-  const end = { name: 'end_run', arguments: { status: 'done', reason: 'As asked.' } }
-  const send = { name: 'send_to_order_intake', arguments: { message } }
-  return { toolCalls: [JSON.stringify(messages.at(-1)?.results).includes('Accepted') ? end : send], usage }
+  const isSent = JSON.stringify(messages.at(-1)?.results).includes('Accepted')
+  return { ...(isSent ? end() : callTool('send_to_order_intake', { message })), usage }
 }
 
 /** Starts a model with a fallback, and gives the settings of its runners. */

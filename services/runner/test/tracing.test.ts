@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals'
 import { type OtlpReceiver, SPAN_KINDS, startOtlpReceiver } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
+import { callTool, end } from './support/model-agent.ts'
 import { MODEL_TIMING, type TestOrganization, useRunnerFixture } from './support/runner-fixture.ts'
 
 // The tree of all services, and what is in no span: infra/monitoring/test.
@@ -15,8 +16,6 @@ beforeEach(async () => {
 })
 afterEach(() => receiver.close())
 
-const send = { name: 'send_to_order_intake', arguments: { message: 'hello' } }
-const end = { name: 'end_run', arguments: { status: 'done', reason: 'Sent.' } }
 const UNSET = 0
 const ERROR = 2
 
@@ -25,8 +24,8 @@ test('attempts and requests to the model are spans with what they were about, an
   const model = await startModelServer({
     turns: [
       { failure: 'status', status: 503 },
-      { toolCalls: [send], usage },
-      { toolCalls: [end] },
+      { ...callTool('send_to_order_intake', { message: 'hello' }), usage },
+      end(),
       { failure: 'status', status: 401 },
     ],
   })

@@ -245,6 +245,11 @@ export function useRunnerFixture(shape: 'two processes' | 'one process' = 'two p
       processes.push(started)
       return started
     },
+    waitForStatus: ({ startId }: AcceptedStart, status: RunDetails['status']): Promise<RunDetails> =>
+      waitUntil(async () => {
+        const details = await run(startId)
+        return details.status === status ? details : undefined
+      }),
     waitForRuns: (starts: readonly AcceptedStart[]): Promise<RunDetails[]> =>
       waitUntil(
         async () => {

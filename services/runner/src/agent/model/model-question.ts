@@ -32,20 +32,11 @@ export interface ModelAnswer {
   readonly responseId: string | null
 }
 
-export type ModelAnswerContent =
-  | {
-      readonly type: 'text' | 'reasoning'
-      readonly text: string
-      readonly providerMetadata?: ProviderMetadata | undefined
-    }
-  | {
-      readonly type: 'tool-call'
-      readonly callId: string
-      readonly tool: string
-      /** The arguments as the model wrote them: JSON, unless the model wrote something else. */
-      readonly input: string
-      readonly providerMetadata?: ProviderMetadata | undefined
-    }
+export type ModelAnswerContent = { readonly providerMetadata?: ProviderMetadata | undefined } & (
+  | { readonly type: 'text' | 'reasoning'; readonly text: string }
+  /** `input`: the arguments as the model wrote them: JSON, unless the model wrote something else. */
+  | { readonly type: 'tool-call'; readonly callId: string; readonly tool: string; readonly input: string }
+)
 
 /** Tokens of one answer, as in its step of the journal; null where the provider reports no number. */
 export type ModelUsage = Required<
