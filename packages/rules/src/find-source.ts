@@ -2,12 +2,8 @@ import { findSimilar, truncateText } from '@workflow-service/contract'
 import type { Rules } from './parse-rules.ts'
 import type { RuleError } from './rule-place.ts'
 
-interface Named {
-  readonly name: string
-}
-
 /** Finds the webhook source of each delivery, and the errors of those whose source does not exist. */
-export function findSources<Source extends Named>(
+export function findSources<Source extends { readonly name: string }>(
   { deliveries }: Rules,
   sources: readonly Source[],
 ): { found: (Source | undefined)[]; errors: RuleError[] } {

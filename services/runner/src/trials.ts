@@ -15,7 +15,7 @@ import type { DeliveryResult } from './agent/agent.ts'
 import type { RunnerContext } from './runner-context.ts'
 import { RunError, RunInterruptedError, RunParkedError } from './run-errors.ts'
 import { toStorableText } from './storable-text.ts'
-import { createAgentRun } from './runs/agent-run.ts'
+import { type Attempt, createAgentRun } from './runs/agent-run.ts'
 import type { DispatcherClient } from './runs/dispatcher-client.ts'
 import { openJournal } from './runs/journal.ts'
 import type { StoredRun } from './runs/run-store.ts'
@@ -157,7 +157,7 @@ async function callAgent(
 function withoutSending(
   { readSources }: Pick<StoredRun, 'readSources'>,
   { lookUp }: Pick<DispatcherClient, 'lookUp'>,
-): DispatcherClient {
+): Attempt['dispatcher'] {
   return {
     async deliver(_lease, { body: { source_id: sourceId = '', payload = {} } }): Promise<DeliveryResult> {
       const [source] = await readSources([sourceId])
@@ -167,7 +167,6 @@ function withoutSending(
       return invalid ?? { ...nothing, outcome: 'accepted', reason: null }
     },
     lookUp,
-    close: async () => {},
   }
 }
 

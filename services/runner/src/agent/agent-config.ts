@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { compile, MEDIA_KINDS, type MediaKind, toFieldErrors } from '@workflow-service/contract'
+import { compile, isJsonObject, MEDIA_KINDS, type MediaKind, toFieldErrors } from '@workflow-service/contract'
 import { describeSetting, readSettings, SettingsError } from '@workflow-service/service-kit'
 import type * as Yaml from 'yaml'
 import {
   type AgentConfig,
   agentSettings,
   AgentSettings,
-  agentSettingsParsers,
   type AwsConfig,
   BUILTIN,
   BUILTIN_ONLY,
@@ -76,13 +75,24 @@ const ModelsFile = Type.Object(
  * @throws SettingsError with every error of the settings at once, or else every error of the model or the file.
  */
 export function readAgentConfig(env: NodeJS.ProcessEnv): AgentConfig {
-  const settings = readSettings(AgentSettings, env, { parsers: agentSettingsParsers })
+  const settings = readSettings(AgentSettings, env, { parsers: { AGENT_MODEL_OPTIONS: parseObject } })
   const { AGENT_MODELS: path, AGENT_MODEL: model } = settings
   if (path === undefined && model === BUILTIN) return BUILTIN_ONLY
   const errors: string[] = []
   const config = path === undefined ? readModel(settings, errors) : readModels(path, settings, env, errors)
   if (!config || errors.length > 0) throw new SettingsError(errors)
   return config
+}
+
+function parseObject(text: string): object {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (error) {
+    throw new Error(`is not JSON (${error instanceof Error ? error.message : String(error)})`, { cause: error })
+  }
+  if (!isJsonObject(value)) throw new Error('must be a JSON object')
+  return value
 }
 
 /** The settings that have what a field of AGENT_MODELS has. */

@@ -140,20 +140,6 @@ export const agentSettings = {
   }),
 }
 
-/** Reads the settings whose text is structured, for `readSettings`. */
-export const agentSettingsParsers = { AGENT_MODEL_OPTIONS: parseObject }
-
-function parseObject(text: string): object {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (error) {
-    throw new Error(`is not JSON (${error instanceof Error ? error.message : String(error)})`, { cause: error })
-  }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw new Error('must be a JSON object')
-  return value
-}
-
 export const AgentSettings = Type.Object(agentSettings)
 export type AgentSettings = Omit<Static<typeof AgentSettings>, 'AGENT_MODEL_OPTIONS'> & {
   readonly AGENT_MODEL_OPTIONS: object

@@ -13,7 +13,7 @@ export const ATTEMPT_NOTES = { resumed: 'taken_up_again', failed: 'attempt_faile
 
 /** An attempt at a run. */
 export interface Attempt {
-  readonly dispatcher: DispatcherClient
+  readonly dispatcher: Omit<DispatcherClient, 'close'>
   readonly tracing: Tracing
   readonly lease: ActiveLease
   readonly run: ClaimedRun

@@ -25,8 +25,7 @@ import { listData } from '../../src/agent/agent-steps.ts'
 import type { Agent, DeliveryResult, OwnModelKey } from '../../src/agent/agent.ts'
 import { RunError, RunInterruptedError } from '../../src/run-errors.ts'
 import type { ActiveLease } from '../../src/runs/active-lease.ts'
-import { createAgentRun } from '../../src/runs/agent-run.ts'
-import type { DispatcherClient } from '../../src/runs/dispatcher-client.ts'
+import { type Attempt, createAgentRun } from '../../src/runs/agent-run.ts'
 import { openJournal } from '../../src/runs/journal.ts'
 import type { StoredRun } from '../../src/runs/run-store.ts'
 
@@ -175,7 +174,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
   const lookedUp: LookupCallIn[] = []
   const results = new Map<string, DeliveryResult>()
   /** Sends each delivery once, and only if it is in the run's journal, which it writes. */
-  const dispatcher: DispatcherClient = {
+  const dispatcher: Attempt['dispatcher'] = {
     async deliver(_lease, { params: { delivery_id: deliveryId }, body }) {
       const { source_id: sourceId = '', payload = {}, journal } = body
       const known = results.get(deliveryId)
@@ -203,7 +202,6 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
       const answer = { ok: true, status: 200, is_cut_off: false, duration_ms: 1, text, ...options.lookUp?.(body) }
       return { bytes: Buffer.byteLength(answer.text), ...answer }
     },
-    close: async () => {},
   }
 
   let crash: CrashPoint | null = null
