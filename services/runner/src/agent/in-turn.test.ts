@@ -5,7 +5,7 @@ import { createInMemoryRun, webhookSource } from '../../test/support/in-memory-r
 import type { AgentRun } from './agent.ts'
 import { builtinAgent } from './builtin/builtin-agent.ts'
 import { inTurn } from './in-turn.ts'
-import { readRules } from './rules/read-rules.ts'
+import { readRules } from './rules/plan-by-rules.ts'
 
 /** Longer than the time that works of one turn share. */
 const LONG_MS = 6

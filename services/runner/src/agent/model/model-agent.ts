@@ -10,7 +10,7 @@ import {
   truncateText,
 } from '@workflow-service/contract'
 import { formatSystemText } from '@workflow-service/contract/system-text'
-import { type Logger, NO_TRACING, type Tracing } from '@workflow-service/service-kit'
+import type { Logger, Tracing } from '@workflow-service/service-kit'
 import type { Instructions, WorkflowFile } from '@workflow-service/database'
 import { RunError } from '../../run-errors.ts'
 import type { ModelConfig } from '../agent-settings.ts'
@@ -55,7 +55,6 @@ import {
 } from './session-history.ts'
 import { costOfNextAnswer } from './spending.ts'
 import { summarizeSession } from './summarize-session.ts'
-import { traceRequests } from './trace-requests.ts'
 
 /** Model answers per run at most. */
 export const MAX_TURNS = 20
@@ -92,7 +91,7 @@ export function createModelAgent(
   clock: ModelClock = systemClock,
 ): Agent {
   const toUsable = (config: ModelConfig, fallback: UsableModel | undefined, ownKey?: string): UsableModel => {
-    const ask = traceRequests(createAskModel(config, clock.now, hooks.fetch), config, hooks.tracing ?? NO_TRACING)
+    const ask = createAskModel(config, clock.now, hooks.fetch, hooks.tracing)
     const model = `${config.provider}:${config.modelName}`
     const pace = ownKey === undefined ? model : `${model} ${ownKey}`
     return { config, model, pace, ask, outage: { sinceMs: null }, fallback }
