@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { createCapturedLogger, type ModelTurn, type StubModelServer } from '@workflow-service/testkit'
+import { createCapturedLogger, type ModelTurn } from '@workflow-service/testkit'
 import { useStubModel } from '@workflow-service/testkit/use-stub-model'
 import {
   createInMemoryRun,
@@ -10,7 +10,6 @@ import {
 import { callTool, createClock, end, PROVIDERS } from '../../../test/support/model-agent.ts'
 import { modelConfig } from '../../../test/support/model-config.ts'
 import type { ModelProvider } from '../agent-settings.ts'
-import type { Agent } from '../agent.ts'
 import { createModelAgent } from './model-agent.ts'
 
 const send = callTool('send_to_audit_log', { message: 'hello' })
@@ -19,39 +18,23 @@ const source = webhookSource('Audit log', { message: 'x' })
 
 const startModelServer = useStubModel()
 
-interface Pair {
-  readonly agent: Agent
-  readonly first: StubModelServer
-  readonly second: StubModelServer
-  readonly lines: Record<string, unknown>[]
-  /** The time that the clock has slept. */
-  readonly waitedMs: () => number
-}
-
 /** A model with a fallback that ends the run. */
 async function createPair(
   provider: ModelProvider,
   turns: ModelTurn[],
   { otherwise, fallback = provider }: { otherwise: ModelTurn; fallback?: ModelProvider },
-): Promise<Pair> {
+) {
   const first = await startModelServer({ turns, otherwise })
   const second = await startModelServer({ otherwise: done })
   const clock = createClock(0)
   const { logger, lines } = createCapturedLogger()
   const aws = { region: 'eu-central-1' }
+  const main = { provider, aws, baseUrl: first.baseUrl, fallback: 'spare', isStreaming: true }
   const configs = [
-    modelConfig({
-      name: 'main',
-      provider,
-      aws,
-      modelName: 'big',
-      baseUrl: first.baseUrl,
-      fallback: 'spare',
-      isStreaming: true,
-    }),
+    modelConfig({ ...main, name: 'main', modelName: 'big' }),
     modelConfig({ name: 'spare', provider: fallback, aws, modelName: 'small', baseUrl: second.baseUrl }),
   ]
-  return { agent: createModelAgent(configs, { logger }, clock), first, second, lines, waitedMs: clock.now }
+  return { agent: createModelAgent(configs, { logger }, clock), first, second, lines, clock }
 }
 
 const startRun = (): InMemoryRun => createInMemoryRun({ sources: [source], context: 'hello' })
@@ -78,7 +61,7 @@ describe('a model whose API is unavailable', () => {
         `spare: ${fallback}:small`,
       ])
       expect(run.sent).toHaveLength(1)
-      expect(pair.waitedMs()).toBe(30_000)
+      expect(pair.clock.nowMs).toBe(30_000)
       const asked = JSON.stringify(pair.second.requests[0]?.body)
       expect(asked).toContain('hello')
       expect(asked).not.toContain('secret thoughts')
@@ -91,11 +74,11 @@ describe('a model whose API is unavailable', () => {
     await startRun()
       .execute(pair.agent)
       .catch(() => {})
-    const [asked, waited] = [pair.first.requests.length, pair.waitedMs()]
+    const [asked, waited] = [pair.first.requests.length, pair.clock.nowMs]
     expect(asked).toBeGreaterThan(3)
     const next = startRun()
     await next.execute(pair.agent).catch(() => {})
-    expect([pair.first.requests.length - asked, pair.waitedMs() - waited]).toEqual([1, 0])
+    expect([pair.first.requests.length - asked, pair.clock.nowMs - waited]).toEqual([1, 0])
     pair.first.script(send, done)
     const last = startRun()
     await last.execute(pair.agent)
@@ -124,7 +107,7 @@ describe('a model whose API is unavailable', () => {
     const pair = await createPair('openai-compatible', [send], { otherwise })
     const run = startRun()
     await run.execute(pair.agent)
-    expect([pair.first.requests.length - 1, pair.waitedMs()]).toEqual([requests, 0])
+    expect([pair.first.requests.length - 1, pair.clock.nowMs]).toEqual([requests, 0])
     expect(tell(run)).toHaveLength(3)
   })
 
