@@ -71,21 +71,16 @@ export interface Rule {
 export type ParsedRules = { readonly rules: Rules } | { readonly errors: readonly RuleError[] }
 
 /** Work in pieces of 2 ms or little more. */
-class Turns {
-  readonly #waitForTurn: () => Promise<void>
-  #beganMs = performance.now()
+type Turns = ReturnType<typeof createTurns>
 
-  constructor(waitForTurn: () => Promise<void>) {
-    this.#waitForTurn = waitForTurn
-  }
-
-  get isOver(): boolean {
-    return performance.now() - this.#beganMs > TURN_MS
-  }
-
-  async next(): Promise<void> {
-    await this.#waitForTurn()
-    this.#beganMs = performance.now()
+function createTurns(waitForTurn: () => Promise<void>) {
+  let beganMs = performance.now()
+  return {
+    isOver: (): boolean => performance.now() - beganMs > TURN_MS,
+    async next(): Promise<void> {
+      await waitForTurn()
+      beganMs = performance.now()
+    },
   }
 }
 
@@ -103,7 +98,7 @@ export async function parseRules(
   waitForTurn: () => Promise<void> = () => nextTurn(),
 ): Promise<ParsedRules> {
   if (Buffer.byteLength(text) > RULES_MAX_BYTES) return refuse(`is larger than ${RULES_MAX_BYTES / 1024} KiB`)
-  const parsed = known.get(text) ?? parseText(text, new Turns(waitForTurn))
+  const parsed = known.get(text) ?? parseText(text, createTurns(waitForTurn))
   forget(text)
   known.set(text, parsed)
   knownWeight += weightOf(text)
@@ -129,7 +124,7 @@ async function parseText(text: string, turns: Turns): Promise<ParsedRules> {
   const compiler = new RulesCompiler(file.placeOf)
   const deliveries = file.value.deliveries.map((delivery, index) => compiler.compile(delivery, ['deliveries', index]))
   for (const job of compiler.jobs) {
-    if (turns.isOver) await turns.next()
+    if (turns.isOver()) await turns.next()
     job()
   }
   const { errors } = compiler
@@ -228,7 +223,7 @@ async function parseDocuments(lexemes: readonly string[], lines: LineCounter, tu
   const documents: Document.Parsed[] = []
   for (const lexeme of lexemes) {
     for (const token of parser.next(lexeme)) documents.push(...composer.next(token))
-    if (turns.isOver) await turns.next()
+    if (turns.isOver()) await turns.next()
     if (documents.length > 1) return documents
   }
   for (const token of parser.end()) documents.push(...composer.next(token))

@@ -9,78 +9,69 @@ export interface LeasedSession extends ActiveLease {
 /** The sessions that this process has leased. Each occupies one slot. */
 export type ActiveSessions = ReturnType<typeof createActiveSessions>
 
-interface Entry extends LeasedSession {
-  isLost: boolean
-  readonly signalController: AbortController
-  readonly abortController: AbortController
-}
-
 export function createActiveSessions(concurrency: number) {
-  const entries = new Set<Entry>()
+  /** What aborts the two signals of each. */
+  const sessions = new Map<LeasedSession, { readonly signal: AbortController; readonly abort: AbortController }>()
   const byOrganization = new Map<string, number>()
   let isInterrupted = false
   let isAborted = false
 
   const count = (organizationId: string, change: 1 | -1): void => {
-    const sessions = (byOrganization.get(organizationId) ?? 0) + change
-    if (sessions > 0) byOrganization.set(organizationId, sessions)
+    const active = (byOrganization.get(organizationId) ?? 0) + change
+    if (active > 0) byOrganization.set(organizationId, active)
     else byOrganization.delete(organizationId)
   }
-  const interrupt = (entry: Entry): void => entry.signalController.abort(new RunInterruptedError())
-  const abort = (entry: Entry, reason: LeaseLostError | RunInterruptedError): void => {
-    entry.signalController.abort(reason)
-    entry.abortController.abort(reason)
+  const interrupt = (session: LeasedSession): void => sessions.get(session)?.signal.abort(new RunInterruptedError())
+  const abort = (session: LeasedSession, reason: LeaseLostError | RunInterruptedError): void => {
+    sessions.get(session)?.signal.abort(reason)
+    sessions.get(session)?.abort.abort(reason)
   }
 
   return {
     get size() {
-      return entries.size
+      return sessions.size
     },
     get freeSlots() {
-      return Math.max(0, concurrency - entries.size)
+      return Math.max(0, concurrency - sessions.size)
     },
     byOrganization,
-    all: () => [...entries],
-    add({ lease, organizationId }: Pick<AcquiredSession, 'lease' | 'organizationId'>) {
-      const signalController = new AbortController()
-      const abortController = new AbortController()
-      const entry: Entry = {
+    all: () => [...sessions.keys()],
+    add({ lease, organizationId }: Pick<AcquiredSession, 'lease' | 'organizationId'>): LeasedSession {
+      const controllers = { signal: new AbortController(), abort: new AbortController() }
+      const session = {
         sessionId: lease.sessionId,
         epoch: lease.epoch,
         organizationId,
-        signal: signalController.signal,
-        abort: abortController.signal,
-        signalController,
-        abortController,
+        signal: controllers.signal.signal,
+        abort: controllers.abort.signal,
         isLost: false,
         isEnding: false,
       }
-      entries.add(entry)
+      sessions.set(session, controllers)
       count(organizationId, 1)
-      if (isInterrupted) interrupt(entry)
-      if (isAborted) abort(entry, new RunInterruptedError())
-      return entry
+      if (isInterrupted) interrupt(session)
+      if (isAborted) abort(session, new RunInterruptedError())
+      return session
     },
     remove(session: LeasedSession) {
-      if (entries.delete(session as Entry)) count(session.organizationId, -1)
+      if (sessions.delete(session)) count(session.organizationId, -1)
     },
     /** Marks the lease as lost and aborts both signals. Returns whether it was not marked before. */
     markLost(session: LeasedSession) {
-      const entry = session as Entry
-      if (entry.isLost) return false
-      entry.isLost = true
-      abort(entry, new LeaseLostError())
+      if (session.isLost) return false
+      session.isLost = true
+      abort(session, new LeaseLostError())
       return true
     },
     /** Makes every session, and each one added later, end at its next step boundary. */
     interruptAll() {
       isInterrupted = true
-      for (const entry of entries) interrupt(entry)
+      for (const session of sessions.keys()) interrupt(session)
     },
     /** Abandons every session, and each one added later. */
     abortAll() {
       isAborted = true
-      for (const entry of entries) abort(entry, new RunInterruptedError())
+      for (const session of sessions.keys()) abort(session, new RunInterruptedError())
     },
   }
 }
