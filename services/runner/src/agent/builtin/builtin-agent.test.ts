@@ -9,9 +9,12 @@ const description = 'Forward the order to Order intake, then to Audit log.'
 const toOrders = 'Forward the order to Order intake.'
 const context = 'order_id: B-7\ntotal: 42.50'
 
+const startRun = (options: Parameters<typeof createInMemoryRun>[0] = {}) =>
+  createInMemoryRun({ description, context, sources: [orders, audit], ...options })
+
 describe('the built-in agent', () => {
   test('records in the journal where each value came from, and the result of each delivery', async () => {
-    const run = createInMemoryRun({ description: toOrders, context, sources: [orders], inputMessage: 'New order' })
+    const run = startRun({ description: toOrders, sources: [orders], inputMessage: 'New order' })
     await run.execute(agent)
     const target = { id: run.sent[0]?.deliveryId, source_id: orders.id, source_name: 'Order intake' }
     const call = { call_id: 'builtin-1', tool: 'builtin' }
@@ -47,7 +50,7 @@ describe('the built-in agent', () => {
       'Nothing was sent to Order intake, Audit log. Names that no field took: "Erratum"',
     ],
   ])('sends nothing at all when %s, and says so in each attempt', async (_what, text, code, message) => {
-    const run = createInMemoryRun({ description, context: text, sources: [orders, audit] })
+    const run = startRun({ context: text })
     const failure = { name: 'RunError', code, message }
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
     expect(run.steps.map(({ kind, data }) => [kind, 'code' in data ? data.code : ''])).toEqual([
@@ -59,7 +62,7 @@ describe('the built-in agent', () => {
   })
 
   test('records what a person needs to write rules', async () => {
-    const run = createInMemoryRun({ description, context: 'order: B-7\ntotal: soon', sources: [orders, audit] })
+    const run = startRun({ context: 'order: B-7\ntotal: soon' })
     await expect(run.execute(agent)).rejects.toMatchObject({ code: 'payload_incomplete' })
     expect(run.steps.at(-1)?.data).toMatchObject({
       details: {
@@ -73,7 +76,7 @@ describe('the built-in agent', () => {
 
   test('sends nothing when the input message holds a condition', async () => {
     const inputMessage = 'Never send orders of less than 5 EUR.'
-    const run = createInMemoryRun({ context, sources: [orders, audit], description, inputMessage })
+    const run = startRun({ inputMessage })
     const failure = { code: 'rules_needed', message: expect.stringMatching(/rules\.yaml.*The sentence is: "/) }
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
@@ -84,7 +87,7 @@ describe('the built-in agent', () => {
     ['names no source', [unnamed], /names none of the organization's webhook sources/],
     ['has no source to name', [], /has no webhook source/],
   ])('fails with no_destination when the description %s', async (_what, sources, message) => {
-    const run = createInMemoryRun({ description, context, sources })
+    const run = startRun({ sources })
     const failure = { code: 'no_destination', message: expect.stringMatching(message) }
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
     expect(run.sent).toEqual([])
@@ -92,7 +95,7 @@ describe('the built-in agent', () => {
 
   test('fails with the name of a file that looks like rules and is not followed', async () => {
     const files = [{ id: 'f', name: 'Rules.yml', path: [], content: 'deliveries: []' }]
-    const run = createInMemoryRun({ description, context, sources: [orders, audit], files })
+    const run = startRun({ files })
     const failure = { code: 'rule_failed', message: expect.stringContaining('not "Rules.yml"') }
     await expect(run.execute(agent)).rejects.toMatchObject(failure)
     expect(run.sent).toEqual([])
@@ -108,7 +111,7 @@ describe('the built-in agent', () => {
   ] as const)('fails the run after %s, after it has sent the others', async (outcome, reason, message) => {
     const result = { outcome, reason, status: outcome === 'rejected' ? 500 : null }
     const endpoint = ({ sourceId }: { sourceId: string }) => (sourceId === orders.id ? result : {})
-    const run = createInMemoryRun({ description, context, sources: [orders, audit], endpoint })
+    const run = startRun({ endpoint })
     await expect(run.execute(agent)).rejects.toMatchObject({ code: `delivery_${outcome}`, message })
     expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
   })
@@ -116,7 +119,7 @@ describe('the built-in agent', () => {
   test.each(['before', 'after'] as const)(
     'sends each payload once although it crashes right %s every step',
     async (when) => {
-      const run = createInMemoryRun({ description, context, sources: [orders, audit] })
+      const run = startRun()
       await executeWithCrashes(run, agent, when)
       expect(run.sent.map(({ sourceId }) => sourceId)).toEqual([orders.id, audit.id])
       expect([run.dataOf('tool_call').length, run.dataOf('tool_result').length]).toEqual([2, 2])
@@ -125,7 +128,7 @@ describe('the built-in agent', () => {
 
   test('follows the plan in the journal when sources change between two attempts', async () => {
     const sources = [orders]
-    const run = createInMemoryRun({ description: toOrders, context, sources })
+    const run = startRun({ description: toOrders, sources })
     expect(await run.crashAt(agent, 1)).toBe(true)
     sources[0] = audit
     await run.execute(agent)
@@ -133,9 +136,8 @@ describe('the built-in agent', () => {
   })
 
   test('fails a second attempt from the journal without sending anything', async () => {
-    const run = createInMemoryRun({
+    const run = startRun({
       description: toOrders,
-      context,
       sources: [orders],
       endpoint: () => ({ outcome: 'rejected', status: 500 }),
     })
@@ -145,10 +147,7 @@ describe('the built-in agent', () => {
   })
 
   test('ends at the next step boundary when the runner stops', async () => {
-    const run = createInMemoryRun({
-      description,
-      context,
-      sources: [orders, audit],
+    const run = startRun({
       endpoint() {
         run.interrupt()
         return {}
