@@ -239,7 +239,7 @@ test('a run whose organization is suspended is queued again when the dispatcher 
       source_name: 'Order intake',
       payload: { message: 'hello' },
     }
-    await attempt.deliver({ call: { call_id: 'one', tool: 'test', delivery }, isLast: true })
+    await attempt.deliver({ call_id: 'one', tool: 'test', delivery }, true)
   }
   await fixture.startRunner({ agent })
   await waitUntil(async () => executions.length && (await showSession(fixture.db, start.sessionId))?.lease === null)

@@ -2,6 +2,7 @@ import type {
   DeliveryOutcome,
   JournalStep,
   LookupCallOut,
+  LookupCallStep,
   NewJournalStep,
   RunJournalState,
   RunPrompt,
@@ -91,7 +92,7 @@ export interface AgentRun extends RunRecords {
   /** All webhook sources of the organization, sorted by name, as they were when this runner began the run or later. */
   listSources(): Promise<readonly SourceName[]>
   /** Calls a tool of a look-up, which only reads: it is safe to repeat. Waits while the dispatcher is unavailable. */
-  lookUp(request: LookupRequest): Promise<LookupCallOut>
+  lookUp(lookup: LookupCallStep, args: Record<string, unknown>): Promise<LookupCallOut>
   /** Records what a model is asked with at this point of the journal, for people. */
   recordPrompt(prompt: RunPrompt): Promise<void>
   /**
@@ -102,10 +103,12 @@ export interface AgentRun extends RunRecords {
   /** Appends the steps to the journal, all or none, and resolves when they are durable. */
   append(steps: readonly NewJournalStep[]): Promise<void>
   /**
-   * Sends the payload, at most once per delivery id: a repeated call resolves to the recorded result. Waits while the
-   * dispatcher is unavailable. Resolves for every outcome, also when the webhook source was deleted.
+   * Sends the payload of a tool call that was planned or appended, at most once per delivery id: a repeated call
+   * resolves to the recorded result. Waits while the dispatcher is unavailable. Resolves for every outcome, also when
+   * the webhook source was deleted.
+   * @param isLast Whether nothing is left to do once the payload is accepted: the run then succeeds with the outcome.
    */
-  deliver(request: DeliveryRequest): Promise<DeliveryResult | ApprovalRequired>
+  deliver(call: DeliveryCall, isLast: boolean): Promise<DeliveryResult | ApprovalRequired>
   /**
    * Requests the approval of the first payload, and of those of the others that need one. Resolves only if the first
    * one was decided meanwhile.
@@ -126,20 +129,6 @@ export interface OwnModelKey {
   readonly model: string
   /** Null: this runner cannot decrypt it. */
   readonly key: string | null
-}
-
-/** A call of a tool of a look-up. */
-export interface LookupRequest {
-  readonly lookupId: string
-  readonly tool: string
-  readonly args: Record<string, unknown>
-}
-
-/** A payload for a webhook source. The agent must plan or append the tool call before it calls `deliver`. */
-export interface DeliveryRequest {
-  readonly call: DeliveryCall
-  /** Whether nothing is left to do once the payload is accepted: the run then succeeds with the outcome. */
-  readonly isLast: boolean
 }
 
 /** A tool call that sends a payload. */

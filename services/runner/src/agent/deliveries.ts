@@ -56,7 +56,7 @@ export async function sendDelivery(
     }
     if (approval?.status !== 'waiting') {
       const edited = approval?.payload && { ...call, delivery: { ...call.delivery, payload: approval.payload } }
-      const result = await run.deliver({ call: edited ?? call, isLast })
+      const result = await run.deliver(edited ?? call, isLast)
       if (result.outcome !== 'approval_required') {
         const step = toDeliveryStep(run.run.sessionId, call, result)
         return result.journal ? steps.adopt(step) : await steps.append(step)

@@ -42,7 +42,7 @@ test('sends the plan with the payload, and knows that the run has succeeded with
     bodies.push([kinds, body.journal?.position, body.journal?.steps.length, body.journal?.last_of_run, lease.isEnding])
     return { ...accepted, journal: 'succeeded' }
   })
-  expect(await agentRun.deliver({ call, isLast: true })).toEqual({ ...accepted, journal: 'succeeded' })
+  expect(await agentRun.deliver(call, true)).toEqual({ ...accepted, journal: 'succeeded' })
   expect(bodies).toEqual([[[], 0, 1, 1, true]])
   expect([hasSucceeded(), lease.isEnding, journal.nextPosition]).toEqual([true, true, 2])
 })
@@ -55,7 +55,7 @@ test('writes the plan first for a dispatcher of the previous release, which refu
     expect(known).toEqual(['tool_call'])
     return accepted
   })
-  expect(await agentRun.deliver({ call, isLast: true })).toEqual(accepted)
+  expect(await agentRun.deliver(call, true)).toEqual(accepted)
   expect([kinds(), hasSucceeded(), lease.isEnding]).toEqual([['tool_call'], false, false])
 })
 
@@ -65,6 +65,6 @@ test('writes a plan first that is too large for a request', async () => {
     return { ...accepted, journal: 'written' }
   })
   agentRun.plan([{ kind: 'note', data: { code: 'any', text: 'x'.repeat(130 * 1024) } }])
-  expect(await agentRun.deliver({ call, isLast: false })).toMatchObject({ journal: 'written' })
+  expect(await agentRun.deliver(call, false)).toMatchObject({ journal: 'written' })
   expect(kinds()).toEqual(['tool_call', 'note'])
 })

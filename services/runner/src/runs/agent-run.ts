@@ -1,7 +1,7 @@
 import { APPROVAL_DAYS, type DeliveryIn, type JournalStep } from '@workflow-service/contract'
 import { type ClaimedRun, PAUSE_DAYS, serializeStep, type SourceForAgent } from '@workflow-service/database'
 import type { Tracing } from '@workflow-service/service-kit'
-import type { AgentRun, DeliveryRequest, DeliveryResult } from '../agent/agent.ts'
+import type { AgentRun, DeliveryCall, DeliveryResult } from '../agent/agent.ts'
 import { RunError, RunParkedError } from '../run-errors.ts'
 import type { ActiveLease } from './active-lease.ts'
 import type { DispatcherClient, DispatcherResult } from './dispatcher-client.ts'
@@ -49,8 +49,8 @@ export function createAgentRun(attempt: Attempt): AgentRun {
       const byId = new Map(smallSources.map((source) => [source.id, source]))
       return sourceIds.flatMap((sourceId) => byId.get(sourceId) ?? [])
     },
-    lookUp: ({ lookupId, tool, args }) => {
-      const params = { organization_id: organizationId, lookup_id: lookupId }
+    lookUp: ({ id: lookup_id, tool }, args) => {
+      const params = { organization_id: organizationId, lookup_id }
       const body = { tool, arguments: args, run_id: id }
       return dispatcher.lookUp(lease, { params, body, requestId, trace: run.trace })
     },
@@ -62,12 +62,12 @@ export function createAgentRun(attempt: Attempt): AgentRun {
       const outcome = await stored.parkForApproval({ position: journal.nextPosition, payloads })
       if (outcome === 'parked') throw new RunParkedError('The run waits for an approval', APPROVAL_DAYS * 86_400_000)
     },
-    async deliver(request) {
+    async deliver(call, isLast) {
       for (;;) {
-        const result = await deliver(attempt, request)
+        const result = await deliver(attempt, call, isLast)
         if (result.outcome !== 'source_paused') return result
         await journal.flush()
-        const { source_id: sourceId, source_name: name } = request.call.delivery
+        const { source_id: sourceId, source_name: name } = call.delivery
         const outcome = await stored.parkForSource({ sourceId, position: journal.nextPosition })
         if (outcome === 'parked') throw new RunParkedError('The run waits for a paused source', PAUSE_DAYS * 86_400_000)
         if (outcome === 'expired') throw new RunError('source_paused', `${name} was paused for ${PAUSE_DAYS} days`)
@@ -82,9 +82,10 @@ const MAX_PLAN_BYTES = 128 * 1024
 /** Sends a payload of the run, with what the dispatcher writes into its journal. */
 function deliver(
   { dispatcher, tracing, lease, run, journal, onDelivered, onSucceeded }: Attempt,
-  request: DeliveryRequest,
+  { call_id, tool, delivery }: DeliveryCall,
+  isLast: boolean,
 ): Promise<Exclude<DispatcherResult, { outcome: 'journal_unknown' }>> {
-  const { id: delivery_id, source_id, payload } = request.call.delivery
+  const { id: delivery_id, source_id, source_name, payload } = delivery
   const attributes = {
     'workflow_service.delivery.id': delivery_id,
     'workflow_service.webhook_source.id': source_id,
@@ -99,10 +100,11 @@ function deliver(
   }
   return tracing.trace({ name: 'deliver', kind: 'client', attributes, parent: run.trace }, async (span) => {
     const call = { params: { delivery_id }, body, requestId: run.requestId, trace: span.context }
-    const withJournal = { ...body, journal: await toJournal(journal, run, request) }
+    const last_of_run = isLast ? run.number : null
+    const withJournal = { ...body, journal: { ...(await readPlan(journal)), call_id, tool, source_name, last_of_run } }
     let hasSucceeded = false
     // The outcome of the last payload may release the lease.
-    lease.isEnding = request.isLast
+    lease.isEnding = isLast
     try {
       let result = await dispatcher.deliver(lease, { ...call, body: withJournal })
       if (result.outcome === 'journal_unknown') {
@@ -124,17 +126,12 @@ function deliver(
   })
 }
 
-/** What the dispatcher writes into the journal. A plan that is too large for a request is written first. */
-async function toJournal(
-  journal: RunJournal,
-  { number }: Pick<ClaimedRun, 'number'>,
-  { call: { call_id, tool, delivery }, isLast }: DeliveryRequest,
-): Promise<DeliveryIn['journal']> {
+/** The planned steps, for the dispatcher to write. Those that are too large for a request are written first. */
+async function readPlan(journal: RunJournal): Promise<Pick<NonNullable<DeliveryIn['journal']>, 'position' | 'steps'>> {
   let steps = journal.planned.steps.map(serializeStep)
   if (steps.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0) > MAX_PLAN_BYTES) {
     await journal.flush()
     steps = []
   }
-  const { position } = journal.planned
-  return { position, steps, call_id, tool, source_name: delivery.source_name, last_of_run: isLast ? number : null }
+  return { position: journal.planned.position, steps }
 }

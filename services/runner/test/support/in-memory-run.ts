@@ -224,9 +224,9 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
     try {
       await agent({
         ...agentRun,
-        lookUp: (request) => operate(() => agentRun.lookUp(request)),
+        lookUp: (...request) => operate(() => agentRun.lookUp(...request)),
         append: (added) => operate(() => agentRun.append(added)),
-        deliver: (request) => operate(() => agentRun.deliver(request)),
+        deliver: (...request) => operate(() => agentRun.deliver(...request)),
       })
     } catch (error) {
       if (error instanceof RunError) await journal.flush()

@@ -55,7 +55,7 @@ export async function lookUp(
   if (!steps.all.some((step) => step.kind === 'tool_call' && step.data.call_id === call_id)) {
     await steps.append({ kind: 'tool_call', data: { call_id, tool: name, arguments: args, lookup } })
   }
-  const answer = await run.lookUp({ lookupId: lookup.id, tool: lookup.tool, args })
+  const answer = await run.lookUp(lookup, args)
   const { ok, status, bytes, is_cut_off, duration_ms } = answer
   const text = formatAnswer(answer, left, run.run.sessionId)
   const result = { call_id, tool: name, ok, text, lookup: { status, bytes, is_cut_off, duration_ms } }
