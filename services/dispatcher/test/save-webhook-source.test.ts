@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { newId, readAnswers } from '@workflow-service/database'
+import { newId } from '@workflow-service/database'
 import { createCertificate, freePort, startCustomerEndpoint, startRawEndpoint } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import type { OutboundResult } from '../src/outbound/outbound-result.ts'
@@ -325,8 +325,8 @@ describe('422 verification_failed', () => {
       rejected_answer: expect.stringMatching(/^not valid:\n\{.*\[hidden\]/),
     })
     expect(JSON.stringify(error)).not.toContain('echoed-secret')
-    const kept = await readAnswers(dispatcher.db, dispatcher.organizationId, [String(error.delivery_id)])
-    expect(kept.get(String(error.delivery_id))?.rejectedAnswer).toBe(error.rejected_answer)
+    const kept = await dispatcher.db.prisma.delivery.findUnique({ where: { id: String(error.delivery_id) } })
+    expect(kept?.rejectedAnswer).toBe(error.rejected_answer)
     // Too short to be recognized in a text.
     const short = await dispatcher.save(newId(), { signing_secret: 'short' })
     expect(short.body.error.reason).toBe('status')

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Delivery, type DeliveryQuery, listDeliveries } from '@workflow-service/database'
+import { type DeliveryListQuery, listDeliveries, type LoggedDelivery } from '@workflow-service/database'
 import type { OrganizationContext } from '../cli-context.ts'
 
 const POLL_MS = 1_000
@@ -14,16 +14,16 @@ const PAGE_SIZE = 100
  */
 export async function* followDeliveries(
   ctx: OrganizationContext,
-  query: DeliveryQuery,
-  newest: readonly Delivery[],
+  query: DeliveryListQuery,
+  newest: readonly LoggedDelivery[],
   signal: AbortSignal,
-): AsyncGenerator<readonly Delivery[]> {
-  let newestMs = newest[0]?.createdAt.getTime() ?? Date.now()
+): AsyncGenerator<readonly LoggedDelivery[]> {
+  let newestMs = newest[0] ? timeOf(newest[0]) : Date.now()
   const read = async (sinceMs: number) => {
     const since = new Date(Math.max(sinceMs, query.since?.getTime() ?? 0))
     return await readAll(ctx, { ...query, since })
   }
-  let found: readonly Delivery[] = await read(newestMs - OVERLAP_MS)
+  let found: readonly LoggedDelivery[] = await read(newestMs - OVERLAP_MS)
   // What is above the newest entry, or has finished, since `newest` was read is news.
   const listed = new Set(newest.map(({ id }) => id))
   const firstOld = found.findIndex(({ id }) => id === newest[0]?.id)
@@ -31,26 +31,32 @@ export async function* followDeliveries(
   let seen = new Set([...newest, ...older].filter(isFinished).map(({ id }) => id))
   while (!signal.aborted) {
     await sleep(POLL_MS, undefined, { signal }).catch(() => {})
-    const unfinishedMs = found.filter((delivery) => !isFinished(delivery)).map(({ createdAt }) => createdAt.getTime())
+    const unfinishedMs = found.filter((delivery) => !isFinished(delivery)).map(timeOf)
     found = await read(Math.min(newestMs - OVERLAP_MS, ...unfinishedMs))
     const finished = found.filter(isFinished)
     const before = seen
     seen = new Set(finished.map(({ id }) => id))
-    newestMs = Math.max(newestMs, ...found.map(({ createdAt }) => createdAt.getTime()))
+    newestMs = Math.max(newestMs, ...found.map(timeOf))
     yield finished.filter(({ id }) => !before.has(id)).toReversed()
   }
 }
 
 /** Reads all pages of the query, newest first. */
-async function readAll({ db, organization }: OrganizationContext, query: DeliveryQuery): Promise<Delivery[]> {
-  const all: Delivery[] = []
-  for (;;) {
-    const page = await listDeliveries(db, organization.id, { ...query, limit: PAGE_SIZE, after: all.at(-1) })
-    all.push(...page)
-    if (page.length < PAGE_SIZE) return all
-  }
+async function readAll({ db, organization }: OrganizationContext, query: DeliveryListQuery): Promise<LoggedDelivery[]> {
+  const all: LoggedDelivery[] = []
+  let after: DeliveryListQuery['after']
+  do {
+    const page = await listDeliveries(db, organization.id, { ...query, limit: PAGE_SIZE, after })
+    all.push(...page.rows)
+    after = page.next
+  } while (after)
+  return all
 }
 
-export function isFinished({ outcome }: Delivery): boolean {
+function timeOf({ created_at: createdAt }: LoggedDelivery): number {
+  return Date.parse(createdAt)
+}
+
+export function isFinished({ outcome }: LoggedDelivery): boolean {
   return outcome !== 'in_flight'
 }

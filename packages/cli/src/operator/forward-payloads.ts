@@ -1,4 +1,4 @@
-import { type Delivery, findWebhookSource, listDeliveries } from '@workflow-service/database'
+import { findWebhookSource, listDeliveries, type LoggedDelivery } from '@workflow-service/database'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import type { Forwarding } from '../listen/listen.ts'
@@ -20,13 +20,13 @@ export async function openForwarding(
   const query = { sourceId, kind: 'payload', limit: 1 } as const
   return {
     source: { ...source, exampleRequestBody },
-    payloads: async (signal) => payloadsAfter(await listDeliveries(ctx.db, organization.id, query), signal),
+    payloads: async (signal) => payloadsAfter((await listDeliveries(ctx.db, organization.id, query)).rows, signal),
   }
 
-  async function* payloadsAfter(newest: readonly Delivery[], signal: AbortSignal) {
+  async function* payloadsAfter(newest: readonly LoggedDelivery[], signal: AbortSignal) {
     for await (const news of followDeliveries(ctx, query, newest, signal)) {
-      for (const { id, outcome, requestBody, requestId } of news) {
-        if (outcome !== 'invalid') yield { body: requestBody as object, copyOf: id, requestId: requestId ?? id }
+      for (const { id, outcome, request_body: body, request_id: requestId } of news) {
+        if (outcome !== 'invalid') yield { body, copyOf: id, requestId: requestId ?? id }
       }
     }
   }

@@ -1,7 +1,7 @@
 import type { DeliveryKind, DeliveryOutcome } from '@workflow-service/contract'
-import { type Delivery, type DeliveryQuery, listDeliveries, readAnswers } from '@workflow-service/database'
+import { type DeliveryListQuery, listDeliveries, type LoggedDelivery } from '@workflow-service/database'
 import type { FollowOptions } from '../cli-command.ts'
-import { type CommandResult, toSnakeCase } from '../command-result.ts'
+import { type CommandResult, listResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { findSource } from './find.ts'
 import { followDeliveries, isFinished } from './follow-deliveries.ts'
@@ -27,76 +27,47 @@ export async function logs(
   if (text === undefined) throw new UsageError('Name a webhook source: wf logs SOURCE. List them with wf sources list.')
   const source = await findSource(ctx, text, { includeDeleted: true })
   const { outcome, kind, since, until, limit } = options
-  const query: DeliveryQuery = { sourceId: source.id, outcome, kind, since, until, limit }
+  const query = { sourceId: source.id, outcome, kind, since, until, limit }
   const hasFilter = [outcome, kind, since, until].some((value) => value !== undefined)
   const matching = hasFilter ? ' that matches the options' : ' yet'
-  const newest = await listDeliveries(db, organization.id, query)
+  const { rows: newest } = await listDeliveries(db, organization.id, query)
   if (options.follow) {
     await follow(ctx, query, newest, options)
     return undefined
   }
-  const ids = newest.map(({ id }) => id)
-  const answers = await readAnswers(db, organization.id, ids)
-  return {
-    json: newest.map((delivery) => ({
-      ...toJson(delivery),
-      rejected_answer: answers.get(delivery.id)?.rejectedAnswer ?? null,
-      answer_headers: answers.get(delivery.id)?.answerHeaders ?? null,
-    })),
-    text: (terminal) => renderTable(terminal, COLUMNS, newest, `Nothing was sent to ${source.name}${matching}.`),
-  }
+  return listResult(newest, COLUMNS, `Nothing was sent to ${source.name}${matching}.`)
 }
 
-const COLUMNS: readonly Column<Delivery>[] = [
-  { title: 'TIME (UTC)', time: ({ createdAt }) => createdAt },
+const COLUMNS: readonly Column<LoggedDelivery>[] = [
+  { title: 'TIME (UTC)', time: ({ created_at }) => created_at },
   { title: 'KIND', value: ({ kind }) => kind, shortValue: ({ kind }) => (kind === 'verification' ? 'verify' : kind) },
   { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => outcomeColour(outcome) },
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
-  { title: 'TOOK', value: ({ durationMs }) => showDuration(durationMs) },
-  { title: 'RUN', value: ({ runId }) => runId ?? '–', cut: 'id' },
+  { title: 'TOOK', value: ({ duration_ms }) => showDuration(duration_ms) },
+  { title: 'RUN', value: ({ run_id }) => run_id ?? '–', cut: 'id' },
   { title: 'REASON OR ANSWER', value: describeDelivery },
 ]
 
 /** Returns the reason of a failure, or the endpoint's answer. */
-function describeDelivery({ reason, answer }: Pick<Delivery, 'reason' | 'answer'>): string {
+function describeDelivery({ reason, answer }: LoggedDelivery): string {
   return reason ?? (answer === null ? '' : JSON.stringify(answer))
 }
 
 /** Prints the newest entries and then, every second until Ctrl-C, those that finished since, oldest first. */
 async function follow(
   ctx: OrganizationContext,
-  query: DeliveryQuery,
-  newest: readonly Delivery[],
+  query: DeliveryListQuery,
+  newest: readonly LoggedDelivery[],
   { json: isJson, timeout }: LogsOptions,
 ): Promise<void> {
   const { terminal } = ctx
   let hasTitles = true
-  const print = (rows: readonly Delivery[]) => {
+  const print = (rows: readonly LoggedDelivery[]) => {
     if (rows.length === 0) return
-    const lines = rows.map((row) => `${JSON.stringify(toJson(row))}\n`)
+    const lines = rows.map((row) => `${JSON.stringify(row)}\n`)
     terminal.write(isJson ? lines.join('') : renderTable(terminal, COLUMNS, rows, '', { hasTitles }))
     hasTitles = false
   }
   print(newest.filter(isFinished).toReversed())
   for await (const news of followDeliveries(ctx, query, newest, ctx.interrupted(timeout))) print(news)
-}
-
-function toJson(delivery: Delivery): object {
-  return toSnakeCase(delivery, [
-    'id',
-    'sourceId',
-    'kind',
-    'outcome',
-    'status',
-    'reason',
-    'mismatches',
-    'durationMs',
-    'answer',
-    'requestBody',
-    'sessionId',
-    'runId',
-    'requestId',
-    'createdAt',
-    'finishedAt',
-  ])
 }

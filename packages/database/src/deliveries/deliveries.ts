@@ -1,12 +1,11 @@
 import type { DeliveryKind, DeliveryOutcome, FieldError } from '@workflow-service/contract'
-import { escapeLiteral, type PoolClient } from 'pg'
+import type { PoolClient } from 'pg'
 import {
   column,
   type Connection,
   type Db,
   inTransaction,
   insertMissing,
-  paging,
   type RowOfColumns,
   type RowOfStatement,
   runStatement,
@@ -416,40 +415,6 @@ export async function countTimesSent(db: Db, firstId: string): Promise<number> {
     [firstId],
   )
   return rows[0]?.count ?? 1
-}
-
-/** Which part of a source's log to read. */
-export interface DeliveryQuery {
-  sourceId: string
-  outcome?: DeliveryOutcome
-  kind?: DeliveryKind
-  /** Recorded at this time or later. */
-  since?: Date
-  /** Recorded before this time. */
-  until?: Date
-  limit: number
-  /** Continues after this entry, the last one of the page before. */
-  after?: { createdAt: Date; id: string }
-}
-
-const NO_FILTER = '/* no filter */'
-const LIST_DELIVERIES = statement('deliveries/list-deliveries', DELIVERY_COLUMNS, { FILTER: NO_FILTER })
-
-/** The source's log, newest first (contract README, "Deliveries"). */
-export async function listDeliveries(db: Db, organizationId: string, query: DeliveryQuery): Promise<Delivery[]> {
-  const { sourceId, outcome, kind, since, until, limit, after } = query
-  const filters = [
-    ...(outcome ? [`AND outcome = ${escapeLiteral(outcome)}`] : []),
-    ...(kind ? [`AND kind = ${escapeLiteral(kind)}`] : []),
-  ]
-  const filtered = {
-    ...LIST_DELIVERIES,
-    name: [LIST_DELIVERIES.name, outcome, kind].filter((part) => part !== undefined).join('-'),
-    text: LIST_DELIVERIES.text.replace(NO_FILTER, filters.join(' ')),
-  }
-  const values = [organizationId, sourceId, since ?? '-infinity', ...paging.positionParams(after, until), limit]
-  const { rows } = await runStatement(db, filtered, values)
-  return rows
 }
 
 /** The reason of an `unknown` delivery. */

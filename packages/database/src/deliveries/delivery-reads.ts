@@ -1,15 +1,12 @@
-import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
+import type {
+  AppDeliveryOut,
+  DeliveryDetailOut,
+  DeliveryKind,
+  DeliveryOut,
+  DeliveryOutcome,
+} from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import {
-  addWords,
-  type Db,
-  matches,
-  paging,
-  parseSearch,
-  type PrismaDb,
-  queryRows,
-  type WordSearch,
-} from '../connection/index.ts'
+import { addWords, type Db, matches, paging, parseSearch, queryRows, type WordSearch } from '../connection/index.ts'
 import {
   type Candidates,
   type Compared,
@@ -19,18 +16,21 @@ import {
   USER_NAME,
   type Viewer,
 } from '../organizations/index.ts'
-import { type DeliveryQuery, NEEDS_APPROVAL } from './deliveries.ts'
+import { NEEDS_APPROVAL } from './deliveries.ts'
 
 /** A larger body is left out of lists: a page has up to 100 entries. */
 const LISTED_BODY_MAX_BYTES = 8_192
 const MAX_RESENT_AS = 20
 const MAX_DELIVERIES_OF_RUN = 200
 
-/** The columns of a delivery as the page shows it, with its body if the condition holds. */
-const deliveryColumns = (hasBody: string) => `delivery.id, delivery.organization_id, delivery.source_id, delivery.kind,
+/** The columns of a delivery that have no name of another table, with its body if the condition holds. */
+const recordedColumns = (hasBody: string) => `delivery.id, delivery.organization_id, delivery.source_id, delivery.kind,
   delivery.outcome, delivery.status, delivery.reason, delivery.mismatches, delivery.duration_ms, delivery.answer,
   CASE WHEN ${hasBody} THEN delivery.request_body END AS request_body, delivery.session_id, delivery.run_id,
-  delivery.request_id, delivery.created_at, delivery.finished_at, delivery.resend_of,
+  delivery.request_id, delivery.created_at, delivery.finished_at, delivery.resend_of`
+
+/** The columns of a delivery as the page shows it. */
+const deliveryColumns = (hasBody: string) => `${recordedColumns(hasBody)},
   (
     SELECT name FROM webhook_sources
     WHERE webhook_sources.organization_id = delivery.organization_id AND webhook_sources.id = delivery.source_id
@@ -58,9 +58,15 @@ const isDeliveryVisible = (memberId: string) =>
 const HAS_SMALL_BODY = `octet_length(delivery.request_body::text) <= ${LISTED_BODY_MAX_BYTES}`
 
 /** Which deliveries to list: those that match every given filter. */
-export interface DeliveryListQuery extends Omit<DeliveryQuery, 'sourceId' | 'after'> {
+export interface DeliveryListQuery {
   /** Only the log of this source; it need not be saved. */
   readonly sourceId?: string | undefined
+  readonly outcome?: DeliveryOutcome | undefined
+  readonly kind?: DeliveryKind | undefined
+  /** Recorded at this time or later. */
+  readonly since?: Date | undefined
+  /** Recorded before this time. */
+  readonly until?: Date | undefined
   /** The status of the answer. */
   readonly status?: number | undefined
   readonly workflowId?: string | undefined
@@ -70,6 +76,8 @@ export interface DeliveryListQuery extends Omit<DeliveryQuery, 'sourceId' | 'aft
   readonly needsAttention?: boolean | undefined
   /** Words of the payload or of the text of its start, ignoring case, or the last 8 characters of an id. */
   readonly search?: string | undefined
+  readonly limit: number
+  /** Continues after this entry, the last one of the page before. */
   readonly after?: paging.TimePosition | undefined
 }
 
@@ -94,7 +102,26 @@ export async function listVisibleDeliveries(
   return { rows: await findVisibleDeliveries(db, viewer, null, rows), next }
 }
 
-/** The ids of the same deliveries. */
+/** A delivery as it is recorded, with what its endpoint answered for people: an agent must not read that. */
+export type LoggedDelivery = DeliveryOut & Pick<DeliveryDetailOut, 'rejected_answer' | 'answer_headers'>
+
+/** The same deliveries for a caller that sees all of them, each with its whole body. */
+export async function listDeliveries(
+  db: Db,
+  organizationId: string,
+  query: DeliveryListQuery,
+): Promise<paging.ReadPage<LoggedDelivery>> {
+  const { rows: ids, next } = await listVisibleIds(db, { organizationId, memberId: null }, query)
+  const rows = await queryRows<LoggedDelivery>(
+    db,
+    `SELECT ${recordedColumns('true')}, sent_by, rejected_answer, answer_headers FROM deliveries AS delivery
+     WHERE organization_id = $1 AND id = ANY ($2::uuid[]) ORDER BY created_at DESC, id DESC`,
+    [organizationId, ids],
+  )
+  return { rows, next }
+}
+
+/** The ids of the deliveries that the viewer sees. */
 export async function listVisibleIds(
   db: Db,
   viewer: Viewer,
@@ -264,13 +291,4 @@ export async function findVisibleDelivery(
       [organizationId, memberId, deliveryId],
     )
   )[0]
-}
-
-/** What the endpoints answered to these deliveries, by id. For people: an agent must not read it. */
-export async function readAnswers(db: PrismaDb, organizationId: string, deliveryIds: readonly string[]) {
-  const rows = await db.prisma.delivery.findMany({
-    where: { organizationId, id: { in: [...deliveryIds] } },
-    select: { id: true, rejectedAnswer: true, answerHeaders: true },
-  })
-  return new Map(rows.map((row) => [row.id, row]))
 }
