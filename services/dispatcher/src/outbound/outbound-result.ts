@@ -79,36 +79,48 @@ export function toSentence(detail: string): string {
 /** Returns the outcome of a request that failed with an error of the socket, of TLS or of the HTTP parser. */
 export function toErrorOutcome(error: unknown, phase: OutboundPhase): OutboundOutcome {
   const { code, syscall } = readError(error)
-  if (code === 'ETIMEDOUT' || code === 'ERR_SOCKET_CONNECTION_TIMEOUT') {
-    return toTimeoutOutcome(phase)
-  }
-  if (code.startsWith('HPE_')) {
-    return unreachableOutcome('invalid_answer', `the endpoint's answer is not valid HTTP (${code})`)
-  }
+  if (code === 'ETIMEDOUT' || code === 'ERR_SOCKET_CONNECTION_TIMEOUT') return toTimeoutOutcome(phase)
+  // Node also uses this code for a connection that the peer closed properly, but then no system call failed.
+  const found = code === 'ECONNRESET' && syscall === undefined ? 'ERR_SOCKET_CLOSED' : code
   // In TLS 1.3 the peer may reject the handshake after the request was sent.
-  if (phase === 'tls' || code.startsWith('ERR_SSL_')) return toTlsErrorOutcome(code)
-  switch (code) {
-    case 'ECONNREFUSED':
-      return unreachableOutcome('connection_refused', 'the endpoint refuses connections')
-    case 'ECONNRESET':
-      // Node also uses this code for a connection that the peer closed properly, but then no system call failed.
-      return syscall === undefined ? closed() : unreachableOutcome('connection_reset', 'the connection was reset')
-    case 'EPIPE':
-    case 'ECONNABORTED':
-      return unreachableOutcome('connection_reset', 'the connection was reset')
-    case 'ERR_SOCKET_CLOSED':
-    case 'ERR_STREAM_PREMATURE_CLOSE':
-      return closed()
-    case 'EHOSTUNREACH':
-    case 'ENETUNREACH':
-    case 'EADDRNOTAVAIL':
-    case 'EHOSTDOWN':
-    case 'ENETDOWN':
-      return unreachableOutcome('no_route', `there is no route to the endpoint (${code})`)
-    default:
-      return unreachableOutcome('other', `the request failed (${code})`)
+  if (phase === 'tls' || code.startsWith('ERR_SSL_')) {
+    const [, detail] = TLS_ERRORS.find(([codes]) => codes.test(code)) ?? [code, 'the TLS handshake failed']
+    return unreachableOutcome('tls', `${detail} (${code})`)
   }
+  const [, cause, detail] = ERRORS.find(([codes]) => codes.test(found)) ?? [code, 'other', 'the request failed (CODE)']
+  return unreachableOutcome(cause, detail.replace('CODE', code))
 }
+
+const ERRORS: readonly (readonly [codes: RegExp, cause: UnreachableCause, detail: string])[] = [
+  [/^HPE_/, 'invalid_answer', "the endpoint's answer is not valid HTTP (CODE)"],
+  [/^ECONNREFUSED$/, 'connection_refused', 'the endpoint refuses connections'],
+  [/^(ECONNRESET|ECONNABORTED|EPIPE)$/, 'connection_reset', 'the connection was reset'],
+  [
+    /^ERR_(SOCKET_CLOSED|STREAM_PREMATURE_CLOSE)$/,
+    'connection_closed',
+    'the endpoint closed the connection without an answer',
+  ],
+  [/^E(HOSTUNREACH|NETUNREACH|ADDRNOTAVAIL|HOSTDOWN|NETDOWN)$/, 'no_route', 'there is no route to the endpoint (CODE)'],
+]
+
+/** The first row that matches counts. */
+const TLS_ERRORS: readonly (readonly [codes: RegExp, detail: string])[] = [
+  [/^CERT_HAS_EXPIRED$/, 'the certificate has expired'],
+  [/^CERT_NOT_YET_VALID$/, 'the certificate is not valid yet'],
+  [/SELF_SIGNED_CERT/, 'the certificate is self-signed'],
+  [/^ERR_TLS_CERT_ALTNAME|^HOSTNAME_MISMATCH$/, 'the certificate is for another host name'],
+  [/^CERT_REVOKED$/, 'the certificate has been revoked'],
+  [
+    /^(UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF)|CERT_(UNTRUSTED|REJECTED|SIGNATURE|CHAIN)|INVALID_(CA|PURPOSE)|PATH_LENGTH)/,
+    'the certificate was not issued by a trusted authority, or an intermediate certificate is missing',
+  ],
+  // OpenSSL reports these two when it reads a plain HTTP answer.
+  [/WRONG_VERSION_NUMBER$|PACKET_LENGTH_TOO_LONG$/, 'the endpoint does not speak TLS on this port'],
+  [
+    /PROTOCOL|VERSION|CIPHER|HANDSHAKE_FAILURE/,
+    'no common TLS version or cipher: the endpoint must offer TLS 1.2 or newer',
+  ],
+]
 
 /**
  * Returns the outcome of a connection that could not be opened. A shortage of this machine counts even if another
@@ -151,56 +163,11 @@ export function toReusedOutcome(outcome: OutboundOutcome): OutboundOutcome {
   return isEnd ? { ...outcome, isReused: true } : outcome
 }
 
-function closed(): OutboundOutcome {
-  return unreachableOutcome('connection_closed', 'the endpoint closed the connection without an answer')
-}
-
 const TIMEOUT_DETAILS: Record<OutboundPhase, string> = {
   dns: 'the look-up of the name took too long',
   connect: 'the endpoint took too long to accept the connection',
   tls: 'the TLS handshake took too long',
   answer: 'the endpoint took too long to answer',
-}
-
-function toTlsErrorOutcome(code: string): OutboundOutcome {
-  const tlsError = TLS_ERRORS[code] ?? (/PROTOCOL|VERSION|CIPHER|HANDSHAKE_FAILURE/u.test(code) ? 'protocol' : 'other')
-  return unreachableOutcome('tls', `${TLS_DETAILS[tlsError]} (${code})`)
-}
-
-const TLS_ERRORS: Record<string, keyof typeof TLS_DETAILS> = {
-  CERT_HAS_EXPIRED: 'expired',
-  CERT_NOT_YET_VALID: 'not_yet_valid',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'self_signed',
-  SELF_SIGNED_CERT_IN_CHAIN: 'self_signed',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'wrong_name',
-  ERR_TLS_CERT_ALTNAME_FORMAT: 'wrong_name',
-  HOSTNAME_MISMATCH: 'wrong_name',
-  CERT_REVOKED: 'revoked',
-  // OpenSSL reports these two when it reads a plain HTTP answer.
-  ERR_SSL_WRONG_VERSION_NUMBER: 'not_tls',
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'not_tls',
-  UNABLE_TO_GET_ISSUER_CERT: 'untrusted',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'untrusted',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'untrusted',
-  CERT_UNTRUSTED: 'untrusted',
-  CERT_REJECTED: 'untrusted',
-  INVALID_CA: 'untrusted',
-  INVALID_PURPOSE: 'untrusted',
-  CERT_SIGNATURE_FAILURE: 'untrusted',
-  CERT_CHAIN_TOO_LONG: 'untrusted',
-  PATH_LENGTH_EXCEEDED: 'untrusted',
-}
-
-const TLS_DETAILS = {
-  expired: 'the certificate has expired',
-  not_yet_valid: 'the certificate is not valid yet',
-  self_signed: 'the certificate is self-signed',
-  untrusted: 'the certificate was not issued by a trusted authority, or an intermediate certificate is missing',
-  wrong_name: 'the certificate is for another host name',
-  revoked: 'the certificate has been revoked',
-  protocol: 'no common TLS version or cipher: the endpoint must offer TLS 1.2 or newer',
-  not_tls: 'the endpoint does not speak TLS on this port',
-  other: 'the TLS handshake failed',
 }
 
 /** Reads only the codes: messages and other properties may contain bytes from the peer. */
