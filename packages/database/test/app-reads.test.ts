@@ -65,7 +65,7 @@ const resends = Array.from({ length: 100 }, (_, n) => id('deliveries', ROWS + 2 
 const accepted = (resend: string) => ({
   organizationId: queueing.organizationId,
   id: resend,
-  result: { outcome: 'accepted' as const, status: 200, answer: null, reason: null, mismatches: null, durationMs: 1 },
+  result: { outcome: 'accepted' as const, status: 200, answer: null, reason: null, mismatches: null, duration_ms: 1 },
 })
 
 /** The calls of the application. */

@@ -22,7 +22,7 @@ test('removeUnsentDelivery removes the claim that it names, and no later claim o
   const claim = request()
   await claimDeliveries(acme.db, [claim])
   const first = (await findDeliveryState(acme.db, claim.id))!.delivery
-  expect(await removeUnsentDelivery(acme.db, { ...first, organizationId: newId() })).toBe(false)
+  expect(await removeUnsentDelivery(acme.db, { ...first, organization_id: newId() })).toBe(false)
   expect(await removeUnsentDelivery(acme.db, first)).toBe(true)
   // The time of the record is in milliseconds.
   await sleep(5)

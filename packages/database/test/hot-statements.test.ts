@@ -78,7 +78,7 @@ const leases = batch((n) => ({ sessionId: id('sessions', 2 * n + 1), epoch: 1 })
 const waiting = batch((n) => id('sessions', 2 * n + 2))
 const lookUps = batch((n) => ({ organizationId, workflowId: id('workflows', n) }))
 const options = { owner: 'a', leaseMs: 60_000, maxPerOrganization: 1_000, leasedByOrganization: new Map() }
-const result = { status: 200, reason: null, mismatches: null, durationMs: 1, answer: null }
+const result = { status: 200, reason: null, mismatches: null, duration_ms: 1, answer: null }
 const starts = (change: (n: number) => object) =>
   batch((n) => ({
     organizationId,

@@ -25,7 +25,7 @@ export function checkPayload(example: Record<string, unknown>, payload: unknown,
     : findPayloadMismatches(example, payload)
   if (mismatches.length === 0) return undefined
   const reason = describeMismatches(mismatches)
-  return { outcome: 'invalid' as const, status: null, reason, mismatches, durationMs: null, answer: null }
+  return { outcome: 'invalid' as const, status: null, reason, mismatches, duration_ms: null, answer: null }
 }
 
 /**

@@ -1,8 +1,9 @@
-import type { DeliveryKind, DeliveryOutcome, FieldError } from '@workflow-service/contract'
+import type { DeliveryKind, DeliveryOut, DeliveryOutcome, FieldError } from '@workflow-service/contract'
 import type { PoolClient } from 'pg'
 import {
   column,
   type Connection,
+  datesToIso,
   type Db,
   inTransaction,
   insertMissing,
@@ -14,34 +15,6 @@ import {
 } from '../connection/index.ts'
 import { type AuditedBy, recordAuditEvent } from '../organizations/index.ts'
 import { toStepRows } from './step-rows.ts'
-
-const DELIVERY_COLUMNS = {
-  id: column.uuid,
-  organizationId: column.uuid,
-  sourceId: column.uuid,
-  kind: column.text<DeliveryKind>(),
-  outcome: column.text<DeliveryOutcome>(),
-  status: column.integer.orNull,
-  /** Why it was not accepted, as a sentence. */
-  reason: column.text().orNull,
-  /** For an `invalid` payload: where it differs from the example. */
-  mismatches: column.json<FieldError[]>().orNull,
-  durationMs: column.integer.orNull,
-  answer: column.text().orNull,
-  requestBody: column.json<Record<string, unknown>>(),
-  sessionId: column.uuid.orNull,
-  runId: column.uuid.orNull,
-  requestId: column.text().orNull,
-  createdAt: column.timestamptz,
-  finishedAt: column.timestamptz.orNull,
-  /** The delivery that this one repeats. */
-  resendOf: column.uuid.orNull,
-  /** The user who sent it again. */
-  sentBy: column.uuid.orNull,
-}
-
-/** One outbound request and its outcome (contract README, "Deliveries"). */
-export type Delivery = RowOfColumns<typeof DELIVERY_COLUMNS>
 
 /** A delivery to record as `in_flight` before the first byte is sent. */
 export interface NewDelivery {
@@ -90,15 +63,15 @@ export type DeliveryClaim =
   | { kind: 'approval_required' }
 
 /** The outcome of a request. */
-export interface DeliveryResult extends Pick<Delivery, 'status' | 'reason' | 'mismatches' | 'durationMs' | 'answer'> {
+export interface DeliveryResult extends Pick<
+  DeliveryOut,
+  'status' | 'reason' | 'mismatches' | 'duration_ms' | 'answer'
+> {
   outcome: Exclude<DeliveryOutcome, 'in_flight'>
-  /**
-   * The beginning of a rejected answer's body, for people: not part of `Delivery`, from which the runner's answer is
-   * made.
-   */
-  rejectedAnswer?: string | null
+  /** The beginning of a rejected answer's body, for people: the runner's answer is made of `DeliveryOut`. */
+  rejected_answer?: string | null
   /** What people may see of the headers of the answer. */
-  answerHeaders?: Record<string, string> | null
+  answer_headers?: Record<string, string> | null
 }
 
 /** What a claim and an outcome write into the journal of a run. */
@@ -288,10 +261,10 @@ function outcomeColumns(records: readonly DeliveryOutcomeRecord[]): unknown[][] 
     records.map(({ result }) => result.status),
     records.map(({ result }) => result.reason),
     records.map(({ result }) => result.mismatches && JSON.stringify(result.mismatches)),
-    records.map(({ result }) => result.durationMs),
+    records.map(({ result }) => result.duration_ms),
     records.map(({ result }) => result.answer),
-    records.map(({ result }) => result.rejectedAnswer ?? null),
-    records.map(({ result }) => (result.answerHeaders ? JSON.stringify(result.answerHeaders) : null)),
+    records.map(({ result }) => result.rejected_answer ?? null),
+    records.map(({ result }) => (result.answer_headers ? JSON.stringify(result.answer_headers) : null)),
   ]
 }
 
@@ -302,7 +275,11 @@ function outcomeColumns(records: readonly DeliveryOutcomeRecord[]): unknown[][] 
  */
 export async function removeUnsentDelivery(
   db: Db,
-  { organizationId, id, createdAt }: Pick<Delivery, 'organizationId' | 'id' | 'createdAt'>,
+  {
+    organization_id: organizationId,
+    id,
+    created_at: createdAt,
+  }: Pick<DeliveryOut, 'organization_id' | 'id' | 'created_at'>,
 ): Promise<boolean> {
   const { rowCount } = await db.pool.query(
     `DELETE FROM deliveries
@@ -360,7 +337,27 @@ export async function recordRunOutcomes(
   return records.map(({ id }) => recorded.get(id))
 }
 
-const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', { ...DELIVERY_COLUMNS, ageMs: column.float8 })
+const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', {
+  id: column.uuid,
+  organization_id: column.uuid,
+  source_id: column.uuid,
+  kind: column.text<DeliveryKind>(),
+  outcome: column.text<DeliveryOutcome>(),
+  status: column.integer.orNull,
+  reason: column.text().orNull,
+  mismatches: column.json<FieldError[]>().orNull,
+  duration_ms: column.integer.orNull,
+  answer: column.text().orNull,
+  request_body: column.json<Record<string, unknown>>(),
+  session_id: column.uuid.orNull,
+  run_id: column.uuid.orNull,
+  request_id: column.text().orNull,
+  created_at: column.timestamptz,
+  finished_at: column.timestamptz.orNull,
+  resend_of: column.uuid.orNull,
+  sent_by: column.uuid.orNull,
+  ageMs: column.float8,
+})
 
 /**
  * Finds the delivery of this id, of any organization, with its age by the database's clock. The caller compares the
@@ -369,12 +366,12 @@ const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', { ...DEL
 export async function findDeliveryState(
   db: Db,
   deliveryId: string,
-): Promise<{ delivery: Delivery; ageMs: number } | undefined> {
+): Promise<{ delivery: DeliveryOut; ageMs: number } | undefined> {
   const { rows } = await runStatement(db, FIND_DELIVERY_STATE, [deliveryId])
   const [row] = rows
   if (!row) return undefined
   const { ageMs, ...delivery } = row
-  return { delivery, ageMs }
+  return { delivery: datesToIso<DeliveryOut>(delivery), ageMs }
 }
 
 /** The deliveries of one payload that are read. */

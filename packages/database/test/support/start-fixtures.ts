@@ -26,7 +26,7 @@ export const ACCEPTED: DeliveryResult = {
   status: 200,
   reason: null,
   mismatches: null,
-  durationMs: 12,
+  duration_ms: 12,
   answer: null,
 }
 

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
-import { checkPayload, PAYLOAD_DEADLINE_MS, type TraceContext } from '@workflow-service/contract'
+import { checkPayload, type DeliveryOut, PAYLOAD_DEADLINE_MS, type TraceContext } from '@workflow-service/contract'
 import {
-  type Delivery,
   type DeliveryResult,
   type DeliveryTarget,
   endFirstApproval,
@@ -25,7 +24,7 @@ import {
 } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { SEND_WITHIN_MS } from './deadlines.ts'
-import { toDeliveryResult } from './describe-outcome.ts'
+import { toDeliveryResult, unanswered } from './describe-outcome.ts'
 import { inFlightDelivery, type RecordedDelivery, type RunJournal } from './outcome-recorder.ts'
 import { reportDelivery } from './report-delivery.ts'
 import { NotSentError, sendSignedRequest } from './send-signed-request.ts'
@@ -116,23 +115,23 @@ async function recordAndSend(
     case 'claimed': {
       const claimed = inFlightDelivery({
         id,
-        organizationId,
-        sourceId,
+        organization_id: organizationId,
+        source_id: sourceId,
         kind: 'payload',
-        requestBody: request.payload,
-        sessionId: (lease ?? resend)?.sessionId ?? null,
-        runId,
-        requestId,
-        resendOf: resend?.of ?? null,
-        sentBy: resend?.sentBy ?? null,
-        createdAt: claim.createdAt,
+        request_body: request.payload,
+        session_id: (lease ?? resend)?.sessionId ?? null,
+        run_id: runId,
+        request_id: requestId,
+        created_at: claim.createdAt.toISOString(),
+        resend_of: resend?.of ?? null,
+        sent_by: resend?.sentBy ?? null,
       })
       const result = await send(ctx, request, requestBody, claim.target, claimedMs)
       if (result instanceof NotSentError) {
         releaseSlot()
         await removeClaim(ctx, claimed, result)
         // The claim became `unknown` meanwhile, and its callers know that. The log can still say what happened.
-        return await ctx.outcomes.record(claimed, refused(`${result.message} Nothing was sent.`), journal)
+        return await ctx.outcomes.record(claimed, unanswered('refused', `${result.message} Nothing was sent.`), journal)
       }
       const delivery = await ctx.outcomes.record(claimed, result, journal)
       if (claim.target.isFirstApproval && delivery.outcome === 'accepted') {
@@ -197,10 +196,10 @@ async function send(
     if (error instanceof SecretError) {
       ctx.logger.error({ source_id: request.sourceId, error: describeError(error) }, 'secret.decrypt_failed')
       if (error.isKeyUnknown) return new NotSentError('The service does not have the key of this signing secret yet.')
-      return refused('The service cannot read the signing secret of this source. Nothing was sent.')
+      return unanswered('refused', 'The service cannot read the signing secret of this source. Nothing was sent.')
     }
     ctx.logger.error({ delivery_id: request.id, error: describeError(error) }, 'delivery.send_failed')
-    return unknown()
+    return unanswered('unknown', UNKNOWN_REASON)
   }
 }
 
@@ -209,7 +208,7 @@ async function send(
  * unavailable, until the claim becomes `unknown`. Resolves if it is `unknown` already.
  * @throws ApiError 503 once the claim is removed.
  */
-async function removeClaim(ctx: DispatcherContext, claimed: Delivery, { message }: NotSentError): Promise<void> {
+async function removeClaim(ctx: DispatcherContext, claimed: DeliveryOut, { message }: NotSentError): Promise<void> {
   const nextDelayMs = backoff({ firstMs: 50, maxMs: 1_000 })
   const giveUpAtMs = performance.now() + ctx.deliveryDeadlineMs
   for (;;) {
@@ -221,8 +220,8 @@ async function removeClaim(ctx: DispatcherContext, claimed: Delivery, { message 
     }
     await sleep(nextDelayMs())
   }
-  const { id, sourceId } = claimed
-  ctx.logger.warn({ delivery_id: id, source_id: sourceId, reason: message }, 'delivery.not_sent')
+  const { id, source_id } = claimed
+  ctx.logger.warn({ delivery_id: id, source_id, reason: message }, 'delivery.not_sent')
   throw serviceUnavailable(`${message} Nothing was sent. Repeat the call with the same id.`)
 }
 
@@ -231,7 +230,7 @@ async function removeClaim(ctx: DispatcherContext, claimed: Delivery, { message 
  * it must have died, and the delivery becomes `unknown`.
  * @throws ApiError 503 if the record is gone, because the call that made it could not send.
  */
-async function waitForOutcome(ctx: DispatcherContext, request: PayloadRequest): Promise<Delivery> {
+async function waitForOutcome(ctx: DispatcherContext, request: PayloadRequest): Promise<DeliveryOut> {
   const { id, organizationId } = request
   const nextDelayMs = backoff({ firstMs: 50, maxMs: 500 })
   for (;;) {
@@ -240,7 +239,7 @@ async function waitForOutcome(ctx: DispatcherContext, request: PayloadRequest): 
     const delivery = assertSamePayload(state.delivery, request)
     if (delivery.outcome !== 'in_flight') return delivery
     if (state.ageMs <= ctx.deliveryDeadlineMs) await sleep(nextDelayMs())
-    else if (await ctx.store.recordOutcome({ organizationId, id, result: unknown() })) {
+    else if (await ctx.store.recordOutcome({ organizationId, id, result: unanswered('unknown', UNKNOWN_REASON) })) {
       ctx.deliveryMetrics.countAbandoned(1)
     }
   }
@@ -251,13 +250,13 @@ async function waitForOutcome(ctx: DispatcherContext, request: PayloadRequest): 
  * lease may differ.
  * @throws ApiError 409 `idempotency_conflict` if it has not, or belongs to another organization.
  */
-function assertSamePayload(delivery: Delivery, request: PayloadRequest): Delivery {
+function assertSamePayload(delivery: DeliveryOut, request: PayloadRequest): DeliveryOut {
   const isSame =
     delivery.kind === 'payload' &&
-    delivery.organizationId === request.organizationId &&
-    delivery.sourceId === request.sourceId &&
-    delivery.resendOf === (request.resend?.of ?? null) &&
-    isDeepStrictEqual(asJson(delivery.requestBody), asJson(request.payload))
+    delivery.organization_id === request.organizationId &&
+    delivery.source_id === request.sourceId &&
+    delivery.resend_of === (request.resend?.of ?? null) &&
+    isDeepStrictEqual(asJson(delivery.request_body), asJson(request.payload))
   if (!isSame) throw idempotencyConflict()
   return delivery
 }
@@ -278,12 +277,4 @@ export function idempotencyConflict(): ApiError {
 /** Returns the refusal to send the payload of an earlier delivery again. */
 export function notResendable(why: string): ApiError {
   return new ApiError('not_resendable', `The delivery cannot be sent again: ${why}. Nothing was sent.`)
-}
-
-function refused(reason: string): DeliveryResult {
-  return { outcome: 'refused', status: null, reason, mismatches: null, durationMs: null, answer: null }
-}
-
-function unknown(): DeliveryResult {
-  return { ...refused(UNKNOWN_REASON), outcome: 'unknown' }
 }

@@ -6,32 +6,33 @@ import type { Redact } from './redact.ts'
 /** Returns the log entry for the result of a request: any 2xx is accepted (contract README, "Payload request"). */
 export function toDeliveryResult(result: SentResult, redact: Redact): DeliveryResult {
   const { durationMs } = result
-  const failed = { status: null, answer: null, rejectedAnswer: null, mismatches: null, durationMs }
-  switch (result.kind) {
-    case 'answered': {
-      const isAccepted = result.status >= 200 && result.status <= 299
-      return {
-        outcome: isAccepted ? 'accepted' : 'rejected',
-        status: result.status,
-        reason: isAccepted ? null : describeRejection(result.status, result.location, redact),
-        answer: result.text === null ? null : redact(result.text),
-        rejectedAnswer: result.rejection === undefined ? null : redact(result.rejection),
-        // An accepted request without a text, as most are, need not wait for the search for secrets.
-        answerHeaders: isAccepted && result.text === null ? null : redactHeaders(result.headers, redact),
-        mismatches: null,
-        durationMs,
-      }
-    }
-    case 'timed_out':
-      return { ...failed, outcome: 'timed_out', reason: toSentence(redact(result.detail)) }
-    case 'unreachable':
-      if (result.isReused) return { ...failed, outcome: 'unknown', reason: REUSED_CONNECTION_ENDED }
-      return { ...failed, outcome: 'unreachable', reason: toSentence(redact(result.detail)) }
-    case 'refused':
-      return { ...failed, outcome: 'refused', reason: toSentence(redact(result.detail)) }
-    default:
-      return result satisfies never
+  if (result.kind !== 'answered') {
+    const isUnknown = result.kind === 'unreachable' && result.isReused
+    const reason = isUnknown ? REUSED_CONNECTION_ENDED : toSentence(redact(result.detail))
+    return unanswered(isUnknown ? 'unknown' : result.kind, reason, durationMs)
   }
+  const { status, location, text, rejection, headers } = result
+  const isAccepted = isSuccess(status)
+  return {
+    outcome: isAccepted ? 'accepted' : 'rejected',
+    status,
+    reason: isAccepted ? null : describeRejection(status, location, redact),
+    answer: text === null ? null : redact(text),
+    rejected_answer: rejection === undefined ? null : redact(rejection),
+    // An accepted request without a text, as most are, need not wait for the search for secrets.
+    answer_headers: isAccepted && text === null ? null : redactHeaders(headers, redact),
+    mismatches: null,
+    duration_ms: durationMs,
+  }
+}
+
+/** Returns the result of a delivery that was not answered. */
+export function unanswered(
+  outcome: DeliveryResult['outcome'],
+  reason: string,
+  durationMs: number | null = null,
+): DeliveryResult {
+  return { outcome, reason, status: null, mismatches: null, duration_ms: durationMs, answer: null }
 }
 
 const MAX_HEADER_LENGTH = 200
@@ -49,45 +50,43 @@ const REUSED_CONNECTION_ENDED =
   'The endpoint ended the connection of an earlier request before it answered this one: it may or may not have processed it.'
 
 /** The message and the further fields of a `verification_failed` error (contract README, "Webhook sources"). */
-export interface VerificationFailure {
+export interface VerificationFailure extends Record<string, unknown> {
   message: string
-  extra: { reason: VerificationReason } & Record<string, unknown>
+  reason: VerificationReason
 }
 
 /** Returns why the endpoint did not confirm the verification request, or undefined if it did. */
 export function toVerificationFailure(
   result: SentResult,
   redact: Redact,
-  rejectedAnswer: string | null = null,
+  rejectedAnswer: string | null,
 ): VerificationFailure | undefined {
+  if (result.kind === 'answered') {
+    const { status, location } = result
+    if (isSuccess(status)) return undefined
+    const message = `${describeRejection(status, location, redact)} It must answer the verification request with a 2xx status.`
+    const answer = rejectedAnswer === null ? {} : { rejected_answer: rejectedAnswer }
+    if (!isRedirect(status, location)) return { message, reason: 'status', status, ...answer }
+    return { message, reason: 'redirect', status, location: location === null ? null : redact(location), ...answer }
+  }
+  const detail = redact(result.detail)
   switch (result.kind) {
-    case 'answered': {
-      const { status, location } = result
-      if (status >= 200 && status <= 299) return undefined
-      const message = `${describeRejection(status, location, redact)} It must answer the verification request with a 2xx status.`
-      const answer = rejectedAnswer === null ? {} : { rejected_answer: rejectedAnswer }
-      if (!isRedirect(status, location)) return { message, extra: { reason: 'status', status, ...answer } }
-      const target = location === null ? null : redact(location)
-      return { message, extra: { reason: 'redirect', status, location: target, ...answer } }
-    }
     case 'timed_out':
       return {
-        message: `${toSentence(redact(result.detail))} It must answer the verification request within 10 seconds.`,
-        extra: { reason: 'timed_out' },
+        message: `${toSentence(detail)} It must answer the verification request within 10 seconds.`,
+        reason: 'timed_out',
       }
     case 'unreachable':
-      return {
-        message: `The endpoint cannot be reached: ${redact(result.detail)}.`,
-        extra: { reason: 'unreachable' },
-      }
+      return { message: `The endpoint cannot be reached: ${detail}.`, reason: 'unreachable' }
     case 'refused':
-      return {
-        message: `The endpoint must be publicly reachable: ${redact(result.detail)}.`,
-        extra: { reason: 'url_not_public' },
-      }
+      return { message: `The endpoint must be publicly reachable: ${detail}.`, reason: 'url_not_public' }
     default:
       return result satisfies never
   }
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status <= 299
 }
 
 function describeRejection(status: number, location: string | null, redact: Redact): string {

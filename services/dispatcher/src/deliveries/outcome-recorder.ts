@@ -1,11 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ANSWER_MAX_LENGTH, type RunJournalState, truncateText } from '@workflow-service/contract'
-import {
-  type Delivery,
-  type DeliveryJournal,
-  type DeliveryResult,
-  isDatabaseUnavailable,
-} from '@workflow-service/database'
+import { ANSWER_MAX_LENGTH, type DeliveryOut, type RunJournalState, truncateText } from '@workflow-service/contract'
+import { type DeliveryJournal, type DeliveryResult, isDatabaseUnavailable } from '@workflow-service/database'
 import { backoff, describeError, type Logger, withTimeout } from '@workflow-service/service-kit'
 import type { DeliveryStore } from './delivery-store.ts'
 
@@ -15,29 +10,23 @@ export interface RunJournal extends DeliveryJournal {
 }
 
 /** A delivery with its outcome, and what is written of it in the journal of its run. */
-export interface RecordedDelivery extends Delivery {
+export interface RecordedDelivery extends DeliveryOut {
   readonly journalState?: RunJournalState | undefined
 }
 
+const NO_OUTCOME = {
+  outcome: 'in_flight',
+  status: null,
+  reason: null,
+  mismatches: null,
+  duration_ms: null,
+  answer: null,
+  finished_at: null,
+} as const
+
 /** Returns a delivery that has just been recorded and has no outcome yet. */
-export function inFlightDelivery(
-  fields: Pick<Delivery, 'id' | 'organizationId' | 'sourceId' | 'kind' | 'requestBody' | 'requestId' | 'createdAt'> &
-    Partial<Delivery>,
-): Delivery {
-  return {
-    sessionId: null,
-    runId: null,
-    resendOf: null,
-    sentBy: null,
-    outcome: 'in_flight',
-    status: null,
-    reason: null,
-    mismatches: null,
-    durationMs: null,
-    answer: null,
-    finishedAt: null,
-    ...fields,
-  }
+export function inFlightDelivery(recorded: Omit<DeliveryOut, keyof typeof NO_OUTCOME>): DeliveryOut {
+  return { ...recorded, ...NO_OUTCOME }
 }
 
 /** After this time the outcome is given up. Its delivery has been `unknown` for long. */
@@ -49,10 +38,10 @@ export function createOutcomeRecorder(options: {
   logger: Logger
 }) {
   const { store, logger } = options
-  const unrecorded = new Map<string, { delivery: Delivery; recorded: Promise<void> }>()
+  const unrecorded = new Map<string, { delivery: DeliveryOut; recorded: Promise<void> }>()
   const stopping = new AbortController()
 
-  const retry = async ({ id, organizationId }: Delivery, result: DeliveryResult): Promise<void> => {
+  const retry = async ({ id, organization_id: organizationId }: DeliveryOut, result: DeliveryResult): Promise<void> => {
     const nextDelayMs = backoff({ firstMs: 250, maxMs: 1_000 })
     const giveUpAtMs = performance.now() + GIVE_UP_AFTER_MS
     while (!stopping.signal.aborted && performance.now() < giveUpAtMs) {
@@ -77,14 +66,14 @@ export function createOutcomeRecorder(options: {
      * without the journal, which the runner writes then.
      */
     record: async (
-      delivery: Delivery,
+      delivery: DeliveryOut,
       reported: DeliveryResult,
       journal?: RunJournal | null,
     ): Promise<RecordedDelivery> => {
-      const { id, organizationId } = delivery
+      const { id, organization_id: organizationId } = delivery
       const result = toStorable(reported)
-      const { rejectedAnswer: _forPeople, answerHeaders: _forPeopleToo, ...outcome } = result
-      const finished = { ...delivery, ...outcome, finishedAt: new Date() }
+      const { rejected_answer: _forPeople, answer_headers: _forPeopleToo, ...outcome } = result
+      const finished = { ...delivery, ...outcome, finished_at: new Date().toISOString() }
       try {
         if (journal) {
           const step = journal.toStep(result)
@@ -96,10 +85,10 @@ export function createOutcomeRecorder(options: {
           })
           if (!written) return finished
           const journalState = written.isEnded ? 'succeeded' : written.isWritten ? 'written' : undefined
-          return { ...finished, finishedAt: written.finishedAt, journalState }
+          return { ...finished, finished_at: written.finishedAt.toISOString(), journalState }
         }
         const finishedAt = await store.recordOutcome({ organizationId, id, result })
-        return finishedAt ? { ...finished, finishedAt } : finished
+        return finishedAt ? { ...finished, finished_at: finishedAt.toISOString() } : finished
       } catch (error) {
         logger.warn({ delivery_id: id, error: describeError(error) }, 'delivery.outcome_delayed')
         const recorded = retry(delivery, result).finally(() => unrecorded.delete(id))
@@ -134,7 +123,7 @@ function toStorable(result: DeliveryResult): DeliveryResult {
     ...result,
     reason: result.reason && toLine(result.reason, REASON_MAX_LENGTH),
     answer: result.answer && truncateText(result.answer, ANSWER_MAX_LENGTH),
-    rejectedAnswer: result.rejectedAnswer ? truncateText(result.rejectedAnswer, REJECTED_ANSWER_MAX_LENGTH) : null,
+    rejected_answer: result.rejected_answer ? truncateText(result.rejected_answer, REJECTED_ANSWER_MAX_LENGTH) : null,
     mismatches:
       result.mismatches?.map(({ field, code, message }) => ({
         field: toLine(field, FIELD_MAX_LENGTH),

@@ -1,27 +1,14 @@
-import type { Delivery } from '@workflow-service/database'
+import type { DeliveryOut } from '@workflow-service/contract'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 
 /** Counts the delivery in the metrics, notifies of it, and writes a log line with ids that connect it to its run. */
 export function reportDelivery(
   ctx: Pick<DispatcherContext, 'logger' | 'deliveryMetrics' | 'changeNotices'>,
-  delivery: Delivery,
+  { id, organization_id, source_id, run_id, session_id, request_id, kind, outcome, status, ...delivery }: DeliveryOut,
 ): void {
-  ctx.deliveryMetrics.count(delivery.kind, delivery.outcome, delivery.durationMs)
-  ctx.changeNotices.add(delivery.organizationId, 'deliveries')
-  ctx.logger.info(
-    {
-      request_id: delivery.requestId,
-      organization_id: delivery.organizationId,
-      source_id: delivery.sourceId,
-      delivery_id: delivery.id,
-      run_id: delivery.runId,
-      session_id: delivery.sessionId,
-      kind: delivery.kind,
-      outcome: delivery.outcome,
-      status: delivery.status,
-      reason: delivery.reason,
-      duration_ms: delivery.durationMs,
-    },
-    'delivery.answered',
-  )
+  const { reason, duration_ms } = delivery
+  ctx.deliveryMetrics.count(kind, outcome, duration_ms)
+  ctx.changeNotices.add(organization_id, 'deliveries')
+  const ids = { request_id, organization_id, source_id, delivery_id: id, run_id, session_id }
+  ctx.logger.info({ ...ids, kind, outcome, status, reason, duration_ms }, 'delivery.answered')
 }

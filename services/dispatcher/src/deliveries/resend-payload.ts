@@ -1,8 +1,7 @@
-import type { TraceContext } from '@workflow-service/contract'
+import type { DeliveryOut, TraceContext } from '@workflow-service/contract'
 import {
   type AuditedBy,
   countTimesSent,
-  type Delivery,
   findDeliveryState,
   findFirstSent,
   hasApproval,
@@ -33,12 +32,12 @@ export interface ResendRequest {
  * @throws ApiError 404 if the organization has no such delivery, 409 `not_resendable`, `idempotency_conflict` for the
  *   id of a run's payload, and those of `deliverPayload`.
  */
-export async function resendPayload(ctx: DispatcherContext, request: ResendRequest): Promise<Delivery> {
+export async function resendPayload(ctx: DispatcherContext, request: ResendRequest): Promise<DeliveryOut> {
   const { id, organizationId, resendOf, sentBy, requestId, trace, by } = request
   // The record of a repeated call has all that the earlier delivery has, which may be deleted meanwhile.
   const recorded = await findDelivery(ctx, id)
   const earlier =
-    recorded?.organizationId === organizationId && recorded.resendOf === resendOf
+    recorded?.organization_id === organizationId && recorded.resend_of === resendOf
       ? recorded
       : await findResendable(ctx, request)
   const firstId = await findFirstSent(ctx.db, resendOf)
@@ -46,11 +45,11 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
   return await deliverPayload(ctx, {
     id,
     organizationId,
-    sourceId: earlier.sourceId,
-    payload: earlier.requestBody,
-    runId: earlier.runId,
+    sourceId: earlier.source_id,
+    payload: earlier.request_body,
+    runId: earlier.run_id,
     lease: null,
-    resend: { of: resendOf, firstId, attempt, sentBy, sessionId: earlier.sessionId, by },
+    resend: { of: resendOf, firstId, attempt, sentBy, sessionId: earlier.session_id, by },
     requestId,
     trace,
   })
@@ -59,18 +58,18 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
 async function findResendable(
   ctx: DispatcherContext,
   { id, organizationId, sourceId, resendOf }: ResendRequest,
-): Promise<Delivery> {
+): Promise<DeliveryOut> {
   // People see the id of a run's payload before it is sent. Ids of runs before version 8 are known only by their
   // approvals.
   if (isDeliveryIdOfRun(id) || (await hasApproval(ctx.db, id))) throw idempotencyConflict()
   const earlier = await findDelivery(ctx, resendOf)
-  const isFound = earlier?.organizationId === organizationId && (sourceId ?? earlier.sourceId) === earlier.sourceId
+  const isFound = earlier?.organization_id === organizationId && (sourceId ?? earlier.source_id) === earlier.source_id
   if (!isFound) throw notFound('Delivery')
   if (earlier.kind === 'verification') throw notResendable('it is a verification request')
   if (earlier.outcome === 'in_flight') throw notResendable('its outcome is not known yet')
   return earlier
 }
 
-async function findDelivery(ctx: DispatcherContext, id: string): Promise<Delivery | undefined> {
+async function findDelivery(ctx: DispatcherContext, id: string): Promise<DeliveryOut | undefined> {
   return ctx.outcomes.find(id) ?? (await findDeliveryState(ctx.db, id))?.delivery
 }

@@ -112,8 +112,9 @@ async function verify(ctx: DispatcherContext, save: Save, signingSecret: string 
     trace: save.trace,
   })
   if (!failure) return
-  throw new ApiError('verification_failed', `${failure.message} Nothing was saved.`, {
-    extra: { ...failure.extra, delivery_id: delivery.id },
+  const { message, ...reason } = failure
+  throw new ApiError('verification_failed', `${message} Nothing was saved.`, {
+    extra: { ...reason, delivery_id: delivery.id },
   })
 }
 

@@ -8,7 +8,6 @@ import { isDeeperThan } from '../deliveries/is-deeper-than.ts'
 import { resendPayload } from '../deliveries/resend-payload.ts'
 import type { CallOf } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
-import { toDeliveryOut } from './to-wire.ts'
 
 /** Sends a payload, or that of an earlier delivery again, at most once, and answers when its outcome is known. */
 export function sendPayload(ctx: DispatcherContext) {
@@ -17,7 +16,7 @@ export function sendPayload(ctx: DispatcherContext) {
     const { organization_id: organizationId, source_id: sourceId, payload, resend_of: resendOf, lease } = body
     const common = { id: params.delivery_id, organizationId, requestId, trace }
     const by = readActor(organizationId, request)
-    const delivery: RecordedDelivery =
+    const { journalState, ...delivery }: RecordedDelivery =
       sourceId === undefined || payload === undefined
         ? await resendPayload(ctx, {
             ...common,
@@ -35,8 +34,8 @@ export function sendPayload(ctx: DispatcherContext) {
             journal: toRunJournal(params.delivery_id, body),
             resend: null,
           })
-    const headers = delivery.journalState ? [RUN_JOURNAL_HEADER, delivery.journalState] : []
-    return { status: 200, body: toDeliveryOut(delivery), headers }
+    const headers = journalState ? [RUN_JOURNAL_HEADER, journalState] : []
+    return { status: 200, body: delivery, headers }
   }
 }
 

@@ -1,5 +1,5 @@
-import type { DeliveryOut, WebhookSourceOut } from '@workflow-service/contract'
-import type { Delivery, WebhookSource } from '@workflow-service/database'
+import type { WebhookSourceOut } from '@workflow-service/contract'
+import type { WebhookSource } from '@workflow-service/database'
 
 /** Returns the source as the internal API answers it, without its secret. */
 export function toWebhookSourceOut(source: WebhookSource): WebhookSourceOut {
@@ -17,29 +17,5 @@ export function toWebhookSourceOut(source: WebhookSource): WebhookSourceOut {
     version: source.version,
     approval: source.approval,
     paused_at: source.pausedAt?.toISOString() ?? null,
-  }
-}
-
-/** Returns the delivery as the internal API answers it. */
-export function toDeliveryOut(delivery: Delivery): DeliveryOut {
-  return {
-    id: delivery.id,
-    organization_id: delivery.organizationId,
-    source_id: delivery.sourceId,
-    kind: delivery.kind,
-    outcome: delivery.outcome,
-    status: delivery.status,
-    reason: delivery.reason,
-    mismatches: delivery.mismatches,
-    duration_ms: delivery.durationMs,
-    answer: delivery.answer,
-    request_body: delivery.requestBody,
-    session_id: delivery.sessionId,
-    run_id: delivery.runId,
-    request_id: delivery.requestId,
-    created_at: delivery.createdAt.toISOString(),
-    finished_at: delivery.finishedAt?.toISOString() ?? null,
-    resend_of: delivery.resendOf,
-    sent_by: delivery.sentBy,
   }
 }

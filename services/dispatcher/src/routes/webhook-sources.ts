@@ -14,7 +14,7 @@ import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
-import { toDeliveryOut, toWebhookSourceOut } from './to-wire.ts'
+import { toWebhookSourceOut } from './to-wire.ts'
 
 /** Returns all sources of an organization. An unknown organization has none. */
 export function listSources(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers['listWebhookSources'] {
@@ -86,6 +86,6 @@ export function testSource(ctx: DispatcherContext): InternalHandlers['testWebhoo
       await confirmWebhookSource(ctx.db, organizationId, sourceId, source.version)
       ctx.changeNotices.add(organizationId, 'webhook_sources')
     }
-    return { status: 200, body: toDeliveryOut(delivery) }
+    return { status: 200, body: delivery }
   }
 }

@@ -1,16 +1,11 @@
 import {
+  type DeliveryOut,
   type TraceContext,
   VERIFICATION_DEADLINE_MS,
   VERIFICATION_TYPE,
   type WebhookVerification,
 } from '@workflow-service/contract'
-import {
-  type AuditedBy,
-  type Delivery,
-  newId,
-  recordVerification,
-  removeUnsentDelivery,
-} from '@workflow-service/database'
+import { type AuditedBy, newId, recordVerification, removeUnsentDelivery } from '@workflow-service/database'
 import { serviceUnavailable } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { toDeliveryResult, toVerificationFailure, type VerificationFailure } from '../deliveries/describe-outcome.ts'
@@ -37,7 +32,7 @@ export interface VerificationRequest {
 
 /** `failure` is undefined if the endpoint confirmed. */
 export interface Verification {
-  delivery: Delivery
+  delivery: DeliveryOut
   failure: VerificationFailure | undefined
 }
 
@@ -59,6 +54,19 @@ export async function verifySource(ctx: DispatcherContext, request: Verification
     const createdAt = await inTurn(ctx, organizationId, () =>
       recordVerification(ctx.db, organizationId, logged, request.test),
     )
+    const recorded = inFlightDelivery({
+      id,
+      organization_id: organizationId,
+      source_id: sourceId,
+      kind: 'verification',
+      request_body: loggedBody,
+      session_id: null,
+      run_id: null,
+      request_id: requestId,
+      created_at: createdAt.toISOString(),
+      resend_of: null,
+      sent_by: null,
+    })
     const sending = sendSignedRequest(ctx, {
       url: request.targetUrl,
       body: JSON.stringify(toBody(request, signingSecret)),
@@ -75,25 +83,21 @@ export async function verifySource(ctx: DispatcherContext, request: Verification
     })
     const { result, redact } = await sending.catch(async (error: unknown) => {
       if (!(error instanceof NotSentError)) throw error
-      await removeUnsentDelivery(ctx.db, { organizationId, id, createdAt })
+      await removeUnsentDelivery(ctx.db, recorded)
       throw serviceUnavailable(`${error.message} Nothing was sent. Try again in a moment.`, error)
-    })
-    const recorded = inFlightDelivery({
-      id,
-      organizationId,
-      sourceId,
-      kind: 'verification',
-      requestBody: loggedBody,
-      requestId,
-      createdAt,
     })
     const outcome = toDeliveryResult(result, redact)
     // The request carried the secret, and the endpoint may repeat it: one too short to be recognized would be shown.
     const isShown = isRedactable(signingSecret)
-    const rejectedAnswer = isShown ? (outcome.rejectedAnswer ?? null) : null
-    const answerHeaders = isShown ? outcome.answerHeaders : null
+    const rejectedAnswer = isShown ? (outcome.rejected_answer ?? null) : null
+    const answerHeaders = isShown ? outcome.answer_headers : null
     // Only answers to payloads are read by the agent.
-    const delivery = await ctx.outcomes.record(recorded, { ...outcome, answer: null, rejectedAnswer, answerHeaders })
+    const delivery = await ctx.outcomes.record(recorded, {
+      ...outcome,
+      answer: null,
+      rejected_answer: rejectedAnswer,
+      answer_headers: answerHeaders,
+    })
     reportDelivery(ctx, delivery)
     return { delivery, failure: toVerificationFailure(result, redact, rejectedAnswer) }
   } finally {
