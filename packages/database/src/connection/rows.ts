@@ -31,6 +31,11 @@ export async function deleteRows(
   return rowCount ?? 0
 }
 
+/** The parameters of a statement for many rows: a list of each of these values. */
+export function listsOf<Row, Name extends keyof Row>(rows: readonly Row[], ...names: readonly Name[]): Row[Name][][] {
+  return names.map((name) => rows.map((row) => row[name]))
+}
+
 /** Runs a query whose columns are named as in the contract. Resolves to its rows, with their times as texts. */
 export async function queryRows<Out extends object>(
   db: Connection,

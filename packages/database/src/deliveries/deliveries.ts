@@ -7,6 +7,7 @@ import {
   type Db,
   inTransaction,
   insertMissing,
+  listsOf,
   type RowOfColumns,
   type RowOfStatement,
   runStatement,
@@ -136,22 +137,13 @@ async function claimOnce(db: Connection, requests: readonly DeliveryClaimRequest
     journal ? toStepRows(journal.position, journal.steps).map((step) => ({ id, ...step })) : [],
   )
   const { rows } = await runStatement(db, CLAIM_DELIVERIES, [
-    requests.map(({ id }) => id),
-    requests.map(({ organizationId }) => organizationId),
-    requests.map(({ sourceId }) => sourceId),
-    requests.map(({ requestBody }) => requestBody),
+    ...listsOf(requests, 'id', 'organizationId', 'sourceId', 'requestBody', 'runId', 'requestId'),
     requests.map(({ lease, resend }) => (lease ?? resend)?.sessionId ?? null),
     requests.map(({ lease }) => lease?.epoch ?? null),
-    requests.map(({ runId }) => runId),
-    requests.map(({ requestId }) => requestId),
     requests.map(({ resend }) => resend?.of ?? null),
     requests.map(({ resend }) => resend?.sentBy ?? null),
     requests.map(({ journal }) => Boolean(journal)),
-    steps.map(({ id }) => id),
-    steps.map(({ position }) => position),
-    steps.map(({ kind }) => kind),
-    steps.map(({ data }) => data),
-    steps.map(({ earlierSteps }) => earlierSteps),
+    ...listsOf(steps, 'id', 'position', 'kind', 'data', 'earlierSteps'),
   ])
   return rows.map(({ id: _id, kind, createdAt, ...target }) =>
     kind === 'claimed' ? { kind, createdAt, target } : { kind },
@@ -254,17 +246,12 @@ export async function recordOutcomes(
 }
 
 function outcomeColumns(records: readonly DeliveryOutcomeRecord[]): unknown[][] {
+  const results = records.map(({ result }) => result)
   return [
-    records.map(({ id }) => id),
-    records.map(({ organizationId }) => organizationId),
-    records.map(({ result }) => result.outcome),
-    records.map(({ result }) => result.status),
-    records.map(({ result }) => result.reason),
-    records.map(({ result }) => result.mismatches && JSON.stringify(result.mismatches)),
-    records.map(({ result }) => result.duration_ms),
-    records.map(({ result }) => result.answer),
-    records.map(({ result }) => result.rejected_answer ?? null),
-    records.map(({ result }) => (result.answer_headers ? JSON.stringify(result.answer_headers) : null)),
+    ...listsOf(records, 'id', 'organizationId'),
+    ...listsOf(results, 'outcome', 'status', 'reason', 'duration_ms', 'answer', 'rejected_answer'),
+    results.map(({ mismatches }) => mismatches && JSON.stringify(mismatches)),
+    results.map(({ answer_headers: headers }) => headers && JSON.stringify(headers)),
   ]
 }
 
@@ -319,13 +306,11 @@ export async function recordRunOutcomes(
   db: Db,
   records: readonly RunOutcomeRecord[],
 ): Promise<readonly (Omit<RowOfStatement<typeof RECORD_RUN_OUTCOMES>, 'id'> | undefined)[]> {
+  const journals = records.map(({ journal }) => ({ ...journal.lease, ...journal }))
   const values = [
     ...outcomeColumns(records),
-    records.map(({ journal }) => journal.lease.sessionId),
-    records.map(({ journal }) => journal.lease.epoch),
-    records.map(({ journal }) => journal.runId),
-    records.map(({ journal }) => journal.position + journal.steps.length),
-    records.map(({ journal }) => journal.result),
+    ...listsOf(journals, 'sessionId', 'epoch', 'runId', 'result'),
+    journals.map(({ position, steps }) => position + steps.length),
     records.map(({ journal, result }) => (result.outcome === 'accepted' ? journal.lastOfRun : null)),
   ]
   const { rows } = await insertMissing(() => runStatement(db, RECORD_RUN_OUTCOMES, values))

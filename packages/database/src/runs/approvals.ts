@@ -10,6 +10,7 @@ import {
   column,
   type Db,
   inTransaction,
+  listsOf,
   queryRows,
   type RowOfStatement,
   runStatement,
@@ -100,9 +101,7 @@ async function recordRequests(
     [
       organizationId,
       runId,
-      payloads.map(({ deliveryId }) => deliveryId),
-      payloads.map(({ sourceId }) => sourceId),
-      payloads.map(({ sourceName }) => sourceName),
+      ...listsOf(payloads, 'deliveryId', 'sourceId', 'sourceName'),
       payloads.map(({ payload }) => JSON.stringify(payload)),
     ],
   )

@@ -1,5 +1,5 @@
 import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
-import { column, type Db, insertMissing, runStatement, statement } from '../connection/index.ts'
+import { column, type Db, insertMissing, listsOf, runStatement, statement } from '../connection/index.ts'
 import { type Lease, stepsOfRow, toStepRows } from '../deliveries/index.ts'
 
 /** Steps to append to the journal of a run, from `position` on. */
@@ -37,19 +37,10 @@ export async function appendSteps(
   appends: readonly StepsToAppend[],
 ): Promise<readonly boolean[]> {
   const rows = appends.flatMap(({ lease, runId, position, steps }) =>
-    toStepRows(position, steps).map((step) => ({ lease, runId, step })),
+    toStepRows(position, steps).map((step) => ({ ...lease, runId, ...step })),
   )
-  const values = [
-    owner,
-    rows.map(({ lease }) => lease.sessionId),
-    rows.map(({ lease }) => lease.epoch),
-    rows.map(({ runId }) => runId),
-    rows.map(({ step }) => step.position),
-    rows.map(({ step }) => step.kind),
-    rows.map(({ step }) => step.data),
-    rows.map(({ step }) => step.earlierSteps),
-  ]
-  const leased = await insertMissing(() => runStatement(db, APPEND_STEPS, values))
+  const lists = listsOf(rows, 'sessionId', 'epoch', 'runId', 'position', 'kind', 'data', 'earlierSteps')
+  const leased = await insertMissing(() => runStatement(db, APPEND_STEPS, [owner, ...lists]))
   const epochs = new Map(leased.rows.map(({ sessionId, epoch }) => [sessionId, epoch]))
   return appends.map(({ lease }) => epochs.get(lease.sessionId) === lease.epoch)
 }

@@ -1,5 +1,14 @@
 import { escapeLiteral } from 'pg'
-import { column, type Db, NIL_UUID, type RowOfStatement, runStatement, sql, statement } from '../connection/index.ts'
+import {
+  column,
+  type Db,
+  listsOf,
+  NIL_UUID,
+  type RowOfStatement,
+  runStatement,
+  sql,
+  statement,
+} from '../connection/index.ts'
 import type { Lease } from '../deliveries/index.ts'
 import { smallSources, type SourceForAgent } from '../sources/index.ts'
 import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
@@ -133,12 +142,7 @@ const RENEW_LEASES = statement('runs/renew-leases', {
  * lost.
  */
 export async function renewLeases(db: Db, owner: string, leaseMs: number, leases: readonly Lease[]) {
-  const { rows } = await runStatement(db, RENEW_LEASES, [
-    owner,
-    leaseMs,
-    leases.map(({ sessionId }) => sessionId),
-    leases.map(({ epoch }) => epoch),
-  ])
+  const { rows } = await runStatement(db, RENEW_LEASES, [owner, leaseMs, ...listsOf(leases, 'sessionId', 'epoch')])
   return rows
 }
 
@@ -154,12 +158,7 @@ export interface ReleasedLease extends Lease {
  * count as an attempt. Lost leases are skipped.
  */
 export async function releaseSessions(db: Db, owner: string, leases: readonly ReleasedLease[]): Promise<void> {
-  await runStatement(db, RELEASE_SESSIONS, [
-    owner,
-    leases.map(({ sessionId }) => sessionId),
-    leases.map(({ epoch }) => epoch),
-    leases.map(({ parkedMs }) => parkedMs ?? null),
-  ])
+  await runStatement(db, RELEASE_SESSIONS, [owner, ...listsOf(leases, 'sessionId', 'epoch', 'parkedMs')])
 }
 
 const MEASURE_BACKLOG = statement('runs/measure-backlog', {

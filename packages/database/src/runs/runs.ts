@@ -1,5 +1,13 @@
 import type { JournalStep, SessionSummaryStep } from '@workflow-service/contract'
-import { column, type Db, queryRows, type RowOfStatement, runStatement, statement } from '../connection/index.ts'
+import {
+  column,
+  type Db,
+  listsOf,
+  queryRows,
+  type RowOfStatement,
+  runStatement,
+  statement,
+} from '../connection/index.ts'
 import type { Lease } from '../deliveries/index.ts'
 import { CLAIMED_RUN, type ClaimedRun, MAX_RUN_ATTEMPTS } from './claimed-run.ts'
 import { readStepsOfRuns } from './journal.ts'
@@ -67,16 +75,9 @@ export async function finishRuns(
   owner: string,
   runs: readonly FinishedRun[],
 ): Promise<readonly FinishOutcome[]> {
-  const { rows } = await runStatement(db, FINISH_RUNS, [
-    owner,
-    runs.map(({ lease }) => lease.sessionId),
-    runs.map(({ lease }) => lease.epoch),
-    runs.map(({ number }) => number),
-    runs.map(({ status }) => status),
-    runs.map(({ error }) => error),
-    runs.map(({ shouldClaimNext }) => shouldClaimNext),
-    MAX_RUN_ATTEMPTS,
-  ])
+  const ended = runs.map(({ lease, ...run }) => ({ ...lease, ...run }))
+  const lists = listsOf(ended, 'sessionId', 'epoch', 'number', 'status', 'error', 'shouldClaimNext')
+  const { rows } = await runStatement(db, FINISH_RUNS, [owner, ...lists, MAX_RUN_ATTEMPTS])
   const finished = new Map(rows.map((row) => [row.sessionId, row]))
   return runs.map(({ lease }): FinishOutcome => {
     const row = finished.get(lease.sessionId)

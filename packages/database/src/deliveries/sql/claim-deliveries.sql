@@ -7,14 +7,14 @@
 --   subqueries find the approval and the person by their keys, and only for a source that needs an approval; FOR SHARE
 --   orders the claim and an edit of the URL, which ends the approval. The last case of `kind`: a claim that committed
 --   after this statement's snapshot is the only other reason why a row was not inserted.
--- Parameters, each a list: $1 ids, $2 organizations, $3 sources, $4 bodies, $5 sessions, $6 epochs, $7 runs, $8
---   request ids, $9 what is sent again, $10 by whom, $11 whether it has a journal; for each step of a journal: $12
+-- Parameters, each a list: $1 ids, $2 organizations, $3 sources, $4 bodies, $5 runs, $6 request ids, $7 sessions, $8
+--   epochs, $9 what is sent again, $10 by whom, $11 whether it has a journal; for each step of a journal: $12
 --   the request, $13 position, $14 kind, $15 data, $16 earlier steps. Rows: one for each request, in their order.
 WITH request AS MATERIALIZED (
-  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::bigint[], $7::uuid[], $8::text[],
+  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::uuid[], $6::text[], $7::uuid[], $8::bigint[],
     $9::uuid[], $10::uuid[], $11::boolean[])
     WITH ORDINALITY
-    AS request (id, organization_id, source_id, body, session_id, epoch, run_id, request_id, resend_of, sent_by,
+    AS request (id, organization_id, source_id, body, run_id, request_id, session_id, epoch, resend_of, sent_by,
       has_journal, position)
 ),
 locked AS MATERIALIZED (

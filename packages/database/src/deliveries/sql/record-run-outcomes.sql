@@ -3,14 +3,14 @@
 --   session has a further start, which its runner claims.
 -- By hand: the bench's deliveries; one statement for a batch. The sessions are locked first, as by the statements of
 --   the runner, and the counters on their rows show whether there is more work.
--- Parameters, each a list: $1 to $10 as of record-delivery-outcomes, $11 sessions, $12 epochs, $13 runs, $14 positions,
---   $15 data of the results, $16 the number of the run in its session if it ends. Rows: one for each delivery that was
---   written.
+-- Parameters, each a list: $1 to $10 as of record-delivery-outcomes, $11 sessions, $12 epochs, $13 runs, $14 data of
+--   the results, $15 positions, $16 the number of the run in its session if it ends. Rows: one for each delivery that
+--   was written.
 WITH result AS MATERIALIZED (
-  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::text[],
-    $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::uuid[], $14::integer[], $15::text[], $16::bigint[])
-    AS result (id, organization_id, outcome, status, reason, mismatches, duration_ms, answer, rejected_answer, answer_headers,
-      session_id, epoch, run_id, position, data, number)
+  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::integer[], $7::text[], $8::text[],
+    $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::uuid[], $14::text[], $15::integer[], $16::bigint[])
+    AS result (id, organization_id, outcome, status, reason, duration_ms, answer, rejected_answer, mismatches, answer_headers,
+      session_id, epoch, run_id, data, position, number)
 ),
 locked AS MATERIALIZED (
   SELECT id, lease_epoch, last_finished_number + 1 AS number, last_start_number FROM sessions
