@@ -79,12 +79,12 @@ export async function syncEndpoint(
   { endpointUrl, areSecretsNew }: { endpointUrl: string; areSecretsNew: boolean },
 ): Promise<void> {
   const stored = await findWebhookSource(db, demo.organizationId, demo.source.id)
-  if (!stored || !isDemoEndpoint(stored.endpointUrl)) return
-  if (stored.endpointUrl === endpointUrl && !areSecretsNew) return
-  const { name, description, exampleRequestBody } = stored
+  if (!stored || !isDemoEndpoint(stored.endpoint_url)) return
+  if (stored.endpoint_url === endpointUrl && !areSecretsNew) return
+  const { name, description, example_request_body } = stored
   // Another port is another address, for which a stored secret has to be given again.
-  const secret = stored.hasSigningSecret ? { signing_secret: demo.source.signingSecret } : {}
-  const source = { name, description, endpoint_url: endpointUrl, ...secret, example_request_body: exampleRequestBody }
+  const secret = stored.has_signing_secret ? { signing_secret: demo.source.signingSecret } : {}
+  const source = { name, description, endpoint_url: endpointUrl, ...secret, example_request_body }
   await saveSource(dispatcher, demo, demo.source.id, source)
 }
 

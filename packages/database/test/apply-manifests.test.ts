@@ -117,11 +117,10 @@ const saveSource = async (
     {
       name,
       description: source.description,
-      endpointUrl: source.endpoint_url,
+      endpoint_url: source.endpoint_url,
       signingSecret,
-      exampleRequestBody: { total: 1.5, order_id: 'A-1' },
+      example_request_body: { total: 1.5, order_id: 'A-1' },
       isVerified: true,
-      approval: undefined,
     },
     null,
   )
@@ -556,7 +555,7 @@ describe('the plan of a manifest', () => {
     const save = async () => {
       const { organization, webhookSources } = await apply(withSource())
       const sourceId = webhookSources[0]!.id
-      const signingSecret = box.encrypt({ organizationId: organization.id, sourceId }, 'a secret')
+      const signingSecret = box.encrypt({ organizationId: organization.id, id: sourceId }, 'a secret')
       await saveSource(organization.id, sourceId, { signingSecret })
     }
 

@@ -38,14 +38,14 @@ async function createSource(
 
 async function addSource(box: SecretBox | null, secret: string): Promise<string> {
   const id = newId()
-  const signingSecret = box && new Uint8Array(box.encrypt({ organizationId, sourceId: id }, secret))
+  const signingSecret = box && new Uint8Array(box.encrypt({ organizationId, id }, secret))
   await createSource(id, { id, ...(signingSecret && { signingSecret }) })
   return id
 }
 
 async function open(box: SecretBox, sourceId: string): Promise<string | null> {
   const { signingSecret } = await db.prisma.webhookSource.findUniqueOrThrow({ where: { id: sourceId } })
-  return signingSecret && box.decrypt({ organizationId, sourceId }, signingSecret)
+  return signingSecret && box.decrypt({ organizationId, id: sourceId }, signingSecret)
 }
 
 describe('rotateSecrets', () => {
@@ -75,7 +75,7 @@ describe('rotateSecrets', () => {
 
   test('does not overwrite a secret that is saved meanwhile', async () => {
     const id = await addSource(oldBox, 'before')
-    const saved = new Uint8Array(oldBox.encrypt({ organizationId, sourceId: id }, 'saved meanwhile'))
+    const saved = new Uint8Array(oldBox.encrypt({ organizationId, id }, 'saved meanwhile'))
     // The save comes between the rotation's read and its write: they go through a pool that saves first.
     const pool = new Proxy(db.pool, {
       get: (target, name) =>

@@ -277,9 +277,7 @@ async function saveSource(
       query: { verify: shouldVerify ? 'if_changed' : 'never', version },
       body: save,
     })
-    const isUnchanged =
-      before?.updatedAt.toISOString() === source.updated_at &&
-      (before.verifiedAt?.toISOString() ?? null) === source.verified_at
+    const isUnchanged = before?.updated_at === source.updated_at && before.verified_at === source.verified_at
     const outcome = status === 201 ? 'created' : isUnchanged ? 'unchanged' : 'changed'
     const result = { id, name: source.name, outcome, changes: isUnchanged ? [] : changes } as const
     if (!isUnchanged || overwrites.some((edit) => edit.id === id)) {
@@ -288,7 +286,7 @@ async function saveSource(
     return { ...result, verified: source.verified_at !== null }
   } catch (error) {
     if (!(error instanceof InternalCallError)) throw error
-    const verified = (before?.verifiedAt ?? null) !== null
+    const verified = (before?.verified_at ?? null) !== null
     return {
       id,
       name: save.name,

@@ -16,10 +16,15 @@ export async function openForwarding(
   const { id: sourceId } = await findSource(ctx, given)
   const source = await findWebhookSource(ctx.db, organization.id, sourceId)
   if (!source) throw new CliError(`${organization.name} has no webhook source ${given} any more.`)
-  const exampleRequestBody = source.exampleRequestBody as Record<string, unknown> | null
   const query = { sourceId, kind: 'payload', limit: 1 } as const
   return {
-    source: { ...source, exampleRequestBody },
+    source: {
+      id: sourceId,
+      organizationId: organization.id,
+      name: source.name,
+      hasSigningSecret: source.has_signing_secret,
+      exampleRequestBody: source.example_request_body,
+    },
     payloads: async (signal) => payloadsAfter((await listDeliveries(ctx.db, organization.id, query)).rows, signal),
   }
 

@@ -7,7 +7,7 @@ import {
   operatorOf,
   recordAuditEvent,
 } from '@workflow-service/database'
-import { type CommandResult, listResult, toSnakeCase } from '../command-result.ts'
+import { type CommandResult, listResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { findSource } from './find.ts'
 import { readJsonObject } from '../read-file.ts'
@@ -21,29 +21,16 @@ export async function list({ db, organization }: OrganizationContext): Promise<C
     [
       { title: 'NAME', value: ({ name }) => name, cut: 'name' },
       { title: 'ID', value: ({ id }) => id, cut: 'id' },
-      { title: 'SIGNED', value: ({ hasSigningSecret }) => (hasSigningSecret ? 'yes' : 'no') },
+      { title: 'SIGNED', value: ({ has_signing_secret }) => (has_signing_secret ? 'yes' : 'no') },
       {
         title: 'CONFIRMED',
-        value: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt) : 'never'),
-        shortValue: ({ verifiedAt }) => (verifiedAt ? showTime(verifiedAt).slice(0, 10) : 'never'),
+        value: ({ verified_at: at }) => (at ? showTime(at) : 'never'),
+        shortValue: ({ verified_at: at }) => (at ? showTime(at).slice(0, 10) : 'never'),
       },
-      { title: 'PAUSED', value: ({ pausedAt }) => (pausedAt ? showTime(pausedAt) : '') },
-      { title: 'ENDPOINT', value: ({ endpointUrl }) => endpointUrl },
+      { title: 'PAUSED', value: ({ paused_at: at }) => (at ? showTime(at) : '') },
+      { title: 'ENDPOINT', value: ({ endpoint_url }) => endpoint_url },
     ],
     `${organization.name} has no webhook sources. Create them with wf apply and a manifest.`,
-    (source) =>
-      toSnakeCase(source, [
-        'id',
-        'name',
-        'description',
-        'endpointUrl',
-        'hasSigningSecret',
-        'exampleRequestBody',
-        'createdAt',
-        'updatedAt',
-        'verifiedAt',
-        'pausedAt',
-      ]),
   )
 }
 
@@ -93,7 +80,7 @@ export async function send(
   const { id, name } = await findSource(ctx, text)
   const payload =
     file === undefined
-      ? ((await findWebhookSource(db, organization.id, id))?.exampleRequestBody ?? {})
+      ? ((await findWebhookSource(db, organization.id, id))?.example_request_body ?? {})
       : await readJsonObject(ctx, file)
   const { body: delivery } = await ctx.dispatcher().call('sendPayload', {
     params: { delivery_id: newId() },

@@ -166,7 +166,7 @@ function lookupChanges(ctx: ApplyContext, stored: StoredLookup, save: LookupIn):
 function isSameSecret({ secrets }: ApplyContext, { organizationId, id, secret }: Stored, given: string): boolean {
   if (!secret) return false
   try {
-    return secrets?.decrypt({ organizationId, sourceId: id }, secret) === given
+    return secrets?.decrypt({ organizationId, id }, secret) === given
   } catch {
     return false
   }

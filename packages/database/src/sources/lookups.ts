@@ -8,7 +8,7 @@ import {
   recordAuditEvent,
   secretChanges,
 } from '../organizations/index.ts'
-import { normalizedName } from './source-edits.ts'
+import { normalizedName, type SaveRefusal } from './source-edits.ts'
 
 /** A look-up (contract README, "Look-ups"). */
 export interface Lookup {
@@ -54,11 +54,7 @@ export interface LookupChange extends Pick<Lookup, 'name' | 'kind' | 'url' | 'he
 export type SaveLookupResult =
   | { kind: 'saved'; lookup: Lookup }
   /** Another save or a deletion came first. */
-  | { kind: 'changed_meanwhile' }
-  /** The id is that of a look-up of another organization. */
-  | { kind: 'id_taken' }
-  | { kind: 'name_taken' }
-  | { kind: 'no_organization' }
+  | { kind: 'changed_meanwhile' | SaveRefusal }
 
 const LOOKUP_COLUMNS = `id, organization_id AS "organizationId", name, kind, url, header_name AS "headerName",
   header_value AS "headerValue", tools, version, created_at AS "createdAt", updated_at AS "updatedAt"`

@@ -5,7 +5,7 @@ import { createSecretBox, SecretError } from './secrets.ts'
 const key = (): string => randomBytes(32).toString('base64')
 const owner = {
   organizationId: 'a0000000-0000-7000-8000-000000000001',
-  sourceId: 'b0000000-0000-7000-8000-000000000002',
+  id: 'b0000000-0000-7000-8000-000000000002',
 }
 
 describe('a secret box', () => {
@@ -29,16 +29,14 @@ describe('a secret box', () => {
     const box = createSecretBox([key()])
     const sealed = box.encrypt(owner, 'bound')
     const other = 'c0000000-0000-7000-8000-000000000003'
-    expect(() => box.decrypt({ ...owner, sourceId: other }, sealed)).toThrow(SecretError)
+    expect(() => box.decrypt({ ...owner, id: other }, sealed)).toThrow(SecretError)
     expect(() => box.decrypt({ ...owner, organizationId: other }, sealed)).toThrow(SecretError)
-    expect(() => box.decrypt({ organizationId: owner.sourceId, sourceId: owner.organizationId }, sealed)).toThrow(
-      SecretError,
-    )
+    expect(() => box.decrypt({ organizationId: owner.id, id: owner.organizationId }, sealed)).toThrow(SecretError)
   })
 
   test('ignores the case of ids', () => {
     const box = createSecretBox([key()])
-    const upper = { organizationId: owner.organizationId.toUpperCase(), sourceId: owner.sourceId.toUpperCase() }
+    const upper = { organizationId: owner.organizationId.toUpperCase(), id: owner.id.toUpperCase() }
     expect(box.decrypt(upper, box.encrypt(owner, 'bound'))).toBe('bound')
   })
 

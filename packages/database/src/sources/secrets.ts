@@ -2,11 +2,12 @@ import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBy
 import { type Db, NIL_UUID } from '../connection/index.ts'
 
 /**
- * The source that owns a secret. The encryption authenticates it: a secret copied to another row cannot be decrypted.
+ * What owns a secret, such as a webhook source. The encryption authenticates it: a secret copied to another row cannot
+ * be decrypted.
  */
 export interface SecretOwner {
-  organizationId: string
-  sourceId: string
+  readonly organizationId: string
+  readonly id: string
 }
 
 /** Encrypts signing secrets at rest. */
@@ -129,14 +130,14 @@ async function rotateColumn(
 ): Promise<void> {
   let after = NIL_UUID
   for (;;) {
-    const page = await db.pool.query<{ sourceId: string; organizationId: string; secret: Buffer }>(
-      `SELECT ${id} AS "sourceId", organization_id AS "organizationId", ${column} AS secret
+    const page = await db.pool.query<SecretOwner & { secret: Buffer }>(
+      `SELECT ${id} AS id, organization_id AS "organizationId", ${column} AS secret
        FROM ${table}
        WHERE ${column} IS NOT NULL AND ${id} > $1 ORDER BY ${id} LIMIT $2`,
       [after, batchSize],
     )
     for (const { secret, ...owner } of page.rows) {
-      after = owner.sourceId
+      after = owner.id
       if (box.isCurrent(secret)) {
         result.current += 1
         continue
@@ -144,14 +145,14 @@ async function rotateColumn(
       try {
         const sealed = box.encrypt(owner, box.decrypt(owner, secret))
         const changed = await db.pool.query(`UPDATE ${table} SET ${column} = $3 WHERE ${id} = $1 AND ${column} = $2`, [
-          owner.sourceId,
+          owner.id,
           secret,
           sealed,
         ])
         result.rotated += changed.rowCount ?? 0
       } catch (error) {
         if (!(error instanceof SecretError)) throw error
-        result.failed.push({ ...owner, reason: error.message })
+        result.failed.push({ organizationId: owner.organizationId, sourceId: owner.id, reason: error.message })
       }
     }
     if (page.rows.length < batchSize) return
@@ -160,8 +161,8 @@ async function rotateColumn(
 
 const DAMAGED = 'The stored signing secret is damaged or belongs to another source: enter it again.'
 
-function additionalData({ organizationId, sourceId }: SecretOwner): Buffer {
-  return Buffer.from(`webhook-signing-secret:${organizationId.toLowerCase()}:${sourceId.toLowerCase()}`, 'utf8')
+function additionalData({ organizationId, id }: SecretOwner): Buffer {
+  return Buffer.from(`webhook-signing-secret:${organizationId.toLowerCase()}:${id.toLowerCase()}`, 'utf8')
 }
 
 function readKey(base64: string): Buffer {

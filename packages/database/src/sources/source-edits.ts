@@ -1,13 +1,18 @@
-import { type ApprovalMode, trimWhiteSpace } from '@workflow-service/contract'
+import {
+  type ApprovalMode,
+  trimWhiteSpace,
+  type WebhookSourceIn,
+  type WebhookSourceOut,
+} from '@workflow-service/contract'
 import {
   column,
   type Connection,
+  datesToIso,
   type Db,
   foldCase,
   inTransaction,
   kindOfViolation,
   type Queryable,
-  type RowOfStatement,
   runStatement,
   sql,
   statement,
@@ -24,79 +29,61 @@ import { endApprovalsOfSource } from './end-approvals.ts'
 
 const COLUMNS = {
   id: column.uuid,
-  organizationId: column.uuid,
+  organization_id: column.uuid,
   name: column.text(),
   description: column.text(),
-  endpointUrl: column.text(),
-  hasSigningSecret: column.boolean,
-  exampleRequestBody: column.json<Record<string, unknown>>(),
-  createdAt: column.timestamptz,
-  updatedAt: column.timestamptz,
-  /** Null when it was saved without a verification request. */
-  verifiedAt: column.timestamptz.orNull,
-  /** Incremented by every save. */
+  endpoint_url: column.text(),
+  has_signing_secret: column.boolean,
+  example_request_body: column.json<Record<string, unknown>>(),
+  created_at: column.timestamptz,
+  updated_at: column.timestamptz,
+  verified_at: column.timestamptz.orNull,
   version: column.integer,
-  /** Which payloads of runs wait for an approval. */
   approval: column.text<ApprovalMode>(),
-  /** Null while it is not paused. */
-  pausedAt: column.timestamptz.orNull,
+  paused_at: column.timestamptz.orNull,
 }
 const SOURCE_COLUMNS = { COLUMNS: sql('sources/source-columns') }
 const LIST_SOURCES = statement('sources/list-webhook-sources', COLUMNS, SOURCE_COLUMNS)
 const FIND_SOURCE = statement(
   'sources/find-webhook-source',
-  { ...COLUMNS, /** Encrypted; null when there is none. */ signingSecret: column.bytea.orNull },
+  { ...COLUMNS, signingSecret: column.bytea.orNull },
   SOURCE_COLUMNS,
 )
-const FIND_SAVE_TARGET = statement('sources/find-save-target', {
-  hasOrganization: column.boolean,
-  isIdTaken: column.boolean,
-  isNameTaken: column.boolean,
-})
+const FIND_REFUSAL = statement('sources/find-save-refusal', { refusal: column.text<SaveRefusal>().orNull })
 const INSERT_SOURCE = statement('sources/insert-webhook-source', COLUMNS, SOURCE_COLUMNS)
 const UPDATE_SOURCE = statement('sources/update-webhook-source', COLUMNS, SOURCE_COLUMNS)
 
-/** A webhook source without its secret (contract README, "Webhook sources"). */
-export type WebhookSource = RowOfStatement<typeof LIST_SOURCES>
+/** A stored source with its secret, encrypted; null when there is none. */
+export interface StoredWebhookSource {
+  readonly source: WebhookSourceOut
+  readonly signingSecret: Buffer | null
+}
 
-/** A stored source, as the dispatcher needs it for a save or a test. */
-export type StoredWebhookSource = RowOfStatement<typeof FIND_SOURCE>
+/**
+ * Why a save is refused. `id_taken`: the id belongs to something of another organization, or that is deleted;
+ * `name_taken`: another source or look-up of the organization has the name.
+ */
+export type SaveRefusal = 'no_organization' | 'id_taken' | 'name_taken'
 
-/** What a save would replace, or why it is refused. */
-export type SaveTarget =
-  | { kind: 'new' }
-  | { kind: 'stored'; source: StoredWebhookSource }
-  | { kind: 'no_organization' }
-  /** The id belongs to a source of another organization, or to a deleted one. */
-  | { kind: 'id_taken' }
-  /** Another source of the organization has the name. */
-  | { kind: 'name_taken' }
-
-/** The values that a save writes. */
-export interface WebhookSourceChange {
-  name: string
-  description: string
-  endpointUrl: string
+/** The values that a save writes; without `approval`, the stored one is kept. */
+export interface WebhookSourceChange extends Omit<WebhookSourceIn, 'signing_secret'> {
   /** Encrypted; null removes it; undefined keeps the stored one. */
   signingSecret: Buffer | null | undefined
-  exampleRequestBody: Record<string, unknown>
   isVerified: boolean
-  /** Undefined keeps the stored one; `none` for a new source. */
-  approval: ApprovalMode | undefined
 }
 
 /** The result of a save. `changed_meanwhile`: another save or a deletion came first, and nothing was written. */
 export type SaveOutcome =
-  | { kind: 'saved'; source: WebhookSource }
+  | { kind: 'saved'; source: WebhookSourceOut }
   | { kind: 'changed_meanwhile' }
   | { kind: 'name_taken' }
 
 /** The settings of a source that the contract does not name: its endpoint does not confirm them. */
-export type WebhookSourceSettings = Pick<WebhookSource, 'approval'>
+export type WebhookSourceSettings = Pick<WebhookSourceOut, 'approval'>
 
 /** The organization's sources that are not deleted, sorted by name in code point order. */
-export async function listWebhookSources(db: Db, organizationId: string): Promise<WebhookSource[]> {
-  return (await runStatement(db, LIST_SOURCES, [organizationId])).rows
+export async function listWebhookSources(db: Db, organizationId: string): Promise<WebhookSourceOut[]> {
+  return (await runStatement(db, LIST_SOURCES, [organizationId])).rows.map((row) => datesToIso<WebhookSourceOut>(row))
 }
 
 /** The source, unless it belongs to another organization or is deleted. */
@@ -104,8 +91,20 @@ export async function findWebhookSource(
   db: Connection,
   organizationId: string,
   sourceId: string,
+): Promise<WebhookSourceOut | undefined> {
+  return (await findStoredSource(db, organizationId, sourceId))?.source
+}
+
+/** The same with its secret. */
+export async function findStoredSource(
+  db: Connection,
+  organizationId: string,
+  sourceId: string,
 ): Promise<StoredWebhookSource | undefined> {
-  return (await runStatement(db, FIND_SOURCE, [organizationId, sourceId])).rows[0]
+  const [row] = (await runStatement(db, FIND_SOURCE, [organizationId, sourceId])).rows
+  if (!row) return undefined
+  const { signingSecret, ...source } = row
+  return { source: datesToIso<WebhookSourceOut>(source), signingSecret }
 }
 
 /** Whether the organization has, had or tried to save the source: the log of a deleted source stays readable. */
@@ -118,19 +117,14 @@ export async function hasWebhookSourceLog(db: Db, organizationId: string, source
   return rowCount === 1
 }
 
-/** What a save of this id under this name would replace, or why it is refused. */
-export async function findSaveTarget(
+/** Why a save of this id under this name is refused. */
+export async function findSaveRefusal(
   db: Db,
   organizationId: string,
   sourceId: string,
   name: string,
-): Promise<SaveTarget> {
-  const { rows } = await runStatement(db, FIND_SAVE_TARGET, [organizationId, sourceId, normalizedName(name)])
-  if (!rows[0]!.hasOrganization) return { kind: 'no_organization' }
-  if (rows[0]!.isIdTaken) return { kind: 'id_taken' }
-  if (rows[0]!.isNameTaken) return { kind: 'name_taken' }
-  const source = await findWebhookSource(db, organizationId, sourceId)
-  return source ? { kind: 'stored', source } : { kind: 'new' }
+): Promise<SaveRefusal | null> {
+  return (await runStatement(db, FIND_REFUSAL, [organizationId, sourceId, normalizedName(name)])).rows[0]!.refusal
 }
 
 /**
@@ -143,8 +137,8 @@ export async function saveWebhookSource(
   db: Db,
   organizationId: string,
   sourceId: string,
-  { name, description, endpointUrl, signingSecret, exampleRequestBody, isVerified, approval }: WebhookSourceChange,
-  seen: WebhookSource | null,
+  { name, description, endpoint_url: endpointUrl, signingSecret, isVerified, ...change }: WebhookSourceChange,
+  seen: WebhookSourceOut | null,
   by?: AuditedBy,
 ): Promise<SaveOutcome> {
   const values = [
@@ -155,8 +149,8 @@ export async function saveWebhookSource(
     description,
     endpointUrl,
     signingSecret ?? null,
-    JSON.stringify(exampleRequestBody),
-    approval ?? seen?.approval ?? 'none',
+    JSON.stringify(change.example_request_body),
+    change.approval ?? seen?.approval ?? 'none',
     isVerified,
   ]
   try {
@@ -164,11 +158,11 @@ export async function saveWebhookSource(
       const { rows } = seen
         ? await runStatement({ pool: client }, UPDATE_SOURCE, [...values, signingSecret !== undefined, seen.version])
         : await runStatement({ pool: client }, INSERT_SOURCE, values)
-      const [source] = rows
-      if (!source) return { kind: 'changed_meanwhile' }
+      if (!rows[0]) return { kind: 'changed_meanwhile' }
+      const source = datesToIso<WebhookSourceOut>(rows[0])
       if (seen === null && by) await assertQuota(client, by, 'webhook_sources')
       const ended =
-        seen && seen.endpointUrl !== endpointUrl
+        seen && seen.endpoint_url !== endpointUrl
           ? await endApprovalsOfSource(client, { organizationId, sourceId }, by)
           : 0
       if (by) {
@@ -219,16 +213,15 @@ export async function saveWebhookSourceSettings(
 async function recordSaved(
   client: Queryable,
   by: AuditedBy,
-  { id, name }: WebhookSource,
+  { id, name }: WebhookSourceOut,
   changes: readonly AuditChange[],
 ): Promise<void> {
   const target = { kind: 'webhook_source', id, name }
   await recordAuditEvent(client, { ...by, action: 'webhook_source.saved', target, changes })
 }
 
-function auditedValues({ name, description, endpointUrl, exampleRequestBody, approval }: WebhookSource): object {
-  const example = JSON.stringify(exampleRequestBody)
-  return { name, description, endpoint_url: endpointUrl, example_request_body: example, approval }
+function auditedValues({ name, description, endpoint_url, example_request_body, approval }: WebhookSourceOut): object {
+  return { name, description, endpoint_url, example_request_body: JSON.stringify(example_request_body), approval }
 }
 
 /** Records that the endpoint confirmed the stored source, unless another save came first. */

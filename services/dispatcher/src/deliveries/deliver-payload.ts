@@ -170,7 +170,8 @@ async function send(
     const { exampleRequestBody: example } = target
     const invalid = checkPayload(example, request.payload, body)
     if (invalid) return invalid
-    const signingSecret = target.signingSecret && ctx.secrets.decrypt(request, target.signingSecret)
+    const owner = { organizationId: request.organizationId, id: request.sourceId }
+    const signingSecret = target.signingSecret && ctx.secrets.decrypt(owner, target.signingSecret)
     if (performance.now() - claimedMs > SEND_WITHIN_MS) {
       return new NotSentError('The service was delayed before it could send.')
     }

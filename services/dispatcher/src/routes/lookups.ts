@@ -16,14 +16,7 @@ import {
   saveLookup,
   toLookupOut,
 } from '@workflow-service/database'
-import {
-  ApiError,
-  invalidFields,
-  notFound,
-  type OperationResult,
-  orNotFound,
-  type Rule,
-} from '@workflow-service/service-kit'
+import { ApiError, invalidFields, type OperationResult, orNotFound, type Rule } from '@workflow-service/service-kit'
 import { createRedactor, type Redact } from '../deliveries/redact.ts'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { callLookup, lookupSender } from '../lookups/call-lookup.ts'
@@ -34,7 +27,7 @@ import type { Subnets } from '../outbound/parse-subnets.ts'
 import { assertSecretMayTravel, decryptStoredSecret, encryptGivenSecret } from '../sources/signing-secret.ts'
 import type { CallOf, InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
-import { idTaken, nameTaken, withinQuota, withQuota } from './save-refusals.ts'
+import { refusalOf, withinQuota, withQuota } from './save-refusals.ts'
 
 /** Characters of a tool's description, which a server gives. */
 const DESCRIPTION_MAX_LENGTH = 1_000
@@ -62,7 +55,7 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
     const { params, query, body: input, requestId, trace } = request
     const { organization_id: organizationId, lookup_id: lookupId } = params
     const [stored] = await listLookups(ctx.db, organizationId, lookupId)
-    if (!stored && (query.version ?? 0) > 0) throw idTaken('look-up')
+    if (!stored && (query.version ?? 0) > 0) throw refusalOf('id_taken', 'look-up')
     if (query.version !== undefined && query.version !== (stored?.version ?? 0)) {
       if (stored && isSame(ctx, stored, input)) return { status: 200, body: toLookupOut(stored) }
       throw changed()
@@ -83,10 +76,8 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
       saveLookup(ctx.db, organizationId, lookupId, change, stored?.version ?? 0, by),
       `There can be at most ${LOOKUPS_MAX} look-ups. Delete some that are not needed.`,
     )
-    if (saved.kind === 'no_organization') throw notFound('Organization')
-    if (saved.kind === 'name_taken') throw nameTaken('look-up')
-    if (saved.kind === 'id_taken') throw idTaken('look-up')
     if (saved.kind === 'changed_meanwhile') throw changed()
+    if (saved.kind !== 'saved') throw refusalOf(saved.kind, 'look-up')
     ctx.changeNotices.add(organizationId, 'lookups')
     return { status: stored ? 200 : 201, body: toLookupOut(saved.lookup) }
   }

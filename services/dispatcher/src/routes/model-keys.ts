@@ -10,7 +10,7 @@ export function saveKey(ctx: DispatcherContext): InternalHandlers['saveModelKey'
     const { organization_id: organizationId } = request.params
     const { model, key: given } = request.body
     const id = newId()
-    const key = ctx.secrets.encrypt({ organizationId, sourceId: id }, given)
+    const key = ctx.secrets.encrypt({ organizationId, id }, given)
     const saved = { id, organizationId, model, key, lastCharacters: given.slice(-4) }
     if (await saveModelKey(ctx.db, saved, readActor(organizationId, request) ?? operatorOf(organizationId))) {
       ctx.changeNotices.add(organizationId, 'organization')

@@ -35,7 +35,7 @@ export function sendNotice(ctx: DispatcherContext): InternalHandlers['sendNotice
     const slot = await ctx.limiter.acquire(`notices:${organizationId}`, ctx.slotWaitMs)
     if (typeof slot === 'string') throw serviceUnavailable('Too many requests to endpoints are in flight. Try again.')
     try {
-      const owner = { organizationId, sourceId: organizationId }
+      const owner = { organizationId, id: organizationId }
       const { result, redact } = await sendSignedRequest(ctx, {
         url: webhook.url,
         body: JSON.stringify(body),

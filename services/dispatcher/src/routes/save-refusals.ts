@@ -1,20 +1,21 @@
-import { type AuditedBy, QuotaExceededError, type QuotaKind } from '@workflow-service/database'
-import { ApiError } from '@workflow-service/service-kit'
+import { type AuditedBy, QuotaExceededError, type QuotaKind, type SaveRefusal } from '@workflow-service/database'
+import { ApiError, notFound } from '@workflow-service/service-kit'
 
-/** 409 of a save whose id belongs to something else. */
-export function idTaken(thing: string): ApiError {
-  return new ApiError(
-    'id_taken',
-    `There is no ${thing} with this id to change, or it is deleted or of another organization. Choose a new id.`,
-  )
-}
-
-/** 409 of a save whose name another one has. */
-export function nameTaken(thing: string): ApiError {
-  return new ApiError(
-    'name_taken',
-    `Another ${thing} of the organization has this name (ignoring case). Choose another.`,
-  )
+/** The answer to a save of a thing that is refused. */
+export function refusalOf(kind: SaveRefusal, thing: string): ApiError {
+  switch (kind) {
+    case 'no_organization':
+      return notFound('Organization')
+    case 'id_taken':
+      return new ApiError(
+        kind,
+        `There is no ${thing} with this id to change, or it is deleted or of another organization. Choose a new id.`,
+      )
+    case 'name_taken':
+      return new ApiError(kind, `Another ${thing} of the organization has this name (ignoring case). Choose another.`)
+    default:
+      return kind satisfies never
+  }
 }
 
 /** Adds a quota of the organization, which holds for people: operators and manifests may exceed it. */

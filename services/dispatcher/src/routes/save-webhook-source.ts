@@ -1,25 +1,25 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { TraceContext, WebhookSourceIn } from '@workflow-service/contract'
+import type { TraceContext, WebhookSourceIn, WebhookSourceOut } from '@workflow-service/contract'
 import {
   assertQuota,
   type AuditedBy,
-  findSaveTarget,
+  findSaveRefusal,
+  findStoredSource,
   findWebhookSource,
-  type SaveTarget,
   saveWebhookSource,
   saveWebhookSourceSettings,
   type StoredWebhookSource,
-  type WebhookSourceChange,
 } from '@workflow-service/database'
-import { ApiError, notFound, type OperationAnswer } from '@workflow-service/service-kit'
+import { ApiError, type OperationAnswer } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { inTurn } from '../sources/in-turn.ts'
 import { assertSecretMayTravel, decryptSigningSecret, encryptGivenSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
-import { idTaken, nameTaken, withinQuota, withQuota } from './save-refusals.ts'
-import { toWebhookSourceOut } from './to-wire.ts'
+import { refusalOf, withinQuota, withQuota } from './save-refusals.ts'
+
+const THING = 'webhook source'
 
 /** A save under way. */
 interface Save {
@@ -49,24 +49,24 @@ export function saveSource(ctx: DispatcherContext): InternalHandlers['saveWebhoo
     const by = withQuota(actor, 'webhook_sources', ctx.config.maxWebhookSources)
     const save: Save = { organizationId, sourceId, input, requestId, trace, isVerified: mode !== 'never', by }
     const stored = await inTurn(ctx, organizationId, () => findForSave(ctx, save, query.version))
-    if (query.version !== undefined && query.version !== (stored?.version ?? 0))
+    if (query.version !== undefined && query.version !== (stored?.source.version ?? 0))
       return answerToLostSave(ctx, save, stored)
-    assertStoredSecretMayTravel(input, stored)
+    assertStoredSecretMayTravel(input, stored?.source)
     // An absent secret keeps the stored one, so the verification request carries that.
     const signingSecret =
       input.signing_secret === undefined ? stored && decryptSigningSecret(ctx.secrets, stored) : input.signing_secret
-    if (stored && mode !== 'always' && isConfirmed(ctx, save, stored)) return await writeSettings(ctx, save, stored)
+    if (stored && mode !== 'always' && isConfirmed(ctx, save, stored))
+      return await writeSettings(ctx, save, stored.source)
     if (save.isVerified) await verify(ctx, save, signingSecret)
     else ctx.logger.warn(logFields(save), 'webhook_source.unverified')
-    return await inTurn(ctx, organizationId, () => write(ctx, save, stored))
+    return await inTurn(ctx, organizationId, () => write(ctx, save, stored?.source ?? null))
   }
 }
 
 /** Checks what a save would refuse before it sends anything, except ids and names. */
 export function checkSource({ db }: DispatcherContext): InternalHandlers['checkWebhookSource'] {
   return async ({ params, body }) => {
-    const stored = await findWebhookSource(db, params.organization_id, params.source_id)
-    assertStoredSecretMayTravel(body, stored ?? null)
+    assertStoredSecretMayTravel(body, await findWebhookSource(db, params.organization_id, params.source_id))
     return { status: 204 }
   }
 }
@@ -84,7 +84,7 @@ async function findForSave(
   const { organizationId, sourceId, by } = save
   // Before ids and names are compared: an edit of a source that is not there does not tell whose the id is.
   const isEdit = version !== undefined && version > 0
-  if (isEdit && !(await findWebhookSource(ctx.db, organizationId, sourceId))) throw idTaken('webhook source')
+  if (isEdit && !(await findWebhookSource(ctx.db, organizationId, sourceId))) throw refusalOf('id_taken', THING)
   const stored = await findStored(ctx, save)
   // The new one is not counted yet.
   const before = withQuota(by, 'webhook_sources', ctx.config.maxWebhookSources - 1)
@@ -93,10 +93,10 @@ async function findForSave(
 }
 
 /** @throws ApiError 422 on `signing_secret` */
-function assertStoredSecretMayTravel(input: WebhookSourceIn, stored: StoredWebhookSource | null): void {
-  if (!stored?.hasSigningSecret || input.signing_secret !== undefined) return
+function assertStoredSecretMayTravel(input: WebhookSourceIn, stored: WebhookSourceOut | undefined): void {
+  if (!stored?.has_signing_secret || input.signing_secret !== undefined) return
   const fields = { secret: 'signing_secret', url: 'endpoint_url' }
-  assertSecretMayTravel(fields, stored.endpointUrl, input.endpoint_url)
+  assertSecretMayTravel(fields, stored.endpoint_url, input.endpoint_url)
 }
 
 /** @throws ApiError 422 `verification_failed` if the endpoint does not confirm. */
@@ -118,29 +118,24 @@ async function verify(ctx: DispatcherContext, save: Save, signingSecret: string 
   })
 }
 
-async function write(ctx: DispatcherContext, save: Save, stored: StoredWebhookSource | null): Promise<OperationAnswer> {
+async function write(ctx: DispatcherContext, save: Save, stored: WebhookSourceOut | null): Promise<OperationAnswer> {
   const { organizationId, sourceId, input, isVerified, by } = save
-  const change: WebhookSourceChange = {
-    name: input.name,
-    description: input.description,
-    endpointUrl: input.endpoint_url,
-    signingSecret: encryptGivenSecret(ctx.secrets, { organizationId, id: sourceId }, input.signing_secret),
-    exampleRequestBody: input.example_request_body,
-    isVerified,
-    approval: input.approval,
-  }
+  const { signing_secret: secret, ...values } = input
+  const signingSecret = encryptGivenSecret(ctx.secrets, { organizationId, id: sourceId }, secret)
+  const change = { ...values, signingSecret, isVerified }
   const saved = await refuseAboveQuota(ctx, saveWebhookSource(ctx.db, organizationId, sourceId, change, stored, by))
   switch (saved.kind) {
     case 'saved': {
       const isNew = stored === null
       ctx.changeNotices.add(organizationId, 'webhook_sources')
       // Another URL ends approvals, so that their runs continue.
-      if (stored && stored.endpointUrl !== input.endpoint_url) ctx.changeNotices.add(organizationId, 'runs', 'sessions')
+      if (stored && stored.endpoint_url !== input.endpoint_url)
+        ctx.changeNotices.add(organizationId, 'runs', 'sessions')
       ctx.logger.info({ ...logFields(save), is_new: isNew }, 'webhook_source.saved')
-      return { status: isNew ? 201 : 200, body: toWebhookSourceOut(saved.source) }
+      return { status: isNew ? 201 : 200, body: saved.source }
     }
     case 'name_taken':
-      throw nameTaken('webhook source')
+      throw refusalOf(saved.kind, THING)
     case 'changed_meanwhile':
       return answerToLostSave(ctx, save, await findStored(ctx, save))
     default:
@@ -158,24 +153,20 @@ function refuseAboveQuota<Result>({ config }: DispatcherContext, saved: Promise<
 }
 
 /** Saves what the endpoint does not confirm. Writes nothing if it is saved already. */
-async function writeSettings(
-  ctx: DispatcherContext,
-  save: Save,
-  stored: StoredWebhookSource,
-): Promise<OperationAnswer> {
+async function writeSettings(ctx: DispatcherContext, save: Save, stored: WebhookSourceOut): Promise<OperationAnswer> {
   const { organizationId, sourceId, input, by } = save
   const { approval = stored.approval } = input
   const saved = await saveWebhookSourceSettings(ctx.db, organizationId, sourceId, { approval }, stored.version, by)
   if (saved.kind !== 'saved') return answerToLostSave(ctx, save, await findStored(ctx, save))
   if (saved.source.version !== stored.version) ctx.changeNotices.add(organizationId, 'webhook_sources')
-  return { status: 200, body: toWebhookSourceOut(saved.source) }
+  return { status: 200, body: saved.source }
 }
 
 /** Answers 200 if the save that won has the same values, as for a repeated call. */
 function answerToLostSave(ctx: DispatcherContext, save: Save, winner: StoredWebhookSource | null): OperationAnswer {
-  const { approval = winner?.approval } = save.input
-  if (winner && approval === winner.approval && isConfirmed(ctx, save, winner))
-    return { status: 200, body: toWebhookSourceOut(winner) }
+  const { approval = winner?.source.approval } = save.input
+  if (winner && approval === winner.source.approval && isConfirmed(ctx, save, winner))
+    return { status: 200, body: winner.source }
   throw new ApiError(
     'source_changed',
     'Another save of this webhook source was written meanwhile, and this one was not. Read the source, and save again if your change still applies.',
@@ -187,33 +178,23 @@ function answerToLostSave(ctx: DispatcherContext, save: Save, winner: StoredWebh
  * @throws ApiError if the organization does not exist, or the name or the id is taken.
  */
 async function findStored(ctx: DispatcherContext, save: Save): Promise<StoredWebhookSource | null> {
-  const target: SaveTarget = await findSaveTarget(ctx.db, save.organizationId, save.sourceId, save.input.name)
-  switch (target.kind) {
-    case 'new':
-      return null
-    case 'stored':
-      return target.source
-    case 'no_organization':
-      throw notFound('Organization')
-    case 'name_taken':
-      throw nameTaken('webhook source')
-    case 'id_taken':
-      throw idTaken('webhook source')
-    default:
-      return target satisfies never
-  }
+  const { organizationId, sourceId, input } = save
+  const refusal = await findSaveRefusal(ctx.db, organizationId, sourceId, input.name)
+  if (refusal) throw refusalOf(refusal, THING)
+  return (await findStoredSource(ctx.db, organizationId, sourceId)) ?? null
 }
 
 /**
  * Whether the stored source already has the values that its endpoint confirms, and is verified if the save requires it.
  */
 function isConfirmed(ctx: DispatcherContext, { input, isVerified }: Save, stored: StoredWebhookSource): boolean {
+  const { source } = stored
   return (
-    (stored.verifiedAt !== null || !isVerified) &&
-    stored.name === input.name &&
-    stored.description === input.description &&
-    stored.endpointUrl === input.endpoint_url &&
-    isDeepStrictEqual(stored.exampleRequestBody, JSON.parse(JSON.stringify(input.example_request_body))) &&
+    (source.verified_at !== null || !isVerified) &&
+    source.name === input.name &&
+    source.description === input.description &&
+    source.endpoint_url === input.endpoint_url &&
+    isDeepStrictEqual(source.example_request_body, JSON.parse(JSON.stringify(input.example_request_body))) &&
     hasSecret(ctx, stored, input.signing_secret)
   )
 }

@@ -1,7 +1,7 @@
-import type { WebhookSourceList } from '@workflow-service/contract'
 import {
   confirmWebhookSource,
   deleteWebhookSource,
+  findStoredSource,
   findWebhookSource,
   listWebhookSources,
   operatorOf,
@@ -14,14 +14,11 @@ import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
-import { toWebhookSourceOut } from './to-wire.ts'
 
 /** Returns all sources of an organization. An unknown organization has none. */
 export function listSources(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers['listWebhookSources'] {
   return async ({ params }) => {
-    const sources = await listWebhookSources(ctx.db, params.organization_id)
-    const body: WebhookSourceList = { data: sources.map(toWebhookSourceOut) }
-    return { status: 200, body }
+    return { status: 200, body: { data: await listWebhookSources(ctx.db, params.organization_id) } }
   }
 }
 
@@ -29,7 +26,7 @@ export function listSources(ctx: Pick<DispatcherContext, 'db'>): InternalHandler
 export function getSource(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers['getWebhookSource'] {
   return async ({ params }) => {
     const source = await findWebhookSource(ctx.db, params.organization_id, params.source_id)
-    return { status: 200, body: toWebhookSourceOut(orNotFound(source, 'Webhook source')) }
+    return { status: 200, body: orNotFound(source, 'Webhook source') }
   }
 }
 
@@ -71,13 +68,14 @@ export function testSource(ctx: DispatcherContext): InternalHandlers['testWebhoo
     const { params, requestId, trace } = request
     const { organization_id: organizationId, source_id: sourceId } = params
     const by = readActor(organizationId, request)
-    const source = orNotFound(await findWebhookSource(ctx.db, organizationId, sourceId), 'Webhook source')
+    const stored = orNotFound(await findStoredSource(ctx.db, organizationId, sourceId), 'Webhook source')
+    const { source } = stored
     const { delivery, failure } = await verifySource(ctx, {
       organizationId,
       sourceId,
-      targetUrl: source.endpointUrl,
-      signingSecret: decryptSigningSecret(ctx.secrets, source),
-      bodyExample: source.exampleRequestBody,
+      targetUrl: source.endpoint_url,
+      signingSecret: decryptSigningSecret(ctx.secrets, stored),
+      bodyExample: source.example_request_body,
       requestId,
       trace,
       test: by && { by, sourceName: source.name },

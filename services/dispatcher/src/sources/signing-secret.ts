@@ -1,13 +1,13 @@
-import { type SecretBox, SecretError, type StoredWebhookSource } from '@workflow-service/database'
+import { type SecretBox, SecretError, type SecretOwner, type StoredWebhookSource } from '@workflow-service/database'
 import { invalidFields, serviceUnavailable } from '@workflow-service/service-kit'
 
 /** Encrypts the secret of a save. Undefined keeps the stored one, null removes it. */
 export function encryptGivenSecret(
   secrets: SecretBox,
-  owner: { readonly organizationId: string; readonly id: string },
+  owner: SecretOwner,
   given: string | null | undefined,
 ): Buffer | null | undefined {
-  return typeof given === 'string' ? secrets.encrypt({ ...owner, sourceId: owner.id }, given) : given
+  return typeof given === 'string' ? secrets.encrypt(owner, given) : given
 }
 
 /**
@@ -29,20 +29,24 @@ export function assertSecretMayTravel(
  * @throws ApiError 503 if SECRETS_KEY of this process lacks its key; 422 on `signing_secret` if it is damaged: then it
  *   must be entered again.
  */
-export function decryptSigningSecret(secrets: SecretBox, source: StoredWebhookSource): string | null {
-  return decryptStoredSecret(secrets, source, source.signingSecret, 'signing_secret')
+export function decryptSigningSecret(
+  secrets: SecretBox,
+  { source, signingSecret }: StoredWebhookSource,
+): string | null {
+  const owner = { organizationId: source.organization_id, id: source.id }
+  return decryptStoredSecret(secrets, owner, signingSecret, 'signing_secret')
 }
 
 /** Decrypts a secret of a webhook source or look-up, which is entered in `field`. See `decryptSigningSecret`. */
 export function decryptStoredSecret(
   secrets: SecretBox,
-  owner: { readonly organizationId: string; readonly id: string },
+  owner: SecretOwner,
   sealed: Uint8Array | null,
   field: string,
 ): string | null {
   if (sealed === null) return null
   try {
-    return secrets.decrypt({ organizationId: owner.organizationId, sourceId: owner.id }, sealed)
+    return secrets.decrypt(owner, sealed)
   } catch (error) {
     if (!(error instanceof SecretError)) throw error
     if (error.isKeyUnknown) {

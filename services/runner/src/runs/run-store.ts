@@ -165,7 +165,7 @@ export function createRunStore(
           (await retry(() => readModelKeys(db, organizationId))).map(({ id, model, key }) => ({
             id,
             model,
-            key: decryptOrNull(secrets, { organizationId, sourceId: id }, key),
+            key: decryptOrNull(secrets, { organizationId, id }, key),
           })),
         listFiles: () => retry(() => listWorkflowFiles(db, organizationId, workflowId)),
         readFile: (fileId) => retry(() => readFileShared(organizationId, workflowId, fileId)),

@@ -1,5 +1,3 @@
 -- The columns of a webhook source without its secret. A fragment.
-id, organization_id AS "organizationId", name, description, endpoint_url AS "endpointUrl",
-  signing_secret IS NOT NULL AS "hasSigningSecret", example_request_body AS "exampleRequestBody",
-  created_at AS "createdAt", updated_at AS "updatedAt", verified_at AS "verifiedAt", version, approval,
-  paused_at AS "pausedAt"
+id, organization_id, name, description, endpoint_url, signing_secret IS NOT NULL AS has_signing_secret,
+  example_request_body, created_at, updated_at, verified_at, version, approval, paused_at
