@@ -1,7 +1,6 @@
 import { isIP } from 'node:net'
 import { findAddressError } from './find-address-error.ts'
-import type { Result } from './open-connection.ts'
-import { type OutboundOutcome, unreachableOutcome } from './outbound-result.ts'
+import type { UnansweredOutcome } from './outbound-result.ts'
 import type { Subnets } from './parse-subnets.ts'
 import type { NameResolver } from './resolver.ts'
 
@@ -10,32 +9,25 @@ export async function findAddresses(
   host: string,
   { resolver, allowed }: { resolver: NameResolver; allowed: Subnets },
   signal: AbortSignal,
-): Promise<Result<string[]>> {
-  if (isIP(host) !== 0) return { ok: true, value: [host] }
+): Promise<string[] | UnansweredOutcome> {
+  if (isIP(host) !== 0) return [host]
   if (/(?:^|\.)localhost$/.test(host)) return findLoopback(host, allowed)
-  const resolution = await resolver.resolve(host, signal)
-  if (!resolution.ok) {
-    const { cause, detail } = resolution
-    return {
-      ok: false,
-      outcome: cause === 'unavailable' ? { kind: cause, detail } : unreachableOutcome(cause, detail),
-    }
-  }
-  for (const address of resolution.addresses) {
+  const addresses = await resolver.resolve(host, signal)
+  if (!Array.isArray(addresses)) return addresses
+  for (const address of addresses) {
     const error = findAddressError(address, allowed)
-    if (error !== undefined) return { ok: false, outcome: refusedName(host, error) }
+    if (error !== undefined) return refusedName(host, error)
   }
-  return { ok: true, value: resolution.addresses }
+  return addresses
 }
 
 /** `localhost` is never looked up in DNS (RFC 6761): it means the loopback addresses that are allowed. */
-function findLoopback(name: string, allowed: Subnets): Result<string[]> {
+function findLoopback(name: string, allowed: Subnets): string[] | UnansweredOutcome {
   const loopback = ['127.0.0.1', '::1'].filter((address) => findAddressError(address, allowed) === undefined)
-  if (loopback.length > 0) return { ok: true, value: loopback }
-  return { ok: false, outcome: refusedName(name, 'loopback is not in WEBHOOK_ALLOWED_SUBNETS') }
+  return loopback.length > 0 ? loopback : refusedName(name, 'loopback is not in WEBHOOK_ALLOWED_SUBNETS')
 }
 
-function refusedName(name: string, why: string): OutboundOutcome {
+function refusedName(name: string, why: string): UnansweredOutcome {
   const detail = `the address of ${name} is not publicly reachable`
   return { kind: 'refused', address: null, detail, internalDetail: `${name}: ${why}` }
 }

@@ -11,14 +11,11 @@ import { connect as tlsConnect, type SecureContext, type TLSSocket } from 'node:
 import { type EgressProxy, toAuthority } from './egress-proxy.ts'
 import {
   findShortage,
-  type OutboundOutcome,
   toConnectOutcome,
   toErrorOutcome,
+  type UnansweredOutcome,
   unreachableOutcome,
 } from './outbound-result.ts'
-
-/** A value (addresses, a socket), or the outcome of the request if there is none. Meaningless after an abort. */
-export type Result<T> = { ok: true; value: T } | { ok: false; outcome: OutboundOutcome }
 
 /** After this time without a connection, the next address is tried in parallel. */
 const NEXT_ADDRESS_AFTER_MS = 500
@@ -31,14 +28,15 @@ export type Connect = (options: TcpNetConnectOpts) => Socket
 
 /**
  * Connects to one of `addresses`, which must have been checked. The name is not looked up again, and the address of the
- * peer is compared with the checked ones before a byte is written.
+ * peer is compared with the checked ones before a byte is written. Resolves to the outcome of the request if there is
+ * no connection; after an abort, to either.
  */
 export function openConnection(
   addresses: readonly string[],
   port: number,
   signal: AbortSignal,
   connect: Connect = netConnect,
-): Promise<Result<Socket>> {
+): Promise<Socket | UnansweredOutcome> {
   const checked = new Set(addresses.map(toCanonical))
   const candidates = addresses.slice(0, MAX_ADDRESSES).map((address) => ({ address, family: isIP(address) }))
   const lookup: LookupFunction = (_name, _options, callback) => callback(null, candidates)
@@ -55,15 +53,14 @@ export function openConnection(
         }
   return new Promise((resolve) => {
     const socket = destroyOnAbort(connect({ ...target, port, noDelay: true }), signal)
-    socket.once('error', (error) => resolve({ ok: false, outcome: toConnectOutcome(error) }))
+    socket.once('error', (error) => resolve(toConnectOutcome(error)))
     socket.once('connect', () => {
       if (socket.remoteAddress !== undefined && checked.has(toCanonical(socket.remoteAddress))) {
-        resolve({ ok: true, value: socket })
+        resolve(socket)
         return
       }
       socket.destroy()
-      const detail = 'the connection went to an address that was not checked'
-      resolve({ ok: false, outcome: unreachableOutcome('other', detail) })
+      resolve(unreachableOutcome('other', 'the connection went to an address that was not checked'))
     })
   })
 }
@@ -77,7 +74,7 @@ export function secureConnection(
   certificateName: string,
   secureContext: SecureContext,
   signal: AbortSignal,
-): Promise<Result<TLSSocket>> {
+): Promise<TLSSocket | UnansweredOutcome> {
   return new Promise((resolve) => {
     const secured = tlsConnect({
       socket,
@@ -90,8 +87,8 @@ export function secureConnection(
       rejectUnauthorized: true,
     })
     destroyOnAbort(secured, signal)
-    secured.once('error', (error) => resolve({ ok: false, outcome: toErrorOutcome(error, 'tls') }))
-    secured.once('secureConnect', () => resolve({ ok: true, value: secured }))
+    secured.once('error', (error) => resolve(toErrorOutcome(error, 'tls')))
+    secured.once('secureConnect', () => resolve(secured))
   })
 }
 
@@ -105,16 +102,15 @@ export async function openTunnel(
   host: string,
   port: number,
   signal: AbortSignal,
-): Promise<Result<Socket>> {
-  const connected = await new Promise<Result<Socket>>((resolve) => {
+): Promise<Socket | UnansweredOutcome> {
+  const connected = await new Promise<Socket | UnansweredOutcome>((resolve) => {
     const socket = destroyOnAbort(netConnect({ host: proxy.host, port: proxy.port, noDelay: true }), signal)
-    socket.once('error', (error) => {
-      const outcome = findShortage(error) === undefined ? proxyError('cannot be reached') : toConnectOutcome(error)
-      resolve({ ok: false, outcome })
-    })
-    socket.once('connect', () => resolve({ ok: true, value: socket }))
+    socket.once('error', (error) =>
+      resolve(findShortage(error) === undefined ? proxyError('cannot be reached') : toConnectOutcome(error)),
+    )
+    socket.once('connect', () => resolve(socket))
   })
-  if (!connected.ok) return connected
+  if ('kind' in connected) return connected
   const authority = toAuthority(host, port)
   return new Promise((resolve) => {
     const request = httpRequest({
@@ -125,21 +121,19 @@ export async function openTunnel(
         Host: authority,
         ...(proxy.authorization === null ? {} : { 'Proxy-Authorization': proxy.authorization }),
       },
-      createConnection: () => connected.value,
+      createConnection: () => connected,
     })
-    request.once('error', () =>
-      resolve({ ok: false, outcome: proxyError('closed the connection or sent an invalid answer') }),
-    )
+    request.once('error', () => resolve(proxyError('closed the connection or sent an invalid answer')))
     request.once('connect', (answer, socket, head) => {
       const status = answer.statusCode ?? 0
       if (status >= 200 && status < 300) {
         if (head.length > 0) socket.unshift(head)
-        resolve({ ok: true, value: connected.value })
+        resolve(connected)
         return
       }
       socket.destroy()
       const reason = answer.headers['x-smokescreen-error']
-      resolve({ ok: false, outcome: toProxyOutcome(status, typeof reason === 'string' ? reason : '') })
+      resolve(toProxyOutcome(status, typeof reason === 'string' ? reason : ''))
     })
     request.end()
   })
@@ -153,13 +147,14 @@ const ABSENT_HOST = 'absent.invalid'
  */
 export async function isAnswering(proxy: EgressProxy, signal: AbortSignal): Promise<boolean> {
   const tunnel = await openTunnel(proxy, ABSENT_HOST, 443, signal)
-  if (tunnel.ok) tunnel.value.destroy()
   // `refused` and `unreachable` are what it said of the host; `unavailable` may be an error of the proxy or a status
   // such as Squid's 503.
-  return tunnel.ok || tunnel.outcome.kind !== 'unavailable' || tunnel.outcome.internalDetail !== undefined
+  if ('kind' in tunnel) return tunnel.kind !== 'unavailable' || tunnel.internalDetail !== undefined
+  tunnel.destroy()
+  return true
 }
 
-function toProxyOutcome(status: number, reason: string): OutboundOutcome {
+function toProxyOutcome(status: number, reason: string): UnansweredOutcome {
   const printable = reason.replaceAll(/[^\x20-\x7E]/gu, '').slice(0, 200)
   const internalDetail = `the egress proxy answered ${status} ${printable}`.trimEnd()
   if (status === 502 || status === 504) {
@@ -172,7 +167,7 @@ function toProxyOutcome(status: number, reason: string): OutboundOutcome {
 }
 
 /** A proxy that failed by itself is a shortage of the service: nothing of the endpoint was tried. */
-export function proxyError(what: string): OutboundOutcome & { kind: 'unavailable' } {
+export function proxyError(what: string): UnansweredOutcome & { kind: 'unavailable' } {
   return { kind: 'unavailable', detail: `the service's own egress proxy ${what}` }
 }
 

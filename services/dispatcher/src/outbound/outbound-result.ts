@@ -42,6 +42,9 @@ export type OutboundOutcome =
    */
   | UnavailableOutcome
 
+/** The outcome of a request that was not answered. */
+export type UnansweredOutcome = Exclude<OutboundOutcome, { kind: 'answered' }>
+
 /** The body of an answer, as far as it was read. */
 export interface AnsweredBody {
   bytes: Buffer
@@ -77,7 +80,7 @@ export function toSentence(detail: string): string {
 }
 
 /** Returns the outcome of a request that failed with an error of the socket, of TLS or of the HTTP parser. */
-export function toErrorOutcome(error: unknown, phase: OutboundPhase): OutboundOutcome {
+export function toErrorOutcome(error: unknown, phase: OutboundPhase): UnansweredOutcome {
   const { code, syscall } = readError(error)
   if (code === 'ETIMEDOUT' || code === 'ERR_SOCKET_CONNECTION_TIMEOUT') return toTimeoutOutcome(phase)
   // Node also uses this code for a connection that the peer closed properly, but then no system call failed.
@@ -126,7 +129,7 @@ const TLS_ERRORS: readonly (readonly [codes: RegExp, detail: string])[] = [
  * Returns the outcome of a connection that could not be opened. A shortage of this machine counts even if another
  * address failed by itself: not every address was tried then.
  */
-export function toConnectOutcome(error: unknown): OutboundOutcome {
+export function toConnectOutcome(error: unknown): UnansweredOutcome {
   const shortage = findShortage(error)
   return shortage === undefined
     ? toErrorOutcome(error, 'connect')
@@ -148,7 +151,7 @@ export function findShortage(error: unknown): string | undefined {
 }
 
 /** Returns the outcome of a request whose deadline passed during `phase`. */
-export function toTimeoutOutcome(phase: OutboundPhase): OutboundOutcome {
+export function toTimeoutOutcome(phase: OutboundPhase): UnansweredOutcome {
   return { kind: 'timed_out', phase, detail: TIMEOUT_DETAILS[phase] }
 }
 

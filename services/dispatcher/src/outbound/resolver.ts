@@ -1,20 +1,13 @@
 import { promises as dns } from 'node:dns'
 import { withTimeout } from '@workflow-service/service-kit'
-
-/**
- * The answer of DNS for a name. `addresses` has every A and AAAA record and is never empty. `unavailable`: the service
- * itself could not send its queries.
- */
-export type Resolution =
-  | { ok: true; addresses: string[] }
-  | { ok: false; cause: 'name_not_found' | 'dns_failed' | 'unavailable'; detail: string }
+import { type UnansweredOutcome, unreachableOutcome } from './outbound-result.ts'
 
 export interface NameResolver {
   /**
-   * Queries the A and AAAA records of an absolute name. Never rejects. Ends when the signal aborts, which the caller
-   * does at its deadline.
+   * Queries the A and AAAA records of an absolute name. Resolves to the addresses of all of them, or to the outcome of
+   * the request if there is none; never rejects. Ends when the signal aborts, which the caller does at its deadline.
    */
-  resolve(name: string, signal: AbortSignal): Promise<Resolution>
+  resolve(name: string, signal: AbortSignal): Promise<string[] | UnansweredOutcome>
   /** Cancels all queries, so that none keeps the process running. */
   close(): void
 }
@@ -128,7 +121,7 @@ export function createResolver(options: ResolverOptions = {}): NameResolver {
         queryFamily(current, 'resolve4', absolute, signal),
         queryFamily(current, 'resolve6', absolute, signal),
       ]
-      return toResolution(await collect(queries), name)
+      return toAddresses(await collect(queries), name)
     },
     close() {
       for (const each of [...channels.all, ...retired]) each.cancel()
@@ -173,21 +166,18 @@ async function collect(queries: Promise<FamilyAnswer>[]): Promise<FamilyAnswer[]
 const NO_RECORDS = new Error('This family has no records')
 const NO_ANSWER: FamilyAnswer = { addresses: [], code: 'ETIMEOUT' }
 
-function toResolution(answers: FamilyAnswer[], name: string): Resolution {
+function toAddresses(answers: FamilyAnswer[], name: string): string[] | UnansweredOutcome {
   const addresses = answers.flatMap((answer) => answer.addresses)
-  if (addresses.length > 0) return { ok: true, addresses }
+  if (addresses.length > 0) return addresses
   // If one family failed, the name may still have addresses, even if the other family has none.
   const failure = answers.map((answer) => answer.code).find((code) => code !== 'ENOTFOUND' && code !== 'ENODATA')
   if (failure === undefined || failure === null) {
     const hasNoAddress = answers.some((answer) => answer.code === 'ENODATA' || answer.code === null)
-    const detail = hasNoAddress ? `the name ${name} has no address` : `the name ${name} does not exist`
-    return { ok: false, cause: 'name_not_found', detail }
+    const what = hasNoAddress ? 'has no address' : 'does not exist'
+    return unreachableOutcome('name_not_found', `the name ${name} ${what}`)
   }
-  return {
-    ok: false,
-    cause: UNAVAILABLE_CODES.has(failure) ? 'unavailable' : 'dns_failed',
-    detail: `the name ${name} could not be looked up (${FAILURE_REASONS[failure] ?? failure})`,
-  }
+  const detail = `the name ${name} could not be looked up (${FAILURE_REASONS[failure] ?? failure})`
+  return UNAVAILABLE_CODES.has(failure) ? { kind: 'unavailable', detail } : unreachableOutcome('dns_failed', detail)
 }
 
 const FAILURE_REASONS: Record<string, string> = {

@@ -15,7 +15,6 @@ import {
   openTunnel,
   proxyError,
   secureConnection,
-  type Result,
   toCanonical,
 } from './open-connection.ts'
 import {
@@ -25,6 +24,7 @@ import {
   toErrorOutcome,
   toReusedOutcome,
   toTimeoutOutcome,
+  type UnansweredOutcome,
   unreachableOutcome,
 } from './outbound-result.ts'
 import { NO_SUBNETS, type Subnets } from './parse-subnets.ts'
@@ -105,12 +105,12 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
 
     // Of a tunnel, it is unknown whether the proxy would still let it through.
     const reuseKey = request.reuseKey && egressProxy === null ? `${request.reuseKey} ${url.origin}` : undefined
-    let connection: Result<Socket>
+    let connection: Socket | UnansweredOutcome
     if (egressProxy === null) {
       const addresses = await findAddresses(host, { resolver, allowed }, progress.signal)
-      if (!addresses.ok) return addresses.outcome
+      if (!Array.isArray(addresses)) return addresses
       if (progress.signal.aborted) return toTimeoutOutcome('dns')
-      const kept = reuseKey && idleConnections.take(reuseKey, new Set(addresses.value.map(toCanonical)))
+      const kept = reuseKey && idleConnections.take(reuseKey, new Set(addresses.map(toCanonical)))
       if (kept) {
         abortWith(kept, progress.signal)
         progress.phase = 'answer'
@@ -119,18 +119,19 @@ export function createSendRequest(options: SendRequestOptions = {}): SendRequest
         return outcome
       }
       progress.phase = 'connect'
-      connection = await openConnection(addresses.value, port, progress.signal, options.connect)
+      connection = await openConnection(addresses, port, progress.signal, options.connect)
     } else {
       progress.phase = 'connect'
       connection = await openTunnelInTime(egressProxy, host, port, request.deadlineMs, progress)
     }
-    if (connection.ok && url.protocol === 'https:') {
+    if ('kind' in connection) return connection
+    if (url.protocol === 'https:') {
       progress.phase = 'tls'
-      connection = await secureConnection(connection.value, host, secureContext, progress.signal)
+      connection = await secureConnection(connection, host, secureContext, progress.signal)
+      if ('kind' in connection) return connection
     }
-    if (!connection.ok) return connection.outcome
     progress.phase = 'answer'
-    return exchangeOn(connection.value, url, request, progress, reuseKey ? keepAs(reuseKey, progress) : undefined)
+    return exchangeOn(connection, url, request, progress, reuseKey ? keepAs(reuseKey, progress) : undefined)
   }
 
   /** Keeps a connection for the next request, with all that belongs to it. */
@@ -184,7 +185,7 @@ async function openTunnelInTime(
   port: number,
   deadlineMs: number,
   progress: Progress,
-): Promise<Result<Socket>> {
+): Promise<Socket | UnansweredOutcome> {
   const timer = setTimeout(() => {
     progress.isProxySilent = true
     void isAnswering(proxy, progress.signal).then((isAlive) => (progress.isProxySilent = !isAlive))

@@ -84,8 +84,8 @@ const systems = await Promise.all(
 let nowMs = 0
 const system = createResolver({ now: () => nowMs })
 const resolve = async () => {
-  const resolution = await system.resolve('hooks.example.com', new AbortController().signal)
-  return resolution.ok ? resolution.addresses : resolution.detail
+  const found = await system.resolve('hooks.example.com', new AbortController().signal)
+  return Array.isArray(found) ? found : found.detail
 }
 const systemFirst = await resolve()
 writeFileSync(resolvConf, 'nameserver 127.0.0.2\n')

@@ -89,7 +89,7 @@ test('requests at the same time have a connection each', async () => {
 
 test('a connection is reused only for an address that the name still has', async () => {
   let addresses = ['127.0.0.1']
-  const resolver = { resolve: async () => ({ ok: true as const, addresses }), close: () => undefined }
+  const resolver = { resolve: async () => addresses, close: () => undefined }
   const { port, send, prove, connections } = await startEndpoint(undefined, { resolver, ...LONG_IDLE })
   const second = createServer((_, response) => response.end()).listen(port, '127.0.0.2')
   servers.push(second)

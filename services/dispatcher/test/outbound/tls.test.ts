@@ -19,7 +19,7 @@ const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 /** Resolves every name to 127.0.0.1. */
 const resolver: NameResolver = {
-  resolve: () => Promise.resolve({ ok: true, addresses: ['127.0.0.1'] }),
+  resolve: () => Promise.resolve(['127.0.0.1']),
   close: () => undefined,
 }
 
