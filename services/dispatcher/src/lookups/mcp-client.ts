@@ -65,23 +65,17 @@ export async function callMcpTool(send: SendLookup, { lookup, tool, args }: Look
 async function withClient<Result>(
   send: SendLookup,
   url: string,
-  { maxBytes, maxRequests }: Pick<Connection, 'maxBytes' | 'maxRequests'>,
+  limits: Limits,
   use: (client: Client) => Promise<Result>,
 ): Promise<Result> {
   const sdk = await import('@modelcontextprotocol/client')
+  const request = createFetch(send, url, limits)
   let failure: unknown
-  const connection: Connection = {
-    url,
-    maxBytes,
-    maxRequests,
-    requestsLeft: maxRequests,
-    bytesLeft: CONNECTION_MAX_BYTES,
-  }
   let hasEnded = false
   const fetch: FetchLike = async (target, init) => {
     if (hasEnded || init?.signal?.aborted) throw new McpError('The connection has ended.')
     try {
-      return await request(send, connection, String(target), init)
+      return await request(target, init)
     } catch (error) {
       failure ??= error
       throw error
@@ -123,63 +117,58 @@ const ACCEPT_ALL: NonNullable<ClientOptions['jsonSchemaValidator']> = {
   getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 }
 
-/** The URL, the limit of one answer, and what the connection may still use. */
-interface Connection {
-  readonly url: string
+/** The bytes of one answer, and the requests of a connection. */
+interface Limits {
   readonly maxBytes: number
   readonly maxRequests: number
-  requestsLeft: number
-  bytesLeft: number
 }
 
-async function request(
-  send: SendLookup,
-  connection: Connection,
-  target: string,
-  init: RequestInit | undefined,
-): Promise<Response> {
-  const { url } = connection
-  const method = init?.method ?? 'GET'
-  // A stream of messages that answer no request, which nothing here waits for.
-  if (target !== new URL(url).href || (method !== 'POST' && method !== 'DELETE'))
-    return new Response(null, { status: 405 })
-  const body = typeof init?.body === 'string' ? init.body : undefined
-  const message = (body === undefined ? {} : JSON.parse(body)) as { id?: unknown; method?: unknown }
-  // The SDK responds to requests of the server, which may make thousands in one answer: they get no response.
-  if (method === 'POST' && message.method === undefined) return new Response(null, { status: 202 })
-  if (connection.requestsLeft === 0)
-    throw new McpError(`The server needs more than ${connection.maxRequests} requests.`)
-  connection.requestsLeft -= 1
-  const maxBytes = Math.min(connection.maxBytes, connection.bytesLeft)
-  const result = await send({
-    url,
-    method,
-    headers: Object.fromEntries(new Headers(init?.headers)),
-    ...(body === undefined ? {} : { body }),
-    read: { maxBytes, isComplete: untilResponse(message.id) },
-  })
-  if (result.kind !== 'answered') throw new McpError(toSentence(result.detail))
-  const { status, body: read } = result
-  if (status >= 300 && status <= 399)
-    throw new McpError(`The server answered ${status}, a redirect, which is not followed.`)
-  if (!read) throw new McpError('The answer did not arrive in time.')
-  connection.bytesLeft = Math.max(0, connection.bytesLeft - read.bytes.length)
-  if (isCompressed(read.headers)) throw new McpError('The answer is compressed, although that was not asked for.')
-  if (read.isCutOff && read.bytes.length >= maxBytes) {
-    const what =
-      connection.bytesLeft === 0 ? `answers have more than ${CONNECTION_MAX_BYTES}` : `answer has more than ${maxBytes}`
-    throw new McpError(`The ${what} bytes.`)
+/** Creates the `fetch` of a connection, within its limits. */
+function createFetch(send: SendLookup, url: string, limits: Limits): FetchLike {
+  let requestsLeft = limits.maxRequests
+  let bytesLeft = CONNECTION_MAX_BYTES
+  return async (target, init) => {
+    const method = init?.method ?? 'GET'
+    // A stream of messages that answer no request, which nothing here waits for.
+    if (String(target) !== new URL(url).href || (method !== 'POST' && method !== 'DELETE'))
+      return new Response(null, { status: 405 })
+    const body = typeof init?.body === 'string' ? init.body : undefined
+    const message = (body === undefined ? {} : JSON.parse(body)) as { id?: unknown; method?: unknown }
+    // The SDK responds to requests of the server, which may make thousands in one answer: they get no response.
+    if (method === 'POST' && message.method === undefined) return new Response(null, { status: 202 })
+    if (requestsLeft === 0) throw new McpError(`The server needs more than ${limits.maxRequests} requests.`)
+    requestsLeft -= 1
+    const maxBytes = Math.min(limits.maxBytes, bytesLeft)
+    const result = await send({
+      url,
+      method,
+      headers: Object.fromEntries(new Headers(init?.headers)),
+      ...(body === undefined ? {} : { body }),
+      read: { maxBytes, isComplete: untilResponse(message.id) },
+    })
+    if (result.kind !== 'answered') throw new McpError(toSentence(result.detail))
+    const { status, body: read } = result
+    if (status >= 300 && status <= 399)
+      throw new McpError(`The server answered ${status}, a redirect, which is not followed.`)
+    if (!read) throw new McpError('The answer did not arrive in time.')
+    bytesLeft = Math.max(0, bytesLeft - read.bytes.length)
+    if (isCompressed(read.headers)) throw new McpError('The answer is compressed, although that was not asked for.')
+    if (read.isCutOff && read.bytes.length >= maxBytes) {
+      const what =
+        bytesLeft === 0 ? `answers have more than ${CONNECTION_MAX_BYTES}` : `answer has more than ${maxBytes}`
+      throw new McpError(`The ${what} bytes.`)
+    }
+    const { 'content-type': type, 'mcp-session-id': session } = read.headers
+    const headers = {
+      ...(type === undefined ? {} : { 'content-type': type }),
+      ...(typeof session === 'string' ? { 'mcp-session-id': session } : {}),
+    }
+    const isEmpty = status < 200 || [204, 205, 304].includes(status)
+    return new Response(isEmpty ? null : new Uint8Array(onlyResponse(read, message.id)), {
+      status: Math.max(200, status),
+      headers,
+    })
   }
-  const { 'content-type': type, 'mcp-session-id': session } = read.headers
-  const headers = {
-    ...(type === undefined ? {} : { 'content-type': type }),
-    ...(typeof session === 'string' ? { 'mcp-session-id': session } : {}),
-  }
-  const isEmpty = status < 200 || [204, 205, 304].includes(status)
-  return new Response(isEmpty ? null : new Uint8Array(onlyResponse(read, message.id)), {
-    status: Math.max(200, status),
-    headers,
-  })
 }
 
 /**

@@ -1,16 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** Connections to endpoints that may carry a further request. Holds no process open. */
-export interface IdleConnections {
-  /** Returns a connection of this key to one of these addresses, or undefined. It is the caller's from then on. */
-  take(key: string, addresses: ReadonlySet<string>): Socket | undefined
-  /** Keeps a connection after a complete answer with these headers, or returns false: then the caller closes it. */
-  keep(key: string, socket: Socket, address: string, headers: IncomingHttpHeaders): boolean
-  /** Closes the connections of a key, whose endpoint has ended one that was in use. */
-  forget(key: string): void
-}
-
 /** How long a connection is kept. */
 const IDLE_MS = 2_000
 /** In the last part of that time it is not taken: an endpoint that closes it just then must not meet a request. */
@@ -36,16 +26,18 @@ interface Kept {
 }
 
 /**
- * Creates an empty store. A request that meets the end of its connection has an unknown outcome, so an endpoint has to
- * prove first that it leaves connections open: one of its connections is kept for all of `idleMs` without being used.
- * When it closes one earlier, or sends something unasked, the proof begins again.
+ * Creates an empty store of connections to endpoints that may carry a further request. It keeps no process running. A
+ * request that meets the end of its connection has an unknown outcome, so an endpoint has to prove first that it leaves
+ * connections open: one of its connections is kept for all of `idleMs` without being used. When it closes one earlier,
+ * or sends something unasked, the proof begins again.
  */
-export function createIdleConnections(idleMs = IDLE_MS): IdleConnections {
+export function createIdleConnections(idleMs = IDLE_MS) {
   const keys = new Map<string, Kept>()
   let count = 0
 
   return {
-    take(key, addresses) {
+    /** Returns a connection of this key to one of these addresses, or undefined. It is the caller's from then on. */
+    take(key: string, addresses: ReadonlySet<string>): Socket | undefined {
       const kept = keys.get(key)
       if (!kept?.isProven) return undefined
       const found = kept.idle.findLastIndex(({ address }) => addresses.has(address))
@@ -62,7 +54,8 @@ export function createIdleConnections(idleMs = IDLE_MS): IdleConnections {
       return undefined
     },
 
-    keep(key, socket, address, headers) {
+    /** Keeps a connection after a complete answer with these headers, or returns false: then the caller closes it. */
+    keep(key: string, socket: Socket, address: string, headers: IncomingHttpHeaders): boolean {
       const kept = keys.get(key) ?? { isProven: false, idle: [] }
       if (count >= MAX_IDLE || announcedMs(headers) < idleMs || (!kept.isProven && kept.idle.length > 0)) return false
       // Set again, so that the key comes last.
@@ -90,6 +83,7 @@ export function createIdleConnections(idleMs = IDLE_MS): IdleConnections {
       return true
     },
 
+    /** Closes the connections of a key, whose endpoint has ended one that was in use. */
     forget,
   }
 
