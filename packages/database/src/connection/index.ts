@@ -1,7 +1,6 @@
 /**
  * The pool, transactions, errors and migrations, and what every area needs: ids, positions in lists, change notices.
  */
-export { withAdvisoryLock } from './advisory-lock.ts'
 export * from './check-server.ts'
 export * from './client.ts'
 export * from './database-unavailable.ts'
@@ -13,7 +12,6 @@ export * from './migrate.ts'
 export * as paging from './paging.ts'
 export { inPrismaTransaction, type Transaction } from './prisma-transaction.ts'
 export * from './rows.ts'
-export * from './search-text.ts'
 export * from './search-words.ts'
 export * from './statement.ts'
 export * from './versions.ts'
