@@ -3,11 +3,11 @@ import {
   column,
   type Db,
   deriveId,
+  insertMissing,
   inTransaction,
   type Queryable,
   runStatement,
   statement,
-  violatedConstraint,
 } from '../connection/index.ts'
 import {
   type AuditedBy,
@@ -58,13 +58,7 @@ const RECORD_APP_START = statement(
 
 /** Checks a start by the rules of the public API and records it, with its audit event. `accepted` means committed. */
 export async function recordAppStart(db: Db, start: AppStart): Promise<AppStartOutcome> {
-  try {
-    return await record(db, start)
-  } catch (error) {
-    // A concurrent request with the same id has recorded the start.
-    if (violatedConstraint(error) !== undefined) return await record(db, start)
-    throw error
-  }
+  return await insertMissing(() => record(db, start))
 }
 
 async function record(

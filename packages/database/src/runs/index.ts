@@ -28,7 +28,6 @@ export {
 export * from './run-prompts.ts'
 export * from './runner-lock.ts'
 export * from './runs.ts'
-export * from './session-lists.ts'
 export * from './sessions.ts'
 export { type NewStart, recordStart, recordStarts, type StartOutcome, type StartRefusal } from './starts.ts'
 export * from './trials.ts'

@@ -9,7 +9,6 @@ import { hasStatus, startsWith } from '../organizations/index.ts'
 import { listApprovalsOfRun } from './approvals.ts'
 import { readSteps } from './journal.ts'
 import type { RunQuery } from './run-lists.ts'
-import type { SessionRow } from './sessions.ts'
 
 /** A run as `wf runs list` prints it. `id` is the id of the start. */
 export interface RunRow extends Pick<RunOut, 'id' | 'session_id' | 'status' | 'attempts' | 'error'> {
@@ -93,6 +92,20 @@ export async function showRun(db: Db, runId: string): Promise<RunDetails | null>
   )
   const approvals = await listApprovalsOfRun(db, run.organization_id, runId)
   return { ...run, steps, deliveries: deliveries.rows, approvals }
+}
+
+/** A session as `wf sessions --json` prints it, with the names of the columns. */
+export interface SessionRow {
+  readonly id: string
+  readonly organization_id: string
+  readonly is_open: boolean
+  readonly created_at: Date
+  readonly closed_at: Date | null
+  /** Starts accepted. */
+  readonly starts: number
+  /** Runs finished. */
+  readonly finished: number
+  readonly lease: { readonly owner: string; readonly epoch: number; readonly until: string } | null
 }
 
 const SESSION_COLUMNS = `id, organization_id, is_open, created_at, closed_at,

@@ -1,4 +1,5 @@
-import { type Db, inTransaction } from '../connection/index.ts'
+import type { SessionDetailOut, SessionOut } from '@workflow-service/contract'
+import { datesToIso, type Db, inTransaction, paging, queryRows, type RowOf } from '../connection/index.ts'
 import {
   assertQuota,
   type AuditAction,
@@ -7,20 +8,7 @@ import {
   recordAuditEvent,
   type Viewer,
 } from '../organizations/index.ts'
-
-/** A session as `wf sessions --json` prints it, with the names of the columns. */
-export interface SessionRow {
-  readonly id: string
-  readonly organization_id: string
-  readonly is_open: boolean
-  readonly created_at: Date
-  readonly closed_at: Date | null
-  /** Starts accepted. */
-  readonly starts: number
-  /** Runs finished. */
-  readonly finished: number
-  readonly lease: { readonly owner: string; readonly epoch: number; readonly until: string } | null
-}
+import { FIRST_LINE, listRunsOfSession } from './run-lists.ts'
 
 /** Creates an open session. False if there is one with this id, in any organization. */
 export async function createSession(
@@ -82,4 +70,85 @@ async function changeSession(
     if (by) await recordAuditEvent(client, { ...by, action, target: { kind: 'session', id: values[1], name: null } })
     return true
   })
+}
+
+const columns = (waitingCount: string) => `id, is_open, last_start_number::float8 AS start_count,
+  (${waitingCount})::float8 AS waiting_count, created_at, closed_at`
+
+const LATEST_LINE = `coalesce((
+    SELECT ${FIRST_LINE} FROM starts AS start WHERE session_id = sessions.id ORDER BY number DESC LIMIT 1
+  ), '')`
+
+const IN_QUEUE = 'last_start_number - last_finished_number'
+
+/** The starts of a session that are read to leave out those that were cancelled before their turn. */
+const MAX_QUEUE_READ = 1_000
+const NOT_ENDED = `${IN_QUEUE} - (
+    SELECT count(*) FROM (
+      SELECT finished_at FROM starts
+      WHERE session_id = sessions.id AND number > last_finished_number ORDER BY number LIMIT ${MAX_QUEUE_READ}
+    ) AS queue WHERE finished_at IS NOT NULL
+  )`
+
+type ListedSession = Omit<RowOf<SessionOut>, 'id' | 'created_at'> & { readonly id: string; readonly created_at: Date }
+
+export interface SessionQuery {
+  readonly isOpen?: boolean | undefined
+  readonly limit: number
+  readonly after?: paging.TimePosition | undefined
+}
+
+/** Sessions that are read for a page of a member, who may not see all of them. */
+const MAX_SESSIONS_READ = 1_000
+
+/** The sessions that the viewer sees, newest first. */
+export async function listSessions(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  { isOpen, limit, after }: SessionQuery,
+): Promise<paging.ReadPage<SessionOut>> {
+  const read = async (position: paging.TimePosition | undefined, count: number) => {
+    // OFFSET 0 keeps PostgreSQL from deciding twice for each session whether the viewer sees it.
+    const { rows } = await db.pool.query<ListedSession & { readonly isVisible: boolean }>(
+      `SELECT sessions.*, CASE WHEN "isVisible" THEN ${LATEST_LINE} END AS first_line FROM (
+         SELECT session.*, ${isSessionVisible('session', '$5')} AS "isVisible" FROM (
+           SELECT ${columns(IN_QUEUE)} FROM sessions
+           WHERE organization_id = $1 AND (created_at, id) < ($2, $3)
+             ${isOpen === undefined ? '' : isOpen ? 'AND is_open' : 'AND NOT is_open'}
+           ORDER BY created_at DESC, id DESC LIMIT $4
+         ) AS session OFFSET 0
+       ) AS sessions ORDER BY created_at DESC, id DESC`,
+      [organizationId, ...paging.positionParams(position), count, memberId],
+    )
+    return rows
+  }
+  const { rows, next } = await paging.readVisible({ limit, after, maxRead: MAX_SESSIONS_READ }, read, (row) => ({
+    id: row.id,
+    createdAt: row.created_at,
+  }))
+  return { rows: rows.map(({ isVisible: _isVisible, ...row }) => datesToIso<SessionOut>(row)), next }
+}
+
+const MAX_RUNS = 100
+
+/** A session that the viewer sees, with its latest runs. */
+export async function findSession(db: Db, viewer: Viewer, sessionId: string): Promise<SessionDetailOut | undefined> {
+  const [session] = await findSessions(db, viewer, [sessionId])
+  if (!session) return undefined
+  const runs = await listRunsOfSession(db, viewer, sessionId, { limit: MAX_RUNS })
+  return { ...session, runs: runs.rows.toReversed() }
+}
+
+/** Those of the sessions with these ids that the viewer sees, in any order. */
+export async function findSessions(
+  db: Db,
+  { organizationId, memberId }: Viewer,
+  ids: readonly string[],
+): Promise<SessionOut[]> {
+  return await queryRows<SessionOut>(
+    db,
+    `SELECT ${columns(NOT_ENDED)}, ${LATEST_LINE} AS first_line FROM sessions
+     WHERE organization_id = $1 AND id = ANY ($2::uuid[]) AND ${isSessionVisible('sessions', '$3')}`,
+    [organizationId, ids, memberId],
+  )
 }
