@@ -1,7 +1,6 @@
 import type { DeliveryOut, TraceContext } from '@workflow-service/contract'
 import {
   type AuditedBy,
-  countTimesSent,
   findDeliveryState,
   findFirstSent,
   hasApproval,
@@ -40,8 +39,7 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
     recorded?.organization_id === organizationId && recorded.resend_of === resendOf
       ? recorded
       : await findResendable(ctx, request)
-  const firstId = await findFirstSent(ctx.db, resendOf)
-  const attempt = 1 + (await countTimesSent(ctx.db, firstId))
+  const first = await findFirstSent(ctx.db, resendOf)
   return await deliverPayload(ctx, {
     id,
     organizationId,
@@ -49,7 +47,14 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
     payload: earlier.request_body,
     runId: earlier.run_id,
     lease: null,
-    resend: { of: resendOf, firstId, attempt, sentBy, sessionId: earlier.session_id, by },
+    resend: {
+      of: resendOf,
+      firstId: first.id,
+      attempt: first.timesSent + 1,
+      sentBy,
+      sessionId: earlier.session_id,
+      by,
+    },
     requestId,
     trace,
   })

@@ -138,7 +138,7 @@ async function readDelivery(
 ): Promise<DeliveryDetailOut> {
   const read = orNotFound(await findVisibleDelivery(db, viewer, deliveryId), 'Delivery')
   const { has_signing_secret: hasSecretNow, ...delivery } = read
-  const firstId = delivery.resend_of ? await findFirstSent(db, delivery.resend_of) : delivery.id
+  const firstId = delivery.resend_of ? (await findFirstSent(db, delivery.resend_of)).id : delivery.id
   return { ...delivery, headers: toHeaders(delivery, firstId, hasSecretNow) }
 }
 
