@@ -293,120 +293,84 @@ describe('409', () => {
   })
 })
 
-let sourceId: string
 /** 60 entries, newest first: three per millisecond, every tenth rejected, every twentieth a verification. */
-let entries: { id: string; createdAt: Date; outcome: string; kind: string }[]
-
 const START_MS = Date.parse('2026-01-31T09:00:00.000Z')
+const entries = Array.from({ length: 60 }, (_, index) => ({
+  id: newId(),
+  createdAt: new Date(START_MS + Math.floor(index / 3)),
+  outcome: index % 10 === 0 ? 'rejected' : 'accepted',
+  kind: index % 20 === 0 ? 'verification' : 'payload',
+})).toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1))
+type Entry = (typeof entries)[number]
 
-beforeAll(async () => {
-  sourceId = await dispatcher.saveSource({}, 'never')
-  entries = Array.from({ length: 60 }, (_, index) => ({
-    id: newId(),
-    createdAt: new Date(START_MS + Math.floor(index / 3)),
-    outcome: index % 10 === 0 ? 'rejected' : 'accepted',
-    kind: index % 20 === 0 ? 'verification' : 'payload',
-  })).toSorted((a, b) => b.createdAt.getTime() - a.createdAt.getTime() || (a.id < b.id ? 1 : -1))
-  await dispatcher.db.prisma.delivery.createMany({ data: entries.map(rowOf) })
-})
+const idsOf = (data: readonly { id: string }[]): string[] => data.map(({ id }) => id)
 
-const rowOf = (entry: (typeof entries)[number]) => ({
-  ...entry,
-  organizationId: dispatcher.organizationId,
-  sourceId,
-  status: 200,
-  requestBody: {},
-  finishedAt: entry.createdAt,
-})
+describe('the log of a source', () => {
+  let sourceId: string
+  const record = (added: readonly Entry[]) =>
+    dispatcher.db.prisma.delivery.createMany({
+      data: added.map((entry) => ({
+        ...entry,
+        organizationId: dispatcher.organizationId,
+        sourceId,
+        status: 200,
+        requestBody: {},
+        finishedAt: entry.createdAt,
+      })),
+    })
+  beforeAll(async () => {
+    sourceId = await dispatcher.saveSource({}, 'never')
+    await record(entries)
+  })
+  const list = (query: string, source = sourceId): Promise<Answer> =>
+    dispatcher.call('GET', `${dispatcher.sourcePath(source)}/deliveries${query}`)
 
-const list = (query: string, source = sourceId): Promise<Answer> =>
-  dispatcher.call('GET', `${dispatcher.sourcePath(source)}/deliveries${query}`)
-
-/** Reads all pages. */
-async function readAll(query: string, limit: number): Promise<DeliveryOut[]> {
-  const found: DeliveryOut[] = []
-  let cursor: string | null = null
-  do {
-    const next: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const { body } = await list(`?limit=${limit}${query}${next}`)
-    expect(body.data.length).toBeLessThanOrEqual(limit)
-    expect(body.pagination.has_more).toBe(body.pagination.next_cursor !== null)
-    found.push(...body.data)
-    cursor = body.pagination.next_cursor
-  } while (cursor !== null)
-  return found
-}
-
-const idsOf = (data: { id: string }[]): string[] => data.map(({ id }) => id)
-
-describe('200', () => {
-  test('has the newest 25 entries by default', async () => {
-    const { body } = await list('')
+  test('has the newest 25 entries by default, and none if the source was never used', async () => {
+    const { body } = await list('?colour=unknown')
     expect(idsOf(body.data)).toEqual(idsOf(entries.slice(0, 25)))
     expect(body.pagination).toEqual({ has_more: true, next_cursor: expect.any(String) })
+    const fresh = await list('', await dispatcher.saveSource({}, 'never'))
+    expect(fresh.body).toEqual({ data: [], pagination: { has_more: false, next_cursor: null } })
   })
 
-  test.each([7, 60, 61])('pages of %i entries have every entry once, in order', async (limit) => {
-    expect(idsOf(await readAll('', limit))).toEqual(idsOf(entries))
-  })
-
-  test('a new entry between two pages neither repeats nor hides others', async () => {
-    const first = await list('?limit=10')
+  test('has every entry once, in order, although another one comes between two pages', async () => {
+    const found: DeliveryOut[] = []
     const newer = { ...entries[0]!, id: newId(), createdAt: new Date(START_MS + 60_000) }
-    await dispatcher.db.prisma.delivery.create({ data: rowOf(newer) })
-    const second = await list(`?limit=10&cursor=${first.body.pagination.next_cursor}`)
+    let query = '?limit=7'
+    while (query) {
+      const { body } = await list(query)
+      found.push(...body.data)
+      const { has_more: hasMore, next_cursor: cursor } = body.pagination
+      expect(hasMore).toBe(cursor !== null)
+      query = cursor === null ? '' : `?limit=7&cursor=${encodeURIComponent(cursor)}`
+      if (found.length === 7) await record([newer])
+    }
     await dispatcher.db.prisma.delivery.delete({ where: { id: newer.id } })
-    expect(idsOf([...first.body.data, ...second.body.data])).toEqual(idsOf(entries.slice(0, 20)))
+    expect(idsOf(found)).toEqual(idsOf(entries))
   })
 
-  test.each([
-    ['outcome', '&outcome=rejected', (entry: { outcome: string }) => entry.outcome === 'rejected'],
-    ['kind', '&kind=verification', (entry: { kind: string }) => entry.kind === 'verification'],
-    [
-      'both',
-      '&kind=payload&outcome=rejected',
-      (entry: { kind: string; outcome: string }) => entry.kind === 'payload' && entry.outcome === 'rejected',
-    ],
+  test.each<[what: string, query: string, isWanted: (entry: Entry) => boolean]>([
+    ['outcome', 'outcome=rejected', ({ outcome }) => outcome === 'rejected'],
+    ['kind', 'kind=verification', ({ kind }) => kind === 'verification'],
+    ['both', 'kind=payload&outcome=rejected', ({ kind, outcome }) => kind === 'payload' && outcome === 'rejected'],
     [
       'time, from `since` to before `until`',
-      '&since=2026-01-31T09:00:00.005Z&until=2026-01-31T10:00:00.010%2B01:00',
-      (entry: { createdAt: Date }) =>
-        entry.createdAt.getTime() >= START_MS + 5 && entry.createdAt.getTime() < START_MS + 10,
+      'since=2026-01-31T09:00:00.005Z&until=2026-01-31T10:00:00.010%2B01:00',
+      ({ createdAt }) => createdAt.getTime() >= START_MS + 5 && createdAt.getTime() < START_MS + 10,
     ],
-    ['an outcome without entries', '&outcome=timed_out', () => false],
-  ])('filters by %s', async (_what, query, isWanted) => {
-    expect(idsOf(await readAll(query, 4))).toEqual(idsOf(entries.filter(isWanted)))
+    ['an outcome without entries', 'outcome=timed_out', () => false],
+    ['extreme times', 'since=0000-01-01T00:00:00Z&until=9999-12-31T23:59:59.999999999Z', () => true],
+  ])('is filtered by %s', async (_what, query, isWanted) => {
+    const { body } = await list(`?limit=100&${query}`)
+    expect(idsOf(body.data)).toEqual(idsOf(entries.filter(isWanted)))
   })
 
-  test.each(['since=0000-01-01T00:00:00Z', 'until=9999-12-31T23:59:59.999999999Z'])(
-    'accepts extreme times: %s',
-    async (query) => {
-      expect(idsOf((await list(`?limit=60&${query}`)).body.data)).toEqual(idsOf(entries))
-    },
-  )
-
-  test('a source that was never used has an empty log', async () => {
-    const fresh = await dispatcher.saveSource({}, 'never')
-    expect((await list('', fresh)).body).toEqual({ data: [], pagination: { has_more: false, next_cursor: null } })
-  })
-})
-
-describe('422', () => {
   test.each([
-    ['limit=0', 'limit', 'greater_than_equal'],
     ['limit=101', 'limit', 'less_than_equal'],
     ['outcome=good', 'outcome', 'enum'],
-    ['kind=ping', 'kind', 'enum'],
-    ['since=yesterday', 'since', 'datetime_parsing'],
     ['until=2026-13-01T00:00:00Z', 'until', 'datetime_parsing'],
     ['cursor=nonsense', 'cursor', 'invalid_cursor'],
-    [`cursor=${'a'.repeat(513)}`, 'cursor', 'string_too_long'],
-  ])('for %s', async (query, field, code) => {
-    const answer = await list(`?${query}`)
-    expect(answer).toMatchObject(invalidField(field, code))
-  })
-
-  test('not for unknown parameters', async () => {
-    expect((await list('?colour=blue')).status).toBe(200)
+  ])('refuses %s', async (query, field, code) => {
+    expect(await list(`?${query}`)).toMatchObject(invalidField(field, code))
   })
 })
