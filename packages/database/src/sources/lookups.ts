@@ -1,5 +1,5 @@
-import type { LookupKind, LookupOut, LookupTool } from '@workflow-service/contract'
-import { type Db, inTransaction, kindOfViolation } from '../connection/index.ts'
+import type { LookupIn, LookupOut } from '@workflow-service/contract'
+import { type Db, inTransaction, kindOfViolation, queryRows } from '../connection/index.ts'
 import {
   assertQuota,
   type AuditedBy,
@@ -10,63 +10,51 @@ import {
 } from '../organizations/index.ts'
 import { normalizedName, type SaveRefusal } from './source-edits.ts'
 
-/** A look-up (contract README, "Look-ups"). */
-export interface Lookup {
-  id: string
-  organizationId: string
-  name: string
-  kind: LookupKind
-  url: string
-  headerName: string | null
-  /** Encrypted; null when there is none. Only the dispatcher decrypts it. */
-  headerValue: Buffer | null
-  tools: LookupTool[]
-  version: number
-  createdAt: Date
-  updatedAt: Date
-}
-
-/** Returns the look-up as the APIs answer it, without the value of its header. */
-export function toLookupOut(lookup: Lookup): LookupOut {
-  return {
-    id: lookup.id,
-    organization_id: lookup.organizationId,
-    name: lookup.name,
-    kind: lookup.kind,
-    url: lookup.url,
-    header_name: lookup.headerName,
-    has_header_value: lookup.headerValue !== null,
-    tools: lookup.tools,
-    created_at: lookup.createdAt.toISOString(),
-    updated_at: lookup.updatedAt.toISOString(),
-    version: lookup.version,
-  }
+/** A look-up with the value of its header, encrypted; null when there is none. Only the dispatcher decrypts it. */
+export interface StoredLookup {
+  readonly lookup: LookupOut
+  readonly headerValue: Buffer | null
 }
 
 /** What an agent may know of a look-up. */
-export type LookupForAgent = Pick<Lookup, 'id' | 'name' | 'tools'>
+export type LookupForAgent = Pick<LookupOut, 'id' | 'name' | 'tools'>
 
-/** The values that a save writes. `headerValue`: null removes it; undefined keeps the stored one. */
-export interface LookupChange extends Pick<Lookup, 'name' | 'kind' | 'url' | 'headerName' | 'tools'> {
+/** The values that a save writes. `headerValue` is encrypted: null removes it; undefined keeps the stored one. */
+export interface LookupChange extends Omit<LookupIn, 'header_value'> {
   headerValue: Buffer | null | undefined
 }
 
 export type SaveLookupResult =
-  | { kind: 'saved'; lookup: Lookup }
+  | { kind: 'saved'; lookup: LookupOut }
   /** Another save or a deletion came first. */
   | { kind: 'changed_meanwhile' | SaveRefusal }
 
-const LOOKUP_COLUMNS = `id, organization_id AS "organizationId", name, kind, url, header_name AS "headerName",
-  header_value AS "headerValue", tools, version, created_at AS "createdAt", updated_at AS "updatedAt"`
+const LOOKUP_COLUMNS = `id, organization_id, name, kind, url, header_name, header_value IS NOT NULL AS has_header_value,
+  tools, created_at, updated_at, version`
 
 /** The organization's look-ups, sorted by name in code point order; or only the one of this id. */
-export async function listLookups(db: Db, organizationId: string, lookupId?: string): Promise<Lookup[]> {
-  const { rows } = await db.pool.query<Lookup>(
+export async function listLookups(db: Db, organizationId: string, lookupId?: string): Promise<LookupOut[]> {
+  return await queryRows<LookupOut>(
+    db,
     `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 AND ($2::uuid IS NULL OR id = $2)
      ORDER BY name COLLATE "C", id`,
     [organizationId, lookupId ?? null],
   )
-  return rows
+}
+
+export async function findStoredLookup(
+  db: Db,
+  organizationId: string,
+  lookupId: string,
+): Promise<StoredLookup | undefined> {
+  const [row] = await queryRows<LookupOut & Pick<StoredLookup, 'headerValue'>>(
+    db,
+    `SELECT ${LOOKUP_COLUMNS}, header_value AS "headerValue" FROM lookups WHERE organization_id = $1 AND id = $2`,
+    [organizationId, lookupId],
+  )
+  if (!row) return undefined
+  const { headerValue, ...lookup } = row
+  return { lookup, headerValue }
 }
 
 /** The organization's look-ups without what only the dispatcher may know. */
@@ -86,13 +74,12 @@ export async function saveLookup(
   seenVersion: number,
   by?: AuditedBy,
 ): Promise<SaveLookupResult> {
-  const { name, kind, url, headerName, headerValue, tools } = change
-  const key = normalizedName(name)
+  const { name, kind, url, header_name: headerName = null, headerValue, tools } = change
+  const where = [organizationId, lookupId]
   const values = [
-    organizationId,
-    lookupId,
+    ...where,
     name,
-    key,
+    normalizedName(name),
     kind,
     url,
     headerName,
@@ -101,26 +88,25 @@ export async function saveLookup(
   ]
   try {
     return await inTransaction(db, async (client) => {
-      const stored = await client.query<Lookup>(
-        `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 AND id = $2 FOR UPDATE`,
-        [organizationId, lookupId],
-      )
-      const [seen] = stored.rows
+      const on = { pool: client }
+      const stored = `SELECT ${LOOKUP_COLUMNS} FROM lookups WHERE organization_id = $1 AND id = $2 FOR UPDATE`
+      const [seen] = await queryRows<LookupOut>(on, stored, where)
       if ((seen?.version ?? 0) !== seenVersion) return { kind: 'changed_meanwhile' }
-      const { rows } = seen
-        ? await client.query<Lookup>(
+      const [lookup] = seen
+        ? await queryRows<LookupOut>(
+            on,
             `UPDATE lookups SET name = $3, name_key = $4, kind = $5, url = $6, header_name = $7,
                header_value = CASE WHEN $10 THEN $8 ELSE header_value END, tools = $9, version = version + 1,
                updated_at = now()
              WHERE organization_id = $1 AND id = $2 RETURNING ${LOOKUP_COLUMNS}`,
             [...values, headerValue !== undefined],
           )
-        : await client.query<Lookup>(
+        : await queryRows<LookupOut>(
+            on,
             `INSERT INTO lookups (organization_id, id, name, name_key, kind, url, header_name, header_value, tools)
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING ${LOOKUP_COLUMNS}`,
             values,
           )
-      const [lookup] = rows
       if (!lookup) return { kind: 'id_taken' }
       if (!seen && by) await assertQuota(client, by, 'lookups')
       if (by) {
@@ -141,8 +127,8 @@ export async function saveLookup(
   }
 }
 
-function auditedValues({ name, kind, url, headerName, tools }: Lookup): object {
-  return { name, kind, url, header_name: headerName, tools: JSON.stringify(tools) }
+function auditedValues({ name, kind, url, header_name, tools }: LookupOut): object {
+  return { name, kind, url, header_name, tools: JSON.stringify(tools) }
 }
 
 /** Deletes the look-up with the value of its header. False when there is none. */

@@ -1,12 +1,15 @@
-import { LOOKUP_ANSWER_MAX_BYTES, LOOKUP_DEADLINE_MS, type LookupCallOut } from '@workflow-service/contract'
-import type { Lookup } from '@workflow-service/database'
+import {
+  LOOKUP_ANSWER_MAX_BYTES,
+  LOOKUP_DEADLINE_MS,
+  type LookupCallOut,
+  type LookupOut,
+} from '@workflow-service/contract'
 import { serviceUnavailable } from '@workflow-service/service-kit'
 import { createRedactor } from '../deliveries/redact.ts'
 import { sendTraced } from '../deliveries/send-signed-request.ts'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { isCompressed, readLines } from '../outbound/answer-text.ts'
 import { type AnsweredBody, toSentence } from '../outbound/outbound-result.ts'
-import { decryptStoredSecret } from '../sources/signing-secret.ts'
 import { LookupArgumentsError, toLookupUrl } from './lookup-url.ts'
 import { type LookupAnswer, type LookupCall, notAnswered, type SendLookup } from './lookup-answer.ts'
 import { callMcpTool } from './mcp-client.ts'
@@ -17,13 +20,12 @@ import { callMcpTool } from './mcp-client.ts'
  * @throws ApiError 503 if this process is at its limit or lacks something; nothing was sent then.
  */
 export async function callLookup(ctx: DispatcherContext, call: LookupCall): Promise<LookupCallOut> {
-  const { lookup, requestId, trace } = call
-  const secret = decryptStoredSecret(ctx.secrets, lookup, lookup.headerValue, 'header_value')
+  const { lookup, secret } = call
   const slot = await ctx.limiter.acquire(`lookup:${lookup.id}`, ctx.slotWaitMs)
   if (typeof slot === 'string') throw serviceUnavailable('Too many look-ups are in flight. Try again.')
   const startedMs = performance.now()
   try {
-    const send = lookupSender(ctx, { lookup, secret, requestId, trace })
+    const send = lookupSender(ctx, call)
     const { content, ...answer } = await (lookup.kind === 'http' ? callHttp(send, call) : callMcpTool(send, call))
     const text = typeof content === 'string' ? content : (readLines(content, LOOKUP_ANSWER_MAX_BYTES) ?? '')
     const redact = createRedactor([secret])
@@ -47,13 +49,12 @@ export async function callLookup(ctx: DispatcherContext, call: LookupCall): Prom
 export function lookupSender(
   ctx: Pick<DispatcherContext, 'sendRequest' | 'tracing' | 'logger'>,
   {
-    lookup: { id, headerName },
+    lookup: { id, header_name: headerName },
     secret,
     requestId,
     trace,
-  }: Pick<LookupCall, 'requestId' | 'trace'> & {
-    readonly lookup: Pick<Lookup, 'id' | 'headerName'>
-    readonly secret: string | null
+  }: Pick<LookupCall, 'secret' | 'requestId' | 'trace'> & {
+    readonly lookup: Pick<LookupOut, 'id' | 'header_name'>
   },
 ): SendLookup {
   const deadline = performance.now() + LOOKUP_DEADLINE_MS

@@ -1,11 +1,12 @@
-import type { LookupTool, TraceContext } from '@workflow-service/contract'
-import type { Lookup } from '@workflow-service/database'
+import type { LookupOut, LookupTool, TraceContext } from '@workflow-service/contract'
 import type { OutboundResult } from '../outbound/outbound-result.ts'
 import type { OutboundRequest } from '../outbound/send-request.ts'
 
 /** A call of a tool of a look-up. */
 export interface LookupCall {
-  readonly lookup: Lookup
+  readonly lookup: LookupOut
+  /** The value of its header. */
+  readonly secret: string | null
   readonly tool: LookupTool
   readonly args: Record<string, unknown>
   readonly requestId: string

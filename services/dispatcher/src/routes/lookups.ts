@@ -9,12 +9,11 @@ import {
   truncateText,
 } from '@workflow-service/contract'
 import {
+  findStoredLookup,
   isOrganizationSuspended,
-  listLookups,
-  type Lookup,
   recordAuditEvent,
   saveLookup,
-  toLookupOut,
+  type StoredLookup,
 } from '@workflow-service/database'
 import { ApiError, invalidFields, type OperationResult, orNotFound, type Rule } from '@workflow-service/service-kit'
 import { createRedactor, type Redact } from '../deliveries/redact.ts'
@@ -54,32 +53,34 @@ export function saveOneLookup(ctx: DispatcherContext): InternalHandlers['saveLoo
   return async (request) => {
     const { params, query, body: input, requestId, trace } = request
     const { organization_id: organizationId, lookup_id: lookupId } = params
-    const [stored] = await listLookups(ctx.db, organizationId, lookupId)
+    const stored = await findStoredLookup(ctx.db, organizationId, lookupId)
+    const version = stored?.lookup.version ?? 0
     if (!stored && (query.version ?? 0) > 0) throw refusalOf('id_taken', 'look-up')
-    if (query.version !== undefined && query.version !== (stored?.version ?? 0)) {
-      if (stored && isSame(ctx, stored, input)) return { status: 200, body: toLookupOut(stored) }
+    if (query.version !== undefined && query.version !== version) {
+      if (stored && isSame(ctx, stored, input)) return { status: 200, body: stored.lookup }
       throw changed()
     }
-    const { name, kind, url, header_name: headerName = null, header_value: given } = input
+    const { header_value: given, ...values } = input
+    const { kind, url, header_name: headerName = null } = values
     if (stored?.headerValue && headerName !== null && given === undefined)
-      assertSecretMayTravel({ secret: 'header_value', url: 'url' }, stored.url, url)
+      assertSecretMayTravel({ secret: 'header_value', url: 'url' }, stored.lookup.url, url)
     const value = headerName === null ? null : given
     const keptOrGiven = value === undefined ? readHeaderValue(ctx, stored) : value
-    const lookup = { id: lookupId, headerName }
+    const lookup = { id: lookupId, header_name: headerName }
     const send = lookupSender(ctx, { lookup, secret: keptOrGiven, requestId, trace })
     const redact = createRedactor([keptOrGiven])
     const tools = kind === 'mcp' ? describeTools(await listTools(send, url, redact), input.tools, redact) : input.tools
     const headerValue = encryptGivenSecret(ctx.secrets, { organizationId, id: lookupId }, value)
     const by = withQuota(readActor(organizationId, request), 'lookups', LOOKUPS_MAX)
-    const change = { name, kind, url, headerName, headerValue, tools }
+    const change = { ...values, headerValue, tools }
     const saved = await withinQuota(
-      saveLookup(ctx.db, organizationId, lookupId, change, stored?.version ?? 0, by),
+      saveLookup(ctx.db, organizationId, lookupId, change, version, by),
       `There can be at most ${LOOKUPS_MAX} look-ups. Delete some that are not needed.`,
     )
     if (saved.kind === 'changed_meanwhile') throw changed()
     if (saved.kind !== 'saved') throw refusalOf(saved.kind, 'look-up')
     ctx.changeNotices.add(organizationId, 'lookups')
-    return { status: stored ? 200 : 201, body: toLookupOut(saved.lookup) }
+    return { status: stored ? 200 : 201, body: saved.lookup }
   }
 }
 
@@ -91,7 +92,8 @@ export function callOneLookup(ctx: DispatcherContext) {
     if (await isOrganizationSuspended(ctx.db, organizationId)) {
       throw new ApiError('organization_suspended', 'The organization is suspended.')
     }
-    const lookup = orNotFound((await listLookups(ctx.db, organizationId, lookupId))[0], 'Look-up')
+    const stored = orNotFound(await findStoredLookup(ctx.db, organizationId, lookupId), 'Look-up')
+    const { lookup } = stored
     const tool = orNotFound(
       lookup.tools.find(({ name }) => name === body.tool),
       'Tool of the look-up',
@@ -109,7 +111,8 @@ export function callOneLookup(ctx: DispatcherContext) {
       const target = { kind: 'lookup', id: lookupId, name: lookup.name }
       await recordAuditEvent(ctx.db.pool, { ...by, action: 'lookup.tested', target })
     }
-    const answer = await callLookup(ctx, { lookup, tool, args, requestId, trace })
+    const secret = readHeaderValue(ctx, stored)
+    const answer = await callLookup(ctx, { lookup, tool, args, secret, requestId, trace })
     const { ok, status, bytes, duration_ms } = answer
     const fields = { request_id: requestId, lookup_id: lookupId, run_id: body.run_id ?? null }
     ctx.logger.info({ ...fields, tool: tool.name, ok, status, bytes, duration_ms }, 'lookup.answered')
@@ -167,8 +170,10 @@ function mapTexts(value: unknown, map: (text: string) => string): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, of]) => [map(name), mapTexts(of, map)]))
 }
 
-function readHeaderValue(ctx: DispatcherContext, stored: Lookup | undefined): string | null {
-  return stored ? decryptStoredSecret(ctx.secrets, stored, stored.headerValue, 'header_value') : null
+function readHeaderValue(ctx: DispatcherContext, stored: StoredLookup | undefined): string | null {
+  if (!stored) return null
+  const owner = { organizationId: stored.lookup.organization_id, id: stored.lookup.id }
+  return decryptStoredSecret(ctx.secrets, owner, stored.headerValue, 'header_value')
 }
 
 function namesOf(tools: readonly LookupTool[]): string[] {
@@ -176,17 +181,18 @@ function namesOf(tools: readonly LookupTool[]): string[] {
 }
 
 /** Whether a save that is repeated would change nothing. */
-function isSame(ctx: DispatcherContext, stored: Lookup, input: LookupIn): boolean {
+function isSame(ctx: DispatcherContext, stored: StoredLookup, input: LookupIn): boolean {
+  const { lookup } = stored
   const { header_name: headerName = null, header_value: value } = input
   return (
-    stored.name === input.name &&
-    stored.kind === input.kind &&
-    stored.url === input.url &&
-    stored.headerName === headerName &&
+    lookup.name === input.name &&
+    lookup.kind === input.kind &&
+    lookup.url === input.url &&
+    lookup.header_name === headerName &&
     (value === undefined || readHeaderValue(ctx, stored) === value) &&
-    (stored.kind === 'http'
-      ? isDeepStrictEqual(stored.tools, JSON.parse(JSON.stringify(input.tools)))
-      : isDeepStrictEqual(namesOf(stored.tools), namesOf(input.tools)))
+    (lookup.kind === 'http'
+      ? isDeepStrictEqual(lookup.tools, JSON.parse(JSON.stringify(input.tools)))
+      : isDeepStrictEqual(namesOf(lookup.tools), namesOf(input.tools)))
   )
 }
 

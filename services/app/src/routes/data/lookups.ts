@@ -1,4 +1,4 @@
-import { deleteLookup, listLookups, type Lookup, toLookupOut } from '@workflow-service/database'
+import { deleteLookup, listLookups } from '@workflow-service/database'
 import { ApiError, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { toInternal } from '../../auth/principal.ts'
@@ -6,12 +6,10 @@ import type { AppHandlers } from '../app-handlers.ts'
 import { changedMeanwhile } from '../changed-meanwhile.ts'
 import { toInternalVersion } from './webhook-sources.ts'
 
-const toAppLookupOut = (lookup: Lookup) => ({ ...toLookupOut(lookup), version: String(lookup.version) })
-
 /** Handlers of the look-ups. The dispatcher saves and calls them: it has the key of their secrets. */
 export function lookupHandlers({ db, dispatcher, changeNotices }: AppServiceContext) {
   const read = async (organizationId: string, id?: string) =>
-    (await listLookups(db, organizationId, id)).map(toAppLookupOut)
+    (await listLookups(db, organizationId, id)).map((lookup) => ({ ...lookup, version: String(lookup.version) }))
   return {
     listLookups: async ({ principal }) => ({ data: await read(principal.organizationId) }),
     getLookup: async ({ principal, params }) =>
