@@ -69,31 +69,25 @@ interface Reservation {
 
 interface State {
   readonly runBudget: number | null
-  readonly dayBudget: number | null
-  readonly monthBudget: number | null
   readonly whenSpent: string
-  readonly daySpent: number
-  readonly monthSpent: number
-  readonly dayReserved: number
-  readonly monthReserved: number
-  readonly dayEndsInMs: number
-  readonly monthEndsInMs: number
+  /** The running month of the organization, and the day of the workflow. */
+  readonly periods: readonly {
+    readonly scope: 'month' | 'day'
+    readonly budget: number | null
+    readonly spent: number
+    readonly reserved: number
+    readonly endsInMs: number
+  }[]
 }
 
-function decide(state: State, { turn, amount, runSpent }: CostRequest): CostReservation {
-  const { runBudget, dayBudget, monthBudget } = state
+function decide({ runBudget, whenSpent, periods }: State, { turn, amount, runSpent }: CostRequest): CostReservation {
   const isTooMuch = runBudget !== null && turn === 0 && amount > (runBudget - runSpent) / 2
   if (runBudget !== null && (runSpent >= runBudget || isTooMuch)) {
     return { kind: 'exceeded', scope: 'run', budget: runBudget, spent: runSpent, waitMs: null }
   }
-  const periods = [
-    { scope: 'month', budget: monthBudget, spent: state.monthSpent, reserved: state.monthReserved },
-    { scope: 'day', budget: dayBudget, spent: state.daySpent, reserved: state.dayReserved },
-  ] as const
-  for (const { scope, budget, spent } of periods) {
+  for (const { scope, budget, spent, endsInMs } of periods) {
     if (budget === null || spent < budget) continue
-    const endsInMs = scope === 'day' ? state.dayEndsInMs : state.monthEndsInMs
-    return { kind: 'exceeded', scope, budget, spent, waitMs: state.whenSpent === 'wait' ? endsInMs : null }
+    return { kind: 'exceeded', scope, budget, spent, waitMs: whenSpent === 'wait' ? endsInMs : null }
   }
   const isBusy = periods.some(({ budget, spent, reserved }) => budget !== null && spent + reserved >= budget)
   return isBusy ? { kind: 'busy' } : { kind: 'reserved' }
@@ -207,24 +201,20 @@ const TAKE_ENDED = `
   RETURNING ${RESERVATION}`
 
 const READ_STATE = `
-  SELECT workflow.run_budget::float8 AS "runBudget", workflow.day_budget::float8 AS "dayBudget",
-    organization.month_budget::float8 AS "monthBudget", workflow.when_spent AS "whenSpent",
-    coalesce((
-      SELECT spent FROM model_spending WHERE organization_id = $1 AND workflow_id = $2 AND period = ${TODAY}
-    ), 0)::float8 AS "daySpent",
-    coalesce((
+  SELECT workflow.run_budget::float8 AS "runBudget", workflow.when_spent AS "whenSpent", json_build_array(
+    json_build_object('scope', 'month', 'budget', organization.month_budget, 'spent', coalesce((
       SELECT spent FROM model_spending
       WHERE organization_id = $1 AND workflow_id = '${NIL_UUID}' AND period = ${MONTH}
-    ), 0)::float8 AS "monthSpent",
-    (
+    ), 0), 'reserved', (
+      SELECT coalesce(sum(amount), 0) FROM model_reservations WHERE organization_id = $1 AND day >= ${MONTH}
+    ), 'endsInMs', 1000 * extract(epoch FROM ${MONTH} + interval '1 month' - now() AT TIME ZONE 'UTC')),
+    json_build_object('scope', 'day', 'budget', workflow.day_budget, 'spent', coalesce((
+      SELECT spent FROM model_spending WHERE organization_id = $1 AND workflow_id = $2 AND period = ${TODAY}
+    ), 0), 'reserved', (
       SELECT coalesce(sum(amount), 0) FROM model_reservations
       WHERE organization_id = $1 AND workflow_id = $2 AND day = ${TODAY}
-    )::float8 AS "dayReserved",
-    (
-      SELECT coalesce(sum(amount), 0) FROM model_reservations WHERE organization_id = $1 AND day >= ${MONTH}
-    )::float8 AS "monthReserved",
-    (1000 * extract(epoch FROM ${TODAY} + 1 - now() AT TIME ZONE 'UTC'))::float8 AS "dayEndsInMs",
-    (1000 * extract(epoch FROM ${MONTH} + interval '1 month' - now() AT TIME ZONE 'UTC'))::float8 AS "monthEndsInMs"
+    ), 'endsInMs', 1000 * extract(epoch FROM ${TODAY} + 1 - now() AT TIME ZONE 'UTC'))
+  ) AS periods
   FROM workflows AS workflow JOIN organizations AS organization ON organization.id = workflow.organization_id
   WHERE workflow.organization_id = $1 AND workflow.id = $2`
 

@@ -10,17 +10,6 @@ export interface SecretOwner {
   readonly id: string
 }
 
-/** Encrypts signing secrets at rest. */
-export interface SecretBox {
-  /** The id of the key that encrypts: a hash of the key. */
-  readonly keyId: string
-  encrypt(owner: SecretOwner, secret: string): Buffer
-  /** @throws SecretError when no listed key fits, or the bytes are damaged or belong to another row. */
-  decrypt(owner: SecretOwner, sealed: Uint8Array): string
-  /** Whether the secret is encrypted with the first key of the list. */
-  isCurrent(sealed: Uint8Array): boolean
-}
-
 /** A stored secret cannot be decrypted. The message gives advice and contains nothing secret. */
 export class SecretError extends Error {
   override name = 'SecretError'
@@ -45,7 +34,7 @@ const TEXT_START = 1 + KEY_ID_BYTES + NONCE_BYTES
  * source as additional data. `keys` are 32 bytes each in base64: the first encrypts, all decrypt.
  * @throws TypeError when a key is not 32 bytes or there is none.
  */
-export function createSecretBox(keys: readonly string[]): SecretBox {
+export function createSecretBox(keys: readonly string[]) {
   // KeyObjects are created once: from raw bytes, Node would create one in every call, which costs more than the
   // encryption.
   const keyById = new Map(keys.map(readKey).map((key) => [keyIdOf(key), createSecretKey(key)]))
@@ -53,15 +42,17 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
   if (!current) throw new TypeError('SECRETS_KEY contains no key')
   const [keyId, key] = current
   return {
+    /** The id of the key that encrypts: a hash of the key. */
     keyId,
-    encrypt: (owner, secret) => {
+    encrypt: (owner: SecretOwner, secret: string): Buffer => {
       const nonce = randomBytes(NONCE_BYTES)
       const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
       cipher.setAAD(additionalData(owner))
       const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()])
       return Buffer.concat([Buffer.of(FORMAT), Buffer.from(keyId, 'hex'), nonce, text, cipher.getAuthTag()])
     },
-    decrypt: (owner, sealed) => {
+    /** @throws SecretError when no listed key fits, or the bytes are damaged or belong to another row. */
+    decrypt: (owner: SecretOwner, sealed: Uint8Array): string => {
       const bytes = Buffer.from(sealed.buffer, sealed.byteOffset, sealed.byteLength)
       if (bytes[0] !== FORMAT || bytes.length < TEXT_START + TAG_BYTES) throw new SecretError(DAMAGED)
       const id = readKeyId(bytes)
@@ -84,9 +75,13 @@ export function createSecretBox(keys: readonly string[]): SecretBox {
         throw new SecretError(DAMAGED)
       }
     },
-    isCurrent: (sealed) => sealed[0] === FORMAT && readKeyId(Buffer.from(sealed)) === keyId,
+    /** Whether the secret is encrypted with the first key of the list. */
+    isCurrent: (sealed: Uint8Array): boolean => sealed[0] === FORMAT && readKeyId(Buffer.from(sealed)) === keyId,
   }
 }
+
+/** Encrypts secrets at rest. */
+export type SecretBox = ReturnType<typeof createSecretBox>
 
 /** The result of `rotateSecrets`. `failed` has each source or look-up whose secret could not be decrypted, and why. */
 export interface SecretRotation {
