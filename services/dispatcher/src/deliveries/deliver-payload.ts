@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { checkPayload, type DeliveryOut, PAYLOAD_DEADLINE_MS, type TraceContext } from '@workflow-service/contract'
 import {
+  type DeliveryClaimRequest,
   type DeliveryResult,
   type DeliveryTarget,
   endFirstApproval,
   findDeliveryState,
   isDatabaseUnavailable,
-  type Lease,
   removeUnsentDelivery,
   type Resend,
   SecretError,
@@ -30,18 +30,12 @@ import { reportDelivery } from './report-delivery.ts'
 import { NotSentError, sendSignedRequest } from './send-signed-request.ts'
 
 /** A payload to send once for its id. */
-export interface PayloadRequest {
-  id: string
-  organizationId: string
-  sourceId: string
+export interface PayloadRequest extends Omit<DeliveryClaimRequest, 'requestBody' | 'journal' | 'resend'> {
   payload: Record<string, unknown>
-  runId: string | null
-  lease: Lease | null
   /** What is written into the journal of the run with the claim and the outcome. */
   journal?: RunJournal | null
   /** With the first delivery of the payload, and the number of this one. */
   resend: (Resend & { firstId: string; attempt: number }) | null
-  requestId: string
   trace: TraceContext | null
 }
 
@@ -95,10 +89,6 @@ async function recordAndSend(
   switch (claim.kind) {
     case 'no_source':
       throw resend ? notResendable('its webhook source is deleted') : notFound('Webhook source')
-    case 'lease_lost':
-      throw new ApiError('lease_lost', "The lease is no longer the session's current one. Nothing was sent.")
-    case 'organization_suspended':
-      throw new ApiError('organization_suspended', 'The organization is suspended. Nothing was sent.')
     case 'approval_required':
       throw new ApiError(
         'approval_required',
@@ -106,8 +96,6 @@ async function recordAndSend(
           ? 'The webhook source asks for approval: only an admin or owner sends a payload to it again. Nothing was sent.'
           : 'This payload needs the approval of a person. Nothing was sent.',
       )
-    case 'source_paused':
-      throw new ApiError('source_paused', 'The webhook source is paused: resume it first. Nothing was sent.')
     case 'known':
       // Another process may be sending it for up to 30 s; the slot is for requests of this process.
       releaseSlot()
@@ -141,8 +129,14 @@ async function recordAndSend(
       return delivery
     }
     default:
-      return claim satisfies never
+      throw new ApiError(claim.kind, `${REFUSALS[claim.kind]} Nothing was sent.`)
   }
+}
+
+const REFUSALS = {
+  lease_lost: "The lease is no longer the session's current one.",
+  organization_suspended: 'The organization is suspended.',
+  source_paused: 'The webhook source is paused: resume it first.',
 }
 
 /** Never rejects: if it cannot be recorded, the next payload needs an approval too. */

@@ -4,7 +4,6 @@ import type { DispatcherContext } from '../dispatcher-context.ts'
 import type { OperationResult } from '@workflow-service/service-kit'
 import { deliverPayload } from '../deliveries/deliver-payload.ts'
 import type { RecordedDelivery, RunJournal } from '../deliveries/outcome-recorder.ts'
-import { isDeeperThan } from '../deliveries/is-deeper-than.ts'
 import { resendPayload } from '../deliveries/resend-payload.ts'
 import type { CallOf } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
@@ -86,4 +85,18 @@ export function checkDelivery(
     errors.push({ field: 'payload', code: 'too_deep', message })
   }
   return errors
+}
+
+/** Says whether objects and lists nest in more than `levels` levels. Not recursive, so any depth is safe. */
+function isDeeperThan(value: unknown, levels: number): boolean {
+  let level = [value].filter(isNesting)
+  for (let depth = 1; level.length > 0; depth += 1) {
+    if (depth > levels) return true
+    level = level.flatMap((item) => Object.values(item).filter(isNesting))
+  }
+  return false
+}
+
+function isNesting(value: unknown): value is object {
+  return typeof value === 'object' && value !== null
 }
