@@ -14,15 +14,11 @@ import {
 import type { Express } from 'express'
 import type { DispatcherContext } from './dispatcher-context.ts'
 import { requireToken } from './require-token.ts'
-import { cancelOneRun, cancelQueue } from './routes/cancel-runs.ts'
-import { listSourceDeliveries } from './routes/list-deliveries.ts'
-import { checkSource, saveSource } from './routes/save-webhook-source.ts'
 import { callOneLookup, saveOneLookup, validateLookup } from './routes/lookups.ts'
-import { saveKey } from './routes/model-keys.ts'
-import { saveNotices, sendNotice } from './routes/notices.ts'
+import { organizationHandlers } from './routes/organizations.ts'
 import { checkDelivery, sendPayload } from './routes/send-payload.ts'
 import { sendPayloads } from './routes/send-payloads.ts'
-import { deleteSource, getSource, listSources, pauseSource, testSource } from './routes/webhook-sources.ts'
+import { sourceHandlers } from './routes/webhook-sources.ts'
 import { validateSource } from './sources/validate-source.ts'
 
 /**
@@ -53,24 +49,12 @@ export function createApp(ctx: DispatcherContext, health: HealthOptions): Expres
       operations: INTERNAL_OPERATIONS,
       authorize: requireToken(ctx.config.internalApiTokens),
       handlers: {
-        listWebhookSources: listSources(ctx),
-        getWebhookSource: getSource(ctx),
-        saveWebhookSource: saveSource(ctx),
-        checkWebhookSource: checkSource(ctx),
-        deleteWebhookSource: deleteSource(ctx),
-        testWebhookSource: testSource(ctx),
-        pauseWebhookSource: pauseSource(ctx, true),
-        resumeWebhookSource: pauseSource(ctx, false),
+        ...sourceHandlers(ctx),
+        ...organizationHandlers(ctx),
         saveLookup: saveOneLookup(ctx),
         callLookup: callOneLookup(ctx),
-        listDeliveries: listSourceDeliveries(ctx),
         sendPayload: sendPayload(ctx),
         sendPayloads: sendPayloads(ctx),
-        saveModelKey: saveKey(ctx),
-        saveNoticeWebhook: saveNotices(ctx),
-        sendNotice: sendNotice(ctx),
-        cancelRun: cancelOneRun(ctx),
-        cancelQueuedRuns: cancelQueue(ctx),
       },
       rules: {
         saveWebhookSource: { body: validateSource(ctx.config.allowedSubnets) },

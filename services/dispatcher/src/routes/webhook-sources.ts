@@ -1,89 +1,114 @@
+import { LIST_DEFAULT_LIMIT } from '@workflow-service/contract'
 import {
   confirmWebhookSource,
   deleteWebhookSource,
   findStoredSource,
   findWebhookSource,
+  hasWebhookSourceLog,
+  listDeliveries,
   listWebhookSources,
   operatorOf,
   setSourcePaused,
   wakePausedSessions,
 } from '@workflow-service/database'
-import { notFound, orNotFound } from '@workflow-service/service-kit'
+import { byTime, decodeCursor, encodeCursor, invalidFields, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { DispatcherContext } from '../dispatcher-context.ts'
 import { decryptSigningSecret } from '../sources/signing-secret.ts'
 import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
+import { checkSource, saveSource } from './save-webhook-source.ts'
 
-/** Returns all sources of an organization. An unknown organization has none. */
-export function listSources(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers['listWebhookSources'] {
-  return async ({ params }) => {
-    return { status: 200, body: { data: await listWebhookSources(ctx.db, params.organization_id) } }
-  }
-}
+/** Handlers of the webhook sources and of their logs. */
+export function sourceHandlers(ctx: DispatcherContext) {
+  const { db, changeNotices } = ctx
 
-/** Returns a source. 404 also for a deleted source and one of another organization. */
-export function getSource(ctx: Pick<DispatcherContext, 'db'>): InternalHandlers['getWebhookSource'] {
-  return async ({ params }) => {
-    const source = await findWebhookSource(ctx.db, params.organization_id, params.source_id)
-    return { status: 200, body: orNotFound(source, 'Webhook source') }
-  }
-}
-
-/** Deletes a source and its secret; the log stays, and runs that wait for it go on. 404 if it is already deleted. */
-export function deleteSource(
-  ctx: Pick<DispatcherContext, 'db' | 'changeNotices' | 'logger'>,
-): InternalHandlers['deleteWebhookSource'] {
-  return async (request) => {
-    const { params, requestId } = request
-    const { organization_id: organizationId, source_id: sourceId } = params
-    const by = readActor(organizationId, request)
-    const isDeleted = await deleteWebhookSource(ctx.db, organizationId, sourceId, by)
-    if (!isDeleted) throw notFound('Webhook source')
-    await wakePausedSessions(ctx.db)
-    ctx.changeNotices.add(organizationId, 'webhook_sources', 'runs')
-    ctx.logger.info({ request_id: requestId, source_id: sourceId }, 'webhook_source.deleted')
-    return { status: 204 }
-  }
-}
-
-/** Pauses or resumes a source. Runs that wait go on at once, more than 1,000 within 15 s. */
-export function pauseSource(
-  { db, changeNotices }: Pick<DispatcherContext, 'db' | 'changeNotices'>,
-  isPaused: boolean,
-): InternalHandlers['pauseWebhookSource'] {
-  return async (request) => {
-    const { organization_id: organizationId, source_id: sourceId } = request.params
-    const by = readActor(organizationId, request) ?? operatorOf(organizationId)
-    if (!(await setSourcePaused(db, organizationId, sourceId, isPaused, by))) throw notFound('Webhook source')
-    if (!isPaused) await wakePausedSessions(db)
-    changeNotices.add(organizationId, 'webhook_sources', 'runs')
-    return { status: 204 }
-  }
-}
-
-/** Verifies the stored values of a source and returns the delivery. A failure changes nothing. */
-export function testSource(ctx: DispatcherContext): InternalHandlers['testWebhookSource'] {
-  return async (request) => {
-    const { params, requestId, trace } = request
-    const { organization_id: organizationId, source_id: sourceId } = params
-    const by = readActor(organizationId, request)
-    const stored = orNotFound(await findStoredSource(ctx.db, organizationId, sourceId), 'Webhook source')
-    const { source } = stored
-    const { delivery, failure } = await verifySource(ctx, {
-      organizationId,
-      sourceId,
-      targetUrl: source.endpoint_url,
-      signingSecret: decryptSigningSecret(ctx.secrets, stored),
-      bodyExample: source.example_request_body,
-      requestId,
-      trace,
-      test: by && { by, sourceName: source.name },
-    })
-    if (!failure) {
-      await confirmWebhookSource(ctx.db, organizationId, sourceId, source.version)
-      ctx.changeNotices.add(organizationId, 'webhook_sources')
+  /** Runs that wait go on at once after a resume, more than 1,000 within 15 s. */
+  const setPaused =
+    (isPaused: boolean): InternalHandlers['pauseWebhookSource'] =>
+    async (request) => {
+      const { organization_id: organizationId, source_id: sourceId } = request.params
+      const by = readActor(organizationId, request) ?? operatorOf(organizationId)
+      if (!(await setSourcePaused(db, organizationId, sourceId, isPaused, by))) throw notFound('Webhook source')
+      if (!isPaused) await wakePausedSessions(db)
+      changeNotices.add(organizationId, 'webhook_sources', 'runs')
+      return { status: 204 }
     }
-    return { status: 200, body: delivery }
-  }
+
+  return {
+    saveWebhookSource: saveSource(ctx),
+    checkWebhookSource: checkSource(ctx),
+    /** An unknown organization has none. */
+    listWebhookSources: async ({ params }) => ({
+      status: 200,
+      body: { data: await listWebhookSources(db, params.organization_id) },
+    }),
+    /** 404 also for a deleted source and one of another organization. */
+    getWebhookSource: async ({ params }) => {
+      const source = await findWebhookSource(db, params.organization_id, params.source_id)
+      return { status: 200, body: orNotFound(source, 'Webhook source') }
+    },
+    /** The secret is deleted, too; the log stays, and runs that wait for the source go on. */
+    deleteWebhookSource: async (request) => {
+      const { params, requestId } = request
+      const { organization_id: organizationId, source_id: sourceId } = params
+      const by = readActor(organizationId, request)
+      if (!(await deleteWebhookSource(db, organizationId, sourceId, by))) throw notFound('Webhook source')
+      await wakePausedSessions(db)
+      changeNotices.add(organizationId, 'webhook_sources', 'runs')
+      ctx.logger.info({ request_id: requestId, source_id: sourceId }, 'webhook_source.deleted')
+      return { status: 204 }
+    },
+    pauseWebhookSource: setPaused(true),
+    resumeWebhookSource: setPaused(false),
+    /** Verifies the stored values and returns the delivery. A failure changes nothing. */
+    testWebhookSource: async (request) => {
+      const { params, requestId, trace } = request
+      const { organization_id: organizationId, source_id: sourceId } = params
+      const by = readActor(organizationId, request)
+      const stored = orNotFound(await findStoredSource(db, organizationId, sourceId), 'Webhook source')
+      const { source } = stored
+      const { delivery, failure } = await verifySource(ctx, {
+        organizationId,
+        sourceId,
+        targetUrl: source.endpoint_url,
+        signingSecret: decryptSigningSecret(ctx.secrets, stored),
+        bodyExample: source.example_request_body,
+        requestId,
+        trace,
+        test: by && { by, sourceName: source.name },
+      })
+      if (!failure) {
+        await confirmWebhookSource(db, organizationId, sourceId, source.version)
+        changeNotices.add(organizationId, 'webhook_sources')
+      }
+      return { status: 200, body: delivery }
+    },
+    /** A page of the log, newest first. That of a deleted source stays readable. */
+    listDeliveries: async ({ params, query }) => {
+      const { limit = LIST_DEFAULT_LIMIT, cursor, since, until, ...filters } = query
+      const { organization_id: organizationId, source_id: sourceId } = params
+      const cursors = byTime(`deliveries ${organizationId} ${sourceId}`)
+      // An empty cursor means the first page.
+      const after = cursor ? decodeCursor(cursors, cursor) : undefined
+      if (cursor && !after) {
+        const message = 'is not the next_cursor of a page; omit it for the first page'
+        throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
+      }
+      const { rows, next } = await listDeliveries(db, organizationId, {
+        ...filters,
+        sourceId,
+        since: since === undefined ? undefined : new Date(since),
+        until: until === undefined ? undefined : new Date(until),
+        limit,
+        after,
+      })
+      if (rows.length === 0 && !(await hasWebhookSourceLog(db, organizationId, sourceId))) {
+        throw notFound('Webhook source')
+      }
+      const data = rows.map(({ rejected_answer: _forPeople, answer_headers: _forPeopleToo, ...delivery }) => delivery)
+      const pagination = { has_more: next !== undefined, next_cursor: next ? encodeCursor(cursors, next) : null }
+      return { status: 200, body: { data, pagination } }
+    },
+  } satisfies Partial<InternalHandlers>
 }
