@@ -5,15 +5,14 @@ import json
 import re
 import secrets
 import time
-from typing import Any, AsyncIterator, Callable, Dict, Generic, Iterator, List, Mapping, NamedTuple, Optional, TypeVar
-from typing import cast
+from typing import Any, AsyncIterator, Callable, Dict, Generic, Iterator, Mapping, NamedTuple, Optional, TypeVar
 from urllib.parse import quote, urlencode
 
 import anyio
 import httpx
 
-from ._errors import ApiTimeoutError
-from ._request import Attempt, Call, CallOptions, Found, Received, attempts_of, is_text, read_chunks
+from ._errors import ApiError, ApiTimeoutError
+from ._request import Call, CallOptions, is_text
 from ._types import Organization, Page, Run, Session, StartConfirmation, Workflow
 
 # The version is that of pyproject.toml.
@@ -211,28 +210,15 @@ class WorkflowClient(_Client[httpx.Client]):
         return httpx.Client()
 
     def _run(self, call: Call[_Value]) -> _Value:
-        steps = attempts_of(call)
-        found: Found = None
         while True:
             try:
-                step = steps.send(found)
-            except StopIteration as end:
-                return cast(_Value, end.value)
-            if isinstance(step, Attempt):
-                found = self._attempt(call, step)
-            else:
-                found = None
-                time.sleep(step)
-
-    def _attempt(self, call: Call[Any], attempt: Attempt) -> Found:
-        received: List[bytes] = []
-        try:
-            with self._http.stream(**_arguments(call, attempt)) as response:
-                for chunk in response.iter_bytes():
-                    read_chunks(received, chunk, attempt.ends_at)
-                return Received(response.status_code, response.headers, b"".join(received))
-        except httpx.HTTPError as error:
-            return error
+                with self._http.stream(**call.begin()) as answer:
+                    for part in answer.iter_bytes():
+                        call.read(part)
+                return call.end(answer)
+            except (ApiError, httpx.HTTPError) as failure:
+                delay = call.delay_after(failure)
+            time.sleep(delay)
 
 
 class AsyncWorkflowClient(_Client[httpx.AsyncClient]):
@@ -309,40 +295,15 @@ class AsyncWorkflowClient(_Client[httpx.AsyncClient]):
         return httpx.AsyncClient()
 
     async def _run(self, call: Call[_Value]) -> _Value:
-        steps = attempts_of(call)
-        found: Found = None
         while True:
             try:
-                step = steps.send(found)
-            except StopIteration as end:
-                return cast(_Value, end.value)
-            if isinstance(step, Attempt):
-                found = await self._attempt(call, step)
-            else:
-                found = None
-                await anyio.sleep(step)
-
-    async def _attempt(self, call: Call[Any], attempt: Attempt) -> Found:
-        received: List[bytes] = []
-        try:
-            async with self._http.stream(**_arguments(call, attempt)) as response:
-                async for chunk in response.aiter_bytes():
-                    read_chunks(received, chunk, attempt.ends_at)
-                return Received(response.status_code, response.headers, b"".join(received))
-        except httpx.HTTPError as error:
-            return error
-
-
-def _arguments(call: Call[Any], attempt: Attempt) -> Dict[str, Any]:
-    return {
-        "method": call.method,
-        "url": call.url,
-        "headers": call.headers,
-        "content": call.content,
-        "timeout": httpx.Timeout(attempt.timeout),
-        # A redirect is not of this API, and would show the key to another host.
-        "follow_redirects": False,
-    }
+                async with self._http.stream(**call.begin()) as answer:
+                    async for part in answer.aiter_bytes():
+                        call.read(part)
+                return call.end(answer)
+            except (ApiError, httpx.HTTPError) as failure:
+                delay = call.delay_after(failure)
+            await anyio.sleep(delay)
 
 
 def _limits_of(*given: CallOptions) -> _Limits:

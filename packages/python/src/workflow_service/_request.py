@@ -1,6 +1,5 @@
 """
-One call: its attempts, delays and errors, without input or output. The clients send what `attempts_of` yields, so
-that both follow the same rules.
+One call: its attempts, delays and errors, without input or output, so that both clients follow the same rules.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import random
 import re
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Generator, Generic, List, Mapping, Optional, TypeVar, Union, cast
+from typing import Any, Callable, Dict, Generic, Mapping, Optional, TypeVar, Union, cast
 
 import httpx
 
@@ -44,8 +43,13 @@ class CallOptions:
 _Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Call(Generic[_Value]):
+    """
+    One call. It is sent again after a connection error, a time-out or a transient answer, with growing, random delays
+    of at least `Retry-After`; not after `max_retries`, or if the next delay would not fit into `total_timeout`.
+    """
+
     method: str
     url: str
     headers: httpx.Headers
@@ -56,98 +60,82 @@ class Call(Generic[_Value]):
     total_timeout: float
     content: Optional[bytes] = None
     idempotency_key: Optional[str] = None
+    #: Requests sent, what has arrived of the last one's answer, and the seconds that it has for each part.
+    attempts: int = field(default=0, init=False)
+    body: bytearray = field(default_factory=bytearray, init=False)
+    attempt_timeout: float = field(default=0, init=False)
 
+    def __post_init__(self) -> None:
+        self.ends_at = time.monotonic() + self.total_timeout
 
-@dataclass(frozen=True)
-class Attempt:
-    """To be sent. `timeout` is in seconds; no part of the answer is read after `ends_at` of `time.monotonic`."""
+    def begin(self) -> Dict[str, Any]:
+        """Begins the next attempt. Returns the arguments of httpx for its request."""
+        self.attempts += 1
+        self.body.clear()
+        self.attempt_timeout = max(0.001, min(self.timeout, self.ends_at - time.monotonic()))
+        return {
+            "method": self.method,
+            "url": self.url,
+            "headers": self.headers,
+            "content": self.content,
+            "timeout": httpx.Timeout(self.attempt_timeout),
+            # A redirect is not of this API, and would show the key to another host.
+            "follow_redirects": False,
+        }
 
-    timeout: float
-    ends_at: float
+    def read(self, part: bytes) -> None:
+        """Keeps a part of the answer. Raises if the call's time is over, or if the answer is too large to be one."""
+        self.body += part
+        if time.monotonic() > self.ends_at:
+            raise httpx.ReadTimeout("the answer was not complete in time")
+        if len(self.body) > _MAX_ANSWER_BYTES:
+            raise httpx.HTTPError("the answer is too large")
 
-
-@dataclass(frozen=True)
-class Received:
-    status: int
-    headers: httpx.Headers
-    body: bytes
-
-
-#: What a client is to do: send the request, or wait so many seconds.
-Step = Union[Attempt, float]
-#: What it found: an answer, or the error of an attempt, or nothing after it has waited.
-Found = Union[Received, httpx.HTTPError, None]
-
-
-def attempts_of(call: Call[_Value]) -> Generator[Step, Found, _Value]:
-    """
-    Sends the request, and again after a connection error, a time-out or a transient answer, with growing, random
-    delays of at least `Retry-After`. Gives up after `max_retries`, or if the next delay would not fit into
-    `total_timeout`. Raises the last attempt's error.
-    """
-    ends_at = time.monotonic() + call.total_timeout
-    attempt = 0
-    while True:
-        attempt += 1
-        timeout = max(0.001, min(call.timeout, ends_at - time.monotonic()))
-        found = yield Attempt(timeout, ends_at)
-        value: Any = None
-        error: Union[ApiError, ApiConnectionError, None]
-        if isinstance(found, Received):
-            value, error = _read(call, found, attempt)
-        else:
-            error = _connection_error(call, found, attempt, timeout)
-        if error is None:
+    def end(self, answer: httpx.Response) -> _Value:
+        """
+        Returns the value of an answer that was read. Raises ApiError for another one, as `unexpected_answer` if it is
+        not the operation's documented success or error.
+        """
+        value = _parse_object(self.body)
+        if answer.status_code == (202 if self.method == "POST" else 200) and self.is_expected(value):
             return cast(_Value, value)
-        if isinstance(error, ApiError) and error.status not in _RETRIED_STATUSES:
+        facts: Dict[str, Any] = {
+            **self._facts(),
+            "status": answer.status_code,
+            "request_id": answer.headers.get("x-request-id"),
+            "retry_after": _read_retry_after(answer.headers.get("retry-after")),
+        }
+        error: Any = value.get("error")
+        if answer.status_code < 400 or not _is_error(error):
+            message = f"{self.method} {self.url} was answered by something else than this API: is base_url right?"
+            raise ApiError(message, code="unexpected_answer", **facts)
+        facts["request_id"] = error.get("request_id") or facts["request_id"]
+        raise ApiError(error["message"], code=error["code"], details=error.get("details") or (), **facts)
+
+    def delay_after(self, failure: Union[ApiError, httpx.HTTPError]) -> float:
+        """Returns the seconds before the next attempt. Raises the error of the failure if there is none."""
+        error = failure if isinstance(failure, ApiError) else self._connection_error(failure)
+        retry_after = error.retry_after if isinstance(error, ApiError) else None
+        # Half of the backoff is random, so that clients which failed together do not come back together.
+        backoff = min(_MAX_DELAY, _FIRST_DELAY * 2 ** (self.attempts - 1))
+        delay = float((backoff / 2 if retry_after is None else retry_after) + random.random() * backoff / 2)
+        is_final = isinstance(error, ApiError) and error.status not in _RETRIED_STATUSES
+        if is_final or self.attempts > self.max_retries or time.monotonic() + delay >= self.ends_at:
             raise error
-        delay = _delay_before(attempt, error.retry_after if isinstance(error, ApiError) else None)
-        if attempt > call.max_retries or time.monotonic() + delay >= ends_at:
-            raise error
-        yield delay
+        return delay
 
+    def _connection_error(self, cause: httpx.HTTPError) -> ApiConnectionError:
+        error = ApiConnectionError(f"{self.method} {self.url} failed: {cause!r}", **self._facts())
+        if isinstance(cause, httpx.TimeoutException):
+            is_attempt = self.attempt_timeout == self.timeout
+            limit = f"timeout, {self.timeout:g}" if is_attempt else f"total_timeout, {self.total_timeout:g}"
+            message = f"{self.method} {self.url} was not answered in time ({limit} s)."
+            error = ApiTimeoutError(message, **self._facts())
+        error.__cause__ = cause
+        return error
 
-def read_chunks(received: List[bytes], chunk: bytes, ends_at: float) -> None:
-    """Keeps a part of an answer. Raises if the call's time is over, or if the answer is too large to be one."""
-    received.append(chunk)
-    if time.monotonic() > ends_at:
-        raise httpx.ReadTimeout("the answer was not complete in time")
-    if sum(map(len, received)) > _MAX_ANSWER_BYTES:
-        raise httpx.HTTPError("the answer is too large")
-
-
-def _connection_error(
-    call: Call[Any], found: Optional[httpx.HTTPError], attempt: int, timeout: float
-) -> ApiConnectionError:
-    facts: Dict[str, Any] = {"attempts": attempt, "idempotency_key": call.idempotency_key}
-    error: ApiConnectionError
-    if isinstance(found, httpx.TimeoutException):
-        limit = f"timeout, {timeout:g}" if timeout == call.timeout else f"total_timeout, {call.total_timeout:g}"
-        error = ApiTimeoutError(f"{call.method} {call.url} was not answered in time ({limit} s).", **facts)
-    else:
-        error = ApiConnectionError(f"{call.method} {call.url} failed: {found!r}", **facts)
-    error.__cause__ = found
-    return error
-
-
-def _read(call: Call[Any], found: Received, attempt: int) -> "tuple[Any, Optional[ApiError]]":
-    """Anything but the documented success and error of the operation is `unexpected_answer`."""
-    value = _parse_object(found.body)
-    if found.status == (202 if call.method == "POST" else 200) and call.is_expected(value):
-        return value, None
-    facts: Dict[str, Any] = {
-        "attempts": attempt,
-        "idempotency_key": call.idempotency_key,
-        "status": found.status,
-        "request_id": found.headers.get("x-request-id"),
-        "retry_after": _read_retry_after(found.headers.get("retry-after")),
-    }
-    error: Any = value.get("error")
-    if found.status < 400 or not _is_error(error):
-        message = f"{call.method} {call.url} was answered by something else than this API: is base_url right?"
-        return None, ApiError(message, code="unexpected_answer", **facts)
-    facts["request_id"] = error.get("request_id") or facts["request_id"]
-    return None, ApiError(error["message"], code=error["code"], details=error.get("details") or (), **facts)
+    def _facts(self) -> Dict[str, Any]:
+        return {"attempts": self.attempts, "idempotency_key": self.idempotency_key}
 
 
 def _is_error(error: Any) -> bool:
@@ -167,7 +155,7 @@ def is_text(value: Any, name: str) -> bool:
     return isinstance(value, dict) and isinstance(value.get(name), str)
 
 
-def _parse_object(body: bytes) -> Dict[str, Any]:
+def _parse_object(body: bytearray) -> Dict[str, Any]:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
@@ -185,9 +173,3 @@ def _read_retry_after(header: Optional[str]) -> Optional[float]:
         return max(0.0, email.utils.parsedate_to_datetime(header).timestamp() - time.time())
     except (TypeError, ValueError, OverflowError):
         return None
-
-
-def _delay_before(retry: int, retry_after: Optional[float]) -> float:
-    """Half of the backoff is random, so that clients which failed together do not come back together."""
-    backoff = min(_MAX_DELAY, _FIRST_DELAY * 2 ** (retry - 1))
-    return float((backoff / 2 if retry_after is None else retry_after) + random.random() * backoff / 2)
