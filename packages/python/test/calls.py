@@ -7,12 +7,9 @@ import asyncio
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from inspect import isawaitable
 
 from workflow_service import AsyncWorkflowClient, CallOptions, WorkflowClient, WorkflowServiceError
-
-def with_options(keywords):
-    options = keywords.pop("options", None)
-    return {**keywords, "options": CallOptions(**options)} if options else keywords
 
 
 def describe(error):
@@ -21,39 +18,34 @@ def describe(error):
     return {"error": type(error).__name__, "message": str(error), **facts}
 
 
-def call(client, method, arguments, keywords):
+async def result_of(client, method, arguments, keywords):
+    """The result of a method of either client."""
+    result = getattr(client, method)(*arguments, **keywords)
+    if hasattr(result, "__aiter__"):
+        return [each async for each in result]
+    if hasattr(result, "__next__"):
+        return list(result)
+    return await result if isawaitable(result) else result
+
+
+async def call(client, method, arguments, keywords):
     if method == "start_once":
         for _ in range(20):
             try:
-                return {"value": client.start_workflow(*arguments, **keywords)}
+                return {"value": await result_of(client, "start_workflow", arguments, keywords)}
             except WorkflowServiceError as error:
                 keywords = {"idempotency_key": error.idempotency_key}
+    if "options" in keywords:
+        keywords["options"] = CallOptions(**keywords["options"])
     try:
-        if method == "iter_workflows":
-            return {"value": list(client.iter_workflows(*arguments, **keywords))}
-        return {"value": getattr(client, method)(*arguments, **with_options(keywords))}
-    except (WorkflowServiceError, ValueError) as error:
-        return describe(error)
-
-
-async def acall(client, method, arguments, keywords):
-    if method == "start_once":
-        for _ in range(20):
-            try:
-                return {"value": await client.start_workflow(*arguments, **keywords)}
-            except WorkflowServiceError as error:
-                keywords = {"idempotency_key": error.idempotency_key}
-    try:
-        if method == "iter_workflows":
-            return {"value": [each async for each in client.iter_workflows(*arguments, **keywords)]}
-        return {"value": await getattr(client, method)(*arguments, **with_options(keywords))}
+        return {"value": await result_of(client, method, arguments, keywords)}
     except (WorkflowServiceError, ValueError) as error:
         return describe(error)
 
 
 def run_sync(task, options):
     with WorkflowClient(**options) as client, ThreadPoolExecutor(task["at_once"]) as pool:
-        return list(pool.map(lambda each: call(client, *each), task["calls"]))
+        return list(pool.map(lambda each: asyncio.run(call(client, *each)), task["calls"]))
 
 
 async def run_async(task, options):
@@ -61,7 +53,7 @@ async def run_async(task, options):
 
     async def one(each):
         async with places:
-            return await acall(client, *each)
+            return await call(client, *each)
 
     async with AsyncWorkflowClient(**options) as client:
         return await asyncio.gather(*(one(each) for each in task["calls"]))
