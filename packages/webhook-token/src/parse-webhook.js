@@ -10,10 +10,9 @@ const MAX_LISTED_NAMES = 20
 const MAX_DEPTH = 32
 
 /**
- * What an example says about a value: it may be one of the scalars, an object like `object`, or a list of items like
- * `list`.
- * @typedef {{ scalars: Set<string>, object: ObjectShape | null, list: Shape | null }} Shape
- * @typedef {{ count: number, fields: Map<string, { count: number, shape: Shape }> }} ObjectShape
+ * What an example says about a value: its types, the fields of objects and the items of lists. `count` is how many
+ * values of the example are here, `objects` how many of them are objects.
+ * @typedef {{ count: number, types: Set<string>, objects: number, fields: Map<string, Shape>, items: Shape | null }} Shape
  * @typedef {import('./parse-webhook.d.ts').PayloadProblem} Problem
  * @typedef {typeof import('./parse-webhook.d.ts')} Api
  */
@@ -56,7 +55,7 @@ function readBody(body) {
 
 /** @returns {Shape} */
 function emptyShape() {
-  return { scalars: new Set(), object: null, list: null }
+  return { count: 0, types: new Set(), objects: 0, fields: new Map(), items: null }
 }
 
 /**
@@ -66,23 +65,19 @@ function emptyShape() {
  * @param {number} depth
  */
 function addExample(shape, value, depth) {
-  if (typeof value !== 'object' || value === null) {
-    shape.scalars.add(value === null ? 'null' : typeof value)
-    return
-  }
-  if (depth > MAX_DEPTH) return
+  shape.count += 1
+  if (depth > MAX_DEPTH && typeof value === 'object' && value !== null) return
+  shape.types.add(typeOf(value))
   if (Array.isArray(value)) {
-    shape.list ??= emptyShape()
-    for (const item of value) addExample(shape.list, item, depth + 1)
-    return
-  }
-  shape.object ??= { count: 0, fields: new Map() }
-  shape.object.count += 1
-  for (const [name, item] of Object.entries(value)) {
-    let field = shape.object.fields.get(name)
-    if (!field) shape.object.fields.set(name, (field = { count: 0, shape: emptyShape() }))
-    field.count += 1
-    addExample(field.shape, item, depth + 1)
+    shape.items ??= emptyShape()
+    for (const item of value) addExample(shape.items, item, depth + 1)
+  } else if (isObject(value)) {
+    shape.objects += 1
+    for (const [name, item] of Object.entries(value)) {
+      const field = shape.fields.get(name) ?? emptyShape()
+      shape.fields.set(name, field)
+      addExample(field, item, depth + 1)
+    }
   }
 }
 
@@ -94,42 +89,39 @@ function addExample(shape, value, depth) {
  */
 function compare(shape, value, path, problems) {
   if (problems.length >= MAX_PROBLEMS || allowsAnything(shape)) return
-  if (isObject(value) && shape.object) {
-    compareFields(shape.object, value, path, problems)
-  } else if (Array.isArray(value) && shape.list) {
-    for (let index = 0; index < value.length && problems.length < MAX_PROBLEMS; index += 1) {
-      compare(shape.list, value[index], [...path, String(index)], problems)
-    }
-  } else if (!shape.scalars.has(value === null ? 'null' : typeof value)) {
-    const types = typesOf(shape).filter((type) => type !== 'null')
+  const type = typeOf(value)
+  if (!shape.types.has(type)) {
+    const types = [...shape.types].filter((each) => each !== 'null')
     const code = types.length === 1 ? TYPES[types[0] ?? '']?.code : undefined
-    add(problems, path, code ?? 'value_type', `must be ${describe(shape)}, not ${describeValue(value)}`)
+    const found = TYPES[type]?.words ?? 'a value that JSON cannot represent'
+    add(problems, path, code ?? 'value_type', `must be ${describe(shape)}, not ${found}`)
+  } else if (isObject(value)) {
+    compareFields(shape, value, path, problems)
+  } else if (Array.isArray(value) && shape.items) {
+    for (const [index, item] of value.entries()) compare(shape.items, item, [...path, String(index)], problems)
   }
 }
 
 /**
- * @param {ObjectShape} object
+ * @param {Shape} shape
  * @param {Record<string, unknown>} value
  * @param {readonly string[]} path
  * @param {Problem[]} problems
  */
-function compareFields({ count, fields }, value, path, problems) {
+function compareFields({ objects, fields }, value, path, problems) {
   if (fields.size === 0) return
-  const isFull = () => problems.length >= MAX_PROBLEMS
   const names = Object.keys(value)
   for (const name of names) {
     const field = fields.get(name)
-    if (field) compare(field.shape, value[name], [...path, name], problems)
+    if (field) compare(field, value[name], [...path, name], problems)
   }
   for (const [name, field] of fields) {
-    if (isFull()) return
-    if (field.count < count || Object.hasOwn(value, name)) continue
-    add(problems, [...path, name], 'missing', `is required: ${describe(field.shape)}`)
+    if (field.count < objects || Object.hasOwn(value, name)) continue
+    add(problems, [...path, name], 'missing', `is required: ${describe(field)}`)
   }
+  const known = [...fields.keys()].slice(0, MAX_LISTED_NAMES).join(', ')
   for (const name of names) {
-    if (isFull()) return
     if (fields.has(name)) continue
-    const known = [...fields.keys()].slice(0, MAX_LISTED_NAMES).join(', ')
     add(problems, [...path, name], 'extra_forbidden', `is not in the example; the fields here are ${known}`)
   }
 }
@@ -141,12 +133,12 @@ function compareFields({ count, fields }, value, path, problems) {
  * @param {string} message
  */
 function add(problems, path, code, message) {
-  problems.push({ field: path.join('.') || 'body', code, message })
+  if (problems.length < MAX_PROBLEMS) problems.push({ field: path.join('.') || 'body', code, message })
 }
 
 /** @param {Shape} shape */
-function allowsAnything({ scalars, object, list }) {
-  return !object && !list && (scalars.size === 0 || (scalars.size === 1 && scalars.has('null')))
+function allowsAnything({ types }) {
+  return [...types].every((type) => type === 'null')
 }
 
 /** @type {Record<string, { code: string, words: string }>} */
@@ -160,22 +152,18 @@ const TYPES = {
 }
 
 /** @param {Shape} shape */
-function typesOf({ scalars, object, list }) {
-  return [...(object ? ['object'] : []), ...(list ? ['array'] : []), ...scalars]
-}
-
-/** @param {Shape} shape */
 function describe(shape) {
   if (allowsAnything(shape)) return 'any value'
-  return typesOf(shape)
-    .map((type) => TYPES[type]?.words)
+  return Object.entries(TYPES)
+    .filter(([type]) => shape.types.has(type))
+    .map(([, { words }]) => words)
     .join(' or ')
 }
 
 /** @param {unknown} value */
-function describeValue(value) {
-  if (Array.isArray(value)) return 'a list'
-  return TYPES[value === null ? 'null' : typeof value]?.words ?? 'a value that JSON cannot represent'
+function typeOf(value) {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
 }
 
 /**

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Literal, Optional, Tuple, cast
+from typing import Any, Dict, List, Literal, Optional, Set, Tuple, cast
 
 from ._types import RunEvent
 
@@ -93,26 +93,22 @@ def _refuse(name: str) -> None:
 
 
 class _Shape:
-    """What an example says about a value: one of the scalars, an object like `fields`, or a list like `items`."""
+    """What an example says about a value: its types, the fields of objects and the items of lists."""
 
     def __init__(self) -> None:
-        #: In the order of the example.
-        self.scalars: Dict[str, None] = {}
-        #: How many objects of the example are here, and how many of them have each field. None: no object.
+        #: How many values of the example are here, and how many of them are objects.
+        self.count = 0
         self.objects = 0
-        self.fields: Dict[str, Tuple[List[int], _Shape]] = {}
+        self.types: Set[str] = set()
+        self.fields: Dict[str, _Shape] = {}
         self.items: Optional[_Shape] = None
 
     def allows_anything(self) -> bool:
-        return not self.objects and self.items is None and self.scalars.keys() <= {"null"}
-
-    def types(self) -> List[str]:
-        types = ["object"] if self.objects else []
-        types += ["array"] if self.items is not None else []
-        return types + list(self.scalars)
+        return self.types <= {"null"}
 
     def describe(self) -> str:
-        return "any value" if self.allows_anything() else " or ".join(_TYPES[each][1] for each in self.types())
+        words = [words for each, (_, words) in _TYPES.items() if each in self.types]
+        return "any value" if self.allows_anything() else " or ".join(words)
 
 
 _TYPES = {
@@ -140,39 +136,34 @@ def _type_of(value: Any) -> str:
 def _add_example(shape: _Shape, value: Any, depth: int) -> None:
     """Adds a value of the example to the shape of its position. Items of one list share a position."""
     kind = _type_of(value)
-    if kind not in ("object", "array"):
-        shape.scalars[kind] = None
+    shape.count += 1
+    if depth > _MAX_DEPTH and kind in ("object", "array"):
         return
-    if depth > _MAX_DEPTH:
-        return
+    shape.types.add(kind)
     if kind == "array":
         shape.items = shape.items or _Shape()
         for item in value:
             _add_example(shape.items, item, depth + 1)
-        return
-    shape.objects += 1
-    for name, item in value.items():
-        count, inner = shape.fields.setdefault(name, ([0], _Shape()))
-        count[0] += 1
-        _add_example(inner, item, depth + 1)
+    elif kind == "object":
+        shape.objects += 1
+        for name, item in value.items():
+            _add_example(shape.fields.setdefault(name, _Shape()), item, depth + 1)
 
 
 def _compare(shape: _Shape, value: Any, path: Tuple[str, ...], problems: List[PayloadProblem]) -> None:
     if len(problems) >= _MAX_PROBLEMS or shape.allows_anything():
         return
     kind = _type_of(value)
-    if kind == "object" and shape.objects:
+    if kind not in shape.types:
+        types = [each for each in shape.types if each != "null"]
+        code = _TYPES[types[0]][0] if len(types) == 1 else "value_type"
+        found = _TYPES[kind][1] if kind in _TYPES else "a value that JSON cannot represent"
+        _add(problems, path, code, f"must be {shape.describe()}, not {found}")
+    elif kind == "object":
         _compare_fields(shape, value, path, problems)
     elif kind == "array" and shape.items is not None:
         for index, item in enumerate(value):
             _compare(shape.items, item, (*path, str(index)), problems)
-            if len(problems) >= _MAX_PROBLEMS:
-                return
-    elif kind not in shape.scalars:
-        types = [each for each in shape.types() if each != "null"]
-        code = _TYPES[types[0]][0] if len(types) == 1 else "value_type"
-        found = _TYPES[kind][1] if kind in _TYPES else "a value that JSON cannot represent"
-        _add(problems, path, code, f"must be {shape.describe()}, not {found}")
 
 
 def _compare_fields(shape: _Shape, value: Dict[str, Any], path: Tuple[str, ...], problems: List[PayloadProblem]) -> None:
@@ -180,9 +171,9 @@ def _compare_fields(shape: _Shape, value: Dict[str, Any], path: Tuple[str, ...],
         return
     for name, item in value.items():
         if name in shape.fields:
-            _compare(shape.fields[name][1], item, (*path, name), problems)
-    for name, (count, inner) in shape.fields.items():
-        if count[0] == shape.objects and name not in value:
+            _compare(shape.fields[name], item, (*path, name), problems)
+    for name, inner in shape.fields.items():
+        if inner.count == shape.objects and name not in value:
             _add(problems, (*path, name), "missing", f"is required: {inner.describe()}")
     known = ", ".join(list(shape.fields)[:_MAX_LISTED_NAMES])
     for name in value:
