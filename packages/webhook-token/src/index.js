@@ -4,7 +4,6 @@
 
 /** @typedef {typeof import('./index.d.ts')} Api */
 
-export { createDeliveryMemory } from './delivery-memory.js'
 export { parseEvent, parseWebhook } from './parse-webhook.js'
 
 const DEFAULT_TOLERANCE_SECONDS = 300
@@ -132,6 +131,25 @@ const MESSAGES = {
   too_old: 'The service token is too old',
   too_new: 'The service token is from the future: check the clock',
   wrong_signature: 'The signature does not match: check the signing secret',
+}
+
+/** @type {Api['createDeliveryMemory']} */
+export function createDeliveryMemory({ maxIds = 10_000 } = {}) {
+  /** @type {Set<string>} */
+  const seen = new Set()
+  return {
+    alreadySeen(id) {
+      if (seen.has(id)) return true
+      seen.add(id)
+      // A set lists its oldest entry first.
+      const [oldest = id] = seen
+      if (seen.size > maxIds) seen.delete(oldest)
+      return false
+    },
+    forget(id) {
+      seen.delete(id)
+    },
+  }
 }
 
 /**

@@ -36,7 +36,7 @@ afterAll(() => installed.remove())
 describe('the packed package', () => {
   test('has no findings of publint and "are the types wrong"', () => {
     expect(installed.problems).toEqual([])
-    const names = ['delivery-memory', 'index', 'parse-webhook']
+    const names = ['index', 'parse-webhook']
     const published = (folder: string) => names.flatMap((name) => [`${folder}/${name}.d.ts`, `${folder}/${name}.js`])
     expect(installed.files).toEqual(
       [
@@ -74,7 +74,7 @@ void use()`
 
   test('type-checks with the endpoints and stores of the documents, in ES modules, CommonJS and with a bundler; so does its code', async () => {
     installed.write('use.cts', examples.at(-1)?.code ?? '')
-    const code = ['delivery-memory.js', 'index.js', 'parse-webhook.js'].map((name) => join(packageFolder, 'src', name))
+    const code = ['index.js', 'parse-webhook.js'].map((name) => join(packageFolder, 'src', name))
     const files = [...examples.map(({ file }) => file), ...stores.map((store) => `${store}.mts`), 'use.cts', ...code]
     const options = { types: ['node'], skipLibCheck: true }
     const strict = { ...options, allowJs: true, checkJs: true, noUncheckedIndexedAccess: true }
