@@ -67,54 +67,41 @@ const MAX_DELAY_MS = 8000
 /** `setTimeout` fires at once for a longer time. */
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-const TIME_IS_UP = Symbol('time is up')
-
 /**
  * Sends the request, and again after a connection error, a time-out or a transient answer, with growing, random delays
  * of at least `Retry-After`. Gives up after `maxRetries`, or if the next delay would not fit into `totalTimeoutMs`.
  * Rejects with the last attempt's error.
  */
 export async function sendRequest(request: ApiRequest): Promise<Received> {
-  const { idempotencyKey, timeoutMs, totalTimeoutMs, signal } = request
+  const { method, url, idempotencyKey, timeoutMs, totalTimeoutMs, signal } = request
   const endsAt = performance.now() + totalTimeoutMs
   for (let attempts = 1; ; attempts += 1) {
     const facts: CallFacts = { idempotencyKey, attempts: signal?.aborted ? attempts - 1 : attempts }
     const remainingMs = endsAt - performance.now()
-    let error: ApiError | ConnectionError
-    let answered: Answer | undefined
-    const { method, url } = request
+    let answer: Answer | undefined
+    let result: Received | ApiError | ConnectionError
     const sent: SentRequest = { method, url, attempt: attempts, idempotencyKey }
     const sentAt = performance.now()
     if (!signal?.aborted) call(request.onRequest, sent)
-    const report = (failure: ApiError | ConnectionError | null): void => {
-      const { status = null, requestId = null, rateLimit = null } = answered ?? {}
-      call(request.onAnswer, { ...sent, ms: performance.now() - sentAt, status, requestId, rateLimit, error: failure })
-    }
     try {
-      const answer = await within(Math.min(timeoutMs, remainingMs), signal, (ended) => attempt(request, ended))
-      if (answer === TIME_IS_UP) {
-        const limit = timeoutMs < remainingMs ? `timeoutMs, ${timeoutMs}` : `totalTimeoutMs, ${totalTimeoutMs}`
-        error = new TimeoutError(`${request.method} ${request.url} was not answered in time (${limit} ms).`, facts)
-      } else {
-        answered = answer
-        const read = readAnswer(request, answer, facts)
-        if (!(read instanceof ApiError)) {
-          report(null)
-          return read
-        }
-        error = read
-      }
+      answer = await within(Math.min(timeoutMs, remainingMs), signal, (ended) => attempt(request, ended))
+      const limit = timeoutMs < remainingMs ? `timeoutMs, ${timeoutMs}` : `totalTimeoutMs, ${totalTimeoutMs}`
+      result = answer
+        ? readAnswer(request, answer, facts)
+        : new TimeoutError(`${method} ${url} was not answered in time (${limit} ms).`, facts)
     } catch (cause) {
-      if (signal?.aborted) throw new AbortError(`${request.method} ${request.url} was aborted.`, facts, { cause })
-      error = new ConnectionError(`${request.method} ${request.url} failed: ${describe(cause)}`, facts, { cause })
+      if (signal?.aborted) throw new AbortError(`${method} ${url} was aborted.`, facts, { cause })
+      result = new ConnectionError(`${method} ${url} failed: ${describe(cause)}`, facts, { cause })
     }
-    report(error)
-    if (error instanceof ApiError && !RETRIED_STATUSES.has(error.status)) throw error
-    const delayMs = delayBefore(attempts, error instanceof ApiError ? error.retryAfterMs : null)
-    if (attempts > request.maxRetries || performance.now() + delayMs >= endsAt) throw error
-    await within(delayMs, signal, () => new Promise<never>(() => {})).catch((cause: unknown) => {
-      throw new AbortError(`${request.method} ${request.url} was aborted.`, facts, { cause })
-    })
+    const { status = null, requestId = null, rateLimit = null } = answer ?? {}
+    const error = result instanceof Error ? result : null
+    call(request.onAnswer, { ...sent, ms: performance.now() - sentAt, status, requestId, rateLimit, error })
+    if (!(result instanceof Error)) return result
+    if (result instanceof ApiError && !RETRIED_STATUSES.has(result.status)) throw result
+    const delayMs = delayBefore(attempts, result instanceof ApiError ? result.retryAfterMs : null)
+    if (attempts > request.maxRetries || performance.now() + delayMs >= endsAt) throw result
+    // After an abort, the next attempt rejects at once.
+    await within(delayMs, signal, () => new Promise<never>(() => {})).catch(() => {})
   }
 }
 
@@ -149,20 +136,20 @@ async function attempt({ fetch, url, method, headers, body }: ApiRequest, signal
 }
 
 /**
- * Resolves with the work's value, or with TIME_IS_UP after `ms`, which also aborts the work. Rejects with the caller's
+ * Resolves with the work's value, or with undefined after `ms`, which also aborts the work. Rejects with the caller's
  * reason if `signal` aborts. Ends on time also if an own `fetch` ignores its signal.
  */
 async function within<Value>(
   ms: number,
   signal: AbortSignal | undefined,
   work: (ended: AbortSignal) => Promise<Value>,
-): Promise<Value | typeof TIME_IS_UP> {
+): Promise<Value | undefined> {
   if (signal?.aborted) throw signal.reason
   const controller = new AbortController()
   let timer: ReturnType<typeof setTimeout> | undefined
   let onAbort!: () => void
-  const interruption = new Promise<typeof TIME_IS_UP>((resolve, reject) => {
-    timer = setTimeout(() => resolve(TIME_IS_UP), Math.min(ms, MAX_TIMER_MS))
+  const interruption = new Promise<undefined>((resolve, reject) => {
+    timer = setTimeout(() => resolve(undefined), Math.min(ms, MAX_TIMER_MS))
     onAbort = () => reject(signal?.reason)
     signal?.addEventListener('abort', onAbort)
   })
