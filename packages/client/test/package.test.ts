@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
-import { freePort, waitUntil } from '@workflow-service/testkit'
+import { close, freePort, listen, waitUntil } from '@workflow-service/testkit'
 import { findNodes, type InstalledPackage, installPackage } from '@workflow-service/testkit/install-package'
 import { type FailingProxy, startFailingProxy } from '@workflow-service/testkit/start-failing-proxy'
 import { useBrowser } from '@workflow-service/testkit/use-browser'
@@ -151,8 +150,7 @@ describe('the packed package', () => {
       response.setHeader('Content-Type', isModule ? 'text/javascript' : 'text/html')
       response.end(isModule ? readFileSync(join(modules, url)) : '<!doctype html><link rel="icon" href="data:,">')
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const origin = `http://127.0.0.1:${await listen(server)}`
     try {
       const { url } = await gateway.startAnother({ corsOrigins: [origin] })
       const page = await browser.newPage({ baseURL: origin })
@@ -160,8 +158,7 @@ describe('the packed package', () => {
       const seen = await page.evaluate(callFromPage, { apiKey: gateway.organization.key, baseUrl: url })
       expect(seen).toEqual({ requestId: 'page-1', isSame: true })
     } finally {
-      server.closeAllConnections()
-      server.close()
+      await close(server)
     }
   })
 })

@@ -2,13 +2,12 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { describePublicApi } from '@workflow-service/contract'
-import { freePort, waitUntil } from '@workflow-service/testkit'
+import { close, freePort, listen, waitUntil } from '@workflow-service/testkit'
 import { ODD_ERRORS, startFailingProxy, unexpectedAnswers } from '@workflow-service/testkit/start-failing-proxy'
 import {
   checkServiceSignature,
@@ -288,7 +287,6 @@ if (hasHttpx)
         request.resume()
         response.writeHead(status, { 'Content-Type': 'application/json' }).end(body)
       })
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
       const calls: PythonCall[] = []
       const add = (method: string, args: unknown[], answers: [number, string][]): void => {
         for (const answer of answers) {
@@ -306,8 +304,7 @@ if (hasHttpx)
         ODD_ERRORS.map((error) => [422, JSON.stringify({ error })]),
       )
       try {
-        const { port } = server.address() as AddressInfo
-        const results = await make(kind, calls, { base_url: `http://127.0.0.1:${port}` })
+        const results = await make(kind, calls, { base_url: `http://127.0.0.1:${await listen(server)}` })
         expect(results).toHaveLength(calls.length)
         for (const [index, { code, attempts }] of results.entries()) {
           expect([calls[index], replies[index], code, attempts]).toEqual([
@@ -318,8 +315,7 @@ if (hasHttpx)
           ])
         }
       } finally {
-        server.closeAllConnections()
-        server.close()
+        await close(server)
       }
     })
 

@@ -3,10 +3,10 @@ import { createHmac } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { close, listen } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken } from '../src/index.js'
 
 const readme = ['../README.md', '../OTHER_LANGUAGES.md']
@@ -255,18 +255,18 @@ if (missingTools.length === 0)
         seen.push(request.headers)
         response.end()
       })
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      const port = await listen(server)
       // Asynchronous, because the child calls a server of this process.
       const child = spawn('bash', ['-euc', readSnippet('bash')], {
         env: {
           ...process.env,
           SIGNING_SECRET: secret,
-          ENDPOINT_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+          ENDPOINT_URL: `http://127.0.0.1:${port}/`,
           NO_PROXY: '*',
         },
       })
       const status = await new Promise((resolve) => child.once('close', resolve))
-      server.close()
+      await close(server)
       expect(status).toBe(0)
       expect(await checkServiceToken(seen[0]?.['x-service-token'] as string, secret)).toMatchObject({ ok: true })
       expect(seen[0]?.['content-type']).toBe('application/json')
