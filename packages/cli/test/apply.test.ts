@@ -7,6 +7,7 @@ import { wf } from './support/wf.ts'
 type Endpoint = Awaited<ReturnType<typeof startCustomerEndpoint>>
 
 const environment = useCliEnvironment()
+const run = async (...args: string[]) => await wf(environment.env, args)
 let endpoint: Endpoint
 
 beforeEach(async () => {
@@ -32,7 +33,7 @@ const manifest = (...sources: object[]) => ({
   sessions: [{ open: true }],
 })
 const apply = async (value: object | string, ...more: string[]) =>
-  await wf(environment.env, ['apply', await environment.writeFile('manifest.yaml', value), '--json', ...more])
+  await run('apply', await environment.writeFile('manifest.yaml', value), '--json', ...more)
 const applyLookups = async (...lookups: object[]) => {
   const { exitStatus, json } = await apply({ organization: { name: 'Acme' }, lookups })
   const result = json() as { organization_id: string; lookups: { outcome: string; error?: object }[] }
@@ -53,7 +54,7 @@ describe('wf apply', () => {
       webhook_sources: [source({ verify: false })],
       workflows: [{ name: 'Forward', description: 'Send it to Order intake.', triggers }],
     })
-    const { exitStatus, stdout } = await wf(environment.env, ['apply', file, '--dry-run'])
+    const { exitStatus, stdout } = await run('apply', file, '--dry-run')
     expect(exitStatus).toBe(0)
     expect(stdout.match(/The subagent source .*/g)).toEqual([
       'The subagent source "Order intak" is no webhook source; did you mean "Order intake"?',
@@ -73,7 +74,7 @@ describe('wf apply', () => {
         { name: 'Other', scope: 'team', triggers: [{ trigger_source: { slug: 'crm', name: 'CRM' } }] },
       ],
     })
-    const { exitStatus, stderr } = await wf(environment.env, ['apply', file, '--dry-run'])
+    const { exitStatus, stderr } = await run('apply', file, '--dry-run')
     expect(exitStatus).toBe(1)
     expect(stderr.match(/\S+: is "\S+"; did you mean \w+\?/g)).toEqual([
       'workflows[0].scope: is "company-wide"; did you mean company_wide?',
@@ -83,8 +84,8 @@ describe('wf apply', () => {
     expect(stderr).toContain('workflows[1].scope: is "team", which is unknown; known: company_wide, only_me')
     expect(stderr).toContain('workflows[1].triggers[0].trigger_source.slug: is "crm", which is unknown; known: api')
     // As the application, or an earlier release, may have stored them.
-    expect(await wf(environment.env, ['apply', file, '--allow-unknown'])).toMatchObject({ exitStatus: 0 })
-    expect(await wf(environment.env, ['apply', file, '--dry-run'])).toMatchObject({ exitStatus: 0 })
+    expect(await run('apply', file, '--allow-unknown')).toMatchObject({ exitStatus: 0 })
+    expect(await run('apply', file, '--dry-run')).toMatchObject({ exitStatus: 0 })
   })
 
   test('creates an organization from YAML, and prints its ids and, only the first time, its new key', async () => {
@@ -103,7 +104,7 @@ workflows:
     triggers: [ { trigger_source: { slug: api, name: API } } ]
 `,
     )
-    const first = await wf(environment.env, ['apply', file, '--json'])
+    const first = await run('apply', file, '--json')
     expect(first).toMatchObject({ exitStatus: 0, stderr: '' })
     expect(first.json()).toMatchObject({
       organization_id: '92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab',
@@ -111,7 +112,7 @@ workflows:
       workflows: [{ id: expect.any(String), name: 'Forward' }],
       webhook_sources: [{ id: expect.any(String), name: 'Order intake', outcome: 'created', verified: true }],
     })
-    const second = await wf(environment.env, ['apply', file, '--json'])
+    const second = await run('apply', file, '--json')
     expect(second.json()).toMatchObject({ api_keys: [{ name: 'ci', outcome: 'unchanged' }] })
     expect(second.stdout).not.toContain('"key"')
   })
@@ -122,7 +123,7 @@ workflows:
       organization: { name: 'Acme' },
       api_keys: [{ name: 'ci', key }],
     })
-    const { stdout, exitStatus } = await wf(environment.env, ['apply', file])
+    const { stdout, exitStatus } = await run('apply', file)
     expect(exitStatus).toBe(0)
     expect(stdout).toMatch(/^\+ organization {2}Acme {2}92c5fadb-f3dd-536f-8c0a-7e2b85c8b9ab\n\+ API key {2}ci {2}/)
     expect(stdout).toContain(`\n    ${key}\n\nNew: 2, changed: 0, unchanged: 0.\n`)
@@ -147,7 +148,7 @@ workflows:
       { name: 'Order intake', outcome: 'created' },
     ])
     expect(json()).toMatchObject({ workflows: [{ outcome: 'created' }] })
-    const text = await wf(environment.env, ['apply', await environment.writeFile('manifest.yaml', manifest(refused))])
+    const text = await run('apply', await environment.writeFile('manifest.yaml', manifest(refused)))
     expect(text.stdout).toMatch(/✗ webhook source {2}Refuser .*\n {4}The endpoint answered 401[^]*, failed: 1\.\n/)
   })
 
@@ -218,11 +219,11 @@ workflows:
     expect(JSON.stringify(refused.lookups[1]?.error)).toContain('may change something')
     const after = await stored()
     expect([after[0].header_value, after[1].tools]).toEqual([customers.header_value, directory.tools])
-    const exported = await wf(environment.env, ['export', first.id])
+    const exported = await run('export', first.id)
     expect(exported.stdout).toContain('name: Directory')
     expect(exported.stdout).not.toContain('a secret')
     const again = await environment.writeFile('exported.yaml', exported.stdout)
-    const { stdout } = await wf(environment.env, ['apply', again, '--dry-run'])
+    const { stdout } = await run('apply', again, '--dry-run')
     expect(stdout).toMatch(/^= look-up {2}Customers.*\n= look-up {2}Directory/m)
   })
 
@@ -242,7 +243,7 @@ workflows:
   test('accepts several files and prints an array', async () => {
     const first = await environment.writeFile('first.yaml', { organization: { name: 'First' } })
     const second = await environment.writeFile('second.yaml', { organization: { name: 'Second' } })
-    const { json } = await wf(environment.env, ['apply', first, second, '--json'])
+    const { json } = await run('apply', first, second, '--json')
     expect(json()).toMatchObject([{ organization: { name: 'First' } }, { organization: { name: 'Second' } }])
   })
 })
@@ -254,7 +255,7 @@ describe('wf apply writes nothing and exits with 1', () => {
       'bad.yaml',
       'organization: { name: Acme }\nworkflows:\n  - name: A\n    triggers:\n      - trigger_source: { name: API }\nusers:\n  - email: ada\n',
     )
-    const { exitStatus, stderr } = await wf(environment.env, ['apply', good, bad])
+    const { exitStatus, stderr } = await run('apply', good, bad)
     expect(exitStatus).toBe(1)
     expect(stderr).toContain(`${bad}: workflows[0].triggers[0].trigger_source.slug: is missing  (line 5)\n`)
     expect(stderr).toContain(`${bad}: users[0].email: must be an email address such as ada@acme.test  (line 7)\n`)
@@ -270,7 +271,7 @@ describe('wf apply writes nothing and exits with 1', () => {
   })
 
   test('when a file cannot be read', async () => {
-    const { exitStatus, stderr } = await wf(environment.env, ['apply', 'no-such-file.yaml'])
+    const { exitStatus, stderr } = await run('apply', 'no-such-file.yaml')
     expect({ exitStatus, stderr }).toEqual({
       exitStatus: 1,
       stderr: 'Error: no-such-file.yaml cannot be read: there is no such file.\n',
@@ -293,7 +294,7 @@ describe('the workflows of a manifest', () => {
       expect(json()).toMatchObject({ warnings })
     }
     const file = await environment.writeFile('warned.json', value)
-    const { stdout } = await wf(environment.env, ['apply', file])
+    const { stdout } = await run('apply', file)
     expect(stdout).toMatch(/\nWarning: .*warned\.json, line 1: Forward: .*built-in agent.*rules\.yaml/)
     // Rules can name stored sources, and leave nothing to warn of.
     const workflows = [{ name: 'Forward', ...rules('deliveries: [{ to: order INTAKE, when: "size(context) > 3" }]') }]

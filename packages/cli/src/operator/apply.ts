@@ -4,7 +4,6 @@ import {
   type AppliedManifest,
   type ApplyOptions,
   applyManifests,
-  type ManifestChange,
   ManifestError,
   ManifestOverwriteError,
   type PersonEdit,
@@ -18,23 +17,18 @@ import { type FileError, type ManifestFile, manifestFileError, readManifestFiles
 import { CliError, UsageError } from '../cli-error.ts'
 import { findOrganization } from './find.ts'
 import { formatEdit, formatPlan, type ThingResult, THING_NAMES } from './format-plan.ts'
-import type { Terminal } from '../terminal.ts'
 
-interface SourceResult {
-  id: string
-  name: string
-  outcome: 'created' | 'changed' | 'unchanged' | 'failed'
-  /** Whether the endpoint has confirmed the stored source. */
-  verified: boolean
-  changes: readonly ManifestChange[]
+/** What became of a thing that the dispatcher saves. */
+interface SaveResult extends Pick<PlannedThing, 'id' | 'name' | 'changes'> {
+  readonly outcome: 'created' | 'changed' | 'unchanged' | 'failed'
+  /** Of a webhook source: whether the endpoint has confirmed the stored one. */
+  readonly verified?: boolean
   /** The dispatcher's error, when the outcome is `failed`. */
-  error?: Record<string, unknown> & { message: string }
+  readonly error?: Record<string, unknown> & { message: string }
 }
 
-/** The result for one look-up. */
-type LookupResult = Pick<SourceResult, 'id' | 'name' | 'outcome' | 'changes' | 'error'>
-
-type Applied = AppliedManifest & { sources: SourceResult[]; savedLookups: LookupResult[] }
+type Applied = Omit<AppliedManifest, 'lookups'> & { sources: SaveResult[]; lookups: SaveResult[] }
+type PlannedThing = AppliedManifest['things'][number]
 
 /** Sources that are saved concurrently; each may wait 10 s for its endpoint. */
 const MAX_CONCURRENT_SAVES = 8
@@ -50,18 +44,27 @@ interface Options {
 export async function apply(ctx: OperatorContext, names: string[], options: Options): Promise<CommandResult> {
   const files = await readManifestFiles(ctx, names)
   if (options.organization !== undefined) await redirect(ctx, files, options.organization)
+  const { plans, warnings } = await check(ctx, files, options.allowUnknown)
+  const { dryRun: isDryRun = false, yes: isForced = false } = options
   const manifests = files.map(({ manifest }) => manifest)
-  const warnings = await findWarnings(ctx, files, options.allowUnknown)
-  const warningsOf = (index: number) => warnings.filter(({ file }) => file === files[index]?.name)
-  const canAsk = !names.includes('-')
-  const { documents, text, exitStatus } = options.dryRun
-    ? await plan(ctx, manifests)
-    : await applyFiles(ctx, manifests, { isForced: options.yes ?? false, canAsk })
-  const json = documents.map((document, index) => ({ ...document, warnings: warningsOf(index) }))
+  const applied = isDryRun
+    ? plans.map(toApplied)
+    : await applyFiles(ctx, manifests, { isForced, canAsk: !names.includes('-') })
+  const json = applied.map((each, index) => ({
+    ...(isDryRun && { dry_run: true }),
+    ...toJson(each),
+    warnings: warnings.filter(({ file }) => file === files[index]?.name),
+  }))
+  const saved = applied.flatMap(({ sources, lookups }) => [...sources, ...lookups])
   return {
     json: json.length === 1 ? json[0] : json,
-    text: (terminal) => `${text(terminal)}${warnings.length > 0 ? `\n${formatWarnings(warnings)}` : ''}`,
-    exitStatus,
+    text: (terminal) =>
+      [
+        applied.map((each) => formatPlan(each, terminal, resultsOf(each))).join('\n'),
+        isDryRun ? 'Nothing was written, because of --dry-run.\n' : '',
+        warnings.length > 0 ? `\n${formatWarnings(warnings)}` : '',
+      ].join(''),
+    exitStatus: saved.some(({ outcome }) => outcome === 'failed') ? 1 : 0,
   }
 }
 
@@ -76,25 +79,32 @@ async function redirect(ctx: OperatorContext, files: readonly ManifestFile[], gi
   file.manifest.organization = { ...organization, name, ...(id && { id }) }
 }
 
-/** @throws CliError with every error of all files: of shape, of rules, of what is stored, and of webhook sources. */
-async function findWarnings(
+/**
+ * Plans the files, without writing anything.
+ * @throws CliError with every error of all files: of shape, of rules, of what is stored, and of webhook sources.
+ */
+async function check(
   ctx: OperatorContext,
   files: readonly ManifestFile[],
   allowsUnknown: boolean | undefined,
-): Promise<readonly ManifestWarning[]> {
+): Promise<{ plans: readonly AppliedManifest[]; warnings: readonly ManifestWarning[] }> {
   const { warnings, errors: ofRules } = await checkManifests(ctx.db, files, allowsUnknown)
   const ofShape = files.flatMap((file) => file.errors)
   // An entry with such an error was left out: what names it would be reported, too.
   const isLeftOut = (list: string) => ofShape.some(({ path }) => path.startsWith(`${list}[`))
   const follows = ({ path }: FileError) =>
     (path.includes('.users[') && isLeftOut('users')) || (path.includes('.files[') && isLeftOut('webhook_sources'))
-  const others = [...ofRules, ...(await findConflicts(ctx, files))].filter((error) => !follows(error))
+  const { plans, errors: conflicts } = await planFiles(ctx, files)
+  const others = [...ofRules, ...conflicts].filter((error) => !follows(error))
   if (ofShape.length + others.length > 0) throw manifestFileError([...ofShape, ...others])
-  return warnings
+  return { plans, warnings }
 }
 
 /** Plans the manifests, and has the dispatcher check the webhook sources. Writes nothing. */
-async function findConflicts(ctx: OperatorContext, files: readonly ManifestFile[]): Promise<FileError[]> {
+async function planFiles(
+  ctx: OperatorContext,
+  files: readonly ManifestFile[],
+): Promise<{ plans: readonly AppliedManifest[]; errors: FileError[] }> {
   const toFileError = (index: number, given: string, message: string): FileError => {
     const { name: file, pathOf, lineOf } = files[index]!
     const path = pathOf(given)
@@ -109,7 +119,7 @@ async function findConflicts(ctx: OperatorContext, files: readonly ManifestFile[
     if (!(error instanceof ManifestError)) throw error
     errors = error.violations.map(({ manifestIndex, path, message }) => toFileError(manifestIndex, path, message))
   }
-  if (!ctx.config.hasDispatcher) return errors
+  if (!ctx.config.hasDispatcher) return { plans, errors }
   const checks = manifests.flatMap(({ webhook_sources: sources = [] }, index) =>
     sources.map(async ({ verify: _verify, id: given, ...source }, position) => {
       const { organization, webhookSources } = plans[index] ?? {}
@@ -120,7 +130,7 @@ async function findConflicts(ctx: OperatorContext, files: readonly ManifestFile[
       return found.map(({ field, message }) => toFileError(index, `webhook_sources[${position}].${field}`, message))
     }),
   )
-  return [...errors, ...(await Promise.all(checks)).flat()]
+  return { plans, errors: [...errors, ...(await Promise.all(checks)).flat()] }
 }
 
 async function checkSource(
@@ -138,39 +148,18 @@ async function checkSource(
   }
 }
 
-/** What was or would be applied: one document of JSON for each manifest, and a text for all. */
-interface Outcomes {
-  readonly documents: readonly object[]
-  readonly text: (terminal: Terminal) => string
-  readonly exitStatus?: 0 | 1
-}
-
-/** Shows the plan and writes nothing. */
-async function plan(ctx: OperatorContext, manifests: readonly Manifest[]): Promise<Outcomes> {
-  const plans = await applyManifests(ctx.db, manifests, { ...secretsOf(ctx), isDryRun: true })
-  const documents = plans.map((planned) => ({
-    dry_run: true,
-    ...toJson({
-      ...planned,
-      // A key that is not stored must not look usable.
-      apiKeys: planned.apiKeys.map(({ key: _key, ...rest }) => rest),
-      sources: planned.webhookSources.map(toPlanned),
-      savedLookups: planned.lookups.map(toPlanned),
-    }),
-  }))
+/** The result of applying a plan without writing. A key that is not stored must not look usable. */
+function toApplied(plan: AppliedManifest): Applied {
+  const { apiKeys, webhookSources, lookups } = plan
   return {
-    documents,
-    text: (terminal) =>
-      `${plans.map((planned) => formatPlan(planned, terminal)).join('\n')}Nothing was written, because of --dry-run.\n`,
+    ...plan,
+    apiKeys: apiKeys.map(({ key: _key, ...rest }) => rest),
+    sources: webhookSources.map(toResult),
+    lookups: lookups.map(toResult),
   }
 }
 
-function toPlanned({
-  id,
-  save: { name },
-  outcome,
-  changes,
-}: AppliedManifest['webhookSources' | 'lookups'][number]): LookupResult {
+function toResult({ id, name, outcome, changes }: PlannedThing): SaveResult {
   return { id, name, outcome, changes }
 }
 
@@ -183,32 +172,25 @@ async function applyFiles(
   ctx: OperatorContext,
   manifests: readonly Manifest[],
   options: { isForced: boolean; canAsk: boolean },
-): Promise<Outcomes> {
+): Promise<Applied[]> {
   // Created before anything is written, so that a missing setting does not leave the manifest half applied.
   const hasSources = manifests.some(
     ({ webhook_sources: sources = [], lookups = [] }) => sources.length + lookups.length > 0,
   )
   const dispatcher = hasSources ? ctx.dispatcher() : undefined
   const applied: Applied[] = []
-  for (const result of await write(ctx, manifests, options)) {
-    const sources = dispatcher ? await saveSources(ctx, dispatcher, result) : []
-    const savedLookups = dispatcher ? await saveLookups(ctx, dispatcher, result) : []
-    applied.push({ ...result, sources, savedLookups })
+  for (const planned of await write(ctx, manifests, options)) {
+    const sources = dispatcher ? await saveSources(ctx, dispatcher, planned) : []
+    const lookups = dispatcher ? await saveLookups(ctx, dispatcher, planned) : []
+    applied.push({ ...planned, sources, lookups })
   }
-  const hasFailed = applied.some(({ sources, savedLookups }) =>
-    [...sources, ...savedLookups].some(({ outcome }) => outcome === 'failed'),
-  )
-  for (const { save, shouldVerify } of applied.flatMap(({ webhookSources }) => webhookSources)) {
+  for (const { save: source, shouldVerify } of applied.flatMap(({ webhookSources }) => webhookSources)) {
     if (shouldVerify) continue
     ctx.terminal.writeError(
-      `Warning: ${save.name} was stored without a verification request, because the manifest has verify: false.\n`,
+      `Warning: ${source.name} was stored without a verification request, because the manifest has verify: false.\n`,
     )
   }
-  return {
-    documents: applied.map(toJson),
-    text: (terminal) => applied.map((result) => formatPlan(result, terminal, resultsOf(result))).join('\n'),
-    exitStatus: hasFailed ? 1 : 0,
-  }
+  return applied
 }
 
 /**
@@ -254,9 +236,9 @@ async function saveSources(
   ctx: OperatorContext,
   dispatcher: InternalClient,
   applied: AppliedManifest,
-): Promise<SourceResult[]> {
+): Promise<SaveResult[]> {
   const { webhookSources } = applied
-  const results: SourceResult[] = []
+  const results: SaveResult[] = []
   for (let start = 0; start < webhookSources.length; start += MAX_CONCURRENT_SAVES) {
     const batch = webhookSources.slice(start, start + MAX_CONCURRENT_SAVES)
     results.push(...(await Promise.all(batch.map((source) => saveSource(ctx, dispatcher, applied, source)))))
@@ -267,77 +249,69 @@ async function saveSources(
 async function saveSource(
   ctx: OperatorContext,
   dispatcher: InternalClient,
-  { organization: { id: organizationId }, overwrites }: AppliedManifest,
-  { id, save, shouldVerify, version, changes, kept }: AppliedManifest['webhookSources'][number],
-): Promise<SourceResult> {
-  const before = await findWebhookSource(ctx.db, organizationId, id)
-  try {
-    const { status, body: source } = await dispatcher.call('saveWebhookSource', {
-      params: { organization_id: organizationId, source_id: id },
-      query: { verify: shouldVerify ? 'if_changed' : 'never', version },
-      body: save,
-    })
-    const isUnchanged = before?.updated_at === source.updated_at && before.verified_at === source.verified_at
+  applied: AppliedManifest,
+  source: AppliedManifest['webhookSources'][number],
+): Promise<SaveResult> {
+  const params = { organization_id: applied.organization.id, source_id: source.id }
+  const before = await findWebhookSource(ctx.db, params.organization_id, params.source_id)
+  const result = await save(ctx, applied, source, async () => {
+    const verify = source.shouldVerify ? 'if_changed' : 'never'
+    const request = { params, query: { verify, version: source.version }, body: source.save } as const
+    const { status, body: saved } = await dispatcher.call('saveWebhookSource', request)
+    const isUnchanged = before?.updated_at === saved.updated_at && before.verified_at === saved.verified_at
     const outcome = status === 201 ? 'created' : isUnchanged ? 'unchanged' : 'changed'
-    const result = { id, name: source.name, outcome, changes: isUnchanged ? [] : changes } as const
-    if (!isUnchanged || overwrites.some((edit) => edit.id === id)) {
-      await recordApplied(ctx.db.pool, organizationId, [{ kind: 'webhook_source', ...result, kept }])
-    }
-    return { ...result, verified: source.verified_at !== null }
-  } catch (error) {
-    if (!(error instanceof InternalCallError)) throw error
-    const verified = (before?.verified_at ?? null) !== null
-    return {
-      id,
-      name: save.name,
-      outcome: 'failed',
-      changes: [],
-      verified,
-      error: { ...error.body, message: error.message },
-    }
-  }
+    return { outcome, verified: saved.verified_at !== null }
+  })
+  return { verified: (before?.verified_at ?? null) !== null, ...result }
 }
 
 async function saveLookups(
   ctx: OperatorContext,
   dispatcher: InternalClient,
-  { organization: { id: organizationId }, lookups }: AppliedManifest,
-): Promise<LookupResult[]> {
-  const results: LookupResult[] = []
-  for (const { id, save, version, outcome, changes, kept } of lookups) {
-    const result = { id, name: save.name, outcome, changes }
-    const params = { organization_id: organizationId, lookup_id: id }
-    try {
-      if (outcome !== 'unchanged') {
-        await dispatcher.call('saveLookup', { params, query: { version }, body: save })
-        await recordApplied(ctx.db.pool, organizationId, [{ kind: 'lookup', ...result, kept }])
-      }
-      results.push(result)
-    } catch (error) {
-      if (!(error instanceof InternalCallError)) throw error
-      results.push({ ...result, outcome: 'failed', changes: [], error: { ...error.body, message: error.message } })
+  applied: AppliedManifest,
+): Promise<SaveResult[]> {
+  const results: SaveResult[] = []
+  for (const lookup of applied.lookups) {
+    const { id, outcome, version, save: body } = lookup
+    const params = { organization_id: applied.organization.id, lookup_id: id }
+    const send = async () => {
+      if (outcome !== 'unchanged') await dispatcher.call('saveLookup', { params, query: { version }, body })
+      return { outcome }
     }
+    results.push(await save(ctx, applied, lookup, send))
   }
   return results
 }
 
-function toJson({
-  organization,
-  users,
-  apiKeys,
-  sources,
-  savedLookups,
-  workflows,
-  sessions,
-  overwrites,
-}: AppliedManifest & { sources: readonly object[]; savedLookups: readonly object[] }): object {
+/** Saves a thing and records that in the audit log. An error of the dispatcher is the outcome. */
+async function save(
+  ctx: OperatorContext,
+  { organization, overwrites }: AppliedManifest,
+  { kind, id, name, kept, changes: planned }: PlannedThing,
+  send: () => Promise<{ outcome: PlannedThing['outcome']; verified?: boolean }>,
+): Promise<SaveResult> {
+  try {
+    const saved = await send()
+    const isUnchanged = saved.outcome === 'unchanged'
+    const result = { id, name, changes: isUnchanged ? [] : planned, ...saved }
+    if (!isUnchanged || overwrites.some((edit) => edit.id === id)) {
+      await recordApplied(ctx.db.pool, organization.id, [{ kind, kept, ...result }])
+    }
+    return result
+  } catch (error) {
+    if (!(error instanceof InternalCallError)) throw error
+    return { id, name, outcome: 'failed', changes: [], error: { ...error.body, message: error.message } }
+  }
+}
+
+function toJson({ organization, users, apiKeys, sources, lookups, workflows, sessions, overwrites }: Applied): object {
   return {
     organization_id: organization.id,
     organization,
     users,
     api_keys: apiKeys,
     webhook_sources: sources,
-    lookups: savedLookups,
+    lookups,
     workflows,
     sessions,
     overwrites: overwrites.map(toEditJson),
@@ -345,10 +319,10 @@ function toJson({
 }
 
 /** The results of what the dispatcher saves, and the keys that are shown this once. */
-function resultsOf({ apiKeys, sources, savedLookups }: Applied): Map<string, ThingResult> {
+function resultsOf({ apiKeys, sources, lookups }: Applied): Map<string, ThingResult> {
   return new Map<string, ThingResult>([
     ...apiKeys.map(({ id, key }) => [id, { note: key }] as const),
-    ...[...sources, ...savedLookups].map(
+    ...[...sources, ...lookups].map(
       ({ id, outcome, changes, error }) => [id, { outcome, changes, note: error?.message }] as const,
     ),
   ])

@@ -27,7 +27,7 @@ export interface ThingResult {
 
 /** Formats what applying a manifest creates, changes and leaves unchanged, with the old and new values. */
 export function formatPlan(
-  { things, overwrites }: AppliedManifest,
+  { things, overwrites }: Pick<AppliedManifest, 'things' | 'overwrites'>,
   terminal: Terminal,
   results: ReadonlyMap<string, ThingResult> = new Map(),
 ): string {
