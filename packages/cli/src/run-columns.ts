@@ -1,5 +1,5 @@
 import type { DeliveryOutcome, RunStatus } from '@workflow-service/contract/enumerations'
-import { type Column, type Format, showDuration } from './terminal.ts'
+import { type Column, type Format, showDuration, timeColumn } from './terminal.ts'
 
 const STATUS_COLOURS: Record<RunStatus, Format> = {
   queued: 'cyan',
@@ -44,7 +44,7 @@ interface RunRow {
 /** Returns the columns of a table of runs. `names` maps the workflows' ids to their names. */
 export function runColumns(names: ReadonlyMap<string, string>): readonly Column<RunRow>[] {
   return [
-    { title: 'ACCEPTED (UTC)', time: (row) => row.created_at },
+    timeColumn('ACCEPTED (UTC)', (row) => row.created_at),
     { title: 'STATUS', value: ({ status }) => status, colour: ({ status }) => statusColour(status) },
     { title: 'TOOK', value: tookOf },
     { title: 'RUN', value: (row) => row.id, cut: 'id' },
@@ -65,7 +65,7 @@ interface DeliveryRow {
 
 /** The first columns of a table of deliveries. */
 export const DELIVERY_COLUMNS: readonly Column<DeliveryRow>[] = [
-  { title: 'SENT (UTC)', time: (row) => row.created_at },
+  timeColumn('SENT (UTC)', (row) => row.created_at),
   { title: 'TO', value: (row) => row.source_name ?? row.source_id, cut: 'name' },
   { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => outcomeColour(outcome) },
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },

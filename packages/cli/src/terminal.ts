@@ -104,15 +104,14 @@ export function paint(terminal: Pick<Terminal, 'isColoured'>, format: Format, te
   return `${begin}${text}${end}`
 }
 
-/** A column of a table: of texts, or of times in UTC. */
-export type Column<Row> = TextColumn<Row> | TimeColumn<Row>
-
-interface TextColumn<Row> {
+/** A column of a table. */
+export interface Column<Row> {
   readonly title: string
   /** Returns plain text. Control characters in it are replaced. */
   readonly value: (row: Row) => string
   readonly colour?: (row: Row) => Format | undefined
   /** Used on a terminal on which the table does not fit. */
+  readonly shortTitle?: string
   readonly shortValue?: (row: Row) => string
   /**
    * How a text that is too long for the terminal is cut. Default: it is not, and that of the last column is wrapped
@@ -121,13 +120,18 @@ interface TextColumn<Row> {
   readonly cut?: keyof typeof CUT_WIDTHS
 }
 
-interface TimeColumn<Row> {
-  readonly title: string
-  readonly time: (row: Row) => Date | string | null
+/** A column of times in UTC. A narrow terminal shows them without year and seconds. */
+export function timeColumn<Row>(title: string, timeOf: (row: Row) => Date | string | null): Column<Row> {
+  return {
+    title,
+    value: (row) => showTime(timeOf(row)),
+    shortTitle: title.replace(' (UTC)', ''),
+    shortValue: (row) => showTime(timeOf(row)).slice(-14, -3) || '–',
+  }
 }
 
 /** The least width of a name, and of the beginning of an id, which has its millisecond: `wf` accepts it as an id. */
-const CUT_WIDTHS = { name: 8, id: 14, never: Infinity }
+const CUT_WIDTHS = { name: 8, id: 14 }
 const LAST_COLUMN_MIN_WIDTH = 12
 /** Lines of a row on a terminal; a pipe and `--json` have the whole text. */
 const MAX_LINES = 3
@@ -146,18 +150,15 @@ export function renderTable<Row>(
   { hasTitles = true } = {},
 ): string {
   if (rows.length === 0) return `${whenEmpty}\n`
-  const full = layOut(columns.map(toTextColumn), rows)
+  const full = layOut(columns, rows)
   const total = terminal.columns ?? Infinity
-  const { texts, widths } = totalOf(full.widths) <= total ? full : layOut(columns.map(toShortColumn), rows)
+  const { texts, widths } = totalOf(full.widths) <= total ? full : layOut(columns.map(toShort), rows)
   const fitted = fitWidths(columns, widths, total)
   const formatRow = (cells: readonly string[], row: number): string => {
     const lines = cells.map((cell, index) =>
       index === cells.length - 1 ? wrapCell(cell, fitted[index]!) : [cutText(cell, fitted[index]!)],
     )
-    const formats = columns.map((column) => {
-      if (row === 0) return 'dim'
-      return 'time' in column ? undefined : column.colour?.(rows[row - 1]!)
-    })
+    const formats = columns.map(({ colour }) => (row === 0 ? 'dim' : colour?.(rows[row - 1]!)))
     return Array.from({ length: Math.max(...lines.map(({ length }) => length)) }, (_, line) => {
       const parts = lines.map((each, index) => {
         const text = each[line] ?? ''
@@ -174,19 +175,12 @@ export function renderTable<Row>(
     .join('')
 }
 
-function toTextColumn<Row>(column: Column<Row>): TextColumn<Row> {
-  return 'time' in column ? { title: column.title, value: (row) => showTime(column.time(row)) } : column
-}
-
-/** Times without year and seconds. */
-function toShortColumn<Row>(column: Column<Row>): TextColumn<Row> {
-  if (!('time' in column)) return { ...column, value: column.shortValue ?? column.value }
-  const { title, time } = column
-  return { title: title.replace(' (UTC)', ''), value: (row) => showTime(time(row)).slice(-14, -3) || '–' }
+function toShort<Row>({ title, value, shortTitle = title, shortValue = value }: Column<Row>): Column<Row> {
+  return { title: shortTitle, value: shortValue }
 }
 
 /** The texts of the titles, then of the rows, and the width of the widest one of each column. */
-function layOut<Row>(columns: readonly TextColumn<Row>[], rows: readonly Row[]) {
+function layOut<Row>(columns: readonly Column<Row>[], rows: readonly Row[]) {
   const titles = columns.map(({ title }) => title)
   const texts = [titles, ...rows.map((row) => columns.map(({ value }) => withoutControls(value(row))))]
   const widths = titles.map((_, index) => texts.reduce((widest, row) => Math.max(widest, stringWidth(row[index]!)), 0))
@@ -199,15 +193,13 @@ function totalOf(widths: readonly number[]): number {
 
 /** Narrows ids to the part that is needed, then the widest columns until the table fits, none below its minimum. */
 function fitWidths<Row>(columns: readonly Column<Row>[], widths: readonly number[], total: number): number[] {
-  const minimums = columns.map((column, index) => {
-    const cut = 'cut' in column ? column.cut : undefined
-    const isWrapped = cut === undefined && index === columns.length - 1 && !('time' in column)
-    if (isWrapped) return Math.min(widths[index]!, LAST_COLUMN_MIN_WIDTH)
-    return Math.min(widths[index]!, Math.max(cut === undefined ? Infinity : CUT_WIDTHS[cut], column.title.length))
+  const minimums = columns.map(({ title, cut }, index) => {
+    const whole = index === columns.length - 1 ? LAST_COLUMN_MIN_WIDTH : Infinity
+    return Math.min(widths[index]!, cut ? Math.max(CUT_WIDTHS[cut], title.length) : whole)
   })
   const fitted = [...widths]
-  for (const [index, column] of columns.entries()) {
-    if ('cut' in column && column.cut === 'id' && totalOf(fitted) > total) fitted[index] = minimums[index]!
+  for (const [index, { cut }] of columns.entries()) {
+    if (cut === 'id' && totalOf(fitted) > total) fitted[index] = minimums[index]!
   }
   for (let excess = totalOf(fitted) - total; excess > 0; excess -= 1) {
     const widest = fitted.reduce(

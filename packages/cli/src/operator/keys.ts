@@ -11,7 +11,7 @@ import {
 import { type CommandResult, listResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
-import { type Column, paint, showTime } from '../terminal.ts'
+import { type Column, paint, showTime, timeColumn } from '../terminal.ts'
 
 interface CreateOptions {
   name?: string
@@ -70,8 +70,8 @@ const COLUMNS: readonly Column<ApiKeyOut>[] = [
     value: ({ scopes }) => scopes.join(', '),
     shortValue: ({ scopes }) => (scopes.length === SCOPES.length ? 'all' : scopes.join()),
   },
-  { title: 'CREATED', time: (key) => key.created_at },
-  { title: 'LAST USED', time: (key) => key.last_used_at },
+  timeColumn('CREATED', (key) => key.created_at),
+  timeColumn('LAST USED', (key) => key.last_used_at),
   {
     title: 'EXPIRES',
     value: (key) => showTime(key.expires_at),

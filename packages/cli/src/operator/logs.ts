@@ -7,7 +7,7 @@ import { findSource } from './find.ts'
 import { followDeliveries, isFinished } from './follow-deliveries.ts'
 import { UsageError } from '../cli-error.ts'
 import { outcomeColour } from '../run-columns.ts'
-import { type Column, renderTable, showDuration } from '../terminal.ts'
+import { type Column, renderTable, showDuration, timeColumn } from '../terminal.ts'
 
 interface LogsOptions extends FollowOptions {
   outcome?: DeliveryOutcome
@@ -39,7 +39,7 @@ export async function logs(
 }
 
 const COLUMNS: readonly Column<LoggedDelivery>[] = [
-  { title: 'TIME (UTC)', time: ({ created_at }) => created_at },
+  timeColumn('TIME (UTC)', ({ created_at }) => created_at),
   { title: 'KIND', value: ({ kind }) => kind, shortValue: ({ kind }) => (kind === 'verification' ? 'verify' : kind) },
   { title: 'OUTCOME', value: ({ outcome }) => outcome, colour: ({ outcome }) => outcomeColour(outcome) },
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },

@@ -3,7 +3,7 @@ import { connectRabbitMq, type DeadLetter, type SessionQueue } from '@workflow-s
 import { type CommandResult, toSnakeCase } from '../command-result.ts'
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-import { paint, renderTable } from '../terminal.ts'
+import { paint, renderTable, timeColumn } from '../terminal.ts'
 
 const CONNECT_TIMEOUT_MS = 5_000
 const CONNECT_POLL_MS = 100
@@ -31,7 +31,7 @@ export async function show(ctx: OperatorContext, { limit }: { limit: number }): 
 }
 
 const COLUMNS = [
-  { title: 'DEAD SINCE (UTC)', time: ({ diedAt }: DeadLetter) => diedAt },
+  timeColumn('DEAD SINCE (UTC)', ({ diedAt }: DeadLetter) => diedAt),
   { title: 'REASON', value: ({ reason }: DeadLetter) => reason },
   { title: 'TYPE', value: ({ type }: DeadLetter) => type ?? '–' },
   { title: 'DETAIL', value: ({ detail }: DeadLetter) => detail, cut: 'name' as const },

@@ -13,7 +13,7 @@ import { type CommandResult, listResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { findId } from './find.ts'
 import { CliError } from '../cli-error.ts'
-import { formatFacts, paint, renderTable, showTime } from '../terminal.ts'
+import { formatFacts, paint, renderTable, showTime, timeColumn } from '../terminal.ts'
 import { runColumns } from '../run-columns.ts'
 
 export async function open(ctx: OrganizationContext, given: string | undefined): Promise<CommandResult> {
@@ -43,8 +43,8 @@ export async function list(
       },
       { title: 'STARTS', value: ({ starts }) => String(starts) },
       { title: 'WAITING', value: ({ starts, finished }) => String(starts - finished) },
-      { title: 'CREATED (UTC)', time: (session) => session.created_at },
-      { title: 'CLOSED (UTC)', time: (session) => session.closed_at },
+      timeColumn('CREATED (UTC)', (session) => session.created_at),
+      timeColumn('CLOSED (UTC)', (session) => session.closed_at),
     ],
     `${organization.name} has no sessions yet.`,
   )

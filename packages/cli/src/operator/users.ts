@@ -15,7 +15,7 @@ import { type CommandResult, listResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { findOrganization } from './find.ts'
-import { paint } from '../terminal.ts'
+import { paint, timeColumn } from '../terminal.ts'
 
 const isEmail = compile(Email)
 
@@ -29,7 +29,7 @@ export async function list({ db, organization }: OrganizationContext): Promise<C
       { title: 'EMAIL', value: ({ email }) => email, cut: 'name' },
       { title: 'ROLE', value: ({ role }) => role ?? 'none' },
       { title: 'STATE', value: ({ state }) => state, colour: ({ state }) => (state === 'active' ? 'green' : 'dim') },
-      { title: 'LAST SEEN', time: ({ last_seen_at: time }) => time },
+      timeColumn('LAST SEEN', ({ last_seen_at: time }) => time),
       { title: 'NAME', value: ({ first_name, last_name }) => `${first_name} ${last_name}`.trim() },
       { title: 'ID', value: ({ id }) => id },
     ],
