@@ -40,9 +40,9 @@ export function inOrganization<Name extends string>(load: Load<Name, Organizatio
   return {
     isInOrganization: true,
     operator: async (ctx, ...parameters) => {
-      const { findOrganization } = await import('./operator/find.ts')
-      const organization = await findOrganization(ctx, optionsOf(parameters).organization)
-      return await (await load())[name]({ ...ctx, organization }, ...parameters)
+      const { openOrganization } = await import('./operator/find.ts')
+      const opened = await openOrganization(ctx, optionsOf(parameters).organization)
+      return await (await load())[name](opened, ...parameters)
     },
   }
 }

@@ -5,6 +5,7 @@ import type { WorkflowClient } from '../../client/src/index.ts'
 import { CliError } from './cli-error.ts'
 import type { CliConfig } from './operator/config.ts'
 import { createTerminal, guardTerminal, type Terminal } from './terminal.ts'
+import type { WorkflowReader } from './workflows.ts'
 
 /** What every command works with. */
 export type CliContext = ReturnType<typeof createCliContext>
@@ -22,11 +23,13 @@ export interface OperatorContext extends CliContext {
 /** What operators' commands work with that are about one organization. */
 export interface OrganizationContext extends OperatorContext {
   readonly organization: OrganizationName
+  readonly workflows: WorkflowReader
 }
 
 /** What commands with an API key work with: only the public API. */
 export interface KeyContext extends CliContext {
   readonly client: WorkflowClient
+  readonly workflows: WorkflowReader
   readonly url: string
 }
 

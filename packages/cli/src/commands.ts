@@ -238,14 +238,13 @@ const KEYS = group('keys', 'Create, list and revoke API keys.', [
   ]),
 ])
 
-const workflows = () => import('./operator/workflows.ts')
-const workflowsOfKey = () => import('./key/workflows.ts')
+const workflows = () => import('./workflows.ts')
 
 const WORKFLOWS = group('workflows', 'List and show workflows. wf apply and the application change them.', [
   command(
     'list',
     'List the workflows, oldest first, and whether each can be started.',
-    { ...inOrganization(workflows, 'list'), ...withKey(workflowsOfKey, 'list') },
+    { ...inOrganization(workflows, 'list'), ...withKey(workflows, 'list') },
     [
       option('--search <text>', 'only workflows whose name or description contains the text; ignores case'),
       limit('workflows', 100),
@@ -254,7 +253,7 @@ const WORKFLOWS = group('workflows', 'List and show workflows. wf apply and the 
   command(
     'show',
     'Show a workflow: what it does, and whether it can be started.',
-    { ...inOrganization(workflows, 'show'), ...withKey(workflowsOfKey, 'show') },
+    { ...inOrganization(workflows, 'show'), ...withKey(workflows, 'show') },
     [WORKFLOW],
   ),
 ])

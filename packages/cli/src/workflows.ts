@@ -20,9 +20,13 @@ type WorkflowName = Pick<Workflow, 'id' | 'name'>
 
 const PAGE_SIZE = 100
 
+interface WorkflowsContext {
+  readonly workflows: WorkflowReader
+}
+
 /** `wf workflows list` */
-export async function listWorkflows(
-  reader: WorkflowReader,
+export async function list(
+  { workflows: reader }: WorkflowsContext,
   { search, limit }: { search?: string; limit: number },
 ): Promise<CommandResult> {
   const workflows: Workflow[] = []
@@ -46,7 +50,7 @@ export async function listWorkflows(
 }
 
 /** `wf workflows show WORKFLOW` */
-export async function showWorkflow(reader: WorkflowReader, given: string): Promise<CommandResult> {
+export async function show({ workflows: reader }: WorkflowsContext, given: string): Promise<CommandResult> {
   const workflow = await reader.get((await findWorkflow(reader, given)).id)
   const { id, name, description, triggers, files, users, auto_run: schedule, updated_at: changed } = workflow
   const facts: [string, string][] = [

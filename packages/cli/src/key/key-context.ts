@@ -1,12 +1,29 @@
 import { readCredentials } from '../access.ts'
-import { ApiError, ConnectionError, WorkflowClient } from '../../../client/src/index.ts'
+import { ApiError, ConnectionError, type Workflow, WorkflowClient } from '../../../client/src/index.ts'
 import type { CliContext, KeyContext, Opened } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
+import type { WorkflowReader } from '../workflows.ts'
 
 export function openKeyContext(ctx: CliContext): Opened<KeyContext> {
   const { url, key } = readCredentials(ctx.env)
   const client = createClient(url, key)
-  return { context: { ...ctx, client, url }, explain: (error) => explainApiError(error, url) }
+  const context = { ...ctx, client, url, workflows: workflowsOf(client) }
+  return { context, explain: (error) => explainApiError(error, url) }
+}
+
+function workflowsOf({ workflows }: WorkflowClient): WorkflowReader {
+  return {
+    isSuspended: false,
+    list: (params) => workflows.list(params),
+    get: (id) => workflows.get(id),
+    named: async (name) => {
+      const found: Workflow[] = []
+      for await (const each of workflows.list({ search: name, limit: 100 })) {
+        if (each.name.toLowerCase() === name.toLowerCase()) found.push(each)
+      }
+      return found
+    },
+  }
 }
 
 /** @throws CliError if the address or the key cannot be used. */

@@ -8,7 +8,6 @@ import { type CommandResult, listResult, printedResult } from '../command-result
 import { DELIVERY_COLUMNS, DELIVERY_ID, runColumns, statusColour, tookOf } from '../run-columns.ts'
 import { type Column, formatFacts, paint, renderTable, showClock, showTime, type Terminal } from '../terminal.ts'
 import { findWorkflow } from '../workflows.ts'
-import { workflowsOf } from './workflows.ts'
 
 /** `wf start WORKFLOW TEXT` over the public API. */
 export async function start(
@@ -19,7 +18,7 @@ export async function start(
 ): Promise<CommandResult> {
   const context = text === '-' ? await ctx.readInput() : text
   const sessionId = session === undefined ? undefined : wholeId(session)
-  const { id: workflowId, name } = await findWorkflow(workflowsOf(ctx), given)
+  const { id: workflowId, name } = await findWorkflow(ctx.workflows, given)
   const started = await ctx.client.workflows.start(workflowId, { context, ...(sessionId && { sessionId }) })
   if (options.follow) return await follow(ctx, started.id, options)
   const { id, session_id: of } = started

@@ -1,17 +1,21 @@
 import { UUID_PATTERN } from '@workflow-service/contract'
 import {
+  type Database,
   findIdsByPrefix,
+  findWorkflows,
+  findWorkflowsByName,
   hasWebhookSourceLog,
   listOrganizations,
   listWebhookSources,
+  listWorkflows,
   normalizedName,
   type OrganizationName,
 } from '@workflow-service/database'
+import type { Workflow } from '../../../client/src/index.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import { withoutControls } from '../terminal.ts'
-import { findWorkflow } from '../workflows.ts'
-import { workflowsOf } from './workflows.ts'
+import { findWorkflow, unknownWorkflow, type WorkflowReader } from '../workflows.ts'
 
 /** How many candidates an error lists. One more is read, to know whether there are others. */
 const MAX_LISTED = 10
@@ -30,9 +34,46 @@ export async function findOrganization({ db }: OperatorContext, given: string | 
   throw new CliError(`There is no organization ${given}. List them with wf organizations list.`)
 }
 
+/** Opens the given organization, or the only one. @throws CliError when none or several match. */
+export async function openOrganization(ctx: OperatorContext, given: string | undefined): Promise<OrganizationContext> {
+  const organization = await findOrganization(ctx, given)
+  return { ...ctx, organization, workflows: workflowsOf(ctx.db, organization) }
+}
+
+/** Reads the documents of the public API from the database. */
+function workflowsOf(db: Database, { id: organizationId, isSuspended }: OrganizationName): WorkflowReader {
+  const read = async (ids: readonly string[]): Promise<Workflow[]> => {
+    const found = await findWorkflows(
+      db,
+      ids.map((workflowId) => ({ organizationId, workflowId })),
+    )
+    const documents = found.filter((each) => each !== null)
+    return documents.map(
+      ({ start, users, end }) => JSON.parse(`${start}${users?.json.toString() ?? ''}${end}`) as Workflow,
+    )
+  }
+  return {
+    isSuspended,
+    async *list(params) {
+      let after: Awaited<ReturnType<typeof listWorkflows>>['workflows'][number] | undefined
+      do {
+        const page = await listWorkflows(db, { organizationId, memberId: null }, { ...params, after })
+        yield* await read(page.workflows.map(({ id }) => id))
+        after = page.hasMore ? page.workflows.at(-1) : undefined
+      } while (after)
+    },
+    get: async (id) => {
+      const [workflow] = await read([id])
+      if (!workflow) throw unknownWorkflow(id)
+      return workflow
+    },
+    named: (name) => findWorkflowsByName(db, organizationId, name),
+  }
+}
+
 /** The id of the workflow of an option, if it is given. */
 export async function findWorkflowId(ctx: OrganizationContext, given: string | undefined): Promise<string | undefined> {
-  return given === undefined ? undefined : (await findWorkflow(workflowsOf(ctx), given)).id
+  return given === undefined ? undefined : (await findWorkflow(ctx.workflows, given)).id
 }
 
 /**
@@ -82,10 +123,6 @@ function chooseFrom<Candidate extends { readonly id: string; readonly name: stri
 ): Candidate {
   const [only, ...others] = candidates
   if (only && others.length === 0) return only
-  throw new CliError(`${message}\n${listed(candidates.map(({ id, name }) => `${id}  ${name}`.trimEnd()))}`)
-}
-
-function listed(texts: readonly string[]): string {
-  const lines = texts.slice(0, MAX_LISTED).map((text) => withoutControls(`  ${text}`))
-  return [...lines, ...(texts.length > MAX_LISTED ? ['  …'] : [])].join('\n')
+  const lines = candidates.slice(0, MAX_LISTED).map(({ id, name }) => withoutControls(`  ${id}  ${name}`.trimEnd()))
+  throw new CliError([message, ...lines, ...(candidates.length > MAX_LISTED ? ['  …'] : [])].join('\n'))
 }

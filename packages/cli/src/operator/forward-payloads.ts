@@ -2,7 +2,7 @@ import { findWebhookSource, listDeliveries, type LoggedDelivery } from '@workflo
 import type { OperatorContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import type { Forwarding } from '../listen/listen.ts'
-import { findOrganization, findSource } from './find.ts'
+import { findSource, openOrganization } from './find.ts'
 import { followDeliveries } from './follow-deliveries.ts'
 
 /** Opens the payloads of a webhook source for `wf listen`. @throws CliError if there is no such source. */
@@ -11,8 +11,8 @@ export async function openForwarding(
   given: string,
   organizationName: string | undefined,
 ): Promise<Forwarding> {
-  const organization = await findOrganization(operator, organizationName)
-  const ctx = { ...operator, organization }
+  const ctx = await openOrganization(operator, organizationName)
+  const { organization } = ctx
   const { id: sourceId } = await findSource(ctx, given)
   const source = await findWebhookSource(ctx.db, organization.id, sourceId)
   if (!source) throw new CliError(`${organization.name} has no webhook source ${given} any more.`)

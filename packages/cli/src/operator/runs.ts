@@ -18,9 +18,8 @@ import { checkWorkflow } from '@workflow-service/rules/check-workflow'
 import type { FollowOptions } from '../cli-command.ts'
 import type { CommandResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
-import { findId, findOrganization, findWorkflowId } from './find.ts'
-import { followRun } from './follow-run.ts'
-import { followRuns } from './follow-runs.ts'
+import { findId, findWorkflowId, openOrganization } from './find.ts'
+import { followRun, followRuns } from './follow-runs.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { renderTable, withoutControls } from '../terminal.ts'
 import { formatRun } from './format-run.ts'
@@ -92,11 +91,10 @@ export async function cancel(
     throw new UsageError('Name a run, or --workflow or --session for all queued runs of one.')
   }
   if (prefix !== undefined) return await cancelOne(ctx, prefix, organization)
-  const found = await findOrganization(ctx, organization)
-  const organizationId = found.id
+  const opened = await openOrganization(ctx, organization)
+  const organizationId = opened.organization.id
   const kind = workflow === undefined ? 'session' : 'workflow'
-  const id =
-    (await findWorkflowId({ ...ctx, organization: found }, workflow)) ?? (await findId(ctx, 'session', session!))
+  const id = (await findWorkflowId(opened, workflow)) ?? (await findId(ctx, 'session', session!))
   const viewer = { organizationId, memberId: null }
   const { cancelled, isMore } = await cancelQueuedRuns(ctx.db, viewer, { kind, id }, operatorOf(organizationId))
   return {

@@ -13,7 +13,6 @@ import { CliError, UsageError } from '../cli-error.ts'
 import { findId } from './find.ts'
 import { followRun } from './follow-run.ts'
 import { findWorkflow } from '../workflows.ts'
-import { workflowsOf } from './workflows.ts'
 
 /** `wf start WORKFLOW TEXT|-` */
 export async function start(
@@ -28,7 +27,7 @@ export async function start(
   if (length === 0 || length > CONTEXT_MAX_LENGTH || !isStorableText(context)) {
     throw new UsageError(`The text must have 1 to ${CONTEXT_MAX_LENGTH} characters of valid Unicode; it has ${length}.`)
   }
-  const workflow = await findWorkflow(workflowsOf(ctx), given)
+  const workflow = await findWorkflow(ctx.workflows, given)
   const sessionId = options.session === undefined ? null : await findId(ctx, 'session', options.session)
   const runId = newId()
   const { principal } = operatorOf(organization.id)
