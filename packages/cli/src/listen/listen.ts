@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { findExampleErrors, VERIFICATION_TYPE } from '@workflow-service/contract/example-errors'
-import { PAYLOAD_DEADLINE_MS, VERIFICATION_DEADLINE_MS } from '@workflow-service/contract/limits'
 import { checkServiceToken, createServiceToken } from '@workflow-service/webhook-token'
 import { hasDatabase } from '../access.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { type CommandResult, printedResult } from '../command-result.ts'
 import { readJsonObject } from '../read-file.ts'
-import { type LocalAnswer, sendLocally } from './send-locally.ts'
+import { type LocalAnswer, type LocalRequest, sendLocally } from './send-locally.ts'
 import { paint, showDuration, type Terminal, withoutControls } from '../terminal.ts'
 
 interface Options {
@@ -38,10 +37,9 @@ export interface Forwarding {
 interface Session {
   readonly url: string
   readonly secret: string | null
-  readonly organizationId: string
-  readonly sourceId: string
   readonly sourceName: string | null
   readonly example: Record<string, unknown>
+  readonly verification: Exchange
 }
 
 const RETRY_MS = 2_000
@@ -60,10 +58,10 @@ export async function listen(ctx: CliContext, endpoint: string, options: Options
   const payloads = isConfirmed && !options.once ? await forwarded?.payloads(signal) : undefined
   const isChecking = isConfirmed && (session.secret === null || (await checkRejections(session, session.secret, show)))
   if (isConfirmed && options.example !== undefined && options.source === undefined) {
-    await show({ kind: 'payload', body: session.example, deadlineMs: PAYLOAD_DEADLINE_MS })
+    await show({ kind: 'payload', body: session.example })
   }
   for await (const copied of payloads ?? []) {
-    await show({ kind: 'payload', deadlineMs: PAYLOAD_DEADLINE_MS, ...copied })
+    await show({ kind: 'payload', ...copied })
   }
   return printedResult(isConfirmed && isChecking)
 }
@@ -87,16 +85,17 @@ async function openSession(
 ): Promise<Session> {
   const given = options.example === undefined ? undefined : await readExample(ctx, options.example)
   const isUnsigned = source !== undefined && !source.hasSigningSecret && options.secret === undefined
-  const secret = options.secret === '-' ? (await ctx.readInput()).trim() : options.secret
-  if (secret === '') throw new CliError('The signing secret is empty.')
-  return {
-    url,
-    secret: isUnsigned ? null : (secret ?? randomBytes(32).toString('base64url')),
-    organizationId: source?.organizationId ?? '00000000-0000-8000-8000-000000000001',
-    sourceId: source?.id ?? '00000000-0000-8000-8000-000000000002',
-    sourceName: source?.name ?? null,
-    example: given ?? source?.exampleRequestBody ?? DEFAULT_EXAMPLE,
+  const named = options.secret === '-' ? (await ctx.readInput()).trim() : options.secret
+  if (named === '') throw new CliError('The signing secret is empty.')
+  const secret = isUnsigned ? null : (named ?? randomBytes(32).toString('base64url'))
+  const example = given ?? source?.exampleRequestBody ?? DEFAULT_EXAMPLE
+  const body = {
+    type: VERIFICATION_TYPE,
+    organization_id: source?.organizationId ?? '00000000-0000-8000-8000-000000000001',
+    source_id: source?.id ?? '00000000-0000-8000-8000-000000000002',
+    data: { target_url: url, signing_secret: secret, body_example: example },
   }
+  return { url, secret, sourceName: source?.name ?? null, example, verification: { kind: 'verification', body } }
 }
 
 async function readExample(ctx: CliContext, name: string): Promise<Record<string, unknown>> {
@@ -109,11 +108,7 @@ async function readExample(ctx: CliContext, name: string): Promise<Record<string
 }
 
 /** A request to show and send. */
-interface Exchange {
-  readonly kind: 'verification' | 'payload'
-  readonly body: object
-  readonly deadlineMs: number
-  readonly token?: string | null
+interface Exchange extends Omit<LocalRequest, 'url' | 'secret'> {
   /** What is wrong with the token; the endpoint has to answer 401. */
   readonly rejection?: string
   readonly copyOf?: string
@@ -138,13 +133,13 @@ function createShow({ url, secret }: Session, print: Print): Show {
 
 /** Sends the verification request until it is confirmed. Returns whether it was. */
 async function verify(
-  session: Session,
+  { verification }: Session,
   show: Show,
   { signal, isOnce }: { signal: AbortSignal; isOnce: boolean },
 ): Promise<boolean> {
   let before: LocalAnswer | undefined
   for (;;) {
-    const answer = await show({ ...verificationOf(session), before })
+    const answer = await show({ ...verification, before })
     if (isAccepted(answer)) return true
     if (isOnce || signal.aborted) return false
     before = answer
@@ -153,25 +148,12 @@ async function verify(
   }
 }
 
-function verificationOf({ url, secret, organizationId, sourceId, example }: Session): Exchange {
-  return {
-    kind: 'verification',
-    deadlineMs: VERIFICATION_DEADLINE_MS,
-    body: {
-      type: VERIFICATION_TYPE,
-      organization_id: organizationId,
-      source_id: sourceId,
-      data: { target_url: url, signing_secret: secret, body_example: example },
-    },
-  }
-}
-
 const OLD_MS = 10 * 60_000
 
 /**
  * Sends requests that the endpoint has to answer with 401 (contract README, "Service token"). Returns whether it did.
  */
-async function checkRejections(session: Session, secret: string, show: Show): Promise<boolean> {
+async function checkRejections({ verification }: Session, secret: string, show: Show): Promise<boolean> {
   const tokens: [rejection: string, token: string | null][] = [
     ['no token', null],
     ['a token of another secret', await createServiceToken(randomBytes(32).toString('base64url'))],
@@ -179,7 +161,7 @@ async function checkRejections(session: Session, secret: string, show: Show): Pr
   ]
   let areRejected = true
   for (const [rejection, token] of tokens) {
-    const { status } = await show({ ...verificationOf(session), rejection, token })
+    const { status } = await show({ ...verification, rejection, token })
     areRejected &&= status === 401
   }
   return areRejected

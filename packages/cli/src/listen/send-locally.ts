@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { PAYLOAD_DEADLINE_MS, VERIFICATION_DEADLINE_MS } from '@workflow-service/contract/limits'
 import { createServiceHeaders, SERVICE_TOKEN_HEADER } from '@workflow-service/webhook-token'
 import { UsageError } from '../cli-error.ts'
 
@@ -9,7 +10,7 @@ export interface LocalRequest {
   /** The value of `X-Service-Token`; null sends none. Default: a new one for the secret. */
   readonly token?: string | null
   readonly secret: string | null
-  readonly deadlineMs: number
+  readonly kind: 'verification' | 'payload'
   /** The id of the delivery of which this is a copy. */
   readonly copyOf?: string
   readonly requestId?: string
@@ -27,7 +28,7 @@ export type LocalAnswer = { readonly durationMs: number; readonly token: string 
  * @throws UsageError for a port that fetch refuses, such as 6000
  */
 export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
-  const { url, secret, deadlineMs, copyOf, requestId = randomUUID() } = request
+  const { url, secret, kind, copyOf, requestId = randomUUID() } = request
   const startedMs = performance.now()
   const body = JSON.stringify(request.body)
   // With a token of its own, a request has no signature.
@@ -44,7 +45,7 @@ export async function sendLocally(request: LocalRequest): Promise<LocalAnswer> {
     'Content-Type': 'application/json',
     'User-Agent': 'workflow-service/1',
   }
-  const signal = AbortSignal.timeout(deadlineMs)
+  const signal = AbortSignal.timeout(kind === 'verification' ? VERIFICATION_DEADLINE_MS : PAYLOAD_DEADLINE_MS)
   const answer = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal }).then(
     async ({ status, body: stream }) => ({ status, text: await readStart(stream) }),
     (error: Error & { cause?: { message?: string; code?: string } }) => {
