@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import type { Command } from 'commander'
-import { type Candidate, completeWords } from './complete-words.ts'
+import type { Command, Option } from 'commander'
 import type { Terminal } from './terminal.ts'
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const
@@ -20,7 +19,7 @@ export function addCompletionCommands(program: Command, terminal: Terminal): voi
   program
     .command('complete', { hidden: true })
     .argument('[words...]', 'the words after "wf", the last one to be completed')
-    .action((words: string[]) => terminal.write(completeWords(program, words).map(toLine).join('')))
+    .action((words: string[]) => terminal.write(completeWords(program, words)))
 }
 
 /**
@@ -38,8 +37,47 @@ With this alias, wf and its completion work in every folder:
   wf completion fish > ~/.config/fish/completions/wf.fish
 `
 
-function toLine({ value, description }: Candidate): string {
-  return `${value}\t${description}\n`
+interface Candidate {
+  readonly value: string
+  readonly description: string
+}
+
+/** Lists what the last of the words after `wf` can be: commands, options, or choices of an option or argument. */
+function completeWords(program: Command, words: readonly string[]): string {
+  const start = (words.at(-1) ?? '').toLowerCase()
+  const found = listCandidates(program, words).filter(({ value }) => value.toLowerCase().startsWith(start))
+  return found.map(({ value, description }) => `${value}\t${description}\n`).join('')
+}
+
+function listCandidates(program: Command, words: readonly string[]): Candidate[] {
+  let command = program
+  let option: Option | undefined
+  let argumentCount = 0
+  for (const word of words.slice(0, -1)) {
+    if (option) {
+      option = undefined
+    } else if (word.startsWith('-')) {
+      const [flag, value] = word.split('=', 2)
+      const known = command.options.find(({ long, short }) => long === flag || short === flag)
+      if (known?.required && value === undefined) option = known
+    } else {
+      const next = command.commands.find((each) => each.name() === word)
+      argumentCount = next ? 0 : argumentCount + 1
+      command = next ?? command
+    }
+  }
+  const help = command.createHelp()
+  if (!option && words.at(-1)?.startsWith('-')) {
+    return help
+      .visibleOptions(command)
+      .map(({ long, short, description }) => ({ value: long ?? short ?? '', description }))
+  }
+  const subcommands = help.visibleCommands(command)
+  if (!option && subcommands.length > 0) {
+    return subcommands.map((each) => ({ value: each.name(), description: each.summary() || each.description() }))
+  }
+  const choices = (option ?? command.registeredArguments[argumentCount])?.argChoices ?? []
+  return choices.map((value) => ({ value, description: '' }))
 }
 
 function quote(text: string): string {
