@@ -66,11 +66,13 @@ What people changed in the application is overwritten only after you confirm it.
 The fields of a manifest are in packages/contract/MANIFEST.md.
 `
 
+const maintenance = () => import('./operator/maintenance.ts')
+
 const MANIFESTS: readonly CommandDeclaration[] = [
   command(
     'migrate',
     'Migrate the database to the newest schema.',
-    global(() => import('./operator/migrate.ts'), 'migrateDatabase'),
+    global(maintenance, 'migrateDatabase'),
     [],
     `
 It is safe to repeat it and to run it several times at once. The role in
@@ -132,18 +134,18 @@ const ORGANIZATIONS = group('organizations', 'Create, list, suspend and delete o
   ),
 ])
 
+const users = () => import('./operator/users.ts')
+
 const SETUP_LINK = command(
   'setup-link',
   'Make a link with which a person becomes an owner.',
-  operator(() => import('./operator/setup-link.ts'), 'setupLink'),
+  operator(users, 'makeSetupLink'),
   [argument('[organization]', 'its id or name (default: the only one; without any, the link creates one)')],
   `
 It works once, for ${LINK_HOURS.setup} hours, and replaces an earlier one. The person who
 opens it becomes an owner of the organization: do not pass it on.
 `,
 )
-
-const users = () => import('./operator/users.ts')
 
 const USERS = group(
   'users',
@@ -419,12 +421,9 @@ const RUNS = group(
 )
 
 const RULES = group('rules', 'Write the rules that the built-in agent follows.', [
-  command(
-    'draft',
-    'Print a rules.yaml for a run that the built-in agent refused.',
-    operator(() => import('./operator/rules.ts'), 'draft'),
-    [argument('<run>', 'the id of the run; the beginning of it is enough', parseIdPrefix)],
-  ),
+  command('draft', 'Print a rules.yaml for a run that the built-in agent refused.', operator(runs, 'draftRules'), [
+    argument('<run>', 'the id of the run; the beginning of it is enough', parseIdPrefix),
+  ]),
 ])
 
 const sessions = () => import('./operator/sessions.ts')
@@ -465,7 +464,7 @@ const SECRETS = group('secrets', 'Rotate the key that encrypts secrets.', [
   command(
     'rotate',
     'Encrypt every stored secret with the first key of SECRETS_KEY.',
-    global(() => import('./operator/secrets.ts'), 'rotate'),
+    global(maintenance, 'rotateAllSecrets'),
     [],
     `
 It is safe to repeat it and to run it while dispatchers run. The steps before
@@ -476,7 +475,7 @@ and after it are in docs/operations.md, "Rotating secrets".`,
 const AFTER_RESTORE = command(
   'after-restore',
   'End what was under way at the moment to which a backup was restored.',
-  global(() => import('./operator/after-restore.ts'), 'afterRestore'),
+  global(maintenance, 'afterRestore'),
   [YES],
   `
 Run it after the database was restored to an earlier moment, before the services

@@ -11,7 +11,7 @@ import { checkPeriod } from './parse-options.ts'
 import { paint } from './terminal.ts'
 
 /** 0: success; 1: error; 2: wrong usage; 124: the time of `--timeout` is over, as with timeout(1); 130: Ctrl-C. */
-export type ExitStatus = 0 | 1 | 2 | 124 | 130
+type ExitStatus = 0 | 1 | 2 | 124 | 130
 
 /** Runs `wf` with these arguments and resolves to its exit status. Never rejects. */
 export async function runCli(args: readonly string[], overrides: CliOverrides = {}): Promise<ExitStatus> {

@@ -1,8 +1,9 @@
-import { APPROVAL_REASON_MAX_LENGTH, type RunStatus } from '@workflow-service/contract'
+import { APPROVAL_REASON_MAX_LENGTH, DRAFT_CODES, type RunStatus } from '@workflow-service/contract'
 import {
   cancelQueuedRuns,
   cancelRun,
   decideApprovals,
+  draftRunRules,
   findWorkflowNames,
   listRuns,
   listSourceStates,
@@ -175,15 +176,30 @@ export async function show(
   return { json: toDetailsJson(details), text: (terminal) => formatRun(terminal, details) }
 }
 
-export async function findRun(
-  ctx: OperatorContext,
-  prefix: string,
-  organization: string | undefined,
-): Promise<RunDetails> {
+async function findRun(ctx: OperatorContext, prefix: string, organization: string | undefined): Promise<RunDetails> {
   const id = await findId(ctx, 'run', prefix, organization)
   const details = await showRun(ctx.db, id)
   if (!details) throw new CliError(`There is no run ${id}. List the runs with wf runs list.`)
   return details
+}
+
+/** `wf rules draft RUN` */
+export async function draftRules(
+  ctx: OperatorContext,
+  prefix: string,
+  { organization }: { organization?: string },
+): Promise<CommandResult> {
+  const {
+    id,
+    organization_id: organizationId,
+    workflow_id: workflowId,
+    ...run
+  } = await findRun(ctx, prefix, organization)
+  const content = await draftRunRules(ctx.db, organizationId, { ...run, workflowId })
+  if (content === undefined) {
+    throw new CliError(`Run ${id} needs no rules: it did not fail with ${DRAFT_CODES.join(', ')}.`)
+  }
+  return { json: { run_id: id, content }, text: () => content }
 }
 
 function toDetailsJson({ steps, ...run }: RunDetails): object {

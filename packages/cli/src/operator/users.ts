@@ -1,11 +1,13 @@
 import { type AppUserOut, compile, LINK_HOURS, type Role, UUID_PATTERN } from '@workflow-service/contract'
 import { Email } from '@workflow-service/contract/app'
 import {
+  createSetupLink,
   createUserLink,
   findAccountByEmail,
   findAccountByUser,
   findUserByEmail,
   findUserById,
+  listOrganizations,
   listUsers,
   type NewUserLink,
   operatorOf,
@@ -123,11 +125,30 @@ async function makeLink(
   const what = isEmailLink
     ? `Gives ${account.email} the address ${wanted.email}`
     : `Sets a new password of ${account.email}`
-  const hours = LINK_HOURS[wanted.kind]
+  return linkResult(url, { email: account.email, expires_at: link.expiresAt }, what, LINK_HOURS[wanted.kind])
+}
+
+/** `wf setup-link [ORGANIZATION]` */
+export async function makeSetupLink(
+  ctx: OperatorContext,
+  { organization: given }: LinkOptions,
+): Promise<CommandResult> {
+  const appUrl = ctx.config.appUrl()
+  const isFirst = given === undefined && (await listOrganizations(ctx.db, { limit: 1 })).length === 0
+  const organization = isFirst ? undefined : await findOrganization(ctx, given)
+  const token = await createSetupLink(ctx.db, organization?.id ?? null)
+  const url = `${new URL(appUrl).origin}/setup#${token}`
+  const expiresAt = new Date(Date.now() + LINK_HOURS.setup * 3_600_000)
+  const what = organization ? `an owner of ${organization.name}` : 'the owner of a new organization'
+  const facts = { organization_id: organization?.id ?? null, expires_at: expiresAt }
+  return linkResult(url, facts, `Makes the person who opens it ${what}`, LINK_HOURS.setup)
+}
+
+function linkResult(url: string, facts: object, what: string, hours: number): CommandResult {
+  const validity = `Works once, for ${hours} ${hours === 1 ? 'hour' : 'hours'}.`
   return {
-    json: { url, email: account.email, expires_at: link.expiresAt },
-    text: (terminal) =>
-      `${paint(terminal, 'bold', url)}\n${paint(terminal, 'dim', `${what}. Works once, for ${hours} ${hours === 1 ? 'hour' : 'hours'}.`)}\n`,
+    json: { url, ...facts },
+    text: (terminal) => `${paint(terminal, 'bold', url)}\n${paint(terminal, 'dim', `${what}. ${validity}`)}\n`,
   }
 }
 
