@@ -2,10 +2,10 @@ import { Argument, type Command, Option } from 'commander'
 import type { CliContext, KeyContext, OperatorContext, OrganizationContext } from './cli-context.ts'
 import { HAS_OPERATOR } from './access.ts'
 import { UsageError } from './cli-error.ts'
-import type { CommandResult } from './command-result.ts'
+import type { CommandResult, PrintedResult } from './command-result.ts'
 
 /** Gets the command's arguments, then its options. */
-type Handler<Context> = (ctx: Context, ...parameters: never[]) => Promise<CommandResult | undefined>
+type Handler<Context> = (ctx: Context, ...parameters: never[]) => Promise<CommandResult | PrintedResult>
 
 type Load<Name extends string, Context> = () => Promise<Record<Name, Handler<Context>>>
 

@@ -5,9 +5,10 @@ export interface CommandResult {
   readonly text: (terminal: Terminal) => string
   /** 1 when a part of the command failed. Default 0. */
   readonly exitStatus?: 0 | 1
-  /** Whether the command has printed its result itself, as it went. */
-  readonly isPrinted?: boolean
 }
+
+/** The result of a command that prints it as it goes: its exit status. */
+export type PrintedResult = 0 | 1
 
 /** The result of a command that lists rows: a table, or a JSON array. */
 export function listResult<Row>(
@@ -17,10 +18,6 @@ export function listResult<Row>(
   toJson: (row: Row) => unknown = (row) => row,
 ): CommandResult {
   return { json: rows.map((row) => toJson(row)), text: (terminal) => renderTable(terminal, columns, rows, whenEmpty) }
-}
-
-export function printedResult(isGood: boolean): CommandResult {
-  return { json: undefined, text: () => '', isPrinted: true, exitStatus: isGood ? 0 : 1 }
 }
 
 /** Returns these fields of a row with the names that JSON has: `created_at` for `createdAt`. */

@@ -4,7 +4,7 @@ import { chooseAccess, HAS_OPERATOR, hasDatabase } from './access.ts'
 import { addCommand, type CommandDeclaration, isOffered, optionsOf } from './cli-command.ts'
 import { type CliContext, type CliOverrides, createCliContext, type KeyContext } from './cli-context.ts'
 import { CliError, UsageError } from './cli-error.ts'
-import type { CommandResult } from './command-result.ts'
+import type { CommandResult, PrintedResult } from './command-result.ts'
 import { COMMANDS } from './commands.ts'
 import { addCompletionCommands } from './completion.ts'
 import { checkPeriod } from './parse-options.ts'
@@ -65,11 +65,8 @@ function createProgram(ctx: CliContext, isJson: boolean, onResult: (exitStatus: 
     .configureHelp({ styleTitle: (title) => paint(terminal, 'bold', title) })
   const run = async (declaration: CommandDeclaration, parameters: never[]): Promise<void> => {
     const result = await execute(ctx, declaration, parameters)
-    if (!result) return
-    if (!result.isPrinted) {
-      const isPrintedAsJson = optionsOf(parameters).json ?? false
-      terminal.write(isPrintedAsJson ? `${JSON.stringify(result.json, null, 2)}\n` : result.text(terminal))
-    }
+    if (typeof result === 'number') return onResult(result)
+    terminal.write(optionsOf(parameters).json ? `${JSON.stringify(result.json, null, 2)}\n` : result.text(terminal))
     onResult(result.exitStatus ?? 0)
   }
   for (const declared of COMMANDS) {
@@ -90,7 +87,7 @@ async function execute(
   ctx: CliContext,
   { name, local, operator, key }: CommandDeclaration,
   parameters: never[],
-): Promise<CommandResult | undefined> {
+): Promise<CommandResult | PrintedResult> {
   checkPeriod(optionsOf(parameters))
   if (local) return await local(ctx, ...parameters)
   if (key && (!operator || chooseAccess(ctx.env) === 'key'))

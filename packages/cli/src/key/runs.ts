@@ -4,7 +4,7 @@ import type { Delivery, Run, SessionRun } from '../../../client/src/index.ts'
 import type { FollowOptions } from '../cli-command.ts'
 import type { KeyContext } from '../cli-context.ts'
 import { UsageError } from '../cli-error.ts'
-import { type CommandResult, listResult, printedResult } from '../command-result.ts'
+import { type CommandResult, listResult, type PrintedResult } from '../command-result.ts'
 import { DELIVERY_COLUMNS, DELIVERY_ID, runColumns, statusColour, tookOf } from '../run-columns.ts'
 import { type Column, formatFacts, paint, renderTable, showClock, showTime, type Terminal } from '../terminal.ts'
 import { findWorkflow } from '../workflows.ts'
@@ -15,7 +15,7 @@ export async function start(
   given: string,
   text: string,
   { session, ...options }: FollowOptions & { session?: string },
-): Promise<CommandResult> {
+): Promise<CommandResult | PrintedResult> {
   const context = text === '-' ? await ctx.readInput() : text
   const sessionId = session === undefined ? undefined : wholeId(session)
   const { id: workflowId, name } = await findWorkflow(ctx.workflows, given)
@@ -27,7 +27,11 @@ export async function start(
 }
 
 /** `wf runs show ID` over the public API. */
-export async function show(ctx: KeyContext, id: string, options: FollowOptions): Promise<CommandResult> {
+export async function show(
+  ctx: KeyContext,
+  id: string,
+  options: FollowOptions,
+): Promise<CommandResult | PrintedResult> {
   if (options.follow) return await follow(ctx, wholeId(id), options)
   const run = await ctx.client.runs.get(wholeId(id))
   return { json: run, text: (terminal) => formatRun(terminal, run) }
@@ -37,7 +41,7 @@ const FIRST_POLL_MS = 250
 const LAST_POLL_MS = 2_000
 
 /** Prints the status of the run whenever it has changed, and the run at its end, until Ctrl-C or the time-out. */
-async function follow(ctx: KeyContext, id: string, { timeout, json }: FollowOptions): Promise<CommandResult> {
+async function follow(ctx: KeyContext, id: string, { timeout, json }: FollowOptions): Promise<PrintedResult> {
   const { terminal, client } = ctx
   const signal = ctx.interrupted(timeout)
   let status: string | undefined
@@ -53,7 +57,7 @@ async function follow(ctx: KeyContext, id: string, { timeout, json }: FollowOpti
     if (run.finished_at !== null) break
     await sleep(pollMs, undefined, { signal }).catch(() => {})
   }
-  return printedResult(status === 'succeeded')
+  return status === 'succeeded' ? 0 : 1
 }
 
 function formatProgress(terminal: Terminal, run: Run): string {

@@ -5,7 +5,7 @@ import { checkServiceToken, createServiceToken } from '@workflow-service/webhook
 import { hasDatabase } from '../access.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
-import { type CommandResult, printedResult } from '../command-result.ts'
+import type { PrintedResult } from '../command-result.ts'
 import { readJsonObject } from '../read-file.ts'
 import { type LocalAnswer, type LocalRequest, sendLocally } from './send-locally.ts'
 import { paint, showDuration, type Terminal, withoutControls } from '../terminal.ts'
@@ -46,7 +46,7 @@ const RETRY_MS = 2_000
 const DEFAULT_EXAMPLE = { message: 'Hello' }
 
 /** `wf listen PORT|URL` */
-export async function listen(ctx: CliContext, endpoint: string, options: Options): Promise<CommandResult> {
+export async function listen(ctx: CliContext, endpoint: string, options: Options): Promise<PrintedResult> {
   const { terminal } = ctx
   const url = parseEndpoint(endpoint)
   const forwarded = await openForwarding(ctx, options)
@@ -63,7 +63,7 @@ export async function listen(ctx: CliContext, endpoint: string, options: Options
   for await (const copied of payloads ?? []) {
     await show({ kind: 'payload', ...copied })
   }
-  return printedResult(isConfirmed && isChecking)
+  return isConfirmed && isChecking ? 0 : 1
 }
 
 async function openForwarding(ctx: CliContext, { source, organization }: Options): Promise<Forwarding | undefined> {
@@ -111,8 +111,6 @@ async function readExample(ctx: CliContext, name: string): Promise<Record<string
 interface Exchange extends Omit<LocalRequest, 'url' | 'secret'> {
   /** What is wrong with the token; the endpoint has to answer 401. */
   readonly rejection?: string
-  readonly copyOf?: string
-  readonly requestId?: string
   /** The answer to the same request before: an equal one is not shown again. */
   readonly before?: LocalAnswer | undefined
 }

@@ -32,28 +32,10 @@ interface TimelineEntry {
 
 /** Formats a run: its main facts, the events with their times, and a table of its deliveries. */
 export function formatRun(terminal: Terminal, run: RunDetails): string {
-  const { head, news, deliveries } = createRunFormatter(terminal)
-  return [head(run), news(run), deliveries(run)].join('')
+  return [formatHead(terminal, run), formatEvents(terminal, run), formatDeliveries(terminal, run)].join('')
 }
 
-/** Formats the parts of a run as it goes. `news` gives each event once. */
-export function createRunFormatter(
-  terminal: Terminal,
-): Record<'head' | 'news' | 'deliveries', (run: RunDetails) => string> {
-  let printed = 0
-  return {
-    head: (run) => formatHead(terminal, run),
-    news: (run) => {
-      const entries = timelineOf(run)
-      const texts = entries.slice(printed).map((entry) => formatEntry(terminal, run, entry))
-      printed = entries.length
-      return texts.join('')
-    },
-    deliveries: (run) => formatDeliveries(terminal, run.deliveries),
-  }
-}
-
-function formatHead(terminal: Terminal, run: RunDetails): string {
+export function formatHead(terminal: Terminal, run: RunDetails): string {
   const { created_at: acceptedAt, finished_at: finishedAt } = run
   const took = finishedAt ? ` after ${showDuration(finishedAt.getTime() - acceptedAt.getTime())}` : ''
   const attempts = run.attempts > 1 ? `, attempt ${run.attempts}` : ''
@@ -107,7 +89,15 @@ function formatEntry(terminal: Terminal, { created_at: acceptedAt }: RunDetails,
   }
 }
 
-function timelineOf(run: RunDetails): TimelineEntry[] {
+/** Formats the events of a run, without the first ones if `from` is given. */
+export function formatEvents(terminal: Terminal, run: RunDetails, from = 0): string {
+  return timelineOf(run)
+    .slice(from)
+    .map((entry) => formatEntry(terminal, run, entry))
+    .join('')
+}
+
+export function timelineOf(run: RunDetails): TimelineEntry[] {
   const day = run.created_at.toISOString().slice(0, 10)
   const accepted: TimelineEntry = {
     at: run.created_at,
@@ -161,13 +151,9 @@ function stepEntries(step: JournalStep, { approvals }: Pick<RunDetails, 'approva
   }
 }
 
-function showTokens({
-  input_tokens: input,
-  output_tokens: output,
-}: {
-  input_tokens: number | null
-  output_tokens: number | null
-}): string {
+type Tokens = Readonly<Record<'input_tokens' | 'output_tokens', number | null>>
+
+function showTokens({ input_tokens: input, output_tokens: output }: Tokens): string {
   return input === null && output === null ? '' : ` (${input ?? '?'} input tokens, ${output ?? '?'} output tokens)`
 }
 
@@ -203,7 +189,7 @@ function withoutTags(text: string): string {
   return text.replaceAll(/<(data-[0-9a-f]{16}) of="[^"\n]*">\n(.*?)\n<\/\1>/gs, '$2')
 }
 
-function formatDeliveries(terminal: Terminal, deliveries: readonly RunDelivery[]): string {
+export function formatDeliveries(terminal: Terminal, { deliveries }: RunDetails): string {
   if (deliveries.length === 0) return ''
   const columns: readonly Column<RunDelivery>[] = [
     ...DELIVERY_COLUMNS,

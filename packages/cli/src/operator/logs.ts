@@ -1,7 +1,7 @@
 import type { DeliveryKind, DeliveryOutcome } from '@workflow-service/contract'
 import { type DeliveryListQuery, listDeliveries, type LoggedDelivery } from '@workflow-service/database'
 import type { FollowOptions } from '../cli-command.ts'
-import { type CommandResult, listResult } from '../command-result.ts'
+import { type CommandResult, listResult, type PrintedResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { findSource } from './find.ts'
 import { followDeliveries, isFinished } from './follow-deliveries.ts'
@@ -22,7 +22,7 @@ export async function logs(
   ctx: OrganizationContext,
   text: string | undefined,
   options: LogsOptions,
-): Promise<CommandResult | undefined> {
+): Promise<CommandResult | PrintedResult> {
   const { db, organization } = ctx
   if (text === undefined) throw new UsageError('Name a webhook source: wf logs SOURCE. List them with wf sources list.')
   const source = await findSource(ctx, text, { includeDeleted: true })
@@ -31,10 +31,7 @@ export async function logs(
   const hasFilter = [outcome, kind, since, until].some((value) => value !== undefined)
   const matching = hasFilter ? ' that matches the options' : ' yet'
   const { rows: newest } = await listDeliveries(db, organization.id, query)
-  if (options.follow) {
-    await follow(ctx, query, newest, options)
-    return undefined
-  }
+  if (options.follow) return await follow(ctx, query, newest, options)
   return listResult(newest, COLUMNS, `Nothing was sent to ${source.name}${matching}.`)
 }
 
@@ -59,7 +56,7 @@ async function follow(
   query: DeliveryListQuery,
   newest: readonly LoggedDelivery[],
   { json: isJson, timeout }: LogsOptions,
-): Promise<void> {
+): Promise<PrintedResult> {
   const { terminal } = ctx
   let hasTitles = true
   const print = (rows: readonly LoggedDelivery[]) => {
@@ -70,4 +67,5 @@ async function follow(
   }
   print(newest.filter(isFinished).toReversed())
   for await (const news of followDeliveries(ctx, query, newest, ctx.interrupted(timeout))) print(news)
+  return 0
 }

@@ -17,7 +17,7 @@ import {
 } from '@workflow-service/database'
 import { checkWorkflow } from '@workflow-service/rules/check-workflow'
 import type { FollowOptions } from '../cli-command.ts'
-import type { CommandResult } from '../command-result.ts'
+import type { CommandResult, PrintedResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { findId, findWorkflowId, openOrganization } from './find.ts'
 import { followRun, followRuns } from './follow-runs.ts'
@@ -117,7 +117,7 @@ async function cancelOne(
   return { json: { run_id: id, status: 'cancelled' }, text: () => `Run ${id} is cancelled.\n` }
 }
 
-export async function list(ctx: OrganizationContext, options: ListOptions): Promise<CommandResult | undefined> {
+export async function list(ctx: OrganizationContext, options: ListOptions): Promise<CommandResult | PrintedResult> {
   const { db, organization } = ctx
   const { status, workflow, session, search, since, until, limit } = options
   const workflowId = await findWorkflowId(ctx, workflow)
@@ -170,7 +170,7 @@ export async function show(
   ctx: OperatorContext,
   prefix: string,
   options: FollowOptions & { readonly organization?: string },
-): Promise<CommandResult> {
+): Promise<CommandResult | PrintedResult> {
   const details = await findRun(ctx, prefix, options.organization)
   if (options.follow) return await followRun(ctx, details, options)
   return { json: toDetailsJson(details), text: (terminal) => formatRun(terminal, details) }

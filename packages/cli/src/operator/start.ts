@@ -7,11 +7,11 @@ import {
 } from '@workflow-service/contract'
 import { type AppStartOutcome, newId, operatorOf, recordAppStart, showRun } from '@workflow-service/database'
 import type { FollowOptions } from '../cli-command.ts'
-import type { CommandResult } from '../command-result.ts'
+import type { CommandResult, PrintedResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import { findId } from './find.ts'
-import { followRun } from './follow-run.ts'
+import { followRun } from './follow-runs.ts'
 import { findWorkflow } from '../workflows.ts'
 
 /** `wf start WORKFLOW TEXT|-` */
@@ -20,7 +20,7 @@ export async function start(
   given: string,
   text: string,
   options: FollowOptions & { readonly session?: string },
-): Promise<CommandResult> {
+): Promise<CommandResult | PrintedResult> {
   const { db, organization } = ctx
   const context = trimWhiteSpace(text === '-' ? await ctx.readInput() : text)
   const length = countCodePoints(context)
