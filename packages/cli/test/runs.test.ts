@@ -9,6 +9,7 @@ interface RunJson {
 }
 
 const environment = useCliEnvironment()
+const run = async (...args: string[]) => await wf(environment.env, args)
 let organizationId: string
 const workflowIds = [newId(), newId()] as const
 const sessionIds = [newId(), newId()] as const
@@ -63,20 +64,20 @@ async function addRun(workflow: 0 | 1, session: 0 | 1, status: string, createdAt
 }
 
 const list = async (...args: string[]) =>
-  (await wf(environment.env, ['runs', 'list', '--organization', organizationId, ...args, '--json'])).json() as RunJson[]
+  (await run('runs', 'list', '--organization', organizationId, ...args, '--json')).json() as RunJson[]
 const indexesOf = async (...args: string[]) => (await list(...args)).map(({ id }) => runIds.indexOf(id))
 
-const sessions = async (...args: string[]) => await wf(environment.env, ['sessions', ...args])
+const sessions = async (...args: string[]) => await run('sessions', ...args)
 
 describe('wf runs list', () => {
   test('hints at what the built-in agent cannot follow in the workflows, below the table only', async () => {
-    const { stdout } = await wf(environment.env, ['runs', 'list', '--organization', organizationId])
+    const { stdout } = await run('runs', 'list', '--organization', organizationId)
     expect(stdout).toMatch(/\n\nHint: .+: The organization has no webhook source, so nothing is sent\.\n/)
   })
 
   test('prints exactly the fields that programs rely on, newest first', async () => {
-    const [run] = await list('--status', 'failed')
-    expect(run).toEqual({
+    const [failed] = await list('--status', 'failed')
+    expect(failed).toEqual({
       id: runIds[1],
       workflow_id: workflowIds[0],
       session_id: sessionIds[1],
@@ -100,7 +101,7 @@ describe('wf runs list', () => {
   })
 
   test('prints a table with the names of the workflows', async () => {
-    const { stdout } = await wf(environment.env, ['runs', 'list'])
+    const { stdout } = await run('runs', 'list')
     expect(stdout.split('\n')[2]).toMatch(/^2026-01-31 11:00:00 {2}queued +– +[0-9a-f-]{36} {2}Report$/)
     expect(stdout.split('\n')[3]).toMatch(/^2026-01-31 10:00:00 {2}failed +1.5 s .* Forward +model_refused: no$/)
   })
@@ -130,7 +131,7 @@ describe('wf runs show', () => {
         answerHeaders: headers,
       },
     })
-    const { json } = await wf(environment.env, ['runs', 'show', runIds[0] ?? '', '--json'])
+    const { json } = await run('runs', 'show', runIds[0] ?? '', '--json')
     expect(json()).toMatchObject({
       id: runIds[0],
       workflow_name: 'Forward',
@@ -145,7 +146,7 @@ describe('wf runs show', () => {
     [['sessions', 'close'], (id: string) => `There is no session ${id}.`],
   ])('an unknown id is an error of %j', async (command, message) => {
     const id = newId()
-    expect(await wf(environment.env, [...command, id])).toMatchObject({
+    expect(await run(...command, id)).toMatchObject({
       exitStatus: 1,
       stderr: `Error: ${message(id)}\n`,
     })
@@ -196,26 +197,26 @@ describe('wf rules draft', () => {
   test('prints rules for a run that the built-in agent refused, and refuses others', async () => {
     await addRun(1, 0, 'failed', '2026-01-31T14:00:00Z')
     const runId = runIds.at(-1)!
-    const other = await wf(environment.env, ['rules', 'draft', runId])
+    const other = await run('rules', 'draft', runId)
     expect(other).toMatchObject({
       exitStatus: 1,
       stderr: expect.stringContaining('needs no rules: it did not fail with'),
     })
     await environment.db.prisma.start.update({ where: { id: runId }, data: { error: 'no_destination: none' } })
-    const drafted = await wf(environment.env, ['rules', 'draft', runId])
+    const drafted = await run('rules', 'draft', runId)
     expect(drafted).toMatchObject({
       exitStatus: 0,
       stdout: expect.stringMatching(/^# no_destination: none\n(?:# .*\n){2}# There is no/),
     })
-    expect((await wf(environment.env, ['runs', 'show', runId])).stdout).toContain(`wf rules draft ${runId}`)
-    expect((await wf(environment.env, ['rules', 'draft', runId, '--json'])).json()).toEqual({
+    expect((await run('runs', 'show', runId)).stdout).toContain(`wf rules draft ${runId}`)
+    expect((await run('rules', 'draft', runId, '--json')).json()).toEqual({
       run_id: runId,
       content: drafted.stdout,
     })
   })
 })
 
-const cancel = (...args: string[]) => wf(environment.env, ['runs', 'cancel', ...args])
+const cancel = (...args: string[]) => run('runs', 'cancel', ...args)
 
 describe('wf runs cancel', () => {
   test('ends a run, or all queued runs of a workflow or session, and says what to name', async () => {
@@ -224,17 +225,17 @@ describe('wf runs cancel', () => {
     const [one, other] = runIds.slice(-2)
     expect(await cancel(one!)).toMatchObject({ exitStatus: 0, stdout: `Run ${one} is cancelled.\n` })
     expect(await cancel(one!)).toMatchObject({ exitStatus: 1, stderr: `Error: Run ${one} has ended already.\n` })
-    const { session_id: session } = (await wf(environment.env, ['runs', 'show', other!, '--json'])).json() as {
+    const { session_id: session } = (await run('runs', 'show', other!, '--json')).json() as {
       session_id: string
     }
     const queue = ['--organization', organizationId, '--session', session]
     expect((await cancel(...queue, '--json')).json()).toMatchObject({ is_more: false })
-    const ended = await wf(environment.env, ['runs', 'show', other!, '--json'])
+    const ended = await run('runs', 'show', other!, '--json')
     expect(ended.json()).toMatchObject({ status: 'cancelled' })
     await addRun(1, 0, 'queued', '2026-01-31T17:00:00Z')
     const all = ['--organization', organizationId, '--workflow', workflowIds[1], '--json']
     expect((await cancel(...all)).json()).toMatchObject({ cancelled: expect.any(Number), is_more: false })
-    const last = await wf(environment.env, ['runs', 'show', runIds.at(-1)!, '--json'])
+    const last = await run('runs', 'show', runIds.at(-1)!, '--json')
     expect(last.json()).toMatchObject({ status: 'cancelled' })
     expect(await cancel()).toMatchObject({ exitStatus: 2, stderr: expect.stringContaining('--workflow or --session') })
     expect(await cancel(one!, ...queue)).toMatchObject({ exitStatus: 2 })
@@ -247,16 +248,16 @@ describe('wf runs approve and wf runs decline', () => {
     const runId = runIds.at(-1)!
     const [first, ...others] = await makeWait(runId, 3)
     expect(await list('--status', 'waiting')).toMatchObject([{ id: runId, status: 'waiting' }])
-    const one = await wf(environment.env, ['runs', 'decline', runId, '--delivery', first!, '--reason', 'Wrong total.'])
+    const one = await run('runs', 'decline', runId, '--delivery', first!, '--reason', 'Wrong total.')
     expect(one).toMatchObject({ exitStatus: 0, stdout: `Delivery ${first} is declined.\n` })
-    const rest = await wf(environment.env, ['runs', 'approve', runId, '--json'])
+    const rest = await run('runs', 'approve', runId, '--json')
     expect(rest.json()).toEqual({ run_id: runId, decision: 'approved', delivery_ids: expect.any(Array) })
     expect((rest.json() as { delivery_ids: string[] }).delivery_ids.toSorted()).toEqual(others.toSorted())
-    expect(await wf(environment.env, ['runs', 'approve', runId])).toMatchObject({
+    expect(await run('runs', 'approve', runId)).toMatchObject({
       exitStatus: 1,
       stderr: `Error: Run ${runId} does not wait for an approval: it was decided, or it expired.\n`,
     })
-    expect(await wf(environment.env, ['runs', 'approve', runIds[0]!])).toMatchObject({ exitStatus: 1 })
+    expect(await run('runs', 'approve', runIds[0]!)).toMatchObject({ exitStatus: 1 })
     const actors = await environment.db.prisma.auditEvent.findMany({ where: { targetId: { in: [first!, ...others] } } })
     expect(actors.map(({ actorKind }) => actorKind)).toEqual(['operator', 'operator', 'operator'])
   })
