@@ -28,32 +28,33 @@ export async function checkManifests(
     const workflows = file.manifest.workflows ?? []
     let stored: Readonly<Record<OpenField, readonly string[]>> | undefined
     const sources = workflows.length > 0 ? await listSources(db, file.manifest, files) : []
-    for (const [index, manifestWorkflow] of workflows.entries()) {
-      const { name: workflow, description = '', files: parts = [], triggers = [] } = manifestWorkflow
+    const names = new Map(sources.map(({ name }) => [normalizedName(name), name]))
+    for (const [index, workflow] of workflows.entries()) {
+      const { name, description = '', files: parts = [], triggers = [] } = workflow
       const at = (given: string) => {
-        const path = file.pathOf(given)
+        const path = file.pathOf(`workflows[${index}].${given}`)
         return { file: file.name, path, line: file.lineOf(path) }
       }
-      for (const { path, field, value, message } of allowsUnknown ? [] : findUnknownValues(manifestWorkflow)) {
+      for (const [path, field, value] of allowsUnknown ? [] : openValuesOf(workflow)) {
+        const message = describeUnknownValue(field, value)
+        if (message === undefined) continue
         stored ??= await listOpenValues(db, idOf(file.manifest))
-        if (!stored[field].includes(value)) errors.push({ ...at(`workflows[${index}].${path}`), message })
+        if (!stored[field].includes(value)) errors.push({ ...at(path), message })
       }
       for (const [position, { subagent_sources: given = [] }] of triggers.entries()) {
-        for (const [number, unknown] of findUnknownSources(given, sources)) {
-          const path = `workflows[${index}].triggers[${position}].subagent_sources[${number}].name`
-          warnings.push({ ...at(path), workflow, ...unknown })
+        for (const [number, source] of given.entries()) {
+          const warning = checkSubagentSource(source, names)
+          const path = `triggers[${position}].subagent_sources[${number}].name`
+          if (warning) warnings.push({ ...at(path), workflow: name, ...warning })
         }
       }
       const rulesIndex = parts.findIndex(isRulesFile)
       if (rulesIndex === -1) {
         const check = await checkWorkflow({ description, rules: null }, sources)
-        warnings.push(
-          ...check.warnings.map((warning) => ({ ...at(`workflows[${index}].description`), workflow, ...warning })),
-        )
+        warnings.push(...check.warnings.map((warning) => ({ ...at('description'), workflow: name, ...warning })))
       } else {
         const check = await checkRules(parts[rulesIndex]?.content ?? '', sources)
-        const path = `workflows[${index}].files[${rulesIndex}].content`
-        errors.push(...check.errors.map(({ message }) => ({ ...at(path), message })))
+        errors.push(...check.errors.map(({ message }) => ({ ...at(`files[${rulesIndex}].content`), message })))
       }
     }
   }
@@ -63,43 +64,30 @@ export async function checkManifests(
 type ManifestWorkflow = NonNullable<Manifest['workflows']>[number]
 type SubagentSource = NonNullable<NonNullable<ManifestWorkflow['triggers']>[number]['subagent_sources']>[number]
 
-interface UnknownValue {
-  readonly path: string
-  readonly field: OpenField
-  readonly value: string
-  readonly message: string
-}
-
-/** The values of open enumerations that this release does not know. */
-function findUnknownValues({ scope, triggers = [] }: ManifestWorkflow): UnknownValue[] {
-  const values: [path: string, field: OpenField, value: string | undefined][] = [['scope', 'scope', scope]]
+/** The values of open enumerations. */
+function* openValuesOf({
+  scope,
+  triggers = [],
+}: ManifestWorkflow): Generator<[path: string, field: OpenField, value: string]> {
+  if (scope !== undefined) yield ['scope', 'scope', scope]
   for (const [position, { trigger_source: source, subagent_sources: given = [] }] of triggers.entries()) {
-    const path = `triggers[${position}]`
-    values.push([`${path}.trigger_source.slug`, 'slug', source.slug])
+    yield [`triggers[${position}].trigger_source.slug`, 'slug', source.slug]
     for (const [number, { type }] of given.entries()) {
-      values.push([`${path}.subagent_sources[${number}].type`, 'subagent_source', type])
+      yield [`triggers[${position}].subagent_sources[${number}].type`, 'subagent_source', type]
     }
   }
-  return values.flatMap(([path, field, value]) => {
-    const message = value === undefined ? undefined : describeUnknownValue(field, value)
-    return value === undefined || message === undefined ? [] : { path, field, value, message }
-  })
 }
 
-/** The subagent sources that refer by name to a webhook source that does not exist. */
-function findUnknownSources(
-  given: readonly SubagentSource[],
-  sources: readonly { readonly name: string }[],
-): [index: number, WorkflowWarningOut][] {
-  const names = sources.map(({ name }) => name)
-  const known = new Set(names.map(normalizedName))
-  return [...given.entries()].flatMap(([index, { id, name, type }]): [number, WorkflowWarningOut][] => {
-    if (type !== 'api' || typeof id === 'string' || known.has(normalizedName(name))) return []
-    const similar = findSimilar(name, names)
-    const advice = similar === undefined ? '' : `; did you mean ${JSON.stringify(similar)}?`
-    const message = `The subagent source ${JSON.stringify(name)} is no webhook source${advice}`
-    return [[index, { code: 'unknown_subagent_source', message, excerpt: '' }]]
-  })
+/** Warns of one that refers by name to a webhook source that does not exist. */
+function checkSubagentSource(
+  { id, name, type }: SubagentSource,
+  names: ReadonlyMap<string, string>,
+): WorkflowWarningOut | undefined {
+  if (type !== 'api' || typeof id === 'string' || names.has(normalizedName(name))) return undefined
+  const similar = findSimilar(name, [...names.values()])
+  const advice = similar === undefined ? '' : `; did you mean ${JSON.stringify(similar)}?`
+  const message = `The subagent source ${JSON.stringify(name)} is no webhook source${advice}`
+  return { code: 'unknown_subagent_source', message, excerpt: '' }
 }
 
 export function formatWarnings(warnings: readonly ManifestWarning[]): string {
