@@ -44,9 +44,9 @@ export interface Opened<Context extends CliContext> {
 export interface CliOverrides {
   terminal?: Terminal
   env?: NodeJS.ProcessEnv
-  interrupted?: AbortSignal
+  interrupted?: AbortSignal | undefined
   /** What standard input has. */
-  input?: string
+  input?: string | undefined
 }
 
 export function createCliContext(overrides: CliOverrides = {}) {

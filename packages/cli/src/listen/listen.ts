@@ -73,7 +73,7 @@ async function openForwarding(ctx: CliContext, { source, organization }: Options
       '--source needs the database: payloads are not in the public API. Without it, wf listen tries the endpoint with --example FILE.',
     )
   }
-  const { openForwarding: open } = await import('../operator/forward-payloads.ts')
+  const { openForwarding: open } = await import('../operator/follow-deliveries.ts')
   return await open(await ctx.operator(), source, organization)
 }
 

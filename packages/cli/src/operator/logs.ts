@@ -42,13 +42,11 @@ const COLUMNS: readonly Column<LoggedDelivery>[] = [
   { title: 'STATUS', value: ({ status }) => (status === null ? '–' : String(status)) },
   { title: 'TOOK', value: ({ duration_ms }) => showDuration(duration_ms) },
   { title: 'RUN', value: ({ run_id }) => run_id ?? '–', cut: 'id' },
-  { title: 'REASON OR ANSWER', value: describeDelivery },
+  {
+    title: 'REASON OR ANSWER',
+    value: ({ reason, answer }) => reason ?? (answer === null ? '' : JSON.stringify(answer)),
+  },
 ]
-
-/** Returns the reason of a failure, or the endpoint's answer. */
-function describeDelivery({ reason, answer }: LoggedDelivery): string {
-  return reason ?? (answer === null ? '' : JSON.stringify(answer))
-}
 
 /** Prints the newest entries and then, every second until Ctrl-C, those that finished since, oldest first. */
 async function follow(

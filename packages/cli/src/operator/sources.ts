@@ -98,18 +98,15 @@ export async function send(
 
 /** The result of one request, which `good` or `bad` sums up. */
 function toResult(name: string, delivery: DeliveryOut, [good, bad]: [string, string], answer = ''): CommandResult {
-  const isAccepted = delivery.outcome === 'accepted'
+  const { outcome, status, reason, duration_ms: ms } = delivery
+  const isAccepted = outcome === 'accepted'
+  const took = ms === null ? '' : ` after ${showDuration(ms)}`
+  const result =
+    reason === null ? ` answered with status ${status}${took}.` : `: ${reason}${took && ` (${took.trim()})`}`
   return {
     json: delivery,
     text: (terminal) =>
-      `${isAccepted ? paint(terminal, 'green', good) : paint(terminal, 'red', bad)} ${describe(name, delivery)}\n${answer}`,
+      `${isAccepted ? paint(terminal, 'green', good) : paint(terminal, 'red', bad)} ${name}${result}\n${answer}`,
     exitStatus: isAccepted ? 0 : 1,
   }
-}
-
-function describe(name: string, { status, reason, duration_ms }: DeliveryOut): string {
-  const took = duration_ms === null ? '' : ` after ${showDuration(duration_ms)}`
-  return reason === null
-    ? `${name} answered with status ${status}${took}.`
-    : `${name}: ${reason}${took && ` (${took.trim()})`}`
 }
