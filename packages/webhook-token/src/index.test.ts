@@ -41,10 +41,6 @@ describe('createServiceToken', () => {
     expect(await createServiceToken(secret, { now: () => timestamp * 1000 + 1000 })).not.toBe(token)
   })
 
-  test('uses the current time by default', async () => {
-    expect(await checkServiceToken(await createServiceToken(secret), secret)).toMatchObject({ ok: true })
-  })
-
   test('uses the secret as text, even if it looks like hex or Base64', async () => {
     const made = await Promise.all(['6162', 'YWI=', 'ab', 'схема-🔑'].map((each) => createServiceToken(each, { now })))
     expect(new Set(made).size).toBe(4)

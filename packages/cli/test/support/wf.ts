@@ -16,12 +16,10 @@ export async function wf(
   args: readonly string[],
   options: {
     interrupted?: AbortSignal
-    isColoured?: boolean
-    columns?: number
     onWrite?: (text: string) => void
     ask?: Terminal['ask']
     /** What standard input has. */
-    input?: string
+    input?: string | undefined
   } = {},
 ): Promise<WfResult> {
   let stdout = ''
@@ -34,18 +32,14 @@ export async function wf(
     writeError: (text: string) => {
       stderr += text
     },
-    isColoured: options.isColoured ?? false,
-    columns: options.columns,
+    isColoured: false,
+    columns: undefined,
     ask: options.ask,
   }
   // The tests must not find a local stack that runs in this repository, or a saved key.
   const ownEnv = { LOCAL_DIR: '/nonexistent', XDG_CONFIG_HOME: '/nonexistent', ...env }
-  const exitStatus = await runCli(args, {
-    terminal,
-    env: ownEnv,
-    ...(options.interrupted ? { interrupted: options.interrupted } : {}),
-    ...(options.input === undefined ? {} : { input: options.input }),
-  })
+  const { interrupted, input } = options
+  const exitStatus = await runCli(args, { terminal, env: ownEnv, interrupted, input })
   return { exitStatus, stdout, stderr, json: () => JSON.parse(stdout) as unknown }
 }
 
@@ -54,7 +48,7 @@ export function watchWf(env: NodeJS.ProcessEnv, args: readonly string[], input?:
   const interruption = new AbortController()
   let output = ''
   const onWrite = (text: string) => void (output += text)
-  const ended = wf(env, args, { interrupted: interruption.signal, onWrite, ...(input === undefined ? {} : { input }) })
+  const ended = wf(env, args, { interrupted: interruption.signal, onWrite, input })
   const interrupt = async () => {
     interruption.abort()
     return await ended
