@@ -5,7 +5,7 @@ import json
 import re
 import secrets
 import time
-from typing import Any, AsyncIterator, Callable, Dict, Generic, Iterator, Mapping, NamedTuple, Optional, TypeVar
+from typing import Any, AsyncIterator, Callable, Dict, Generic, Iterator, Mapping, NamedTuple, Optional, Type, TypeVar
 from urllib.parse import quote, urlencode
 
 import anyio
@@ -33,6 +33,8 @@ class _Limits(NamedTuple):
 class _Client(Generic[_Http]):
     """What both clients have: it makes their calls. Raises ValueError for what cannot be sent."""
 
+    _http_type: Type[_Http]
+
     def __init__(
         self,
         api_key: Optional[str],
@@ -53,10 +55,7 @@ class _Client(Generic[_Http]):
         self._root = base_url.rstrip("/")
         self._options = CallOptions(max_retries, timeout, total_timeout, headers=headers or {})
         _limits_of(self._options)
-        self._http: _Http = http_client or self._create_http()
-
-    def _create_http(self) -> _Http:
-        raise NotImplementedError
+        self._http: _Http = http_client or self._http_type()
 
     def _organization_call(self, options: CallOptions) -> Call[Organization]:
         return self._call("/v1/organization", _has_id, options)
@@ -135,6 +134,8 @@ class WorkflowClient(_Client[httpx.Client]):
     `http_client` is used in place of its own, for a proxy, for `event_hooks` that see each attempt, or in tests.
     """
 
+    _http_type = httpx.Client
+
     def get_organization(self, options: CallOptions = _NO_OPTIONS) -> Organization:
         """Reads the organization that the API key belongs to."""
         return self._run(self._organization_call(options))
@@ -206,9 +207,6 @@ class WorkflowClient(_Client[httpx.Client]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _create_http(self) -> httpx.Client:
-        return httpx.Client()
-
     def _run(self, call: Call[_Value]) -> _Value:
         while True:
             try:
@@ -223,6 +221,8 @@ class WorkflowClient(_Client[httpx.Client]):
 
 class AsyncWorkflowClient(_Client[httpx.AsyncClient]):
     """The same as `WorkflowClient`, for asyncio and trio. Use it in an `async with` block, or close it."""
+
+    _http_type = httpx.AsyncClient
 
     async def get_organization(self, options: CallOptions = _NO_OPTIONS) -> Organization:
         """Reads the organization that the API key belongs to."""
@@ -290,9 +290,6 @@ class AsyncWorkflowClient(_Client[httpx.AsyncClient]):
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
-
-    def _create_http(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient()
 
     async def _run(self, call: Call[_Value]) -> _Value:
         while True:
