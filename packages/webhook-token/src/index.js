@@ -45,12 +45,7 @@ export async function checkServiceToken(headerValue, secret, options = {}) {
   const token = readToken(value)
   if (token === undefined) return { ok: false, reason: 'malformed' }
 
-  const untimely = checkTime(token.timestamp, options)
-  if (untimely) return { ok: false, reason: untimely }
-
-  return (await isSigned([token.signature], secrets, token.timestamp))
-    ? { ok: true, timestamp: Number(token.timestamp) }
-    : { ok: false, reason: 'wrong_signature' }
+  return await checkSigned({ ...token, content: toContent(token.timestamp) }, secrets, options)
 }
 
 /** @type {Api['createServiceSignature']} */
@@ -95,15 +90,13 @@ export async function checkServiceSignature(headers, body, secret, options = {})
   if (!ID.test(deliveryId) || !TIMESTAMP.test(timestamp) || !SIGNATURES.test(signatures)) {
     return { ok: false, reason: 'malformed' }
   }
-  const untimely = checkTime(timestamp, options)
-  if (untimely) return { ok: false, reason: untimely }
   const received = signatures
     .split(' ')
     .filter((each) => each.startsWith('v1,'))
     .flatMap((each) => decodeBase64(each.slice(3)) ?? [])
-  return (await isSigned(received, secrets, `${deliveryId}.${timestamp}.`, body))
-    ? { ok: true, timestamp: Number(timestamp), deliveryId }
-    : { ok: false, reason: 'wrong_signature' }
+  const content = toContent(`${deliveryId}.${timestamp}.`, body)
+  const check = await checkSigned({ timestamp, signatures: received, content }, secrets, options)
+  return check.ok ? { ...check, deliveryId } : check
 }
 
 /** @type {Api['verifyServiceToken']} */
@@ -184,31 +177,22 @@ function readSecrets(secret) {
 }
 
 /**
- * @param {string} timestamp
+ * Checks the time, and whether one of the signatures is of the content with one of the secrets. Compares with every
+ * secret, so that the time taken does not disclose which one matched. WebCrypto compares in constant time.
+ * @param {{ timestamp: string, signatures: readonly Uint8Array<ArrayBuffer>[], content: Uint8Array<ArrayBuffer> }} signed
+ * @param {readonly string[]} secrets
  * @param {import('./index.d.ts').ServiceTokenOptions} options
- * @returns {'too_old' | 'too_new' | undefined}
+ * @returns {Promise<import('./index.d.ts').ServiceTokenCheck>}
  */
-function checkTime(timestamp, options) {
+async function checkSigned({ timestamp, signatures, content }, secrets, options) {
   const ageSeconds = Math.floor((options.now ?? Date.now)() / 1000) - Number(timestamp)
   const toleranceSeconds = options.toleranceSeconds ?? DEFAULT_TOLERANCE_SECONDS
-  if (ageSeconds > toleranceSeconds) return 'too_old'
-  return ageSeconds < -toleranceSeconds ? 'too_new' : undefined
-}
-
-/**
- * Whether one of the signatures is of the text and the body, with one of the secrets. Compares with every secret, so
- * that the time taken does not disclose which one matched. WebCrypto compares in constant time.
- * @param {readonly Uint8Array<ArrayBuffer>[]} signatures
- * @param {readonly string[]} secrets
- * @param {string} text
- * @param {string | Uint8Array} [body]
- * @returns {Promise<boolean>}
- */
-async function isSigned(signatures, secrets, text, body = '') {
-  const content = toContent(text, body)
+  if (ageSeconds > toleranceSeconds) return { ok: false, reason: 'too_old' }
+  if (ageSeconds < -toleranceSeconds) return { ok: false, reason: 'too_new' }
   const keys = await Promise.all(secrets.map(importKey))
   const matches = keys.flatMap((key) => signatures.map((each) => crypto.subtle.verify('HMAC', key, each, content)))
-  return (await Promise.all(matches)).includes(true)
+  const isSigned = (await Promise.all(matches)).includes(true)
+  return isSigned ? { ok: true, timestamp: Number(timestamp) } : { ok: false, reason: 'wrong_signature' }
 }
 
 /**
@@ -216,15 +200,15 @@ async function isSigned(signatures, secrets, text, body = '') {
  * @param {string} text
  * @param {string | Uint8Array} [body]
  */
-async function sign(key, text, body = '') {
+async function sign(key, text, body) {
   return new Uint8Array(await crypto.subtle.sign('HMAC', key, toContent(text, body)))
 }
 
 /**
  * @param {string} text
- * @param {string | Uint8Array} body
+ * @param {string | Uint8Array} [body]
  */
-function toContent(text, body) {
+function toContent(text, body = '') {
   const start = new TextEncoder().encode(text)
   const end = typeof body === 'string' ? new TextEncoder().encode(body) : body
   const content = new Uint8Array(start.length + end.length)
@@ -242,14 +226,14 @@ async function importKey(secret) {
 /**
  * Decodes a token. The timestamp stays text, because the signature covers the text as received.
  * @param {string} value
- * @returns {{ timestamp: string, signature: Uint8Array<ArrayBuffer> } | undefined}
+ * @returns {{ timestamp: string, signatures: Uint8Array<ArrayBuffer>[] } | undefined}
  */
 function readToken(value) {
   if (typeof value !== 'string' || value.length > MAX_TOKEN_LENGTH) return undefined
   const [, timestamp, hex] =
     /^(\d{1,15})\.([0-9a-f]{64})$/.exec(String.fromCharCode(...(decodeBase64(value) ?? []))) ?? []
   if (timestamp === undefined || hex === undefined) return undefined
-  return { timestamp, signature: Uint8Array.from(hex.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16)) }
+  return { timestamp, signatures: [Uint8Array.from(hex.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16))] }
 }
 
 /**
