@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type RolldownPlugin, rolldown } from 'rolldown'
+import { build, type RolldownPlugin } from 'rolldown'
 
 const HERE = import.meta.dirname
 const DIST = join(HERE, 'dist')
@@ -31,39 +31,30 @@ const plugin: RolldownPlugin = {
   load: (id) => (id === '\0operator' ? WITHOUT_OPERATOR : id === '\0nothing' ? '' : null),
 }
 
-export async function packCli(folder: string): Promise<void> {
-  rmSync(DIST, { recursive: true, force: true })
-  const bundle = await rolldown({
-    input: join(HERE, 'src/main.ts'),
-    platform: 'node',
-    plugins: [plugin],
-    external: DEPENDENCIES,
-  })
-  await bundle.write({
-    dir: join(DIST, 'lib'),
-    format: 'esm',
-    entryFileNames: 'main.js',
-    chunkFileNames: '[name]-[hash].js',
-  })
-  await bundle.close()
-  const { name, version, license, dependencies } = PACKAGE
-  const manifest = {
-    name,
-    version,
-    description: 'wf: start and follow workflows of the Workflow Automation Service with an API key',
-    keywords: ['cli', 'webhook', 'workflow'],
-    license,
-    type: 'module',
-    bin: { wf: 'lib/main.js' },
-    files: ['lib'],
-    engines: { node: '>=22' },
-    dependencies: Object.fromEntries(DEPENDENCIES.map((each) => [each, dependencies[each]])),
-    publishConfig: { access: 'public' },
-  }
-  writeFileSync(join(DIST, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
-  copyFileSync(join(HERE, 'PACKAGE.md'), join(DIST, 'README.md'))
-  copyFileSync(join(HERE, '../client/LICENSE'), join(DIST, 'LICENSE'))
-  execFileSync('npm', ['pack', '--pack-destination', folder, '--loglevel', 'error'], { cwd: DIST, stdio: 'ignore' })
+rmSync(DIST, { recursive: true, force: true })
+await build({
+  input: join(HERE, 'src/main.ts'),
+  platform: 'node',
+  plugins: [plugin],
+  external: DEPENDENCIES,
+  output: { dir: join(DIST, 'lib'), format: 'esm', entryFileNames: 'main.js', chunkFileNames: '[name]-[hash].js' },
+})
+const { name, version, license, dependencies } = PACKAGE
+const manifest = {
+  name,
+  version,
+  description: 'wf: start and follow workflows of the Workflow Automation Service with an API key',
+  keywords: ['cli', 'webhook', 'workflow'],
+  license,
+  type: 'module',
+  bin: { wf: 'lib/main.js' },
+  files: ['lib'],
+  engines: { node: '>=22' },
+  dependencies: Object.fromEntries(DEPENDENCIES.map((each) => [each, dependencies[each]])),
+  publishConfig: { access: 'public' },
 }
-
-if (import.meta.main) await packCli(process.argv[2] ?? process.cwd())
+writeFileSync(join(DIST, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
+copyFileSync(join(HERE, 'PACKAGE.md'), join(DIST, 'README.md'))
+copyFileSync(join(HERE, '../client/LICENSE'), join(DIST, 'LICENSE'))
+const packArgs = ['pack', '--pack-destination', process.argv[2] ?? process.cwd(), '--loglevel', 'error']
+execFileSync('npm', packArgs, { cwd: DIST, stdio: 'ignore' })
