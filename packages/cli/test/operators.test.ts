@@ -1,9 +1,6 @@
-import { rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { findOneTimeLink, hashApiKey, newId, prefixOfApiKey } from '@workflow-service/database'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
+import { beforeEach, describe, expect, test } from '@jest/globals'
 import { wf as runWf } from './support/wf.ts'
 
 const database = useTestDatabase()
@@ -20,6 +17,8 @@ async function wf(...args: string[]) {
   const { exitStatus: code, stdout, stderr } = await runWf(settings(), args)
   return { code, stdout, stderr }
 }
+
+const apply = async (manifest: object) => await runWf(settings(), ['apply', '-'], { input: JSON.stringify(manifest) })
 
 const json = async (...args: string[]): Promise<unknown> => JSON.parse((await wf(...args, '--json')).stdout)
 const create = async (name: string) => (await json('organizations', 'create', name)) as { id: string; name: string }
@@ -122,17 +121,14 @@ describe('wf organizations', () => {
 })
 
 describe('a manifest of a deleted organization', () => {
-  const apply = async () => await wf('apply', file)
-  const file = join(tmpdir(), `workflow-service-${newId()}.yaml`)
-  beforeAll(async () => await writeFile(file, 'organization: { name: Acme }'))
-  afterAll(async () => await rm(file))
-
   test('is refused while its data is being deleted, and creates it again afterwards', async () => {
     const { id } = await create('Acme')
+    const manifest = { organization: { name: 'Acme' } }
     await database.db.pool.query('UPDATE organizations SET deleted_at = now() WHERE id = $1', [id])
-    expect(await apply()).toMatchObject({ code: 1, stderr: expect.stringContaining('its data is still being deleted') })
+    const stderr = expect.stringContaining('its data is still being deleted')
+    expect(await apply(manifest)).toMatchObject({ exitStatus: 1, stderr })
     await database.db.pool.query('UPDATE organizations SET purged_at = now() WHERE id = $1', [id])
-    expect(await apply()).toMatchObject({ code: 0 })
+    expect(await apply(manifest)).toMatchObject({ exitStatus: 0 })
     expect(await json('organizations', 'list')).toEqual([{ id, name: 'Acme', suspended: false }])
   })
 })
@@ -429,14 +425,10 @@ async function nameBob(organizationId: string, userId: string, accountId: string
 
 describe('the instructions of a manifest', () => {
   test('are versions, which stay when it leaves them out', async () => {
-    const file = join(tmpdir(), `${newId()}.json`)
     for (const instructions of ['Be brief.', 'Be kind.']) {
-      await writeFile(file, JSON.stringify({ organization: { name: 'Acme', instructions } }))
-      expect(await wf('apply', file)).toMatchObject({ code: 0 })
+      expect(await apply({ organization: { name: 'Acme', instructions } })).toMatchObject({ exitStatus: 0 })
     }
-    await writeFile(file, JSON.stringify({ organization: { name: 'Acme' } }))
-    expect((await wf('apply', file)).stdout).toContain('New: 0, changed: 0, unchanged: 1.')
-    await rm(file)
+    expect((await apply({ organization: { name: 'Acme' } })).stdout).toContain('New: 0, changed: 0, unchanged: 1.')
     const { rows } = await database.db.pool.query('SELECT text, saved_by_name FROM instructions ORDER BY number')
     expect(rows).toMatchObject([{ text: 'Be brief.' }, { text: 'Be kind.', saved_by_name: 'operator' }])
   })

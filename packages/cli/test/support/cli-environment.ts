@@ -75,8 +75,8 @@ export function useCliEnvironment(): CliEnvironment {
       return path
     },
     apply: async (manifest) => {
-      const path = await environment.writeFile('manifest.json', manifest)
-      return (await wf(environment.env, ['apply', path, '--json', '--allow-unknown'])).json()
+      const input = JSON.stringify(manifest)
+      return (await wf(environment.env, ['apply', '-', '--json', '--allow-unknown'], { input })).json()
     },
     clear: async () => {
       await testDatabase.db.pool.query('DELETE FROM organizations')
