@@ -6,7 +6,7 @@ import { newDeliveryId, newId } from '@workflow-service/database'
 import { startProcess, waitUntil } from '@workflow-service/testkit'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { useTestGateway } from '../../../services/gateway/test/support/test-gateway.ts'
-import { watchWf, wf } from './support/wf.ts'
+import { failure, watchWf, wf } from './support/wf.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 const gateway = useTestGateway()
@@ -64,10 +64,7 @@ describe('wf login', () => {
   test('asks for the key without showing it, and saves none that is refused', async () => {
     const asked: unknown[] = []
     const ask = async (...question: unknown[]) => (asked.push(question), 'wfk_wrong')
-    expect(await wf(loginEnv(), ['login', gateway.url], { ask })).toMatchObject({
-      exitStatus: 1,
-      stderr: expect.stringContaining('401 unauthorized'),
-    })
+    expect(await wf(loginEnv(), ['login', gateway.url], { ask })).toMatchObject(failure('401 unauthorized'))
     expect(asked).toEqual([['API key (wfk_…): ', { isSecret: true }]])
     await expect(readFile(keyFile())).rejects.toThrow('ENOENT')
     expect((await wf(loginEnv(), ['login'])).exitStatus).toBe(2)
@@ -130,7 +127,7 @@ describe('with an API key alone, wf', () => {
     [['whoami', '--json', 'more'], 2, 'too many arguments'],
     [['workflows', 'list', '--organization', 'Other'], 1, 'The API key is one of Acme, not of Other.'],
   ])('says what it cannot do, and what to do: %j', async (args, exitStatus, message) => {
-    expect(await run(...args)).toMatchObject({ exitStatus, stderr: expect.stringContaining(message) })
+    expect(await run(...args)).toMatchObject(failure(message, exitStatus))
   })
 
   test('asks to sign in where neither a key nor a database is set up', async () => {

@@ -10,7 +10,7 @@ import {
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
-import { watchWf, wf } from './support/wf.ts'
+import { failure, watchWf, wf } from './support/wf.ts'
 
 type Endpoint = Awaited<ReturnType<typeof startCustomerEndpoint>>
 
@@ -134,10 +134,9 @@ describe('wf listen', () => {
     for (const address of ['ftp://localhost', 'orders', '']) {
       expect(await wf({}, ['listen', address])).toMatchObject({ exitStatus: 2 })
     }
-    expect(await wf({}, ['listen', '6000'])).toMatchObject({
-      exitStatus: 2,
-      stderr: expect.stringContaining('fetch refuses the port of http://localhost:6000/; use another one.'),
-    })
+    expect(await wf({}, ['listen', '6000'])).toMatchObject(
+      failure('fetch refuses the port of http://localhost:6000/; use another one.', 2),
+    )
   })
 
   test('reads the start of an answer that has no end', async () => {
@@ -185,6 +184,6 @@ describe('wf sources send', () => {
     ['{', 'is not JSON'],
   ])('rejects the file %s', async (content, message) => {
     const payload = await environment.writeFile('file.json', content)
-    expect(await send('--payload', payload)).toMatchObject({ exitStatus: 1, stderr: expect.stringContaining(message) })
+    expect(await send('--payload', payload)).toMatchObject(failure(message))
   })
 })

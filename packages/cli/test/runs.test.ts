@@ -1,7 +1,7 @@
 import { deriveId, newId } from '@workflow-service/database'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useCliEnvironment } from './support/cli-environment.ts'
-import { wf } from './support/wf.ts'
+import { failure, wf } from './support/wf.ts'
 
 interface RunJson {
   id: string
@@ -198,10 +198,7 @@ describe('wf rules draft', () => {
     await addRun(1, 0, 'failed', '2026-01-31T14:00:00Z')
     const runId = runIds.at(-1)!
     const other = await run('rules', 'draft', runId)
-    expect(other).toMatchObject({
-      exitStatus: 1,
-      stderr: expect.stringContaining('needs no rules: it did not fail with'),
-    })
+    expect(other).toMatchObject(failure('needs no rules: it did not fail with'))
     await environment.db.prisma.start.update({ where: { id: runId }, data: { error: 'no_destination: none' } })
     const drafted = await run('rules', 'draft', runId)
     expect(drafted).toMatchObject({
@@ -237,7 +234,7 @@ describe('wf runs cancel', () => {
     expect((await cancel(...all)).json()).toMatchObject({ cancelled: expect.any(Number), is_more: false })
     const last = await run('runs', 'show', runIds.at(-1)!, '--json')
     expect(last.json()).toMatchObject({ status: 'cancelled' })
-    expect(await cancel()).toMatchObject({ exitStatus: 2, stderr: expect.stringContaining('--workflow or --session') })
+    expect(await cancel()).toMatchObject(failure('--workflow or --session', 2))
     expect(await cancel(one!, ...queue)).toMatchObject({ exitStatus: 2 })
   })
 })

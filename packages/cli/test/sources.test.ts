@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals'
 import { startCustomerEndpoint, waitUntil } from '@workflow-service/testkit'
 import { orderIntakeSource, useCliEnvironment } from './support/cli-environment.ts'
-import { watchWf, wf } from './support/wf.ts'
+import { failure, watchWf, wf } from './support/wf.ts'
 
 const environment = useCliEnvironment()
 let endpoint: Awaited<ReturnType<typeof startCustomerEndpoint>>
@@ -41,7 +41,7 @@ describe('wf sources pause and resume', () => {
     const json = () => sources('list', '--json')
     expect((await json()).json()).toMatchObject([{ paused_at: expect.any(String) }])
     const refused = await sources('send', 'Order intake')
-    expect(refused).toMatchObject({ exitStatus: 1, stderr: expect.stringContaining('is paused: resume it first') })
+    expect(refused).toMatchObject(failure('is paused: resume it first'))
     await sources('resume', 'Order intake')
     expect((await json()).json()).toMatchObject([{ paused_at: null }])
     expect(endpoint.requests).toHaveLength(1)

@@ -8,7 +8,7 @@ import { describe, expect, test } from '@jest/globals'
 import { createDatabase } from '@workflow-service/database'
 import { startProcess } from '@workflow-service/testkit'
 import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { wf } from './support/wf.ts'
+import { failure, wf } from './support/wf.ts'
 
 const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
 
@@ -139,12 +139,9 @@ describe('wf after-restore', () => {
   test('refuses while a service is connected, and without a confirmation', async () => {
     const runner = createDatabase({ url: database.url, applicationName: 'runner' })
     await runner.ping()
-    expect(await afterRestore(['--yes'])).toMatchObject({
-      exitStatus: 1,
-      stderr: expect.stringContaining('services use the database: runner. Stop them first.'),
-    })
+    expect(await afterRestore(['--yes'])).toMatchObject(failure('services use the database: runner. Stop them first.'))
     await runner.close()
-    expect(await afterRestore([])).toMatchObject({ exitStatus: 1, stderr: expect.stringContaining('--yes') })
+    expect(await afterRestore([])).toMatchObject(failure('--yes'))
     expect(await afterRestore([], async () => 'yes')).toMatchObject({ exitStatus: 1 })
   })
 
@@ -170,10 +167,9 @@ describe('wf migrate', () => {
       /The role "\w+" may not create tables here: as a superuser, run ALTER DATABASE/,
     )
     await db.pool.query('GRANT CREATE ON SCHEMA public TO CURRENT_USER')
-    expect(await wf({ DATABASE_URL: database.url }, ['runs', 'list'])).toMatchObject({
-      exitStatus: 1,
-      stderr: expect.stringContaining('the tables are missing. Run wf migrate.'),
-    })
+    expect(await wf({ DATABASE_URL: database.url }, ['runs', 'list'])).toMatchObject(
+      failure('the tables are missing. Run wf migrate.'),
+    )
     const results = await Promise.all([migrate('--json'), migrate('--json'), migrate('--json')])
     const applied = results.map(({ json }) => (json() as { applied: string[] }).applied)
     expect(results.map(({ exitStatus }) => exitStatus)).toEqual([0, 0, 0])

@@ -2,7 +2,7 @@ import { deriveId, newId } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useCliEnvironment } from './support/cli-environment.ts'
-import { watchWf, wf } from './support/wf.ts'
+import { failure, watchWf, wf } from './support/wf.ts'
 
 const environment = useCliEnvironment()
 const organizationId = deriveId('organization', 'Acme')
@@ -95,10 +95,7 @@ describe('wf start', () => {
 
   test('refuses what the public API refuses, and says what to do', async () => {
     const inactive = await run('start', ids[1], 'x')
-    expect(inactive).toMatchObject({
-      exitStatus: 1,
-      stderr: expect.stringContaining('Report was not started. The workflow is inactive.'),
-    })
+    expect(inactive).toMatchObject(failure('Report was not started. The workflow is inactive.'))
     expect(await run('start', ids[0], ' ')).toMatchObject({ exitStatus: 2 })
     expect(await run('start', ids[0], 'x'.repeat(10_001))).toMatchObject({ exitStatus: 2 })
     expect((await run('start', ids[0], 'x', '--session', newId())).stderr).toContain('Acme has no such session.')

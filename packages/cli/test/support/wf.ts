@@ -1,3 +1,4 @@
+import { expect } from '@jest/globals'
 import { runCli } from '../../src/run-cli.ts'
 import type { Terminal } from '../../src/terminal.ts'
 
@@ -42,6 +43,9 @@ export async function wf(
   const exitStatus = await runCli(args, { terminal, env: ownEnv, interrupted, input })
   return { exitStatus, stdout, stderr, json: () => JSON.parse(stdout) as unknown }
 }
+
+/** Matches the result of a command that fails and says this. */
+export const failure = (text: string, exitStatus = 1) => ({ exitStatus, stderr: expect.stringContaining(text) })
 
 /** Runs `wf` until Ctrl-C (`interrupt`) or until it ends by itself. `output` gives what it has written so far. */
 export function watchWf(env: NodeJS.ProcessEnv, args: readonly string[], input?: string) {
