@@ -108,9 +108,10 @@ type Conditions = Partial<Record<(typeof RESEND_FIELDS)[number], string>>
 
 /** @throws InvalidArgumentError */
 export function parseCondition(text: string, earlier: Conditions | undefined): Conditions {
-  const [name = '', ...value] = text.split('=')
+  const [, name, value = ''] = /^(\w+)=(.*)$/s.exec(text) ?? []
   const field = RESEND_FIELDS.find((each) => each === name)
-  if (!field || value.length === 0)
-    throw new InvalidArgumentError(`It must be FIELD=VALUE with ${RESEND_FIELDS.join(', ')}.`)
-  return { ...earlier, [field]: value.join('=') }
+  if (!field) throw new InvalidArgumentError(`It must be FIELD=VALUE with ${RESEND_FIELDS.join(', ')}.`)
+  // Thrown later, its message would not be printed.
+  if (field === 'since' || field === 'until') parseTime(value)
+  return { ...earlier, [field]: value }
 }

@@ -180,5 +180,6 @@ describe('wf deliveries resend', () => {
     expect(await resend(...where.slice(0, 4), '--where', 'search=R-2')).toMatchObject({ stdout: '0 payloads.\n' })
     expect((await resend()).exitStatus).toBe(1)
     expect((await resend('--where', 'colour=red')).exitStatus).toBe(2)
+    expect(await resend('--where', 'since=later')).toMatchObject(failure('It must be a time', 2))
   })
 })
