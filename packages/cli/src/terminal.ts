@@ -98,8 +98,8 @@ async function askOn(
 }
 
 /** Colours the text if the terminal has colours. Only a guarded terminal understands it. */
-export function paint(terminal: Pick<Terminal, 'isColoured'>, format: Format, text: string): string {
-  if (!terminal.isColoured) return text
+export function paint(terminal: Pick<Terminal, 'isColoured'>, format: Format | undefined, text: string): string {
+  if (!terminal.isColoured || format === undefined || text === '') return text
   const [begin = '', end = ''] = styleText(format, '|', { validateStream: false }).replaceAll('\u001b', ESC).split('|')
   return `${begin}${text}${end}`
 }
@@ -162,9 +162,7 @@ export function renderTable<Row>(
     return Array.from({ length: Math.max(...lines.map(({ length }) => length)) }, (_, line) => {
       const parts = lines.map((each, index) => {
         const text = each[line] ?? ''
-        const format = formats[index]
-        const painted = format === undefined || text === '' ? text : paint(terminal, format, text)
-        return `${painted}${' '.repeat(Math.max(0, fitted[index]! - stringWidth(text)))}`
+        return `${paint(terminal, formats[index], text)}${' '.repeat(Math.max(0, fitted[index]! - stringWidth(text)))}`
       })
       return `${parts.join(' '.repeat(GAP)).trimEnd()}\n`
     }).join('')

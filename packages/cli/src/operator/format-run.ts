@@ -23,12 +23,13 @@ const STARTERS: Record<RunDetails['origin'], string> = {
 }
 
 /** One event of a run: a headline, and the text or JSON that belongs to it. */
-interface TimelineEntry {
-  readonly at: Date
+interface Event {
   readonly headline: string
   readonly colour?: Format
-  readonly body?: string
+  readonly body?: string | null
 }
+
+type TimelineEntry = Event & { readonly at: Date }
 
 /** Formats a run: its main facts, the events with their times, and a table of its deliveries. */
 export function formatRun(terminal: Terminal, run: RunDetails): string {
@@ -79,14 +80,10 @@ function formatEntry(terminal: Terminal, { created_at: acceptedAt }: RunDetails,
   const body = lines.flatMap((line) => wrapText(withoutControls(line), width))
   const indent = ' '.repeat(BODY_INDENT)
   return [
-    `${paint(terminal, 'dim', `${time} ${since.padStart(10)}`)}  ${paintEntry(first)}\n`,
-    ...more.map((line) => `${indent}${paintEntry(line)}\n`),
+    `${paint(terminal, 'dim', `${time} ${since.padStart(10)}`)}  ${paint(terminal, entry.colour, first)}\n`,
+    ...more.map((line) => `${indent}${paint(terminal, entry.colour, line)}\n`),
     ...body.map((line) => `${indent}${paint(terminal, 'dim', '│')} ${line}\n`),
   ].join('')
-
-  function paintEntry(line: string): string {
-    return entry.colour ? paint(terminal, entry.colour, line) : line
-  }
 }
 
 /** Formats the events of a run, without the first ones if `from` is given. */
@@ -98,54 +95,45 @@ export function formatEvents(terminal: Terminal, run: RunDetails, from = 0): str
 }
 
 export function timelineOf(run: RunDetails): TimelineEntry[] {
-  const day = run.created_at.toISOString().slice(0, 10)
-  const accepted: TimelineEntry = {
-    at: run.created_at,
-    headline: `start accepted on ${day}, with this context`,
-    body: run.context,
-  }
-  const begun: TimelineEntry[] = run.started_at ? [{ at: run.started_at, headline: 'a runner began the run' }] : []
-  return [accepted, ...begun, ...run.steps.flatMap((step) => stepEntries(step, run)), ...endEntries(run)]
+  const { created_at: acceptedAt, started_at: begunAt, finished_at: endedAt, status, error } = run
+  const accepted = `start accepted on ${acceptedAt.toISOString().slice(0, 10)}, with this context`
+  return [
+    { at: acceptedAt, headline: accepted, body: run.context },
+    ...(begunAt ? [{ at: begunAt, headline: 'a runner began the run' }] : []),
+    ...run.steps.flatMap((step) => eventsOf(step, run).map((event) => ({ at: step.createdAt, ...event }))),
+    ...(endedAt ? [{ at: endedAt, headline: status, colour: statusColour(status), body: error }] : []),
+  ]
 }
 
-function endEntries({ status, finished_at: at, error }: RunDetails): TimelineEntry[] {
-  if (!at) return []
-  return [{ at, headline: status, colour: statusColour(status), ...(error === null ? {} : { body: error }) }]
-}
-
-function stepEntries(step: JournalStep, { approvals }: Pick<RunDetails, 'approvals'>): TimelineEntry[] {
-  const at = step.createdAt
+function eventsOf(step: JournalStep, { approvals }: Pick<RunDetails, 'approvals'>): Event[] {
   switch (step.kind) {
     case 'message':
-      return [{ at, headline: `message to the agent (${step.data.agent})`, body: withoutTags(step.data.text) }]
+      return [{ headline: `message to the agent (${step.data.agent})`, body: withoutTags(step.data.text) }]
     case 'model_answer':
       return [
-        { at, headline: `${step.data.model} answered, turn ${step.data.turn}${showTokens(step.data)}` },
-        ...step.data.parts.flatMap((part) => answerPartEntries(at, part)),
+        { headline: `${step.data.model} answered, turn ${step.data.turn}${showTokens(step.data)}` },
+        ...step.data.parts.flatMap(eventsOfPart),
       ]
     case 'tool_call':
-      return [toolCallEntry(at, step.data)]
+      return [toolCallEvent(step.data)]
     case 'tool_result':
-      return [toolResultEntry(at, step.data)]
+      return [toolResultEvent(step.data)]
     case 'approval_request': {
       const { delivery_id: id, source_name: source, expires_at: until } = step.data
       const headline = `waits for an approval until ${showTime(new Date(until))} UTC: ${source}, delivery ${id}`
       const url = approvals.find((approval) => approval.delivery_id === id)?.endpoint_url
-      return [{ at, headline, colour: 'yellow', ...(url ? { body: `It is sent to ${url}` } : {}) }]
+      return [{ headline, colour: 'yellow', body: url ? `It is sent to ${url}` : null }]
     }
     case 'approval_decision': {
       const { decision, decided_by: by, delivery_id: id, reason } = step.data
-      const colour = decision === 'approved' ? 'green' : 'red'
       const edited = step.data.payload ? ', edited' : ''
       const headline = `${decision}${edited}${by === null ? '' : ` by ${by}`}, delivery ${id}`
-      return [{ at, headline, colour, ...(reason === null ? {} : { body: reason }) }]
+      return [{ headline, colour: decision === 'approved' ? 'green' : 'red', body: reason }]
     }
     case 'session_summary':
-      return [
-        { at, headline: `${step.data.model} summarized the session${showTokens(step.data)}`, body: step.data.text },
-      ]
+      return [{ headline: `${step.data.model} summarized the session${showTokens(step.data)}`, body: step.data.text }]
     case 'note':
-      return [{ at, headline: `note (${step.data.code})`, colour: 'yellow', body: step.data.text }]
+      return [{ headline: `note (${step.data.code})`, colour: 'yellow', body: step.data.text }]
     default:
       return step satisfies never
   }
@@ -157,28 +145,27 @@ function showTokens({ input_tokens: input, output_tokens: output }: Tokens): str
   return input === null && output === null ? '' : ` (${input ?? '?'} input tokens, ${output ?? '?'} output tokens)`
 }
 
-/** The entries of one part of an answer. A tool call that can be executed has none here: its own steps follow. */
-function answerPartEntries(at: Date, part: ModelAnswerPart): TimelineEntry[] {
-  if (part.type === 'text') return [{ at, headline: 'text', body: part.text }]
-  if (part.type === 'reasoning') return [{ at, headline: 'reasoning', body: part.text }]
+/** The events of one part of an answer. A tool call that can be executed has none here: its own steps follow. */
+function eventsOfPart(part: ModelAnswerPart): Event[] {
+  if (part.type !== 'tool_call') return [{ headline: part.type, body: part.text }]
   if (part.fault === null) return []
-  return [{ at, headline: `invalid call of ${part.tool}`, colour: 'yellow', body: part.fault }]
+  return [{ headline: `invalid call of ${part.tool}`, colour: 'yellow', body: part.fault }]
 }
 
-function toolCallEntry(at: Date, { tool, arguments: given, delivery }: ToolCallStep): TimelineEntry {
-  if (!delivery) return { at, headline: `calls ${tool}`, body: JSON.stringify(given, null, 2) ?? '' }
+function toolCallEvent({ tool, arguments: given, delivery }: ToolCallStep): Event {
+  if (!delivery) return { headline: `calls ${tool}`, body: JSON.stringify(given, null, 2) }
   const { send_again: again } = delivery
   const why = again ? `, again after ${again.delivery_id}: ${again.reason}` : ''
   const headline = `sends to ${delivery.source_name}, delivery ${delivery.id}${why}`
-  return { at, headline, body: JSON.stringify(delivery.payload, null, 2) }
+  return { headline, body: JSON.stringify(delivery.payload, null, 2) }
 }
 
-function toolResultEntry(at: Date, { tool, ok, text, delivery }: ToolResultStep): TimelineEntry {
-  const colour = ok ? 'green' : 'red'
-  const body = withoutTags(text)
-  if (!delivery) return { at, headline: `${tool} ${ok ? 'answered' : 'failed'}`, colour, body }
-  const status = delivery.status === null ? '' : ` with status ${delivery.status}`
-  return { at, headline: `${delivery.source_name}: ${delivery.outcome}${status}`, colour, body }
+function toolResultEvent({ tool, ok, text, delivery }: ToolResultStep): Event {
+  const status = delivery?.status ? ` with status ${delivery.status}` : ''
+  const headline = delivery
+    ? `${delivery.source_name}: ${delivery.outcome}${status}`
+    : `${tool} ${ok ? 'answered' : 'failed'}`
+  return { headline, colour: ok ? 'green' : 'red', body: withoutTags(text) }
 }
 
 /**
