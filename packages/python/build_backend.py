@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
 import re
@@ -18,17 +19,12 @@ def _read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def _setting(name: str) -> str:
-    """Reads a text of pyproject.toml: tomllib came with Python 3.11."""
-    found = re.search(rf'^{name} = "(.*)"$', _read("pyproject.toml"), re.MULTILINE)
+def _setting(name: str) -> Any:
+    """Reads a text or a list of texts of pyproject.toml: tomllib came with Python 3.11."""
+    found = re.search(rf"^{name} = (.*)$", _read("pyproject.toml"), re.MULTILINE)
     if found is None:
         raise KeyError(name)
-    return found.group(1)
-
-
-def _list(name: str) -> List[str]:
-    found = re.search(rf"^{name} = \[(.*)\]$", _read("pyproject.toml"), re.MULTILINE)
-    return re.findall(r'"([^"]*)"', found.group(1)) if found else []
+    return ast.literal_eval(found.group(1))
 
 
 def _name() -> str:
@@ -43,10 +39,10 @@ def _metadata() -> str:
         ("Summary", _setting("description")),
         ("License-Expression", _setting("license")),
         ("License-File", "LICENSE"),
-        ("Keywords", ",".join(_list("keywords"))),
+        ("Keywords", ",".join(_setting("keywords"))),
         ("Requires-Python", _setting("requires-python")),
-        *(("Classifier", each) for each in _list("classifiers")),
-        *(("Requires-Dist", each) for each in _list("dependencies")),
+        *(("Classifier", each) for each in _setting("classifiers")),
+        *(("Requires-Dist", each) for each in _setting("dependencies")),
         ("Description-Content-Type", "text/markdown"),
     ]
     return "".join(f"{key}: {value}\n" for key, value in fields) + "\n" + _read("README.md")
