@@ -2,7 +2,10 @@
 // dependencies or a build step, so that customers install exactly the tested code, on any runtime. `index.d.ts` has the
 // documentation; a test type-checks this file against it.
 
-/** @typedef {typeof import('./index.d.ts')} Api */
+/**
+ * @typedef {typeof import('./index.d.ts')} Api
+ * @typedef {{ timestamp: string, signatures: Uint8Array<ArrayBuffer>[] }} Signed
+ */
 
 export { parseEvent, parseWebhook } from './parse-webhook.js'
 
@@ -179,7 +182,7 @@ function readSecrets(secret) {
 /**
  * Checks the time, and whether one of the signatures is of the content with one of the secrets. Compares with every
  * secret, so that the time taken does not disclose which one matched. WebCrypto compares in constant time.
- * @param {{ timestamp: string, signatures: readonly Uint8Array<ArrayBuffer>[], content: Uint8Array<ArrayBuffer> }} signed
+ * @param {Signed & { content: Uint8Array<ArrayBuffer> }} signed
  * @param {readonly string[]} secrets
  * @param {import('./index.d.ts').ServiceTokenOptions} options
  * @returns {Promise<import('./index.d.ts').ServiceTokenCheck>}
@@ -226,7 +229,7 @@ async function importKey(secret) {
 /**
  * Decodes a token. The timestamp stays text, because the signature covers the text as received.
  * @param {string} value
- * @returns {{ timestamp: string, signatures: Uint8Array<ArrayBuffer>[] } | undefined}
+ * @returns {Signed | undefined}
  */
 function readToken(value) {
   if (typeof value !== 'string' || value.length > MAX_TOKEN_LENGTH) return undefined

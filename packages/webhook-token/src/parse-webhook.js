@@ -12,7 +12,7 @@ const MAX_DEPTH = 32
 /**
  * What an example says about a value: its types, the fields of objects and the items of lists. `count` is how many
  * values of the example are here, `objects` how many of them are objects.
- * @typedef {{ count: number, types: Set<string>, objects: number, fields: Map<string, Shape>, items: Shape | null }} Shape
+ * @typedef {{ count: number, types: Set<string>, objects: number, fields: Map<string, Shape>, items?: Shape }} Shape
  * @typedef {import('./parse-webhook.d.ts').PayloadProblem} Problem
  * @typedef {typeof import('./parse-webhook.d.ts')} Api
  */
@@ -55,7 +55,7 @@ function readBody(body) {
 
 /** @returns {Shape} */
 function emptyShape() {
-  return { count: 0, types: new Set(), objects: 0, fields: new Map(), items: null }
+  return { count: 0, types: new Set(), objects: 0, fields: new Map() }
 }
 
 /**
