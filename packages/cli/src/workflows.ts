@@ -12,11 +12,7 @@ export interface WorkflowReader {
   list(params: { search?: string; limit: number }): AsyncIterable<Workflow>
   /** @throws CliError or ApiError if there is none with the id. */
   get(id: string): Promise<Workflow>
-  /** Those with the name, in any case. */
-  named(name: string): Promise<readonly WorkflowName[]>
 }
-
-type WorkflowName = Pick<Workflow, 'id' | 'name'>
 
 const PAGE_SIZE = 100
 
@@ -51,7 +47,7 @@ export async function list(
 
 /** `wf workflows show WORKFLOW` */
 export async function show({ workflows: reader }: WorkflowsContext, given: string): Promise<CommandResult> {
-  const workflow = await reader.get((await findWorkflow(reader, given)).id)
+  const workflow = await findWorkflow(reader, given)
   const { id, name, description, triggers, files, users, auto_run: schedule, updated_at: changed } = workflow
   const facts: [string, string][] = [
     ['id', id],
@@ -74,9 +70,12 @@ export async function show({ workflows: reader }: WorkflowsContext, given: strin
 }
 
 /** Finds a workflow by its id or name; the case of a name matters only where it distinguishes two. @throws CliError */
-export async function findWorkflow(reader: WorkflowReader, given: string): Promise<WorkflowName> {
+export async function findWorkflow(reader: WorkflowReader, given: string): Promise<Workflow> {
   if (UUID_PATTERN.test(given)) return await reader.get(given.toLowerCase())
-  const found = await reader.named(given)
+  const found: Workflow[] = []
+  for await (const workflow of reader.list({ search: given, limit: PAGE_SIZE })) {
+    if (workflow.name.toLowerCase() === given.toLowerCase()) found.push(workflow)
+  }
   const exact = found.filter(({ name }) => name === given)
   const [only, ...others] = exact.length > 0 ? exact : found
   if (!only) throw unknownWorkflow(given)

@@ -1,5 +1,5 @@
 import { readCredentials } from '../access.ts'
-import { ApiError, ConnectionError, type Workflow, WorkflowClient } from '../../../client/src/index.ts'
+import { ApiError, ConnectionError, WorkflowClient } from '../../../client/src/index.ts'
 import type { CliContext, KeyContext, Opened } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
 import type { WorkflowReader } from '../workflows.ts'
@@ -16,13 +16,6 @@ function workflowsOf({ workflows }: WorkflowClient): WorkflowReader {
     isSuspended: false,
     list: (params) => workflows.list(params),
     get: (id) => workflows.get(id),
-    named: async (name) => {
-      const found: Workflow[] = []
-      for await (const each of workflows.list({ search: name, limit: 100 })) {
-        if (each.name.toLowerCase() === name.toLowerCase()) found.push(each)
-      }
-      return found
-    },
   }
 }
 

@@ -3,7 +3,6 @@ import {
   type Database,
   findIdsByPrefix,
   findWorkflows,
-  findWorkflowsByName,
   hasWebhookSourceLog,
   listOrganizations,
   listWebhookSources,
@@ -67,7 +66,6 @@ function workflowsOf(db: Database, { id: organizationId, isSuspended }: Organiza
       if (!workflow) throw unknownWorkflow(id)
       return workflow
     },
-    named: (name) => findWorkflowsByName(db, organizationId, name),
   }
 }
 

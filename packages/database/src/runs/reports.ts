@@ -4,7 +4,7 @@
  */
 import type { ApprovalOut, DeliveryDetailOut, JournalStep, RunOut } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import { type Db, workflowSearchText } from '../connection/index.ts'
+import type { Db } from '../connection/index.ts'
 import { hasStatus, startsWith } from '../organizations/index.ts'
 import { listApprovalsOfRun } from './approvals.ts'
 import { readSteps } from './journal.ts'
@@ -144,20 +144,4 @@ export async function findIdsByPrefix(
     [digits.padEnd(32, '0'), digits.padEnd(32, 'f'), organizationId, limit],
   )
   return rows.map(({ id }) => id)
-}
-
-/** A workflow in a list for an operator to choose from. */
-export interface WorkflowName {
-  readonly id: string
-  readonly name: string
-}
-
-/** The workflows with this name, whose case does not matter, oldest first. */
-export async function findWorkflowsByName(db: Db, organizationId: string, name: string): Promise<WorkflowName[]> {
-  const { rows } = await db.pool.query<WorkflowName>(
-    `SELECT id, name FROM workflows
-     WHERE organization_id = $1 AND deleted_at IS NULL AND starts_with(search_text, $2) ORDER BY created_at, id`,
-    [organizationId, workflowSearchText(name, '')],
-  )
-  return rows
 }
