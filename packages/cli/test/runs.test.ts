@@ -146,10 +146,7 @@ describe('wf runs show', () => {
     [['sessions', 'close'], (id: string) => `There is no session ${id}.`],
   ])('an unknown id is an error of %j', async (command, message) => {
     const id = newId()
-    expect(await run(...command, id)).toMatchObject({
-      exitStatus: 1,
-      stderr: `Error: ${message(id)}\n`,
-    })
+    expect(await run(...command, id)).toMatchObject(failure(`Error: ${message(id)}\n`))
   })
 })
 
@@ -221,7 +218,7 @@ describe('wf runs cancel', () => {
     await addRun(1, 0, 'queued', '2026-01-31T16:00:00Z')
     const [one, other] = runIds.slice(-2)
     expect(await cancel(one!)).toMatchObject({ exitStatus: 0, stdout: `Run ${one} is cancelled.\n` })
-    expect(await cancel(one!)).toMatchObject({ exitStatus: 1, stderr: `Error: Run ${one} has ended already.\n` })
+    expect(await cancel(one!)).toMatchObject(failure(`Error: Run ${one} has ended already.\n`))
     const { session_id: session } = (await run('runs', 'show', other!, '--json')).json() as {
       session_id: string
     }
@@ -250,10 +247,9 @@ describe('wf runs approve and wf runs decline', () => {
     const rest = await run('runs', 'approve', runId, '--json')
     expect(rest.json()).toEqual({ run_id: runId, decision: 'approved', delivery_ids: expect.any(Array) })
     expect((rest.json() as { delivery_ids: string[] }).delivery_ids.toSorted()).toEqual(others.toSorted())
-    expect(await run('runs', 'approve', runId)).toMatchObject({
-      exitStatus: 1,
-      stderr: `Error: Run ${runId} does not wait for an approval: it was decided, or it expired.\n`,
-    })
+    expect(await run('runs', 'approve', runId)).toMatchObject(
+      failure(`Error: Run ${runId} does not wait for an approval: it was decided, or it expired.\n`),
+    )
     expect(await run('runs', 'approve', runIds[0]!)).toMatchObject({ exitStatus: 1 })
     const actors = await environment.db.prisma.auditEvent.findMany({ where: { targetId: { in: [first!, ...others] } } })
     expect(actors.map(({ actorKind }) => actorKind)).toEqual(['operator', 'operator', 'operator'])

@@ -58,10 +58,9 @@ describe('wf workflows', () => {
 
 describe('a workflow named by', () => {
   test('an ambiguous name lists the candidates', async () => {
-    expect(await run('workflows', 'show', 'report')).toMatchObject({
-      exitStatus: 1,
-      stderr: `Error: Several workflows are named report. Choose one by its id:\n  ${ids[1]}\n  ${ids[2]}\n`,
-    })
+    expect(await run('workflows', 'show', 'report')).toMatchObject(
+      failure(`Error: Several workflows are named report. Choose one by its id:\n  ${ids[1]}\n  ${ids[2]}\n`),
+    )
   })
 
   test('an unknown name is an error that says how to list them', async () => {

@@ -45,7 +45,10 @@ export async function wf(
 }
 
 /** Matches the result of a command that fails and says this. */
-export const failure = (text: string, exitStatus = 1) => ({ exitStatus, stderr: expect.stringContaining(text) })
+export const failure = (text: string | RegExp, exitStatus = 1) => ({
+  exitStatus,
+  stderr: typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text),
+})
 
 /** Runs `wf` until Ctrl-C (`interrupt`) or until it ends by itself. `output` gives what it has written so far. */
 export function watchWf(env: NodeJS.ProcessEnv, args: readonly string[], input?: string) {
