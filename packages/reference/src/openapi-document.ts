@@ -6,7 +6,6 @@ export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>
   readonly webhooks: OpenApiDocument['paths']
   readonly components: {
-    readonly schemas: Readonly<Record<string, Schema>>
     readonly responses?: Readonly<Record<string, ResponseObject>>
     readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>
     readonly securitySchemes: Readonly<Record<string, { readonly description: string }>>
@@ -59,7 +58,6 @@ export type Content = Readonly<
 export interface Schema {
   readonly $ref?: string
   readonly type?: string | readonly string[]
-  readonly title?: string
   readonly description?: string
   readonly format?: string
   readonly properties?: Readonly<Record<string, Schema>>
@@ -96,7 +94,12 @@ export function resolve<Value extends object>(
     .reduce<unknown>((node, name) => (node as Record<string, unknown>)[name], document) as Value
 }
 
-/** The schema and the examples of a JSON body. */
-export function jsonOf(content: Content | undefined): Content[string] | undefined {
-  return content?.['application/json']
+/** The schema of a JSON body. */
+export function schemaOf(content: Content | undefined): Schema | undefined {
+  return content?.['application/json']?.schema
+}
+
+/** The examples of a JSON body. */
+export function examplesOf(content: Content | undefined): unknown[] {
+  return Object.values(content?.['application/json']?.examples ?? {}).map(({ value }) => value)
 }

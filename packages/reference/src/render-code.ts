@@ -25,6 +25,11 @@ export function labelOf(info: string): Pick<Code, 'label' | 'language'> {
   return { language, label: label.join(' ') || (LABELS[language] ?? language) }
 }
 
+/** A JSON value as code. */
+export function jsonCode(label: string, value: unknown): Code {
+  return { label, language: 'json', text: JSON.stringify(value, null, 2) }
+}
+
 /** Renders code with its labels; without a script, one after the other. */
 export function renderCode(codes: readonly Code[], title = 'Example'): Html {
   return html`<div class="code" data-title="${title}">

@@ -1,4 +1,4 @@
-import { Marked, type Tokens } from 'marked'
+import { Marked, Renderer, type Tokens } from 'marked'
 import { Html, html } from './html.ts'
 import { labelOf, renderCode } from './render-code.ts'
 
@@ -14,12 +14,7 @@ export function renderMarkdown(text: string, idPrefix = ''): Html {
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`
       },
       table(token) {
-        const cell = (tag: string, { tokens }: Tokens.TableCell) =>
-          `<${tag}>${this.parser.parseInline(tokens)}</${tag}>`
-        const row = (tag: string, cells: Tokens.TableCell[]) =>
-          `<tr>${cells.map((each) => cell(tag, each)).join('')}</tr>`
-        const rows = token.rows.map((cells) => row('td', cells)).join('')
-        return `<div class="table" tabindex="0"><table><thead>${row('th', token.header)}</thead><tbody>${rows}</tbody></table></div>\n`
+        return `<div class="table" tabindex="0">${Renderer.prototype.table.call(this, token)}</div>\n`
       },
     },
   })

@@ -1,17 +1,18 @@
 import { entry, Html, html } from './html.ts'
 import {
-  jsonOf,
+  examplesOf,
   type OpenApiDocument,
   type Operation,
   operationsOf,
   resolve,
   type ResponseObject,
+  schemaOf,
 } from './openapi-document.ts'
 import { SCRIPT, STYLE } from './page-assets.ts'
-import { renderCode } from './render-code.ts'
+import { jsonCode, renderCode } from './render-code.ts'
 import { renderInline, renderMarkdown } from './render-markdown.ts'
-import { renderFields, renderParameters } from './render-schema.ts'
-import type { CodeSample } from './samples.ts'
+import { renderFields, renderObject } from './render-schema.ts'
+import { createSamples } from './samples.ts'
 
 /** A guide in Markdown. Its headings begin at level 2. */
 export interface Guide {
@@ -36,7 +37,8 @@ export interface Reference {
   readonly guides: readonly Guide[]
   readonly errors: readonly ErrorEntry[]
   readonly fieldCodes: Readonly<Record<string, string>>
-  readonly samplesOf: (operation: Operation) => readonly CodeSample[]
+  /** How the TypeScript client calls the operation of this id. */
+  readonly clientSampleOf: (operationId: string) => string
 }
 
 /** An article of the page: one guide, operation or webhook. One at a time is shown. */
@@ -186,13 +188,13 @@ function renderArticle({ id, title, group, body }: Article): Html {
 function renderOperation(reference: Reference, operation: Operation): Html {
   const { document } = reference
   const { operationId: id, method, path, description, parameters, requestBody, responses } = operation
-  const body = jsonOf(requestBody?.content)
+  const body = schemaOf(requestBody?.content)
   const named = (kind: string) => parameters.filter((parameter) => parameter.in === kind)
   const section = (title: string, anchor: string, content: Html) =>
     html`<h2 id="${id}-${anchor}">${title}</h2>
       ${content}`
   const parameterSection = (title: string, kind: string) =>
-    named(kind).length > 0 && section(title, kind, renderParameters(document, named(kind), `${id}.`))
+    named(kind).length > 0 && section(title, kind, renderFields(document, named(kind), `${id}.`))
   const answers = Object.entries(responses)
     .map(([status, response]) => ({ status, ...resolve(document, response) }))
     .filter(({ 'x-error-codes': codes }) => codes?.length !== 0)
@@ -205,26 +207,26 @@ function renderOperation(reference: Reference, operation: Operation): Html {
       <div class="text prose">
         ${renderMarkdown(description, `${id}-`)} ${parameterSection('Path parameters', 'path')}
         ${parameterSection('Query parameters', 'query')} ${parameterSection('Headers', 'header')}
-        ${body && section('Body', 'body', renderFields(document, body.schema, { idPrefix: `${id}.`, showsRequired: true }))}
+        ${body && section('Body', 'body', renderObject(document, body, `${id}.`, true))}
         ${successes.map(({ status, description: about, content }) => {
-          const json = jsonOf(content)
+          const schema = schemaOf(content)
           return section(
             `Answer ${status}`,
             `answer-${status}`,
             html`<p>${renderInline(about)}</p>
-              ${json && renderFields(document, json.schema, { idPrefix: `${id}.answer.`, showsRequired: false })}`,
+              ${schema && renderObject(document, schema, `${id}.answer.`)}`,
           )
         })}
         ${section('Errors', 'errors', renderErrorAnswers(reference, answers, `${id}.answer.4xx.`))}
         ${renderHeaders(document, id, answers[0]?.headers)}
       </div>
       <div class="aside">
-        ${renderCode(reference.samplesOf(operation), 'Request')}
+        ${renderCode(createSamples(document, operation, reference.clientSampleOf(id)), 'Request')}
         ${renderCode(
           answers.flatMap(({ status, content }) =>
-            Object.values(jsonOf(content)?.examples ?? {})
+            examplesOf(content)
               .slice(0, 1)
-              .map(({ value }) => ({ label: status, language: 'json', text: JSON.stringify(value, null, 2) })),
+              .map((example) => jsonCode(status, example)),
           ),
           'Answer',
         )}
@@ -242,28 +244,27 @@ function renderErrorAnswers(
   answers: readonly ({ readonly status: string } & ResponseObject)[],
   idPrefix: string,
 ): Html {
-  const body = jsonOf(answers.find(({ status }) => Number(status) >= 400)?.content)
+  const failures = answers.filter(({ status }) => Number(status) >= 400)
+  const body = schemaOf(failures[0]?.content)
   return html`<p>
       An error has one of these codes. <a href="#errors">Error codes</a> says what each means and what to do.
     </p>
     <ul class="statuses">
-      ${answers
-        .filter(({ status }) => Number(status) >= 400)
-        .map(({ status, description, 'x-error-codes': possible }) => {
-          const codes = errors.filter((each) => possible?.includes(each.code) ?? String(each.status) === status)
-          return html`<li>
-            <b>${status}</b>
-            <span
-              >${codes.length === 0 ? renderInline(description) : codes.map(({ code }) => html`<code>${code}</code> `)}</span
-            >
-          </li>`
-        })}
+      ${failures.map(({ status, description, 'x-error-codes': possible }) => {
+        const codes = errors.filter((each) => possible?.includes(each.code) ?? String(each.status) === status)
+        return html`<li>
+          <b>${status}</b>
+          <span
+            >${codes.length === 0 ? renderInline(description) : codes.map(({ code }) => html`<code>${code}</code> `)}</span
+          >
+        </li>`
+      })}
     </ul>
     ${
       body &&
       html`<details>
         <summary>Body of each of these statuses</summary>
-        ${renderFields(document, body.schema, { idPrefix, showsRequired: false })}
+        ${renderObject(document, body, idPrefix)}
       </details>`
     }`
 }
@@ -282,8 +283,7 @@ function renderHeaders(document: OpenApiDocument, id: string, headers: object | 
 
 function renderTryIt(operation: Operation): Html {
   const { operationId: id, method, path, parameters, requestBody } = operation
-  const examples = Object.values(jsonOf(requestBody?.content)?.examples ?? {})
-  const hasBody = requestBody !== undefined
+  const body = requestBody && JSON.stringify(examplesOf(requestBody.content)[0], null, 2)
   return html`<section class="try">
     <h2 id="${id}-try">Try it</h2>
     <form data-method="${method}" data-path="${path}" novalidate>
@@ -292,7 +292,7 @@ function renderTryIt(operation: Operation): Html {
           ><span>API key</span
           ><input
             type="password"
-            data-credential
+            name="credential"
             placeholder="wfk_…"
             autocomplete="off"
             spellcheck="false"
@@ -314,7 +314,7 @@ function renderTryIt(operation: Operation): Html {
             />${name === 'Idempotency-Key' && html`<small>A new one for each start. Send the same again to see that nothing starts twice.</small>`}</label
           >`
         })}
-        ${hasBody && html`<label class="wide"><span>Body</span><textarea name="body" rows="${Math.min(16, JSON.stringify(examples[0]?.value, null, 2).split('\n').length + 1)}" spellcheck="false">${JSON.stringify(examples[0]?.value, null, 2)}</textarea></label>`}
+        ${body !== undefined && html`<label class="wide"><span>Body</span><textarea name="body" rows="${Math.min(16, body.split('\n').length + 1)}" spellcheck="false">${body}</textarea></label>`}
       </div>
       <p class="actions">
         <button type="submit" class="primary">Send request</button>
@@ -327,8 +327,8 @@ function renderTryIt(operation: Operation): Html {
 
 function renderWebhook(document: OpenApiDocument, webhook: Operation): Html {
   const { operationId: id, method, description, parameters, requestBody, responses } = webhook
-  const body = jsonOf(requestBody?.content)
-  const schema = body && resolve(document, body.schema)
+  const body = schemaOf(requestBody?.content)
+  const schema = body && resolve(document, body)
   return html`<p class="path">
       <span class="method ${method.toLowerCase()}">${method}</span> <code>your endpoint URL</code>
     </p>
@@ -336,9 +336,9 @@ function renderWebhook(document: OpenApiDocument, webhook: Operation): Html {
       <div class="text prose">
         ${renderMarkdown(description, `${id}-`)}
         <h2 id="${id}-headers">Headers</h2>
-        ${renderParameters(document, parameters, `${id}.`)}
+        ${renderFields(document, parameters, `${id}.`)}
         <h2 id="${id}-body">Body</h2>
-        ${schema?.properties ? renderFields(document, schema, { idPrefix: `${id}.`, showsRequired: false }) : html`<p>${renderInline(schema?.description ?? '')}</p>`}
+        ${schema?.properties ? renderObject(document, schema, `${id}.`) : html`<p>${renderInline(schema?.description ?? '')}</p>`}
         <h2 id="${id}-answers">Your answer</h2>
         ${renderMeanings(
           'Status',
@@ -351,11 +351,7 @@ function renderWebhook(document: OpenApiDocument, webhook: Operation): Html {
       </div>
       <div class="aside">
         ${renderCode(
-          Object.values(body?.examples ?? {}).map(({ value }) => ({
-            label: 'Body',
-            language: 'json',
-            text: JSON.stringify(value, null, 2),
-          })),
+          examplesOf(requestBody?.content).map((example) => jsonCode('Body', example)),
           'Example',
         )}
       </div>
@@ -378,9 +374,7 @@ function renderErrors({ errors, fieldCodes }: Reference): Html {
           <code>error.request_id</code> to support.
         </p>
       </div>
-      <div class="aside">
-        ${renderCode([{ label: 'Error', language: 'json', text: JSON.stringify(example, null, 2) }])}
-      </div>
+      <div class="aside">${renderCode([jsonCode('Error', example)])}</div>
     </div>
     <ul class="errors">
       ${errors.map(

@@ -1,79 +1,48 @@
-import { entry, type Html, html } from './html.ts'
+import { entry, Html, html } from './html.ts'
 import { type OpenApiDocument, type Parameter, resolve, type Schema } from './openapi-document.ts'
 import { renderInline } from './render-markdown.ts'
 
-/** Renders the parameters of an operation. Their ids begin with `idPrefix`. */
-export function renderParameters(document: OpenApiDocument, parameters: readonly Parameter[], idPrefix: string): Html {
-  return renderList(
-    parameters.map(({ name, required, description, schema }) =>
-      renderField(document, {
-        name,
-        isRequired: required,
-        schema: { ...schema, description },
-        id: `${idPrefix}${name}`,
-      }),
-    ),
-  )
-}
+type Field = Pick<Parameter, 'name' | 'required' | 'description' | 'schema'>
 
-/** Renders the fields of an object, with those of nested objects to be opened. */
-export function renderFields(
-  document: OpenApiDocument,
-  schema: Schema,
-  { idPrefix, showsRequired }: { readonly idPrefix: string; readonly showsRequired: boolean },
-): Html {
+/** Renders the fields of an object. Their ids begin with `idPrefix`. Only in a request some are required. */
+export function renderObject(document: OpenApiDocument, schema: Schema, idPrefix: string, isRequest = false): Html {
   const { properties = {}, required = [] } = resolve(document, schema)
-  return renderList(
-    Object.entries(properties).map(([name, property]) =>
-      renderField(document, {
-        name,
-        isRequired: showsRequired && required.includes(name),
-        schema: property,
-        id: `${idPrefix}${name}`,
-      }),
-    ),
-  )
+  const fields = Object.entries(properties).map(([name, property]) => ({
+    name,
+    required: isRequest && required.includes(name),
+    schema: property,
+  }))
+  return renderFields(document, fields, idPrefix)
 }
 
-function renderList(items: readonly Html[]): Html {
+/** Renders parameters or the fields of an object, with those of nested objects to be opened. */
+export function renderFields(document: OpenApiDocument, fields: readonly Field[], idPrefix: string): Html {
   return html`<ul class="fields">
-    ${items}
+    ${fields.map((field) => renderField(document, field, `${idPrefix}${field.name}`))}
   </ul>`
 }
 
-interface Field {
-  readonly name: string
-  readonly isRequired: boolean
-  readonly schema: Schema
-  readonly id: string
-}
-
-function renderField(document: OpenApiDocument, { name, isRequired, schema, id }: Field): Html {
+function renderField(document: OpenApiDocument, field: Field, id: string): Html {
+  const { name, required, schema } = field
   const resolved = resolve(document, schema)
-  const nested = objectOf(document, resolved)
-  const description = schema.description ?? resolved.description
+  const nested = resolved.items ? resolve(document, resolved.items) : resolved
+  const description = field.description ?? schema.description ?? resolved.description
   return html`<li id="${id}">
     <div class="field">
       <code>${name}</code>
       <span class="type">${describeType(document, resolved)}</span
-      >${isRequired && html` <span class="required">required</span>`}
+      >${required && html` <span class="required">required</span>`}
     </div>
-    ${description !== undefined && html`<div class="about">${renderInline(description)} ${renderLimits(resolved)}</div>`}
+    ${description !== undefined && html`<div class="about">${renderInline(description)} ${renderLimits(resolved, description)}</div>`}
     ${renderValues(resolved)}
     ${
-      nested?.properties &&
+      nested.properties &&
       html`<details>
         <summary>Fields of <code>${name}</code></summary>
-        ${renderFields(document, nested, { idPrefix: `${id}.`, showsRequired: false })}
+        ${renderObject(document, nested, `${id}.`)}
       </details>`
     }
   </li>`
-}
-
-/** The object that a field holds, by itself or in a list. */
-function objectOf(document: OpenApiDocument, schema: Schema): Schema | undefined {
-  const item = schema.items ? resolve(document, schema.items) : schema
-  return item.properties ? item : undefined
 }
 
 function describeType(document: OpenApiDocument, schema: Schema): string {
@@ -89,7 +58,8 @@ function describeType(document: OpenApiDocument, schema: Schema): string {
 }
 
 /** Length and range; values of an enumeration are listed below. */
-function renderLimits({ description = '', minLength, maxLength, minimum, maximum, default: standard }: Schema): Html {
+function renderLimits(schema: Schema, description: string): Html {
+  const { minLength, maxLength, minimum, maximum, default: standard } = schema
   const limits = [
     maxLength !== undefined &&
       !description.includes(maxLength.toLocaleString('en')) &&
@@ -100,10 +70,13 @@ function renderLimits({ description = '', minLength, maxLength, minimum, maximum
   return html`<span class="limits">${limits.join(' ')}</span>`
 }
 
+/** `a, b or c`. */
+const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' })
+
 function renderValues(schema: Schema): Html | undefined {
   if (schema.enum)
     return html`<div class="about">
-      One of ${join(schema.enum.map((value) => html`<code>${String(value)}</code>`))}.
+      One of ${new Html(OR.format(schema.enum.map((value) => html`<code>${String(value)}</code>`.text)))}.
     </div>`
   const known = schema.anyOf?.find((each) => each['x-enumDescriptions'])
   if (!known?.['x-enumDescriptions']) return undefined
@@ -113,8 +86,4 @@ function renderValues(schema: Schema): Html | undefined {
       ${Object.entries(known['x-enumDescriptions']).map(([value, meaning]) => entry(value, renderInline(meaning)))}
     </ul>
   </details>`
-}
-
-function join(parts: readonly Html[]): Html {
-  return html`${parts.map((part, index) => html`${index > 0 && (index === parts.length - 1 ? ' or ' : ', ')}${part}`)}`
 }

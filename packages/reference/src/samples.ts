@@ -1,7 +1,5 @@
-import { jsonOf, type OpenApiDocument, type Operation } from './openapi-document.ts'
+import { examplesOf, type OpenApiDocument, type Operation } from './openapi-document.ts'
 import type { Code } from './render-code.ts'
-
-export type CodeSample = Code
 
 /** A request with example values. */
 interface RequestToSample {
@@ -15,12 +13,12 @@ interface RequestToSample {
 const KEY = 'WORKFLOW_API_KEY'
 
 /**
- * Creates samples of an operation that need no library: curl and Python. They have example values: required parameters,
- * and the first example of the body.
+ * Creates the samples of an operation: beside that of the TypeScript client, those that need no library. They have
+ * example values: required parameters, and the first example of the body.
  */
-export function createSamples(document: OpenApiDocument, operation: Operation): [CodeSample, CodeSample] {
+export function createSamples(document: OpenApiDocument, operation: Operation, ofClient: string): Code[] {
   const { parameters, requestBody, method, path } = operation
-  const [example] = Object.values(jsonOf(requestBody?.content)?.examples ?? {})
+  const [body] = examplesOf(requestBody?.content)
   const exampleOf = (name: string): string | undefined => {
     const value = parameters.find((each) => each.name === name)?.schema.examples?.[0]
     return typeof value === 'string' ? value : undefined
@@ -31,13 +29,14 @@ export function createSamples(document: OpenApiDocument, operation: Operation): 
     method,
     url: `${document.servers[0]?.url}${filled}`,
     headers: {
-      ...(example ? { 'Content-Type': 'application/json' } : {}),
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
       ...(idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),
     },
-    body: example?.value,
+    body,
   }
   return [
     { label: 'curl', language: 'bash', text: toCurl(request) },
+    { label: 'TypeScript', language: 'ts', text: ofClient },
     { label: 'Python', language: 'python', text: toPython(request) },
   ]
 }

@@ -1,24 +1,13 @@
 import { copyButton } from './code-blocks.js'
 import { all, element, fill, one } from './dom.js'
 
-/** Only in memory. */
-let credential = ''
-
 /** Makes the forms send. Requests go to `requestRoot`, which the page's policy allows. */
 export function startForms(requestRoot) {
-  const credentialInputs = /** @type {HTMLInputElement[]} */ (all('[data-credential]'))
-  for (const each of credentialInputs) {
+  // A key or an id that is typed for one operation is that of the others, and of the samples.
+  const shared = /** @type {HTMLInputElement[]} */ (all('[name="credential"], [data-parameter="path"]'))
+  for (const each of shared) {
     each.addEventListener('input', () => {
-      credential = each.value.trim()
-      fill('credential', credential)
-      for (const other of credentialInputs) if (other !== each) other.value = each.value
-    })
-  }
-  // An id that is typed for one operation is that of the others, and of the samples.
-  const ids = /** @type {HTMLInputElement[]} */ (all('[data-parameter="path"]'))
-  for (const each of ids) {
-    each.addEventListener('input', () => {
-      for (const other of ids) if (other.name === each.name && other !== each) other.value = each.value
+      for (const other of shared) if (other.name === each.name && other !== each) other.value = each.value
       fill(each.name, each.value.trim())
     })
   }
@@ -65,6 +54,7 @@ async function send(form, requestRoot) {
   }
   let path = String(form.dataset['path'])
   const query = new URLSearchParams()
+  const credential = /** @type {HTMLInputElement} */ (one('[name="credential"]', form)).value.trim()
   /** @type {Record<string, string>} */
   const headers = credential === '' ? {} : { Authorization: `Bearer ${credential}` }
   for (const { name, value, dataset } of inputs) {

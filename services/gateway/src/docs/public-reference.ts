@@ -9,14 +9,7 @@ import {
   type OperationId,
   PUBLIC_ERROR_CODES,
 } from '@workflow-service/contract'
-import {
-  type CodeSample,
-  createSamples,
-  type Guide,
-  type OpenApiDocument,
-  type Operation,
-  type Reference,
-} from '@workflow-service/reference'
+import type { Guide, OpenApiDocument, Reference } from '@workflow-service/reference'
 import { createClientSample } from './client-samples.ts'
 import { ERROR_ACTIONS } from './error-actions.ts'
 
@@ -68,12 +61,6 @@ export function createPublicReference(apiUrl: string | undefined): Reference {
       action: ERROR_ACTIONS[code],
     })),
     fieldCodes: Object.fromEntries(FIELD_CODES.map((code) => [code, FIELD_MEANINGS[code]])),
-    samplesOf: (operation) => samplesOf(document, operation, serverUrl),
+    clientSampleOf: (id) => createClientSample(id as OperationId, serverUrl),
   }
-}
-
-function samplesOf(document: OpenApiDocument, operation: Operation, serverUrl: string): CodeSample[] {
-  const [curl, python] = createSamples(document, operation)
-  const text = createClientSample(operation.operationId as OperationId, serverUrl)
-  return [curl, { label: 'TypeScript', language: 'ts', text }, python]
 }

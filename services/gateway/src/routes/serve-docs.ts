@@ -13,11 +13,7 @@ const DOCUMENT_PATH = '/v1/openapi.json'
  */
 export function serveDocs({ apiUrl }: Pick<GatewayConfig, 'apiUrl'>): RequestHandler {
   const answerDocument = serveOpenApi(describePublicApi, apiUrl)
-  const answerPage = serveReference({
-    path: '/docs',
-    otherPaths: ['/docs/', '/'],
-    reference: () => createPublicReference(apiUrl),
-  })
+  const answerPage = serveReference(() => createPublicReference(apiUrl))
   return (req, res, next) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD'
     if (isRead && req.path === DOCUMENT_PATH) answerDocument(req, res, next)
