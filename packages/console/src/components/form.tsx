@@ -2,9 +2,10 @@ import { useBlocker } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { AppError, describeError } from '../api/index.ts'
 import { type Action, Button } from './button.tsx'
+import { Changes } from './changes.tsx'
 import { useShortcuts } from './shortcuts.ts'
 import { toast } from './toast.ts'
-import { CopyId, Versions } from './values.tsx'
+import { CopyId } from './values.tsx'
 
 export interface FormOptions<Values extends object> {
   /** The saved values. Adopted when they change, unless something was typed. */
@@ -274,7 +275,7 @@ const scrollTo = (element: HTMLElement | null) => element?.scrollIntoView({ bloc
 function ConflictNotice<Values extends object>({ form, theirs }: { form: FormState<Values>; theirs: Values }) {
   const changes = (Object.keys(theirs) as (keyof Values & string)[])
     .filter((name) => !isSame(theirs[name], form.values[name]))
-    .map((name) => ({ field: form.labels.get(name) ?? name, values: [form.values[name], theirs[name]] as const }))
+    .map((name) => ({ field: form.labels.get(name) ?? name, old: form.values[name], new: theirs[name] }))
   return (
     <div ref={scrollTo} className="conflict" role="alert">
       <strong>Changed meanwhile</strong>
@@ -282,7 +283,7 @@ function ConflictNotice<Values extends object>({ form, theirs }: { form: FormSta
         Another person, or you in another tab, saved this while you were editing. Nothing of either version is lost
         until you choose.
       </p>
-      <Versions names={['Yours', 'Saved now']} changes={changes} />
+      <Changes names={['Yours', 'Saved now']} changes={changes} />
       <div className="actions">
         <Button label="Take the saved version" onClick={form.takeTheirs} />
         <Button label="Keep mine" variant="primary" onClick={form.keepMine} />

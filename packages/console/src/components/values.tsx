@@ -131,28 +131,6 @@ export function LongText({ text: marked }: { text: string }) {
   )
 }
 
-type Pair<Value> = readonly [Value, Value]
-
-function valueText(value: unknown): string {
-  if (value === null || value === undefined) return '–'
-  return typeof value === 'string' ? value || '(empty)' : JSON.stringify(value, null, 2)
-}
-
-/** Shows two values of each changed field side by side. The names say what they are: `Yours` and `Saved now`. */
-export function Versions(props: { names: Pair<string>; changes: readonly { field: string; values: Pair<unknown> }[] }) {
-  return props.changes.map(({ field, values }) => (
-    <div key={field} className="versions">
-      <strong>{field}</strong>
-      {props.names.map((name, index) => (
-        <div key={name}>
-          <p className="muted">{name}</p>
-          <pre>{valueText(values[index])}</pre>
-        </div>
-      ))}
-    </div>
-  ))
-}
-
 /** Millionths of a currency, such as `1.50 EUR`. */
 export function moneyText(micros: number, currency: string | null): string {
   const amount = (micros / 1_000_000).toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 6 })

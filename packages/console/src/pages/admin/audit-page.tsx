@@ -2,10 +2,11 @@ import type { AppAnswer } from '@workflow-service/contract'
 import { useList, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { FilterPeriod, FilterSelect, ListPage, useFilters, linkBeside, useOpened } from '../../components/data-list.tsx'
+import { Changes } from '../../components/changes.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { type Kind, linkTo, THINGS } from '../../components/thing-link.tsx'
 import { Time } from '../../components/status-and-time.tsx'
-import { CopyId, KeyValueList, Versions } from '../../components/values.tsx'
+import { CopyId, KeyValueList } from '../../components/values.tsx'
 
 type AuditEvent = AppAnswer<'listAuditEvents'>['data'][number]
 
@@ -103,10 +104,7 @@ function EventDrawer({ event, onClose }: { event: AuditEvent; onClose: () => voi
           Request: requestId ? <CopyId id={requestId} /> : null,
         }}
       />
-      <Versions
-        names={['Before', 'After']}
-        changes={changes.map((change) => ({ field: change.field, values: [change.old, change.new] }))}
-      />
+      <Changes changes={changes} />
       {target?.id ? (
         <div className="actions">
           {kind && !action.endsWith('.deleted') ? <Button label="Open it" link={linkTo(kind, target.id)} /> : null}

@@ -2,7 +2,7 @@ import type { AppAnswer } from '@workflow-service/contract'
 import { INSTRUCTIONS_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { mutate, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { ChangedText } from '../../components/changed-text.tsx'
+import { Changes } from '../../components/changes.tsx'
 import { Table } from '../../components/data-list.tsx'
 import { openDialog, Dialog } from '../../components/dialog.tsx'
 import { TextAreaField } from '../../components/fields.tsx'
@@ -68,17 +68,16 @@ function VersionTable({ instructions, isAdmin }: { instructions: Instructions; i
         close()
       }
       const before = versions.find(({ number }) => number === row.number - 1)
+      const changes = [{ field: 'Compared with the version before', old: before?.text, new: row.text }]
       const isNewest = String(row.number) === version
+      if (!isNewest) changes.push({ field: 'Compared with the newest version', old: row.text, new: instructions.text })
       return (
         <Dialog
           title={`Version ${row.number}`}
           onClose={close}
           actions={isAdmin && !isNewest ? <Button label={`Restore version ${row.number}`} onClick={restore} /> : null}
         >
-          <ChangedText field="Compared with the version before" old={before?.text ?? ''} next={row.text} />
-          {isNewest ? null : (
-            <ChangedText field="Compared with the newest version" old={row.text} next={instructions.text} />
-          )}
+          <Changes changes={changes} />
         </Dialog>
       )
     })

@@ -1,13 +1,14 @@
 import type { AppAnswer, WorkflowReadOut } from '@workflow-service/contract'
 import { newId, toList, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
+import { Changes } from '../../components/changes.tsx'
 import { DataList, Table, linkBeside, useOpened } from '../../components/data-list.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { SelectField, TextAreaField } from '../../components/fields.tsx'
 import { Form, useForm } from '../../components/form.tsx'
 import { Loaded, Notice, Section } from '../../components/page.tsx'
 import { durationText, Time } from '../../components/status-and-time.tsx'
-import { CopyBox, KeyValueList, moneyText, Versions } from '../../components/values.tsx'
+import { CopyBox, KeyValueList, moneyText } from '../../components/values.tsx'
 import { errorText } from '../runs/run-list.tsx'
 
 type Evaluation = AppAnswer<'listEvaluations'>['data'][number]
@@ -190,11 +191,12 @@ function Differences({ workflowId, result }: { workflowId: string; result: Resul
         )}
       </h3>
       {error ? <p>{errorText(error)}</p> : null}
-      <Versions
+      <Changes
         names={['Right', 'Would be sent']}
         changes={differences.map(({ source_name: source, field, expected, actual }) => ({
           field: field ? `${source}: ${field}` : source,
-          values: [expected, actual],
+          old: expected,
+          new: actual,
         }))}
       />
     </section>

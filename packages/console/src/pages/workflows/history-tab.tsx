@@ -2,7 +2,7 @@ import type { AppAnswer } from '@workflow-service/contract'
 import { useState } from 'react'
 import { mutate, toList, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { ChangedText } from '../../components/changed-text.tsx'
+import { Changes } from '../../components/changes.tsx'
 import { DataList, linkBeside, useOpened } from '../../components/data-list.tsx'
 import { askToConfirm, Dialog } from '../../components/dialog.tsx'
 import { SelectField } from '../../components/fields.tsx'
@@ -99,9 +99,7 @@ function VersionDrawer(props: { workflowId: string; versionId: string; newest: n
                 </div>
               )}
               {version.changes.length === 0 ? <p className="muted">They are the same.</p> : null}
-              {version.changes.map(({ field, old, new: next }) => (
-                <ChangedText key={field} field={field} old={textOf(old)} next={textOf(next)} />
-              ))}
+              <Changes changes={version.changes} />
             </>
           )
         }}
@@ -109,6 +107,3 @@ function VersionDrawer(props: { workflowId: string; versionId: string; newest: n
     </Dialog>
   )
 }
-
-const textOf = (value: unknown) =>
-  value === null || value === undefined ? '' : typeof value === 'string' ? value : JSON.stringify(value, null, 2)
