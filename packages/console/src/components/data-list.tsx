@@ -138,7 +138,7 @@ interface DataListProps<Row> extends Omit<TableProps<Row>, 'choice'> {
   /** Shown without rows and filters. */
   empty: EmptyStateProps
   /** The values of `useFilters`. */
-  filters?: Record<string, string | undefined>
+  filters?: Search
   /** The label of the search, if the list has one. */
   search?: string
   /** How each filter is named, and its choices, if it has a few. */
@@ -167,7 +167,7 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   const { label, list, empty, controls, actionsOf, search, filters = {}, fields = {}, columns, rowLink } = props
   const { rows, error, retry, newCount = 0, loadOlder } = list
   const table = useRef<HTMLDivElement>(null)
-  const navigate = useNavigate()
+  const setFilters = useSetFilters()
   const [clears, setClears] = useState(0)
   const [isOpen, setIsOpen] = useState(false)
   const [chosen, setChosen] = useState<readonly string[]>([])
@@ -177,14 +177,13 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
     [chosen, rows],
   )
   async function clear(...names: string[]) {
-    const none = Object.fromEntries(names.map((name) => [name, undefined]))
-    await navigate({ to: '.', replace: true, search: (before: object) => ({ ...before, ...none }) })
+    await setFilters(Object.fromEntries(names.map((name) => [name, undefined])))
     setClears(clears + 1)
   }
   const active = Object.entries(filters).filter(
     ([name, value]) => value && name !== 'search' && !(name === 'until' && filters['since']),
   ).length
-  const clearAll = () => clear(...Object.keys(filters), ...PERIOD)
+  const clearAll = () => clear(...Object.keys(filters), ...IN_PERIOD)
   useEffect(() => {
     // The button is gone, and with it the focus.
     const inputs = table.current?.querySelectorAll<HTMLElement>('.filters :is(input, select, button)') ?? []
@@ -252,23 +251,23 @@ export function DataList<Row extends { id: string }>(props: DataListProps<Row>) 
   )
 }
 
-const PERIOD = ['last', 'since', 'until']
+const IN_PERIOD = ['last', 'since', 'until']
 
 /** What the list is filtered by, each with a button that removes it. */
 function FilterChips(props: {
-  filters: Record<string, string | undefined>
+  filters: Search
   fields: Record<string, FilterField>
   onRemove: (...names: string[]) => void
 }) {
-  const { last = '' }: { last?: string } = useSearch({ strict: false })
+  const { last = '' } = useAddress()
   const { filters, fields, onRemove } = props
-  const period = periodText(filters['since'], filters['until'])
+  const period = PERIODS[last] ?? periodText(filters)
   const chips = [
     ...Object.entries(fields).flatMap(([name, { label, options, text }]) => {
       const value = filters[name]
       return value ? [{ names: [name], label: `${label}: ${options?.[value] ?? text?.(value) ?? value}` }] : []
     }),
-    ...(period ? [{ names: PERIOD, label: last in LAST ? LAST_TEXTS[last as keyof typeof LAST_TEXTS] : period }] : []),
+    ...(period ? [{ names: IN_PERIOD, label: period }] : []),
   ]
   return (
     <ul className="chips" aria-label="Filters">
@@ -313,25 +312,28 @@ export function ListPage<Row extends { id: string }>(props: ListPageProps<Row>) 
   )
 }
 
+/** What the address has beside its path: filters, and what is open beside a list. */
+type Search = Readonly<Record<string, string | undefined>>
+const useAddress = (): Search => useSearch({ strict: false })
+
+/** Changes filters in the address. An empty value removes one. */
+function useSetFilters() {
+  const navigate = useNavigate()
+  return async (changes: Search) =>
+    await navigate({ to: '.', replace: true, search: (before: object) => ({ ...before, ...changes }) })
+}
+
 /** The filters of a list, which are search parameters of the URL. */
 export function useFilters<Name extends string>(...names: Name[]): { [Key in Name]?: string } {
-  const search: Record<string, string | undefined> = useSearch({ strict: false })
-  const { last = '' } = search
-  const since = sinceOf(last)
-  const valueOf = (name: string) => (name === 'since' ? search[name] || since : search[name] || undefined)
-  return Object.fromEntries(names.map((name) => [name, valueOf(name)])) as { [Key in Name]?: string }
+  const { last = '', ...search } = useAddress()
+  const filters: Search = { ...search, since: search['since'] || sinceOf(last) }
+  return Object.fromEntries(names.map((name) => [name, filters[name] || undefined])) as { [Key in Name]?: string }
 }
 
 /** A filter and what sets it. An empty value removes it. */
 export function useFilter(name: string) {
-  const navigate = useNavigate()
-  const set = (value: string) =>
-    void navigate({
-      to: '.',
-      replace: true,
-      search: (before: Record<string, string | undefined>) => ({ ...before, [name]: value || undefined }),
-    })
-  return [useFilters(name)[name] ?? '', set] as const
+  const setFilters = useSetFilters()
+  return [useFilters(name)[name] ?? '', (value: string) => void setFilters({ [name]: value })] as const
 }
 
 /** Opens something beside the list, by its id in the address. */
@@ -341,8 +343,7 @@ export const linkBeside = (name: string, id?: string) =>
 /** The id in the address of what is open beside a list, and what opens another one or none. */
 export function useOpened(name: string) {
   const navigate = useNavigate()
-  const search: Record<string, string | undefined> = useSearch({ strict: false })
-  return [search[name], (id?: string) => void navigate(linkBeside(name, id))] as const
+  return [useAddress()[name], (id?: string) => void navigate(linkBeside(name, id))] as const
 }
 
 interface FilterProps {
@@ -381,64 +382,61 @@ export function FilterSearch({ name, label }: FilterProps) {
   return <TextField {...field} isLabelHidden type="search" maxLength={200} />
 }
 
-/** Hours until now, by the name in the address. */
-const LAST: Readonly<Record<string, number>> = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 }
-const LAST_TEXTS = { '1h': 'Last hour', '24h': 'Last 24 h', '7d': 'Last 7 days', '30d': 'Last 30 days' } as const
+type Periods<Value> = Readonly<Record<string, Value>>
+/** The periods until now by their names in the address, and their hours. */
+const PERIODS: Periods<string> = { '1h': 'Last hour', '24h': 'Last 24 h', '7d': 'Last 7 days', '30d': 'Last 30 days' }
+const HOURS: Periods<number> = { '1h': 1, '24h': 24, '7d': 168, '30d': 720 }
 const CHOOSE = 'choose'
 const HOUR_MS = 3_600_000
 /** The beginning of each period, counted when it was chosen: a list would begin anew with each other one. */
 const begun = new Map<string, string>()
 
 function sinceOf(last: string): string | undefined {
-  const { [last]: hours } = LAST
+  const { [last]: hours } = HOURS
   if (hours === undefined) return undefined
   const since = begun.get(last) ?? new Date(Date.now() - hours * HOUR_MS).toISOString()
   begun.set(last, since)
   return since
 }
 
+const isoText = (value: string) => value && new Date(value).toISOString()
+
 const DAY = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' })
 
+/** Formats a time of the address, which may be anything; empty if it is no time. */
+const timeText = (value: string | undefined, format: (time: Date) => string) =>
+  value === undefined || Number.isNaN(Date.parse(value)) ? '' : format(new Date(value))
+
 /** Formats a time as the value of a field for local times. */
-function localText(value: string | undefined): string {
-  if (value === undefined || Number.isNaN(Date.parse(value))) return ''
-  const date = new Date(value)
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
-}
+const localText = (time: Date) =>
+  new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16)
 
-const dayText = (value: string) => DAY.format(new Date(value))
-
-function periodText(since: string | undefined, until: string | undefined): string | undefined {
-  const [from, to] = [since, until].map((value) => (value && !Number.isNaN(Date.parse(value)) ? value : undefined))
-  if (!from && !to) return undefined
-  return from && to ? `${dayText(from)} – ${dayText(to)}` : from ? `Since ${dayText(from)}` : `Until ${dayText(to!)}`
+/** The words for a period; empty if it is none. */
+function periodText({ since, until }: Search): string {
+  const from = timeText(since, (time) => DAY.format(time))
+  const to = timeText(until, (time) => DAY.format(time))
+  if (from) return to ? `${from} – ${to}` : `Since ${from}`
+  return to && `Until ${to}`
 }
 
 /** Filters by time: a period until now, or one that a person chooses. Always in the address. */
 export function FilterPeriod() {
-  const search: Record<string, string | undefined> = useSearch({ strict: false })
-  const navigate = useNavigate()
-  const set = (period: Record<string, string | undefined>) => {
+  const search = useAddress()
+  const setFilters = useSetFilters()
+  const set = async (period: Search) => {
     begun.clear()
-    return navigate({
-      to: '.',
-      replace: true,
-      search: (before: object) => ({ ...before, last: undefined, since: undefined, until: undefined, ...period }),
-    })
+    await setFilters({ last: '', since: '', until: '', ...period })
   }
-  const { last, since, until } = search
-  const chosen = periodText(since, until)
+  const { last = '', since, until } = search
+  const chosen = periodText(search)
   const choose = () =>
     openForm({
       title: 'Choose a period',
       action: 'Show',
       isTransient: true,
       savedText: null,
-      values: { since: localText(since), until: localText(until) },
-      save: async (typed) => {
-        const [from, to] = [typed.since, typed.until].map((value) => value && new Date(value).toISOString())
-        await set({ since: from || undefined, until: to || undefined })
-      },
+      values: { since: timeText(since, localText), until: timeText(until, localText) },
+      save: (typed) => set({ since: isoText(typed.since), until: isoText(typed.until) }),
       // The browser's own fields: phones have a picker for them, and the order of day and month is the system's.
       fields: ({ field }) => (
         <div className="columns">
@@ -453,11 +451,9 @@ export function FilterPeriod() {
       isLabelHidden
       name="last"
       none="Any time"
-      options={{ ...LAST_TEXTS, ...(chosen ? { chosen } : {}), [CHOOSE]: 'Choose a period …' }}
-      value={chosen ? 'chosen' : last && last in LAST ? last : ''}
-      onValue={(value) =>
-        value === CHOOSE ? choose() : value === 'chosen' ? undefined : void set({ last: value || undefined })
-      }
+      options={{ ...PERIODS, ...(chosen ? { chosen } : {}), [CHOOSE]: 'Choose a period …' }}
+      value={chosen ? 'chosen' : last in PERIODS ? last : ''}
+      onValue={(value) => (value === CHOOSE ? choose() : value === 'chosen' ? undefined : void set({ last: value }))}
     />
   )
 }
