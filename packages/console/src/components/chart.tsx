@@ -1,6 +1,6 @@
 import type { UsageOut } from '@workflow-service/contract'
 import { useState } from 'react'
-import { countOf, type Measure, type Result, RESULTS } from './results.ts'
+import { type Measure, RESULTS, totalsOf } from './results.ts'
 
 interface ChartProps {
   /** Names what is counted: `Starts`. */
@@ -19,12 +19,9 @@ const HALF = 0.5
 export function Chart({ label, measure, buckets, timeText }: ChartProps) {
   const [shownAt, setShownAt] = useState<number>()
   const { [measure]: series } = RESULTS
-  const bars = buckets.map((bucket) => ({
-    label: timeText(bucket.at),
-    values: series.map(({ names }) => countOf(bucket[measure], names)),
-  }))
-  const totals = series.map((_, index) => bars.reduce((sum, { values }) => sum + (values[index] ?? 0), 0))
-  const top = roundUp(Math.max(...bars.map(({ values }) => values.reduce((sum, value) => sum + value, 0))))
+  const bars = buckets.map((bucket) => ({ label: timeText(bucket.at), values: totalsOf([bucket], measure) }))
+  const totals = totalsOf(buckets, measure)
+  const top = roundUp(Math.max(...bars.map(({ values }) => sumOf(values))))
   const texts = (values: readonly number[]) =>
     series.map((each, index) => `${(values[index] ?? 0).toLocaleString('en')} ${each.label}`)
   const shown = shownAt === undefined ? undefined : bars[shownAt]
@@ -42,9 +39,11 @@ export function Chart({ label, measure, buckets, timeText }: ChartProps) {
         <span className="muted at-end">{shown ? `${shown.label}: ${texts(shown.values).join(', ')}` : null}</span>
       </figcaption>
       <div className="plot">
-        <span aria-hidden="true">{top.toLocaleString('en')}</span>
-        <span aria-hidden="true">{(top * HALF).toLocaleString('en')}</span>
-        <span aria-hidden="true">0</span>
+        <div className="scale" aria-hidden="true">
+          {[top, top * HALF, 0].map((count) => (
+            <span key={count}>{count.toLocaleString('en')}</span>
+          ))}
+        </div>
         <svg
           role="img"
           aria-label={`${label}: ${texts(totals).join(', ')}`}
@@ -57,7 +56,11 @@ export function Chart({ label, measure, buckets, timeText }: ChartProps) {
           {bars.map(({ label: at, values }, index) => (
             <g key={at} onPointerEnter={() => setShownAt(index)}>
               <rect className="space" x={index} y={0} width={1} height={100} />
-              <Bar x={index} width={width} values={values.map((value) => (100 * value) / top)} series={series} />
+              {series.map(({ label: name, tone }, part) => {
+                const [height, below] = [values[part] ?? 0, sumOf(values.slice(0, part))]
+                const y = 100 - (100 * (below + height)) / top
+                return <rect key={name} className={tone} x={index} y={y} width={width} height={(100 * height) / top} />
+              })}
             </g>
           ))}
         </svg>
@@ -77,15 +80,7 @@ export function Chart({ label, measure, buckets, timeText }: ChartProps) {
 /** As thin as the hours of a day, however few there are. */
 const widthOf = (bars: number) => 0.7 * Math.min(1, bars / 24)
 
-function Bar(props: { x: number; width: number; values: readonly number[]; series: readonly Result[] }) {
-  const { x, width, values, series } = props
-  let y = 100
-  return values.map((height, index) => {
-    y -= height
-    const { label, tone } = series[index]!
-    return <rect key={label} className={tone} x={x} y={y} width={width} height={height} />
-  })
-}
+const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
 
 /** The next of 2, 4, 10, 20, 40, 100 …: half of it is a whole number. */
 function roundUp(value: number): number {

@@ -2,7 +2,7 @@ import type { AppRequest, UsageOut } from '@workflow-service/contract'
 import { useRead } from '../api/index.ts'
 import { Chart } from './chart.tsx'
 import { Loaded, Section } from './page.tsx'
-import { countOf, type Measure, type Result, RESULTS } from './results.ts'
+import { type Measure, totalsOf } from './results.ts'
 import { useLastDay } from './status-and-time.tsx'
 
 const TIME = new Intl.DateTimeFormat('en', { timeStyle: 'short' })
@@ -20,20 +20,10 @@ export function LastDayChart({ measure, of }: LastDayProps) {
 }
 
 function Hours({ usage, measure }: Pick<LastDayProps, 'measure'> & { usage: UsageOut }) {
-  const sum = (results: readonly Result[]) =>
-    usage.buckets.reduce(
-      (total, bucket) =>
-        total +
-        countOf(
-          bucket[measure],
-          results.flatMap(({ names }) => names),
-        ),
-      0,
-    )
-  const total = sum(RESULTS[measure])
+  const [good = 0, bad = 0, others = 0] = totalsOf(usage.buckets, measure)
+  const total = good + bad + others
   if (total === 0) return null
-  const failed = sum(RESULTS[measure].filter(({ tone }) => tone === 'bad'))
-  const rate = ((100 * failed) / total).toLocaleString('en', { maximumFractionDigits: 1 })
+  const rate = ((100 * bad) / total).toLocaleString('en', { maximumFractionDigits: 1 })
   const what = measure === 'starts' ? 'runs' : 'deliveries'
   return (
     <Section

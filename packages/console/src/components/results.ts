@@ -1,3 +1,5 @@
+import type { UsageOut } from '@workflow-service/contract'
+
 /** A result as people count it: statuses of runs or outcomes of deliveries. */
 export interface Result {
   readonly label: string
@@ -5,7 +7,7 @@ export interface Result {
   readonly names: readonly string[]
 }
 
-export const RUN_RESULTS: readonly Result[] = [
+const RUN_RESULTS: readonly Result[] = [
   { label: 'succeeded', tone: 'good', names: ['succeeded'] },
   { label: 'failed', tone: 'bad', names: ['failed'] },
   // Cancelled, or not ended.
@@ -21,6 +23,10 @@ export const DELIVERY_RESULTS: readonly Result[] = [
 /** The results of each measure of the usage. */
 export const RESULTS = { starts: RUN_RESULTS, deliveries: DELIVERY_RESULTS } as const
 export type Measure = keyof typeof RESULTS
+
+/** Counts each result of a measure in all buckets. */
+export const totalsOf = (buckets: UsageOut['buckets'], measure: Measure): number[] =>
+  RESULTS[measure].map(({ names }) => buckets.reduce((sum, bucket) => sum + countOf(bucket[measure], names), 0))
 
 /** Adds up the counts with these names. */
 export function countOf(counts: Readonly<Record<string, number>>, names: readonly string[]): number {
