@@ -1,4 +1,3 @@
-import { highlight } from './highlight.ts'
 import { type Html, html } from './html.ts'
 
 /** Code to show: several in a row become a choice. */
@@ -41,4 +40,40 @@ export function renderCode(codes: readonly Code[], title = 'Example'): Html {
         </figure>`,
     )}
   </div>`
+}
+
+const STRING = String.raw`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'`
+const NUMBER = String.raw`\b\d[\d_.]*\b`
+
+/** For each language an expression whose named groups are the classes of its tokens. */
+const LANGUAGES: Record<string, RegExp> = {
+  json: /(?<name>"(?:[^"\\]|\\.)*")(?=\s*:)|(?<string>"(?:[^"\\]|\\.)*")|(?<keyword>\b(?:true|false|null)\b)|(?<number>-?\b\d[\d.eE+-]*)/g,
+  bash: new RegExp(
+    String.raw`(?<comment>(?:^|(?<=\s))#.*)|(?<string>${STRING})|(?<keyword>^\s*(?:curl|npm|npx|export|openssl|node|wf)\b)|(?<name>(?<=\s)--?[\w-]+)|(?<number>\$\w+)`,
+    'gm',
+  ),
+  ts: new RegExp(
+    String.raw`(?<comment>//.*)|(?<string>${STRING}|\`(?:[^\`\\]|\\.)*\`)|(?<keyword>\b(?:await|async|break|catch|const|else|export|for|from|function|if|import|let|new|of|return|throw|try|typeof|instanceof|true|false|null|undefined)\b)|(?<number>${NUMBER})`,
+    'g',
+  ),
+  python: new RegExp(
+    String.raw`(?<comment>#.*)|(?<string>[fbr]?(?:${STRING}))|(?<keyword>\b(?:and|as|def|elif|else|except|for|from|if|import|in|is|not|or|raise|return|try|while|with|True|False|None)\b)|(?<number>${NUMBER})`,
+    'g',
+  ),
+}
+LANGUAGES['sh'] = LANGUAGES['bash'] as RegExp
+LANGUAGES['js'] = LANGUAGES['ts'] as RegExp
+
+/** Marks the tokens of a text in this language; a text in an unknown language is only escaped. */
+function highlight(text: string, language: string): Html {
+  const { [language]: expression } = LANGUAGES
+  if (!expression) return html`${text}`
+  const parts: Html[] = []
+  let end = 0
+  for (const match of text.matchAll(expression)) {
+    const [kind] = Object.entries(match.groups ?? {}).find(([, token]) => token !== undefined) ?? ['']
+    parts.push(html`${text.slice(end, match.index)}<span class="t-${kind}">${match[0]}</span>`)
+    end = match.index + match[0].length
+  }
+  return html`${parts}${text.slice(end)}`
 }

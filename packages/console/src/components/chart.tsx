@@ -1,6 +1,41 @@
-import type { UsageOut } from '@workflow-service/contract'
+import type { AppRequest, UsageOut } from '@workflow-service/contract'
 import { useState } from 'react'
-import { type Measure, RESULTS, totalsOf } from './results.ts'
+import { useRead } from '../api/index.ts'
+import { Loaded, Section } from './page.tsx'
+import { useLastDay } from './status-and-time.tsx'
+
+/** A result as people count it: statuses of runs or outcomes of deliveries. */
+interface Result {
+  readonly label: string
+  readonly tone: 'good' | 'bad' | 'warn' | 'quiet'
+  readonly names: readonly string[]
+}
+
+const RUN_RESULTS: readonly Result[] = [
+  { label: 'succeeded', tone: 'good', names: ['succeeded'] },
+  { label: 'failed', tone: 'bad', names: ['failed'] },
+  // Cancelled, or not ended.
+  { label: 'other', tone: 'quiet', names: ['cancelled', 'queued', 'running', 'waiting'] },
+]
+
+export const DELIVERY_RESULTS: readonly Result[] = [
+  { label: 'accepted', tone: 'good', names: ['accepted'] },
+  { label: 'not accepted', tone: 'bad', names: ['rejected', 'timed_out', 'unreachable', 'refused', 'invalid'] },
+  { label: 'unknown', tone: 'warn', names: ['unknown', 'in_flight'] },
+]
+
+/** The results of each measure of the usage. */
+export const RESULTS = { starts: RUN_RESULTS, deliveries: DELIVERY_RESULTS } as const
+export type Measure = keyof typeof RESULTS
+
+/** Counts each result of a measure in all buckets. */
+const totalsOf = (buckets: UsageOut['buckets'], measure: Measure): number[] =>
+  RESULTS[measure].map(({ names }) => buckets.reduce((sum, bucket) => sum + countOf(bucket[measure], names), 0))
+
+/** Adds up the counts with these names. */
+export function countOf(counts: Readonly<Record<string, number>>, names: readonly string[]): number {
+  return names.reduce((sum, name) => sum + (counts[name] ?? 0), 0)
+}
 
 interface ChartProps {
   /** Names what is counted: `Starts`. */
@@ -86,4 +121,39 @@ const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum +
 function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)))
   return [2, 4, 10].map((factor) => factor * power).find((each) => each >= value) ?? 2
+}
+
+const TIME = new Intl.DateTimeFormat('en', { timeStyle: 'short' })
+
+interface LastDayProps {
+  measure: Measure
+  /** Only of this one. */
+  of?: { by: AppRequest<'getUsage'>['query']['by']; id: string }
+}
+
+/** The last 24 hours by hour, with the share that failed. Nothing without starts or deliveries. */
+export function LastDayChart({ measure, of }: LastDayProps) {
+  const query = { since: useLastDay(), ...(of ? { by: of.by, thing_id: of.id } : {}) }
+  return <Loaded query={useRead('getUsage', { query })}>{(usage) => <Hours usage={usage} measure={measure} />}</Loaded>
+}
+
+function Hours({ usage, measure }: Pick<LastDayProps, 'measure'> & { usage: UsageOut }) {
+  const [good = 0, bad = 0, others = 0] = totalsOf(usage.buckets, measure)
+  const total = good + bad + others
+  if (total === 0) return null
+  const rate = ((100 * bad) / total).toLocaleString('en', { maximumFractionDigits: 1 })
+  const what = measure === 'starts' ? 'runs' : 'deliveries'
+  return (
+    <Section
+      title={measure === 'starts' ? 'Runs by hour' : 'Deliveries by hour'}
+      intro={`${rate} % of ${what} ${measure === 'starts' ? 'failed' : 'were not accepted'} in the last 24 hours.`}
+    >
+      <Chart
+        label={`${what} of the last 24 hours`}
+        measure={measure}
+        buckets={usage.buckets}
+        timeText={(at) => TIME.format(new Date(at))}
+      />
+    </Section>
+  )
 }

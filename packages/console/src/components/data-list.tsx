@@ -1,12 +1,12 @@
 import { Link, type LinkProps, useNavigate, useSearch } from '@tanstack/react-router'
 import { memo, type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
 import type { List } from '../api/index.ts'
-import { announce } from './announce.ts'
 import { type Action, Button } from './button.tsx'
 import { openForm } from './dialog.tsx'
 import { type Choices, SelectField, TextField } from './fields.tsx'
 import { EmptyState, type EmptyStateProps, ErrorState, Loading, Page } from './page.tsx'
 import { useShortcuts } from './shortcuts.ts'
+import { announce } from './toast.ts'
 
 export interface Column<Row> {
   header: string

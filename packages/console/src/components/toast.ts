@@ -1,6 +1,5 @@
 import { describeError } from '../api/index.ts'
 import { createStore } from '../api/store.ts'
-import { announce } from './announce.ts'
 
 export interface Message {
   readonly id: number
@@ -11,6 +10,12 @@ export interface Message {
 /** The messages that are shown, the oldest first. */
 export const messages = createStore<readonly Message[]>([])
 let lastId = 0
+
+/** Says a text to screen readers. The region is part of the page from the beginning (`main.tsx`). */
+export function announce(text: string): void {
+  const region = document.getElementById('announcements')
+  if (region) region.textContent = region.textContent === text ? `${text}\u00A0` : text
+}
 
 /** Says for a few seconds that something was done, or what went wrong. */
 export function toast(text: string, kind: Message['kind'] = 'good'): void {

@@ -1,8 +1,8 @@
 import { type ReactNode, useState } from 'react'
 import { invalid } from '../api/index.ts'
-import { announce } from './announce.ts'
 import { Button, type ButtonProps } from './button.tsx'
 import { parseJson } from './parse-json.ts'
+import { announce } from './toast.ts'
 
 const SHOWN_MS = 1_500
 
@@ -41,8 +41,7 @@ export function CopyButton({ text, what, ...look }: { text: string; what: string
 }
 
 /** A text to copy as a whole, such as a curl line. */
-export function CopyBox(props: { text: string; label: string; isIconOnly?: boolean; isJson?: boolean }) {
-  const { text, label, isIconOnly, isJson } = props
+export function CopyBox({ text, label, isJson }: { text: string; label: string; isJson?: boolean }) {
   return (
     <div className="copy-box">
       {/* Scrollable text needs the focus to be scrolled with the keyboard. */}
@@ -50,7 +49,7 @@ export function CopyBox(props: { text: string; label: string; isIconOnly?: boole
       <pre tabIndex={0} role="region" aria-label={label}>
         {isJson ? <JsonText text={text} /> : text}
       </pre>
-      <CopyButton text={text} what={label} {...(isIconOnly ? { isIconOnly, variant: 'ghost' } : {})} />
+      <CopyButton text={text} what={label} {...(isJson ? { isIconOnly: true, variant: 'ghost' } : {})} />
     </div>
   )
 }
@@ -73,7 +72,7 @@ export function KeyValueList({ items }: { items: Record<string, ReactNode> }) {
 
 /** A value as indented JSON, to read and copy. */
 export const JsonView = ({ value, label }: { value: unknown; label: string }) => (
-  <CopyBox text={JSON.stringify(value, null, 2) ?? ''} label={label} isIconOnly isJson />
+  <CopyBox text={JSON.stringify(value, null, 2) ?? ''} label={label} isJson />
 )
 
 /** A name, a text, or another value. */

@@ -2,17 +2,17 @@ import { Link, Outlet, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { call, queryClient, useMe, useRead, mutate } from '../api/index.ts'
 import { useEvents } from '../api/events.ts'
-import { usePasswordPrompt } from '../api/prompts.ts'
+import { answerPasswordPrompt, type PasswordPromptKind, usePasswordPrompt } from '../api/prompts.ts'
 import { IconButton } from '../components/button.tsx'
 import { Icon } from '../components/icons.tsx'
 import { Menu } from '../components/menu.tsx'
-import { Dialog, openDialog, OpenDialogs } from '../components/dialog.tsx'
+import { Dialog, FormDialog, openDialog, OpenDialogs } from '../components/dialog.tsx'
+import { TextField } from '../components/fields.tsx'
 import { useShortcuts } from '../components/shortcuts.ts'
 import { Notice } from '../components/page.tsx'
 import { KeyValueList } from '../components/values.tsx'
 import { CommandMenu } from './command-menu.tsx'
 import { PAGES } from './pages.ts'
-import { PasswordPrompt } from './password-prompt.tsx'
 
 /** The frame of every page: navigation, menus, and what the person is asked while a request waits. */
 export function AppLayout() {
@@ -178,6 +178,50 @@ function AccountMenu() {
         { label: 'Account', icon: 'account', onClick: () => navigate({ to: '/account' }) },
         { label: 'Sign out', icon: 'external', onClick: signOut },
       ]}
+    />
+  )
+}
+
+const PROMPTS = {
+  confirm: {
+    title: 'Confirm with your password',
+    action: 'Confirm',
+    text: 'This change needs your password. You are not asked again for 10 minutes.',
+  },
+  sign_in: {
+    title: 'Sign in again',
+    action: 'Sign in',
+    text: 'Your sign-in has ended. Everything on the page stays as it is.',
+  },
+}
+
+/** Asks for the password: before a sensitive change, or because the sign-in has ended. */
+function PasswordPrompt({ kind }: { kind: PasswordPromptKind }) {
+  const { email } = useMe().account
+  const close = () => {
+    answerPasswordPrompt(false)
+    // Nothing on the page can be read or saved without a sign-in.
+    if (kind === 'sign_in') window.location.assign('/sign-in')
+  }
+  return (
+    <FormDialog
+      {...PROMPTS[kind]}
+      isTransient
+      values={{ password: '' }}
+      save={async ({ password }) => {
+        const me = await (kind === 'confirm'
+          ? call('confirmPassword', { body: { password } })
+          : call('signIn', { body: { email, password } }))
+        queryClient.setQueryData(['getMe', {}], me)
+        answerPasswordPrompt(true)
+      }}
+      onClose={close}
+      fields={({ field }) => (
+        <>
+          <input type="email" autoComplete="username" value={email} readOnly hidden />
+          <TextField type="password" autoComplete="current-password" {...field('password', 'Password')} />
+        </>
+      )}
     />
   )
 }

@@ -2,13 +2,12 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import type { AppRequest, UsageOut } from '@workflow-service/contract'
 import { queryFor } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
-import { Chart } from '../../components/chart.tsx'
+import { Chart, countOf, type Measure, RESULTS } from '../../components/chart.tsx'
 import { type Column, FilterPeriod, FilterSelect, Table, useFilters } from '../../components/data-list.tsx'
 import { download } from '../../components/download.ts'
 import { Loaded, Page, Section } from '../../components/page.tsx'
 import { durationText, useLastDay, useNow } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
-import { countOf, type Measure, RESULTS } from '../../components/results.ts'
 
 type Group = NonNullable<AppRequest<'getUsage'>['query']['by']>
 

@@ -1,6 +1,6 @@
 import { tryLink } from '../../components/thing-link.tsx'
 import { useRunList } from '../runs/run-list.tsx'
-import { LastDayChart } from '../../components/last-day.tsx'
+import { LastDayChart } from '../../components/chart.tsx'
 import { DataList } from '../../components/data-list.tsx'
 import { useWorkflow } from './workflow-layout.tsx'
 
