@@ -29,11 +29,10 @@ const EMPTY = /^(no |nothing|it has never)/i
 
 /** Answers every request for data with an error while `status` is set, except those of `healthy` paths. */
 async function interceptApi(page: Page) {
-  const api = { status: 0, healthy: [] as string[], requestId: '', failed: 0 }
+  const api = { status: 0, healthy: [] as string[], requestId: '' }
   await page.route('**/app/**', async (route) => {
     const { pathname } = new URL(route.request().url())
     if (api.status === 0 || api.healthy.includes(pathname)) return await route.continue()
-    if (pathname !== APP_ROUTES.streamEvents.path) api.failed += 1
     const headers = { 'x-request-id': api.requestId }
     // A proxy in front of the service answers 503 in words of its own.
     if (api.status === 503) return await route.fulfill({ status: 503, headers, body: 'No server is available.' })
@@ -42,7 +41,7 @@ async function interceptApi(page: Page) {
   })
   return {
     fail(status: number, healthy: string[] = []) {
-      Object.assign(api, { status, healthy, requestId: randomUUID(), failed: 0 })
+      Object.assign(api, { status, healthy, requestId: randomUUID() })
       return api
     },
     mend: () => void (api.status = 0),

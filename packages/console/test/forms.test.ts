@@ -1,7 +1,4 @@
 import { createHmac, randomUUID } from 'node:crypto'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { describe, expect, test } from '@jest/globals'
 import { createSetupLink } from '@workflow-service/database'
 import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from '@workflow-service/contract/limits'
@@ -93,14 +90,8 @@ function tokenOf(secret: string, ageSeconds: number): string {
 
 /** Imports `isAuthentic` of code that a page shows. */
 async function load(code: string): Promise<(token: string | undefined, secret: string) => boolean> {
-  const folder = await mkdtemp(join(tmpdir(), 'shown-code-'))
-  try {
-    const file = join(folder, 'check.mjs')
-    await writeFile(file, code)
-    return ((await import(file)) as { isAuthentic: (token: string | undefined, secret: string) => boolean }).isAuthentic
-  } finally {
-    await rm(folder, { recursive: true })
-  }
+  const module: unknown = await import(`data:text/javascript,${encodeURIComponent(code)}`)
+  return (module as { isAuthentic: (token: string | undefined, secret: string) => boolean }).isAuthentic
 }
 
 test('the approval of a source is changed while its endpoint is down, and everything else is not', async () => {
