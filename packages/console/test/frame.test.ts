@@ -303,7 +303,7 @@ test('menus work with the keyboard, and the removal of a person and the end of t
   expect(await page.getByRole('dialog').count()).toBe(0)
 })
 
-test('the keyboard lists its keys, of which single ones can be switched off', async () => {
+test('the keyboard lists its keys, of which single ones can be switched off, and a theme is chosen', async () => {
   const { page } = await open('/')
   await page.keyboard.press('?')
   const shortcuts = page.getByRole('dialog', { name: 'Shortcuts' })
@@ -312,6 +312,8 @@ test('the keyboard lists its keys, of which single ones can be switched off', as
   await page.keyboard.press('Escape')
   await shortcuts.waitFor({ state: 'detached' })
   await show(page, '/account')
+  await page.getByRole('radio', { name: 'Dark' }).check()
+  expect(await page.evaluate('getComputedStyle(document.documentElement).colorScheme')).toBe('dark')
   await page.getByRole('switch').uncheck()
   await page.keyboard.press('?')
   await page.keyboard.press('Control+k')

@@ -19,5 +19,6 @@ export function setPreference<Name extends keyof Preferences>(name: Name, value:
 
 /** Chooses the colors of the page: those of the system unless the person chose others. */
 export function applyTheme(): void {
-  document.documentElement.dataset.theme = preferences.get().theme
+  const { theme } = preferences.get()
+  document.documentElement.style.colorScheme = theme === 'system' ? '' : theme
 }
