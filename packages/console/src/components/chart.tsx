@@ -48,7 +48,6 @@ interface ChartProps {
 
 /** Times below the bars: more would touch each other on a phone. */
 const LABELS = 4
-const HALF = 0.5
 
 /** Stacked bars with a legend and a grid. A bar under the pointer is described above them, also after a tap. */
 export function Chart({ label, measure, buckets, timeText }: ChartProps) {
@@ -57,6 +56,8 @@ export function Chart({ label, measure, buckets, timeText }: ChartProps) {
   const bars = buckets.map((bucket) => ({ label: timeText(bucket.at), values: totalsOf([bucket], measure) }))
   const totals = totalsOf(buckets, measure)
   const top = roundUp(Math.max(...bars.map(({ values }) => sumOf(values))))
+  // Half of it is a whole number.
+  const scale = [top, top / 2, 0]
   const texts = (values: readonly number[]) =>
     series.map((each, index) => `${(values[index] ?? 0).toLocaleString('en')} ${each.label}`)
   const shown = shownAt === undefined ? undefined : bars[shownAt]
@@ -75,26 +76,25 @@ export function Chart({ label, measure, buckets, timeText }: ChartProps) {
       </figcaption>
       <div className="plot">
         <div className="scale" aria-hidden="true">
-          {[top, top * HALF, 0].map((count) => (
+          {scale.map((count) => (
             <span key={count}>{count.toLocaleString('en')}</span>
           ))}
         </div>
         <svg
           role="img"
           aria-label={`${label}: ${texts(totals).join(', ')}`}
-          viewBox={`0 0 ${bars.length} 100`}
+          viewBox={`0 0 ${bars.length} ${top}`}
           preserveAspectRatio="none"
         >
-          {[0, 100 * HALF, 100].map((y) => (
+          {scale.map((y) => (
             <line key={y} x1={0} x2={bars.length} y1={y} y2={y} />
           ))}
           {bars.map(({ label: at, values }, index) => (
             <g key={at} onPointerEnter={() => setShownAt(index)}>
-              <rect className="space" x={index} y={0} width={1} height={100} />
+              <rect className="space" x={index} y={0} width={1} height={top} />
               {series.map(({ label: name, tone }, part) => {
-                const [height, below] = [values[part] ?? 0, sumOf(values.slice(0, part))]
-                const y = 100 - (100 * (below + height)) / top
-                return <rect key={name} className={tone} x={index} y={y} width={width} height={(100 * height) / top} />
+                const y = top - sumOf(values.slice(0, part + 1))
+                return <rect key={name} className={tone} x={index} y={y} width={width} height={values[part]} />
               })}
             </g>
           ))}
@@ -117,7 +117,7 @@ const widthOf = (bars: number) => 0.7 * Math.min(1, bars / 24)
 
 const sumOf = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0)
 
-/** The next of 2, 4, 10, 20, 40, 100 …: half of it is a whole number. */
+/** The next of 2, 4, 10, 20, 40, 100 … */
 function roundUp(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)))
   return [2, 4, 10].map((factor) => factor * power).find((each) => each >= value) ?? 2
@@ -142,14 +142,11 @@ function Hours({ usage, measure }: Pick<LastDayProps, 'measure'> & { usage: Usag
   const total = good + bad + others
   if (total === 0) return null
   const rate = ((100 * bad) / total).toLocaleString('en', { maximumFractionDigits: 1 })
-  const what = measure === 'starts' ? 'runs' : 'deliveries'
+  const [what, failed] = measure === 'starts' ? ['Runs', 'failed'] : ['Deliveries', 'were not accepted']
   return (
-    <Section
-      title={measure === 'starts' ? 'Runs by hour' : 'Deliveries by hour'}
-      intro={`${rate} % of ${what} ${measure === 'starts' ? 'failed' : 'were not accepted'} in the last 24 hours.`}
-    >
+    <Section title={`${what} by hour`} intro={`${rate} % of ${what.toLowerCase()} ${failed} in the last 24 hours.`}>
       <Chart
-        label={`${what} of the last 24 hours`}
+        label={`${what.toLowerCase()} of the last 24 hours`}
         measure={measure}
         buckets={usage.buckets}
         timeText={(at) => TIME.format(new Date(at))}
