@@ -131,15 +131,13 @@ export const APP_OPERATIONS = completeRows({
   tryCookie: {
     access: 'public',
     summary: 'Try whether the browser keeps cookies',
-    description:
-      'Sets a cookie of one minute with the attributes of the cookie of a sign-in; the next call says whether it came back. The page asks before it uses a one-time link.',
+    description: 'Sets a cookie for a minute; the next call says whether it came back.',
     success: ok(signIn.CookieOut, 'Whether this request had the cookie.'),
   },
   setUp: {
     access: 'link',
     summary: 'Create the first owner',
-    description:
-      'Uses a setup link, creates the account and signs it in. 409 `link_not_usable` if the link was used, revoked or expired.',
+    description: '409 `link_not_usable` if the link was used, revoked or expired.',
     body: signIn.SetUpIn,
     success: created(signIn.MeOut, 'The owner is signed in.'),
   },
@@ -153,14 +151,12 @@ export const APP_OPERATIONS = completeRows({
   startOidc: {
     access: 'public',
     summary: 'Begin a sign-in with OpenID Connect',
-    description: 'Redirects to the provider.',
     query: Parameters({ next: OidcText }),
     success: { status: 302, description: 'To the provider.' },
   },
   finishOidc: {
     access: 'public',
     summary: 'End a sign-in with OpenID Connect',
-    description: 'The provider redirects here.',
     query: Parameters({
       code: OidcText,
       state: OidcText,
@@ -248,23 +244,16 @@ export const APP_OPERATIONS = completeRows({
   },
   streamEvents: {
     summary: 'Follow changes',
-    description:
-      'Server-sent events. The data of each is `{"topics":[…]}`; the page reads again what it shows of them.',
+    description: 'Server-sent events, each with `{"topics":[…]}`: what to read again.',
     success: { status: 200, description: 'A stream that ends when the sign-in ends.' },
   },
   search: {
-    summary: 'Search everything',
-    description: 'Finds by name, id or request id.',
+    summary: 'Search everything by name, id or request id',
     query: Parameters({ q: SearchText }),
     success: ok(overview.SearchOut, 'What was found.'),
   },
   getOrganization: { summary: 'Read the organization', success: ok(people.AppOrganizationOut) },
-  listUsers: {
-    summary: 'List users',
-    description: 'By email address.',
-    query: PageQuery,
-    success: ok(people.AppUserPage),
-  },
+  listUsers: { summary: 'List users by email address', query: PageQuery, success: ok(people.AppUserPage) },
   getUsage: {
     summary: 'Read the usage',
     description: 'At most 92 days; the last 7 days by default.',
@@ -340,14 +329,9 @@ export const APP_OPERATIONS = completeRows({
     success: WORKFLOW,
   },
   deleteFile: { summary: 'Delete a file', query: workflows.VersionQuery, success: WORKFLOW },
-  listWorkflowVersions: {
-    summary: 'List the versions of a workflow',
-    description: 'Every save of its task, triggers or files is one.',
-    success: ok(workflows.WorkflowVersionList),
-  },
+  listWorkflowVersions: { summary: 'List the versions of a workflow', success: ok(workflows.WorkflowVersionList) },
   getWorkflowVersion: {
     summary: 'Compare a version of a workflow',
-    description: 'With the one before, or with the newest.',
     query: workflows.VersionCompareQuery,
     success: ok(workflows.WorkflowVersionDetailOut),
   },
@@ -357,14 +341,9 @@ export const APP_OPERATIONS = completeRows({
     body: workflows.RestoreVersionIn,
     success: WORKFLOW,
   },
-  draftRules: {
-    summary: 'Draft the rules that a workflow needs',
-    description: 'For the sources that its task names, with what the built-in agent does not follow. Saves nothing.',
-    success: ok(runs.RulesDraftOut),
-  },
+  draftRules: { summary: 'Draft the rules that a workflow needs', success: ok(runs.RulesDraftOut) },
   checkRules: {
-    summary: 'Check rules',
-    description: 'The errors that a `rules.yaml` with this text would have. Saves nothing.',
+    summary: 'Check rules without saving them',
     body: workflows.CheckRulesIn,
     success: ok(workflows.RulesCheckOut),
   },
@@ -372,7 +351,7 @@ export const APP_OPERATIONS = completeRows({
   tryWorkflow: {
     summary: 'Try a workflow without sending',
     description:
-      "A runner plans the run as it would execute it, and sends nothing. Needs no trigger, and the workflow need not be active. Replaces the person's earlier trial of the workflow; kept for an hour.",
+      "Needs no trigger, and the workflow need not be active. Replaces the person's earlier trial of the workflow; kept for an hour.",
     body: evaluations.TrialIn,
     success: { status: 202, schema: evaluations.TrialOut, description: 'Accepted: read it again for its result.' },
   },
@@ -381,22 +360,16 @@ export const APP_OPERATIONS = completeRows({
   getCase: { summary: 'Read a case', success: ok(evaluations.CaseOut) },
   saveCase: {
     summary: 'Keep a text with the payloads that are right',
-    description:
-      'Of a run, a trial, or as written. The case is tried without the session. Retention deletes a case that was not evaluated for as long as runs are kept.',
+    description: 'Retention deletes a case that was not evaluated for as long as runs are kept.',
     body: evaluations.CaseIn,
     bodyLimits: { maxBytes: CASE_MAX_BYTES + APP_BODY_MAX_BYTES, maxMembers: PAYLOAD_MAX_VALUES },
     success: ok(evaluations.CaseOut),
   },
-  deleteCase: {
-    summary: 'Delete a case',
-    description: 'With its results.',
-    query: workflows.VersionQuery,
-  },
+  deleteCase: { summary: 'Delete a case with its results', query: workflows.VersionQuery },
   listEvaluations: { summary: 'List the evaluations of a workflow', success: ok(evaluations.EvaluationList) },
   startEvaluation: {
     summary: 'Try all cases of a workflow without sending',
-    description:
-      'With another model, version, task or rules. Runners plan the cases as runs, and send nothing; the costs count in the budgets. 409 `evaluations_running` while five of the organization have not ended.',
+    description: 'Costs count in the budgets. 409 `evaluations_running` while five of the organization have not ended.',
     body: evaluations.EvaluationIn,
     success: { status: 202, schema: evaluations.EvaluationDetailOut, description: 'Accepted: read it again.' },
   },
@@ -416,7 +389,7 @@ export const APP_OPERATIONS = completeRows({
   getWebhookSource: { summary: 'Read a webhook source', success: ok(sources.AppWebhookSourceOut) },
   listSourceWorkflows: {
     summary: 'List the workflows that name a webhook source',
-    description: 'In their `rules.yaml`, or else in their task. At most 20, of the first 100 in which the name occurs.',
+    description: 'At most 20, of the first 100 in which the name occurs.',
     success: ok(sources.SourceWorkflowList),
   },
   saveWebhookSource: {
@@ -431,18 +404,12 @@ export const APP_OPERATIONS = completeRows({
   saveWebhookSourceSettings: {
     access: 'admin',
     summary: "Save a webhook source's settings",
-    description:
-      'The settings that the endpoint does not confirm. No verification request, so also while the endpoint is down.',
+    description: 'Without a verification request, so also while the endpoint is down.',
     body: sources.SaveWebhookSourceSettingsIn,
     success: ok(sources.AppWebhookSourceOut),
   },
   deleteWebhookSource: { access: 'admin', summary: 'Delete a webhook source', description: 'Its log stays readable.' },
-  testWebhookSource: {
-    access: 'admin',
-    summary: 'Test a webhook source',
-    description: 'Sends the verification request once.',
-    success: ok(sources.AppDeliveryOut),
-  },
+  testWebhookSource: { access: 'admin', summary: 'Test a webhook source', success: ok(sources.AppDeliveryOut) },
   pauseWebhookSource: {
     access: 'admin',
     summary: 'Pause a webhook source',
@@ -464,16 +431,11 @@ export const APP_OPERATIONS = completeRows({
     body: agents.SaveLookupIn,
     success: ok(agents.AppLookupOut),
   },
-  getInstructions: {
-    summary: 'Read what agents with a model follow',
-    description: "The service's system text with the organization's instructions, and their versions.",
-    success: ok(agents.InstructionsOut),
-  },
+  getInstructions: { summary: 'Read what agents with a model follow', success: ok(agents.InstructionsOut) },
   saveInstructions: {
     access: 'admin',
     summary: "Save the organization's instructions",
-    description:
-      'They become a version, which runs that begin from now on follow. To restore a version, save its text. The rules of the service stay at the end of the system text.',
+    description: 'Runs that begin from now on follow them. To restore a version, save its text.',
     body: agents.SaveInstructionsIn,
     success: ok(agents.InstructionsOut),
   },
@@ -485,8 +447,7 @@ export const APP_OPERATIONS = completeRows({
   saveModelKey: {
     access: 'admin',
     summary: "Save a key of the organization's own for a model",
-    description:
-      'In place of an earlier one. Runs use it instead of the key of the service, and a runner tries it at once: `test` says what came of it.',
+    description: 'In place of an earlier one, and of the key of the service.',
     body: ModelKeyIn,
     success: ok(agents.ModelKeyList),
   },
@@ -507,7 +468,7 @@ export const APP_OPERATIONS = completeRows({
   listAllDeliveries: {
     summary: 'List the deliveries of all webhook sources',
     description:
-      'Newest first. A search, and the filters by status, workflow and resends, look at a bounded number of deliveries for a page, which may have none: follow `next_cursor`.',
+      'Newest first. With a search, status, workflow or resends, a page may have no delivery: follow `next_cursor`.',
     query: sources.AllDeliveriesQuery,
     success: ok(sources.AppDeliveryPage),
   },
@@ -521,7 +482,6 @@ export const APP_OPERATIONS = completeRows({
   },
   previewResends: {
     summary: 'Preview sending payloads again',
-    description: 'Counts the payloads that a job with this filter would send again. Sends nothing.',
     body: resends.ResendJobIn,
     bodyLimits: { maxMembers: APP_BODY_MAX_MEMBERS + RESEND_IDS_MAX },
     success: ok(resends.ResendPreviewOut, 'What would be sent.'),
@@ -529,7 +489,7 @@ export const APP_OPERATIONS = completeRows({
   createResendJob: {
     summary: 'Send payloads again',
     description:
-      'Each payload that matches once, oldest first, as new deliveries. Goes on without the page, also after a restart. Payloads of webhook sources that ask for approval are left out. 409 `not_resendable` if nothing is left.',
+      'Each payload that matches once, oldest first, but for those of webhook sources that ask for approval. 409 `not_resendable` if nothing is left.',
     body: resends.ResendJobIn,
     bodyLimits: { maxMembers: APP_BODY_MAX_MEMBERS + RESEND_IDS_MAX },
     success: created(resends.ResendJobOut),
@@ -572,34 +532,31 @@ export const APP_OPERATIONS = completeRows({
   },
   listRuns: {
     summary: 'List runs',
-    description:
-      'Newest first. A search, and the list of queued runs while thousands are queued, look at up to 20,000 runs for a page, which may have none: follow `next_cursor`.',
+    description: 'Newest first. With a search, a page may have no run: follow `next_cursor`.',
     query: runs.RunListQuery,
     success: ok(runs.RunPage),
   },
   getRun: { summary: 'Read a run', success: ok(runs.RunDetailOut) },
   cancelRun: {
     summary: 'Cancel a run',
-    description:
-      'Ends a run that has not ended, before its next step. A payload that is under way is finished and recorded. 409 `run_ended` if it has ended.',
+    description: 'Before its next step: a payload under way is finished. 409 `run_ended` if it has ended.',
     success: ok(runs.RunDetailOut),
   },
   cancelQueuedRuns: {
-    summary: 'Cancel queued runs',
-    description: 'Cancels the runs of a workflow or session that no runner has begun.',
+    summary: 'Cancel the queued runs of a workflow or session',
     body: CancelQueuedIn,
     success: ok(CancelQueuedOut, 'How many were cancelled.'),
   },
   getRunPrompts: {
     access: 'admin',
     summary: 'Read what a model was asked',
-    description: 'The system text, tools and messages of each request of the run. Empty for a run without a model.',
+    description: 'Empty for a run without a model.',
     success: ok(runs.RunPromptsOut),
   },
   getRulesDraft: {
     summary: 'Draft the rules that a run needs',
     description:
-      'For a run that failed with `needs_a_model`, `payload_incomplete`, `rules_needed` or `no_destination`; 404 for any other. Saves nothing.',
+      '404 for a run that did not fail with `needs_a_model`, `payload_incomplete`, `rules_needed` or `no_destination`.',
     success: ok(runs.RulesDraftOut),
   },
   listSessions: { summary: 'List sessions', query: runs.SessionListQuery, success: ok(runs.SessionPage) },
