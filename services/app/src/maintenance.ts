@@ -107,18 +107,13 @@ export const MAINTENANCE: readonly MaintenanceTask<AppServiceContext>[] = [
     intervalMs: 86_400_000,
     retryMs: 5_000,
     statements: ['hasAccounts'],
-    run: announceSetup,
+    // The link itself is for the operator's eyes: `wf setup-link` prints it, and a log may be read by many.
+    run: async ({ db, logger }) => {
+      if (!(await hasAccounts(db))) logger.warn({ hint: 'make the first owner with wf setup-link' }, 'setup.pending')
+    },
   },
 ]
 
 async function runBatches(signal: AbortSignal, runBatch: () => Promise<boolean>): Promise<void> {
   while (!signal.aborted && (await runBatch())) await sleep(BATCH_PAUSE_MS)
-}
-
-/**
- * Logs how the first owner is made, while no account exists. The link itself is for the operator's eyes: `wf
- * setup-link` prints it, and a log may be read by many.
- */
-async function announceSetup({ db, logger }: AppServiceContext): Promise<void> {
-  if (!(await hasAccounts(db))) logger.warn({ hint: 'make the first owner with wf setup-link' }, 'setup.pending')
 }

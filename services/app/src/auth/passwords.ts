@@ -56,11 +56,6 @@ export async function verifyPassword<Account extends { readonly passwordHash: st
   return result
 }
 
-async function hashPassword(visitor: Visitor, password: string): Promise<string> {
-  const salt = randomBytes(SALT_LENGTH)
-  return await withSlot(visitor, async () => toPhc(salt, await deriveTag(password, salt, MEMORY_KIB, PASSES)))
-}
-
 async function deriveTag(password: string, nonce: Buffer, memory: number, passes: number): Promise<Buffer> {
   const message = password.normalize('NFKC')
   const parameters: Argon2Parameters = { message, nonce, parallelism: 1, tagLength: TAG_LENGTH, memory, passes }
@@ -112,21 +107,19 @@ export async function hashNewPassword(
   if (known.some((word) => password.toLowerCase().includes(word))) {
     throw refuse('must not contain the email address or the name of the organization')
   }
-  const scoreOf = await (scorePassword ??= loadStrength())
+  const zxcvbn = await (strength ??= loadStrength())
   const judged = Array.from(password).slice(0, JUDGED_LENGTH).join('')
-  const score = await withSlot(visitor, async () => scoreOf(judged, known))
+  const { score } = await withSlot(visitor, async () => zxcvbn.check(judged, known))
   if (score < MIN_SCORE) throw refuse('is too easy to guess: use several unusual words, or a password manager')
-  return await hashPassword(visitor, password)
+  const salt = randomBytes(SALT_LENGTH)
+  return await withSlot(visitor, async () => toPhc(salt, await deriveTag(password, salt, MEMORY_KIB, PASSES)))
 }
 
-type ScorePassword = (password: string, words: string[]) => number
-
-let scorePassword: Promise<ScorePassword> | undefined
+let strength: ReturnType<typeof loadStrength> | undefined
 
 /** Loads the dictionaries, 30 MiB of memory, when the first password is chosen. */
-async function loadStrength(): Promise<ScorePassword> {
+async function loadStrength() {
   const { ZxcvbnFactory } = await import('@zxcvbn-ts/core')
   const { adjacencyGraphs, dictionary } = await import('@zxcvbn-ts/language-common')
-  const zxcvbn = new ZxcvbnFactory({ dictionary, graphs: adjacencyGraphs })
-  return (password, words) => zxcvbn.check(password, words).score
+  return new ZxcvbnFactory({ dictionary, graphs: adjacencyGraphs })
 }

@@ -1,6 +1,6 @@
 import type { AppAnswer, AppOperationId, AppOperations } from '@workflow-service/contract'
 import type { LimitedByQuotas } from '@workflow-service/database'
-import type { OperationRequest, OperationRules, StreamAnswer } from '@workflow-service/service-kit'
+import { ApiError, type OperationRequest, type OperationRules, type StreamAnswer } from '@workflow-service/service-kit'
 import type { Principal, Visitor } from '../auth/principal.ts'
 
 /** Who calls an operation: a person who is signed in, except where anyone may call. */
@@ -33,4 +33,12 @@ export type AppHandlers = {
 /** Checks of operations beyond their schemas. */
 export type AppRules = {
   readonly [Id in AppOperationId]?: OperationRules<AppOperations[Id], CallerOf<Id>>
+}
+
+/** Refuses a save whose version is not that of the stored values, which are `current`; none if they are deleted. */
+export function changedMeanwhile(current: object | null | undefined, cause?: unknown): ApiError {
+  return new ApiError('changed_meanwhile', 'This was changed since you opened it. Nothing was saved or sent.', {
+    extra: { current: current ?? null },
+    cause,
+  })
 }

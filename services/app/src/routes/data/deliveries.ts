@@ -1,16 +1,22 @@
-import type { AppAnswer, DeliveryDetailOut, ResendJobIn } from '@workflow-service/contract'
+import type { AppAnswer, DeliveryDetailOut, ResendJobIn, ResendJobOut } from '@workflow-service/contract'
 import {
   type ApprovalDecisionRequest,
   countWaitingApprovals,
+  createResendJob,
   decideApprovals,
   type DeliveryListQuery,
   findVisibleDeliveries,
   findFirstSent,
+  findResendJob,
   findVisibleDelivery,
   findVisibleRun,
   hasWebhookSourceLog,
+  listResendJobs,
   listVisibleDeliveries,
   listWaitingApprovals,
+  previewResends,
+  type ResendFilter,
+  stopResendJob,
   type Viewer,
 } from '@workflow-service/database'
 import { ApiError, byTime, notFound, orNotFound } from '@workflow-service/service-kit'
@@ -112,8 +118,39 @@ export function deliveryHandlers(ctx: AppServiceContext) {
   } satisfies Partial<AppHandlers>
 }
 
+/** Handlers of the jobs that send payloads again. */
+export function resendJobHandlers({ db, changeNotices }: AppServiceContext) {
+  const read = async (viewer: Viewer, id: string): Promise<ResendJobOut> =>
+    orNotFound(await findResendJob(db, viewer, id), 'Job')
+  return {
+    previewResends: ({ principal, body }) => previewResends(db, principal, toFilter(body)),
+    createResendJob: async (request) => {
+      const { principal, body } = request
+      const job = { filter: toFilter(body), perSecond: body.per_second, by: request }
+      const id = await createResendJob(db, principal, job)
+      if (id === undefined) {
+        throw new ApiError('not_resendable', 'No payload matches that can be sent again. Nothing was sent.')
+      }
+      changeNotices.add(principal.organizationId, 'deliveries')
+      return await read(principal, id)
+    },
+    listResendJobs: async ({ principal }) => ({ data: await listResendJobs(db, principal) }),
+    getResendJob: ({ principal, params }) => read(principal, params.resend_job_id),
+    stopResendJob: async (request) => {
+      const { principal, params } = request
+      await stopResendJob(db, principal, params.resend_job_id, request)
+      changeNotices.add(principal.organizationId, 'deliveries')
+      return await read(principal, params.resend_job_id)
+    },
+  } satisfies Partial<AppHandlers>
+}
+
+function toFilter(body: ResendJobIn): ResendFilter {
+  return body.ids ? { ids: body.ids } : toDeliveryFilter(body)
+}
+
 /** What a request asks for of the deliveries of all sources. */
-export function toDeliveryFilter(
+function toDeliveryFilter(
   asked: Omit<ResendJobIn, 'per_second' | 'ids'>,
 ): Omit<DeliveryListQuery, 'limit' | 'after' | 'kind'> {
   const { source_id: sourceId, workflow_id: workflowId, outcome, status, search } = asked

@@ -3,14 +3,11 @@ import { ApiError } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { AppHandlers, AppRules } from '../app-handlers.ts'
 import { toDate } from '../paging.ts'
-import { apiKeyHandlers, checkExpiry } from './api-keys.ts'
-import { deliveryHandlers } from './deliveries.ts'
-import { lookupHandlers } from './lookups.ts'
-import { modelKeyHandlers } from './model-keys.ts'
+import { deliveryHandlers, resendJobHandlers } from './deliveries.ts'
+import { checkExpiry, keyHandlers } from './keys.ts'
 import { noticeHandlers } from './notices.ts'
-import { resendJobHandlers } from './resend-jobs.ts'
 import { runHandlers } from './runs.ts'
-import { webhookSourceHandlers } from './webhook-sources.ts'
+import { lookupHandlers, webhookSourceHandlers } from './webhook-sources.ts'
 
 /** A person with more open pages than this sees no live updates in the others. */
 const MAX_STREAMS_PER_PERSON = 12
@@ -21,11 +18,10 @@ export function dataHandlers(ctx: AppServiceContext) {
   return {
     ...webhookSourceHandlers(ctx),
     ...lookupHandlers(ctx),
-    ...modelKeyHandlers(ctx),
     ...deliveryHandlers(ctx),
     ...resendJobHandlers(ctx),
     ...runHandlers(ctx),
-    ...apiKeyHandlers(ctx),
+    ...keyHandlers(ctx),
     ...noticeHandlers(ctx),
     getOverview: ({ principal }) => readOverview(db, principal),
     markAttentionDone: async (request) => {

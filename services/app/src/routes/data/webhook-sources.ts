@@ -1,15 +1,16 @@
 import {
+  deleteLookup,
+  listLookups,
   listSourcesWithLastRequests,
-  saveWebhookSourceSettings,
   listSourceStates,
   listWorkflowsMentioning,
+  saveWebhookSourceSettings,
 } from '@workflow-service/database'
 import { checkWorkflow } from '@workflow-service/rules/check-workflow'
-import { ApiError, orNotFound } from '@workflow-service/service-kit'
+import { ApiError, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { type Principal, toInternal } from '../../auth/principal.ts'
-import type { AppHandlers, AppRequestOf } from '../app-handlers.ts'
-import { changedMeanwhile } from '../changed-meanwhile.ts'
+import { type AppHandlers, type AppRequestOf, changedMeanwhile } from '../app-handlers.ts'
 
 /** Workflows that name a source, in one answer. */
 const MAX_WORKFLOWS = 20
@@ -43,14 +44,10 @@ export function webhookSourceHandlers({ db, dispatcher, changeNotices }: AppServ
       }
       return { data }
     },
-    /** The dispatcher's refusals reach the page unchanged, except that a stale version is answered with the source. */
     saveWebhookSource: async ({ principal, params, body: { version, ...values }, requestId }) => {
       const query = { version: toInternalVersion(version) }
       const call = { ...toInternal(principal, params), query, body: values, requestId }
-      await dispatcher.call('saveWebhookSource', call).catch(async (error: unknown) => {
-        if (!(error instanceof ApiError) || error.code !== 'source_changed') throw error
-        throw changedMeanwhile(await find(principal, params.source_id), error)
-      })
+      await dispatcher.call('saveWebhookSource', call).catch(throwWithCurrent(() => find(principal, params.source_id)))
       return await read(principal, params.source_id)
     },
     /** Saves what the endpoint does not confirm: that needs neither a request to it nor the key of the secret. */
@@ -77,8 +74,41 @@ export function webhookSourceHandlers({ db, dispatcher, changeNotices }: AppServ
   } satisfies Partial<AppHandlers>
 }
 
+/** Handlers of the look-ups. The dispatcher saves and calls them, too. */
+export function lookupHandlers({ db, dispatcher, changeNotices }: AppServiceContext) {
+  const read = async (organizationId: string, id?: string) =>
+    (await listLookups(db, organizationId, id)).map((lookup) => ({ ...lookup, version: String(lookup.version) }))
+  return {
+    listLookups: async ({ principal }) => ({ data: await read(principal.organizationId) }),
+    getLookup: async ({ principal, params }) =>
+      orNotFound((await read(principal.organizationId, params.lookup_id))[0], 'Look-up'),
+    saveLookup: async ({ principal, params, body: { version, ...values }, requestId }) => {
+      const query = { version: toInternalVersion(version) }
+      const call = { ...toInternal(principal, params), query, body: values, requestId }
+      const saved = await dispatcher
+        .call('saveLookup', call)
+        .catch(throwWithCurrent(async () => (await read(principal.organizationId, params.lookup_id))[0]))
+      return { ...saved, version: String(saved.version) }
+    },
+    deleteLookup: async (request) => {
+      if (!(await deleteLookup(db, request.params.lookup_id, request))) throw notFound('Look-up')
+      changeNotices.add(request.principal.organizationId, 'lookups')
+    },
+    testLookup: ({ principal, params, body, requestId }) =>
+      dispatcher.call('callLookup', { ...toInternal(principal, params), body, requestId }),
+  } satisfies Partial<AppHandlers>
+}
+
+/** Throws the dispatcher's refusal unchanged, except that a stale version is answered with the thing as it is now. */
+function throwWithCurrent(find: () => Promise<object | undefined>) {
+  return async (error: unknown): Promise<never> => {
+    if (!(error instanceof ApiError) || error.code !== 'source_changed') throw error
+    throw changedMeanwhile(await find(), error)
+  }
+}
+
 /** A version that is not an integer is never the stored one. */
-export function toInternalVersion(version: string | null): number {
+function toInternalVersion(version: string | null): number {
   if (version === null) return 0
   return /^[1-9]\d{0,8}$/.test(version) ? Number(version) : 2_147_483_647
 }

@@ -87,7 +87,3 @@ async function toMe(ctx: AppServiceContext, user: SignedInUser): Promise<MeOut> 
     api_url: ctx.config.apiUrl ?? null,
   }
 }
-
-export function emailTaken(): ApiError {
-  return new ApiError('email_taken', 'This email address is used already. Choose another.')
-}

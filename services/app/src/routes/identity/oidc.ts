@@ -1,3 +1,4 @@
+import { isName } from '@workflow-service/contract'
 import {
   acceptInvitation,
   type Account,
@@ -10,43 +11,64 @@ import {
 import { describeError, notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { readCookie, signInCookie, setCookie } from '../../auth/cookie.ts'
-import { createOidcClient, type OidcAttempt, type OidcIdentity } from '../../auth/oidc-client.ts'
+import type { OidcConfig } from '../../config.ts'
 import { AnswerWithHeaders, type AppHandlers, type AppRequestOf } from '../app-handlers.ts'
 
 const ATTEMPT_COOKIE = '__Host-oidc'
 const ATTEMPT_SECONDS = 600
+const TIMEOUT_SECONDS = 10
+
+/** What a browser keeps while the person is at the provider. It stays in that browser. */
+interface Attempt {
+  readonly state: string
+  readonly nonce: string
+  readonly verifier: string
+  /** Where the person goes afterwards. */
+  readonly next: string
+}
 
 /** What the sign-in page explains. */
 type OidcProblem = 'oidc_unavailable' | 'oidc_failed' | 'oidc_not_invited'
 
 /** Handlers of the sign-in with OpenID Connect. The browser navigates here, so every answer leads to a page. */
 export function oidcHandlers(ctx: AppServiceContext) {
-  const { oidc, appUrl } = ctx.config
-  const client = oidc && appUrl !== undefined ? createOidcClient(oidc, appUrl) : undefined
+  const redirectUri = `${ctx.config.appUrl}/app/oidc/callback`
+  const connect = ctx.config.oidc && connector(ctx.config.oidc)
   const fail = (requestId: string, problem: OidcProblem, error?: unknown) => {
     ctx.logger.warn({ request_id: requestId, problem, error: error && describeError(error) }, 'sign_in.oidc_failed')
     return redirectTo(`/sign-in?error=${problem}`, setCookie(ATTEMPT_COOKIE, '', 0))
   }
   return {
     startOidc: async ({ query, requestId }) => {
-      if (!client) throw notFound('Sign-in with OpenID Connect')
+      if (!connect) throw notFound('Sign-in with OpenID Connect')
       try {
-        const { url, attempt } = await client.begin()
-        const kept = JSON.stringify({ ...attempt, next: localPath(query.next) })
-        const value = Buffer.from(kept).toString('base64url')
+        const { client, configuration } = await connect()
+        const verifier = client.randomPKCECodeVerifier()
+        const attempt = { state: client.randomState(), nonce: client.randomNonce() }
+        const url = client.buildAuthorizationUrl(configuration, {
+          ...attempt,
+          redirect_uri: redirectUri,
+          scope: 'openid email profile',
+          code_challenge: await client.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: 'S256',
+        })
+        const kept: Attempt = { ...attempt, verifier, next: localPath(query.next) }
+        const value = Buffer.from(JSON.stringify(kept)).toString('base64url')
         return redirectTo(url.href, setCookie(ATTEMPT_COOKIE, value, ATTEMPT_SECONDS))
       } catch (error) {
         return fail(requestId, 'oidc_unavailable', error)
       }
     },
     finishOidc: async (request) => {
-      if (!client) throw notFound('Sign-in with OpenID Connect')
+      if (!connect) throw notFound('Sign-in with OpenID Connect')
       const { principal, query, requestId } = request
-      const kept = readAttempt(readCookie(principal.cookies, ATTEMPT_COOKIE))
-      if (!kept) return fail(requestId, 'oidc_failed')
-      let identity: OidcIdentity
+      const attempt = readAttempt(readCookie(principal.cookies, ATTEMPT_COOKIE))
+      if (!attempt) return fail(requestId, 'oidc_failed')
+      let identity: Identity
       try {
-        identity = await client.finish(query, kept)
+        const answer = new URL(redirectUri)
+        answer.search = new URLSearchParams(query).toString()
+        identity = await identify(await connect(), answer, attempt)
       } catch (error) {
         return fail(requestId, 'oidc_failed', error)
       }
@@ -57,9 +79,62 @@ export function oidcHandlers(ctx: AppServiceContext) {
       if (!account || !membership) return fail(requestId, 'oidc_not_invited')
       const token = await signIn(ctx.db, account, membership, 'oidc', request)
       if (token === undefined) return fail(requestId, 'oidc_failed')
-      return redirectTo(localPath(kept.next), [...setCookie(ATTEMPT_COOKIE, '', 0), ...signInCookie(token)])
+      return redirectTo(localPath(attempt.next), [...setCookie(ATTEMPT_COOKIE, '', 0), ...signInCookie(token)])
     },
   } satisfies Partial<AppHandlers>
+}
+
+/** Reads the provider's metadata when the first person signs in, and again after a failure. */
+function connector({ issuer, clientId, clientSecret }: OidcConfig) {
+  let connection: ReturnType<typeof discover> | undefined
+  const discover = async () => {
+    const client = await import('openid-client')
+    // TLS alone may identify the provider of a token from its token endpoint (OpenID Connect Core, 3.1.3.7), but a
+    // proxy that inspects TLS could then sign everybody in. The settings allow http on loopback only.
+    const isInsecure = new URL(issuer).protocol === 'http:'
+    const execute = [client.enableNonRepudiationChecks, ...(isInsecure ? [client.allowInsecureRequests] : [])]
+    const options = { execute, timeout: TIMEOUT_SECONDS }
+    return {
+      client,
+      configuration: await client.discovery(new URL(issuer), clientId, clientSecret, undefined, options),
+    }
+  }
+  return async () => {
+    connection ??= discover()
+    try {
+      return await connection
+    } catch (error) {
+      connection = undefined
+      throw error
+    }
+  }
+}
+
+type Connection = Awaited<ReturnType<ReturnType<typeof connector>>>
+type Identity = Awaited<ReturnType<typeof identify>>
+
+/** Ends the attempt that the provider's answer belongs to. Rejects if the answer is not valid. */
+async function identify({ client, configuration }: Connection, answer: URL, { state, nonce, verifier }: Attempt) {
+  const tokens = await client.authorizationCodeGrant(configuration, answer, {
+    expectedState: state,
+    expectedNonce: nonce,
+    pkceCodeVerifier: verifier,
+    idTokenExpected: true,
+  })
+  const idToken = tokens.claims()!
+  // Providers may give the email address only here.
+  const claims =
+    idToken['email'] === undefined && configuration.serverMetadata().userinfo_endpoint
+      ? await client.fetchUserInfo(configuration, tokens.access_token, idToken.sub)
+      : idToken
+  const { email, email_verified: isVerified, name } = claims as Record<string, unknown>
+  return {
+    issuer: idToken.iss,
+    subject: idToken.sub,
+    name: typeof name === 'string' && name !== '' && isName(name) ? name.trim().slice(0, 200) : null,
+    /** Null unless the provider has verified it. */
+    email: typeof email === 'string' && isVerified === true ? email : null,
+  }
 }
 
 /**
@@ -68,7 +143,7 @@ export function oidcHandlers(ctx: AppServiceContext) {
  */
 async function acceptWithIdentity(
   ctx: AppServiceContext,
-  { issuer, subject, name, email }: OidcIdentity,
+  { issuer, subject, name, email }: Identity,
   request: AppRequestOf<'finishOidc'>,
 ): Promise<Account | undefined> {
   const invitation = email === null ? undefined : await findInvitation(ctx.db, email)
@@ -95,10 +170,10 @@ export function localPath(next: string | undefined): string {
   return url?.origin === base && !url.pathname.startsWith('//') ? `${url.pathname}${url.search}` : '/'
 }
 
-function readAttempt(cookie: string | undefined): (OidcAttempt & { next?: string }) | undefined {
+function readAttempt(cookie: string | undefined): Attempt | undefined {
   try {
-    const kept = JSON.parse(Buffer.from(cookie ?? '', 'base64url').toString()) as Partial<OidcAttempt>
-    return kept.state && kept.nonce && kept.verifier ? (kept as OidcAttempt) : undefined
+    const kept = JSON.parse(Buffer.from(cookie ?? '', 'base64url').toString()) as Partial<Attempt>
+    return kept.state && kept.nonce && kept.verifier ? (kept as Attempt) : undefined
   } catch {
     return undefined
   }

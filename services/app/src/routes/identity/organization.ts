@@ -11,8 +11,7 @@ import { orNotFound, invalidFields } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { SIGN_IN_COOKIE, setCookie } from '../../auth/cookie.ts'
 import { assertConfirmed } from '../../auth/principal.ts'
-import { AnswerWithHeaders, type AppHandlers } from '../app-handlers.ts'
-import { changedMeanwhile } from '../changed-meanwhile.ts'
+import { AnswerWithHeaders, type AppHandlers, changedMeanwhile } from '../app-handlers.ts'
 import { answerRows, BY_ID, toDate } from '../paging.ts'
 
 /** Handlers of the organization and its audit log. */

@@ -15,7 +15,7 @@ import {
 } from '@workflow-service/database'
 import { ApiError } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
-import { hasTrialCookie, trialCookie } from '../../auth/cookie.ts'
+import { readCookie, setCookie, TRIAL_COOKIE } from '../../auth/cookie.ts'
 import { hashNewPassword, verifyPassword } from '../../auth/passwords.ts'
 import type { Visitor } from '../../auth/principal.ts'
 import { AnswerWithHeaders, type AppHandlers, type AppRequestOf } from '../app-handlers.ts'
@@ -33,7 +33,10 @@ export function signInHandlers(ctx: AppServiceContext) {
       needs_setup: !(await hasAccounts(ctx.db)),
       has_oidc: ctx.config.oidc !== undefined,
     }),
-    tryCookie: ({ principal }) => new AnswerWithHeaders(trialCookie(), { is_kept: hasTrialCookie(principal.cookies) }),
+    tryCookie: ({ principal }) => {
+      const isKept = readCookie(principal.cookies, TRIAL_COOKIE) !== undefined
+      return new AnswerWithHeaders(setCookie(TRIAL_COOKIE, '1', 60), { is_kept: isKept })
+    },
     signIn: async (request) => {
       const { email, password } = request.body
       const account = await checkAccount(ctx, request, email, password)
@@ -60,14 +63,13 @@ export function signInHandlers(ctx: AppServiceContext) {
       const words = [link.organizationName ?? organizationName, email]
       const person = await checkPerson(ctx, request, { email, name, password, words })
       const used = await completeSetup(ctx.db, token, link, { ...person, email }, organizationName, request)
-      return await answerSignedIn(ctx, await signInWithLink(ctx, used, request))
+      return await signInWithLink(ctx, used, request)
     },
     acceptLink: async (request) => {
-      const { token, name, password } = request.body
-      const link = await findLink(ctx, token)
-      const used = await useLink(ctx, request, link, name, password)
+      const link = await findLink(ctx, request.body.token)
+      const used = await useLink(ctx, request, link)
       ctx.changeNotices.add(link.organizationId ?? '', 'users')
-      return await answerSignedIn(ctx, await signInWithLink(ctx, used, request))
+      return await signInWithLink(ctx, used, request)
     },
   } satisfies Partial<AppHandlers>
 }
@@ -76,12 +78,10 @@ async function useLink(
   ctx: AppServiceContext,
   request: AppRequestOf<'acceptLink'>,
   link: OneTimeLink,
-  name: string | undefined,
-  password: string,
 ): Promise<Awaited<ReturnType<typeof acceptInvitation>>> {
   const { kind, user } = link
   if (!user) throw linkNotUsable()
-  const { token } = request.body
+  const { token, name, password } = request.body
   const { email } = user
   const words = [link.organizationName ?? '', email]
   switch (kind) {
@@ -119,18 +119,26 @@ async function countProbe(ctx: AppServiceContext, request: VisitorRequest, email
 }
 
 /**
- * Finds the account with this email address and password. An unknown address takes the same steps and the same time.
+ * Finds the account with this email address and password. An unknown address takes the same steps and the same time;
+ * with `create`, it gets what that makes.
  */
-async function checkAccount(ctx: AppServiceContext, request: VisitorRequest, email: string, password: string) {
+async function checkAccount<Created = never>(
+  ctx: AppServiceContext,
+  request: VisitorRequest,
+  email: string,
+  password: string,
+  create?: () => Promise<Created>,
+) {
   const { principal } = request
-  const account = await ctx.signInLimits.attempt(principal, email, async () => {
+  const checked = await ctx.signInLimits.attempt(principal, email, async () => {
     const { found, isRight } = await verifyPassword(principal, password, () => findAccountByEmail(ctx.db, email))
     if (isRight) return found
-    await recordFailedSignIn(ctx.db, found, request)
-    return undefined
+    if (found || !create) await recordFailedSignIn(ctx.db, found, request)
+    const created = await create?.()
+    return found ? undefined : created
   })
-  if (!account) throw signInFailed()
-  return account
+  if (!checked) throw signInFailed()
+  return checked
 }
 
 /**
@@ -143,23 +151,19 @@ async function checkPerson(
   request: VisitorRequest,
   { email, name, password, words }: { email: string; name: string; password: string; words: readonly string[] },
 ): Promise<LinkPerson> {
-  const { principal } = request
-  const person = await ctx.signInLimits.attempt<LinkPerson>(principal, email, async () => {
-    const { found, isRight } = await verifyPassword(principal, password, () => findAccountByEmail(ctx.db, email))
-    if (found && isRight) return { accountId: found.id, passwordHash: found.passwordHash }
-    if (found) await recordFailedSignIn(ctx.db, found, request)
-    const passwordHash = await hashNewPassword(principal, 'password', password, words)
-    return found ? undefined : { name, email, passwordHash }
-  })
-  if (!person) throw signInFailed()
-  return person
+  const person = await checkAccount(ctx, request, email, password, async () => ({
+    name,
+    email,
+    passwordHash: await hashNewPassword(request.principal, 'password', password, words),
+  }))
+  return 'id' in person ? { accountId: person.id, passwordHash: person.passwordHash } : person
 }
 
 async function signInWithLink(
   ctx: AppServiceContext,
   used: UsedLink | 'email_taken' | 'password_changed' | undefined,
   request: VisitorRequest,
-): Promise<string> {
+) {
   if (!used) throw linkNotUsable()
   if (used === 'email_taken') {
     throw new ApiError('email_taken', 'This email address got an account meanwhile. Open the link again to use it.')
@@ -168,7 +172,7 @@ async function signInWithLink(
   const { accountId: id, name, organizationId, userId } = used
   const token = await signIn(ctx.db, { id, name }, { id: organizationId, userId }, 'link', request)
   if (token === undefined) throw signInFailed()
-  return token
+  return await answerSignedIn(ctx, token)
 }
 
 async function findLink(ctx: AppServiceContext, token: string, kind?: OneTimeLink['kind']): Promise<OneTimeLink> {

@@ -11,10 +11,8 @@ import {
 import { ApiError, invalidFields, notFound, serviceUnavailable } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import { assertConfirmed, type Principal } from '../../auth/principal.ts'
-import type { AppHandlers } from '../app-handlers.ts'
+import { type AppHandlers, changedMeanwhile } from '../app-handlers.ts'
 import { answerRows, BY_EMAIL } from '../paging.ts'
-import { emailTaken } from './me.ts'
-import { changedMeanwhile } from '../changed-meanwhile.ts'
 
 export function userHandlers(ctx: AppServiceContext) {
   const changed = ({ organizationId }: Principal): void => ctx.changeNotices.add(organizationId, 'users', 'workflows')
@@ -59,7 +57,7 @@ export function userHandlers(ctx: AppServiceContext) {
       if (body.kind !== 'invitation') assertConfirmed(principal)
       const link = await createUserLink(ctx.db, params.user_id, toNewLink(body), checkChange(principal), request)
       if (!link) throw notFound('User')
-      if (link === 'not_possible') throw linkNotPossible(body.kind)
+      if (link === 'not_possible') throw new ApiError('link_not_usable', LINK_NOT_POSSIBLE[body.kind])
       if (link === 'email_taken') throw emailTaken()
       ctx.changeNotices.add(principal.organizationId, 'users')
       return { url: `${appUrl}/link#${link.token}`, expires_at: link.expiresAt.toISOString() }
@@ -78,6 +76,10 @@ function checkChange(principal: Principal): CheckUserChange {
     if (principal.role !== 'owner') throw new ApiError('forbidden_for_role', 'Only owners can change owners.')
     if (next && next.role !== user.role) assertConfirmed(principal)
   }
+}
+
+function emailTaken(): ApiError {
+  return new ApiError('email_taken', 'This email address is used already. Choose another.')
 }
 
 function lastOwner(): ApiError {
@@ -103,8 +105,4 @@ const LINK_NOT_POSSIBLE: Record<NewUserLink['kind'], string> = {
     'A new password can be set for active people who belong to this organization only. The operator can make other links with wf users reset-link.',
   email:
     'The address can be changed of active people who have a password and belong only to organizations of which you are an admin, or an owner where they are. The operator can make other links with wf users email-link.',
-}
-
-function linkNotPossible(kind: NewUserLink['kind']): ApiError {
-  return new ApiError('link_not_usable', LINK_NOT_POSSIBLE[kind])
 }

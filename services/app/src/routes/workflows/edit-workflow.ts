@@ -8,7 +8,7 @@ import {
 import { ApiError, invalidFields, notFound, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
 import type { Principal } from '../../auth/principal.ts'
-import { changedMeanwhile } from '../changed-meanwhile.ts'
+import { changedMeanwhile } from '../app-handlers.ts'
 
 interface EditRequest extends Required<LimitedByQuotas> {
   readonly params: { readonly workflow_id: string }

@@ -1,36 +1,49 @@
 import { READINESS_CODES } from '@workflow-service/contract/app'
 import {
+  compareVersion,
   createWorkflow,
+  type Db,
+  deleteCase,
   deleteFile,
   deleteTrigger,
   deleteWorkflow,
+  draftRunRules,
   duplicateWorkflow,
+  findCase,
+  findEvaluation,
   findWorkflowRows,
+  listCases,
+  listEvaluations,
   listModels,
+  listVersions,
   listWorkflowRows,
   readAppFile,
   readReadiness,
   readWorkflowDetail,
+  restoreVersion,
   saveAutoRun,
+  saveCase,
   saveFile,
   saveTrigger,
   saveWorkflow,
   saveWorkflowAgent,
   saveWorkflowUsers,
   setWorkflowActive,
+  startEvaluation,
+  stopEvaluation,
+  type Viewer,
   wakeSpentSessions,
 } from '@workflow-service/database'
 import { exportManifest, ManifestTooLargeError } from '@workflow-service/database/manifest'
 import { ApiError, byTime, invalidFields, orNotFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
-import type { AppHandlers, AppRules } from '../app-handlers.ts'
+import type { AppHandlers } from '../app-handlers.ts'
 import { answerIds, answerPage } from '../paging.ts'
-import { checkContent, checkStoredWorkflow } from './check-workflow.ts'
+import { checkContent, checkStoredWorkflow, checkUnsavedRules } from './check-workflow.ts'
 import { assertVisible, editHandler } from './edit-workflow.ts'
-import { evaluationHandlers } from './evaluations.ts'
-import { checkFile, checkSchedule, checkTrigger } from './part-rules.ts'
 import { startHandlers } from './start-workflow.ts'
-import { versionHandlers } from './versions.ts'
+
+export { workflowsRules } from './check-workflow.ts'
 
 const WORKFLOWS = byTime('workflows')
 
@@ -46,7 +59,7 @@ export function workflowsHandlers(ctx: AppServiceContext) {
   }
   return {
     ...versionHandlers(ctx),
-    ...evaluationHandlers(ctx),
+    ...caseHandlers(ctx),
     ...startHandlers(ctx),
     listWorkflows: async ({ principal, query }) =>
       (await answerIds(query, (ids) => findWorkflowRows(db, principal, ids))) ??
@@ -113,8 +126,69 @@ export function workflowsHandlers(ctx: AppServiceContext) {
   } satisfies Partial<AppHandlers>
 }
 
-export const workflowsRules = {
-  saveTrigger: { body: checkTrigger },
-  saveAutoRun: { body: checkSchedule },
-  saveFile: { body: checkFile },
-} satisfies AppRules
+/** A handler that lists something of a workflow that the person sees. */
+function listHandler<Row>(
+  ctx: AppServiceContext,
+  list: (db: Db, viewer: Viewer, workflowId: string) => Promise<Row[]>,
+) {
+  return async (request: Parameters<typeof assertVisible>[1]) => {
+    await assertVisible(ctx, request)
+    return { data: await list(ctx.db, request.principal, request.params.workflow_id) }
+  }
+}
+
+const NO_WARNING = { message: 'Rules take the place of the task', excerpt: 'what the task says' }
+
+/** Handlers for the versions of workflows, and for rules that are not saved. */
+function versionHandlers(ctx: AppServiceContext) {
+  const { db } = ctx
+  return {
+    listWorkflowVersions: listHandler(ctx, listVersions),
+    getWorkflowVersion: async ({ params, principal, query }) => {
+      const { workflow_id: workflowId, version_id: versionId } = params
+      const compared = { workflowId, versionId, with: query.with ?? 'previous' }
+      return orNotFound(await compareVersion(db, principal, compared), 'Version')
+    },
+    restoreWorkflowVersion: editHandler(ctx, (edit, { params, body }) =>
+      restoreVersion(db, edit, { versionId: params.version_id, newest: body.newest }),
+    ),
+    draftRules: async (request) => {
+      await assertVisible(ctx, request)
+      const { organizationId } = request.principal
+      const { workflow_id: workflowId } = request.params
+      const { warnings } = await checkStoredWorkflow(ctx, organizationId, workflowId)
+      const { message, excerpt } = warnings.find(({ code }) => code === 'rules_needed') ?? NO_WARNING
+      const draft = { workflowId, error: `rules_needed: ${message}. The sentence is: ${excerpt}`, steps: [] }
+      return { content: orNotFound(await draftRunRules(db, organizationId, draft), 'Workflow') }
+    },
+    checkRules: async (request) => {
+      await assertVisible(ctx, request)
+      const errors = await checkUnsavedRules(ctx, request.principal.organizationId, request.body.content)
+      return { errors: errors.map(({ line = null, message }) => ({ line, message })) }
+    },
+  } satisfies Partial<AppHandlers>
+}
+
+/** Handlers for the cases of workflows, and what tries them. Runners find it within a second. */
+function caseHandlers(ctx: AppServiceContext) {
+  const { db } = ctx
+  const read = async (viewer: Viewer, workflowId: string, id: string) =>
+    orNotFound(await findEvaluation(db, viewer, workflowId, id), 'Evaluation')
+  return {
+    listCases: listHandler(ctx, listCases),
+    getCase: async ({ params, principal }) =>
+      orNotFound(await findCase(db, principal, params.workflow_id, params.case_id), 'Case'),
+    saveCase: editHandler(ctx, (edit, { params, body }) => saveCase(db, edit, params.case_id, body)),
+    deleteCase: editHandler(ctx, (edit, { params, query }) => deleteCase(db, edit, params.case_id, query.version)),
+    listEvaluations: listHandler(ctx, listEvaluations),
+    startEvaluation: editHandler(ctx, async (edit, { params, principal, body }) => {
+      await startEvaluation(db, edit, body)
+      return await read(principal, params.workflow_id, body.id)
+    }),
+    getEvaluation: ({ params, principal }) => read(principal, params.workflow_id, params.evaluation_id),
+    stopEvaluation: editHandler(ctx, async (edit, { params, principal }) => {
+      await stopEvaluation(db, edit, params.evaluation_id)
+      return await read(principal, params.workflow_id, params.evaluation_id)
+    }),
+  } satisfies Partial<AppHandlers>
+}

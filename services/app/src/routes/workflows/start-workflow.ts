@@ -38,7 +38,7 @@ export function startHandlers({ db, sessionNotifier, changeNotices }: AppService
       const trial = { id: body.id, workflowId: params.workflow_id, userId: principal.userId }
       const { session_id: sessionId, context, rules = null } = body
       const outcome = await recordTrial(db, principal, { ...trial, sessionId, context, rules })
-      if (outcome === 'organization_suspended') throw organizationSuspended()
+      if (outcome === 'organization_suspended') throw refusalOf(outcome)
       if (outcome !== 'accepted') throw notFound(outcome === 'session_not_found' ? 'Session' : 'Workflow')
       return orNotFound(await findTrial(db, principal, trial), 'Trial')
     },
@@ -54,12 +54,8 @@ function refusalOf(refusal: Exclude<AppStartOutcome['kind'], 'accepted' | 'repla
     case 'id_taken':
       return new ApiError('id_taken', 'This id is that of another run. Choose a new one.')
     case 'organization_suspended':
-      return organizationSuspended()
+      return new ApiError('organization_suspended', 'The organization is suspended.')
     default:
       return startRefused(refusal)
   }
-}
-
-function organizationSuspended(): ApiError {
-  return new ApiError('organization_suspended', 'The organization is suspended.')
 }

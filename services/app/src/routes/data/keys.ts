@@ -1,13 +1,27 @@
 import type { FieldError } from '@workflow-service/contract'
-import { ApiKeyExistsError, findApiKey, listApiKeys, revokeApiKey, storeApiKey } from '@workflow-service/database'
+import {
+  ApiKeyExistsError,
+  deleteModelKey,
+  findApiKey,
+  listApiKeys,
+  listModelKeys,
+  revokeApiKey,
+  storeApiKey,
+} from '@workflow-service/database'
 import { ApiError, byTime, notFound } from '@workflow-service/service-kit'
 import type { AppServiceContext } from '../../app-service-context.ts'
+import { toInternal } from '../../auth/principal.ts'
 import type { AppHandlers } from '../app-handlers.ts'
 import { answerRows, timeOf, toDate } from '../paging.ts'
 
 const API_KEYS = byTime('api_keys')
 
-export function apiKeyHandlers({ db, changeNotices }: AppServiceContext) {
+/**
+ * Handlers of API keys, and of an organization's own keys of models: the dispatcher encrypts those, and the runners use
+ * them.
+ */
+export function keyHandlers({ db, dispatcher, changeNotices }: AppServiceContext) {
+  const readModelKeys = async (organizationId: string) => ({ data: await listModelKeys(db, organizationId) })
   return {
     listApiKeys: ({ principal, query }) =>
       answerRows(query, API_KEYS, timeOf, (page) => listApiKeys(db, principal.organizationId, page)),
@@ -32,6 +46,15 @@ export function apiKeyHandlers({ db, changeNotices }: AppServiceContext) {
       const revoked = await revokeApiKey(db, organizationId, { id: request.params.api_key_id }, request)
       if (!revoked) throw notFound('API key')
       changeNotices.add(organizationId, 'api_keys')
+    },
+    listModelKeys: ({ principal }) => readModelKeys(principal.organizationId),
+    saveModelKey: async ({ principal, body, requestId }) => {
+      await dispatcher.call('saveModelKey', { ...toInternal(principal, {}), body, requestId })
+      return await readModelKeys(principal.organizationId)
+    },
+    deleteModelKey: async (request) => {
+      if (!(await deleteModelKey(db, request.params.model_key_id, request))) throw notFound('Key')
+      changeNotices.add(request.principal.organizationId, 'organization')
     },
   } satisfies Partial<AppHandlers>
 }
