@@ -20,7 +20,7 @@ export function KeysPage() {
     <ListPage
       title="API keys"
       intro="Programs start workflows with a key through the public API."
-      create={{ label: 'New key', onClick: () => openNewKey(apiUrl ?? undefined) }}
+      create={{ label: 'New key', onClick: () => openNewKey(apiUrl) }}
       label="API keys"
       list={useList('listApiKeys')}
       empty={{
@@ -63,7 +63,7 @@ function Expiry({ apiKey: { revoked_at: revokedAt, expires_at: expiresAt } }: { 
 
 const SCOPES = { read: 'Read: the organization and its workflows', start: 'Start: start workflows' }
 
-function openNewKey(apiUrl: string | undefined) {
+function openNewKey(apiUrl: string | null) {
   // A repeated request with the same id makes no second key.
   const id = newId()
   openForm({
@@ -86,8 +86,8 @@ function openNewKey(apiUrl: string | undefined) {
   })
 }
 
-function showKey({ name, key }: AppAnswer<'createApiKey'>, apiUrl = 'https://your-api') {
-  const url = `${apiUrl}/v1/workflows`
+function showKey({ name, key }: AppAnswer<'createApiKey'>, apiUrl: string | null) {
+  const url = `${apiUrl ?? 'https://your-api'}/v1/workflows`
   showOnce({
     title: `${name} is ready`,
     className: 'wide',

@@ -1,19 +1,19 @@
 import type { AppAnswer } from '@workflow-service/contract'
 import { INSTRUCTIONS_MAX_LENGTH } from '@workflow-service/contract/limits'
-import { mutate, useMe, useRead } from '../../api/index.ts'
+import { call, mutate, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Changes } from '../../components/changes.tsx'
 import { Table } from '../../components/data-list.tsx'
-import { openDialog, Dialog } from '../../components/dialog.tsx'
-import { TextAreaField } from '../../components/fields.tsx'
+import { askToConfirm, openDialog, openForm, Dialog } from '../../components/dialog.tsx'
+import { SelectField, TextAreaField, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { Loaded, Page, Section } from '../../components/page.tsx'
-import { FullTime } from '../../components/status-and-time.tsx'
+import { FullTime, Time } from '../../components/status-and-time.tsx'
 import { CopyBox, LongText } from '../../components/values.tsx'
-import { OwnKeys } from './own-keys.tsx'
 
 type Instructions = AppAnswer<'getInstructions'>
 type Version = Instructions['versions'][number]
+type ModelKey = AppAnswer<'listModelKeys'>['data'][number]
 
 export function AgentsPage() {
   const isAdmin = useMe().role !== 'member'
@@ -98,5 +98,81 @@ function VersionTable({ instructions, isAdmin }: { instructions: Instructions; i
         },
       ]}
     />
+  )
+}
+
+/** Keys with which the organization pays its provider itself. */
+function OwnKeys() {
+  return (
+    <Section
+      title="Own keys"
+      intro="With a key of your own, your runs use it for this model, in place of the key of the service. It is stored encrypted, and is not shown again. Budgets hold as before."
+    >
+      <Loaded query={useRead('listModelKeys')}>{({ data }) => <KeyTable keys={data} />}</Loaded>
+    </Section>
+  )
+}
+
+const enterKey = async (model?: string) => {
+  const { data } = await call('listModels', {})
+  const names = data.flatMap(({ name }) => (name === 'builtin' ? [] : [[name, name]]))
+  openForm({
+    title: model ? `Replace the key for ${model}` : 'Add a key',
+    action: 'Save key',
+    values: { model: model ?? names[0]?.[0] ?? '', key: '' },
+    save: (body) => mutate('saveModelKey', { body }),
+    fields: ({ field }) => (
+      <>
+        <SelectField options={Object.fromEntries(names)} {...field('model', 'Model')} />
+        <TextField type="password" autoComplete="off" {...field('key', 'Key')} />
+      </>
+    ),
+  })
+}
+
+const askToRemove = ({ id, model }: ModelKey) =>
+  askToConfirm({
+    title: `Remove the key for ${model}?`,
+    text: 'Runs use the key of the service again.',
+    action: 'Remove key',
+    onConfirm: () => mutate('deleteModelKey', { params: { model_key_id: id } }),
+  })
+
+function KeyTable({ keys }: { keys: readonly ModelKey[] }) {
+  return (
+    <div className="stack">
+      {keys.length > 0 ? (
+        <Table
+          label="Own keys"
+          rows={keys}
+          columns={[
+            { header: 'Model', cell: ({ model }) => model },
+            { header: 'Key', cell: ({ last_characters: end }) => `…${end}`, isShort: true },
+            {
+              header: 'Saved',
+              cell: ({ saved_by: by, saved_at: at }) => (
+                <span className="clamp">
+                  {by}, <Time value={at} />
+                </span>
+              ),
+            },
+            { header: 'Actions', cell: (row) => <KeyActions of={row} /> },
+          ]}
+        />
+      ) : null}
+      <div className="row">
+        <Button label="Add a key" icon="key" onClick={() => enterKey()} />
+      </div>
+    </div>
+  )
+}
+
+function KeyActions({ of }: { of: ModelKey }) {
+  const { model } = of
+  return (
+    <div className="row">
+      <Button label="Replace" aria-label={`Replace the key for ${model}`} onClick={() => enterKey(model)} />
+      <Button label="Remove" aria-label={`Remove the key for ${model}`} onClick={() => askToRemove(of)} />
+    </div>
   )
 }

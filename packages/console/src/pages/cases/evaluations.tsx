@@ -65,23 +65,16 @@ function triedWith({ model, version_number: version, description, rules }: Evalu
   return [model ?? 'The default model', `version ${version}`, ...drafts].join(', ')
 }
 
-const NO_DRAFT = { description: '', rules: '' }
-
 function StartForm({ workflow, cases, onStarted }: OfWorkflow & { cases: number; onStarted: (id: string) => void }) {
   const params = { workflow_id: workflow.id }
   const models = useRead('listModels').data?.data ?? []
   const versions = useRead('listWorkflowVersions', { params }).data?.data ?? []
   const form = useForm({
-    values: { model: '', version_id: '', ...NO_DRAFT },
+    values: { model: '', version_id: '', description: '', rules: '' },
     isTransient: true,
     async save({ model, version_id: version, description, rules }) {
-      const body = {
-        id: newId(),
-        model: model || null,
-        version_id: version || null,
-        description: description.trim() ? description : null,
-        rules: rules.trim() ? rules : null,
-      }
+      const drafts = { description: description.trim() ? description : null, rules: rules.trim() ? rules : null }
+      const body = { id: newId(), model: model || null, version_id: version || null, ...drafts }
       await mutate('startEvaluation', { params, body })
       onStarted(body.id)
     },

@@ -10,7 +10,7 @@ import { editFormOptions } from '../../components/form.tsx'
 import { Loaded, Section } from '../../components/page.tsx'
 import { parseJson } from '../../components/parse-json.ts'
 import { ThingLink, tryLink } from '../../components/thing-link.tsx'
-import { useWorkflow } from '../workflows/workflow-layout.tsx'
+import { useWorkflow } from '../workflows/workflows-page.tsx'
 import { Evaluations } from './evaluations.tsx'
 
 type Case = AppAnswer<'getCase'>
@@ -58,25 +58,19 @@ export function WorkflowCasesPage() {
   )
 }
 
-interface DrawerProps {
-  workflow: WorkflowReadOut
-  onClose: () => void
-}
-
-function OpenCase({ id, ...props }: DrawerProps & { id: string }) {
+function OpenCase({ id, ...props }: { workflow: WorkflowReadOut; id: string; onClose: () => void }) {
   const query = useRead('getCase', { params: { workflow_id: props.workflow.id, case_id: id } })
   return <Loaded query={query}>{(found) => <CaseDrawer key={found.id} found={found} {...props} />}</Loaded>
 }
 
 /** The payloads as a person writes them: each source by its name. */
-const payloadsText = (expected: Case['expected']) =>
-  JSON.stringify(
-    expected.map(({ source_name: to, payload }) => ({ to, payload })),
-    null,
-    2,
-  )
+function payloadsText(expected: Case['expected'] = []): string {
+  const list = expected.map(({ source_name: to, payload }) => ({ to, payload }))
+  return JSON.stringify(list, null, 2)
+}
 
-function CaseDrawer({ workflow, found, onClose }: DrawerProps & { found?: Case }) {
+function CaseDrawer(props: { workflow: WorkflowReadOut; found?: Case; onClose: () => void }) {
+  const { workflow, found, onClose } = props
   const [id] = useState(() => found?.id ?? newId())
   const params = { workflow_id: workflow.id, case_id: id }
   const sources = useRead('listWebhookSources').data?.data ?? []
@@ -106,7 +100,7 @@ function CaseDrawer({ workflow, found, onClose }: DrawerProps & { found?: Case }
       {...editFormOptions(found, (saved) => ({
         name: saved?.name ?? '',
         context: saved?.context ?? '',
-        payloads: payloadsText(saved?.expected ?? []),
+        payloads: payloadsText(saved?.expected),
       }))}
       className="drawer wide-drawer"
       title={found?.name ?? 'New case'}

@@ -1,10 +1,10 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { AppDeliveryOut, DeliveryDetailOut } from '@workflow-service/contract'
-import { useEffect, useRef } from 'react'
+import { useEffect, useEffectEvent } from 'react'
 import { newId, queryFor, useList, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button, IconButton } from '../../components/button.tsx'
-import { useWorkflowName, WorkflowPicker } from '../../components/combobox.tsx'
+import { useWorkflowName } from '../../components/combobox.tsx'
 import { curlHeader, curlText } from '../../components/curl.ts'
 import {
   FilterPeriod,
@@ -12,7 +12,6 @@ import {
   linkBeside,
   ListPage,
   Table,
-  useFilter,
   useFilters,
   useOpened,
 } from '../../components/data-list.tsx'
@@ -23,6 +22,7 @@ import { durationText, StatusBadge, statusTexts, Time } from '../../components/s
 import { linkTo, logLink, ThingLink } from '../../components/thing-link.tsx'
 import { CopyBox, CopyId, AnswerText, JsonView, KeyValueList, shortId } from '../../components/values.tsx'
 import { type DeliveryColumn as Column, oneLine, SHORT_COLUMNS } from '../../components/delivery-columns.tsx'
+import { FilterWorkflow } from '../runs/run-list.tsx'
 import { ResendMatching, ResendSelected, RunningResends } from './resend-many.tsx'
 import { hintOfStatus, withAnswer } from '../sources/verification-cause.ts'
 
@@ -85,7 +85,6 @@ export function DeliveriesPage() {
     'since',
     'until',
   )
-  const [, setWorkflow] = useFilter('workflow_id')
   const sources = useRead('listWebhookSources').data?.data
   const names = Object.fromEntries(sources?.map(({ id, name }) => [id, name]) ?? [])
   const source = sourceId && names[sourceId]
@@ -135,13 +134,7 @@ export function DeliveriesPage() {
       }}
       controls={
         <>
-          <WorkflowPicker
-            label="Workflow"
-            isLabelHidden
-            placeholder="Workflow: all"
-            value={filters.workflow_id}
-            onValue={setWorkflow}
-          />
+          <FilterWorkflow name="workflow_id" />
           <FilterPeriod />
           <ResendMatching filters={{ source_id: sourceId, ...filters }} />
         </>
@@ -175,26 +168,21 @@ function kindText({ kind, resend_of: resendOf, sent_by: by, run_id: runId, workf
 const titleOf = ({ kind, resend_of: resendOf, source_name: source }: DeliveryDetailOut) =>
   `${kind === 'verification' ? 'Verification of' : resendOf ? 'Resent delivery to' : 'Delivery to'} ${source ?? 'an unsaved source'}`
 
-interface DrawerProps {
+/** A delivery beside a list, which stays where it is. `onOpen` opens another one, or only the list. */
+function Drawer(props: {
   id: string
-  /** Opens another delivery of the list, or only the list. */
   onOpen: (id?: string) => void
   onNewer: (() => unknown) | undefined
   onOlder: (() => unknown) | undefined
-}
-
-/** A delivery beside a list, which stays where it is. */
-function Drawer({ id, onOpen: open, onNewer, onOlder }: DrawerProps) {
+}) {
+  const { id, onOpen: open, onNewer, onOlder } = props
   const query = useRead('getDelivery', { params: { delivery_id: id } })
   const delivery = query.data
   const title = delivery ? titleOf(delivery) : 'Delivery'
   useTitle(title)
-  const shownId = useRef(id)
-  useEffect(() => {
-    shownId.current = id
-  }, [id])
   // The dialog returns the focus to the row that was opened first.
-  useEffect(() => () => focusRow(shownId.current), [])
+  const focusShown = useEffectEvent(() => focusRow(id))
+  useEffect(() => () => focusShown(), [])
   const neighbors = [
     { key: 'k', icon: 'up', label: 'Newer (k)', onClick: onNewer },
     { key: 'j', icon: 'down', label: 'Older (j)', onClick: onOlder },
@@ -234,14 +222,8 @@ function Delivery(delivery: DeliveryDetailOut) {
 
 /** Everything about one request: what was sent, what came back, and what it belongs to. */
 export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetailOut; isPart?: boolean }) {
-  const { kind, outcome, status, reason, answer, headers, workflow, mismatches, resent_as: resentAs } = delivery
-  const {
-    agent_answer: agentAnswer,
-    rejected_answer: rejected,
-    answer_headers: answerHeaders,
-    request_url: url,
-    duration_ms: ms,
-  } = delivery
+  const { kind, outcome, status, reason, headers, workflow, mismatches, resent_as: resentAs } = delivery
+  const { rejected_answer: rejected, request_url: url, duration_ms: ms } = delivery
   const hint = kind === 'verification' && outcome === 'rejected' ? hintOfStatus(status ?? 0) : undefined
   const link = (id: string) => (
     <Link key={id} {...logLink(delivery.source_id, id)} title={id}>
@@ -250,8 +232,8 @@ export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetail
   )
   const answers = [
     ['Answer', rejected, 'At most the first 4 KiB. Only people see it: the agent does not receive it.'],
-    ['Answer', answer, ''],
-    ['What the agent received', agentAnswer, ''],
+    ['Answer', delivery.answer, ''],
+    ['What the agent received', delivery.agent_answer, ''],
   ] as const
   const curlHeaders = headers.map(({ name, value }) => curlHeader(name, value))
   return (
@@ -303,7 +285,7 @@ export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetail
       <Section title={outcome === 'invalid' || outcome === 'refused' ? 'Request, not sent' : 'Request'}>
         <pre className="text">
           {`POST ${url ?? '(to the URL that the source had then)'}\n`}
-          {headers.map(({ name, value }) => `${name}: ${value}`).join('\n')}
+          {linesOf(headers.map(({ name, value }) => [name, value]))}
         </pre>
         <JsonView label="request body" value={delivery.request_body} />
         <details>
@@ -318,18 +300,16 @@ export function DeliveryDetails({ delivery, isPart }: { delivery: DeliveryDetail
           </Section>
         ),
       )}
-      {answerHeaders ? (
+      {delivery.answer_headers ? (
         <Section title="Headers of the answer">
-          <pre className="text">
-            {Object.entries(answerHeaders)
-              .map(([name, value]) => `${name}: ${value}`)
-              .join('\n')}
-          </pre>
+          <pre className="text">{linesOf(Object.entries(delivery.answer_headers))}</pre>
         </Section>
       ) : null}
     </>
   )
 }
+
+const linesOf = (headers: [string, string][]) => headers.map(([name, value]) => `${name}: ${value}`).join('\n')
 
 function Resent({ id }: { id: string }) {
   const at = useRead('getDelivery', { params: { delivery_id: id } }).data?.created_at

@@ -8,7 +8,6 @@ import { Notice, Page, pageOf } from '../../components/page.tsx'
 import { statusText, Time } from '../../components/status-and-time.tsx'
 import { KeyValueList } from '../../components/values.tsx'
 
-type Job = AppAnswer<'getResendJob'>
 /** The filters of the list of deliveries. */
 type Filters = Readonly<Record<string, string | undefined>>
 
@@ -35,44 +34,40 @@ export function useResend() {
     const matching = { ...others, ...(status && { status: Number(status) }), ...(ids && { ids: [...ids] }) }
     const preview = await mutate('previewResends', { body: { ...matching, per_second: 1 } })
     const { total, sources, is_more: isMore } = preview
-    const counts = (isSent: boolean) => (
+    const { sent = [], kept } = Object.groupBy(sources, ({ needs_approval: needs }) => (needs ? 'kept' : 'sent'))
+    const counts = (of: typeof sources) => (
       <ul>
-        {sources
-          .filter(({ needs_approval: needs }) => needs !== isSent)
-          .map(({ id, name, count }) => (
-            <li key={id}>
-              {name}: {count.toLocaleString('en')}
-            </li>
-          ))}
+        {of.map(({ id, name, count }) => (
+          <li key={id}>{`${name}: ${count.toLocaleString('en')}`}</li>
+        ))}
       </ul>
     )
-    const waiting = sources.some(({ needs_approval: needs }) => needs) ? (
+    const notSent = kept && (
       <>
         <p>Not sent, because their sources ask for approval:</p>
-        {counts(false)}
+        {counts(kept)}
       </>
-    ) : null
+    )
     if (total === 0) {
       return showOnce({
         title: 'Nothing to send again',
-        children: waiting ?? <p>What matches was accepted since, is under way, or its source is deleted.</p>,
+        children: notSent ?? <p>What matches was accepted since, is under way, or its source is deleted.</p>,
         done: 'Close',
       })
     }
+    const title = `Send ${payloads(total)} again`
     openForm({
-      title: `Send ${payloads(total)} again`,
+      title,
       text: 'Each once, the oldest first, with the current secrets. Your endpoints may act twice.',
-      action: `Send ${payloads(total)} again`,
-      variant: 'primary',
+      action: title,
       isTransient: true,
-      savedText: null,
       values: { rate: '10' },
       save: ({ rate }) => mutate('createResendJob', { body: { ...matching, per_second: Number(rate) } }),
       onSaved: ({ id }) => navigate(jobLink(id)),
       fields: (form) => (
         <>
-          {counts(true)}
-          {waiting}
+          {counts(sent)}
+          {notSent}
           {isMore ? <p>More match: send the others again afterwards.</p> : null}
           <SelectField {...form.field('rate', 'How fast')} options={RATES} />
         </>
@@ -96,7 +91,7 @@ export function RunningResends() {
 /** Payloads that are sent again together: how far it is, and a button that stops it. */
 export const ResendJobPage = pageOf('getResendJob', ResendJob)
 
-function ResendJob(job: Job) {
+function ResendJob(job: AppAnswer<'getResendJob'>) {
   const { id, status, total, done, not_sent: notSent, outcomes, finished_at: finishedAt } = job
   const isRunning = status === 'running'
   const stop = () => mutate('stopResendJob', { params: { resend_job_id: id } })

@@ -1,16 +1,20 @@
-import type { AppAnswer, AppLookupOut } from '@workflow-service/contract'
+import { useNavigate } from '@tanstack/react-router'
+import type { AppAnswer, AppLookupOut, AppRequest } from '@workflow-service/contract'
+import { WEBHOOK_SOURCE_NAME_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { useState } from 'react'
-import { call, mutate, toList, useMe, useRead } from '../../api/index.ts'
+import { call, invalid, mutate, newId, toList, useMe, useRead } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
 import { useDeletion } from '../../components/dialog.tsx'
-import { SelectField, TextAreaField } from '../../components/fields.tsx'
-import { Form, useForm } from '../../components/form.tsx'
+import { RadioGroup, SelectField, TextAreaField, TextField } from '../../components/fields.tsx'
+import { editFormOptions, Form, useForm } from '../../components/form.tsx'
 import { Menu } from '../../components/menu.tsx'
 import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { parseJson } from '../../components/parse-json.ts'
+import { linkTo } from '../../components/thing-link.tsx'
 import { CopyId, JsonView, KeyValueList } from '../../components/values.tsx'
-import { KINDS, LookupForm } from './lookup-form.tsx'
+
+const KINDS = { http: 'HTTP GET', mcp: 'Model Context Protocol' } as const
 
 export function LookupsPage() {
   const isAdmin = useMe().role !== 'member'
@@ -27,7 +31,7 @@ export function LookupsPage() {
         { header: 'URL', cell: ({ url }) => <span className="muted clamp url">{url}</span>, isOptional: true },
         { header: 'Tools', cell: ({ tools }) => tools.map(({ name }) => name).join(', '), isSecondary: true },
       ]}
-      rowLink={({ id }) => ({ to: '/lookups/$lookup_id', params: { lookup_id: id } })}
+      rowLink={({ id }) => linkTo('lookup', id)}
       empty={{
         icon: 'search',
         title: 'No look-up yet',
@@ -122,5 +126,121 @@ function Test({ lookup: { id, tools } }: { lookup: AppLookupOut }) {
         </Notice>
       ) : null}
     </Section>
+  )
+}
+
+const FIRST_TOOLS = [
+  {
+    name: 'find_customer',
+    description: 'Finds a customer by the number.',
+    path: '/customers/{customer_id}',
+    parameters: {
+      type: 'object',
+      properties: { customer_id: { type: 'string', description: 'The number, such as C-17.' } },
+      required: ['customer_id'],
+    },
+  },
+]
+
+type Tools = AppRequest<'saveLookup'>['body']['tools']
+
+const valuesOf = (lookup: AppLookupOut | undefined) => ({
+  name: lookup?.name ?? '',
+  kind: lookup?.kind ?? ('http' as const),
+  url: lookup?.url ?? '',
+  header_name: lookup?.header_name ?? '',
+  header_value: '',
+  tools: JSON.stringify(lookup?.kind === 'mcp' ? FIRST_TOOLS : (lookup?.tools ?? FIRST_TOOLS), null, 2),
+  tool_names: lookup?.kind === 'mcp' ? lookup.tools.map(({ name }) => name).join('\n') : '',
+})
+
+function readTools({ kind, tools, tool_names: names }: ReturnType<typeof valuesOf>): Tools {
+  if (kind === 'mcp') {
+    const wanted = names.split(/[\s,]+/).filter(Boolean)
+    if (wanted.length === 0) throw invalid('tool_names', 'Enter the names of the tools that agents may call.')
+    return wanted.map((name) => ({ name }))
+  }
+  const { value, error } = parseJson(tools)
+  if (error || !Array.isArray(value)) throw invalid('tools', error ?? 'Enter a list of tools.')
+  return value as Tools
+}
+
+/** Creates a look-up, or edits it. */
+function LookupForm({ lookup }: { lookup?: AppLookupOut }) {
+  const navigate = useNavigate()
+  const [newLookupId] = useState(newId)
+  const id = lookup?.id ?? newLookupId
+  const form = useForm({
+    ...editFormOptions(lookup, valuesOf),
+    savedText: lookup ? 'Saved.' : null,
+    async save(typed, version) {
+      const { header_name: headerName, header_value: headerValue, tool_names: _, ...values } = typed
+      const header = { header_name: headerName || null, header_value: headerValue || undefined }
+      const body = { ...values, ...header, tools: readTools(typed), version: version || null }
+      const saved = await mutate('saveLookup', { params: { lookup_id: id }, body })
+      if (!lookup) await navigate(linkTo('lookup', id))
+      return saved
+    },
+  })
+  const isMcp = form.values.kind === 'mcp'
+  return (
+    <Form form={form} action={lookup ? 'Save' : 'Create'} canReset={lookup !== undefined}>
+      <div className={lookup ? 'narrow stack' : 'two-columns'}>
+        <div className="stack">
+          <TextField
+            required
+            maxLength={WEBHOOK_SOURCE_NAME_MAX_LENGTH}
+            placeholder="Customers"
+            hint="You write this name in a workflow’s task. A workflow that names a look-up sends only to the webhook sources that it names, too."
+            {...form.field('name', 'Name')}
+          />
+          <RadioGroup options={KINDS} {...form.field('kind', 'Kind')} />
+          <TextField
+            type="url"
+            inputMode="url"
+            required
+            spellCheck={false}
+            placeholder={isMcp ? 'https://mcp.example.com/mcp' : 'https://api.example.com'}
+            hint={
+              isMcp
+                ? 'A server that speaks the protocol over HTTP. It is asked for its tools when you save.'
+                : 'Requests go to this origin only, and redirects are not followed.'
+            }
+            {...form.field('url', 'URL')}
+          />
+          <TextField
+            spellCheck={false}
+            placeholder="Authorization"
+            hint="Optional. A header that every request has."
+            {...form.field('header_name', 'Header')}
+          />
+          {form.values.header_name === '' ? null : (
+            <TextField
+              type="password"
+              autoComplete="off"
+              hint={
+                lookup?.has_header_value ? 'Empty keeps the stored value.' : 'Stored encrypted, and never shown again.'
+              }
+              {...form.field('header_value', 'Value of the header')}
+            />
+          )}
+        </div>
+        {isMcp ? (
+          <TextAreaField
+            rows={3}
+            spellCheck={false}
+            hint="One name on each line. Agents can call no other tools of the server, and read the descriptions as they were when you saved."
+            {...form.field('tool_names', 'Tools')}
+          />
+        ) : (
+          <TextAreaField
+            isCode
+            rows={14}
+            hint="JSON. Parameters that are not in the path become the query."
+            {...form.field('tools', 'Tools')}
+          />
+        )}
+      </div>
+    </Form>
   )
 }

@@ -111,26 +111,27 @@ function LastDay({ starts, deliveries }: Pick<OverviewOut, 'starts' | 'deliverie
     return count > 0 && `${count.toLocaleString('en')} ${count === 1 ? 'delivery' : 'deliveries'} ${label}`
   })
   const tiles = [
-    { status: 'succeeded', tone: 'good', details: [accepted], isAlwaysShown: true },
-    { status: 'failed', tone: 'bad', details: [notAccepted, unknown], isAlwaysShown: true },
-    { status: 'cancelled', tone: 'quiet', details: [] },
-    { status: 'queued', tone: 'quiet', details: [] },
-    { status: 'running', tone: 'quiet', details: [] },
-    { status: 'waiting', tone: 'warn', details: [] },
-  ].map((tile) => ({ ...tile, count: starts[tile.status] ?? 0 }))
+    ['succeeded', 'good', accepted],
+    ['failed', 'bad', notAccepted, unknown],
+    ['cancelled', 'quiet'],
+    ['queued', 'quiet'],
+    ['running', 'quiet'],
+    ['waiting', 'warn'],
+  ] as const
   return (
     <Section title="Last 24 hours">
       <ul className="tiles">
-        {tiles
-          .filter(({ count, isAlwaysShown }) => isAlwaysShown || count > 0)
-          .map(({ status, tone, count, details }) => (
+        {tiles.map(([status, tone, ...details]) => {
+          const count = starts[status] ?? 0
+          return count === 0 && details.length === 0 ? null : (
             <li key={status} className={count > 0 ? tone : 'muted'}>
               <Link to="/runs" search={{ since, status }}>
                 <strong>{count.toLocaleString('en')}</strong> {`Runs ${statusText(status).toLowerCase()}`}
                 {details.map((detail) => (detail ? <span key={detail}>{detail}</span> : null))}
               </Link>
             </li>
-          ))}
+          )
+        })}
       </ul>
     </Section>
   )

@@ -32,62 +32,35 @@ function WaitingPayloads({ approvals }: { approvals: readonly WaitingApprovalOut
     setChosen(isChosen ? [...ids, id] : ids.filter((each) => each !== id))
   if (approvals.length === 0) return <EmptyState icon="check" title="Nothing waits for an approval" />
   const decide = async (decision: 'approved' | 'declined', reason: string | null) => {
-    const { decided, not_waiting: rest } = await mutate('decideApprovals', {
-      body: { decision, delivery_ids: ids, reason },
-    })
+    const body = { decision, delivery_ids: ids, reason }
+    const { decided, not_waiting: rest } = await mutate('decideApprovals', { body })
     toast(`${decided} ${decision}.${rest > 0 ? ` ${rest} did not wait any more.` : ''}`)
   }
-  const askToApprove = () =>
-    askToConfirm({
-      title: `Approve ${ids.length} payloads?`,
-      text: 'Each is sent to its URL exactly as shown, once.',
-      action: 'Approve and send',
-      isHarmless: true,
-      onConfirm: () => decide('approved', null),
-    })
+  const many = `${ids.length} payloads`
+  const askToApproveAll = () =>
+    askToApprove(many, 'Each is sent to its URL exactly as shown, once.', () => decide('approved', null))
+  const askToDeclineAll = () => askToDecline(many, 'They are never sent.', (reason) => decide('declined', reason))
+  const off = { disabled: ids.length === 0 }
   return (
     <>
       {isAdmin ? (
         <div className="row">
-          <Checkbox
-            label="All"
-            value={ids.length === approvals.length}
-            onValue={(isChosen) => setChosen(isChosen ? all : [])}
-          />
-          <Button
-            label={`Approve selected (${ids.length})`}
-            icon="check"
-            disabled={ids.length === 0}
-            onClick={askToApprove}
-          />
-          <Button
-            label={`Decline selected (${ids.length})`}
-            icon="close"
-            disabled={ids.length === 0}
-            onClick={() =>
-              askForReason(`Decline ${ids.length} payloads?`, 'They are never sent.', (reason) =>
-                decide('declined', reason),
-              )
-            }
-          />
+          <Checkbox label="All" value={ids.length === all.length} onValue={(isOn) => setChosen(isOn ? all : [])} />
+          <Button label={`Approve selected (${ids.length})`} icon="check" {...off} onClick={askToApproveAll} />
+          <Button label={`Decline selected (${ids.length})`} icon="close" {...off} onClick={askToDeclineAll} />
         </div>
       ) : null}
       <ul className="lines">
         {approvals.map((approval) => (
-          <WaitingPayload
-            key={approval.delivery_id}
-            approval={approval}
-            run={approval}
-            choice={
-              isAdmin ? (
-                <Checkbox
-                  label={<span className="visually-hidden">{`Select the payload to ${approval.source_name}`}</span>}
-                  value={ids.includes(approval.delivery_id)}
-                  onValue={(isChosen) => choose(approval.delivery_id, isChosen)}
-                />
-              ) : null
-            }
-          />
+          <WaitingPayload key={approval.delivery_id} approval={approval} run={approval}>
+            {isAdmin ? (
+              <Checkbox
+                label={<span className="visually-hidden">{`Select the payload to ${approval.source_name}`}</span>}
+                value={ids.includes(approval.delivery_id)}
+                onValue={(isOn) => choose(approval.delivery_id, isOn)}
+              />
+            ) : null}
+          </WaitingPayload>
         ))}
       </ul>
     </>
@@ -112,14 +85,17 @@ export function Approvals({ run }: { run: RunDetailOut }) {
   )
 }
 
-function askForReason(title: string, text: string, decline: (reason: string | null) => Promise<unknown>) {
+function askToApprove(what: string, text: string, onConfirm: () => Promise<unknown>, done?: string) {
+  askToConfirm({ title: `Approve ${what}?`, text, action: 'Approve and send', isHarmless: true, onConfirm, done })
+}
+
+function askToDecline(what: string, text: string, decline: (reason: string | null) => Promise<unknown>) {
   openForm({
-    title,
+    title: `Decline ${what}?`,
     text,
     action: 'Decline',
     variant: 'danger',
     isTransient: true,
-    savedText: null,
     values: { reason: '' },
     save: ({ reason }) => decline(reason || null),
     fields: ({ field }) => (
@@ -133,28 +109,22 @@ function askForReason(title: string, text: string, decline: (reason: string | nu
   })
 }
 
-interface WaitingPayloadProps {
+function WaitingPayload(props: {
   approval: Pick<ApprovalOut, keyof ApprovalOut & keyof WaitingApprovalOut>
   /** Beside the payloads of other runs. */
   run?: WaitingApprovalOut
-  choice?: ReactNode
-}
-
-function WaitingPayload({ approval, run, choice }: WaitingPayloadProps) {
+  /** What chooses it. */
+  children?: ReactNode
+}) {
+  const { approval, run, children } = props
   const { delivery_id: id, source_id: sourceId, source_name: name, payload, endpoint_url: url } = approval
   const isAdmin = useMe().role !== 'member'
   const params = { delivery_id: id }
-  const askToApprove = () =>
-    askToConfirm({
-      title: 'Approve this payload?',
-      text: `It is sent to ${name} exactly as shown, once.`,
-      action: 'Approve and send',
-      isHarmless: true,
-      onConfirm: () => mutate('approveDelivery', { params, body: {} }),
-      done: 'The payload is approved.',
-    })
-  const askToDecline = () =>
-    askForReason('Decline this payload?', `It is never sent to ${name}.`, (reason) =>
+  const approve = () => mutate('approveDelivery', { params, body: {} })
+  const askToApproveIt = () =>
+    askToApprove('this payload', `It is sent to ${name} exactly as shown, once.`, approve, 'The payload is approved.')
+  const askToDeclineIt = () =>
+    askToDecline('this payload', `It is never sent to ${name}.`, (reason) =>
       mutate('declineDelivery', { params, body: { reason } }),
     )
   const askToEdit = () =>
@@ -162,7 +132,6 @@ function WaitingPayload({ approval, run, choice }: WaitingPayloadProps) {
       title: 'Edit and approve',
       text: `Sent to ${name} in place of the shown payload, once. It must follow the example of the source.`,
       action: 'Approve and send',
-      variant: 'primary',
       isTransient: true,
       savedText: 'The edited payload is approved.',
       values: { payload: JSON.stringify(payload, null, 2) },
@@ -176,7 +145,7 @@ function WaitingPayload({ approval, run, choice }: WaitingPayloadProps) {
   return (
     <li className="stack">
       <div className="row">
-        {choice}
+        {children}
         <h3>
           To <ThingLink kind="webhook_source" id={sourceId} name={name} />
         </h3>
@@ -189,9 +158,9 @@ function WaitingPayload({ approval, run, choice }: WaitingPayloadProps) {
       {payload ? <JsonView label={`payload to ${name}`} value={payload} /> : <p>It is large: its run shows it.</p>}
       {isAdmin ? (
         <div className="row">
-          <Button label="Approve" variant="primary" icon="check" onClick={askToApprove} />
+          <Button label="Approve" variant="primary" icon="check" onClick={askToApproveIt} />
           {payload ? <Button label="Edit" onClick={askToEdit} /> : null}
-          <Button label="Decline" icon="close" onClick={askToDecline} />
+          <Button label="Decline" icon="close" onClick={askToDeclineIt} />
         </div>
       ) : (
         <p className="muted">An admin of your organization decides.</p>

@@ -1,16 +1,17 @@
-import type { RunDetailOut } from '@workflow-service/contract'
-import { useMe, mutate } from '../../api/index.ts'
+import type { AppAnswer, RunDetailOut } from '@workflow-service/contract'
+import { canDraftRules } from '@workflow-service/contract/draft-rules'
+import { useState } from 'react'
+import { useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { ListPage } from '../../components/data-list.tsx'
 import { askToConfirm } from '../../components/dialog.tsx'
-import { Notice, Page, pageOf, Section } from '../../components/page.tsx'
+import { Loaded, Notice, Page, pageOf, Section } from '../../components/page.tsx'
 import { durationText, StatusBadge, Time } from '../../components/status-and-time.tsx'
 import { fileLink, linkTo, ThingLink, tryLink } from '../../components/thing-link.tsx'
-import { CopyId, JsonView, KeyValueList, moneyText, shortId } from '../../components/values.tsx'
+import { CopyId, JsonView, KeyValueList, LongText, moneyText, shortId } from '../../components/values.tsx'
 import { keepAsCase } from '../cases/keep-case.tsx'
 import { errorText, hasEnded, originText, runText, useRunList } from './run-list.tsx'
 import { Approvals } from './approvals.tsx'
-import { Prompts } from './prompts.tsx'
 import { deliveryText, Resent, Timeline } from './timeline.tsx'
 
 export { ApprovalsPage } from './approvals.tsx'
@@ -29,9 +30,6 @@ export function RunsPage() {
     />
   )
 }
-
-/** The errors of runs that a rule avoids (contract README, "Rules"). */
-const NEEDS_RULE = /^(needs_a_model|rules_needed|payload_incomplete|no_destination): /
 
 export const RunPage = pageOf('getRun', RunDetails)
 
@@ -92,7 +90,7 @@ function RunDetails(run: RunDetailOut) {
           <p>
             {errorText(error)} <code className="muted">{/^(\w+): /.exec(error)?.[1]}</code>
           </p>
-          {NEEDS_RULE.test(error) ? (
+          {canDraftRules(error) ? (
             <Button label="Write the rule" variant="primary" link={fileLink(workflow.id, { run: run.id })} />
           ) : null}
         </Notice>
@@ -126,5 +124,62 @@ function RunDetails(run: RunDetailOut) {
         <JsonView label="journal" value={run.steps} />
       </details>
     </Page>
+  )
+}
+
+type RunPrompts = AppAnswer<'getRunPrompts'>
+
+/** What the model was asked in a run, for admins: read when it is opened, since it is large. */
+function Prompts({ runId }: { runId: string }) {
+  const [isOpen, setIsOpen] = useState(false)
+  return (
+    <details onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
+      <summary>What the model was asked</summary>
+      {isOpen ? <LoadedPrompts runId={runId} /> : null}
+    </details>
+  )
+}
+
+function LoadedPrompts({ runId }: { runId: string }) {
+  const query = useRead('getRunPrompts', { params: { run_id: runId } })
+  return (
+    <Loaded query={query}>
+      {(data) =>
+        data.requests.length === 0 ? (
+          <p className="muted">Nothing is recorded: the run has asked no model yet, or is older than this record.</p>
+        ) : (
+          data.requests.map((request) => <Request key={request.turn} data={data} request={request} />)
+        )
+      }
+    </Loaded>
+  )
+}
+
+function Request({ data, request }: { data: RunPrompts; request: RunPrompts['requests'][number] }) {
+  const { instructions, tools, message, omitted_bytes: omitted } = data.prompts[request.prompt]!
+  const messages = [{ role: 'user', content: message as unknown }, ...data.messages.slice(0, request.messages)]
+  return (
+    <Section title={`Request ${request.turn}${request.is_answered ? '' : ', not answered'}`}>
+      {omitted === null ? null : <p>The prompt is large: {omitted.toLocaleString('en')} bytes of it are not kept.</p>}
+      <h3>System text</h3>
+      <LongText text={instructions} />
+      <h3>Tools</h3>
+      <JsonView label={`tools of request ${request.turn}`} value={tools} />
+      <h3>Messages</h3>
+      <ol className="lines">
+        {messages.map(({ role, content }, index) => (
+          // The list only grows at its end.
+          // oxlint-disable-next-line react/no-array-index-key
+          <li key={index} className="stack">
+            <span className="muted">{role}</span>
+            {typeof content === 'string' ? (
+              <LongText text={content} />
+            ) : (
+              <JsonView label={`${role} message`} value={content} />
+            )}
+          </li>
+        ))}
+      </ol>
+    </Section>
   )
 }

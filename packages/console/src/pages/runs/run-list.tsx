@@ -69,10 +69,15 @@ export function StopQueued({ runs, ...queue }: { runs: readonly RunOut[]; kind: 
   return <Button label="Stop queued runs" icon="close" onClick={askToStop} />
 }
 
+/** Filters by a workflow, which is found by its name. */
+export function FilterWorkflow({ name }: { name: string }) {
+  const [value, set] = useFilter(name)
+  return <WorkflowPicker label="Workflow" isLabelHidden placeholder="Workflow: all" value={value} onValue={set} />
+}
+
 /** The runs of the organization, or of one workflow, with their filters: what a list shows except when it is empty. */
 export function useRunList(workflowId?: string) {
   const filters = useFilters('search', 'status', 'workflow', 'session', 'since', 'until')
-  const [, setWorkflow] = useFilter('workflow')
   const workflowName = useWorkflowName(filters.workflow)
   const { workflow, session, ...others } = filters
   const query = { ...others, workflow_id: workflowId ?? workflow, session_id: session }
@@ -92,15 +97,10 @@ export function useRunList(workflowId?: string) {
     },
     controls: (
       <>
-        {workflowId ? <StopQueued runs={list.rows} kind="workflow" id={workflowId} /> : null}
-        {workflowId ? null : (
-          <WorkflowPicker
-            label="Workflow"
-            isLabelHidden
-            placeholder="Workflow: all"
-            value={workflow}
-            onValue={setWorkflow}
-          />
+        {workflowId ? (
+          <StopQueued runs={list.rows} kind="workflow" id={workflowId} />
+        ) : (
+          <FilterWorkflow name="workflow" />
         )}
         <FilterPeriod />
       </>

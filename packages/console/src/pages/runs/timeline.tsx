@@ -18,15 +18,15 @@ interface TimelineEvent {
   content?: ReactNode
 }
 
+const ENDS: Readonly<Record<string, TimelineEvent>> = {
+  succeeded: { icon: 'check', tone: 'good', title: 'Succeeded' },
+  failed: { icon: 'close', tone: 'bad', title: 'Failed' },
+}
+
 /** The run as events in their order; a delivery is one event with its outcome. */
 export function Timeline({ run }: { run: RunDetailOut }) {
   const { created_at: acceptedAt, started_at: startedAt, finished_at: endedAt, status, steps } = run
-  const end: TimelineEvent =
-    status === 'succeeded'
-      ? { icon: 'check', tone: 'good', title: 'Succeeded' }
-      : status === 'failed'
-        ? { icon: 'close', tone: 'bad', title: 'Failed' }
-        : { icon: 'close', title: `Cancelled by ${run.cancelled_by ?? 'a person'}` }
+  const end = ENDS[status] ?? { icon: 'close', title: `Cancelled by ${run.cancelled_by ?? 'a person'}` }
   // A run that succeeded had steps.
   const isOld = status === 'succeeded' && steps.length === 0
   const note = isOld ? 'Its steps were deleted because of their age.' : null
@@ -103,25 +103,19 @@ function eventOf(run: RunDetailOut, { kind, data }: NewJournalStep): TimelineEve
     case 'approval_request':
       return { icon: 'clock', tone: 'warn', title: `Waits for approval: ${data.source_name}` }
     case 'approval_decision': {
-      const title = data.decided_by ? `${DECISIONS[data.decision]} by ${data.decided_by}` : DECISIONS[data.decision]
-      const tone = data.decision === 'approved' ? 'good' : 'bad'
-      const content = data.payload ? <JsonView label="edited payload" value={data.payload} /> : null
+      const { decision, decided_by: by, payload } = data
+      const title = `${DECISIONS[decision]}${by ? ` by ${by}` : ''}${payload ? ', edited' : ''}`
+      const content = payload ? <JsonView label="edited payload" value={payload} /> : null
       return {
         icon: 'people',
-        tone,
-        title: data.payload ? `${title}, edited` : title,
+        tone: decision === 'approved' ? 'good' : 'bad',
+        title,
         text: data.reason || null,
         content,
       }
     }
-    case 'session_summary': {
-      const title = (
-        <>
-          Earlier runs summarized <span className="muted">{originText(data)}</span>
-        </>
-      )
-      return { icon: 'session', title, text: data.text }
-    }
+    case 'session_summary':
+      return { icon: 'session', title: titleOf('Earlier runs summarized', data), text: data.text }
     case 'note': {
       // The reason of the failure is above the timeline.
       if (run.error?.startsWith(`${data.code}: `)) return null
@@ -135,32 +129,29 @@ const callId = (data: unknown) => (data as { call_id: string }).call_id
 
 type Answer = Extract<NewJournalStep, { kind: 'model_answer' }>['data']
 
-/** Which model it was, with its tokens and cost. */
-function originText(of: Omit<Answer, 'turn' | 'parts' | 'finish_reason'>): string {
+/** What a model wrote, with its name, tokens and cost. */
+function titleOf(text: string, of: Omit<Answer, 'turn' | 'parts' | 'finish_reason'>): ReactNode {
   const { model, model_name: name, input_tokens: read, output_tokens: written, cost_micros: cost, currency } = of
-  return [
+  const origin = [
     name === undefined ? model : `${name} (${model})`,
-    read === null ? [] : `${read} + ${written ?? 0} tokens`,
-    cost === undefined || currency === undefined ? [] : moneyText(cost, currency),
+    read !== null && `${read} + ${written ?? 0} tokens`,
+    cost !== undefined && currency !== undefined && moneyText(cost, currency),
   ]
-    .flat()
-    .join(', ')
+  return (
+    <>
+      {text} <span className="muted">{origin.filter(Boolean).join(', ')}</span>
+    </>
+  )
 }
 
 function answerEvent(data: Answer): TimelineEvent {
-  const { parts } = data
-  const title = (
-    <>
-      The agent answered <span className="muted">{originText(data)}</span>
-    </>
-  )
-  const content = parts.map((part, index) => {
+  const content = data.parts.map((part, index) => {
     const key = `${index} ${part.type}`
     if (part.type === 'text') return <LongText key={key} text={part.text} />
     if (part.type !== 'tool_call') return <FoldedText key={key} title="Reasoning" text={part.text} />
     return part.fault ? <p key={key}>{`Cannot call ${part.tool}: ${part.fault}`}</p> : null
   })
-  return { icon: 'session', title, content }
+  return { icon: 'session', title: titleOf('The agent answered', data), content }
 }
 
 function callEvent({ tool, arguments: sent, lookup }: ToolCallStep, result: ToolResultStep | undefined): TimelineEvent {
@@ -212,12 +203,8 @@ function sentEvent(
       {result ? <FoldedText title="What the agent received" text={result.text} /> : null}
     </>
   )
-  return {
-    icon: 'send',
-    tone: outcome === 'accepted' ? 'good' : outcome === 'in_flight' ? 'quiet' : 'bad',
-    title,
-    content,
-  }
+  const tone = outcome === 'accepted' ? 'good' : outcome === 'in_flight' ? 'quiet' : 'bad'
+  return { icon: 'send', tone, title, content }
 }
 
 /** The steps do not have the answer to a rejected request, since the agent does not receive it. */

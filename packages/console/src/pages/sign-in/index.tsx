@@ -181,28 +181,18 @@ function SetUp({ token, link }: LinkProps) {
 type UserLinkKind = Exclude<LinkProps['link']['kind'], 'setup'>
 
 /** What the page of a link says. Whether the address of an invitation has an account is not known here. */
-const LINK_TEXTS: Record<
-  UserLinkKind,
-  { title: (organization: string) => string; intro: string; action: string; password: string; hint?: string }
-> = {
+const LINK_TEXTS: Record<UserLinkKind, { title: string; intro: string; action: string; hint?: string }> = {
   invitation: {
-    title: (organization) => `Join ${organization}`,
+    title: 'Join',
     intro: 'You were invited as ',
     action: 'Accept and sign in',
-    password: 'Password',
     hint: 'The password of your account, if you have one with this address. Otherwise a new one, of at least 12 characters.',
   },
-  reset: {
-    title: () => 'Set a new password',
-    intro: 'For ',
-    action: 'Set password and sign in',
-    password: 'New password',
-  },
+  reset: { title: 'Set a new password', intro: 'For ', action: 'Set password and sign in' },
   email: {
-    title: () => 'Change your email address',
+    title: 'Change your email address',
     intro: 'You will sign in with ',
     action: 'Change the address and sign in',
-    password: 'Password',
     hint: 'The password of your account.',
   },
 }
@@ -212,33 +202,33 @@ export const LinkPage = () => <WithLink Content={AcceptLink} />
 function AcceptLink({ token, link }: LinkProps) {
   const enter = useEnter()
   const kind = link.kind as UserLinkKind
-  const texts = LINK_TEXTS[kind]
-  const asksName = kind === 'invitation'
+  const { title, intro, action, hint } = LINK_TEXTS[kind]
+  const isInvitation = kind === 'invitation'
   const form = useForm({
     values: { name: link.name ?? '', password: '' },
     savedText: null,
     save: async ({ name, password }) =>
-      await enter(() => call('acceptLink', { body: { token, password, ...(asksName ? { name } : {}) } })),
+      await enter(() => call('acceptLink', { body: { token, password, name: isInvitation ? name : undefined } })),
   })
   return (
     <EntryPage
-      title={texts.title(link.organization_name ?? 'the organization')}
+      title={isInvitation ? `${title} ${link.organization_name ?? 'the organization'}` : title}
       intro={
         <>
-          {texts.intro}
+          {intro}
           <strong>{link.email}</strong>
           {link.role ? `, with the role ${link.role}` : ''}. The link can be used once, until{' '}
           <Time value={link.expires_at} isExact />.
         </>
       }
     >
-      <Form form={form} action={texts.action}>
+      <Form form={form} action={action}>
         <input type="email" autoComplete="username" value={link.email ?? ''} readOnly hidden />
-        {asksName ? <TextField autoComplete="name" {...form.field('name', 'Your name')} /> : null}
+        {isInvitation ? <TextField autoComplete="name" {...form.field('name', 'Your name')} /> : null}
         <NewPasswordField
           {...(kind === 'email' ? { autoComplete: 'current-password' } : {})}
-          {...(texts.hint === undefined ? {} : { hint: texts.hint })}
-          {...form.field('password', texts.password)}
+          {...(hint ? { hint } : {})}
+          {...form.field('password', kind === 'reset' ? 'New password' : 'Password')}
         />
       </Form>
     </EntryPage>

@@ -1,7 +1,8 @@
 import { Link } from '@tanstack/react-router'
 import type { AppWebhookSourceOut, WebhookVerification } from '@workflow-service/contract'
+import type { ReactNode } from 'react'
 import { call, toList, useMe, useRead, mutate } from '../../api/index.ts'
-import { Button } from '../../components/button.tsx'
+import { type Action, Button } from '../../components/button.tsx'
 import { FilterSearch, ListPage, Table, useFilters } from '../../components/data-list.tsx'
 import { askToConfirm, useDeletion } from '../../components/dialog.tsx'
 import { LastDayChart } from '../../components/chart.tsx'
@@ -154,18 +155,16 @@ function SourceDetails(source: AppWebhookSourceOut) {
       }
     >
       {isNew ? (
-        <Notice kind="good">
-          <div className="row">
-            <span>
-              Created. Your endpoint accepted the <Link {...logLink(id, lastVerification.id)}>test request</Link>. Next:
-            </span>
-            <Button
-              label="Use it in a workflow"
-              variant="primary"
-              link={{ to: '/workflows/new', search: { source: name } }}
-            />
-          </div>
-        </Notice>
+        <ActionNotice
+          kind="good"
+          action={{
+            label: 'Use it in a workflow',
+            variant: 'primary',
+            link: { to: '/workflows/new', search: { source: name } },
+          }}
+        >
+          Created. Your endpoint accepted the <Link {...logLink(id, lastVerification.id)}>test request</Link>. Next:
+        </ActionNotice>
       ) : null}
       <PauseNotice source={source} />
       <KeyValueList
@@ -204,42 +203,40 @@ function askToPause({ id, name }: AppWebhookSourceOut) {
   })
 }
 
-/** Says that the source is paused, or offers it because its payloads fail. */
-function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
-  const { id, state, paused_at: pausedAt, paused_by: by } = source
-  const isAdmin = useMe().role !== 'member'
-  if (pausedAt) {
-    const resume = () => mutate('resumeWebhookSource', { params: { source_id: id } })
-    return (
-      <Notice kind="warning">
-        <div className="row">
-          <span>
-            Paused by {by} <Time value={pausedAt} />. {waitingText(state?.waiting_runs ?? 0)}
-          </span>
-          {isAdmin ? (
-            <Button label="Resume" variant="primary" onClick={resume} done="Resumed. What waited is sent now." />
-          ) : null}
-        </div>
-      </Notice>
-    )
-  }
-  if (!state?.failing) return null
+/** A note with what a person can do about it. */
+function ActionNotice(props: { kind: 'good' | 'warning' | 'danger'; action: Action | false; children: ReactNode }) {
   return (
-    <Notice kind="danger">
+    <Notice kind={props.kind}>
       <div className="row">
-        <span>
-          {state.failing.count.toLocaleString('en')} payloads in a row were not accepted, since{' '}
-          <Time value={state.failing.since} isExact />.
-        </span>
-        {isAdmin ? <Button label="Pause it" onClick={() => askToPause(source)} /> : null}
+        <span>{props.children}</span>
+        {props.action ? <Button {...props.action} /> : null}
       </div>
     </Notice>
   )
 }
 
-function waitingText(runs: number): string {
-  if (runs === 0) return 'Payloads wait until it is resumed, up to 3 days.'
-  return `${runs.toLocaleString('en')} ${runs === 1 ? 'run waits' : 'runs wait'} until it is resumed, up to 3 days.`
+/** Says that the source is paused, or offers it because its payloads fail. */
+function PauseNotice({ source }: { source: AppWebhookSourceOut }) {
+  const { id, paused_at: pausedAt, paused_by: by } = source
+  const { waiting_runs: runs = 0, failing } = source.state ?? {}
+  const isAdmin = useMe().role !== 'member'
+  if (pausedAt) {
+    const onClick = () => mutate('resumeWebhookSource', { params: { source_id: id } })
+    const resume = { label: 'Resume', variant: 'primary', onClick, done: 'Resumed. What waited is sent now.' } as const
+    const what = runs === 0 ? 'Payloads wait' : `${runs.toLocaleString('en')} ${runs === 1 ? 'run waits' : 'runs wait'}`
+    return (
+      <ActionNotice kind="warning" action={isAdmin && resume}>
+        Paused by {by} <Time value={pausedAt} />. {what} until it is resumed, up to 3 days.
+      </ActionNotice>
+    )
+  }
+  if (!failing) return null
+  return (
+    <ActionNotice kind="danger" action={isAdmin && { label: 'Pause it', onClick: () => askToPause(source) }}>
+      {failing.count.toLocaleString('en')} payloads in a row were not accepted, since{' '}
+      <Time value={failing.since} isExact />.
+    </ActionNotice>
+  )
 }
 
 const SHOWN_DELIVERIES = 8

@@ -1,18 +1,19 @@
 import type { WorkflowDetailOut, WorkflowReadOut } from '@workflow-service/contract'
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { readDescription } from '@workflow-service/contract/check-description'
-import { useDeferredValue, useEffect, useMemo, useState } from 'react'
+import { WORKFLOW_TEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
+import { type KeyboardEvent, type ReactNode, useDeferredValue, useEffect, useMemo, useRef, useState } from 'react'
 import { newId, useRead, mutate } from '../../api/index.ts'
 import { announce } from '../../components/toast.ts'
-import { RadioGroup, TextField } from '../../components/fields.tsx'
+import { type Bound, RadioGroup, TextAreaField, TextField } from '../../components/fields.tsx'
 import { editFormOptions, Form, type FormState, useForm } from '../../components/form.tsx'
 import { Notice, Page } from '../../components/page.tsx'
-import { tryLink } from '../../components/thing-link.tsx'
-import { DescriptionField } from './description-field.tsx'
+import { placePopup } from '../../components/place-popup.ts'
+import { ThingLink, tryLink } from '../../components/thing-link.tsx'
+import { useOptions } from '../../components/use-options.tsx'
 import { beyondNames, findRules, ReadinessPanel, RulesNote, WriteRuleLink } from './readiness-panel.tsx'
 import { Insertable } from './rules-editor.tsx'
-import { useWorkflow } from './workflow-layout.tsx'
-import { type Scope, SCOPES } from './workflows-page.tsx'
+import { type Scope, SCOPES, useWorkflow } from './workflows-page.tsx'
 
 const valuesOf = ({ name, description, scope }: WorkflowDetailOut) => ({ name, description, scope: scope as Scope })
 type Values = ReturnType<typeof valuesOf>
@@ -125,12 +126,19 @@ function WorkflowForm(props: { form: FormState<Values>; action: string; workflow
     <Form form={form} action={action} canReset={action === 'Save'}>
       <TextField required placeholder="Forward shop orders" {...form.field('name', 'Name')} />
       <DescriptionField
-        sources={sources}
-        lookups={lookups}
-        named={named}
+        names={[...sources, ...lookups].map(({ name }) => name)}
         hint={rules ? <RulesNote workflowId={workflow.id} rules={rules} /> : HINT}
         {...form.field('description', 'Task')}
-      />
+      >
+        {named.length > 0 ? (
+          <p className="row named">
+            <span className="muted">Sends to:</span>
+            {named.map(({ id, name }) => (
+              <ThingLink key={id} kind="webhook_source" id={id} name={name} />
+            ))}
+          </p>
+        ) : null}
+      </DescriptionField>
       {warnings.map(({ code, message }) => (
         <Notice key={message} kind="warning">
           {message}. {workflow && code === 'rules_needed' ? <WriteRuleLink workflowId={workflow.id} /> : null}
@@ -138,5 +146,98 @@ function WorkflowForm(props: { form: FormState<Values>; action: string; workflow
       ))}
       <RadioGroup options={SCOPES} hints={SCOPE_HINTS} {...form.field('scope', 'Who has access')} />
     </Form>
+  )
+}
+
+const MAX_SUGGESTIONS = 6
+const MIN_TYPED = 2
+
+/** The sources whose names begin with what is typed before the caret, with the number of typed characters. */
+function suggest(before: string, all: readonly string[]): { name: string; typed: number }[] {
+  const lower = before.slice(-100).toLowerCase()
+  return all.flatMap((name) => {
+    for (let typed = Math.min(name.length - 1, lower.length); typed >= MIN_TYPED; typed -= 1) {
+      const isWordStart = !/[\p{L}\p{N}_]/u.test(lower.at(-typed - 1) ?? ' ')
+      if (isWordStart && name.toLowerCase().startsWith(lower.slice(-typed))) return [{ name, typed }]
+    }
+    return []
+  })
+}
+
+/** The agent's task. Completes the names of webhook sources and look-ups as they are typed. */
+function DescriptionField({ names, children, ...props }: Bound<string> & { names: string[]; children: ReactNode }) {
+  const area = useRef<HTMLTextAreaElement>(null)
+  const popup = useRef<HTMLUListElement>(null)
+  const [before, setBefore] = useState('')
+  const found = suggest(before, names).slice(0, MAX_SUGGESTIONS)
+  const options = useOptions(
+    found,
+    ({ name, typed }) => {
+      const element = area.current
+      if (!element) return
+      const start = element.selectionStart - typed
+      props.onValue(element.value.slice(0, start) + name + element.value.slice(start + typed))
+      setBefore('')
+      requestAnimationFrame(() => {
+        element.focus()
+        element.setSelectionRange(start + name.length, start + name.length)
+      })
+    },
+    -1,
+  )
+  const isOpen = found.length > 0
+  // After each change of the text: the field grows with it.
+  useEffect(() => {
+    const list = popup.current!
+    if (!isOpen) return list.hidePopover()
+    list.showPopover()
+    placePopup(list, area.current!, 'start')
+  })
+
+  const track = () => {
+    const { selectionStart = 0, selectionEnd = 0, value = '' } = area.current ?? {}
+    setBefore(selectionStart === selectionEnd ? value.slice(0, selectionStart) : '')
+    options.restart()
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (!isOpen || event.metaKey || event.ctrlKey || event.altKey || event.shiftKey) return
+    if (options.onKey(event, ['Enter', 'Tab']) || event.key !== 'Escape') return
+    setBefore('')
+    event.preventDefault()
+  }
+  return (
+    <div className="stack">
+      <TextAreaField
+        ref={area}
+        rows={3}
+        maxLength={WORKFLOW_TEXT_MAX_LENGTH}
+        placeholder="Send every order to Shop orders."
+        aria-autocomplete="list"
+        {...options.aria}
+        onKeyDown={onKeyDown}
+        onKeyUp={(event) => (['ArrowLeft', 'ArrowRight', 'Home', 'End'].includes(event.key) ? track() : undefined)}
+        onClick={track}
+        onBlur={() => setBefore('')}
+        {...props}
+        onValue={(value) => {
+          props.onValue(value)
+          track()
+        }}
+      />
+      <ul
+        ref={popup}
+        id={options.id}
+        popover="manual"
+        role="listbox"
+        aria-label="Webhook sources and look-ups"
+        className="menu"
+      >
+        {options.items(
+          ({ name }) => name,
+          ({ name }) => name,
+        )}
+      </ul>
+      {children}
+    </div>
   )
 }

@@ -16,17 +16,13 @@ import { tryLink } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
 import { NEW_RULES, RulesEditor } from './rules-editor.tsx'
 import { findRules } from './readiness-panel.tsx'
-import { useWorkflow } from './workflow-layout.tsx'
+import { useWorkflow } from './workflows-page.tsx'
 
 type FileRow = WorkflowDetailOut['files'][number]
 
 const NEW = 'new'
 const sizeText = (bytes: number) => (bytes < 1_024 ? `${bytes} B` : `${(bytes / 1_024).toFixed(1)} KiB`)
-const foldersOf = (text: string) =>
-  text
-    .split('/')
-    .map((name) => name.trim())
-    .filter(Boolean)
+const foldersOf = (text: string) => text.split('/').flatMap((name) => name.trim() || [])
 
 export function WorkflowFilesPage() {
   const workflow = useWorkflow()
@@ -96,14 +92,15 @@ export function WorkflowFilesPage() {
 
 /** Uploads a file to the top folder. Resolves to what went wrong. */
 async function uploadFile(workflow: WorkflowDetailOut, file: File): Promise<string | undefined> {
-  const maxMiB = (mediaTypeOf(file.name) ? (FILE_MEDIA_CONTENT_MAX_LENGTH / 4) * 3 : FILE_CONTENT_MAX_BYTES) / 1_048_576
+  const isMedia = mediaTypeOf(file.name) !== undefined
+  const maxMiB = (isMedia ? (FILE_MEDIA_CONTENT_MAX_LENGTH / 4) * 3 : FILE_CONTENT_MAX_BYTES) / 1_048_576
   if (file.size > maxMiB * 1_048_576) return `${file.name} is larger than ${maxMiB} MiB.`
   if (workflow.files.some(({ name, path }) => path.length === 0 && name === file.name)) {
     return `${file.name} exists already. Open it to replace its text, or rename one of them.`
   }
-  const content = await (mediaTypeOf(file.name) ? readBase64(file) : readText(file))
+  const content = await (isMedia ? readBase64(file) : readText(file))
   if (content === undefined) {
-    return `${file.name} is ${mediaTypeOf(file.name) ? 'no PDF or image, as its name says' : 'not a text file in UTF-8'}.`
+    return `${file.name} is ${isMedia ? 'no PDF or image, as its name says' : 'not a text file in UTF-8'}.`
   }
   try {
     const params = { workflow_id: workflow.id, file_id: newId() }
@@ -126,10 +123,8 @@ async function readText(file: File): Promise<string | undefined> {
 /** Undefined if its bytes are not those of its name. */
 async function readBase64(file: File): Promise<string | undefined> {
   const reader = new FileReader()
-  await new Promise((resolve) => {
-    reader.onloadend = resolve
-    reader.readAsDataURL(file)
-  })
+  reader.readAsDataURL(file)
+  await new Promise((resolve) => reader.addEventListener('loadend', resolve))
   return readMediaContent(file.name, typeof reader.result === 'string' ? reader.result.replace(/^[^,]*,/, '') : '')
 }
 
@@ -165,9 +160,9 @@ function DraftedRules(props: { workflow: WorkflowDetailOut; runId?: string; onCl
       {([{ content: draft }, file]) => (
         <FileDrawer
           workflow={workflow}
-          {...(file ? { file } : {})}
+          file={file}
           rules={file ? `${file.content.trimEnd()}\n\n${draft.trimEnd().replaceAll(/^/gm, '# ')}\n` : draft}
-          {...(runId ? { onSaved: () => navigate(tryLink(workflow.id, { again: runId })) } : {})}
+          onSaved={runId ? () => navigate(tryLink(workflow.id, { again: runId })) : undefined}
           onClose={onClose}
         />
       )}

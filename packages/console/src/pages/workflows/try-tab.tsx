@@ -2,7 +2,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import type { AppWebhookSourceOut } from '@workflow-service/contract'
 import { CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { useEffect, useLayoutEffect, useState } from 'react'
-import { AppError, invalid, newId, refresh, useMe, useRead, mutate } from '../../api/index.ts'
+import { AppError, newId, refresh, useMe, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { curlText } from '../../components/curl.ts'
 import { type Bound, SelectField, TextAreaField } from '../../components/fields.tsx'
@@ -13,7 +13,7 @@ import { linkTo } from '../../components/thing-link.tsx'
 import { CopyBox, shortId } from '../../components/values.tsx'
 import { ReadinessPanel, unmetText, useFix } from './readiness-panel.tsx'
 import { useTrial } from './trial.tsx'
-import { useWorkflow } from './workflow-layout.tsx'
+import { useWorkflow } from './workflows-page.tsx'
 
 /** Counts what the contract counts: code points without the white space around the text. */
 const lengthOf = (text: string) => Array.from(text.trim()).length
@@ -80,10 +80,6 @@ function TryForm(props: { action: string; text: string; initialSession: string }
     values: { context: text || example, session_id: initialSession },
     isTransient: true,
     async save({ context, session_id: session }) {
-      if (lengthOf(context) === 0) throw invalid('context', 'Enter a text.')
-      if (lengthOf(context) > CONTEXT_MAX_LENGTH) {
-        throw invalid('context', `Shorten the text to ${CONTEXT_MAX_LENGTH} characters.`)
-      }
       const body = { id, context, session_id: session || null }
       await mutate('startWorkflow', { params: { workflow_id: workflow.id }, body }).catch((error: unknown) => {
         // Refused, so nothing has the id; without an answer, a repetition with the same id starts nothing twice.

@@ -1,10 +1,16 @@
-import type { WorkflowRowOut } from '@workflow-service/contract'
-import { useList, mutate } from '../../api/index.ts'
+import { Link, Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import type { WorkflowDetailOut, WorkflowReadOut, WorkflowRowOut } from '@workflow-service/contract'
+import { call, newId, useList, useRead, mutate } from '../../api/index.ts'
 import { FilterSearch, ListPage, useFilters } from '../../components/data-list.tsx'
-import { Switch } from '../../components/fields.tsx'
+import { openForm, useDeletion } from '../../components/dialog.tsx'
+import { download } from '../../components/download.ts'
+import { Switch, TextField } from '../../components/fields.tsx'
+import { Menu } from '../../components/menu.tsx'
+import { Page, pageOf } from '../../components/page.tsx'
 import { LastStatus, Time } from '../../components/status-and-time.tsx'
 import { linkTo } from '../../components/thing-link.tsx'
 import { toast } from '../../components/toast.ts'
+import { CopyId } from '../../components/values.tsx'
 
 export const SCOPES = { company_wide: 'Everyone', only_me: 'Only listed people' }
 export type Scope = keyof typeof SCOPES
@@ -43,7 +49,7 @@ export function WorkflowsPage() {
 type Switched = Pick<WorkflowRowOut, 'id' | 'name' | 'is_active'>
 
 /** Switches a workflow on or off. `label`: where its name is not shown beside it. */
-export function ActiveSwitch({ workflow, label }: { workflow: Switched; label?: string }) {
+function ActiveSwitch({ workflow, label }: { workflow: Switched; label?: string }) {
   const { id, name, is_active: isActive } = workflow
   const set = async (isOn: boolean) => {
     await mutate('setWorkflowActive', { params: { workflow_id: id }, body: { is_active: isOn } })
@@ -56,4 +62,89 @@ export function ActiveSwitch({ workflow, label }: { workflow: Switched; label?: 
 function LastRun({ run }: { run: WorkflowRowOut['last_run'] }) {
   if (!run) return <span className="muted">Never</span>
   return <LastStatus status={run.status} at={run.created_at} reason={run.error} />
+}
+
+const TABS = [
+  ['/workflows/$workflow_id', 'Edit'],
+  ['/workflows/$workflow_id/triggers', 'Triggers'],
+  ['/workflows/$workflow_id/people', 'People'],
+  ['/workflows/$workflow_id/files', 'Files'],
+  ['/workflows/$workflow_id/schedule', 'Schedule'],
+  ['/workflows/$workflow_id/agent', 'Agent'],
+  ['/workflows/$workflow_id/runs', 'Runs'],
+  ['/workflows/$workflow_id/cases', 'Cases'],
+  ['/workflows/$workflow_id/history', 'History'],
+  ['/workflows/$workflow_id/try', 'Try it'],
+] as const
+
+export const WorkflowLayout = pageOf('getWorkflow', Layout)
+
+function Layout(workflow: WorkflowDetailOut) {
+  const { id, name } = workflow
+  const navigate = useNavigate()
+  const askToDelete = useDeletion()
+  const params = { workflow_id: id }
+  const duplicate = () => {
+    const copyId = newId()
+    openForm({
+      title: `Duplicate ${name}`,
+      action: 'Duplicate',
+      isTransient: true,
+      savedText: 'Duplicated. The copy is switched off.',
+      values: { name: `Copy of ${name}`.slice(0, 500) },
+      save: (values) => mutate('duplicateWorkflow', { params, body: { id: copyId, ...values } }),
+      onSaved: () => navigate(linkTo('workflow', copyId)),
+      fields: ({ field }) => (
+        <TextField
+          hint="Triggers, files and people are copied; runs and the schedule are not."
+          {...field('name', 'Name of the copy')}
+        />
+      ),
+    })
+  }
+  const exportManifest = async () => download(name, 'yaml', (await call('exportWorkflow', { params })).yaml)
+  const remove = () =>
+    askToDelete({
+      name,
+      text: 'Its triggers, files and runs are deleted with it. This cannot be undone.',
+      action: 'Delete workflow',
+      remove: () => call('deleteWorkflow', { params }),
+      list: '/workflows',
+    })
+  return (
+    <Page
+      title={name}
+      back={['Workflows', { to: '/workflows' }]}
+      meta={<CopyId id={id} isShort label="workflow id" />}
+      actions={
+        <>
+          <ActiveSwitch workflow={workflow} label={workflow.is_active ? 'Switched on' : 'Switched off'} />
+          <Menu
+            label="More actions"
+            items={[
+              { label: 'Duplicate', icon: 'copy', onClick: duplicate },
+              { label: 'Export as manifest', icon: 'file', onClick: exportManifest },
+              { label: 'Delete', icon: 'trash', variant: 'danger', onClick: remove },
+            ]}
+          />
+        </>
+      }
+    >
+      <nav className="tabs" aria-label="Parts of the workflow">
+        {TABS.map(([to, label]) => (
+          <Link key={to} to={to} params={params} activeOptions={{ exact: true, includeSearch: false }}>
+            {label}
+          </Link>
+        ))}
+      </nav>
+      <Outlet />
+    </Page>
+  )
+}
+
+/** The workflow of the URL. Only below `WorkflowLayout`, which waits for it. */
+export function useWorkflow(): WorkflowReadOut {
+  const { data } = useRead('getWorkflow', { params: useParams({ from: '/app/workflows/$workflow_id' }) })
+  if (!data) throw new Error('useWorkflow is only available below the layout of a workflow.')
+  return data
 }
