@@ -289,7 +289,7 @@ test('menus work with the keyboard, and the removal of a person and the end of t
 
   const choose = async (name: string) => {
     await page
-      .getByRole('row', { name: /^Ada Lovelace .*Member/ })
+      .getByRole('row', { name: /^The member .*Member/ })
       .getByRole('button')
       .click()
     await page.getByRole('menuitem', { name }).click()
@@ -299,7 +299,7 @@ test('menus work with the keyboard, and the removal of a person and the end of t
   await removal.getByText('The person is signed out at once.', { exact: true }).waitFor()
   await removal.getByRole('button', { name: 'Cancel' }).click()
   await (await choose('Sign out everywhere')).getByRole('button', { name: 'Sign out' }).click()
-  await status(page, 'Ada Lovelace is signed out everywhere.')
+  await status(page, 'The member is signed out everywhere.')
   expect(await page.getByRole('dialog').count()).toBe(0)
 })
 

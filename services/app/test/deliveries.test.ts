@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { hearNotices } from '@workflow-service/testkit'
-import { cutAnswers, EXAMPLE, sourceIn, useDataApp } from './support/data-fixtures.ts'
+import { cutAnswers, EXAMPLE, sourceIn, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
 let sourceId: string
@@ -138,10 +138,9 @@ describe('The URL of a request', () => {
     const neverSaved = { source_id: newId() }
     await data.call('admin', 'saveWebhookSource', { params: neverSaved, body: sourceIn({ endpoint_url: moved }) })
     data.endpoint.answerWith({ status: 204 })
-    const { rows } = await data.app.db.pool.query<{ id: string }>('SELECT id FROM deliveries WHERE source_id = $1', [
-      neverSaved.source_id,
-    ])
-    expect(await urlsOf(rows[0]?.id ?? '')).toEqual({ request_url: moved, endpoint_url: null })
+    const where = { sourceId: neverSaved.source_id }
+    const verification = await data.app.db.prisma.delivery.findFirstOrThrow({ where })
+    expect(await urlsOf(verification.id)).toEqual({ request_url: moved, endpoint_url: null })
   })
 })
 

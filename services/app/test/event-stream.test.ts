@@ -5,7 +5,7 @@ import { createChangeNotifier } from '@workflow-service/database'
 import { close, createCapturedLogger, listen, waitUntil } from '@workflow-service/testkit'
 import type { Response } from 'express'
 import { createEventStreams, type EventStreams, type StreamOwner } from '../src/event-stream.ts'
-import { type TestPerson, useTestApp } from './support/test-app.ts'
+import { type TestPerson, useTestApp } from './support/use-app.ts'
 
 const app = useTestApp()
 const open: IncomingMessage[] = []

@@ -15,10 +15,7 @@ import { checkServiceSignature, checkServiceToken, parseEvent } from '@workflow-
 import { SMTPServer } from 'smtp-server'
 import type { AppServiceContext } from '../src/app-service-context.ts'
 import { makeNotices, sendNotice } from '../src/notices.ts'
-import { useDataApp } from './support/data-fixtures.ts'
-import type { TestOrganization } from './support/test-app.ts'
-
-const data = useDataApp({ hasMaintenance: false })
+import { type TestOrganization, useDataApp } from './support/use-app.ts'
 
 /** A mail server that keeps what it gets, or refuses it. */
 const mails: string[] = []
@@ -39,16 +36,15 @@ const smtp = new SMTPServer({
   },
 })
 
-let url: string
-beforeAll(async () => {
-  await once(smtp.listen(0, '127.0.0.1'), 'listening')
-  const { port } = smtp.server.address() as { port: number }
-  const mail = { url: `smtp://127.0.0.1:${port}`, from: 'Workflows <w@example.com>' }
-  const started = await data.app.startAnother({ dispatcherUrl: data.dispatcherUrl, smtp: mail })
-  url = started.url
-})
+beforeAll(async () => void (await once(smtp.listen(0, '127.0.0.1'), 'listening')))
 afterAll(async () => {
   await new Promise<void>((resolve) => smtp.close(() => resolve()))
+})
+const data = useDataApp({
+  env: () => ({
+    SMTP_URL: `smtp://127.0.0.1:${(smtp.server.address() as { port: number }).port}`,
+    SMTP_FROM: 'Workflows <w@example.com>',
+  }),
 })
 
 let organization: TestOrganization
@@ -59,7 +55,7 @@ beforeEach(async () => {
   organization = await data.app.createOrganization()
 })
 
-const list = async () => (await data.call(organization.admin, 'getNotices', { url })).body.data
+const list = async () => (await data.call(organization.admin, 'getNotices')).body.data
 
 /** Waits until there are at least so many notices, all of which were sent. */
 const untilSent = (count: number) =>
@@ -76,20 +72,19 @@ describe('Notices', () => {
     const { db } = data.app
     const { admin, member, id } = organization
     const secret = 'the secret of the notices, long enough'
-    const saved = await data.call(admin, 'saveNoticeWebhook', {
-      url,
-      body: { url: data.endpoint.url, signing_secret: secret },
-    })
+    const hook = { url: data.endpoint.url, signing_secret: secret }
+    const saved = await data.call(admin, 'saveNoticeWebhook', { body: hook })
     expect(saved.body.webhook).toEqual({ url: data.endpoint.url, has_signing_secret: true, events: [] })
     expect(saved.text).not.toContain(secret)
     // The stored secret goes only where it was entered for.
-    const moved = await data.call(admin, 'saveNoticeWebhook', { url, body: { url: 'http://127.0.0.1:9/' } })
+    const moved = await data.call(admin, 'saveNoticeWebhook', { body: { url: 'http://127.0.0.1:9/' } })
     expect([moved.status, moved.error?.details]).toMatchObject([422, [{ field: 'signing_secret', code: 'missing' }]])
-    const chosen = await data.call(admin, 'saveMyNotices', { url, body: { kinds: ['failures'] } })
+    const chosen = await data.call(admin, 'saveMyNotices', { body: { kinds: ['failures'] } })
     expect(chosen.body).toEqual({ kinds: ['failures'], has_mail: true })
-    await data.call(member, 'saveMyNotices', { url, body: { kinds: ['approvals'] } })
-    // The first application has no mail server.
-    expect((await data.call(member, 'getMyNotices')).body).toEqual({ kinds: ['approvals'], has_mail: false })
+    await data.call(member, 'saveMyNotices', { body: { kinds: ['approvals'] } })
+    const { url } = await data.app.startAnother({ smtp: undefined }, false)
+    const mine = await data.call(member, 'getMyNotices', { url })
+    expect(mine.body).toEqual({ kinds: ['approvals'], has_mail: false })
     const sourceId = await data.saveSource({ name: 'Order intake' }, organization)
     for (let n = 0; n < 3; n += 1) await data.addDelivery(sourceId, { outcome: 'rejected' })
     await Promise.all([recordNotices(db, id, true), recordNotices(db, id, true)])
@@ -118,18 +113,15 @@ describe('Notices', () => {
 
   test('of waiting approvals, paused sources and expiring keys are made once', async () => {
     const { admin, id } = organization
-    await data.call(admin, 'saveNoticeWebhook', { url, body: { url: data.endpoint.url } })
+    await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
     const workflow = await data.createWorkflow('Orders', null, id)
     await data.createApproval(await data.createRun(workflow, { status: 'waiting' }))
     const sourceId = await data.saveSource({ name: 'Billing' }, organization)
     await data.call(admin, 'pauseWebhookSource', { params: { source_id: sourceId } })
     const failing = await data.saveSource({ name: 'Stock' }, organization)
-    await data.app.db.pool.query(
-      `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
-       SELECT gen_random_uuid(), $1, $2, 'payload', 'rejected', 500, '{}', now() - n * interval '15 seconds', now()
-       FROM generate_series(1, 50) AS n`,
-      [id, failing],
-    )
+    for (let n = 1; n <= 50; n += 1) {
+      await data.addDelivery(failing, { outcome: 'rejected', createdAt: new Date(Date.now() - n * 15_000) })
+    }
     const soon = new Date(Date.now() + 86_400_000).toISOString()
     const key = { id: newId(), name: 'CI', scopes: ['read'], expires_at: soon }
     await data.call(admin, 'createApiKey', { body: key })
@@ -149,11 +141,11 @@ describe('Notices', () => {
     const { admin, id } = organization
     // Off until there is a webhook, or a person chooses.
     expect(await listNoticeOrganizations(db, true)).not.toContain(id)
-    await data.call(admin, 'saveNoticeWebhook', { url, body: { url: data.endpoint.url } })
+    await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
     expect(await listNoticeOrganizations(db, true)).toContain(id)
     await db.prisma.organization.update({ where: { id }, data: { isSuspended: true } })
     expect(await listNoticeOrganizations(db, true)).not.toContain(id)
-    const { body } = await data.call(admin, 'testNoticeWebhook', { url })
+    const { body } = await data.call(admin, 'testNoticeWebhook')
     expect(body).toEqual({ error: 'The organization is suspended.' })
     await db.pool.query('UPDATE notices SET next_at = now() WHERE organization_id = $1', [id])
     await takeDueNotices(db, 100, true)
@@ -170,7 +162,7 @@ describe('Notices', () => {
       `ALTER TABLE notices ADD CONSTRAINT broken CHECK (organization_id <> '${organization.id}') NOT VALID`,
     )
     for (const each of [organization, other]) {
-      await data.call(each.admin, 'saveNoticeWebhook', { url, body: { url: data.endpoint.url } })
+      await data.call(each.admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
       const key = {
         id: newId(),
         name: 'CI',
@@ -189,9 +181,9 @@ describe('Notices', () => {
     expect(error).toContain('SMTP_URL is not set')
     expect(lines.slice(1)).toMatchObject([{ msg: 'notice.not_sent', notice_id: unsent!.id, error }])
     await db.pool.query('DELETE FROM notices WHERE id = $1', [unsent!.id])
-    expect((await data.call(other.admin, 'getNotices', { url })).body.data).toHaveLength(1)
+    expect((await data.call(other.admin, 'getNotices')).body.data).toHaveLength(1)
     await db.pool.query(`UPDATE users SET email = 'eve,bob@example.com' WHERE id = $1`, [organization.admin.userId])
-    await data.call(organization.admin, 'testMyNotices', { url })
+    await data.call(organization.admin, 'testMyNotices')
     expect(addressees).toEqual(['"eve,bob"@example.com'])
   })
 
@@ -202,7 +194,7 @@ describe('Notices', () => {
     const secret = 'the secret of the events, long enough'
     const save = async (events: readonly string[]) => {
       const body = { url: data.endpoint.url, signing_secret: secret, events }
-      expect((await data.call(admin, 'saveNoticeWebhook', { url, body })).body.webhook?.events).toEqual(events)
+      expect((await data.call(admin, 'saveNoticeWebhook', { body })).body.webhook?.events).toEqual(events)
     }
     const early = await data.createRun(workflow, { status: 'failed', createdAt: new Date(Date.now() - 60_000) })
     await save([])
@@ -252,7 +244,7 @@ describe('Notices', () => {
       [other, 'fast'],
     ] as const) {
       const body = { url: `${new URL(data.endpoint.url).origin}/${path}`, events: ['run.failed'] }
-      expect((await data.call(each.admin, 'saveNoticeWebhook', { url, body })).status).toBe(200)
+      expect((await data.call(each.admin, 'saveNoticeWebhook', { body })).status).toBe(200)
     }
     const first = await data.createRun(await data.createWorkflow('Storm', null, organization.id), { status: 'failed' })
     await db.pool.query(
@@ -294,9 +286,9 @@ describe('Notices', () => {
     const { db } = data.app
     const { admin } = organization
     isRefusing = true
-    const refused = await data.call(admin, 'testMyNotices', { url })
+    const refused = await data.call(admin, 'testMyNotices')
     expect(refused.body.error).toContain('Mailbox full')
-    expect((await data.call(admin, 'testNoticeWebhook', { url })).status).toBe(404)
+    expect((await data.call(admin, 'testNoticeWebhook')).status).toBe(404)
     expect(await list()).toMatchObject([{ status: 'waiting', attempts: 1, error: refused.body.error }])
     isRefusing = false
     const due = (change: string) =>
@@ -304,17 +296,17 @@ describe('Notices', () => {
     await due('')
     await untilSent(1)
     expect(mails.filter((mail) => mail.includes('This is a test'))).toHaveLength(1)
-    await data.call(admin, 'saveNoticeWebhook', { url, body: { url: data.endpoint.url } })
+    await data.call(admin, 'saveNoticeWebhook', { body: { url: data.endpoint.url } })
     data.endpoint.answerWith({ status: 500 })
-    expect((await data.call(admin, 'testNoticeWebhook', { url })).body.error).toBe('The endpoint answered 500.')
+    expect((await data.call(admin, 'testNoticeWebhook')).body.error).toBe('The endpoint answered 500.')
     await due(`, created_at = now() - interval '61 minutes'`)
     const failed = await waitUntil(async () => (await list()).find(({ status }) => status === 'failed'), {
       timeoutMs: 20_000,
     })
     expect(failed).toMatchObject({ channel: 'webhook', attempts: 2, error: 'The endpoint answered 500.' })
-    const refusedUrl = await data.call(admin, 'saveNoticeWebhook', { url, body: { url: 'http://10.0.0.1/' } })
+    const refusedUrl = await data.call(admin, 'saveNoticeWebhook', { body: { url: 'http://10.0.0.1/' } })
     expect([refusedUrl.status, refusedUrl.error?.details?.[0]?.field]).toEqual([422, 'url'])
-    expect((await data.call(admin, 'deleteNoticeWebhook', { url })).status).toBe(204)
-    expect((await data.call(admin, 'getNotices', { url })).body.webhook).toBeNull()
+    expect((await data.call(admin, 'deleteNoticeWebhook')).status).toBe(204)
+    expect((await data.call(admin, 'getNotices')).body.webhook).toBeNull()
   }, 60_000)
 })

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
 import { localPath } from '../src/routes/identity/oidc.ts'
 import { OIDC_CLIENT, startOidcProvider, type TestProvider } from './support/oidc-provider.ts'
-import { useTestApp } from './support/test-app.ts'
+import { useTestApp } from './support/use-app.ts'
 
 const APP_URL = 'http://localhost:8083'
 const GRACE = { sub: 'grace', email: 'grace@acme.test', email_verified: true }

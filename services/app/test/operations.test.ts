@@ -4,9 +4,15 @@ import { APP_OPERATIONS, isOpen } from '@workflow-service/contract/app'
 import { ROLES } from '@workflow-service/contract'
 import { AUDIT_ACTIONS, createSetupLink, hashToken, newId, recordModels } from '@workflow-service/database'
 import { triggerBody } from '@workflow-service/testkit'
-import { lookupIn, sourceIn, useDataApp } from './support/data-fixtures.ts'
 import { PASSWORD, PASSWORD_HASH } from './support/people.ts'
-import type { AppCall, TestOrganization, TestPerson } from './support/test-app.ts'
+import {
+  type AppCall,
+  lookupIn,
+  sourceIn,
+  type TestOrganization,
+  type TestPerson,
+  useDataApp,
+} from './support/use-app.ts'
 
 const data = useDataApp()
 

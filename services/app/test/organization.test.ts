@@ -10,7 +10,7 @@ import {
   newId,
 } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
-import { useDataApp } from './support/data-fixtures.ts'
+import { useDataApp } from './support/use-app.ts'
 
 // Without the task that announces the setup: the test does.
 const data = useDataApp({ hasMaintenance: false })

@@ -10,7 +10,7 @@ import {
 } from '@workflow-service/database'
 import { untilLocked } from '@workflow-service/testkit'
 import { NEW_PASSWORD, PASSWORD, storedHash, usePeople } from './support/people.ts'
-import { type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'
+import { type TestOrganization, type TestPerson, useTestApp } from './support/use-app.ts'
 
 const app = useTestApp()
 const {

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import type { AppOperationId } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { triggerBody } from '@workflow-service/testkit'
-import { type AppCall, useTestApp } from './support/test-app.ts'
+import { type AppCall, useTestApp } from './support/use-app.ts'
 
 const app = useTestApp({
   MAX_WORKFLOWS: '3',

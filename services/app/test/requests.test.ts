@@ -16,7 +16,7 @@ import {
   untilLocked,
   waitUntil,
 } from '@workflow-service/testkit'
-import { type AppCall, useTestApp } from './support/test-app.ts'
+import { type AppCall, useTestApp } from './support/use-app.ts'
 
 const app = useTestApp()
 
@@ -74,11 +74,12 @@ test('a large body of a person who is not signed in is refused before it arrives
   expect([answer?.status, answer?.headers['connection']]).toEqual([400, 'close'])
 })
 
+const countSlots = async () =>
+  /http_request_slots_in_use\{stage="reading",service="app"\} (\d+)/.exec(
+    await (await fetch(`${app.metricsUrl}/metrics`)).text(),
+  )?.[1]
+
 test('bodies of strangers that never arrive take all slots of a network, and none any more once their connections end', async () => {
-  const countSlots = async (): Promise<string | undefined> =>
-    /http_request_slots_in_use\{stage="reading",service="app"\} (\d+)/.exec(
-      await (await fetch(`${app.metricsUrl}/metrics`)).text(),
-    )?.[1]
   const signIn = async () => (await app.call(null, 'signIn', { body: { email: 'a@acme.test', password: 'x' } })).status
   const lines = ['POST /app/sign-in HTTP/1.1', 'Host: localhost', 'Sec-Fetch-Site: same-origin']
   const connections = await openUnfinishedRequests(app.url, lines, 50)
@@ -100,9 +101,7 @@ test('a person who loses access while the body of a request arrives no longer ac
       'Connection: close\r\n\r\n',
   )
   connection.write(body.slice(0, 1))
-  await waitUntil(async () =>
-    (await (await fetch(`${app.metricsUrl}/metrics`)).text()).includes('{stage="reading",service="app"} 1\n'),
-  )
+  await waitUntil(async () => (await countSlots()) === '1')
   expect((await app.call(owner, 'signUserOut', { params: { user_id: admin.userId } })).status).toBe(204)
   connection.write(body.slice(1))
   expect(parseAnswer(await connection.ended)?.status).toBe(401)

@@ -8,8 +8,7 @@ import { createCapturedLogger, startProcess, waitUntil } from '@workflow-service
 import { createAppServiceContext } from '../src/app-service-context.ts'
 import { readAppConfig } from '../src/config.ts'
 import { sendResendJobs } from '../src/resend-jobs.ts'
-import { useDataApp } from './support/data-fixtures.ts'
-import { testEnv } from './support/test-app.ts'
+import { testEnv, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp({ hasMaintenance: false })
 const senders: RunningService[] = []

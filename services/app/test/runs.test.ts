@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import type { AppOperationId } from '@workflow-service/contract'
 import { newId, recordRunPrompt } from '@workflow-service/database'
-import { useDataApp } from './support/data-fixtures.ts'
-import type { Caller } from './support/test-app.ts'
+import { type Caller, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
 let everyones: string

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
-import { cutAnswers, sourceIn, useDataApp } from './support/data-fixtures.ts'
+import { cutAnswers, sourceIn, useDataApp } from './support/use-app.ts'
 
 const data = useDataApp()
 
@@ -92,13 +92,10 @@ describe('A webhook source', () => {
     const params = { source_id: sourceId }
     const read = async () => (await data.call('member', 'getWebhookSource', { params })).body
     expect(await read()).toMatchObject({ paused_at: null, state: { waiting_runs: 0, failing: null } })
-    const fail = (count: number, minutesAgo: number) =>
-      data.app.db.pool.query(
-        `INSERT INTO deliveries (id, organization_id, source_id, kind, outcome, status, request_body, created_at, finished_at)
-         SELECT gen_random_uuid(), $1, $2, 'payload', 'rejected', 500, '{}', now() - $4 * interval '1 minute', now()
-         FROM generate_series(1, $3)`,
-        [data.app.organization.id, sourceId, count, minutesAgo],
-      )
+    const fail = async (count: number, minutesAgo: number) => {
+      const createdAt = new Date(Date.now() - minutesAgo * 60_000)
+      for (let n = 0; n < count; n += 1) await data.addDelivery(sourceId, { outcome: 'rejected', createdAt })
+    }
     await fail(49, 0)
     expect((await read()).state?.failing).toBeNull()
     await fail(10, 9)
@@ -114,14 +111,8 @@ describe('A webhook source', () => {
     expect((await data.call('admin', 'resumeWebhookSource', { params })).body.paused_at).toBeNull()
     expect((await data.call('admin', 'resendDelivery', resend)).body.outcome).toBe('accepted')
     expect((await read()).state?.failing).toBeNull()
-    const { rows } = await data.app.db.pool.query(
-      `SELECT action, actor_name AS name FROM audit_events WHERE target_id = $1 AND action ~ 'paused|resumed' ORDER BY id`,
-      [sourceId],
-    )
-    expect(rows).toEqual([
-      { action: 'webhook_source.paused', name: 'The admin' },
-      { action: 'webhook_source.resumed', name: 'The admin' },
-    ])
+    const events = (await data.app.auditOf(sourceId)).map(({ action, actor_name: name }) => `${action} ${name}`)
+    expect(events.slice(1)).toEqual(['webhook_source.paused The admin', 'webhook_source.resumed The admin'])
   })
 
   test('that another person changed is not overwritten: the answer has the current source, and nothing is sent', async () => {

@@ -10,11 +10,12 @@ import {
   settleCost,
 } from '@workflow-service/database'
 import { applyManifests, toManifest } from '@workflow-service/database/manifest'
-import { triggerBody, waitUntil } from '@workflow-service/testkit'
+import { triggerBody } from '@workflow-service/testkit'
 import { parse } from 'yaml'
-import { type TestOrganization, type TestPerson, useTestApp } from './support/test-app.ts'
+import { type TestOrganization, type TestPerson, useDataApp } from './support/use-app.ts'
 
-const app = useTestApp()
+const data = useDataApp({ hasMaintenance: false })
+const { app } = data
 let acme: TestOrganization
 let workflow: WorkflowDetailOut
 let params: { workflow_id: string }
@@ -77,18 +78,6 @@ async function documentOf(workflowId: string) {
   const document =
     found && (JSON.parse(`${found.start}${String(found.users?.json ?? '')}${found.end}`) as Record<string, unknown>)
   return document && { ...document, triggers: document['triggers'], version: found?.version }
-}
-
-/** Records an ended run of the workflow, without the runner. */
-async function addRuns(workflowId: string, count: number, status = 'succeeded'): Promise<void> {
-  const sessionId = newId()
-  await openSession(app.db, acme.id, sessionId)
-  await app.db.pool.query(
-    `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, status, finished_at)
-     SELECT gen_random_uuid(), $1, $2, $3, n, 'api', 'go', 'r', $5, CASE $5 WHEN 'succeeded' THEN now() END
-     FROM generate_series(1, $4::int) n`,
-    [acme.id, workflowId, sessionId, count, status],
-  )
 }
 
 describe('a new workflow', () => {
@@ -317,16 +306,6 @@ describe('a trigger', () => {
   })
 })
 
-const addSource = async (name: string, isVerified = false) => {
-  const id = newId()
-  await app.db.pool.query(
-    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body, verified_at)
-     VALUES ($1, $2, $3, lower($3), '', 'https://x.test', '{}', CASE WHEN $4 THEN now() END)`,
-    [id, acme.id, name, isVerified],
-  )
-  return id
-}
-
 const RULES = 'deliveries:\n  - to: Big deals\n    when: number(fields.total) > 100.0\n'
 const saveRules = (content: string, { id } = workflow) =>
   saveFile(acme.member, id, newId(), { name: 'rules.yaml', path: [], content })
@@ -336,7 +315,7 @@ describe('rules', () => {
     ['deliveries: [', /^rules\.yaml, line 1: is no valid YAML/],
     [RULES.replace('Big deals', 'Big deal'), /line 2, delivery 1, to: .* "Big deal"; did you mean "Big deals"\?$/],
   ])('that are wrong are not saved: %j', async (content, message) => {
-    await addSource('Big deals')
+    await data.saveSource({ name: 'Big deals' }, acme)
     const details = [{ field: 'content', code: 'value_error', message: expect.stringMatching(message) }]
     expect(await saveRules(content)).toMatchObject({ status: 422, error: { details } })
     expect((await read(acme.member, workflow.id)).body.files).toEqual([])
@@ -350,7 +329,7 @@ describe('rules', () => {
 
   test('take the place of the description in what is shown, until a source that they name is gone', async () => {
     const described = await create(acme.member, { description: 'If it is large, send it to Big deals.' })
-    const source = await addSource('Big deals')
+    const source = await data.saveSource({ name: 'Big deals' }, acme)
     const warned = (await read(acme.member, described.id)).body.warnings
     expect(warned).toMatchObject([{ code: 'rules_needed', excerpt: expect.stringContaining('If it is large') }])
     expect((await readiness(acme.member, described.id)).warnings).toEqual(warned)
@@ -489,16 +468,12 @@ describe('model and budgets', () => {
       () => saveAgent(acme.owner, { day_budget: 9_000_000 }),
       () => offer([], { month_budget: 7_000_000 }),
     ]) {
-      const [id, sessionId, organizationId] = [newId(), newId(), acme.id]
-      const { prisma } = app.db
-      const later = new Date(Date.now() + 600_000)
-      await prisma.session.create({ data: { id: sessionId, organizationId, lastStartNumber: 1, waitingSince: later } })
-      const run = { id, organizationId, workflowId: workflow.id, sessionId, number: 1, status: 'queued' }
-      await prisma.start.create({ data: { ...run, origin: 'auto_run', context: '', requestId: 'r' } })
-      const data = { code: 'budget_spent', text: '' }
-      await prisma.runStep.create({ data: { runId: id, position: 0, epoch: 1, kind: 'note', data } })
+      const [where, later] = [{ id: newId() }, new Date(Date.now() + 600_000)]
+      const runId = await data.createRun(workflow.id, { sessionId: where.id, status: 'queued' })
+      await data.addSteps(runId, ['note', { code: 'budget_spent', text: '' }])
+      await app.db.prisma.session.update({ where, data: { waitingSince: later } })
       expect((await saveBudget()).status).toBe(200)
-      const { waitingSince } = await prisma.session.findUniqueOrThrow({ where: { id: sessionId } })
+      const { waitingSince } = await app.db.prisma.session.findUniqueOrThrow({ where })
       expect(waitingSince!.getTime()).toBeLessThan(later.getTime())
     }
   })
@@ -697,9 +672,9 @@ test('the versions of many workflows of an organization are kept in less space f
 describe('a deletion', () => {
   test('hides the workflow at once; its runs are deleted in batches, then the workflow', async () => {
     await makeStartable()
-    await addRuns(workflow.id, 25)
+    for (let n = 0; n < 25; n += 1) await data.createRun(workflow.id)
     const other = await create(acme.member)
-    await addRuns(other.id, 1)
+    await data.createRun(other.id)
     expect((await remove(acme.member, workflow.id)).status).toBe(204)
     expect((await read(acme.owner, workflow.id)).status).toBe(404)
     expect((await start(acme.owner, workflow.id)).status).toBe(404)
@@ -708,12 +683,10 @@ describe('a deletion', () => {
       expect((await app.call(who, 'listWorkflows')).body.data.map(({ id }) => id)).toEqual([other.id])
     }
     expect((await app.auditOf(workflow.id)).at(-1)).toMatchObject({ action: 'workflow.deleted' })
-    // The application's own task may delete at the same time.
-    await waitUntil(async () => {
-      expect(await purgeDeletedWorkflows(app.db, 10)).toBeLessThanOrEqual(11)
-      const { rows } = await app.db.pool.query('SELECT id FROM workflows WHERE organization_id = $1', [acme.id])
-      return rows.length === 1
-    })
+    const batches: number[] = []
+    while (batches.at(-1) !== 0) batches.push(await purgeDeletedWorkflows(app.db, 10))
+    expect(Math.max(...batches)).toBeLessThanOrEqual(11)
+    expect(await app.db.prisma.workflow.count({ where: { organizationId: acme.id } })).toBe(1)
     expect((await app.call(acme.owner, 'listWorkflows')).body.data[0]!.last_run).not.toBeNull()
     expect((await create(acme.member, { id: workflow.id })).id).toBe(workflow.id)
   })
@@ -724,7 +697,7 @@ describe('a deletion', () => {
     expect((await remove(acme.member, workflow.id)).error).toMatchObject({ code: 'workflow_busy' })
     const other = await create(acme.member)
     await remove(acme.member, other.id)
-    await addRuns(other.id, 1, 'queued')
+    await data.createRun(other.id, { status: 'queued' })
     expect(await purgeDeletedWorkflows(app.db, 10)).toBe(0)
   })
 })
@@ -752,7 +725,9 @@ describe('readiness', () => {
   })
 
   test('names the webhook sources of the description, and quoted names that no source has', async () => {
-    for (const name of ['Order intake', 'CRM', 'Unused']) await addSource(name, name === 'CRM')
+    for (const name of ['Order intake', 'CRM', 'Unused']) await data.saveSource({ name }, acme)
+    const where = { organizationId: acme.id, name: { not: 'CRM' } }
+    await app.db.prisma.webhookSource.updateMany({ where, data: { verifiedAt: null } })
     const description = 'Post to the crm, then to "Order intake" and "Shipping".'
     const described = await create(acme.owner, { description })
     expect(await readiness(acme.owner, described.id)).toMatchObject({

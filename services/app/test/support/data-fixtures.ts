@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { createServer, request as httpRequest } from 'node:http'
-import { afterAll, beforeAll, beforeEach } from '@jest/globals'
 import type { AppOperationId, RunStatus } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { readDispatcherConfig, startDispatcher } from '@workflow-service/dispatcher'
 import { createInternalClient } from '@workflow-service/service-kit/internal-client'
 import { createCapturedLogger, listen, startCustomerEndpoint } from '@workflow-service/testkit'
-import { type AppCall, type Caller, INTERNAL_API_TOKEN, type TestApp, useTestApp } from './test-app.ts'
+import { type AppCall, type Caller, INTERNAL_API_TOKEN, type TestApp, testEnv } from './test-app.ts'
 
 /** An application with a dispatcher and a customer's endpoint. */
 export type DataApp = Awaited<ReturnType<typeof startDataApp>>
@@ -64,35 +63,19 @@ export async function cutAnswers(target: string): Promise<{ url: string; close: 
   return { url: `http://127.0.0.1:${await listen(server)}`, close: () => server.close() }
 }
 
-/** Sets up the three for the test file. The returned object is filled before the first test. */
-export function useDataApp({ hasMaintenance = true } = {}): DataApp {
-  const stops: (() => Promise<void>)[] = []
-  // Registered before the hooks of useTestApp, so that it runs before the database is dropped.
-  afterAll(async () => {
-    for (const stop of stops) await stop()
-  })
-  const app = useTestApp()
-  const used = { app } as DataApp
-  beforeAll(async () => void Object.assign(used, await startDataApp(app, hasMaintenance, stops)), 120_000)
-  beforeEach(() => used.endpoint.reset())
-  return used
-}
-
-async function startDataApp(app: TestApp, hasMaintenance: boolean, stops: (() => Promise<void>)[]) {
+/** Starts the dispatcher, the endpoint, and another process of the application that uses them. */
+export async function startDataApp(app: TestApp, hasMaintenance = true) {
   /** Answers 204 at the beginning of each test. */
   const endpoint = await startCustomerEndpoint()
-  stops.push(() => endpoint.close())
-  const config = readDispatcherConfig({
-    DATABASE_URL: app.config.databaseUrl,
-    INTERNAL_API_TOKEN,
+  app.stack.defer(() => endpoint.close())
+  const env = {
+    ...testEnv(app.config.databaseUrl),
     SECRETS_KEY: randomBytes(32).toString('base64'),
     WEBHOOK_ALLOWED_SUBNETS: '127.0.0.0/8',
-    HOST: '127.0.0.1',
-    PORT: '0',
-  })
+  }
   const { logger } = createCapturedLogger({ service: 'dispatcher' })
-  const dispatcher = await startDispatcher(config, { logger })
-  stops.unshift(() => dispatcher.stop())
+  const dispatcher = await startDispatcher(readDispatcherConfig(env), { logger })
+  app.stack.defer(() => dispatcher.stop())
   const { url } = await app.startAnother({ dispatcherUrl: dispatcher.url }, hasMaintenance)
   /** Calls the application that uses the dispatcher. */
   const call = <Id extends AppOperationId>(who: Caller, id: Id, request: AppCall = {}) =>
@@ -101,8 +84,11 @@ async function startDataApp(app: TestApp, hasMaintenance: boolean, stops: (() =>
   const internal = createInternalClient({ url: dispatcher.url, token: INTERNAL_API_TOKEN })
   return {
     app,
+    url,
     endpoint,
     dispatcherUrl: dispatcher.url,
+    /** The settings of a further service, such as a runner. */
+    env: { ...env, DISPATCHER_URL: dispatcher.url },
     call,
     /** Saves a source as an admin, which must succeed, and returns its id. */
     saveSource: async (change: Record<string, unknown> = {}, organization = app.organization) => {

@@ -1,7 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll } from '@jest/globals'
 import {
   type AppAnswer,
   type AppErrorBody,
@@ -13,12 +9,11 @@ import {
   type SessionMessage,
 } from '@workflow-service/contract'
 import { APP_OPERATIONS, AppErrorResponse } from '@workflow-service/contract/app'
-import { createSignIn, type Database, foldCase, newId } from '@workflow-service/database'
+import { type Database, newId } from '@workflow-service/database'
 import { createInProcessQueue } from '@workflow-service/messaging'
 import type { RunningService } from '@workflow-service/service-kit'
-import { createCapturedLogger } from '@workflow-service/testkit'
-import { useTestDatabase } from '@workflow-service/testkit/use-test-database'
-import { type AppConfig, readAppConfig } from '../../src/config.ts'
+import { createCapturedLogger, createSignedInUser } from '@workflow-service/testkit'
+import type { AppConfig } from '../../src/config.ts'
 import { startApp } from '../../src/start-app.ts'
 
 /** A person of a test organization who is signed in. */
@@ -92,30 +87,8 @@ export function testEnv(databaseUrl: string): Record<string, string> {
   }
 }
 
-/**
- * Sets up an application for the test file, or for the `describe` block that calls it: started before its first test,
- * stopped after its last one. `env` may be a function, for values that exist only after earlier hooks.
- */
-export function useTestApp(env: Record<string, string> | (() => Record<string, string>) = {}): TestApp {
-  const app = {} as TestApp
-  const folder = mkdtempSync(join(tmpdir(), 'app-test-'))
-  // Registered before the hooks of useTestDatabase, so that it runs before the database is dropped.
-  afterAll(async () => {
-    await Promise.all((app.running ?? []).map((each) => each.stop()))
-    rmSync(folder, { recursive: true })
-  })
-  const database = useTestDatabase({ maxConnections: 5 })
-  beforeAll(async () => {
-    const config: AppConfig = {
-      ...readAppConfig({ ...testEnv(database.url), ...(typeof env === 'function' ? env() : env) }),
-      consoleFolder: join(folder, 'dist'),
-    }
-    Object.assign(app, await startTestApp(database.db, config))
-  }, 120_000)
-  return app
-}
-
-async function startTestApp(db: Database, config: AppConfig) {
+/** Starts an application on a migrated database, with an organization. Its `stack` stops what is started with it. */
+export async function startTestApp(db: Database, config: AppConfig) {
   const { logger, lines: logLines } = createCapturedLogger({ service: 'app' })
   const queue = createInProcessQueue()
   /** Messages published to the session queue. */
@@ -128,15 +101,23 @@ async function startTestApp(db: Database, config: AppConfig) {
       return queue.publish(message, properties)
     },
   }
-  const running: RunningService[] = []
+  const stack = new AsyncDisposableStack()
+  stack.defer(() => queue.close())
   /** Starts another process of the application on the same database. Only such a one runs the background tasks. */
   const startAnother = async (change: Partial<AppConfig> = {}, hasMaintenance = true): Promise<RunningService> => {
     const started = await startApp({ ...config, ...change }, { logger, sessionQueue, hasMaintenance })
-    running.push(started)
+    stack.defer(() => started.stop())
     return started
   }
-  const createPerson = (organizationId: string, role: Role, email?: string) =>
-    insertPerson(db, organizationId, role, email)
+  const createPerson = async (
+    organizationId: string,
+    role: Role,
+    email = `${role}-${newId()}@acme.test`,
+  ): Promise<TestPerson> => {
+    const values = { role, name: `The ${role}`, email }
+    const { cookie, ...ids } = await createSignedInUser(db.pool, organizationId, values)
+    return { ...ids, email, role, organizationId, token: cookie.value }
+  }
   const createOrganization = async (name = `Acme ${newId()}`): Promise<TestOrganization> => {
     const id = newId()
     await db.pool.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [id, name])
@@ -170,7 +151,8 @@ async function startTestApp(db: Database, config: AppConfig) {
     logLines,
     published,
     secrets,
-    running,
+    sessionQueue,
+    stack,
     call,
     /** Reads two entries a page until the last page, and returns the values of a field. */
     listAll: async (who: Caller, operationId: AppOperationId, field: string, query: AppCall['query'] = {}) => {
@@ -194,22 +176,6 @@ async function startTestApp(db: Database, config: AppConfig) {
     createPerson,
     startAnother,
   }
-}
-
-async function insertPerson(
-  db: Database,
-  organizationId: string,
-  role: Role,
-  email = `${role}-${newId()}@acme.test`,
-): Promise<TestPerson> {
-  const [accountId, userId] = [newId(), newId()]
-  await db.pool.query(
-    `WITH account AS (INSERT INTO accounts (id, email, email_key, name) VALUES ($1, $2, $3, $4))
-     INSERT INTO users (id, organization_id, email, first_name, account_id, role) VALUES ($5, $6, $2, $4, $1, $7)`,
-    [accountId, email, foldCase(email), `The ${role}`, userId, organizationId, role],
-  )
-  const signIn = { accountId, organizationId, method: 'password', address: null, userAgent: 'test' } as const
-  return { accountId, userId, email, role, organizationId, token: await createSignIn(db.pool, signIn) }
 }
 
 const isRole = (caller: Caller): caller is Role => ROLES.some((role) => role === caller)
