@@ -92,7 +92,11 @@ export function createEventStreams(options: {
         streams.delete(stream)
         listener.removePage()
       })
-      void beginAnswer(res, listener.addPage())
+      // X-Accel-Buffering: nginx would hold back the events.
+      const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' }
+      res.writeHead(200, headers)
+      // Once notices are sent: the page reads then, and needs every notice from then on.
+      void listener.addPage().then(() => send(stream, 'retry: 3000\n\n'))
     },
     /** How many streams of the person are open. */
     countOf: ({ organizationId, userId }: Pick<StreamOwner, 'organizationId' | 'userId'>) =>
@@ -104,16 +108,4 @@ export function createEventStreams(options: {
       for (const { res } of streams) res.end()
     },
   }
-}
-
-/** Begins the answer once notices are sent: the page reads then, and needs every notice from then on. */
-async function beginAnswer(res: Response, areNoticesSent: Promise<void>): Promise<void> {
-  // X-Accel-Buffering: nginx would hold back the events.
-  res.writeHead(200, {
-    'Content-Type': 'text/event-stream',
-    'Cache-Control': 'no-store',
-    'X-Accel-Buffering': 'no',
-  })
-  await areNoticesSent
-  if (!res.destroyed && !res.writableEnded) res.write('retry: 3000\n\n')
 }
