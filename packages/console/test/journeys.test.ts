@@ -203,9 +203,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   /** Adds a workflow as another person of the organization. */
   const addWorkflow = async (organizationId: string, name: string) => {
     const { call } = await service.signIn({ organizationId })
-    const id = randomUUID()
-    await call('createWorkflow', { body: { id, name, description: 'Do it.', scope: 'company_wide' } })
-    return id
+    await call('createWorkflow', { body: { id: randomUUID(), name, description: 'Do it.', scope: 'company_wide' } })
   }
   const email = await setUp(service.db, page, { organization: 'Northwind' })
   const { rows } = await service.db.pool.query<{ account_id: string; organization_id: string }>(
@@ -219,10 +217,10 @@ test('a person of two organizations sees one at a time, exports one and deletes 
      VALUES ($1, $2, $3, 'Ada', 'Lovelace', $4, 'member')`,
     [randomUUID(), acme, email, accountId],
   )
-  const workflowId = await addWorkflow(northwind, 'Pack parcels')
+  await addWorkflow(northwind, 'Pack parcels')
   await addWorkflow(acme, 'Paint fences')
 
-  // Nothing of one is visible in the other, also by its address.
+  // Nothing of one is visible in the other.
   await show(page, '/workflows')
   await page.getByRole('rowheader', { name: 'Pack parcels' }).waitFor()
   expect(await page.getByText('Paint fences').count()).toBe(0)
@@ -232,15 +230,6 @@ test('a person of two organizations sees one at a time, exports one and deletes 
   await page.getByRole('link', { name: 'Workflows', exact: true }).click()
   await page.getByRole('rowheader', { name: 'Paint fences' }).waitFor()
   expect(await page.getByText('Pack parcels').count()).toBe(0)
-  await page.goto(`/workflows/${workflowId}`)
-  await page.getByRole('heading', { name: 'Not found', level: 1 }).waitFor()
-  await page.keyboard.press('Control+k')
-  await page.getByRole('combobox').fill('parcels')
-  await page.getByText('Nothing found').waitFor()
-  await page.keyboard.press('Escape')
-  await page.goto('/nowhere')
-  await page.getByRole('heading', { name: 'Page not found', level: 1 }).waitFor()
-  await page.getByRole('main').getByRole('link', { name: 'Overview' }).click()
   await button('Organization: Acme').click()
   await page.getByRole('menuitem', { name: 'Northwind' }).click()
   await button('Organization: Northwind').waitFor()
@@ -268,7 +257,7 @@ test('a person of two organizations sees one at a time, exports one and deletes 
 
 test('an operator of 10,000 deliveries finds one order, sends all that were answered 500 again with 4 clicks, and has nothing left to do', async () => {
   const owner = await service.signIn()
-  const { sourceIds } = await fillVolume(service, owner)
+  const sourceId = await fillVolume(service, owner)
   service.endpoint.requests.length = 0
   const page = await browser.newPage(owner.context)
   await page.addInitScript(
@@ -308,7 +297,7 @@ test('an operator of 10,000 deliveries finds one order, sends all that were answ
   await page.getByRole('link', { name: 'Overview' }).click()
   await page.getByText('Nothing of the last 7 days needs attention.').waitFor()
   // The same by the list: what was sent again and accepted is not offered.
-  await show(page, `/deliveries?source_id=${sourceIds[0]}&status=500`)
+  await show(page, `/deliveries?source_id=${sourceId}&status=500`)
   await page.getByRole('button', { name: 'Send all again' }).click()
   await page.getByRole('dialog', { name: 'Nothing to send again' }).waitFor()
   await waitUntil(async () => (await owner.call('getOverview')).attention.length === 0)

@@ -1,27 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import type { Console, SignedIn } from './start-console.ts'
 
-/** The sources of an organization with volume. */
-export const SOURCES = ['Order intake', 'Billing', 'Warehouse', 'CRM', 'Newsletter'] as const
+const DELIVERIES = 10_000
+const SOURCES = ['Order intake', 'Billing', 'Warehouse', 'CRM', 'Newsletter'] as const
 /** Deliveries of the first source that were answered 500, and another one that was answered 422. */
 export const FAILED = 173
 /** The order number of the payload that was answered 422. */
 export const NEEDLE = 'NEEDLE-7731'
 
-/** Ids of what `fillVolume` creates. */
-export interface FilledVolume {
-  readonly workflowId: string
-  readonly sourceIds: readonly string[]
-}
-
 /**
  * Inserts the deliveries of a day, evenly over five sources, each with its run. The endpoint is that of every source.
+ * Resolves to the id of the first source.
  */
-export async function fillVolume(
-  { endpoint, db: { pool } }: Pick<Console, 'endpoint' | 'db'>,
-  owner: SignedIn,
-  deliveries = 10_000,
-): Promise<FilledVolume> {
+export async function fillVolume({ endpoint, db: { pool } }: Console, owner: SignedIn): Promise<string> {
   const workflowId = randomUUID()
   const sourceIds = SOURCES.map(() => randomUUID())
   for (const [index, name] of SOURCES.entries()) {
@@ -65,8 +56,8 @@ export async function fillVolume(
          'customer', 'Customer ' || number % 700, 'total', number % 500 + 0.5),
        session_id, run_id, run_id::text, at, at, $6
      FROM new, workflows WHERE id = $1`,
-    [workflowId, sourceIds, deliveries, FAILED, NEEDLE, endpoint.url],
+    [workflowId, sourceIds, DELIVERIES, FAILED, NEEDLE, endpoint.url],
   )
   await pool.query('ANALYZE deliveries, starts, sessions')
-  return { workflowId, sourceIds }
+  return sourceIds[0]!
 }

@@ -1,4 +1,4 @@
-import type { AppAnswer, WorkflowReadOut } from '@workflow-service/contract'
+import type { AppAnswer } from '@workflow-service/contract'
 import { newId, toList, useRead, mutate } from '../../api/index.ts'
 import { Button } from '../../components/button.tsx'
 import { Changes } from '../../components/changes.tsx'
@@ -10,25 +10,23 @@ import { Loaded, Notice, Section } from '../../components/page.tsx'
 import { durationText, Time } from '../../components/status-and-time.tsx'
 import { CopyBox, KeyValueList, moneyText } from '../../components/values.tsx'
 import { errorText } from '../runs/run-list.tsx'
+import { useWorkflow } from '../workflows/workflows-page.tsx'
 
 type Evaluation = AppAnswer<'listEvaluations'>['data'][number]
 type Result = AppAnswer<'getEvaluation'>['results'][number]
 
-interface OfWorkflow {
-  workflow: WorkflowReadOut
-}
-
 /** Starts evaluations of the cases, and shows the last ones. */
-export function Evaluations({ workflow, cases }: OfWorkflow & { cases: number }) {
+export function Evaluations({ cases }: { cases: number }) {
+  const { id: workflowId } = useWorkflow()
   const [openId, open] = useOpened('evaluation')
   const currency = useCurrency()
-  const list = toList(useRead('listEvaluations', { params: { workflow_id: workflow.id } }))
+  const list = toList(useRead('listEvaluations', { params: { workflow_id: workflowId } }))
   return (
     <Section
       title="Evaluation"
       intro="What the agent would send for each case with another model, version, task or rules. Nothing is sent. Models cost as in runs, within the same budgets."
     >
-      <StartForm workflow={workflow} cases={cases} onStarted={open} />
+      <StartForm cases={cases} onStarted={open} />
       <DataList
         label="Evaluations"
         list={list}
@@ -50,7 +48,7 @@ export function Evaluations({ workflow, cases }: OfWorkflow & { cases: number })
           text: 'The first one shows whether the cases are right now.',
         }}
       />
-      {openId ? <EvaluationDrawer workflow={workflow} id={openId} currency={currency} onClose={open} /> : null}
+      {openId ? <EvaluationDrawer id={openId} currency={currency} onClose={open} /> : null}
     </Section>
   )
 }
@@ -65,7 +63,8 @@ function triedWith({ model, version_number: version, description, rules }: Evalu
   return [model ?? 'The default model', `version ${version}`, ...drafts].join(', ')
 }
 
-function StartForm({ workflow, cases, onStarted }: OfWorkflow & { cases: number; onStarted: (id: string) => void }) {
+function StartForm({ cases, onStarted }: { cases: number; onStarted: (id: string) => void }) {
+  const workflow = useWorkflow()
   const params = { workflow_id: workflow.id }
   const models = useRead('listModels').data?.data ?? []
   const versions = useRead('listWorkflowVersions', { params }).data?.data ?? []
@@ -104,9 +103,9 @@ function StartForm({ workflow, cases, onStarted }: OfWorkflow & { cases: number;
   )
 }
 
-function EvaluationDrawer(props: OfWorkflow & { id: string; currency: string | null; onClose: () => void }) {
-  const { workflow, id, currency, onClose } = props
-  const params = { workflow_id: workflow.id, evaluation_id: id }
+function EvaluationDrawer(props: { id: string; currency: string | null; onClose: () => void }) {
+  const { id, currency, onClose } = props
+  const params = { workflow_id: useWorkflow().id, evaluation_id: id }
   return (
     <Dialog className="drawer wide-drawer" title="Evaluation" onClose={onClose}>
       <Loaded query={useRead('getEvaluation', { params })}>
@@ -145,7 +144,7 @@ function EvaluationDrawer(props: OfWorkflow & { id: string; currency: string | n
               ]}
             />
             {evaluation.results.map((result) => (
-              <Differences key={result.id} workflowId={workflow.id} result={result} />
+              <Differences key={result.id} result={result} />
             ))}
           </>
         )}
@@ -167,7 +166,8 @@ function resultText({ finished_at: at, error, differences }: Result): string {
 }
 
 /** How a case differs, and the button that makes what it would send the right payloads. */
-function Differences({ workflowId, result }: { workflowId: string; result: Result }) {
+function Differences({ result }: { result: Result }) {
+  const { id: workflowId } = useWorkflow()
   const { id, case_id: caseId, case_name: name, case_version: version, error, differences } = result
   if (!result.finished_at || (!error && differences.length === 0)) return null
   const params = { workflow_id: workflowId, case_id: caseId }

@@ -1,4 +1,4 @@
-import type { AppAnswer, WorkflowReadOut } from '@workflow-service/contract'
+import type { AppAnswer } from '@workflow-service/contract'
 import { CASES_MAX, CONTEXT_MAX_LENGTH } from '@workflow-service/contract/limits'
 import { useState } from 'react'
 import { invalid, newId, toList, useRead, mutate } from '../../api/index.ts'
@@ -19,9 +19,9 @@ const NEW = 'new'
 
 /** Texts with the payloads that are right, and what other models, tasks and versions would send for them. */
 export function WorkflowCasesPage() {
-  const workflow = useWorkflow()
+  const { id: workflowId } = useWorkflow()
   const [openId, open] = useOpened('case')
-  const list = toList(useRead('listCases', { params: { workflow_id: workflow.id } }))
+  const list = toList(useRead('listCases', { params: { workflow_id: workflowId } }))
   return (
     <div className="stack">
       <Section
@@ -47,20 +47,20 @@ export function WorkflowCasesPage() {
             icon: 'check',
             title: 'No case yet',
             text: 'Open a run that was right and choose “Keep as case”, or try a text without sending.',
-            action: { label: 'Try it', link: tryLink(workflow.id) },
+            action: { label: 'Try it', link: tryLink(workflowId) },
           }}
         />
       </Section>
-      {list.rows.length > 0 ? <Evaluations workflow={workflow} cases={list.rows.length} /> : null}
-      {openId === NEW ? <CaseDrawer workflow={workflow} onClose={open} /> : null}
-      {openId && openId !== NEW ? <OpenCase workflow={workflow} id={openId} onClose={open} /> : null}
+      {list.rows.length > 0 ? <Evaluations cases={list.rows.length} /> : null}
+      {openId === NEW ? <CaseDrawer onClose={open} /> : null}
+      {openId && openId !== NEW ? <OpenCase id={openId} onClose={open} /> : null}
     </div>
   )
 }
 
-function OpenCase({ id, ...props }: { workflow: WorkflowReadOut; id: string; onClose: () => void }) {
-  const query = useRead('getCase', { params: { workflow_id: props.workflow.id, case_id: id } })
-  return <Loaded query={query}>{(found) => <CaseDrawer key={found.id} found={found} {...props} />}</Loaded>
+function OpenCase({ id, onClose }: { id: string; onClose: () => void }) {
+  const query = useRead('getCase', { params: { workflow_id: useWorkflow().id, case_id: id } })
+  return <Loaded query={query}>{(found) => <CaseDrawer key={found.id} found={found} onClose={onClose} />}</Loaded>
 }
 
 /** The payloads as a person writes them: each source by its name. */
@@ -69,10 +69,9 @@ function payloadsText(expected: Case['expected'] = []): string {
   return JSON.stringify(list, null, 2)
 }
 
-function CaseDrawer(props: { workflow: WorkflowReadOut; found?: Case; onClose: () => void }) {
-  const { workflow, found, onClose } = props
+function CaseDrawer({ found, onClose }: { found?: Case; onClose: () => void }) {
   const [id] = useState(() => found?.id ?? newId())
-  const params = { workflow_id: workflow.id, case_id: id }
+  const params = { workflow_id: useWorkflow().id, case_id: id }
   const sources = useRead('listWebhookSources').data?.data ?? []
   const toExpected = (text: string): Case['expected'] => {
     const { value, error } = parseJson(text)

@@ -68,16 +68,13 @@ const matcher = new MatchDecorator({
   decoration: ({ groups }) => MARKS[KINDS.find((kind) => groups?.[kind] !== undefined) ?? 'text']!,
 })
 
-const COLORS = ViewPlugin.fromClass(
-  class {
-    decorations: DecorationSet
-    constructor(view: EditorView) {
-      this.decorations = matcher.createDeco(view)
-    }
+const COLORS = ViewPlugin.define(
+  (view) => ({
+    decorations: matcher.createDeco(view),
     update(update: ViewUpdate) {
       this.decorations = matcher.updateDeco(update, this.decorations)
-    }
-  },
+    },
+  }),
   { decorations: ({ decorations }) => decorations },
 )
 

@@ -28,10 +28,7 @@ export function WorkflowEditPage() {
   return (
     <div className="with-side">
       <WorkflowForm form={form} action="Save" workflow={workflow} />
-      <ReadinessPanel
-        workflow={workflow}
-        action={{ label: 'Try it', icon: 'run', variant: 'primary', link: tryLink(workflow.id) }}
-      />
+      <ReadinessPanel action={{ label: 'Try it', icon: 'run', variant: 'primary', link: tryLink(workflow.id) }} />
     </div>
   )
 }

@@ -82,10 +82,10 @@ export function WorkflowFilesPage() {
           </ul>
         </section>
       ))}
-      {file === NEW ? <FileDrawer workflow={workflow} onClose={open} /> : null}
-      {file === NEW_RULES ? <DraftedRules workflow={workflow} onClose={open} /> : null}
-      {run ? <DraftedRules workflow={workflow} runId={run} onClose={openRun} /> : null}
-      {file && file !== NEW && file !== NEW_RULES ? <OpenFile workflow={workflow} id={file} onClose={open} /> : null}
+      {file === NEW ? <FileDrawer onClose={open} /> : null}
+      {file === NEW_RULES ? <DraftedRules onClose={open} /> : null}
+      {run ? <DraftedRules runId={run} onClose={openRun} /> : null}
+      {file && file !== NEW && file !== NEW_RULES ? <OpenFile id={file} onClose={open} /> : null}
     </Section>
   )
 }
@@ -128,17 +128,17 @@ async function readBase64(file: File): Promise<string | undefined> {
   return readMediaContent(file.name, typeof reader.result === 'string' ? reader.result.replace(/^[^,]*,/, '') : '')
 }
 
-function OpenFile({ id, ...props }: { workflow: WorkflowDetailOut; id: string; onClose: () => void }) {
-  const query = useRead('getFile', { params: { workflow_id: props.workflow.id, file_id: id } })
-  return <Loaded query={query}>{(file) => <FileDrawer key={file.id} file={file} {...props} />}</Loaded>
+function OpenFile({ id, onClose }: { id: string; onClose: () => void }) {
+  const query = useRead('getFile', { params: { workflow_id: useWorkflow().id, file_id: id } })
+  return <Loaded query={query}>{(file) => <FileDrawer key={file.id} file={file} onClose={onClose} />}</Loaded>
 }
 
 /**
  * The rules that the workflow needs, or a run that was refused: a new file, or after the rules that there are, as a
  * comment. Saved, the run is started again.
  */
-function DraftedRules(props: { workflow: WorkflowDetailOut; runId?: string; onClose: () => void }) {
-  const { workflow, runId, onClose } = props
+function DraftedRules({ runId, onClose }: { runId?: string; onClose: () => void }) {
+  const workflow = useWorkflow()
   const navigate = useNavigate()
   // As they were at first: the drawer stays open when a task or rules are saved meanwhile.
   const [{ rules, version }] = useState(() => ({ rules: findRules(workflow), version: workflow.version }))
@@ -159,7 +159,6 @@ function DraftedRules(props: { workflow: WorkflowDetailOut; runId?: string; onCl
     <Loaded query={query}>
       {([{ content: draft }, file]) => (
         <FileDrawer
-          workflow={workflow}
           file={file}
           rules={file ? `${file.content.trimEnd()}\n\n${draft.trimEnd().replaceAll(/^/gm, '# ')}\n` : draft}
           onSaved={runId ? () => navigate(tryLink(workflow.id, { again: runId })) : undefined}
@@ -178,14 +177,14 @@ const valuesOf = (file: AppAnswer<'getFile'> | undefined) => ({
 
 /** Edits a file, or a new one. */
 function FileDrawer(props: {
-  workflow: WorkflowDetailOut
   file?: AppAnswer<'getFile'>
   /** The text to begin with of a `rules.yaml`. */
   rules?: string
   onSaved?: () => Promise<void>
   onClose: () => void
 }) {
-  const { workflow, file, rules, onClose, onSaved = async () => (file ? undefined : onClose()) } = props
+  const { file, rules, onClose, onSaved = async () => (file ? undefined : onClose()) } = props
+  const workflow = useWorkflow()
   const [id] = useState(() => file?.id ?? newId())
   const params = { workflow_id: workflow.id, file_id: id }
   const row = workflow.files.find((each) => each.id === id)
@@ -226,7 +225,7 @@ function FileDrawer(props: {
           {file && mediaTypeOf(file.name) && readMediaContent(file.name, file.content) ? (
             <Media file={file} />
           ) : name.trim() === 'rules.yaml' && path.trim() === '' ? (
-            <RulesEditor workflowId={workflow.id} field={field('content', 'Text')} />
+            <RulesEditor field={field('content', 'Text')} />
           ) : (
             <TextAreaField isCode rows={18} {...field('content', 'Text')} />
           )}

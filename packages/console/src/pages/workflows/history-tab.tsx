@@ -41,19 +41,16 @@ export function WorkflowHistoryPage() {
         ]}
         empty={{ icon: 'clock', title: 'No version yet', text: 'The next save is the first one.' }}
       />
-      {openId && newest ? (
-        <VersionDrawer key={openId} workflowId={id} versionId={openId} newest={newest.number} onClose={open} />
-      ) : null}
+      {openId && newest ? <VersionDrawer key={openId} id={openId} newest={newest.number} onClose={open} /> : null}
     </Section>
   )
 }
 
 const COMPARED = { previous: 'The version before', newest: 'The newest version' } as const
 
-function VersionDrawer(props: { workflowId: string; versionId: string; newest: number; onClose: () => void }) {
-  const { workflowId, versionId, newest, onClose } = props
+function VersionDrawer({ id, newest, onClose }: { id: string; newest: number; onClose: () => void }) {
   const [compared, setCompared] = useState<keyof typeof COMPARED>('previous')
-  const params = { workflow_id: workflowId, version_id: versionId }
+  const params = { workflow_id: useWorkflow().id, version_id: id }
   const query = useRead('getWorkflowVersion', { params, query: { with: compared } })
   const askToRestore = (number: number) =>
     askToConfirm({

@@ -6,6 +6,7 @@ import { type Action, Button } from '../../components/button.tsx'
 import { Icon } from '../../components/icons.tsx'
 import { Loaded } from '../../components/page.tsx'
 import { fileLink, ThingLink } from '../../components/thing-link.tsx'
+import { useWorkflow } from './workflows-page.tsx'
 
 /** The words for each rule that is not met. */
 const UNMET: Record<ReadinessOut['checks'][number]['code'], string> = {
@@ -65,9 +66,9 @@ export const WriteRuleLink = ({ workflowId }: { workflowId: string }) => (
 export const unmetText = (code: string): string | undefined => UNMET[code as keyof typeof UNMET]
 
 /** Says whether the workflow can start, and makes it ready. Then the focus goes to what starts it. */
-export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailOut; action?: Action }) {
-  const query = useRead('getReadiness', { params: { workflow_id: workflow.id } })
-  const fix = useFix(workflow)
+export function ReadinessPanel({ action }: { action?: Action }) {
+  const query = useRead('getReadiness', { params: { workflow_id: useWorkflow().id } })
+  const fix = useFix()
   const panel = useRef<HTMLElement>(null)
   const couldStart = useRef<boolean>(undefined)
   const canStart = query.data?.can_start
@@ -85,7 +86,7 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
       <Loaded query={query}>
         {(readiness) => (
           <>
-            <Checks workflow={workflow} readiness={readiness} />
+            <Checks readiness={readiness} />
             {readiness.can_start && action ? <Button {...action} /> : null}
             {fix ? <Button {...fix} variant="primary" /> : null}
           </>
@@ -95,7 +96,8 @@ export function ReadinessPanel({ workflow, action }: { workflow: WorkflowDetailO
   )
 }
 
-function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readiness: ReadinessOut }) {
+function Checks({ readiness }: { readiness: ReadinessOut }) {
+  const workflow = useWorkflow()
   const warnings = beyondNames(readiness.warnings)
   const rules = findRules(workflow)
   const unverified = readiness.sources.filter(({ is_verified: isVerified }) => !isVerified)
@@ -110,34 +112,34 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
       <p role="status">{readiness.can_start ? yes : 'Not yet.'}</p>
       <ul>
         {rules ? (
-          <Item tone="warn">
+          <Item>
             <RulesNote workflowId={workflow.id} rules={rules} />
           </Item>
         ) : null}
         {warnings.map(({ code, message, excerpt }) => (
-          <Item key={message} tone="warn">
+          <Item key={message}>
             {message}.{excerpt === '' ? '' : ` It is: “${excerpt}”`}{' '}
             {code === 'rules_needed' ? <WriteRuleLink workflowId={workflow.id} /> : null}
           </Item>
         ))}
         {unmet.map(({ code }) => (
-          <Item key={code} tone="bad">
+          <Item key={code} isMissing>
             {UNMET[code]}
           </Item>
         ))}
         {readiness.sources.length === 0 ? (
-          <Item tone="warn">
+          <Item>
             {rules?.name ?? 'The task'} names no webhook source, so the agent can send nothing. Write the name of one of
             your <Link to="/sources">webhook sources</Link> in it.
           </Item>
         ) : null}
         {unverified.map(({ id, name }) => (
-          <Item key={id} tone="warn">
+          <Item key={id}>
             It may send to <ThingLink kind="webhook_source" id={id} name={name} />, whose endpoint has never confirmed
           </Item>
         ))}
         {readiness.unknown_names.map((name) => (
-          <Item key={name} tone="warn">
+          <Item key={name}>
             “{name}” is not a webhook source. Correct the name, or <Link to="/sources/new">add the source</Link>.
           </Item>
         ))}
@@ -146,15 +148,12 @@ function Checks({ workflow, readiness }: { workflow: WorkflowDetailOut; readines
   )
 }
 
-const TONES = { bad: ['close', 'Missing: '], warn: ['warning', 'Note: '] } as const
-
-function Item({ tone, children }: { tone: keyof typeof TONES; children: ReactNode }) {
-  const [icon, meaning] = TONES[tone]
+function Item({ isMissing, children }: { isMissing?: boolean; children: ReactNode }) {
   return (
-    <li className={tone}>
-      <Icon name={icon} />
+    <li className={isMissing ? 'bad' : 'warn'}>
+      <Icon name={isMissing ? 'close' : 'warning'} />
       <span>
-        <span className="visually-hidden">{meaning}</span>
+        <span className="visually-hidden">{isMissing ? 'Missing: ' : 'Note: '}</span>
         {children}
       </span>
     </li>
@@ -162,7 +161,8 @@ function Item({ tone, children }: { tone: keyof typeof TONES; children: ReactNod
 }
 
 /** Makes the workflow ready to start; undefined if it is, or is not known to be. */
-export function useFix(workflow: WorkflowDetailOut): Action | undefined {
+export function useFix(): Action | undefined {
+  const workflow = useWorkflow()
   const me = useMe()
   const params = { workflow_id: workflow.id }
   const { data } = useRead('getReadiness', { params })

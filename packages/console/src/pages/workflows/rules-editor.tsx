@@ -7,6 +7,7 @@ import { Loading } from '../../components/page.tsx'
 import type { CodeEditorHandle } from './code-editor.tsx'
 import { fieldsOf } from './rules-fields.ts'
 import { useTrial } from './trial.tsx'
+import { useWorkflow } from './workflows-page.tsx'
 
 /** In the address in place of the id of a file: a new `rules.yaml`. */
 export const NEW_RULES = 'new-rules'
@@ -33,8 +34,9 @@ const FUNCTIONS = {
 const VARIABLES = ['context', 'items', 'input_message', 'workflow.name', 'now']
 
 /** The text of a `rules.yaml`, with what it can use beside it, and what a run of the last text would send by it. */
-export function RulesEditor({ workflowId, field }: { workflowId: string; field: Bound<string> }) {
+export function RulesEditor({ field }: { field: Bound<string> }) {
   const editor = useRef<CodeEditorHandle>(undefined)
+  const { id: workflowId } = useWorkflow()
   const params = { workflow_id: workflowId }
   const last = useRead('listRuns', { query: { workflow_id: workflowId, limit: 1 } }).data?.data[0]
   const { label, value, onValue, error } = field
@@ -69,7 +71,7 @@ export function RulesEditor({ workflowId, field }: { workflowId: string; field: 
             {error}
           </p>
         ) : null}
-        {last ? <DryRun workflowId={workflowId} runId={last.id} rules={value} /> : null}
+        {last ? <DryRun runId={last.id} rules={value} /> : null}
       </div>
       <aside className="stack" aria-label="What rules can use">
         <Insertable title="Variables" names={VARIABLES} onInsert={insert} />
@@ -114,9 +116,9 @@ export function Insertable(props: {
 }
 
 /** What these rules would send for the text of the last start, before they are saved. */
-function DryRun({ workflowId, runId, rules }: { workflowId: string; runId: string; rules: string }) {
+function DryRun({ runId, rules }: { runId: string; rules: string }) {
   const run = useRead('getRun', { params: { run_id: runId } }).data
-  const trial = useTrial(workflowId)
+  const trial = useTrial()
   if (!run) return null
   return (
     <>

@@ -8,6 +8,7 @@ import { ThingLink } from '../../components/thing-link.tsx'
 import { JsonView, LongText } from '../../components/values.tsx'
 import { keepAsCase } from '../cases/keep-case.tsx'
 import { errorText, inWords } from '../runs/run-list.tsx'
+import { useWorkflow } from './workflows-page.tsx'
 
 const POLL_MS = 400
 
@@ -19,7 +20,8 @@ interface Tried {
 }
 
 /** Tries a workflow without sending. `result`: what a run would send, while and after it is planned. */
-export function useTrial(workflowId: string) {
+export function useTrial() {
+  const { id: workflowId } = useWorkflow()
   const [id, setId] = useState<string>()
   const query = useQuery({
     ...queryFor('getTrial', { params: { workflow_id: workflowId, trial_id: id ?? '' } }),
@@ -34,13 +36,12 @@ export function useTrial(workflowId: string) {
       setId(body.id)
     },
     isPlanning: id !== undefined && !trial?.finished_at && !query.error,
-    result:
-      id === undefined ? null : <TrialResult workflowId={workflowId} trial={trial} hasFailed={query.error !== null} />,
+    result: id === undefined ? null : <TrialResult trial={trial} hasFailed={query.error !== null} />,
   }
 }
 
-function TrialResult(props: { workflowId: string; trial: TrialOut | undefined; hasFailed: boolean }) {
-  const { workflowId, trial, hasFailed } = props
+function TrialResult({ trial, hasFailed }: { trial: TrialOut | undefined; hasFailed: boolean }) {
+  const { id: workflowId } = useWorkflow()
   const steps = (trial?.steps ?? []) as unknown as NewJournalStep[]
   const results = new Map(steps.flatMap(({ kind, data }) => (kind === 'tool_result' ? [[data.call_id, data]] : [])))
   const payloads = steps.flatMap(({ kind, data }) => (kind === 'tool_call' && data.delivery ? [data] : []))

@@ -74,8 +74,8 @@ function TryForm(props: { action: string; text: string; initialSession: string }
   const used = all?.filter((source) => sources.some((named) => named.id === source.id)) ?? []
   const examples = used.length > 0 ? used.map((source) => source.example_request_body) : [FIRST_EXAMPLE]
   const example = readiness && all ? linesOf(examples) : ''
-  const fix = useFix(workflow)
-  const trial = useTrial(workflow.id)
+  const fix = useFix()
+  const trial = useTrial()
   const form = useForm({
     values: { context: text || example, session_id: initialSession },
     isTransient: true,
@@ -104,7 +104,7 @@ function TryForm(props: { action: string; text: string; initialSession: string }
   const known = sessions.map((each) => [each.id, `${shortId(each.id)}, ${each.waiting_count} waiting`])
   return (
     <div className="with-side">
-      <ReadinessPanel workflow={workflow} />
+      <ReadinessPanel />
       <div className="stack">
         <Form
           form={form}
@@ -138,7 +138,7 @@ function TryForm(props: { action: string; text: string; initialSession: string }
           )}
         </Form>
         {trial.result}
-        <Snippets workflowId={workflow.id} context={context.trim() || example} session={session} />
+        <Snippets context={context.trim() || example} session={session} />
       </div>
     </div>
   )
@@ -181,8 +181,8 @@ function ContextField({ field, example }: { field: Bound<string>; example: strin
 }
 
 /** The same start from a program. */
-function Snippets({ workflowId, context, session }: { workflowId: string; context: string; session: string }) {
-  const url = `${useMe().api_url ?? 'https://api.example.com'}/v1/workflows/${workflowId}/start`
+function Snippets({ context, session }: { context: string; session: string }) {
+  const url = `${useMe().api_url ?? 'https://api.example.com'}/v1/workflows/${useWorkflow().id}/start`
   const body = { context, ...(session ? { session_id: session } : {}) }
   const script = [
     `const response = await fetch(${JSON.stringify(url)}, {`,
