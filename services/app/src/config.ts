@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { readSettings, SharedSettings, toClientConfig, toServiceConfig } from '@workflow-service/service-kit'
 import { type Quotas, quotaSettings } from './quotas.ts'
+import { LOOPBACK_NAME } from './security.ts'
 import { Type } from '@workflow-service/contract/type'
 
 function optionalUrl(description: string, example: string) {
@@ -125,7 +126,7 @@ function oidcErrors(env: NodeJS.ProcessEnv): string[] {
   if (!env['APP_URL']?.trim()) missing.push('APP_URL')
   const issuer = URL.parse(env['OIDC_ISSUER']?.trim() ?? '')
   const insecure =
-    issuer?.protocol === 'http:' && !isLoopback(issuer.hostname)
+    issuer?.protocol === 'http:' && !LOOPBACK_NAME.test(issuer.hostname)
       ? [
           `OIDC_ISSUER must be an https URL: over http, anybody on the way could sign in as anybody. Only an issuer on this machine may be on http, for development (it is ${JSON.stringify(issuer.href)}).`,
         ]
@@ -134,9 +135,4 @@ function oidcErrors(env: NodeJS.ProcessEnv): string[] {
     ...insecure,
     ...missing.map((name) => `${name} is missing: sign-in with OpenID Connect needs ${names.join(', ')} and APP_URL.`),
   ]
-}
-
-/** Whether a host name of a URL is this machine. */
-function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d+){3}$/.test(hostname)
 }

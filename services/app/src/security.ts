@@ -34,7 +34,8 @@ export function securityHeaders(appUrl: string | undefined): RequestHandler {
   }
 }
 
-const LOOPBACK_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
+/** The host names of this machine. */
+export const LOOPBACK_NAME = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/
 
 /**
  * Refuses requests to hosts other than those of APP_URL and loopback: a name that a stranger's DNS points to this

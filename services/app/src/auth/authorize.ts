@@ -1,4 +1,4 @@
-import { type Access, type AppOperation, ROLES } from '@workflow-service/contract'
+import { type AppOperation, type Role, ROLES } from '@workflow-service/contract'
 import { isOpen } from '@workflow-service/contract/app'
 import { findSignedInUser, type SignedInUser, viewerOf } from '@workflow-service/database'
 import { ApiError, isJsonInUtf8 } from '@workflow-service/service-kit'
@@ -30,8 +30,9 @@ export function authorize(ctx: Pick<AppServiceContext, 'config' | 'db'>) {
     const principal: Principal = { ...user, ...visitor, ...viewerOf(user) }
     res.locals.person = principal
     res.locals.operationId = operation.id
-    if (isAllowed(principal, operation.access)) return principal
-    throw new ApiError('forbidden_for_role', `Only ${describeRoles(operation.access)} can do this.`)
+    const { access } = operation
+    if (access === 'signed_in' || ROLES.indexOf(user.role) <= ROLES.indexOf(access as Role)) return principal
+    throw new ApiError('forbidden_for_role', `Only ${access === 'owner' ? '' : 'admins and '}owners can do this.`)
   }
 }
 
@@ -67,13 +68,4 @@ function assertSameOrigin(req: Request, operation: AppOperation, appUrl: string 
     'cross_site_request',
     'Requests that change something must come from the application itself, with Content-Type: application/json.',
   )
-}
-
-function isAllowed({ role }: Principal, access: Access): boolean {
-  if (access === 'signed_in') return true
-  return ROLES.indexOf(role) <= ROLES.indexOf(access as (typeof ROLES)[number])
-}
-
-function describeRoles(access: Access): string {
-  return access === 'owner' ? 'owners' : 'admins and owners'
 }

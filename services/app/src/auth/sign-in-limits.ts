@@ -36,7 +36,11 @@ export function createSignInLimits({ url, logger }: { url: string | undefined; l
     attempt: async <Result>(visitor: Visitor, email: string, check: () => Promise<Result | undefined>) => {
       const network = `sign-in-network:${networkOf(visitor.address)}`
       const byNetwork = await networks.consume(network)
-      if (!byNetwork.isAllowed) throw tooMany(byNetwork.resetMs)
+      if (!byNetwork.isAllowed) {
+        const seconds = String(Math.max(1, Math.ceil(byNetwork.resetMs / 1_000)))
+        const headers = { 'Retry-After': seconds }
+        throw new ApiError('rate_limited', `Too many failed attempts. Try again in ${seconds} seconds.`, { headers })
+      }
       // Hashed, because what was typed may be a password.
       const account = `sign-in-account:${hash('sha256', foldCase(email), 'base64url')}`
       const byAccount = await accounts.consume(account)
@@ -58,11 +62,4 @@ export function createSignInLimits({ url, logger }: { url: string | undefined; l
 /** Returns how long an attempt waits after so many failures. */
 export function delayMs(failures: number): number {
   return failures < FREE_FAILURES ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** (failures - FREE_FAILURES))
-}
-
-function tooMany(resetMs: number): ApiError {
-  const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
-  return new ApiError('rate_limited', `Too many failed attempts. Try again in ${seconds} seconds.`, {
-    headers: { 'Retry-After': String(seconds) },
-  })
 }

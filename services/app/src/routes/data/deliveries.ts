@@ -31,22 +31,21 @@ const DELIVERIES = byTime('deliveries')
 export function deliveryHandlers(ctx: AppServiceContext) {
   const { db, sessionNotifier, changeNotices, shares, dispatcher } = ctx
 
-  /** Lists the deliveries of a source, or of all. */
+  /** Lists deliveries. Entries by their ids are those of `logId`, the log of a source, or of all. */
   const list = async (
     viewer: Viewer,
     query: AppRequestOf<'listAllDeliveries'>['query'],
-    sourceId: string | null,
+    logId: string | null,
   ): Promise<AppAnswer<'listAllDeliveries'>> =>
-    (await answerIds(query, (ids) => findVisibleDeliveries(db, viewer, sourceId, ids))) ??
-    (await answerPage(query, DELIVERIES, (page) => {
-      const filter = toDeliveryFilter({ ...query, ...(sourceId === null ? {} : { source_id: sourceId }) })
-      return listVisibleDeliveries(db, viewer, { ...filter, kind: query.kind, ...page })
-    }))
+    (await answerIds(query, (ids) => findVisibleDeliveries(db, viewer, logId, ids))) ??
+    (await answerPage(query, DELIVERIES, (page) =>
+      listVisibleDeliveries(db, viewer, { ...toDeliveryFilter(query), kind: query.kind, ...page }),
+    ))
 
   /** Records the decision on a payload that waits, and wakes its session. */
   const decide = async (
     request: AppRequestOf<'approveDelivery' | 'declineDelivery' | 'decideApprovals'>,
-    decision: Pick<ApprovalDecisionRequest, 'decision' | 'reason' | 'payload' | 'deliveryId'>,
+    decision: ApprovalDecisionRequest,
   ) => {
     const outcome = await decideApprovals(db, decision, request)
     if (outcome.kind !== 'decided') return outcome
@@ -56,7 +55,7 @@ export function deliveryHandlers(ctx: AppServiceContext) {
   }
   const decideOne = async (
     request: AppRequestOf<'approveDelivery' | 'declineDelivery'>,
-    decision: Pick<ApprovalDecisionRequest, 'decision' | 'reason' | 'payload'>,
+    decision: ApprovalDecisionRequest,
   ) => {
     const outcome = await decide(request, { ...decision, deliveryId: request.params.delivery_id })
     if (outcome.kind === 'not_found') throw notFound('Delivery')
@@ -72,7 +71,7 @@ export function deliveryHandlers(ctx: AppServiceContext) {
 
   return {
     listDeliveries: async ({ principal, params: { source_id: sourceId }, query }) => {
-      const answer = await list(principal, query, sourceId)
+      const answer = await list(principal, { ...query, source_id: sourceId }, sourceId)
       const isEmpty = query.ids === undefined && answer.data.length === 0
       if (isEmpty && !(await hasWebhookSourceLog(db, principal.organizationId, sourceId))) {
         throw notFound('Webhook source')
@@ -167,7 +166,11 @@ function toDeliveryFilter(
   }
 }
 
-/** @throws ApiError 404 */
+/**
+ * Reads a delivery with the headers of its request. Neither tokens nor whether a payload had one are recorded: the
+ * latter follows the source.
+ * @throws ApiError 404
+ */
 async function readDelivery(
   { db }: Pick<AppServiceContext, 'db'>,
   viewer: Viewer,
@@ -175,29 +178,16 @@ async function readDelivery(
 ): Promise<DeliveryDetailOut> {
   const read = orNotFound(await findVisibleDelivery(db, viewer, deliveryId), 'Delivery')
   const { has_signing_secret: hasSecretNow, ...delivery } = read
-  const firstId = delivery.resend_of ? (await findFirstSent(db, delivery.resend_of)).id : delivery.id
-  return { ...delivery, headers: toHeaders(delivery, firstId, hasSecretNow) }
-}
-
-/**
- * The headers of the request. Neither tokens nor whether a payload had one are recorded: the latter follows the source.
- */
-function toHeaders(
-  delivery: Omit<DeliveryDetailOut, 'headers'>,
-  firstId: string,
-  hasSecretNow: boolean,
-): DeliveryDetailOut['headers'] {
   const data = delivery.kind === 'verification' ? delivery.request_body?.['data'] : undefined
   const hadSecret = data === undefined ? hasSecretNow : (data as { signing_secret?: unknown }).signing_secret !== null
-  return [
-    { name: 'Content-Type', value: 'application/json' },
-    { name: 'X-Request-Id', value: delivery.request_id ?? '' },
-    { name: 'X-Delivery-Id', value: firstId },
-    ...(hadSecret
-      ? [
-          { name: 'X-Service-Token', value: '[a new token for each request]' },
-          { name: 'X-Service-Signature', value: '[a new signature for each request]' },
-        ]
-      : []),
-  ]
+  const headers = {
+    'Content-Type': 'application/json',
+    'X-Request-Id': delivery.request_id ?? '',
+    'X-Delivery-Id': delivery.resend_of ? (await findFirstSent(db, delivery.resend_of)).id : delivery.id,
+    ...(hadSecret && {
+      'X-Service-Token': '[a new token for each request]',
+      'X-Service-Signature': '[a new signature for each request]',
+    }),
+  }
+  return { ...delivery, headers: Object.entries(headers).map(([name, value]) => ({ name, value })) }
 }
