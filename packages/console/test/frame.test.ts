@@ -63,6 +63,8 @@ describe('sign-in', () => {
     await status(page, 'Enter an email address.')
     await status(page, 'Must have at least 12 characters.')
     expect(await page.getByText('Required.', { exact: true }).count()).toBe(2)
+    await field(page, 'Email').fill('pat@acme.test')
+    await page.getByText('Enter an email address.').waitFor({ state: 'detached' })
   })
 
   test('explains the errors of a provider, and the next step', async () => {

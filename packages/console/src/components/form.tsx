@@ -52,9 +52,10 @@ function typedAfter<Values extends object>(typed: Partial<Values>, sent: Values)
 /** Errors that belong to a field without naming it. */
 const FIELD_OF_CODE: Readonly<Record<string, string>> = { name_taken: 'name', email_taken: 'email' }
 
-function fieldErrors({ code, message, details }: AppError): Readonly<Record<string, string>> {
-  const field = FIELD_OF_CODE[code]
-  return field ? { [field]: message } : details
+function fieldErrors(error: Error): Readonly<Record<string, string>> {
+  if (!(error instanceof AppError)) return {}
+  const field = FIELD_OF_CODE[error.code]
+  return field ? { [field]: error.message } : error.details
 }
 
 function sentence(text: string): string {
@@ -100,8 +101,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
   const [seen, setSeen] = useState(latest)
   const [base, setBase] = useState(latest)
   const [typed, setTyped] = useState<Partial<Values>>({})
-  const [errors, setErrors] = useState<Readonly<Record<string, string>>>({})
-  const [error, setError] = useState<Error>()
+  const [failure, setFailure] = useState<{ error: Error; sent: Values }>()
   const [isSaving, setIsSaving] = useState(false)
   const [conflict, setConflict] = useState<Saved<Values>>()
   const labels = new Map<string, string>()
@@ -118,16 +118,14 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
   /** Forgets what was typed, but for what was typed after it had been sent. */
   function forget(sent?: Values) {
     setTyped((before) => (sent ? typedAfter(before, sent) : {}))
-    setErrors({})
-    setError(undefined)
+    setFailure(undefined)
     setConflict(undefined)
   }
 
   async function saveAs(savedVersion: string) {
     if (isSaving) return
     setIsSaving(true)
-    setErrors({})
-    setError(undefined)
+    setFailure(undefined)
     try {
       isDirtyRef.current = false
       const saved = (await save(values, savedVersion)) as { version?: string } | undefined
@@ -139,8 +137,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
       if (reason instanceof AppError && reason.code === 'changed_meanwhile' && fromCurrent && reason.body.current) {
         setConflict(fromCurrent(reason.body.current as never))
       } else {
-        setErrors(reason instanceof AppError ? fieldErrors(reason) : {})
-        setError(reason instanceof Error ? reason : new Error(String(reason)))
+        setFailure({ error: reason instanceof Error ? reason : new Error(String(reason)), sent: values })
       }
     } finally {
       setIsSaving(false)
@@ -152,7 +149,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     isDirty,
     isSaving,
     isTransient,
-    error,
+    error: failure?.error,
     /** The values and version that another person saved meanwhile. */
     conflict,
     /** The labels of the fields that are shown; errors of others are listed above the buttons. */
@@ -161,15 +158,14 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
     /** What a field needs: `<TextField {...form.field('name', 'Name')} />`. */
     field: <Name extends keyof Values & string>(name: Name, label: string) => {
       labels.set(name, label)
+      // Until the value is another one than was sent.
+      const error = failure && isSame(values[name], failure.sent[name]) ? fieldErrors(failure.error)[name] : undefined
       return {
         name,
         label,
         value: values[name],
-        onValue: (value: Values[Name]) => {
-          setTyped((before) => ({ ...before, [name]: value }))
-          setErrors((before) => ({ ...before, [name]: '' }))
-        },
-        error: errors[name] ? sentence(errors[name]) : undefined,
+        onValue: (value: Values[Name]) => setTyped((before) => ({ ...before, [name]: value })),
+        error: error && sentence(error),
       }
     },
     submit: () => saveAs(base.version),
@@ -178,7 +174,7 @@ export function useForm<Values extends object>(options: FormOptions<Values>) {
       setBase(latest)
     },
     /** Removes the message of a failed save whose cause is gone. */
-    clearError: () => setError(undefined),
+    clearError: () => setFailure(undefined),
     keepMine: () => saveAs(conflict?.version ?? base.version),
     takeTheirs: () => {
       forget()
@@ -250,7 +246,7 @@ export function Form<Values extends object>(props: FormProps & { form: FormState
 function FormErrors<Values extends object>({ form }: { form: FormState<Values> }) {
   const { error } = form
   if (!error) return null
-  const details = error instanceof AppError ? Object.entries(fieldErrors(error)) : []
+  const details = Object.entries(fieldErrors(error))
   const others = details.filter(([field]) => !form.labels.has(field))
   if (details.length > 0 && others.length === 0) return null
   return (
