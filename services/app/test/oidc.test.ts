@@ -1,22 +1,92 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
+import { generateKeyPairSync } from 'node:crypto'
+import { createServer } from 'node:http'
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals'
 import { newId } from '@workflow-service/database'
+import { close, listen } from '@workflow-service/testkit'
 import { localPath } from '../src/routes/identity/oidc.ts'
-import { OIDC_CLIENT, startOidcProvider, type TestProvider } from './support/oidc-provider.ts'
 import { useTestApp } from './support/use-app.ts'
 
 const APP_URL = 'http://localhost:8083'
-const GRACE = { sub: 'grace', email: 'grace@acme.test', email_verified: true }
-let provider: TestProvider
+const CLIENT = { id: 'workflow-service', secret: 'the-secret-of-the-client-0123456789' }
+
+/** What the provider says of the person who signs in. */
+interface ProviderPerson {
+  readonly sub: string
+  readonly email: string
+  readonly email_verified: boolean
+  readonly name?: string
+}
+const GRACE: ProviderPerson = { sub: 'grace', email: 'grace@acme.test', email_verified: true }
+
+interface ProviderModule {
+  default: new (
+    issuer: string,
+    configuration: object,
+  ) => {
+    callback(): (req: unknown, res: unknown) => void
+    interactionFinished(req: unknown, res: unknown, result: object): Promise<void>
+    Grant: new (values: object) => { addOIDCScope(scope: string): void; save(): Promise<string> }
+    interactionDetails(req: unknown, res: unknown): Promise<{ params: { client_id: string } }>
+  }
+}
+
+const KEY = { kid: 'of-the-provider', use: 'sig', alg: 'RS256' }
+const createKey = () => generateKeyPairSync('rsa', { modulusLength: 2048 })
+
+/** An OpenID Connect provider on loopback. Every person signs in at once, without a page. */
+const provider = {
+  issuer: '',
+  person: GRACE,
+  /** Publishes another key than the one that signs, under its id. */
+  hasForeignKey: false,
+}
+const server = createServer()
 
 beforeAll(async () => {
-  provider = await startOidcProvider(`${APP_URL}/app/oidc/callback`)
+  // The package has no types.
+  const name = 'oidc-provider'
+  const { default: Provider } = (await import(name)) as ProviderModule
+  // It prints hints about settings for production.
+  jest.spyOn(console, 'info').mockImplementation(() => {})
+  jest.spyOn(console, 'warn').mockImplementation(() => {})
+  provider.issuer = `http://127.0.0.1:${await listen(server)}`
+  const foreignKey = { ...createKey().publicKey.export({ format: 'jwk' }), ...KEY }
+  const atProvider = new Provider(provider.issuer, {
+    clients: [
+      {
+        client_id: CLIENT.id,
+        client_secret: CLIENT.secret,
+        redirect_uris: [`${APP_URL}/app/oidc/callback`],
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+    ],
+    claims: { openid: ['sub'], email: ['email', 'email_verified'], profile: ['name'] },
+    features: { devInteractions: { enabled: false } },
+    interactions: { url: () => '/interaction' },
+    findAccount: (_ctx: unknown, sub: string) => ({ accountId: sub, claims: () => provider.person }),
+    cookies: { keys: ['for-tests-only'] },
+    jwks: { keys: [{ ...createKey().privateKey.export({ format: 'jwk' }), ...KEY }] },
+  })
+  const handle = atProvider.callback()
+  const interact = async (req: unknown, res: unknown): Promise<void> => {
+    const { params } = await atProvider.interactionDetails(req, res)
+    const grant = new atProvider.Grant({ accountId: provider.person.sub, clientId: params.client_id })
+    grant.addOIDCScope('openid email profile')
+    const result = { login: { accountId: provider.person.sub }, consent: { grantId: await grant.save() } }
+    await atProvider.interactionFinished(req, res, result)
+  }
+  server.on('request', (req, res) => {
+    if (req.url?.startsWith('/interaction')) void interact(req, res)
+    else if (req.url === '/jwks' && provider.hasForeignKey) res.end(JSON.stringify({ keys: [foreignKey] }))
+    else handle(req, res)
+  })
 })
-afterAll(() => provider.close())
+afterAll(() => close(server))
 
 const app = useTestApp(() => ({
   OIDC_ISSUER: provider.issuer,
-  OIDC_CLIENT_ID: OIDC_CLIENT.id,
-  OIDC_CLIENT_SECRET: OIDC_CLIENT.secret,
+  OIDC_CLIENT_ID: CLIENT.id,
+  OIDC_CLIENT_SECRET: CLIENT.secret,
 }))
 
 /** A browser's cookies, by host. */

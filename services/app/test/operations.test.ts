@@ -4,7 +4,7 @@ import { APP_OPERATIONS, isOpen } from '@workflow-service/contract/app'
 import { ROLES } from '@workflow-service/contract'
 import { AUDIT_ACTIONS, createSetupLink, hashToken, newId, recordModels } from '@workflow-service/database'
 import { triggerBody } from '@workflow-service/testkit'
-import { PASSWORD, PASSWORD_HASH } from './support/people.ts'
+import { PASSWORD, PASSWORD_HASH } from './support/passwords.ts'
 import {
   type AppCall,
   lookupIn,

@@ -9,23 +9,50 @@ import {
   signIn as signInWith,
 } from '@workflow-service/database'
 import { untilLocked } from '@workflow-service/testkit'
-import { NEW_PASSWORD, PASSWORD, storedHash, usePeople } from './support/people.ts'
+import { NEW_PASSWORD, PASSWORD, PASSWORD_HASH, storedHash } from './support/passwords.ts'
 import { type TestOrganization, type TestPerson, useTestApp } from './support/use-app.ts'
 
 const app = useTestApp()
-const {
-  accept,
-  actionsIn,
-  askForLink,
-  createUser,
-  invite,
-  isOpen,
-  isSignedIn,
-  linkFor,
-  saveUser,
-  signIn,
-  withPassword,
-} = usePeople(app)
+
+const askForLink = (by: TestPerson, userId: string, body: { kind: string; email?: string }) =>
+  app.call(by, 'createUserLink', { params: { user_id: userId }, body })
+async function linkFor(...asked: Parameters<typeof askForLink>): Promise<string> {
+  const answer = await askForLink(...asked)
+  if (answer.status !== 201) throw new Error(answer.text)
+  return answer.body.url.split('#')[1]!
+}
+async function createUser({ owner }: TestOrganization, role: string, email = `${newId()}@acme.test`): Promise<string> {
+  const body = { ...userIn(email), first_name: 'Grace', last_name: 'Hopper', role }
+  const { status, text } = await app.call(owner, 'createUser', { body })
+  if (status !== 201) throw new Error(text)
+  return body.id
+}
+/** Adds a member with the password PASSWORD. */
+async function withPassword(organizationId: string, role: TestPerson['role'] = 'member'): Promise<TestPerson> {
+  const person = await app.createPerson(organizationId, role)
+  const where = { id: person.accountId }
+  await app.db.prisma.account.update({ where, data: { passwordHash: PASSWORD_HASH } })
+  return person
+}
+const signIn = async (email: string, password = PASSWORD): Promise<string | undefined> =>
+  (await app.call(null, 'signIn', { body: { email, password } })).cookie
+const accept = (token: string, password = PASSWORD) => app.call(null, 'acceptLink', { body: { token, password } })
+/** Invites the address to the organization, and returns the token. */
+const invite = async (organization: TestOrganization, role: string, email?: string): Promise<string> =>
+  await linkFor(organization.owner, await createUser(organization, role, email), { kind: 'invitation' })
+async function saveUser(by: TestPerson, userId: string, change: object) {
+  const { body } = await app.call(by, 'listUsers', { query: { limit: 100 } })
+  const { version } = body.data.find(({ id }) => id === userId)!
+  return await app.call(by, 'saveUser', { params: { user_id: userId }, body: { ...change, version } })
+}
+const isSignedIn = async (token: string): Promise<boolean> => (await app.call(token, 'getMe')).status === 200
+const isOpen = async (token: string): Promise<boolean> =>
+  (await app.call(null, 'openLink', { body: { token } })).status === 200
+/** The actions in the audit log of the organization, oldest first. */
+async function actionsIn({ owner }: TestOrganization, target?: string): Promise<string[]> {
+  const { body } = await app.call(owner, 'listAuditEvents', { query: { limit: 100, target_id: target } })
+  return body.data.map(({ action }) => action).toReversed()
+}
 
 const userIn = (email: string) => ({ id: newId(), email, first_name: '', last_name: '', role: null })
 
