@@ -1,4 +1,3 @@
-import type { EventTopic } from '@workflow-service/contract'
 import { EVENT_TOPICS } from '@workflow-service/contract/app'
 import {
   type ChangeNotice,
@@ -17,11 +16,6 @@ export type StreamOwner = Pick<Principal, 'signInId' | 'userId' | 'organizationI
 /** The open pages of this process, which hear what changed in their organization. */
 export type EventStreams = ReturnType<typeof createEventStreams>
 
-interface Stream {
-  readonly res: Response
-  readonly person: StreamOwner
-}
-
 /** Shorter than the idle time-outs of proxies. */
 const HEARTBEAT_MS = 25_000
 const RECHECK_MS = 60_000
@@ -38,23 +32,18 @@ export function createEventStreams(options: {
   recheckMs?: number
 }) {
   const { db, databaseUrl, logger, heartbeatMs = HEARTBEAT_MS, recheckMs = RECHECK_MS } = options
-  const streams = new Set<Stream>()
+  const streams = new Map<Response, StreamOwner>()
 
-  const send = ({ res }: Stream, text: string): void => {
-    if (res.writableNeedDrain) res.destroy()
-    else if (!res.destroyed && !res.writableEnded) res.write(text)
-  }
-  const sendTopics = (to: Iterable<Stream>, topics: readonly EventTopic[]): void => {
-    for (const stream of to) send(stream, `data: ${JSON.stringify({ topics })}\n\n`)
-  }
-  /** Sends a notice to the streams of its organization. */
-  const publish = ({ organizationId, topics }: ChangeNotice): void => {
-    const ofOrganization = [...streams].filter(({ person }) => person.organizationId === organizationId)
-    sendTopics(ofOrganization, topics)
+  /** Sends topics to the streams of an organization, or to all. */
+  const publish = ({ organizationId, topics }: Partial<ChangeNotice> & Pick<ChangeNotice, 'topics'>): void => {
+    for (const [res, person] of streams) {
+      const isFor = organizationId === undefined || person.organizationId === organizationId
+      if (isFor) send(res, `data: ${JSON.stringify({ topics })}\n\n`)
+    }
   }
 
   const heartbeat = setInterval(() => {
-    for (const stream of streams) send(stream, ':\n\n')
+    for (const res of streams.keys()) send(res, ':\n\n')
   }, heartbeatMs).unref()
   const recheck = repeat({
     name: 'check the sign-ins of open pages',
@@ -67,8 +56,8 @@ export function createEventStreams(options: {
     run: async () => {
       const open = [...streams]
       if (open.length === 0) return
-      const valid = await findOpenSignIns(db, [...new Set(open.map(({ person }) => person.signInId))])
-      for (const { res, person } of open) {
+      const valid = await findOpenSignIns(db, [...new Set(open.map(([, person]) => person.signInId))])
+      for (const [res, person] of open) {
         if (valid.get(person.signInId) !== person.organizationId) res.end()
       }
     },
@@ -77,7 +66,7 @@ export function createEventStreams(options: {
     url: databaseUrl,
     applicationName: 'app-notices',
     onNotice: publish,
-    onGap: () => sendTopics(streams, EVENT_TOPICS),
+    onGap: () => publish({ topics: EVENT_TOPICS }),
     onState: (state, error) => {
       if (state === 'up') logger.info('change_notice.listening')
       else if (error) logger.warn({ error: describeError(error) }, 'change_notice.unavailable')
@@ -86,26 +75,30 @@ export function createEventStreams(options: {
   return {
     /** Begins a stream. It ends when the sign-in ends or the person loses the role, within a minute. */
     open: (res: Response, person: StreamOwner) => {
-      const stream = { res, person }
-      streams.add(stream)
+      streams.set(res, person)
       res.once('close', () => {
-        streams.delete(stream)
+        streams.delete(res)
         listener.removePage()
       })
       // X-Accel-Buffering: nginx would hold back the events.
       const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' }
       res.writeHead(200, headers)
       // Once notices are sent: the page reads then, and needs every notice from then on.
-      void listener.addPage().then(() => send(stream, 'retry: 3000\n\n'))
+      void listener.addPage().then(() => send(res, 'retry: 3000\n\n'))
     },
     /** How many streams of the person are open. */
     countOf: ({ organizationId, userId }: Pick<StreamOwner, 'organizationId' | 'userId'>) =>
-      [...streams].filter(({ person }) => person.organizationId === organizationId && person.userId === userId).length,
+      [...streams.values()].filter((each) => each.organizationId === organizationId && each.userId === userId).length,
     publish,
     close: async () => {
       clearInterval(heartbeat)
       await Promise.all([recheck.stop(), listener.close()])
-      for (const { res } of streams) res.end()
+      for (const res of streams.keys()) res.end()
     },
   }
+}
+
+function send(res: Response, text: string): void {
+  if (res.writableNeedDrain) res.destroy()
+  else if (!res.destroyed && !res.writableEnded) res.write(text)
 }

@@ -8,8 +8,8 @@ import {
   UUID_OF_CURSOR,
 } from '@workflow-service/service-kit'
 
-/** The query parameters of a list. */
-export interface PageQuery {
+/** The query parameters of a list. An empty cursor is that of the first page. */
+interface PageQuery {
   readonly limit?: number
   readonly cursor?: string
 }
@@ -30,32 +30,29 @@ function byText(list: string, pattern: RegExp): CursorFormat<string> {
   return { list, pattern, write: (text) => text, read: (text = '') => text }
 }
 
-/**
- * Returns the position after which the page begins; undefined for the first page, also with an empty cursor.
- * @throws ApiError 422 on `cursor`
- */
-function readCursor<Position>({ cursor }: PageQuery, format: CursorFormat<Position>): Position | undefined {
-  if (!cursor) return undefined
-  const position = decodeCursor(format, cursor)
-  if (position !== undefined) return position
-  const message = 'is not the next_cursor of a page of this list; omit it for the first page'
-  throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
-}
-
 interface PageRead<Position> {
   readonly limit: number
   readonly after: Position | undefined
 }
 
-/** Answers with the page that `read` returns, and the cursor of the next one. */
+/**
+ * Answers with the page that `read` returns, and the cursor of the next one.
+ * @throws ApiError 422 on `cursor`
+ */
 export async function answerPage<Row, Position>(
   query: PageQuery,
   format: CursorFormat<Position>,
   read: (page: PageRead<Position>) => Promise<ReadPage<Row, Position>>,
 ) {
-  const { rows, next } = await read({ limit: query.limit ?? LIST_DEFAULT_LIMIT, after: readCursor(query, format) })
-  const cursor = next === undefined ? null : encodeCursor(format, next)
-  return { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: cursor } }
+  const { limit = LIST_DEFAULT_LIMIT, cursor } = query
+  const after = cursor ? decodeCursor(format, cursor) : undefined
+  if (cursor && after === undefined) {
+    const message = 'is not the next_cursor of a page of this list; omit it for the first page'
+    throw invalidFields([{ field: 'cursor', code: 'invalid_cursor', message }])
+  }
+  const { rows, next } = await read({ limit, after })
+  const nextCursor = next === undefined ? null : encodeCursor(format, next)
+  return { data: [...rows], pagination: { has_more: next !== undefined, next_cursor: nextCursor } }
 }
 
 /**
