@@ -1,15 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { fill, type Filled, long, untilStatus } from './fill.ts'
+import { fill, long, untilStatus } from './fill.ts'
 import type { Console, SignedIn } from './start-console.ts'
 
 /**
  * Creates something for every page to show, with long texts (`fill`), also a declined and a waiting run. `eventId` is
  * for the drawer of the audit log, `warnedId` is a workflow with warnings.
  */
-export async function fillLong(
-  console: Pick<Console, 'endpoint' | 'db'>,
-  owner: SignedIn,
-): Promise<Filled & { readonly eventId: string; readonly warnedId: string }> {
+export async function fillLong(console: Console, owner: SignedIn) {
   const { call } = owner
   const scope = 'company_wide' as const
   const { version } = await call('getOrganization')

@@ -3,27 +3,13 @@ import { waitUntil } from '@workflow-service/testkit'
 import type { Console, SignedIn } from './start-console.ts'
 
 /** Ids of what `fill` creates. */
-export interface Filled {
-  readonly sourceId: string
-  readonly lookupId: string
-  readonly workflowId: string
-  readonly fileId: string
-  readonly userId: string
-  readonly deliveryId: string
-  readonly runId: string
-  readonly sessionId: string
-  readonly resendJobId: string
-}
+export type Filled = Awaited<ReturnType<typeof fill>>
 
 /**
  * Creates something for every page to show: among others an accepted and a rejected delivery, and a paused workflow.
  * `isLong`: with 200 characters without a break in every text field.
  */
-export async function fill(
-  { endpoint, db }: Pick<Console, 'endpoint' | 'db'>,
-  owner: SignedIn,
-  isLong = false,
-): Promise<Filled> {
+export async function fill({ endpoint, db }: Console, owner: SignedIn, isLong = false) {
   const { call } = owner
   const ids = {
     sourceId: randomUUID(),

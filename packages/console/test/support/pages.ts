@@ -2,30 +2,23 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Filled } from './fill.ts'
 
-/** A page of the application as tests and screenshots visit it. */
-export interface PageToVisit {
-  readonly name: string
-  readonly path: (filled?: Filled) => string
-  /** Exists only for something that `fill` creates. */
-  readonly needsFilled: boolean
-  readonly isPublic: boolean
-}
-
 const toKey = (parameter: string) => parameter.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())
 
-function toVisit(path: string, isPublic = false): PageToVisit {
+/** A page of the application as tests and screenshots visit it. */
+function toVisit(path: string, isPublic = false) {
   return {
     name: path.slice(1).replaceAll(/\$\w+/g, 'id').replaceAll(/\W+/g, '-') || 'overview',
-    path: (filled) =>
+    path: (filled?: Filled) =>
       // A link without a token says so, and nothing else.
       `${path.replaceAll(/\$(\w+)/g, (_, name: string) => filled?.[toKey(name) as keyof Filled] ?? '')}${isPublic ? '#no-such-token' : ''}`,
+    /** Exists only for something that `fill` creates. */
     needsFilled: path.includes('$'),
     isPublic,
   }
 }
 
 /** The pages of the router, and a drawer. The parameters of a route are named as what `fill` creates. */
-function listPages(): PageToVisit[] {
+function listPages() {
   const router = readFileSync(join(import.meta.dirname, '../../src/router.tsx'), 'utf8')
   const routes = [...router.matchAll(/(?:const (\w+) = )?\bpage\((\w+), '([^']+)'/g)]
   if (routes.length !== router.match(/\bpage\(/g)?.length) throw new Error('A route has another form in router.tsx.')
@@ -45,4 +38,4 @@ function listPages(): PageToVisit[] {
   ]
 }
 
-export const PAGES: readonly PageToVisit[] = listPages()
+export const PAGES = listPages()

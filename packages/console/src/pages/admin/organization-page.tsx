@@ -141,8 +141,11 @@ function NameForm({ organization }: { organization: Organization }) {
   )
 }
 
-const STATUSES = { waiting: 'waiting', sent: 'accepted', failed: 'failed' } as const
-const STATUS_TEXTS = { waiting: 'Waiting', sent: 'Sent', failed: 'Not sent' } as const
+const STATUSES = {
+  waiting: ['waiting', 'Waiting'],
+  sent: ['accepted', 'Sent'],
+  failed: ['failed', 'Not sent'],
+} as const
 
 const EVENTS = {
   'run.failed': 'A run failed',
@@ -183,10 +186,8 @@ function NoticeDetails({ webhook, data }: AppAnswer<'getNotices'>) {
         signing_secret: '',
         events: webhook?.events ?? [],
       },
-      save: ({ url, signing_secret: secret, events }) =>
-        mutate('saveNoticeWebhook', {
-          body: { url, events, ...(secret ? { signing_secret: secret } : {}) },
-        }),
+      save: ({ signing_secret: secret, ...values }) =>
+        mutate('saveNoticeWebhook', { body: { ...values, signing_secret: secret || undefined } }),
       fields: ({ field }) => (
         <>
           <TextField type="url" {...field('url', 'URL')} />
@@ -215,7 +216,7 @@ function NoticeDetails({ webhook, data }: AppAnswer<'getNotices'>) {
             { header: 'Time', cell: ({ created_at: at }) => <Time value={at} /> },
             {
               header: 'Status',
-              cell: ({ status }) => <StatusBadge status={STATUSES[status]}>{STATUS_TEXTS[status]}</StatusBadge>,
+              cell: ({ status }) => <StatusBadge status={STATUSES[status][0]}>{STATUSES[status][1]}</StatusBadge>,
             },
             { header: 'To', cell: ({ channel, recipient }) => (channel === 'webhook' ? 'Webhook' : recipient) },
             {

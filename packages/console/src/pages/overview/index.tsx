@@ -163,9 +163,8 @@ function describeGroup({ kind, id, title, code, status, newest_id: newestId, cou
   }
 }
 
-type AttentionProps = Pick<OverviewOut, 'attention' | 'budgets' | 'waiting_runs'>
-
-function Attention({ attention, budgets, waiting_runs: waitingRuns }: AttentionProps) {
+function Attention(props: Pick<OverviewOut, 'attention' | 'budgets' | 'waiting_runs'>) {
+  const { attention, budgets, waiting_runs: waitingRuns } = props
   return (
     <Section
       title="Needs attention"

@@ -67,39 +67,36 @@ function VersionDrawer({ id, newest, onClose }: { id: string; newest: number; on
   return (
     <Dialog className="drawer" title="Version" onClose={onClose}>
       <Loaded query={query}>
-        {(version) => {
-          const isNewest = version.number === newest
-          return (
-            <>
-              <KeyValueList
-                items={{
-                  Version: version.number,
-                  By: authorText(version),
-                  Saved: <Time value={version.created_at} isExact />,
-                  Changed: partsText(version),
-                }}
-              />
-              {isNewest ? null : (
-                <div className="row">
-                  <SelectField
-                    name="compared"
-                    label="Compare with"
-                    options={COMPARED}
-                    value={compared}
-                    onValue={(value) => setCompared(value)}
-                  />
-                  <Button
-                    label={`Restore version ${version.number}`}
-                    icon="refresh"
-                    onClick={() => askToRestore(version.number)}
-                  />
-                </div>
-              )}
-              {version.changes.length === 0 ? <p className="muted">They are the same.</p> : null}
-              <Changes changes={version.changes} />
-            </>
-          )
-        }}
+        {(version) => (
+          <>
+            <KeyValueList
+              items={{
+                Version: version.number,
+                By: authorText(version),
+                Saved: <Time value={version.created_at} isExact />,
+                Changed: partsText(version),
+              }}
+            />
+            {version.number === newest ? null : (
+              <div className="row">
+                <SelectField
+                  name="compared"
+                  label="Compare with"
+                  options={COMPARED}
+                  value={compared}
+                  onValue={setCompared}
+                />
+                <Button
+                  label={`Restore version ${version.number}`}
+                  icon="refresh"
+                  onClick={() => askToRestore(version.number)}
+                />
+              </div>
+            )}
+            {version.changes.length === 0 ? <p className="muted">They are the same.</p> : null}
+            <Changes changes={version.changes} />
+          </>
+        )}
       </Loaded>
     </Dialog>
   )

@@ -183,14 +183,12 @@ function ContextField({ field, example }: { field: Bound<string>; example: strin
 /** The same start from a program. */
 function Snippets({ context, session }: { context: string; session: string }) {
   const url = `${useMe().api_url ?? 'https://api.example.com'}/v1/workflows/${useWorkflow().id}/start`
-  const body = { context, ...(session ? { session_id: session } : {}) }
-  const script = [
-    `const response = await fetch(${JSON.stringify(url)}, {`,
-    `  method: 'POST',`,
-    "  headers: { Authorization: `Bearer ${process.env.API_KEY}`, 'Content-Type': 'application/json' },",
-    `  body: JSON.stringify(${JSON.stringify(body)}),`,
-    `})`,
-  ]
+  const body = { context, session_id: session || undefined }
+  const script = `const response = await fetch(${JSON.stringify(url)}, {
+  method: 'POST',
+  headers: { Authorization: \`Bearer \${process.env.API_KEY}\`, 'Content-Type': 'application/json' },
+  body: JSON.stringify(${JSON.stringify(body)}),
+})`
   const headers = ['"Authorization: Bearer $API_KEY"', `'Content-Type: application/json'`]
   return (
     <details>
@@ -198,7 +196,7 @@ function Snippets({ context, session }: { context: string; session: string }) {
       <div className="stack">
         <p className="muted">With an API key that has the scope “start”.</p>
         <CopyBox label="curl" text={curlText(url, headers, body)} />
-        <CopyBox label="JavaScript" text={script.join('\n')} />
+        <CopyBox label="JavaScript" text={script} />
       </div>
     </details>
   )
