@@ -47,40 +47,18 @@ interface Indexing {
   readonly signal: AbortSignal | undefined
 }
 
-/** SQL for the rows of an organization, `$1`, that are newer than a position and settled, oldest first. */
-function rowsAfter(kind: SearchKind, organizationId: string, position: string, limit: number): string {
-  const rows = (from: string, where: string) => `SELECT id, created_at FROM ${from} WHERE ${where}
-    AND (created_at, id) > ${position} AND created_at < ${SETTLED} ORDER BY created_at, id LIMIT ${limit}`
-  if (kind === 'runs') return rows('starts', `organization_id = ${organizationId}`)
-  return `SELECT of_source.* FROM (
-      SELECT id FROM webhook_sources WHERE organization_id = ${organizationId} LIMIT ${MAX_SOURCES}
-    ) AS source
-    CROSS JOIN LATERAL (${rows('deliveries', 'source_id = source.id')}) AS of_source
-    ORDER BY of_source.created_at, of_source.id LIMIT ${limit}`
-}
-
 /**
- * SQL for the ids of the oldest of these rows. With many sources, only those up to where one of them may have more: the
- * first 5,000 of each of 1,000 sources were 5,000,000.
+ * SQL to read an organization's rows from that are newer than a position and settled, at most so many of it or of each
+ * of its sources. They are numbered, the oldest first.
  */
-function idsAfter(kind: SearchKind): string {
-  if (kind === 'runs') return `SELECT id FROM (${rowsAfter(kind, '$1', '($2, $3)', ROWS_PER_TURN)}) AS unindexed`
-  return `WITH of_source AS MATERIALIZED (
-      SELECT of_source.* FROM (
-        SELECT id FROM webhook_sources WHERE organization_id = $1 LIMIT ${MAX_SOURCES}
-      ) AS source
-      CROSS JOIN LATERAL (
-        SELECT id, created_at, row_number() OVER (ORDER BY created_at, id) AS number FROM deliveries
-        WHERE source_id = source.id AND (created_at, id) > ($2, $3) AND created_at < ${SETTLED}
-        ORDER BY created_at, id LIMIT ${ROWS_OF_SOURCE}
-      ) AS of_source
-    ),
-    complete AS (
-      SELECT created_at, id FROM of_source WHERE number = ${ROWS_OF_SOURCE} ORDER BY created_at, id LIMIT 1
-    )
-    SELECT of_source.id FROM of_source LEFT JOIN complete ON true
-    WHERE complete.id IS NULL OR (of_source.created_at, of_source.id) <= (complete.created_at, complete.id)
-    ORDER BY of_source.created_at, of_source.id LIMIT ${ROWS_PER_TURN}`
+function rowsAfter(kind: SearchKind, organizationId: string, position: string, limit: number): string {
+  const rows = (from: string) => `LATERAL (
+      SELECT id, created_at, row_number() OVER (ORDER BY created_at, id) AS number FROM ${from}
+        AND (created_at, id) > ${position} AND created_at < ${SETTLED} ORDER BY created_at, id LIMIT ${limit}
+    ) AS row`
+  if (kind === 'runs') return rows(`starts WHERE organization_id = ${organizationId}`)
+  const sources = `SELECT id FROM webhook_sources WHERE organization_id = ${organizationId} LIMIT ${MAX_SOURCES}`
+  return `(${sources}) AS source CROSS JOIN ${rows('deliveries WHERE source_id = source.id')}`
 }
 
 /**
@@ -182,12 +160,25 @@ const LIST_UNINDEXED = eachKind(
     ) AS newest
   ) AS indexed
   CROSS JOIN LATERAL (
-    SELECT FROM (${rowsAfter(kind, 'organization.id', '(indexed.at, indexed.id)', CHUNK_ROWS)}) AS unindexed
+    SELECT FROM ${rowsAfter(kind, 'organization.id', '(indexed.at, indexed.id)', CHUNK_ROWS)}
     OFFSET ${CHUNK_ROWS - 1} LIMIT 1
   ) AS unindexed`,
 )
 
-const IDS_AFTER = eachKind('ids_of', idsAfter)
+// With many sources, only the rows up to where one of them may have more: the first 5,000 of each of 1,000 sources were
+// 5,000,000.
+const IDS_AFTER = eachKind('ids_of', (kind) => {
+  const limit = kind === 'runs' ? ROWS_PER_TURN : ROWS_OF_SOURCE
+  return `WITH oldest AS MATERIALIZED (
+      SELECT row.* FROM ${rowsAfter(kind, '$1', '($2, $3)', limit)}
+    ),
+    complete AS (
+      SELECT created_at, id FROM oldest WHERE number = ${limit} ORDER BY created_at, id LIMIT 1
+    )
+    SELECT oldest.id FROM oldest LEFT JOIN complete ON true
+    WHERE complete.id IS NULL OR (oldest.created_at, oldest.id) <= (complete.created_at, complete.id)
+    ORDER BY oldest.created_at, oldest.id LIMIT ${ROWS_PER_TURN}`
+})
 
 const TEXTS = {
   runs: `SELECT start.id, start.created_at, concat_ws(' ', start.workflow_id, ${RUN_TEXT}) AS text

@@ -152,16 +152,6 @@ export async function findVersion(
   )[0]
 }
 
-/** The newest version, or the newest one before a number. */
-async function readNewest(db: Connection, workflowId: string, before?: number): Promise<VersionDocument | undefined> {
-  const { rows } = await db.pool.query<{ document: VersionDocument }>(
-    `SELECT document FROM workflow_versions WHERE workflow_id = $1 AND ($2::integer IS NULL OR number < $2)
-     ORDER BY number DESC LIMIT 1`,
-    [workflowId, before],
-  )
-  return rows[0]?.document
-}
-
 /** A version that the viewer sees, compared with the one before it, or with the newest. */
 export async function compareVersion(
   db: Connection,
@@ -172,7 +162,12 @@ export async function compareVersion(
   if (!found) return undefined
   const { document, ...version } = found
   const isNewer = other === 'previous'
-  const compared = await readNewest(db, workflowId, isNewer ? version.number : undefined)
+  const { rows } = await db.pool.query<{ document: VersionDocument }>(
+    `SELECT document FROM workflow_versions WHERE workflow_id = $1 AND ($2::integer IS NULL OR number < $2)
+     ORDER BY number DESC LIMIT 1`,
+    [workflowId, isNewer ? version.number : null],
+  )
+  const compared = rows[0]?.document
   const [old, next] = isNewer ? [compared, document] : [document, compared]
   const files = [old, next].flatMap((of) => of?.files ?? [])
   const isInBoth = ({ id, sha256 }: (typeof files)[number]) =>
