@@ -42,24 +42,12 @@ describe('issueApiKey', () => {
 
 describe('touchApiKeys', () => {
   test('advances the times of many keys at once, and never sets an earlier time', async () => {
-    const [one, two] = [await issue(), await issue()]
+    const [{ apiKey: one }, { apiKey: two }] = [await issue(), await issue()]
     const [early, late] = [new Date('2026-01-01T00:00:00Z'), new Date('2026-01-02T00:00:00Z')]
-    await touchApiKeys(
-      db,
-      new Map([
-        [one.apiKey.id, late],
-        [two.apiKey.id, early],
-      ]),
-    )
-    await touchApiKeys(
-      db,
-      new Map([
-        [two.apiKey.id, late],
-        [one.apiKey.id, early],
-        [newId(), late],
-      ]),
-    )
+    const touch = (...used: [string, Date][]) => touchApiKeys(db, new Map(used))
+    await touch([one.id, late], [two.id, early])
+    await touch([two.id, late], [one.id, early], [newId(), late])
     const times = new Map((await listApiKeys(db, organizationId)).map((key) => [key.id, key.last_used_at]))
-    expect([times.get(one.apiKey.id), times.get(two.apiKey.id)]).toEqual([late.toISOString(), late.toISOString()])
+    expect([times.get(one.id), times.get(two.id)]).toEqual([late.toISOString(), late.toISOString()])
   })
 })
