@@ -194,6 +194,8 @@ describe('applyManifests', () => {
     expect(forward.autoRunNextAt!.getTime() - forward.autoRunAnchorAt!.getTime()).toBe(86_400_000)
     const filters = await db.pool.query('SELECT filters::text FROM triggers WHERE filters IS NOT NULL')
     expect(filters.rows).toEqual([{ filters: '{"zebra":1,"ape":[{"b":1.5,"a":null}]}' }])
+    const closed = await db.pool.query('SELECT is_open FROM sessions WHERE closed_at IS NOT NULL')
+    expect(closed.rows).toEqual([{ is_open: false }])
   })
 
   test('changes nothing when it is applied again, which it reports, and nothing that a manifest does not name', async () => {
