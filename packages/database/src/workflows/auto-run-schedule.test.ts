@@ -1,19 +1,28 @@
 import { describe, expect, test } from '@jest/globals'
-import type { AutoRunFrequency } from '@workflow-service/contract'
+import type { AutoRunFrequency, ScheduleTiming } from '@workflow-service/contract'
 import { nextAutoRunAt, scheduleAutoRun } from './auto-run-schedule.ts'
 
 const next = (frequency: AutoRunFrequency, anchor: string, after: string) =>
   nextAutoRunAt({ frequency, anchorAt: new Date(anchor) }, new Date(after)).toISOString()
 
 describe('nextAutoRunAt', () => {
-  test.each<[AutoRunFrequency, string, string, string]>([
-    ['hourly', '2026-03-01T09:20:30.500Z', '2026-03-01T09:20:30.500Z', '2026-03-01T10:20:30.500Z'],
-    ['hourly', '2026-03-01T09:20:00Z', '2026-03-05T17:19:59.999Z', '2026-03-05T17:20:00.000Z'],
-    ['daily', '2026-03-01T09:20:00Z', '2026-03-04T09:20:00Z', '2026-03-05T09:20:00.000Z'],
-    ['weekly', '2026-03-02T09:20:00Z', '2026-03-10T00:00:00Z', '2026-03-16T09:20:00.000Z'],
-    ['monthly', '2026-03-15T09:20:00Z', '2026-12-15T09:20:00Z', '2027-01-15T09:20:00.000Z'],
-  ])('%s from %s: the first time after %s is %s', (frequency, anchor, after, expected) => {
-    expect(next(frequency, anchor, after)).toBe(expected)
+  test.each<[what: string, AutoRunFrequency, anchor: string, after: string, expected: string]>([
+    ['an hour later', 'hourly', '2026-03-01T09:20:30.500Z', '2026-03-01T09:20:30.500Z', '2026-03-01T10:20:30.500Z'],
+    ['a moment later', 'hourly', '2026-03-01T09:20Z', '2026-03-05T17:19:59.999Z', '2026-03-05T17:20Z'],
+    ['a day later', 'daily', '2026-03-01T09:20Z', '2026-03-04T09:20Z', '2026-03-05T09:20Z'],
+    ['on the day of the week', 'weekly', '2026-03-02T09:20Z', '2026-03-10T00:00Z', '2026-03-16T09:20Z'],
+    ['over the end of a year', 'monthly', '2026-03-15T09:20Z', '2026-12-15T09:20Z', '2027-01-15T09:20Z'],
+    ['29 February, on the 28th', 'monthly', '2028-02-29T06:00Z', '2029-02-01T00:00Z', '2029-02-28T06:00Z'],
+    ['on the 29th after that', 'monthly', '2028-02-29T06:00Z', '2029-02-28T06:00Z', '2029-03-29T06:00Z'],
+    ['29 February, in a leap year', 'monthly', '2028-02-29T06:00Z', '2032-02-10T00:00Z', '2032-02-29T06:00Z'],
+    ['when New York sets clocks forward', 'daily', '2026-01-01T12:00Z', '2026-03-07T12:00Z', '2026-03-08T12:00Z'],
+    ['when Berlin sets clocks back', 'daily', '2026-01-01T12:00Z', '2026-10-24T12:00Z', '2026-10-25T12:00Z'],
+    ['after a long downtime', 'hourly', '2020-01-01T00:05Z', '2026-06-15T13:37Z', '2026-06-15T14:05Z'],
+    ['after years', 'monthly', '2020-01-31T00:05Z', '2026-02-10T00:00Z', '2026-02-28T00:05Z'],
+    ['with a clock before the anchor', 'daily', '2026-03-01T09:20Z', '2025-01-01T00:00Z', '2026-03-02T09:20Z'],
+    ['a month after it', 'monthly', '2026-03-31T09:20Z', '2025-01-01T00:00Z', '2026-04-30T09:20Z'],
+  ])('%s: %s from %s, the first time after %s is %s', (_what, frequency, anchor, after, expected) => {
+    expect(next(frequency, anchor, after)).toBe(new Date(expected).toISOString())
   })
 
   test('a monthly schedule of the 31st takes the last day of shorter months and the 31st again after them', () => {
@@ -23,29 +32,6 @@ describe('nextAutoRunAt', () => {
     expect(times.map((time) => time.slice(5, 10)).join(' ')).toBe(
       '01-31 02-29 03-31 04-30 05-31 06-30 07-31 08-31 09-30 10-31 11-30 12-31 01-31 02-28',
     )
-  })
-
-  test('a monthly schedule of 29 February runs on the 28th in other years', () => {
-    expect(next('monthly', '2028-02-29T06:00:00Z', '2029-02-01T00:00:00Z')).toBe('2029-02-28T06:00:00.000Z')
-    expect(next('monthly', '2028-02-29T06:00:00Z', '2029-02-28T06:00:00Z')).toBe('2029-03-29T06:00:00.000Z')
-    expect(next('monthly', '2028-02-29T06:00:00Z', '2032-02-10T00:00:00Z')).toBe('2032-02-29T06:00:00.000Z')
-  })
-
-  test.each([
-    ['America/New_York, clocks forward', '2026-03-07T12:00:00Z', '2026-03-08T12:00:00.000Z'],
-    ['Europe/Berlin, clocks back', '2026-10-24T12:00:00Z', '2026-10-25T12:00:00.000Z'],
-  ])('a daylight-saving change moves no daily run (%s)', (_place, after, expected) => {
-    expect(next('daily', '2026-01-01T12:00:00Z', after)).toBe(expected)
-  })
-
-  test('times missed in a long downtime are skipped: the next one is in the future', () => {
-    expect(next('hourly', '2020-01-01T00:05:00Z', '2026-06-15T13:37:00Z')).toBe('2026-06-15T14:05:00.000Z')
-    expect(next('monthly', '2020-01-31T00:05:00Z', '2026-02-10T00:00:00Z')).toBe('2026-02-28T00:05:00.000Z')
-  })
-
-  test('a clock before the anchor gives the first time after the anchor', () => {
-    expect(next('daily', '2026-03-01T09:20:00Z', '2025-01-01T00:00:00Z')).toBe('2026-03-02T09:20:00.000Z')
-    expect(next('monthly', '2026-03-31T09:20:00Z', '2025-01-01T00:00:00Z')).toBe('2026-04-30T09:20:00.000Z')
   })
 })
 
@@ -79,50 +65,37 @@ describe('nextAutoRunAt by the clock of a place', () => {
   })
 })
 
-describe('scheduleAutoRun', () => {
-  const now = new Date('2026-03-01T09:20:00Z')
-  const later = new Date('2026-03-09T10:00:00Z')
+const now = new Date('2026-03-09T10:00:00Z')
+const daily = { enabled: true, frequency: 'daily' } as const
+const timing: ScheduleTiming = { time: '08:30', day: null, time_zone: 'Europe/Berlin' }
+const inUtc = { ...timing, time_zone: 'UTC' }
+const due = { anchorAt: new Date('2026-03-01T09:20:00Z'), nextAt: new Date('2026-03-02T09:20:00Z') }
+const both = (time: string) => ({ anchorAt: new Date(time), nextAt: new Date(time) })
+const timed = both('2026-03-02T07:30:00Z')
+const none = { anchorAt: null, nextAt: null }
 
-  test('a schedule that is switched on counts from now', () => {
-    expect(scheduleAutoRun({ enabled: true, frequency: 'daily' }, null, now)).toEqual({
-      anchorAt: now,
-      nextAt: new Date('2026-03-02T09:20:00Z'),
-    })
-  })
+type Schedule = Parameters<typeof scheduleAutoRun>
 
-  test('saving an unchanged schedule keeps its times, also one that is due', () => {
-    const times = scheduleAutoRun({ enabled: true, frequency: 'daily' }, null, now)
-    const again = scheduleAutoRun(
-      { enabled: true, frequency: 'daily' },
-      { enabled: true, frequency: 'daily', ...times },
-      later,
-    )
-    expect(again).toEqual(times)
-  })
-
-  test('another frequency counts from now', () => {
-    const times = scheduleAutoRun({ enabled: true, frequency: 'daily' }, null, now)
-    expect(
-      scheduleAutoRun({ enabled: true, frequency: 'weekly' }, { enabled: true, frequency: 'daily', ...times }, later),
-    ).toEqual({ anchorAt: later, nextAt: new Date('2026-03-16T10:00:00Z') })
-  })
-
-  test('another time or zone counts from now, and the anchor is the next time, for a release without timings', () => {
-    const timing = { time: '08:30', day: null, time_zone: 'Europe/Berlin' }
-    const daily = { enabled: true, frequency: 'daily' as const }
-    const times = scheduleAutoRun({ ...daily, timing }, { ...daily, ...scheduleAutoRun(daily, null, now) }, now)
-    const first = new Date('2026-03-02T07:30:00Z')
-    expect(times).toEqual({ anchorAt: first, nextAt: first })
-    const stored = { ...daily, timing, ...times }
-    expect(scheduleAutoRun({ ...daily, timing: { ...timing } }, stored, later)).toEqual(times)
-    const elsewhere = { ...daily, timing: { ...timing, time_zone: 'UTC' } }
-    expect(scheduleAutoRun(elsewhere, stored, later).nextAt).toEqual(new Date('2026-03-10T08:30:00Z'))
-  })
-
-  test.each([
-    { enabled: false, frequency: 'daily' as const },
-    { enabled: null, frequency: null },
-  ])('%j has no times', (autoRun) => {
-    expect(scheduleAutoRun(autoRun, null, now)).toEqual({ anchorAt: null, nextAt: null })
-  })
+test.each<[what: string, Schedule[0], Schedule[1], times: object]>([
+  ['is switched on counts from now', daily, null, { anchorAt: now, nextAt: new Date('2026-03-10T10:00:00Z') }],
+  ['is saved as it is keeps its times, also one that is due', daily, { ...daily, ...due }, due],
+  [
+    'gets another frequency counts from now',
+    { enabled: true, frequency: 'weekly' },
+    { ...daily, ...due },
+    { anchorAt: now, nextAt: new Date('2026-03-16T10:00:00Z') },
+  ],
+  // For a release without timings, the anchor is the next time.
+  ['gets a time counts from now', { ...daily, timing }, { ...daily, ...due }, both('2026-03-10T07:30:00Z')],
+  ['is saved with its time', { ...daily, timing: { ...timing } }, { ...daily, timing, ...timed }, timed],
+  [
+    'gets another zone counts from now',
+    { ...daily, timing: inUtc },
+    { ...daily, timing, ...timed },
+    both('2026-03-10T08:30:00Z'),
+  ],
+  ['is switched off has no times', { ...daily, enabled: false }, { ...daily, ...due }, none],
+  ['is removed has none', { enabled: null, frequency: null }, { ...daily, ...due }, none],
+])('a schedule that %s', (_what, autoRun, stored, times) => {
+  expect(scheduleAutoRun(autoRun, stored, now)).toEqual(times)
 })
