@@ -136,8 +136,8 @@ export async function deleteOldDeliveries(
   db: Db,
   { olderThanDays, batchSize }: { olderThanDays: number; batchSize: number },
 ): Promise<number> {
-  // Whole days, for the index deliveries_day: with the exact time, a batch that finds few entries reads those of a whole
-  // day. A scalar subquery finds each start by its key: for NOT EXISTS, PostgreSQL may read all starts.
+  // Whole days, for the index deliveries_day: with the exact time, a batch that finds few entries reads those of a
+  // whole day. A scalar subquery finds each start by its key: for NOT EXISTS, PostgreSQL may read all starts.
   const where = `(created_at AT TIME ZONE 'UTC')::date < (${limitOf('$2')} AT TIME ZONE 'UTC')::date
     AND ${isCounted('created_at')} AND outcome <> 'in_flight'
     AND coalesce((SELECT finished_at IS NOT NULL FROM starts WHERE starts.id = deliveries.run_id), true)`

@@ -187,32 +187,29 @@ async function readGroups(
 function toGroups(
   things: readonly { id: string | null; name: string; rows: readonly UsageRow[] }[],
 ): UsageOut['groups'] {
-  const groups = things.map(({ id, name, rows }) => {
+  const ranked = things.map((thing) => {
+    const counted = thing.rows.filter(({ measure, label }) => measure !== 'run_ms' && label !== 'bytes')
+    return { ...thing, total: sum(counted, 'count') }
+  })
+  const shown = ranked.toSorted((a, b) => b.total - a.total).slice(0, MAX_GROUPS)
+  return shown.map(({ id, name, rows }) => {
     const measured = (measure: Measure) => rows.filter((row) => row.measure === measure)
     const durations = measured('run_ms').toSorted((a, b) => Number(a.label) - Number(b.label))
     const answers = sum(measured('answers'), 'count')
     const { calls = 0, bytes = 0 } = countsByLabel(rows, 'lookups')
-    const ranked = rows.filter(({ measure, label }) => measure !== 'run_ms' && label !== 'bytes')
     return {
-      total: sum(ranked, 'count'),
-      out: {
-        id,
-        name,
-        starts: { ...countsByLabel(rows, 'starts'), ...(answers > 0 ? { answers } : {}) },
-        deliveries: countsByLabel(rows, 'deliveries'),
-        run_ms_p50: percentile(durations, 0.5),
-        run_ms_p95: percentile(durations, 0.95),
-        tokens: sum(rows, 'tokens'),
-        cost_micros: sum(rows, 'cost_micros'),
-        lookup_calls: calls,
-        lookup_bytes: bytes,
-      },
+      id,
+      name,
+      starts: { ...countsByLabel(rows, 'starts'), ...(answers > 0 ? { answers } : {}) },
+      deliveries: countsByLabel(rows, 'deliveries'),
+      run_ms_p50: percentile(durations, 0.5),
+      run_ms_p95: percentile(durations, 0.95),
+      tokens: sum(rows, 'tokens'),
+      cost_micros: sum(rows, 'cost_micros'),
+      lookup_calls: calls,
+      lookup_bytes: bytes,
     }
   })
-  return groups
-    .toSorted((a, b) => b.total - a.total)
-    .slice(0, MAX_GROUPS)
-    .map(({ out }) => out)
 }
 
 function sum(rows: readonly UsageRow[], value: 'count' | 'tokens' | 'cost_micros'): number {
