@@ -1,4 +1,4 @@
-import { type FieldError, type Manifest, UUID_PATTERN, type WebhookSourceIn } from '@workflow-service/contract'
+import { type FieldError, type Manifest, UUID_PATTERN } from '@workflow-service/contract'
 import { createSecretBox, listOrganizations, findWebhookSource, newId } from '@workflow-service/database'
 import {
   type AppliedManifest,
@@ -44,7 +44,7 @@ interface Options {
 export async function apply(ctx: OperatorContext, names: string[], options: Options): Promise<CommandResult> {
   const files = await readManifestFiles(ctx, names)
   if (options.organization !== undefined) await redirect(ctx, files, options.organization)
-  const { plans, warnings } = await check(ctx, files, options.allowUnknown)
+  const { plans, warnings } = await checkFiles(ctx, files, options.allowUnknown)
   const { dryRun: isDryRun = false, yes: isForced = false } = options
   const manifests = files.map(({ manifest }) => manifest)
   const applied = isDryRun
@@ -83,7 +83,7 @@ async function redirect(ctx: OperatorContext, files: readonly ManifestFile[], gi
  * Plans the files, without writing anything.
  * @throws CliError with every error of all files: of shape, of rules, of what is stored, and of webhook sources.
  */
-async function check(
+async function checkFiles(
   ctx: OperatorContext,
   files: readonly ManifestFile[],
   allowsUnknown: boolean | undefined,
@@ -105,11 +105,7 @@ async function planFiles(
   ctx: OperatorContext,
   files: readonly ManifestFile[],
 ): Promise<{ plans: readonly AppliedManifest[]; errors: FileError[] }> {
-  const toFileError = (index: number, given: string, message: string): FileError => {
-    const { name: file, pathOf, lineOf } = files[index]!
-    const path = pathOf(given)
-    return { file, path, message, line: lineOf(path) }
-  }
+  const toFileError = (index: number, path: string, message: string) => ({ ...files[index]!.locate(path), message })
   const manifests = files.map(({ manifest }) => manifest)
   let plans: readonly AppliedManifest[] = []
   let errors: FileError[] = []
@@ -126,26 +122,18 @@ async function planFiles(
       const planned = webhookSources?.[position]
       if (planned?.outcome === 'unchanged') return []
       const params = { organization_id: organization?.id ?? newId(), source_id: planned?.id ?? given ?? newId() }
-      const found = await checkSource(ctx.dispatcher(), params, source)
+      const check = ctx.dispatcher().call('checkWebhookSource', { params, body: source })
+      const found = await check.then(() => [], detailsOf)
       return found.map(({ field, message }) => toFileError(index, `webhook_sources[${position}].${field}`, message))
     }),
   )
   return { plans, errors: [...errors, ...(await Promise.all(checks)).flat()] }
 }
 
-async function checkSource(
-  dispatcher: InternalClient,
-  params: { organization_id: string; source_id: string },
-  body: WebhookSourceIn,
-): Promise<readonly FieldError[]> {
-  try {
-    await dispatcher.call('checkWebhookSource', { params, body })
-    return []
-  } catch (error) {
-    if (!(error instanceof InternalCallError)) throw error
-    // The save reports that no dispatcher responds. That of the release before does not have the operation.
-    return error.body?.details ?? []
-  }
+/** What a check found. The save reports that no dispatcher responds; that of the release before has no check. */
+function detailsOf(error: unknown): readonly FieldError[] {
+  if (!(error instanceof InternalCallError)) throw error
+  return error.body?.details ?? []
 }
 
 /** The result of applying a plan without writing. A key that is not stored must not look usable. */

@@ -31,10 +31,7 @@ export async function checkManifests(
     const names = new Map(sources.map(({ name }) => [normalizedName(name), name]))
     for (const [index, workflow] of workflows.entries()) {
       const { name, description = '', files: parts = [], triggers = [] } = workflow
-      const at = (given: string) => {
-        const path = file.pathOf(`workflows[${index}].${given}`)
-        return { file: file.name, path, line: file.lineOf(path) }
-      }
+      const at = (path: string) => file.locate(`workflows[${index}].${path}`)
       for (const [path, field, value] of allowsUnknown ? [] : openValuesOf(workflow)) {
         const message = describeUnknownValue(field, value)
         if (message === undefined) continue

@@ -36,6 +36,7 @@ export function formatRun(terminal: Terminal, run: RunDetails): string {
   return [formatHead(terminal, run), formatEvents(terminal, run), formatDeliveries(terminal, run)].join('')
 }
 
+/** Formats the status and the main facts of a run. */
 export function formatHead(terminal: Terminal, run: RunDetails): string {
   const { created_at: acceptedAt, finished_at: finishedAt } = run
   const took = finishedAt ? ` after ${showDuration(finishedAt.getTime() - acceptedAt.getTime())}` : ''
@@ -94,6 +95,7 @@ export function formatEvents(terminal: Terminal, run: RunDetails, from = 0): str
     .join('')
 }
 
+/** The events of a run in their order. */
 export function timelineOf(run: RunDetails): TimelineEntry[] {
   const { created_at: acceptedAt, started_at: begunAt, finished_at: endedAt, status, error } = run
   const accepted = `start accepted on ${acceptedAt.toISOString().slice(0, 10)}, with this context`
@@ -176,6 +178,7 @@ function withoutTags(text: string): string {
   return text.replaceAll(/<(data-[0-9a-f]{16}) of="[^"\n]*">\n(.*?)\n<\/\1>/gs, '$2')
 }
 
+/** Formats the deliveries of a run as a table; empty without any. */
 export function formatDeliveries(terminal: Terminal, { deliveries }: RunDetails): string {
   if (deliveries.length === 0) return ''
   const columns: readonly Column<RunDelivery>[] = [

@@ -12,10 +12,8 @@ export interface ManifestFile {
   readonly manifest: Manifest
   /** The errors of its shape. */
   readonly errors: readonly FileError[]
-  /** Returns the path in the file for one in `manifest`. */
-  readonly pathOf: (path: string) => string
-  /** Returns the line of a path such as `workflows[0].name`, or of its nearest parent if the path does not exist. */
-  readonly lineOf: (path: string) => number | undefined
+  /** Finds a path in `manifest`, such as `workflows[0].name`: its path in the file, and the line of that or a parent. */
+  readonly locate: (path: string) => Pick<FileError, 'file' | 'path' | 'line'>
 }
 
 export interface FileError extends ManifestFieldError {
@@ -42,10 +40,14 @@ export async function readManifestFiles(ctx: CliContext, names: readonly string[
   const texts = await Promise.all(names.map(async (name) => await readText(ctx, name)))
   const files = texts.map((text, index) => parseManifest(names[index] ?? '', text))
   const errors = files.flatMap((file) => file.errors)
-  return files.map(({ value, ...file }) => {
-    const valid = withoutInvalidEntries(value, file.errors)
+  return files.map(({ name, value, lineOf, errors: own }) => {
+    const valid = withoutInvalidEntries(value, own)
     if (!valid) throw manifestFileError(errors)
-    return { ...file, ...valid }
+    const locate = (given: string) => {
+      const path = valid.pathOf(given)
+      return { file: name, path, line: lineOf(path) }
+    }
+    return { name, manifest: valid.manifest, errors: own, locate }
   })
 }
 
@@ -53,7 +55,7 @@ export async function readManifestFiles(ctx: CliContext, names: readonly string[
 function withoutInvalidEntries(
   value: unknown,
   errors: readonly FileError[],
-): Pick<ManifestFile, 'manifest' | 'pathOf'> | undefined {
+): { manifest: Manifest; pathOf: (path: string) => string } | undefined {
   const invalid = new Set(errors.map(({ path }) => ENTRY.exec(path)?.[0] ?? ''))
   if (invalid.has('')) return undefined
   const indexes = new Map<string, number[]>()
