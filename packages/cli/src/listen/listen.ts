@@ -6,6 +6,7 @@ import { hasDatabase } from '../access.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import type { PrintedResult } from '../command-result.ts'
+import type { openForwarding as openForwardingOf } from '../operator/follow-deliveries.ts'
 import { readJsonObject } from '../read-file.ts'
 import { type LocalAnswer, type LocalRequest, sendLocally } from './send-locally.ts'
 import { paint, showDuration, type Terminal, withoutControls } from '../terminal.ts'
@@ -20,18 +21,7 @@ interface Options {
   readonly json?: boolean
 }
 
-/** A webhook source whose payloads are forwarded from now on. */
-export interface Forwarding {
-  readonly source: {
-    readonly id: string
-    readonly organizationId: string
-    readonly name: string
-    readonly hasSigningSecret: boolean
-    readonly exampleRequestBody: Record<string, unknown> | null
-  }
-  /** Resolves when every later payload will be among them. Those that were never sent are left out. */
-  payloads(signal: AbortSignal): Promise<AsyncIterable<{ body: object; copyOf: string; requestId: string }>>
-}
+type Forwarding = Awaited<ReturnType<typeof openForwardingOf>>
 
 /** What is sent, and where. */
 interface Session {

@@ -7,7 +7,6 @@ import {
 } from '@workflow-service/database'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { CliError } from '../cli-error.ts'
-import type { Forwarding } from '../listen/listen.ts'
 import { findSource, openOrganization } from './find.ts'
 
 const POLL_MS = 1_000
@@ -70,11 +69,7 @@ export function isFinished({ outcome }: LoggedDelivery): boolean {
 }
 
 /** Opens the payloads of a webhook source for `wf listen`. @throws CliError if there is no such source. */
-export async function openForwarding(
-  operator: OperatorContext,
-  given: string,
-  organizationName: string | undefined,
-): Promise<Forwarding> {
+export async function openForwarding(operator: OperatorContext, given: string, organizationName: string | undefined) {
   const ctx = await openOrganization(operator, organizationName)
   const { organization } = ctx
   const { id: sourceId } = await findSource(ctx, given)
@@ -89,7 +84,9 @@ export async function openForwarding(
       hasSigningSecret: source.has_signing_secret,
       exampleRequestBody: source.example_request_body,
     },
-    payloads: async (signal) => payloadsAfter((await listDeliveries(ctx.db, organization.id, query)).rows, signal),
+    /** Resolves when every later payload will be among them. Those that were never sent are left out. */
+    payloads: async (signal: AbortSignal) =>
+      payloadsAfter((await listDeliveries(ctx.db, organization.id, query)).rows, signal),
   }
 
   async function* payloadsAfter(newest: readonly LoggedDelivery[], signal: AbortSignal) {
