@@ -40,24 +40,10 @@ export async function startRunner(config: RunnerConfig, overrides: RunnerOverrid
 
 /** Starts to acquire sessions and to run them. */
 async function startWork(ctx: RunnerContext): Promise<ServiceWork> {
-  const { activeSessions, sessionStore, timing, logger } = ctx
-  const leaseRenewer = startLeaseRenewer({
-    activeSessions,
-    store: sessionStore,
-    leaseMs: timing.leaseMs,
-    renewMs: timing.renewMs,
-    logger,
-    onLost: (session) => reportLostLease(ctx, session),
-  })
+  const { activeSessions, timing } = ctx
+  const leaseRenewer = startLeaseRenewer(ctx, (session) => reportLostLease(ctx, session))
   const scheduler = new SessionScheduler(ctx, leaseRenewer)
-  const runnerWatch = watchRunners({
-    db: ctx.db,
-    owner: ctx.owner,
-    leaseMs: timing.leaseMs,
-    checkMs: timing.checkRunnersMs,
-    logger,
-    onEnded: (owners) => scheduler.takeOver(owners),
-  })
+  const runnerWatch = watchRunners(ctx, (owners) => scheduler.takeOver(owners))
   const models = offerModels(ctx)
   const autoRuns = startAutoRuns(ctx, timing.autoRunMs)
   const trials = startTrials(ctx, timing.trialMs)

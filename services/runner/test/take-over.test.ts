@@ -190,15 +190,9 @@ test('a runner that stops while it is recorded is removed after that', async () 
     return result
   }
   const watched = { createClient: () => db.createClient(), pool: { query } as unknown as typeof db.pool }
+  const timing = { leaseMs: support.NEVER_MS, checkRunnersMs: support.NEVER_MS }
   const logger = createLogger({ service: 'test', level: 'silent' })
-  const watch = watchRunners({
-    db: watched,
-    owner: 'brief',
-    leaseMs: support.NEVER_MS,
-    checkMs: support.NEVER_MS,
-    logger,
-    onEnded: () => {},
-  })
+  const watch = watchRunners({ db: watched, owner: 'brief', timing, logger }, () => {})
   await recording.promise
   const stopping = watch.stop(true)
   // Time for a removal that comes too early.

@@ -13,21 +13,18 @@ afterEach(() => renewer.stop())
 type RenewableLease = Lease & { readonly isRenewed: boolean }
 const asRenewed = (lease: Lease): RenewableLease => ({ ...lease, isRenewed: true })
 
+interface RenewerOptions {
+  readonly sessions?: number
+  readonly renewMs?: number
+  readonly renew?: (leases: readonly Lease[]) => Promise<RenewableLease[]>
+}
+
 /** A lease renewer for some sessions. Its clock stands still unless it is set, and it renews only when asked to. */
-function startRenewer(
-  options: {
-    sessions?: number
-    renewMs?: number
-    renew?: (leases: readonly Lease[]) => Promise<RenewableLease[]>
-    retryMs?: number
-  } = {},
-) {
-  const {
-    sessions: count = 1,
-    renewMs = 600_000,
-    retryMs = 1,
-    renew = async (leases) => leases.map(asRenewed),
-  } = options
+function startRenewer({
+  sessions: count = 1,
+  renewMs = 600_000,
+  renew = async (leases) => leases.map(asRenewed),
+}: RenewerOptions = {}) {
   const activeSessions = createActiveSessions(100)
   const sessions = Array.from({ length: count }, () =>
     activeSessions.add({ lease: { sessionId: newId(), epoch: 3 }, organizationId: newId() }),
@@ -35,21 +32,15 @@ function startRenewer(
   const renewals: (readonly Lease[])[] = []
   const lost: LeasedSession[] = []
   const clock = { ms: 0 }
-  renewer = startLeaseRenewer({
-    activeSessions,
-    store: {
-      renew(leases) {
-        renewals.push(leases)
-        return renew(leases)
-      },
+  const sessionStore = {
+    renew(leases: readonly Lease[]) {
+      renewals.push(leases)
+      return renew(leases)
     },
-    leaseMs: LEASE_MS,
-    renewMs,
-    retryMs,
-    logger: createLogger({ service: 'test', level: 'silent' }),
-    onLost: (session) => lost.push(session),
-    now: () => clock.ms,
-  })
+  }
+  const logger = createLogger({ service: 'test', level: 'silent' })
+  const ctx = { activeSessions, sessionStore, timing: { leaseMs: LEASE_MS, renewMs }, logger }
+  renewer = startLeaseRenewer(ctx, (session) => lost.push(session), { retryMs: 1, now: () => clock.ms })
   return { activeSessions, sessions, renewals, lost, clock }
 }
 

@@ -1,31 +1,30 @@
-import { type Logger, repeat } from '@workflow-service/service-kit'
-import type { ActiveSessions, LeasedSession } from './active-sessions.ts'
-import type { SessionStore } from './session-store.ts'
+import { repeat } from '@workflow-service/service-kit'
+import type { RunnerContext } from '../runner-context.ts'
+import type { LeasedSession } from './active-sessions.ts'
 
 /** Keeps this process's leases alive until it is stopped. */
 export type LeaseRenewer = ReturnType<typeof startLeaseRenewer>
 
+/** Until the next attempt after one that failed. */
 const RETRY_MS = 500
+
+interface RenewerContext extends Pick<RunnerContext, 'activeSessions' | 'logger'> {
+  readonly sessionStore: Pick<RunnerContext['sessionStore'], 'renew'>
+  readonly timing: Pick<RunnerContext['timing'], 'leaseMs' | 'renewMs'>
+}
 
 /**
  * Renews all leases together, well before they expire, and reports those that another runner has acquired. During an
  * outage of the database no lease is given up: no other runner can acquire one either, and every write checks the
  * epoch. A session whose row is locked is renewed with the next attempt, 500 ms later.
+ * @param options.now A monotonic clock in milliseconds; tests set another one.
  */
-export function startLeaseRenewer(options: {
-  activeSessions: ActiveSessions
-  store: Pick<SessionStore, 'renew'>
-  leaseMs: number
-  renewMs: number
-  /** Until the next attempt after one that failed. Default: 500. */
-  retryMs?: number
-  logger: Logger
-  onLost: (session: LeasedSession) => void
-  /** A monotonic clock in milliseconds; tests set another one. */
-  now?: () => number
-}) {
-  const { activeSessions, store, leaseMs, renewMs, retryMs = RETRY_MS, logger, onLost } = options
-  const { now = () => performance.now() } = options
+export function startLeaseRenewer(
+  { activeSessions, sessionStore, timing, logger }: RenewerContext,
+  onLost: (session: LeasedSession) => void,
+  { retryMs = RETRY_MS, now = () => performance.now() } = {},
+) {
+  const { leaseMs, renewMs } = timing
   let renewedMs = now()
   let renewing: Promise<number> | undefined
 
@@ -36,7 +35,7 @@ export function startLeaseRenewer(options: {
     const sessions = activeSessions.all()
     let lockedRows = 0
     if (sessions.length > 0) {
-      const own = await store.renew(sessions.map(({ sessionId, epoch }) => ({ sessionId, epoch })))
+      const own = await sessionStore.renew(sessions.map(({ sessionId, epoch }) => ({ sessionId, epoch })))
       lockedRows = own.filter(({ isRenewed }) => !isRenewed).length
       const epochs = new Map(own.map(({ sessionId, epoch }) => [sessionId, epoch]))
       const stillActive = new Set(activeSessions.all())

@@ -5,7 +5,8 @@ import {
   isDatabaseUnavailable,
   listUnlockedRunners,
 } from '@workflow-service/database'
-import { describeError, type Logger, repeat } from '@workflow-service/service-kit'
+import { describeError, repeat } from '@workflow-service/service-kit'
+import type { RunnerContext } from '../runner-context.ts'
 
 /**
  * Checks in a row that find a lock free before its runner counts as ended. A runner whose connection breaks, as all do
@@ -13,20 +14,20 @@ import { describeError, type Logger, repeat } from '@workflow-service/service-ki
  */
 const CHECKS = 3
 
+interface WatchContext extends Pick<RunnerContext, 'owner' | 'logger'> {
+  readonly db: Pick<Database, 'pool' | 'createClient'>
+  readonly timing: Pick<RunnerContext['timing'], 'leaseMs' | 'checkRunnersMs'>
+}
+
 /**
  * Reports the runners that have ended without a stop, up to three checks after that. `onEnded` gets the names of all
  * whose leases may not have expired yet, each time that these change.
  */
-export function watchRunners(options: {
-  db: Pick<Database, 'pool' | 'createClient'>
-  owner: string
-  leaseMs: number
-  /** Milliseconds between two checks. */
-  checkMs: number
-  logger: Logger
-  onEnded: (owners: readonly string[]) => void
-}) {
-  const { db, owner, leaseMs, checkMs, logger, onEnded } = options
+export function watchRunners(
+  { db, owner, timing, logger }: WatchContext,
+  onEnded: (owners: readonly string[]) => void,
+) {
+  const { leaseMs, checkRunnersMs: checkMs } = timing
   /** After this many checks, all leases of a runner that has ended have expired, also by time. */
   const forgetAfter = CHECKS + Math.ceil((2 * leaseMs) / checkMs)
   let checks = new Map<string, number>()
