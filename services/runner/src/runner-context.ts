@@ -86,13 +86,7 @@ export async function createRunnerContext(config: RunnerConfig, overrides: Runne
     for (const role of ['publisher', 'consumer']) runnerMetrics.brokerUp.set({ role }, 1)
   }
   const dispatcher = createDispatcherClient({
-    transport: overrides.dispatcher
-      ? createDispatcherInProcess(overrides.dispatcher)
-      : createDispatcherHttp({
-          url: config.dispatcherUrl,
-          token: config.internalApiToken,
-          connections: config.concurrency,
-        }),
+    transport: overrides.dispatcher ? createDispatcherInProcess(overrides.dispatcher) : createDispatcherHttp(config),
     logger,
     waitingDeliveries: runnerMetrics.waitingDeliveries,
   })

@@ -144,7 +144,7 @@ async function callAgent(
     readApproval: async () => undefined,
     readFile: async (fileId) => (rules !== null && fileId === rulesFileId ? rules : await readFile(fileId)),
   }
-  const journal = openJournal({ stored })
+  const journal = openJournal(stored)
   const attempt = { dispatcher: withoutSending(stored, dispatcher), tracing: NO_TRACING, lease, run, stored, journal }
   try {
     await agent(createAgentRun({ ...attempt, steps: [] }))

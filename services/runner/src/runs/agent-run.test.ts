@@ -14,7 +14,7 @@ type Call = Parameters<DispatcherClient['deliver']>
 function planOne(deliver: (journalKinds: string[], ...call: Call) => unknown) {
   const memory = createInMemoryRun()
   const { lease, run, stored } = memory
-  const journal = openJournal({ stored })
+  const journal = openJournal(stored)
   const kinds = (): string[] => memory.steps.map(({ kind }) => kind)
   const dispatcher = {
     deliver: async (...call: Call) => deliver(kinds(), ...call),

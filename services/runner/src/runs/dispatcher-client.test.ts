@@ -97,7 +97,7 @@ function useClient(url: string): DispatcherClient {
   const { logger } = log
   const waitingDeliveries = { inc: () => void waiting.push(1), dec: () => void waiting.push(-1) }
   client = createDispatcherClient({
-    transport: createDispatcherHttp({ url, token: TOKEN, connections: 4 }),
+    transport: createDispatcherHttp({ dispatcherUrl: url, internalApiToken: TOKEN, concurrency: 4 }),
     logger,
     waitingDeliveries,
     now: () => nowMs,

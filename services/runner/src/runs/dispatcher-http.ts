@@ -9,6 +9,7 @@ import {
 } from '@workflow-service/contract'
 import { batchCalls, type OperationCall } from '@workflow-service/service-kit'
 import { type Dispatcher, Pool } from 'undici'
+import type { RunnerConfig } from '../config.ts'
 import {
   type DispatcherAnswer,
   type DispatcherTransport,
@@ -29,17 +30,16 @@ const REFUSED_TOGETHER = [400, 404, 422]
  * Creates the way to a dispatcher in another process. undici repeats no request by itself. The deliveries of one turn
  * of the event loop share a request, and each gets its answer as soon as the dispatcher has it.
  */
-export function createDispatcherHttp(options: {
-  url: string
-  token: string
-  /** Maximum connections: one per run that can wait for a response. */
-  connections: number
-}): DispatcherTransport {
-  const { url, token, connections } = options
-  const { origin, pathname } = new URL(url)
+export function createDispatcherHttp({
+  dispatcherUrl,
+  internalApiToken: token,
+  concurrency,
+}: Pick<RunnerConfig, 'dispatcherUrl' | 'internalApiToken' | 'concurrency'>): DispatcherTransport {
+  const { origin, pathname } = new URL(dispatcherUrl)
   const basePath = pathname.replace(/\/+$/, '')
   const pool = new Pool(origin, {
-    connections,
+    // One per run that can wait for a response.
+    connections: concurrency,
     pipelining: 1,
     connectTimeout: CONNECT_TIMEOUT_MS,
     headersTimeout: RESPONSE_TIMEOUT_MS,

@@ -81,10 +81,9 @@ async function runAttempts(
   const { dispatcher, runnerMetrics, tracing, logger } = ctx
   const acceptedMs = performance.now() - (run.waitedMs ?? Math.max(0, Date.now() - Date.parse(run.acceptedAt)))
   const stored = ctx.runStore.open(lease, run, prefetchedSources)
-  const journal = openJournal({
-    stored,
-    onAppended: (kind, durationMs) => runnerMetrics.stepDurations.observe({ kind }, durationMs / 1_000),
-  })
+  const journal = openJournal(stored, (kind, durationMs) =>
+    runnerMetrics.stepDurations.observe({ kind }, durationMs / 1_000),
+  )
   let steps = run.isFirst ? [] : await journal.readSteps()
   let hasDelivered = steps.some(isDeliveryOrApproval)
   const onDelivered = ({ durationMs }: DeliveryResult): void => {

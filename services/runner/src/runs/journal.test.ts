@@ -7,11 +7,9 @@ test('a journal leaves no gap where a write failed, and appends after the steps 
   const positions: number[] = []
   const steps = [0, 1].map((position) => ({ ...note('known'), position, createdAt: new Date() }))
   const journal = openJournal({
-    stored: {
-      readSteps: async () => steps,
-      async appendSteps(position) {
-        if (positions.push(position) === 1) throw new Error('cannot be stored')
-      },
+    readSteps: async () => steps,
+    async appendSteps(position) {
+      if (positions.push(position) === 1) throw new Error('cannot be stored')
     },
   })
   expect(await journal.readSteps()).toHaveLength(2)

@@ -4,13 +4,14 @@ import type { StoredRun } from './run-store.ts'
 /** The journal of a run under way (contract README, "The journal"). */
 export type RunJournal = ReturnType<typeof openJournal>
 
-/** Opens the journal of a new run; of any other run, call `readSteps` first. */
-export function openJournal(options: {
-  readonly stored: Pick<StoredRun, 'readSteps' | 'appendSteps'>
-  /** Called after each write with the kind of its last step and the time since the write before. */
-  readonly onAppended?: (kind: NewJournalStep['kind'], durationMs: number) => void
-}) {
-  const { stored, onAppended } = options
+/**
+ * Opens the journal of a new run; of any other run, call `readSteps` first.
+ * @param onAppended Called after each write with the kind of its last step and the time since the write before.
+ */
+export function openJournal(
+  stored: Pick<StoredRun, 'readSteps' | 'appendSteps'>,
+  onAppended?: (kind: NewJournalStep['kind'], durationMs: number) => void,
+) {
   let nextPosition = 0
   let planned: NewJournalStep[] = []
   let lastAppendMs = performance.now()

@@ -218,7 +218,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
 
   const execute = async (agent: Agent): Promise<void> => {
     operations = 0
-    const journal = openJournal({ stored })
+    const journal = openJournal(stored)
     const known = await journal.readSteps()
     const agentRun = createAgentRun({ dispatcher, tracing: NO_TRACING, lease, run, stored, journal, steps: known })
     try {
