@@ -19,36 +19,26 @@ function planOne(deliver: (journalKinds: string[], ...call: Call) => unknown) {
   const dispatcher = {
     deliver: async (...call: Call) => deliver(kinds(), ...call),
   } as DispatcherClient
-  let hasSucceeded = false
-  const agentRun = createAgentRun({
-    dispatcher,
-    tracing: NO_TRACING,
-    lease,
-    run,
-    stored,
-    journal,
-    steps: [],
-    onSucceeded: () => (hasSucceeded = true),
-  })
+  const agentRun = createAgentRun({ dispatcher, tracing: NO_TRACING, lease, run, stored, journal, steps: [] })
   const delivery = { id: newId(), source_id: newId(), source_name: 'Order intake', payload: { a: 1 } }
   const call = { call_id: 'one', tool: 'builtin', delivery }
   agentRun.plan([{ kind: 'tool_call', data: call }])
-  return { agentRun, call, journal, kinds, lease, hasSucceeded: () => hasSucceeded }
+  return { agentRun, call, journal, kinds, lease }
 }
 
 test('sends the plan with the payload, and knows that the run has succeeded with its outcome', async () => {
   const bodies: unknown[] = []
-  const { agentRun, call, journal, lease, hasSucceeded } = planOne((kinds, _lease, { body }) => {
+  const { agentRun, call, journal, lease } = planOne((kinds, _lease, { body }) => {
     bodies.push([kinds, body.journal?.position, body.journal?.steps.length, body.journal?.last_of_run, lease.isEnding])
     return { ...accepted, journal: 'succeeded' }
   })
   expect(await agentRun.deliver(call, true)).toEqual({ ...accepted, journal: 'succeeded' })
   expect(bodies).toEqual([[[], 0, 1, 1, true]])
-  expect([hasSucceeded(), lease.isEnding, journal.nextPosition]).toEqual([true, true, 2])
+  expect([journal.isEnded, lease.isEnding, journal.nextPosition]).toEqual([true, true, 2])
 })
 
 test('writes the plan first for a dispatcher of the previous release, which refuses the journal', async () => {
-  const { agentRun, call, kinds, lease, hasSucceeded } = planOne((known, _lease, { body }) => {
+  const { agentRun, call, journal, kinds, lease } = planOne((known, _lease, { body }) => {
     const error = { code: 'validation_error', details: [{ field: 'journal', code: 'extra_forbidden', message: '' }] }
     const refused = readResponse({ status: 422, body: { error } })
     if (body.journal) return refused
@@ -56,7 +46,7 @@ test('writes the plan first for a dispatcher of the previous release, which refu
     return accepted
   })
   expect(await agentRun.deliver(call, true)).toEqual(accepted)
-  expect([kinds(), hasSucceeded(), lease.isEnding]).toEqual([['tool_call'], false, false])
+  expect([kinds(), journal.isEnded, lease.isEnding]).toEqual([['tool_call'], false, false])
 })
 
 test('writes a plan first that is too large for a request', async () => {

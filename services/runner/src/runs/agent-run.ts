@@ -22,8 +22,6 @@ export interface Attempt {
   readonly steps: readonly JournalStep[]
   /** Called with the result of each delivery that the dispatcher handled. */
   readonly onDelivered?: (result: DeliveryResult) => void
-  /** Called when the run has succeeded with the outcome of its last delivery: it is recorded. */
-  readonly onSucceeded?: () => void
 }
 
 /** Gives the agent access to the run, and to nothing beyond it. */
@@ -81,7 +79,7 @@ const MAX_PLAN_BYTES = 128 * 1024
 
 /** Sends a payload of the run, with what the dispatcher writes into its journal. */
 function deliver(
-  { dispatcher, tracing, lease, run, journal, onDelivered, onSucceeded }: Attempt,
+  { dispatcher, tracing, lease, run, journal, onDelivered }: Attempt,
   { call_id, tool, delivery }: DeliveryCall,
   isLast: boolean,
 ): Promise<Exclude<DispatcherResult, { outcome: 'journal_unknown' }>> {
@@ -102,7 +100,6 @@ function deliver(
     const call = { params: { delivery_id }, body, requestId: run.requestId, trace: span.context }
     const last_of_run = isLast ? run.number : null
     const withJournal = { ...body, journal: { ...(await readPlan(journal)), call_id, tool, source_name, last_of_run } }
-    let hasSucceeded = false
     // The outcome of the last payload may release the lease.
     lease.isEnding = isLast
     try {
@@ -116,12 +113,10 @@ function deliver(
       if (result.outcome === 'approval_required' || result.outcome === 'source_paused') return result
       if (result.outcome !== 'accepted') span.fail(result.outcome)
       onDelivered?.(result)
-      if (result.journal) journal.confirmDelivery()
-      hasSucceeded = result.journal === 'succeeded'
-      if (hasSucceeded) onSucceeded?.()
+      if (result.journal) journal.confirmDelivery(result.journal)
       return result
     } finally {
-      lease.isEnding = hasSucceeded
+      lease.isEnding = journal.isEnded
     }
   })
 }

@@ -96,18 +96,16 @@ async function runAttempts(
     await journal.appendNote(ATTEMPT_NOTES.resumed, text)
   }
 
-  let isRecorded = false
-  const onSucceeded = (): void => void (isRecorded = true)
   let { attempts } = run
   const nextDelayMs = backoff({ firstMs: ctx.timing.retryMs, maxMs: Infinity })
   for (;;) {
     try {
-      const attempt = { dispatcher, tracing, lease, run, stored, journal, steps, onDelivered, onSucceeded }
+      const attempt = { dispatcher, tracing, lease, run, stored, journal, steps, onDelivered }
       await traceAttempt(tracing, { run, attempts, lease }, () => ctx.agent(createAgentRun(attempt)))
-      if (!isRecorded) await journal.flush()
-      return isRecorded
+      if (!journal.isEnded) await journal.flush()
+      return journal.isEnded
     } catch (error) {
-      if (isRecorded) return true
+      if (journal.isEnded) return true
       if (endsRun(error)) {
         if (error instanceof RunError) await journal.flush()
         throw error

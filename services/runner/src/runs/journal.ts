@@ -1,4 +1,4 @@
-import type { JournalStep, NewJournalStep } from '@workflow-service/contract'
+import type { JournalStep, NewJournalStep, RunJournalState } from '@workflow-service/contract'
 import type { StoredRun } from './run-store.ts'
 
 /** The journal of a run under way (contract README, "The journal"). */
@@ -15,6 +15,7 @@ export function openJournal(
   let nextPosition = 0
   let planned: NewJournalStep[] = []
   let lastAppendMs = performance.now()
+  let isEnded = false
 
   const wrote = (count: number, kind: NewJournalStep['kind']): void => {
     planned = []
@@ -50,8 +51,15 @@ export function openJournal(
     plan: (steps: readonly NewJournalStep[]): void => void (planned = [...planned, ...steps]),
     /** Writes the planned steps. */
     flush: () => append([]),
-    /** Called when a delivery has written the planned steps and its result. */
-    confirmDelivery: () => wrote(planned.length + 1, 'tool_result'),
+    /** Whether the outcome of a delivery ended the run, as succeeded: nothing may be written after it. */
+    get isEnded() {
+      return isEnded
+    },
+    /** Called when a delivery has written the planned steps and its result, and with `succeeded` the end of the run. */
+    confirmDelivery(state: RunJournalState): void {
+      wrote(planned.length + 1, 'tool_result')
+      isEnded = state === 'succeeded'
+    },
     /**
      * Writes the steps, all or none, and resolves when they are durable.
      * @throws LeaseLostError when the lease is lost; nothing was written then.
