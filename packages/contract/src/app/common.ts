@@ -1,19 +1,10 @@
 import type { TSchema } from 'typebox'
-import { PageInfo } from '../public/resources.ts'
 import { Closed, List, Nullable } from '../schema/objects.ts'
 import { Str, Uuid } from '../schema/values.ts'
 
 /** A list that is answered whole: `data`. */
 export function ListOf<Item extends TSchema>(title: string, item: Item, description: string) {
   return Closed(title, description, { data: List(item, 'The entries.') })
-}
-
-/** A list page: `data` and `pagination`, as in the public API. */
-export function PageOf<Item extends TSchema>(title: string, item: Item) {
-  return Closed(title, 'One page; the newest entry first unless said otherwise.', {
-    data: List(item, 'The entries.'),
-    pagination: PageInfo,
-  })
 }
 
 export const VERSION_DESCRIPTION =

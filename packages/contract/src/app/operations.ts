@@ -12,9 +12,9 @@ import {
   STRANGER_BODY_MAX_MEMBERS,
 } from '../limits.ts'
 import { type BaseOperation, type ParamsOf, paramsOf } from '../schema/define-operations.ts'
-import { Optional, Parameters, type Static } from '../schema/objects.ts'
+import { Closed, List, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { PAGE_QUERY } from '../public/resources.ts'
+import { PAGE_QUERY, PageInfo } from '../public/resources.ts'
 import { LookupCallOut } from '../internal/lookups.ts'
 import { CancelQueuedIn, CancelQueuedOut, ModelKeyIn } from '../internal/resources.ts'
 import * as notices from '../notices.ts'
@@ -111,6 +111,15 @@ function ok<Schema extends TSchema>(schema: Schema, description = descriptionOf(
 
 function created<Schema extends TSchema>(schema: Schema, description = descriptionOf(schema)) {
   return { status: 201, schema, description } as const
+}
+
+/** A page as in the public API: of `RunOut`, the `RunPage`. */
+function page<Item extends TSchema>(item: Item) {
+  const { title } = item as unknown as { readonly title: string }
+  const description = 'One page; the newest entry first unless said otherwise.'
+  return ok(
+    Closed(title.replace(/Out$/, 'Page'), description, { data: List(item, 'The entries.'), pagination: PageInfo }),
+  )
 }
 
 function descriptionOf(schema: TSchema): string {
@@ -253,7 +262,7 @@ export const APP_OPERATIONS = completeRows({
     success: ok(overview.SearchOut, 'What was found.'),
   },
   getOrganization: { summary: 'Read the organization', success: ok(people.AppOrganizationOut) },
-  listUsers: { summary: 'List users by email address', query: PageQuery, success: ok(people.AppUserPage) },
+  listUsers: { summary: 'List users by email address', query: PageQuery, success: page(people.AppUserOut) },
   getUsage: {
     summary: 'Read the usage',
     description: 'At most 92 days; the last 7 days by default.',
@@ -272,7 +281,7 @@ export const APP_OPERATIONS = completeRows({
       ...sources.IDS_QUERY,
       search: Optional(SearchText),
     }),
-    success: ok(workflows.WorkflowRowPage),
+    success: page(workflows.WorkflowRowOut),
   },
   createWorkflow: {
     summary: 'Create a workflow',
@@ -460,17 +469,18 @@ export const APP_OPERATIONS = completeRows({
     body: agents.TestLookupIn,
     success: ok(LookupCallOut, 'What it answered.'),
   },
+  // A page of a member may have fewer entries than the limit although others follow: contract README, "Application".
   listDeliveries: {
     summary: 'Read the log of a webhook source',
     query: sources.AppDeliveryQuery,
-    success: ok(sources.AppDeliveryPage),
+    success: page(sources.AppDeliveryOut),
   },
   listAllDeliveries: {
     summary: 'List the deliveries of all webhook sources',
     description:
       'Newest first. With a search, status, workflow or resends, a page may have no delivery: follow `next_cursor`.',
     query: sources.AllDeliveriesQuery,
-    success: ok(sources.AppDeliveryPage),
+    success: page(sources.AppDeliveryOut),
   },
   getDelivery: { summary: 'Read a delivery', success: ok(sources.DeliveryDetailOut) },
   resendDelivery: {
@@ -534,7 +544,7 @@ export const APP_OPERATIONS = completeRows({
     summary: 'List runs',
     description: 'Newest first. With a search, a page may have no run: follow `next_cursor`.',
     query: runs.RunListQuery,
-    success: ok(runs.RunPage),
+    success: page(runs.RunOut),
   },
   getRun: { summary: 'Read a run', success: ok(runs.RunDetailOut) },
   cancelRun: {
@@ -559,7 +569,7 @@ export const APP_OPERATIONS = completeRows({
       '404 for a run that did not fail with `needs_a_model`, `payload_incomplete`, `rules_needed` or `no_destination`.',
     success: ok(runs.RulesDraftOut),
   },
-  listSessions: { summary: 'List sessions', query: runs.SessionListQuery, success: ok(runs.SessionPage) },
+  listSessions: { summary: 'List sessions', query: runs.SessionListQuery, success: page(runs.SessionOut) },
   createSession: { summary: 'Open a session', body: runs.CreateSessionIn, success: created(runs.SessionDetailOut) },
   getSession: { summary: 'Read a session', success: ok(runs.SessionDetailOut) },
   closeSession: {
@@ -572,7 +582,7 @@ export const APP_OPERATIONS = completeRows({
     summary: 'List API keys',
     description: 'Newest first, revoked ones included.',
     query: PageQuery,
-    success: ok(runs.ApiKeyPage),
+    success: page(runs.ApiKeyOut),
   },
   createApiKey: {
     access: 'admin',
@@ -616,7 +626,7 @@ export const APP_OPERATIONS = completeRows({
       target_id: Optional(Uuid('Only events of this thing.')),
       action: Optional(Text(100, 'Only this action, or all of a kind: `workflow.`.')),
     }),
-    success: ok(overview.AuditEventPage),
+    success: page(overview.AuditEventOut),
   },
   exportManifest: {
     access: 'admin',

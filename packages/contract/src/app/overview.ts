@@ -1,6 +1,6 @@
 import { Closed, List, Nullable, type Static, Unknown } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { PageOf, ListOf } from './common.ts'
+import { ListOf } from './common.ts'
 import { Type } from '../schema/type.ts'
 
 const Counts = Type.Unsafe<Record<string, number>>({
@@ -147,7 +147,6 @@ export const AuditEventOut = Closed('AuditEventOut', 'A change, sign-in, refusal
   address: Nullable(Str("The actor's IP address.")),
 })
 export type AuditEventOut = Static<typeof AuditEventOut>
-export const AuditEventPage = PageOf('AuditEventPage', AuditEventOut)
 
 /** What a notice of the event stream can name: the page reads again what it shows of it. */
 export const EVENT_TOPICS = [

@@ -2,7 +2,7 @@ import { ROLES } from '../enumerations.ts'
 import { NAME_MAX_LENGTH } from '../limits.ts'
 import { Closed, List, Nullable, Optional, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { EditedVersion, PageOf, Version } from './common.ts'
+import { EditedVersion, Version } from './common.ts'
 import { Email, EmailAddress } from './sign-in.ts'
 import { Micros } from './workflows.ts'
 
@@ -49,7 +49,6 @@ export const AppUserOut = Closed('AppUserOut', 'A user of the organization.', {
   version: Version,
 })
 export type AppUserOut = Static<typeof AppUserOut>
-export const AppUserPage = PageOf('AppUserPage', AppUserOut)
 export const CreateUserIn = Closed('CreateUserIn', 'A new user.', {
   id: Uuid('The id of the new user, chosen by the caller.'),
   email: Email,

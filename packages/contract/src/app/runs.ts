@@ -3,7 +3,7 @@ import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static, Unknown } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { APPROVAL_REASON_MAX_LENGTH, NAME_MAX_LENGTH, SEARCH_MAX_LENGTH } from '../limits.ts'
-import { PageOf, PersonOut, ListOf } from './common.ts'
+import { PersonOut, ListOf } from './common.ts'
 import { APPROVAL_DECISIONS } from '../internal/resources.ts'
 import { AppDeliveryOut, IDS_QUERY, PERIOD_QUERY, SEARCHED } from './webhook-sources.ts'
 
@@ -29,7 +29,6 @@ export const RunOut = Closed('RunOut', 'A run.', {
   finished_at: Nullable(DateTime('When it ended.')),
 })
 export type RunOut = Static<typeof RunOut>
-export const RunPage = PageOf('RunPage', RunOut)
 
 /** A step of a run's journal; `data` is as contract README, "The journal" says for the kind. */
 export const RunStepOut = Closed('RunStepOut', 'A step of the journal.', {
@@ -163,7 +162,6 @@ export const SessionOut = Closed('SessionOut', 'A session.', {
   closed_at: Nullable(DateTime('When it was closed.')),
 })
 export type SessionOut = Static<typeof SessionOut>
-export const SessionPage = PageOf('SessionPage', SessionOut)
 export const SessionDetailOut = Closed('SessionDetailOut', 'A session with its latest runs.', {
   ...SessionOut.properties,
   runs: List(RunOut, 'Its latest runs, in their order, at most 100.'),
@@ -190,7 +188,6 @@ export const ApiKeyOut = Closed('ApiKeyOut', 'An API key.', {
   last_used_at: Nullable(DateTime('When it was last used, to the minute.')),
 })
 export type ApiKeyOut = Static<typeof ApiKeyOut>
-export const ApiKeyPage = PageOf('ApiKeyPage', ApiKeyOut)
 export const CreateApiKeyIn = Closed('CreateApiKeyIn', 'A new API key.', {
   id: Uuid('The id of the new key, chosen by the caller.'),
   name: Name(NAME_MAX_LENGTH, 'Unique in the organization.'),

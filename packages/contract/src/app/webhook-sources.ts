@@ -4,7 +4,7 @@ import { LIST_MAX_LIMIT, SEARCH_MAX_LENGTH } from '../limits.ts'
 import { PAGE_QUERY } from '../public/resources.ts'
 import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
-import { EditedVersion, NewOrEditedVersion, PageOf, PersonOut, Version, ListOf } from './common.ts'
+import { EditedVersion, NewOrEditedVersion, PersonOut, Version, ListOf } from './common.ts'
 import { Type } from '../schema/type.ts'
 
 /** A request to an endpoint, in a few words. */
@@ -110,9 +110,6 @@ export const DeliveryDetailOut = Closed('DeliveryDetailOut', 'One outbound reque
   ),
 })
 export type DeliveryDetailOut = Static<typeof DeliveryDetailOut>
-
-/** A page of a member may have fewer entries than the limit although others follow: contract README, "Application". */
-export const AppDeliveryPage = PageOf('AppDeliveryPage', AppDeliveryOut)
 
 export const ResendIn = Closed('ResendIn', 'Sends the payload of a delivery again, as a new delivery.', {
   resend_of: Uuid('A payload delivery whose outcome is known.'),

@@ -16,7 +16,7 @@ import { ScheduleTiming } from '../schedule-timing.ts'
 import { Closed, JsonObject, List, Nullable, Optional, Parameters, type Static } from '../schema/objects.ts'
 import { Bool, DateTime, Int, Name, named, Str, StringEnum, Text, Uuid } from '../schema/values.ts'
 import { AuditChangeOut } from './overview.ts'
-import { EditedVersion, NewOrEditedVersion, PageOf, Version, VERSION_DESCRIPTION, ListOf } from './common.ts'
+import { EditedVersion, NewOrEditedVersion, Version, VERSION_DESCRIPTION, ListOf } from './common.ts'
 
 const RunSummaryOut = Closed('RunSummaryOut', 'A run in a few words.', {
   id: Uuid('The run.'),
@@ -41,7 +41,6 @@ export const WorkflowRowOut = Closed('WorkflowRowOut', 'A workflow in the list.'
   updated_at: DateTime('Its last change.'),
 })
 export type WorkflowRowOut = Static<typeof WorkflowRowOut>
-export const WorkflowRowPage = PageOf('WorkflowRowPage', WorkflowRowOut)
 
 const AppTriggerOut = Closed('AppTriggerOut', 'A trigger.', { ...TriggerOut.properties, version: Version })
 /** An amount of money of at most a billion. */
