@@ -41,14 +41,6 @@ describe('200', () => {
     expect((await list(organization)).body).toEqual({ data: [], pagination: { next_cursor: null, has_more: false } })
   })
 
-  test('answers the same objects as GET /v1/workflows/{workflow_id}', async () => {
-    const workflow = startableWorkflow({ users: ['a@acme.test'], files: [{ name: 'a', content: 'x' }] })
-    const organization = await gateway.apply({ users: [{ email: 'a@acme.test' }], workflows: [workflow] })
-    const page = await list(organization)
-    const single = await gateway.get(`/v1/workflows/${workflow.id}`, { key: organization.key })
-    expect(page.body.data).toEqual([single.body])
-  })
-
   test('lists the workflows of the organization, active or not and of any scope', async () => {
     const workflows = [
       named('active', 1),
