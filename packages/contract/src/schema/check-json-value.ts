@@ -1,5 +1,13 @@
 import type { FieldCode, FieldError } from '../errors.ts'
-import { MISMATCHES_MAX_COUNT, PAYLOAD_MAX_BYTES, PAYLOAD_MAX_DEPTH, PAYLOAD_MAX_VALUES } from '../limits.ts'
+import {
+  EXAMPLE_MAX_BYTES,
+  EXAMPLE_MAX_FIELDS,
+  EXAMPLE_MAX_LIST_LENGTH,
+  MISMATCHES_MAX_COUNT,
+  PAYLOAD_MAX_BYTES,
+  PAYLOAD_MAX_DEPTH,
+  PAYLOAD_MAX_VALUES,
+} from '../limits.ts'
 import { isJsonObject } from './payload-shape.ts'
 import { isStorableText } from './text.ts'
 
@@ -89,13 +97,19 @@ export function checkJsonValue(value: unknown, path: readonly string[], errors: 
   }
 }
 
-/** Checks all that holds for an example or a payload: `checkJsonValue`, and the size. */
-export function checkJsonObject(object: object, errors: ErrorCollector): void {
-  checkJsonValue(object, [], errors)
-  if (errors.errors.length > 0) return
-  // Only now, because the depth is limited.
-  if (new TextEncoder().encode(JSON.stringify(object)).length <= errors.maxBytes) return
-  errors.add([], 'too_large', `must be at most ${errors.maxBytes.toLocaleString('en')} bytes of JSON; it has more`)
+/** Of an example, beside those of every object. */
+const LIMITS = { maxBytes: EXAMPLE_MAX_BYTES, maxFields: EXAMPLE_MAX_FIELDS, maxListLength: EXAMPLE_MAX_LIST_LENGTH }
+
+/**
+ * Lists what makes an example request body unusable (contract README, "Webhook sources"): it is not an object, exceeds
+ * a limit, has the `type` of verification requests, or holds text or names that the service refuses. At most 20
+ * entries; empty if the example is valid. `field` is the example's name in the caller's input. Runs in browsers too.
+ */
+export function findExampleErrors(example: unknown, field = 'example_request_body'): FieldError[] {
+  if (!isJsonObject(example)) return [{ field, code: 'dict_type', message: 'must be a JSON object' }]
+  const collector = collectErrors(LIMITS)
+  checkReservedType(example, collector)
+  return checkJsonObject(example, field, collector)
 }
 
 /**
@@ -103,13 +117,17 @@ export function checkJsonObject(object: object, errors: ErrorCollector): void {
  * entries.
  */
 export function findJsonObjectErrors(object: object, field: string): FieldError[] {
-  const collector = collectErrors()
-  checkJsonObject(object, collector)
-  return errorsAt(field, collector)
+  return checkJsonObject(object, field, collectErrors())
 }
 
-/** The errors of a body that is a field of what the caller sent. */
-export function errorsAt(field: string, { errors }: ErrorCollector): FieldError[] {
+/** Checks the values of an object, and its size. The errors are those of a field of what the caller sent. */
+function checkJsonObject(object: object, field: string, collector: ErrorCollector): FieldError[] {
+  const { errors, maxBytes } = collector
+  checkJsonValue(object, [], collector)
+  // The size only then, because the depth is limited.
+  if (errors.length === 0 && new TextEncoder().encode(JSON.stringify(object)).length > maxBytes) {
+    collector.add([], 'too_large', `must be at most ${maxBytes.toLocaleString('en')} bytes of JSON; it has more`)
+  }
   return errors.map((error) => ({ ...error, field: error.field === 'body' ? field : `${field}.${error.field}` }))
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals'
 import { PAYLOAD_MAX_DEPTH, PAYLOAD_MAX_VALUES } from '../limits.ts'
-import { findExampleErrors } from './example-errors.ts'
+import { findExampleErrors } from './check-json-value.ts'
 
 function nest(levels: number): Record<string, unknown> {
   return levels === 1 ? {} : { inner: nest(levels - 1) }

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals'
 import * as fc from 'fast-check'
 import { MISMATCHES_MAX_COUNT, PAYLOAD_MAX_DEPTH, PAYLOAD_MAX_VALUES } from '../limits.ts'
 import { ajv } from './ajv.ts'
-import { findExampleErrors } from './example-errors.ts'
+import { findExampleErrors } from './check-json-value.ts'
 import { describeMismatches, findPayloadMismatches } from './payload-mismatches.ts'
 import { derivePayloadSchema } from './payload-schema.ts'
 
