@@ -143,19 +143,19 @@ function makeOption(parameters: unknown[]): void {
   options.organization ??= named
 }
 
-/** The options of commands that wait for what happens. */
-export interface FollowOptions {
-  readonly follow?: boolean
-  /** In milliseconds. */
-  readonly timeout?: number
-  readonly json?: boolean
-}
-
-interface CommonOptions {
+/** Options that mean the same wherever a command has them. */
+export interface CommonOptions {
   readonly json?: boolean
   readonly since?: Date
   readonly until?: Date
   organization?: string
+}
+
+/** The options of commands that wait for what happens. */
+export interface FollowOptions extends CommonOptions {
+  readonly follow?: boolean
+  /** In milliseconds. */
+  readonly timeout?: number
 }
 
 /** Commander passes the options last. */

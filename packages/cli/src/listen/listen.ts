@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { findExampleErrors, VERIFICATION_TYPE } from '@workflow-service/contract/example-errors'
 import { checkServiceToken, createServiceToken } from '@workflow-service/webhook-token'
 import { hasDatabase } from '../access.ts'
+import type { CommonOptions } from '../cli-command.ts'
 import type { CliContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
 import type { PrintedResult } from '../command-result.ts'
@@ -11,14 +12,12 @@ import { readJsonObject } from '../read-file.ts'
 import { type LocalAnswer, type LocalRequest, sendLocally } from './send-locally.ts'
 import { paint, showDuration, type Terminal, withoutControls } from '../terminal.ts'
 
-interface Options {
-  readonly organization?: string
+interface Options extends CommonOptions {
   readonly source?: string
   readonly secret?: string
   readonly example?: string
   readonly once?: boolean
   readonly timeout?: number
-  readonly json?: boolean
 }
 
 type Forwarding = Awaited<ReturnType<typeof openForwardingOf>>

@@ -12,8 +12,6 @@ import { type Column, renderTable, showDuration, timeColumn } from '../terminal.
 interface LogsOptions extends FollowOptions {
   outcome?: DeliveryOutcome
   kind?: DeliveryKind
-  since?: Date
-  until?: Date
   limit: number
 }
 

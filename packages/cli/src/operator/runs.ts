@@ -16,7 +16,7 @@ import {
   showRun,
 } from '@workflow-service/database'
 import { checkWorkflow } from '@workflow-service/rules/check-workflow'
-import type { FollowOptions } from '../cli-command.ts'
+import type { CommonOptions, FollowOptions } from '../cli-command.ts'
 import type { CommandResult, PrintedResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { findId, findWorkflowId, openOrganization } from './find.ts'
@@ -31,13 +31,10 @@ interface ListOptions extends FollowOptions {
   workflow?: string
   session?: string
   search?: string
-  since?: Date
-  until?: Date
   limit: number
 }
 
-interface DecisionOptions {
-  organization?: string
+interface DecisionOptions extends CommonOptions {
   delivery?: string
   reason?: string
 }
@@ -76,8 +73,7 @@ async function decide(
   }
 }
 
-interface CancelOptions {
-  organization?: string
+interface CancelOptions extends CommonOptions {
   workflow?: string
   session?: string
 }
@@ -169,7 +165,7 @@ async function findHints({ db, organization }: OrganizationContext, runs: readon
 export async function show(
   ctx: OperatorContext,
   prefix: string,
-  options: FollowOptions & { readonly organization?: string },
+  options: FollowOptions,
 ): Promise<CommandResult | PrintedResult> {
   const details = await findRun(ctx, prefix, options.organization)
   if (options.follow) return await followRun(ctx, details, options)
@@ -187,7 +183,7 @@ async function findRun(ctx: OperatorContext, prefix: string, organization: strin
 export async function draftRules(
   ctx: OperatorContext,
   prefix: string,
-  { organization }: { organization?: string },
+  { organization }: CommonOptions,
 ): Promise<CommandResult> {
   const {
     id,

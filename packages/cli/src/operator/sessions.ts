@@ -9,6 +9,7 @@ import {
   type SessionRow,
   showSession,
 } from '@workflow-service/database'
+import type { CommonOptions } from '../cli-command.ts'
 import { type CommandResult, listResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { findId } from './find.ts'
@@ -50,7 +51,7 @@ export async function list(
   )
 }
 
-export async function close(ctx: OperatorContext, prefix: string, options: InOrganization): Promise<CommandResult> {
+export async function close(ctx: OperatorContext, prefix: string, options: CommonOptions): Promise<CommandResult> {
   const { id, organization_id: organizationId } = await findSession(ctx, prefix, options)
   const viewer = { organizationId, memberId: null }
   await closeSession(ctx.db, viewer, id, operatorOf(organizationId))
@@ -65,7 +66,7 @@ export async function close(ctx: OperatorContext, prefix: string, options: InOrg
 
 const MAX_RUNS = 20
 
-export async function show(ctx: OperatorContext, prefix: string, options: InOrganization): Promise<CommandResult> {
+export async function show(ctx: OperatorContext, prefix: string, options: CommonOptions): Promise<CommandResult> {
   const session = await findSession(ctx, prefix, options)
   const { id, organization_id: organizationId } = session
   const runs = await listRuns(ctx.db, organizationId, { sessionId: id, limit: MAX_RUNS })
@@ -88,14 +89,10 @@ export async function show(ctx: OperatorContext, prefix: string, options: InOrga
   }
 }
 
-interface InOrganization {
-  readonly organization?: string
-}
-
 async function findSession(
   ctx: OperatorContext,
   prefix: string,
-  { organization }: InOrganization = {},
+  { organization }: CommonOptions = {},
 ): Promise<SessionRow> {
   const id = await findId(ctx, 'session', prefix, organization)
   const session = await showSession(ctx.db, id)

@@ -13,6 +13,7 @@ import {
   operatorOf,
   saveUser,
 } from '@workflow-service/database'
+import type { CommonOptions } from '../cli-command.ts'
 import { type CommandResult, listResult } from '../command-result.ts'
 import type { OperatorContext, OrganizationContext } from '../cli-context.ts'
 import { CliError, UsageError } from '../cli-error.ts'
@@ -72,14 +73,10 @@ export async function setRole(
   }
 }
 
-interface LinkOptions {
-  readonly organization?: string
-}
-
 export async function makeResetLink(
   ctx: OperatorContext,
   person: string,
-  options: LinkOptions,
+  options: CommonOptions,
 ): Promise<CommandResult> {
   return await makeLink(ctx, person, { kind: 'reset' }, options)
 }
@@ -88,7 +85,7 @@ export async function makeEmailLink(
   ctx: OperatorContext,
   person: string,
   given: string,
-  options: LinkOptions,
+  options: CommonOptions,
 ): Promise<CommandResult> {
   const email = given.trim()
   if (!isEmail(email)) throw new UsageError('The new address must be an email address such as ada@acme.test.')
@@ -99,7 +96,7 @@ async function makeLink(
   ctx: OperatorContext,
   person: string,
   wanted: NewUserLink,
-  { organization: given }: LinkOptions,
+  { organization: given }: CommonOptions,
 ): Promise<CommandResult> {
   const appUrl = ctx.config.appUrl()
   const find = UUID_PATTERN.test(person) ? findAccountByUser : findAccountByEmail
@@ -131,7 +128,7 @@ async function makeLink(
 /** `wf setup-link [ORGANIZATION]` */
 export async function makeSetupLink(
   ctx: OperatorContext,
-  { organization: given }: LinkOptions,
+  { organization: given }: CommonOptions,
 ): Promise<CommandResult> {
   const appUrl = ctx.config.appUrl()
   const isFirst = given === undefined && (await listOrganizations(ctx.db, { limit: 1 })).length === 0
