@@ -12,7 +12,7 @@ export interface ManifestFile {
   readonly manifest: Manifest
   /** The errors of its shape. */
   readonly errors: readonly FileError[]
-  /** Finds a path in `manifest`, such as `workflows[0].name`: its path in the file, and the line of that or a parent. */
+  /** Finds a path in `manifest`, such as `workflows[0].name`: its path in the file, and its line or its parent's. */
   readonly locate: (path: string) => Pick<FileError, 'file' | 'path' | 'line'>
 }
 
