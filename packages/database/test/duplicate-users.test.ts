@@ -16,20 +16,14 @@ const [first, second, third] = [newId(), newId(), newId()]
 
 // As the migrations leave rows of earlier releases: the one who can sign in keeps the address.
 beforeAll(async () => {
-  const { pool } = database.db
-  await pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme')`, [organizationId])
-  for (const [id, email, isDuplicate] of [
-    [first, 'ada@acme.test', true],
-    [second, 'Ada@acme.test', false],
-    [third, 'ADA@acme.test', true],
-  ]) {
-    await pool.query('INSERT INTO users (id, organization_id, email, is_duplicate) VALUES ($1, $2, $3, $4)', [
-      id,
-      organizationId,
-      email,
-      isDuplicate,
-    ])
-  }
+  const { prisma } = database.db
+  await prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
+  const users = [
+    { id: first, email: 'ada@acme.test', isDuplicate: true },
+    { id: second, email: 'Ada@acme.test' },
+    { id: third, email: 'ADA@acme.test', isDuplicate: true },
+  ]
+  await prisma.user.createMany({ data: users.map((user) => ({ ...user, organizationId })) })
 })
 
 const add = (email: string) =>
@@ -50,20 +44,9 @@ test('Of users whose addresses differ in case only, the next one keeps the addre
 })
 
 /** Adds a user as a service of the previous release does, also during an upgrade. */
-async function insert(email: string, role: string | null = null): Promise<string> {
-  const id = newId()
-  const values = [id, organizationId, email, role]
-  await database.db.pool.query('INSERT INTO users (id, organization_id, email, role) VALUES ($1, $2, $3, $4)', values)
-  return id
-}
-
-async function keyOf(id: string): Promise<string | null | undefined> {
-  const { rows } = await database.db.pool.query<{ key: string | null }>(
-    'SELECT email_key AS key FROM users WHERE id = $1',
-    [id],
-  )
-  return rows[0]?.key
-}
+const insert = async (email: string, role: string | null) =>
+  (await database.db.prisma.user.create({ data: { id: newId(), organizationId, email, role } })).id
+const keyOf = async (id: string) => (await database.db.prisma.user.findFirstOrThrow({ where: { id } })).emailKey
 
 describe('Addresses with letters beyond ASCII', () => {
   test.each([
