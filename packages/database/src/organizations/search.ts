@@ -1,6 +1,6 @@
 import { type SearchOut, UUID_PATTERN } from '@workflow-service/contract'
 import { type Db, foldCase, foldSearch } from '../connection/index.ts'
-import { isDeliveryVisible, isSessionVisible, isVisible, USER_NAME, type Viewer } from './visibility.ts'
+import { isDeliveryVisible, isSessionVisible, isVisible, queryVisible, USER_NAME, type Viewer } from './visibility.ts'
 
 type Found = SearchOut['data'][number]
 
@@ -15,7 +15,7 @@ export async function searchEverything(db: Db, viewer: Viewer, text: string): Pr
     const named = await findByName(db, viewer, wanted)
     return named.length > 0 || /\s/.test(wanted) ? named : await findByRequestId(db, viewer, wanted)
   }
-  const found = await findById(db, viewer, wanted.toLowerCase())
+  const found = await queryVisible<Found>(db, viewer, FIND_BY_ID, wanted.toLowerCase())
   return found.length > 0 ? found : await findByRequestId(db, viewer, wanted)
 }
 
@@ -53,9 +53,9 @@ const FIND_BY_NAME = `
     ORDER BY created_at DESC, id DESC LIMIT ${MAX_BY_NAME}
   )`
 
-async function findByName(db: Db, { organizationId, memberId }: Viewer, text: string): Promise<Found[]> {
-  const values = [organizationId, memberId, foldSearch(text), text, foldCase(text.normalize('NFC')).normalize('NFC')]
-  const { rows } = await db.pool.query<Found>(FIND_BY_NAME, values)
+async function findByName(db: Db, viewer: Viewer, text: string): Promise<Found[]> {
+  const values = [foldSearch(text), text, foldCase(text.normalize('NFC')).normalize('NFC')]
+  const rows = await queryVisible<Found>(db, viewer, FIND_BY_NAME, ...values)
   const beginsWithText = ({ title }: Found) => Number(title.toLowerCase().startsWith(text.toLowerCase()))
   return rows.toSorted((a, b) => beginsWithText(b) - beginsWithText(a)).slice(0, MAX_FOUND)
 }
@@ -84,10 +84,6 @@ const FIND_BY_ID = `
   UNION ALL SELECT 'user', users.id, ${USER_NAME}, users.email FROM users WHERE users.organization_id = $1 AND users.id = $3
   UNION ALL SELECT 'api_key', id, name, prefix FROM api_keys
   WHERE organization_id = $1 AND id = $3 AND $2::uuid IS NULL`
-
-async function findById(db: Db, { organizationId, memberId }: Viewer, id: string): Promise<Found[]> {
-  return (await db.pool.query<Found>(FIND_BY_ID, [organizationId, memberId, id])).rows
-}
 
 /** The rows of the time in question that are compared; an index on request ids would cost every start two writes. */
 const MAX_COMPARED = 20_000
@@ -119,11 +115,11 @@ const FIND_BY_REQUEST = `
  * Finds runs and deliveries by their request id. Our request ids begin with their time (UUIDv7), so that only the rows
  * of two minutes are compared; for an id that a caller chose, the newest ones are.
  */
-async function findByRequestId(db: Db, { organizationId, memberId }: Viewer, requestId: string): Promise<Found[]> {
+async function findByRequestId(db: Db, viewer: Viewer, requestId: string): Promise<Found[]> {
   const timeMs = /^[0-9a-f]{8}-[0-9a-f]{4}-7/i.test(requestId)
     ? Number.parseInt(requestId.slice(0, 8) + requestId.slice(9, 13), 16)
     : undefined
   const [since, until] =
     timeMs === undefined ? ['-infinity', 'infinity'] : [new Date(timeMs - BEFORE_MS), new Date(timeMs + AFTER_MS)]
-  return (await db.pool.query<Found>(FIND_BY_REQUEST, [organizationId, memberId, requestId, since, until])).rows
+  return await queryVisible<Found>(db, viewer, FIND_BY_REQUEST, requestId, since, until)
 }
