@@ -6,15 +6,12 @@ import { newId } from '../src/connection/ids.ts'
 
 const database = useTestDatabase()
 let db: Database
-const [organizationId, otherId] = [newId(), newId()]
+const organizationId = newId()
 
 beforeAll(async () => {
   db = database.db
-  await db.pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'Acme'), ($2, 'Other')`, [
-    organizationId,
-    otherId,
-  ])
-}, 60_000)
+  await db.prisma.organization.create({ data: { id: organizationId, name: 'Acme' } })
+})
 
 const issue = (change: Partial<Parameters<typeof issueApiKey>[2]> = {}) =>
   issueApiKey(db, organizationId, { name: newId(), scopes: ['read'], expiresAt: null, ...change })
@@ -23,11 +20,8 @@ describe('issueApiKey', () => {
   test('stores an expiry, which findPrincipals compares with the clock of the database', async () => {
     const { rows } = await db.pool.query<{ now: Date }>('SELECT clock_timestamp() AS now')
     const inSeconds = (seconds: number) => new Date(rows[0]!.now.getTime() + seconds * 1_000)
-    const keys = [
-      await issue({ expiresAt: inSeconds(3_600) }),
-      await issue({ expiresAt: inSeconds(-60) }),
-      await issue(),
-    ]
+    const expiries = [inSeconds(3_600), inSeconds(-60), null]
+    const keys = await Promise.all(expiries.map((expiresAt) => issue({ expiresAt })))
     const endless = await issue({ expiresAt: inSeconds(1) })
     await db.pool.query("UPDATE api_keys SET expires_at = 'infinity' WHERE id = $1", [endless.apiKey.id])
     const expiry = async ({ apiKey: { prefix } }: (typeof keys)[number]) =>

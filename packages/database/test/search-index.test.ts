@@ -26,24 +26,14 @@ const TEXTS: Readonly<Record<number, string>> = {
 }
 
 beforeAll(async () => {
-  const { pool } = database.db
-  for (const id of [organizationId, other])
-    await pool.query(`INSERT INTO organizations (id, name) VALUES ($1, 'A')`, [id])
-  await pool.query(
-    `INSERT INTO workflows (id, organization_id, name, description, scope, search_text, is_active)
-     VALUES ($1, $2, 'w', '', 'company_wide', 'w', true)`,
-    [workflowId, organizationId],
-  )
-  await pool.query(
-    `INSERT INTO webhook_sources (id, organization_id, name, name_key, description, endpoint_url, example_request_body)
-     VALUES ($1, $2, 's', 's', '', 'https://x', '{}')`,
-    [sourceId, organizationId],
-  )
+  const { pool, prisma } = database.db
+  await prisma.organization.createMany({ data: [organizationId, other].map((id) => ({ id, name: 'A' })) })
+  const workflow = { name: 'w', description: '', scope: 'company_wide', searchText: 'w', isActive: true }
+  await prisma.workflow.create({ data: { id: workflowId, organizationId, ...workflow } })
+  const source = { name: 's', nameKey: 's', description: '', endpointUrl: 'https://x', exampleRequestBody: {} }
+  await prisma.webhookSource.create({ data: { id: sourceId, organizationId, ...source } })
   const session = newId()
-  await pool.query('INSERT INTO sessions (id, organization_id, last_start_number) VALUES ($1, $2, 1000)', [
-    session,
-    organizationId,
-  ])
+  await prisma.session.create({ data: { id: session, organizationId, lastStartNumber: 1_000 } })
   const ids = Array.from({ length: ROWS }, newId)
   const texts = ids.map((_, n) => TEXTS[n] ?? `ordinary text ${n}`)
   await pool.query(
@@ -230,12 +220,9 @@ describe('The search index', () => {
   })
 
   test('reads texts of a bounded size at once', async () => {
-    const { pool } = database.db
+    const { pool, prisma } = database.db
     const session = newId()
-    await pool.query('INSERT INTO sessions (id, organization_id, last_start_number) VALUES ($1, $2, 200)', [
-      session,
-      organizationId,
-    ])
+    await prisma.session.create({ data: { id: session, organizationId, lastStartNumber: 200 } })
     await pool.query(
       `INSERT INTO starts (id, organization_id, workflow_id, session_id, number, origin, context, request_id, created_at)
        SELECT gen_random_uuid(), $1, $2, $3, n, 'api', repeat('long' || n || ' ', 4000), 'r', now() - interval '1 minute'
