@@ -56,29 +56,22 @@ const TOPICS: Partial<Record<AppOperationId, readonly EventTopic[]>> = {
 
 const REFRESH_MS = 30_000
 
-/** A sign-in that ended while the page is open is renewed in a dialog, so that nothing typed is lost. */
-async function renewSignIn() {
-  if (await askForPassword('sign_in')) await queryClient.invalidateQueries()
-}
-const isSignInEnd = (error: unknown) =>
-  error instanceof AppError && error.code === 'unauthorized' && queryClient.getQueryData(['getMe', {}]) !== undefined
-function onError(error: Error) {
-  if (isSignInEnd(error)) void renewSignIn()
+/**
+ * Renews a sign-in in a dialog, so that nothing typed is lost, if the error says that it ended while the page is open.
+ * Resolves to whether that was so; the page is current then.
+ */
+async function renewSignIn(error: unknown): Promise<boolean> {
+  const isUnauthorized = error instanceof AppError && error.code === 'unauthorized'
+  const hasEnded = isUnauthorized && queryClient.getQueryData(['getMe', {}]) !== undefined
+  if (hasEnded && (await askForPassword('sign_in'))) await queryClient.invalidateQueries()
+  return hasEnded
 }
 
-/** Renews the sign-in if it has ended. Resolves to whether that was so; the page is current then. */
-export async function renewEndedSignIn(): Promise<boolean> {
-  const error = await call('getMe', {}).then(
-    () => undefined,
-    (reason: unknown) => reason,
-  )
-  if (!isSignInEnd(error)) return false
-  await renewSignIn()
-  return true
-}
+/** Asks the server whether the sign-in has ended, and renews it then. */
+export const renewEndedSignIn = async (): Promise<boolean> => await call('getMe', {}).then(() => false, renewSignIn)
 
 export const queryClient = new QueryClient({
-  queryCache: new QueryCache({ onError }),
+  queryCache: new QueryCache({ onError: (error) => void renewSignIn(error) }),
   defaultOptions: {
     queries: {
       staleTime: 5_000,
@@ -128,7 +121,7 @@ export async function callConfirmed<Id extends AppOperationId>(
 ): Promise<AppAnswer<Id>> {
   const sent = (request ?? {}) as CallRequest<Id>
   return await call(id, sent).catch(async (error: Error) => {
-    onError(error)
+    void renewSignIn(error)
     const canConfirm = error instanceof AppError && error.code === 'confirmation_required'
     if (!canConfirm || !(await askForPassword('confirm'))) throw error
     return await call(id, sent)

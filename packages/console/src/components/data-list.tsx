@@ -434,7 +434,6 @@ export function FilterPeriod() {
       title: 'Choose a period',
       action: 'Show',
       isTransient: true,
-      savedText: null,
       values: { since: timeText(since, localText), until: timeText(until, localText) },
       save: (typed) => set({ since: isoText(typed.since), until: isoText(typed.until) }),
       // The browser's own fields: phones have a picker for them, and the order of day and month is the system's.
