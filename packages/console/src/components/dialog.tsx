@@ -80,20 +80,20 @@ export function FormDialog<Values extends object, Saved>(props: FormDialogProps<
   )
 }
 
-const dialogs = createStore<readonly { readonly id: string; readonly content: ReactNode }[]>([])
+const dialogs = createStore<readonly ReactNode[]>([])
 
 /** Shows a dialog above the page until it calls `close`, or the person leaves the page. */
 export function openDialog(render: (close: () => void) => ReactNode): void {
-  const id = newId()
-  const close = () => dialogs.set(dialogs.get().filter((dialog) => dialog.id !== id))
-  dialogs.set([...dialogs.get(), { id, content: render(close) }])
+  const close = () => dialogs.set(dialogs.get().filter((dialog) => dialog !== opened))
+  const opened = <Fragment key={newId()}>{render(close)}</Fragment>
+  dialogs.set([...dialogs.get(), opened])
 }
 
 /** Shows the open dialogs; once in the layout. */
 export function OpenDialogs() {
   const path = useLocation({ select: ({ pathname }) => pathname })
   useEffect(() => (path ? () => dialogs.set([]) : undefined), [path])
-  return dialogs.use().map(({ id, content }) => <Fragment key={id}>{content}</Fragment>)
+  return dialogs.use()
 }
 
 /** Shows a dialog with a form until it is saved. `onSaved` is called when it is closed. */

@@ -1,15 +1,14 @@
-import { describeError } from '../api/index.ts'
+import { describeError, newId } from '../api/index.ts'
 import { createStore } from '../api/store.ts'
 
 export interface Message {
-  readonly id: number
+  readonly id: string
   readonly text: string
   readonly kind: 'good' | 'bad'
 }
 
 /** The messages that are shown, the oldest first. */
 export const messages = createStore<readonly Message[]>([])
-let lastId = 0
 
 /** Says a text to screen readers. The region is part of the page from the beginning (`main.tsx`). */
 export function announce(text: string): void {
@@ -19,8 +18,7 @@ export function announce(text: string): void {
 
 /** Says for a few seconds that something was done, or what went wrong. */
 export function toast(text: string, kind: Message['kind'] = 'good'): void {
-  lastId += 1
-  messages.set([...messages.get().slice(-2), { id: lastId, text, kind }])
+  messages.set([...messages.get().slice(-2), { id: newId(), text, kind }])
   if (kind === 'good') announce(text)
 }
 

@@ -22,7 +22,7 @@ export function Toaster() {
   )
 }
 
-const remove = (id: number) => messages.set(messages.get().filter((message) => message.id !== id))
+const remove = (id: string) => messages.set(messages.get().filter((message) => message.id !== id))
 
 /** A message that stays while the pointer or the focus is on it (WCAG 2.2.1). */
 function Toast({ id, text, kind }: Message) {
