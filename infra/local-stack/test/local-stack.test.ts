@@ -40,7 +40,7 @@ async function run(env: Record<string, string> = {}, nodeOptions: string[] = [],
   const stack = await startProcess({
     args: [...nodeOptions, main],
     env: { LOCAL_DIR: localDir, PORT: String(port), ...env },
-    ...(readyLine === undefined ? {} : { readyWhen: { line: new RegExp(readyLine) } }),
+    readyWhen: readyLine === undefined ? undefined : { line: readyLine },
     timeoutMs: START_MS,
   })
   stacks.push(stack)

@@ -4,12 +4,10 @@ import { createLogger } from '@workflow-service/service-kit/logger'
 export type CapturedLogger = ReturnType<typeof createCapturedLogger>
 
 /**
- * Creates the logger that services use, with redaction, and keeps its lines in memory.
+ * Creates the logger that services use, with redaction, and keeps its lines of all levels in memory.
  * @param options.service - the `service` field of each line; default `test`
- * @param options.level - the lowest level that is written; default `debug`
  */
-export function createCapturedLogger(options: { service?: string; level?: string } = {}) {
-  const { service = 'test', level = 'debug' } = options
+export function createCapturedLogger({ service = 'test' }: { service?: string } = {}) {
   const lines: Record<string, unknown>[] = []
   let text = ''
   const write = (line: string): void => {
@@ -17,7 +15,7 @@ export function createCapturedLogger(options: { service?: string; level?: string
     lines.push(JSON.parse(line) as Record<string, unknown>)
   }
   return {
-    logger: createLogger({ service, level, destination: { write } }),
+    logger: createLogger({ service, level: 'debug', destination: { write } }),
     /** The parsed lines, oldest first. */
     lines,
     /** The same lines as written, to search for text that must not appear in any of them. */

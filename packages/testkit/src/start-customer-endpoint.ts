@@ -38,8 +38,6 @@ export interface CustomerEndpointOptions {
    * @default HTTP
    */
   tls?: { key: string; cert: string }
-  /** @default '127.0.0.1' */
-  host?: string
   /** @default a free port */
   port?: number
 }
@@ -69,10 +67,10 @@ export async function startCustomerEndpoint(options: CustomerEndpointOptions = {
   const server = options.tls ? createTlsServer(options.tls, listener) : createServer(listener)
   server.on('connection', () => connections++)
   server.on('tlsClientError', () => {})
-  const port = await listen(server, options.port, options.host)
+  const port = await listen(server, options.port)
   return {
     /** Without a trailing slash. */
-    url: `${options.tls ? 'https' : 'http'}://${options.host ?? '127.0.0.1'}:${port}`,
+    url: `${options.tls ? 'https' : 'http'}://127.0.0.1:${port}`,
     port,
     requests,
     /** The number of connections so far. */

@@ -13,11 +13,11 @@ export interface StartProcessOptions {
   env?: Record<string, string | undefined>
   cwd?: string
   /**
-   * The program is ready when it writes a line that contains or matches `line` to stdout or stderr, or when `url`
-   * answers 200.
+   * The program is ready when it has written `line`, or what is part of one, to stdout or stderr, or when `url` answers
+   * 200.
    * @default ready at once
    */
-  readyWhen?: { line: string | RegExp } | { url: string }
+  readyWhen?: { line: string } | { url: string } | undefined
   /**
    * How long to wait for `readyWhen`.
    * @default 30_000
@@ -81,10 +81,7 @@ async function untilReady(
   const output = () => `${started.stdout}${started.stderr}`
   const isReady = async () => {
     if ('url' in readyWhen) return (await fetch(readyWhen.url, { signal: AbortSignal.timeout(2000) })).status === 200
-    const { line } = readyWhen
-    return output()
-      .split('\n')
-      .some((text) => (typeof line === 'string' ? text.includes(line) : line.test(text)))
+    return output().includes(readyWhen.line)
   }
   try {
     await waitUntil(async () => exit !== undefined || (await isReady()), {
