@@ -27,7 +27,7 @@ async function main([command, ...args]) {
   if (NODE === undefined) throw new UserError(noNodeMessage())
   handleSignals()
   await installIfNeeded()
-  return command === 'start' ? await start(args) : await test(args)
+  return command === 'start' ? await runNode(['infra/local-stack/src/main.ts', ...args]) : await test(args)
 }
 
 function noNodeMessage() {
@@ -56,11 +56,7 @@ function pinnedNode() {
   return folder && join(ROOT, 'node_modules', folder, 'bin', IS_WINDOWS ? 'node.exe' : 'node')
 }
 
-// ---------------------------------------------------------------------------------------------------- start and test
-
-async function start(args) {
-  return await runNode(['infra/local-stack/src/main.ts', ...args])
-}
+// -------------------------------------------------------------------------------------------------------------- test
 
 async function test(args) {
   // Says what the tests lack, and installs it where it can. A test that lacks something fails with what to do.
@@ -132,7 +128,8 @@ async function installIfNeeded() {
   // pnpm runs this script too, but not when only the schema has changed.
   const { status } = await runCheck('Generating the database client', [PRISMA_INPUTS[1]])
   if (status !== 0) throw new UserError('The database client could not be generated; the reason is above.')
-  writeStamp(wanted)
+  mkdirSync(dirname(STAMP_FILE), { recursive: true })
+  writeFileSync(STAMP_FILE, `${JSON.stringify(wanted)}\n`)
 }
 
 /** The files that decide what is installed: the lockfile and the package.json of every workspace package. */
@@ -161,11 +158,6 @@ function readStamp() {
   } catch {
     return {}
   }
-}
-
-function writeStamp(stamp) {
-  mkdirSync(dirname(STAMP_FILE), { recursive: true })
-  writeFileSync(STAMP_FILE, `${JSON.stringify(stamp)}\n`)
 }
 
 async function installDependencies() {
