@@ -118,7 +118,7 @@ describe('an attack', () => {
   beforeAll(async () => {
     target = await startAttackTarget({}, { rabbitMq })
   }, 120_000)
-  afterAll(() => target.close())
+  afterAll(() => target[Symbol.asyncDispose]())
 
   // Of the application and the runs, those that end within seconds.
   test.each(['app-large-edits', 'app-cut-bodies', 'long-example-list'])(

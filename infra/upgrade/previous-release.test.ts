@@ -5,13 +5,13 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals'
 import { createSignedInUser, createTestBroker } from '../../packages/testkit/src/index.ts'
 import { untilAllEnded } from '../trials/shared/callers.ts'
-import { FIELD } from '../trials/shared/check-record.ts'
 import {
   apiHeadersOf,
   createOrganization,
   createWorkflow,
   type Organization,
   saveSource,
+  startWorkflow,
 } from '../trials/shared/customers.ts'
 import { send } from '../trials/shared/load.ts'
 import { type Service, type ServiceName, startSystem, type System } from '../trials/shared/system.ts'
@@ -50,9 +50,7 @@ describeWithRelease('the previous release, on a database that is migrated to the
 
   /** Starts the workflow at a gateway, and resolves to the end of its run. */
   const run = async ({ url }: Service, text: string): Promise<{ status: string | undefined; arrived: number }> => {
-    const body = JSON.stringify({ context: `${FIELD}${text}` })
-    const request = { method: 'POST', headers: apiHeadersOf(organization), body, status: 202 } as const
-    const { id } = JSON.parse(await send(`${url}/v1/workflows/${workflowId}/start`, request)) as { id: string }
+    const id = await startWorkflow(url, { ...organization, workflowId }, text)
     await untilAllEnded(system, 30_000)
     const { rows } = await system.pool.query<{ status: string }>('SELECT status FROM starts WHERE id = $1', [id])
     const arrived = system.receiver.arrivals.filter((arrival) => arrival.text === text).length

@@ -14,9 +14,9 @@ import {
 } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { parse } from 'yaml'
-import { apiHeadersOf, createCustomer, type Customer, SIGNING_SECRET } from '../../trials/shared/customers.ts'
+import { createCustomer, type Customer, SIGNING_SECRET, startWorkflow } from '../../trials/shared/customers.ts'
 import { send as request } from '../../trials/shared/load.ts'
-import { SECRETS_KEY, startSystem, type System } from '../../trials/shared/system.ts'
+import { SECRETS_KEY, type Service, startSystem, type System } from '../../trials/shared/system.ts'
 import { type Promql, readPromql } from './support/read-promql.ts'
 
 const read = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8')
@@ -119,16 +119,9 @@ async function openOutside() {
   }
 }
 
-/** Starts the workflow through the public API, and resolves to the id of the run. */
-async function start(
-  { url }: { readonly url: string },
-  customer: Customer,
-  headers: Record<string, string> = {},
-): Promise<string> {
-  const body = JSON.stringify({ context: 'text: A parrot for Ada Lovelace' })
-  const options = { method: 'POST', headers: { ...apiHeadersOf(customer), ...headers }, body, status: 202 } as const
-  return (JSON.parse(await request(`${url}/v1/workflows/${customer.workflowId}/start`, options)) as { id: string }).id
-}
+/** Starts the workflow, and resolves to the id of the run. */
+const start = async ({ url }: Service, customer: Customer, headers = {}): Promise<string> =>
+  await startWorkflow(url, customer, 'A parrot for Ada Lovelace', headers)
 
 async function waitForRun({ pool }: System, runId: string): Promise<void> {
   await waitUntil(

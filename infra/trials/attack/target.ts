@@ -145,7 +145,7 @@ export async function startAttackTarget(options: AttackedServices = {}, systemOp
       const ends = runs.map(({ status, error }) => error?.split(':')[0] ?? status)
       return tally([...ends, ...Array<string>(ids.length - runs.length).fill('still running')])
     },
-    close: async () => await resources.disposeAsync(),
+    [Symbol.asyncDispose]: async () => await resources.disposeAsync(),
   }
 }
 

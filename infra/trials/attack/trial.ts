@@ -26,14 +26,10 @@ export const trial = defineTrial({
     for (const attack of ATTACKS.filter(({ name }) => parts.includes(name))) {
       log(attack.name)
       // A new target for each attack, so that nothing of the previous one is still under way.
-      const target = await startAttackTarget(attack.services)
-      try {
-        const report = await runAttack(target, attack, { seconds })
-        reports.push(report)
-        for (const violation of report.violations) log(`  ${violation}`)
-      } finally {
-        await target.close()
-      }
+      await using target = await startAttackTarget(attack.services)
+      const report = await runAttack(target, attack, { seconds })
+      reports.push(report)
+      for (const violation of report.violations) log(`  ${violation}`)
     }
     process.stdout.write(`${describeReports(reports)}\n`)
     if (json !== '') await writeFile(json, `${JSON.stringify({ seconds, reports }, null, 2)}\n`)

@@ -2,13 +2,13 @@ import { callManagementApi } from '@workflow-service/dev-servers'
 import { type PrivateRabbitMq, startRabbitMq, waitUntil } from '@workflow-service/testkit'
 import type { Network, NetworkNode } from './network.ts'
 
-/** A RabbitMQ cluster with a node in each namespace of a network. */
-export type RabbitMqCluster = Awaited<ReturnType<typeof startRabbitMqCluster>>
-
 /** Production's default is 60 s: how long a node takes to notice that another is unreachable. */
 const NET_TICK_SECONDS = 8
 
-/** Starts the nodes, which form one cluster. `pause_minority` stops a node that the majority cannot reach. */
+/**
+ * Starts a node in each namespace of a network, which form one cluster. `pause_minority` stops a node that the majority
+ * cannot reach.
+ */
 export async function startRabbitMqCluster({ nodes }: Network) {
   await using stack = new AsyncDisposableStack()
   const settings = [

@@ -16,7 +16,7 @@ import type { Receiver } from '../shared/receiver.ts'
 import { startSystem, type System } from '../shared/system.ts'
 import { createNetwork } from './network.ts'
 import { PRIMARY_SETTINGS, startStandby } from './postgres-standby.ts'
-import { type RabbitMqCluster, startRabbitMqCluster } from './rabbitmq-cluster.ts'
+import { startRabbitMqCluster } from './rabbitmq-cluster.ts'
 
 const PARTS = { broker: tryBrokerCluster, database: tryDatabaseFailover }
 
@@ -48,26 +48,27 @@ async function tryBrokerCluster({ log }: TrialOptions): Promise<readonly string[
   const cluster = await startRabbitMqCluster(network)
   // It stops the cluster when it is closed.
   const system = stack.use(await startSystem({ rabbitMq: cluster }))
+  const areAllOnline = async () => (await cluster.findLeader()).online === network.nodes.length
   return await underLoad(system, { phaseMs: PHASE_MS, log }, async (phase) => {
     const before = await cluster.findLeader()
     log(`the leader is ${before.leader.address}, ${before.online} members are online`)
     await phase('undisturbed', async () => {})
     await phase('leader killed', async () => {
       await cluster.kill(before.leader)
-      await untilLeader(async () => await cluster.findLeader(before.leader), log)
+      await until('another leader', () => cluster.findLeader(before.leader), log)
     })
     await phase('killed node restarted', async () => {
       await cluster.restart(before.leader)
-      await untilOnline(cluster, log)
+      await until('all members of the queue online', areAllOnline, log)
     })
     const { leader } = await cluster.findLeader()
     await phase('leader cut off from the others', async () => {
       await network.isolate(leader)
-      await untilLeader(async () => await cluster.findLeader(leader), log)
+      await until('another leader', () => cluster.findLeader(leader), log)
     })
     await phase('network healed', async () => {
       await network.heal(leader)
-      await untilOnline(cluster, log)
+      await until('all members of the queue online', areAllOnline, log)
     })
   })
 }
@@ -167,22 +168,9 @@ function describePhases(phases: readonly Ended[], load: Callers, receiver: Recei
   return toTable(['phase', '', 'starts', 'longest time without a 202', 'start → endpoint p50', 'p99'], rows)
 }
 
-async function untilLeader(find: () => ReturnType<RabbitMqCluster['findLeader']>, log: Log): Promise<void> {
+/** Waits for a change of the cluster, and logs how long it took. */
+async function until(change: string, hasHappened: () => Promise<unknown>, log: Log): Promise<void> {
   const since = Date.now()
-  const { address } = await waitUntil(async () => (await find().catch(() => undefined))?.leader, {
-    timeoutMs: CHANGE_TIMEOUT_MS,
-    intervalMs: 100,
-    message: 'another leader',
-  })
-  log(`${address} is the leader after ${Date.now() - since} ms`)
-}
-
-async function untilOnline(cluster: RabbitMqCluster, log: Log): Promise<void> {
-  const since = Date.now()
-  await waitUntil(async () => (await cluster.findLeader().catch(() => undefined))?.online === 3, {
-    timeoutMs: CHANGE_TIMEOUT_MS,
-    intervalMs: 200,
-    message: 'all members of the queue to be online',
-  })
-  log(`all members are online after ${Date.now() - since} ms`)
+  await waitUntil(hasHappened, { timeoutMs: CHANGE_TIMEOUT_MS, intervalMs: 100, message: change })
+  log(`${change} after ${Date.now() - since} ms`)
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runProgram, startCustomerEndpoint, type StartedProcess, waitUntil } from '@workflow-service/testkit'
 import { checkServiceToken } from '@workflow-service/webhook-token'
-import { apiHeadersOf, createCustomer, SIGNING_SECRET } from '../shared/customers.ts'
+import { createCustomer, SIGNING_SECRET, startWorkflow } from '../shared/customers.ts'
 import { defineTrial, type Log, type TrialOptions } from '../shared/define-trial.ts'
 import { secondsSince } from '../shared/figures.ts'
 import { send } from '../shared/load.ts'
@@ -63,9 +63,7 @@ export async function tryService(
     })
   }
   await step(log, 'one start through the public API to the endpoint, with an authentic token', async () => {
-    const body = JSON.stringify({ context: 'text: A-1001' })
-    const url = `${gateway}/v1/workflows/${customer.workflowId}/start`
-    await send(url, { method: 'POST', headers: apiHeadersOf(customer), body, status: 202 })
+    await startWorkflow(gateway, customer, 'A-1001')
     const payload = await waitUntil(
       () => endpoint.requests.find(({ text }) => text === JSON.stringify({ text: 'A-1001' })),
       { timeoutMs: DELIVERY_TIMEOUT_MS, message: 'the payload to arrive' },

@@ -1,5 +1,7 @@
 import { createApiKey, hashApiKey, newId } from '@workflow-service/database'
 import type { Pool } from 'pg'
+import { FIELD } from './check-record.ts'
+import { send } from './load.ts'
 import { readNumber, type System } from './system.ts'
 
 export interface Organization {
@@ -96,6 +98,19 @@ export async function createWorkflow(
     [newId(), workflowId],
   )
   return workflowId
+}
+
+/** Starts a workflow through the public API. Resolves to the id of the start. */
+export async function startWorkflow(
+  gatewayUrl: string,
+  customer: Organization & Pick<Customer, 'workflowId'>,
+  text: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const body = JSON.stringify({ context: `${FIELD}${text}` })
+  const request = { method: 'POST', headers: { ...apiHeadersOf(customer), ...headers }, body, status: 202 } as const
+  const response = await send(`${gatewayUrl}/v1/workflows/${customer.workflowId}/start`, request)
+  return (JSON.parse(response) as { id: string }).id
 }
 
 /** The headers of an organization's requests to the public API. */

@@ -3,9 +3,8 @@ import { buildConsole, measureConsole } from '@workflow-service/console/build'
 import { createDatabase, type Database, indexForSearch } from '@workflow-service/database'
 import { createSignedInUser } from '@workflow-service/testkit'
 import { launchChromium, type Page as BrowserPage, signedInContext } from '@workflow-service/testkit/launch-chromium'
-import { createCustomer, createWorkflow, type Customer } from '../../shared/customers.ts'
+import { createCustomer, createWorkflow, type Customer, startWorkflow } from '../../shared/customers.ts'
 import { median, percentile } from '../../shared/figures.ts'
-import { send } from '../../shared/load.ts'
 import { cpuMs } from '../../shared/process-usage.ts'
 import { seedDeliveries, seedRuns } from '../../shared/seed.ts'
 import { readNumber, type Service, startSystem, type System } from '../../shared/system.ts'
@@ -17,7 +16,6 @@ import {
   runsPerSecond,
   type ServicePath,
   startServicePath,
-  startsOf,
   warmUp,
 } from '../service-path.ts'
 
@@ -184,9 +182,7 @@ const OBSERVE_ROWS = `
 async function rowDelaysMs({ path, open }: Visit): Promise<number[]> {
   const { gateway, customer } = path
   const workflowId = await createWorkflow(path, customer, 'Does nothing.')
-  const { url, headers } = startsOf({ ...customer, workflowId }, gateway.url)
-  const start = async (text: string): Promise<unknown> =>
-    await send(url, { method: 'POST', headers, status: 202, body: JSON.stringify({ context: `text: ${text}` }) })
+  const start = async (text: string) => await startWorkflow(gateway.url, { ...customer, workflowId }, text)
   const page = await open()
   await page.addInitScript(OBSERVE_ROWS)
   // An empty list shows its first rows at once instead of announcing them.

@@ -57,39 +57,23 @@ export async function measureRuns(options: BenchOptions): Promise<Figure[]> {
   const writes = await writesPerRun(path, '64 sessions at once', runMany)
 
   options.log('draining 10,000 queued starts')
-  const drains: Drain[] = []
+  const drains: Awaited<ReturnType<typeof drain>>[] = []
   for (let round = 0; round < options.rounds; round += 1) drains.push(await drain(path))
-  const medianOf = (figure: keyof Drain): number => median(drains.map((each) => each[figure]))
+  const perSecond = median(drains.map((each) => each.perSecond))
+  const beforeMiB = median(drains.map((each) => each.beforeMiB))
+  const peakMiB = median(drains.map((each) => each.peakMiB))
   return [
     compare('runs completed, 64 sessions at once', runs, '/s', ['single-row commits', commits], atLeast(0.3)),
     compare('the same, against a GET', runs, '/s', ['Express 5', gets], atLeast(TARGET_RUNS_PER_GET)),
     ...cpu,
     ...writes,
-    compare(
-      'runs completed, draining 10,000',
-      medianOf('perSecond'),
-      '/s',
-      ['64 sessions at once', runs],
-      atLeast(0.8),
-    ),
-    compare(
-      'runner memory at its peak, draining',
-      medianOf('peakMiB'),
-      'MiB',
-      ['before', medianOf('beforeMiB')],
-      atMost(1.5),
-    ),
+    compare('runs completed, draining 10,000', perSecond, '/s', ['64 sessions at once', runs], atLeast(0.8)),
+    compare('runner memory at its peak, draining', peakMiB, 'MiB', ['before', beforeMiB], atMost(1.5)),
   ]
 }
 
-/** The runs completed per second, and the memory of the runner before and at its peak. */
-interface Drain {
-  readonly perSecond: number
-  readonly beforeMiB: number
-  readonly peakMiB: number
-}
-
-async function drain(path: ServicePath): Promise<Drain> {
+/** Measures the runs completed per second, and the memory of the runner before and at its peak. */
+async function drain(path: ServicePath) {
   const { runner, customer } = path
   const before = await countEnded(path)
   await queueStarts(path, customer, QUEUED_STARTS)
@@ -170,8 +154,7 @@ const ENDPOINT_DELAY_MS = 28_000
 export async function measureWaiting(options: BenchOptions): Promise<Figure[]> {
   const rounds: number[] = []
   const pathOptions = {
-    profile: options.profile,
-    compact: options.compact,
+    ...options,
     endpointDelayMs: ENDPOINT_DELAY_MS,
     runnerEnv: { RUNNER_CONCURRENCY: String(WAITING_SESSIONS), RUNNER_ORGANIZATION_SHARE: '100' },
     dispatcherEnv: { MAX_DELIVERIES_IN_FLIGHT_PER_SOURCE: String(WAITING_SESSIONS) },
