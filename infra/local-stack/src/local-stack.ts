@@ -117,7 +117,6 @@ export async function startLocalStack(config: LocalConfig, screen: Screen, signa
     },
     wf,
     localDir,
-    logsDir: logsDir(localDir),
   })
   inbox.showAll(sourceName ?? demo.source.name)
 

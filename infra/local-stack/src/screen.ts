@@ -10,6 +10,7 @@ import {
 } from '@workflow-service/cli/terminal'
 import type { ReceivedWebhook } from './demo-endpoint.ts'
 import type { DemoStart } from './demo.ts'
+import { logsDir } from './local-settings.ts'
 
 /** What the local stack prints while it starts and runs. */
 export type Screen = ReturnType<typeof createScreen>
@@ -33,7 +34,6 @@ export interface ReadyFacts {
   /** The command that runs `wf` on this local stack. */
   readonly wf: string
   readonly localDir: string
-  readonly logsDir: string
 }
 
 /** Of the headers and the body of a webhook, each. */
@@ -148,7 +148,7 @@ export function createScreen(terminal: Terminal) {
 
 /** Prints what to do next: the setup link or the application, another start, and where everything is. */
 function showReady({ line, colour, heading, indented }: Printer, facts: ReadyFacts): void {
-  const { isFirstStart, gatewayUrl, appUrl, setupLink, demo, wf, localDir, logsDir } = facts
+  const { isFirstStart, gatewayUrl, appUrl, setupLink, demo, wf, localDir } = facts
   const headings: string[] = []
   if (!isFirstStart) headings.push('Ready, with the data of the last time')
   if (setupLink) headings.push('Next: open the application')
@@ -177,7 +177,7 @@ function showReady({ line, colour, heading, indented }: Printer, facts: ReadyFac
   }
   rows.push(
     ['Your own', `copy infra/local-stack/your-own.yaml, edit it, then ${wf} apply FILE`],
-    ['Logs', toShownPath(logsDir)],
+    ['Logs', toShownPath(logsDir(localDir))],
     ['Data', `${toShownPath(localDir)}, kept until you remove it`],
     ['Stop', 'Ctrl-C'],
   )
