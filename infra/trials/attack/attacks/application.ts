@@ -9,19 +9,6 @@ import type { AttackedServices, AttackRequest, AttackTarget } from '../target.ts
 /** @param n Counts the requests. */
 type RequestOf = (n: number) => AttackRequest
 
-/** An attack that sends `atOnce` requests at once, again and again; its control sends as many small reads at once. */
-interface Burst {
-  readonly name: string
-  readonly what: string
-  readonly atOnce: number
-  readonly services?: AttackedServices
-  /**
-   * Inserts data. Resolves to the requests.
-   * @param workflowId A workflow that sends to "Endpoint".
-   */
-  readonly prepare: (target: AttackTarget, workflowId: string) => RequestOf | Promise<RequestOf>
-}
-
 const STRANGER = { 'sec-fetch-site': 'same-origin', 'content-type': 'application/json' }
 /** With it, strangers come from many networks: each request names its own. */
 const BEHIND_PROXY: AttackedServices = { app: { env: { TRUST_PROXY: '1' } } }
@@ -44,133 +31,93 @@ const LONG_RULES = `deliveries:\n${Array.from({ length: 50 }, (_, n) => `  - to:
 /** As long as a context may be: each condition reads all of it. */
 const LONG_CONTEXT = `text: ${'y '.repeat(4_990)}`
 
-const BURSTS: readonly Burst[] = [
-  {
-    name: 'app-reads',
-    what: 'overviews, runs and usage of 60,000 runs',
-    atOnce: 60,
-    async prepare(target) {
-      await seedMuch(target)
-      return (n) => ({ path: ['/app/overview', '/app/runs?limit=100', '/app/usage'][n % 3] ?? '' })
-    },
-  },
-  {
-    name: 'app-exports',
-    what: 'exports of a manifest with 3,000 workflows',
-    atOnce: 40,
-    async prepare(target) {
-      await seedMuch(target)
-      return () => ({ path: '/app/manifest' })
-    },
-  },
-  {
-    name: 'app-audit',
-    what: 'pages of the audit log and of the delivery log',
-    atOnce: 60,
-    async prepare(target) {
-      await seedMuch(target)
-      return (n) => ({ path: n % 2 === 0 ? '/app/audit-events?limit=100' : '/app/search?q=workflow' })
-    },
-  },
-  {
-    name: 'app-files',
-    what: 'files of 1 MiB',
-    atOnce: 80,
-    prepare: (_target, workflowId) => () => saveFile(workflowId, `${newId()}.txt`, 'x'.repeat(2 ** 20)),
-  },
-  {
-    name: 'app-rules',
-    what: 'files rules.yaml of 32 KiB',
-    atOnce: 40,
-    prepare: (_target, workflowId) => () => saveFile(workflowId, 'rules.yaml', LONG_RULES),
-  },
-  {
-    name: 'app-rules-reads',
-    what: 'workflows with a rules.yaml of 32 KiB',
-    atOnce: 60,
-    async prepare(target, workflowId) {
-      await addLongRules(target, workflowId)
-      return () => ({ path: `/app/workflows/${workflowId}` })
-    },
-  },
-  {
-    name: 'app-journals',
-    what: 'runs with 4 MiB of journal, and 100 payloads that wait',
-    atOnce: 40,
-    async prepare(target, workflowId) {
-      const runId = await seedJournal(target, workflowId)
-      return (n) => ({ path: n % 2 === 0 ? `/app/runs/${runId}` : '/app/approvals' })
-    },
-  },
-  {
-    name: 'app-filters',
-    what: 'triggers with filters of 1 MB',
-    atOnce: 40,
-    prepare: (_target, workflowId) => () => save(`/app/workflows/${workflowId}/triggers/${newId()}`, LARGE_TRIGGER),
-  },
-  {
-    name: 'app-large-edits',
-    what: 'edits of a workflow with 1,000 triggers',
-    atOnce: 40,
-    async prepare(target, workflowId) {
-      await seedTriggers(target.system, [workflowId], 1_000)
-      return (n) => save(`/app/workflows/${workflowId}/active`, { is_active: n % 2 === 0 })
-    },
-  },
-  {
-    name: 'app-saves',
-    what: 'small saves',
-    atOnce: 100,
-    prepare: () => () => post('/app/workflows', { id: newId(), name: 'Many', description: 'x', scope: 'only_me' }),
-  },
-  {
-    name: 'app-tarpit-saves',
-    what: 'saves of webhook sources whose endpoint never answers',
-    atOnce: 250,
-    prepare({ endpoint }) {
-      endpoint.answerWith('hang')
-      return () =>
-        save(`/app/webhook-sources/${newId()}`, {
-          name: newId(),
-          description: 'Takes everything.',
-          endpoint_url: endpoint.url,
-          signing_secret: null,
-          example_request_body: { text: 'x' },
-          version: null,
-        })
-    },
-  },
-  {
-    name: 'app-resends',
-    what: 'payloads sent again to an endpoint that takes 3 s',
-    atOnce: 250,
-    async prepare(target) {
-      const deliveryId = await seedDelivery(target)
-      return () => save(`/app/deliveries/${newId()}`, { resend_of: deliveryId })
-    },
-  },
-  {
-    name: 'app-strangers-wide',
-    what: 'bodies of 2.4 MB with 220,000 members, of people who are not signed in',
-    atOnce: 30,
-    prepare: () => () => ({ method: 'POST', path: '/app/sign-in', body: WIDE_BODY, headers: STRANGER }),
-  },
-  {
-    name: 'app-strangers-deep',
-    what: 'bodies of 2.4 MB, nested 400,000 times, of people who are not signed in',
-    atOnce: 30,
-    prepare: () => () => ({ method: 'POST', path: '/app/sign-in', body: DEEP_BODY, headers: STRANGER }),
-  },
-  {
-    name: 'app-sign-ins',
-    what: 'wrong passwords, each from another network',
-    atOnce: 100,
-    services: BEHIND_PROXY,
-    prepare: () => (n) => ({
+const BURSTS: readonly Attack[] = [
+  burst('app-reads', 60, 'overviews, runs and usage of 60,000 runs', async (target) => {
+    await seedMuch(target)
+    return (n) => ({ path: ['/app/overview', '/app/runs?limit=100', '/app/usage'][n % 3] ?? '' })
+  }),
+  burst('app-exports', 40, 'exports of a manifest with 3,000 workflows', async (target) => {
+    await seedMuch(target)
+    return () => ({ path: '/app/manifest' })
+  }),
+  burst('app-audit', 60, 'pages of the audit log and of the delivery log', async (target) => {
+    await seedMuch(target)
+    return (n) => ({ path: n % 2 === 0 ? '/app/audit-events?limit=100' : '/app/search?q=workflow' })
+  }),
+  burst(
+    'app-files',
+    80,
+    'files of 1 MiB',
+    (_target, workflowId) => () => saveFile(workflowId, `${newId()}.txt`, 'x'.repeat(2 ** 20)),
+  ),
+  burst(
+    'app-rules',
+    40,
+    'files rules.yaml of 32 KiB',
+    (_target, workflowId) => () => saveFile(workflowId, 'rules.yaml', LONG_RULES),
+  ),
+  burst('app-rules-reads', 60, 'workflows with a rules.yaml of 32 KiB', async (target, workflowId) => {
+    await addLongRules(target, workflowId)
+    return () => ({ path: `/app/workflows/${workflowId}` })
+  }),
+  burst('app-journals', 40, 'runs with 4 MiB of journal, and 100 payloads that wait', async (target, workflowId) => {
+    const runId = await seedJournal(target, workflowId)
+    return (n) => ({ path: n % 2 === 0 ? `/app/runs/${runId}` : '/app/approvals' })
+  }),
+  burst(
+    'app-filters',
+    40,
+    'triggers with filters of 1 MB',
+    (_target, workflowId) => () => save(`/app/workflows/${workflowId}/triggers/${newId()}`, LARGE_TRIGGER),
+  ),
+  burst('app-large-edits', 40, 'edits of a workflow with 1,000 triggers', async (target, workflowId) => {
+    await seedTriggers(target.system, [workflowId], 1_000)
+    return (n) => save(`/app/workflows/${workflowId}/active`, { is_active: n % 2 === 0 })
+  }),
+  burst(
+    'app-saves',
+    100,
+    'small saves',
+    () => () => post('/app/workflows', { id: newId(), name: 'Many', description: 'x', scope: 'only_me' }),
+  ),
+  burst('app-tarpit-saves', 250, 'saves of webhook sources whose endpoint never answers', ({ endpoint }) => {
+    endpoint.answerWith('hang')
+    return () =>
+      save(`/app/webhook-sources/${newId()}`, {
+        name: newId(),
+        description: 'Takes everything.',
+        endpoint_url: endpoint.url,
+        signing_secret: null,
+        example_request_body: { text: 'x' },
+        version: null,
+      })
+  }),
+  burst('app-resends', 250, 'payloads sent again to an endpoint that takes 3 s', async (target) => {
+    const deliveryId = await seedDelivery(target)
+    return () => save(`/app/deliveries/${newId()}`, { resend_of: deliveryId })
+  }),
+  burst(
+    'app-strangers-wide',
+    30,
+    'bodies of 2.4 MB with 220,000 members, of people who are not signed in',
+    () => () => ({ method: 'POST', path: '/app/sign-in', body: WIDE_BODY, headers: STRANGER }),
+  ),
+  burst(
+    'app-strangers-deep',
+    30,
+    'bodies of 2.4 MB, nested 400,000 times, of people who are not signed in',
+    () => () => ({ method: 'POST', path: '/app/sign-in', body: DEEP_BODY, headers: STRANGER }),
+  ),
+  burst(
+    'app-sign-ins',
+    100,
+    'wrong passwords, each from another network',
+    () => (n) => ({
       ...post('/app/sign-in', { email: `person-${n}@acme.test`, password: 'orbit-velvet-cactus-41' }),
       headers: { ...STRANGER, 'x-forwarded-for': networkOf(n) },
     }),
-  },
+    BEHIND_PROXY,
+  ),
 ]
 
 function post(path: string, body: object): AttackRequest {
@@ -190,7 +137,17 @@ function startWorkflow(workflowId: string, context: string): AttackRequest {
   return post(`/v1/workflows/${workflowId}/start`, { context })
 }
 
-function toAttack({ name, what, atOnce, services = {}, prepare }: Burst): Attack {
+/**
+ * Sends `atOnce` requests at once, again and again; its control sends as many small reads at once.
+ * @param prepare Inserts data, and resolves to the requests. `workflowId` is a workflow that sends to "Endpoint".
+ */
+function burst(
+  name: string,
+  atOnce: number,
+  what: string,
+  prepare: (target: AttackTarget, workflowId: string) => RequestOf | Promise<RequestOf>,
+  services: AttackedServices = {},
+): Attack {
   return {
     name,
     services,
@@ -339,7 +296,7 @@ const costlyRules: Attack = {
 
 /** Attacks on the application, by one organization or by strangers, and others of section E on the API. */
 export const APPLICATION_ATTACKS: readonly Attack[] = [
-  ...BURSTS.map(toAttack),
+  ...BURSTS,
   appStarts,
   unread('app-unread-exports', 'a manifest', { atOnce: 200, path: '/app/manifest', prepare: seedMuch }),
   unread('app-event-streams', 'their events', { atOnce: 300, path: '/app/events' }),
