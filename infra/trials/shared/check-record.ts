@@ -88,77 +88,68 @@ export async function checkRecord(pool: Pool, record: RecordToCheck): Promise<Fi
 const payloadKey = (path: string, text: string) => `${path} ${text}`
 
 /** Guarantee 1: a start that was answered 202 becomes exactly one run, which succeeds or fails. */
-function checkEveryStartEnded(accepted: readonly RequestedStart[], runs: readonly EndedRun[]): string[] {
+function* checkEveryStartEnded(accepted: readonly RequestedStart[], runs: readonly EndedRun[]): Generator<string> {
   const byId = new Map(runs.map((run) => [run.id, run]))
-  const violations: string[] = []
   for (const start of accepted) {
     const run = byId.get(start.accepted!.startId)
-    if (!run) violations.push(`"${start.text}" was answered 202 and has no run`)
-    else if (run.context !== start.text) violations.push(`"${start.text}" was answered with the id of "${run.context}"`)
-    else if (run.sessionId !== start.accepted!.sessionId) violations.push(`"${start.text}" runs in another session`)
+    if (!run) yield `"${start.text}" was answered 202 and has no run`
+    else if (run.context !== start.text) yield `"${start.text}" was answered with the id of "${run.context}"`
+    else if (run.sessionId !== start.accepted!.sessionId) yield `"${start.text}" runs in another session`
   }
   for (const run of runs) {
-    if (run.status !== 'succeeded' && run.status !== 'failed')
-      violations.push(`"${run.context}" is still ${run.status}`)
+    if (run.status !== 'succeeded' && run.status !== 'failed') yield `"${run.context}" is still ${run.status}`
   }
   const perText = Map.groupBy(runs, ({ context }) => context)
-  for (const [text, same] of perText) if (same.length > 1) violations.push(`"${text}" was started ${same.length} times`)
-  return violations
+  for (const [text, same] of perText) if (same.length > 1) yield `"${text}" was started ${same.length} times`
 }
 
 /**
  * Guarantee 3: no payload is sent twice, a succeeded run's payloads have arrived, and a lost payload is reported as
  * unknown.
  */
-function checkEveryPayloadOnce(record: RecordToCheck, runs: readonly EndedRun[]): string[] {
+function* checkEveryPayloadOnce(record: RecordToCheck, runs: readonly EndedRun[]): Generator<string> {
   const { requested, arrivals, paths, mayFailWith = () => false } = record
-  const violations: string[] = []
   const payloads = Map.groupBy(arrivals, ({ path, text }) => payloadKey(path, text))
-  for (const [key, { length }] of payloads)
-    if (length > 1) violations.push(`the payload "${key}" was sent ${length} times`)
+  for (const [key, { length }] of payloads) if (length > 1) yield `the payload "${key}" was sent ${length} times`
   const known = new Set(requested.map(({ text }) => text))
   for (const run of runs) {
-    if (!known.has(run.context)) violations.push(`"${run.context}" was not requested`)
+    if (!known.has(run.context)) yield `"${run.context}" was not requested`
     const arrived = paths.filter((path) => payloads.has(payloadKey(path, run.context)))
     if (run.status === 'succeeded' && arrived.length !== paths.length) {
-      violations.push(`"${run.context}" succeeded, but only ${arrived.join(' and ') || 'nothing'} arrived`)
+      yield `"${run.context}" succeeded, but only ${arrived.join(' and ') || 'nothing'} arrived`
     }
     const error = run.error ?? ''
     if (run.status === 'failed' && !error.startsWith('delivery_unknown') && !mayFailWith(error)) {
-      violations.push(`"${run.context}" failed for a reason that no outage explains: ${error}`)
+      yield `"${run.context}" failed for a reason that no outage explains: ${error}`
     }
   }
-  return violations
 }
 
 /** Guarantee 2: runs of one session follow each other, by the database's clock. */
-function checkRunsDoNotOverlap(runs: readonly EndedRun[]): string[] {
-  const violations: string[] = []
+function* checkRunsDoNotOverlap(runs: readonly EndedRun[]): Generator<string> {
   for (const [index, run] of runs.entries()) {
     const before = runs[index - 1]
     // A run that a restore ended may never have started.
     if (before?.sessionId !== run.sessionId || !run.startedAt) continue
     // The end is stored in milliseconds, the start in microseconds.
     const gapMs = run.startedAt.getTime() - before.finishedAt!.getTime()
-    if (gapMs < -1) violations.push(`"${run.context}" started ${-gapMs} ms before "${before.context}" ended`)
+    if (gapMs < -1) yield `"${run.context}" started ${-gapMs} ms before "${before.context}" ended`
   }
-  return violations
 }
 
 /** Guarantee 2: runs of one session, and their payloads, come in the order in which their starts were accepted. */
-function checkOrder(
+function* checkOrder(
   accepted: readonly RequestedStart[],
   runs: readonly EndedRun[],
   { arrivals, paths }: RecordToCheck,
-): string[] {
-  const violations: string[] = []
+): Generator<string> {
   const numbers = new Map(runs.map((run) => [run.id, run.number]))
   const lastNumber = new Map<string, RequestedStart>()
   for (const start of accepted) {
     const { startId, sessionId } = start.accepted!
     const before = lastNumber.get(sessionId)
     if (before && numbers.get(before.accepted!.startId)! >= numbers.get(startId)!) {
-      violations.push(`"${start.text}" was accepted after "${before.text}" and has the lower number`)
+      yield `"${start.text}" was accepted after "${before.text}" and has the lower number`
     }
     lastNumber.set(sessionId, start)
   }
@@ -168,10 +159,9 @@ function checkOrder(
     const run = byText.get(text)
     if (!run) continue
     const position = run.number * paths.length + paths.indexOf(path)
-    if (position < (lastArrived.get(run.sessionId) ?? 0)) violations.push(`"${run.context}" arrived out of order`)
+    if (position < (lastArrived.get(run.sessionId) ?? 0)) yield `"${run.context}" arrived out of order`
     lastArrived.set(run.sessionId, position)
   }
-  return violations
 }
 
 /** Guarantee 3: a finished step is never repeated, so each run planned and sent each of its payloads once. */
