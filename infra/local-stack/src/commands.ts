@@ -7,9 +7,8 @@ export function wfCommand(localDir: string): string {
 }
 
 /** Returns the command that starts the local stack on this folder, with further settings. */
-export function startCommand(localDir: string, settings: Readonly<Record<string, number>> = {}): string {
-  const texts = Object.entries(settings).map(([name, value]) => [name, String(value)])
-  return withSettings({ ...folderSetting(localDir), ...Object.fromEntries(texts) }, 'npm start')
+export function startCommand(localDir: string, settings: Readonly<Record<string, string>>): string {
+  return withSettings({ ...folderSetting(localDir), ...settings }, 'npm start')
 }
 
 /**

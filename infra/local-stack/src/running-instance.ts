@@ -35,15 +35,14 @@ export async function chooseAppPort(
   return await freePort()
 }
 
-function portError(localDir: string, setting: string, port: number, error: NodeJS.ErrnoException): LocalStackError {
-  if (error.code === 'EACCES') {
-    const command = startCommand(localDir, { [setting]: 8090 })
-    return new LocalStackError(`This user may not listen on port ${port}. Use another one: ${command}`)
-  }
-  const command = startCommand(localDir, { [setting]: port > 65_000 ? 8090 : port + 10 })
-  return new LocalStackError(`Another program uses port ${port}. Stop that program, or use another port: ${command}`, {
-    cause: error,
-  })
+function portError(localDir: string, setting: string, port: number, cause: NodeJS.ErrnoException): LocalStackError {
+  const isForbidden = cause.code === 'EACCES'
+  const other = isForbidden || port > 65_000 ? 8090 : port + 10
+  const command = startCommand(localDir, { [setting]: String(other) })
+  const message = isForbidden
+    ? `This user may not listen on port ${port}. Use another one: ${command}`
+    : `Another program uses port ${port}. Stop that program, or use another port: ${command}`
+  return new LocalStackError(message, { cause })
 }
 
 /** Whether the local stack that saved these settings still answers; with `port`, only if it listens on that port. */
