@@ -40,7 +40,7 @@ describe('the image', () => {
       copyInto(app, stage('sources').copied)
       // The stage `generated` makes it as `pnpm generate` does.
       copyInto(app, ['packages/database/src/generated'], () => true)
-      const [, options = ''] = /NODE_OPTIONS="(.+)"/.exec(lastStage().text) ?? []
+      const [, options = ''] = /NODE_OPTIONS="(.+)"/.exec(lastStage().lines.join('\n')) ?? []
       const start = lastStage().run.at(-1) ?? ''
       expect(start).toContain('services/*/src/main.ts')
       const env = { NODE_ENV: 'production', NODE_OPTIONS: options.replaceAll('/app/', `${app}/`), LOCAL_DIR: app }
@@ -92,7 +92,6 @@ interface Stage {
   readonly from: string
   /** The instructions, each on one line. */
   readonly lines: readonly string[]
-  readonly text: string
   /** What it copies from the build context. */
   readonly copied: readonly string[]
   /** Its commands, without the options of RUN. */
@@ -112,7 +111,6 @@ function readStages(dockerfile: string): Stage[] {
       name,
       from,
       lines,
-      text: lines.join('\n'),
       copied: lines.flatMap((line) => /^COPY (?!--)(.+) \S+$/.exec(line)?.[1]?.split(' ') ?? []),
       run: lines.flatMap((line) => /^RUN (?:--\S+ )*(.+)$/.exec(line)?.[1] ?? []),
     }

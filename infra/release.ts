@@ -31,14 +31,12 @@ function run(command: string, args: readonly string[], cwd = ROOT): string {
 /** Turns what is unreleased into the entry of a version, under a new and empty "Unreleased". */
 export function releaseChangelog(text: string, version: string, date: string): { text: string; entry: string } {
   const heading = '## [Unreleased]\n'
-  const start = text.indexOf(heading)
-  if (start === -1) throw new Error('CHANGELOG.md has no "## [Unreleased]".')
-  const after = start + heading.length
-  const next = text.indexOf('\n## ', after)
-  const changes = text.slice(after, next === -1 ? undefined : next).trim()
-  if (changes === '') throw new Error('CHANGELOG.md has nothing unreleased.')
-  const entry = `## [${version}] - ${date}\n\n${changes}\n`
-  return { text: `${text.slice(0, after)}\n${entry}${next === -1 ? '' : text.slice(next)}`, entry }
+  const [before, rest] = text.split(heading)
+  if (rest === undefined) throw new Error('CHANGELOG.md has no "## [Unreleased]".')
+  const [changes = '', ...older] = rest.split(/\n(?=## )/)
+  if (changes.trim() === '') throw new Error('CHANGELOG.md has nothing unreleased.')
+  const entry = `## [${version}] - ${date}\n\n${changes.trim()}\n`
+  return { text: `${before}${heading}\n${entry}${older.map((each) => `\n${each}`).join('')}`, entry }
 }
 
 const python = (...args: string[]): string => run('python3', args, join(ROOT, 'packages/python'))
