@@ -203,7 +203,10 @@ export async function planTriggers(
   return planParts(
     stored,
     rows,
-    (before, after) => partChanges(`triggers.${(before ?? after)!.name || (before ?? after)!.id}`, before, after),
+    (before, after) => {
+      const { name, id } = (before ?? after)!
+      return partChanges(`triggers.${name || id}`, before, after)
+    },
     async (removed, added) => {
       await client.query('DELETE FROM triggers WHERE id = ANY ($1::uuid[])', [removed.map((row) => row.id)])
       const triggers = added.map(({ trigger_source: source, events: _events, subagent_sources: _sources, ...row }) => ({
@@ -213,20 +216,16 @@ export async function planTriggers(
         filters: filtersOf.get(row.id) ?? null,
       }))
       await insertRows(client, 'triggers', triggers)
-      const withPosition = (items: (row: TriggerRow) => readonly object[]) =>
-        added.flatMap((row) => items(row).map((item, position) => ({ trigger_id: row.id, position, ...item })))
-      await insertRows(
-        client,
-        'trigger_events',
-        withPosition(({ events }) => events),
-      )
-      await insertRows(
-        client,
-        'subagent_sources',
-        withPosition(({ subagent_sources: sources }) => sources),
-      )
+      const events = added.flatMap((row) => withPosition(row.id, row.events))
+      await insertRows(client, 'trigger_events', events)
+      const sources = added.flatMap((row) => withPosition(row.id, row.subagent_sources))
+      await insertRows(client, 'subagent_sources', sources)
     },
   )
+}
+
+function withPosition(triggerId: string, items: readonly object[]): object[] {
+  return items.map((item, position) => ({ trigger_id: triggerId, position, ...item }))
 }
 
 // Columns and fields have the order of those rows, because rows are compared as JSON.

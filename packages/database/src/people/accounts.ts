@@ -179,7 +179,7 @@ export async function revokeLinks(
   })
 }
 
-/** Makes a link, and ends the open ones of its kind that meet the condition. The token is only known here. */
+/** Makes a link, of whose token only the hash is stored, and ends the open ones of its kind that meet the condition. */
 export async function createLink(
   { prisma }: Pick<Transaction, 'prisma'>,
   link: Omit<Prisma.OneTimeLinkUncheckedCreateInput, 'tokenSha256' | 'expiresAt'> & { kind: keyof typeof LINK_HOURS },
