@@ -11,6 +11,7 @@ import {
   type Connection,
   databaseNull,
   type Db,
+  deleteRows,
   inPrismaTransaction,
   inTransaction,
   type PrismaDb,
@@ -453,14 +454,6 @@ export async function deleteWorkflow(db: PrismaDb, edit: WorkflowEdit): Promise<
   })
 }
 
-// ARRAY(…) is evaluated once. With IN, PostgreSQL may evaluate the batch again for each row, and delete more than the
-// limit.
-const DELETE_RUNS = `
-  DELETE FROM starts WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM starts WHERE workflow_id = $1 AND finished_at IS NOT NULL
-    ORDER BY created_at DESC, id DESC LIMIT $2
-  ))`
-
 /**
  * Deletes up to `batchSize` runs, with their journals, of each of up to 100 deleted workflows, and those workflows
  * without runs. A run that was accepted while its workflow was deleted ends first. Resolves to the number of deleted
@@ -478,12 +471,13 @@ export async function purgeDeletedWorkflows(db: Db, batchSize: number): Promise<
         [id],
       )
       if (!locked.rowCount) return 0
-      const runs = await client.query(DELETE_RUNS, [id, batchSize])
+      const where = 'workflow_id = $2 AND finished_at IS NOT NULL ORDER BY created_at DESC, id DESC'
+      const runs = await deleteRows({ pool: client }, { table: 'starts', key: 'ctid', where }, batchSize, id)
       const emptied = await client.query(
         'DELETE FROM workflows WHERE id = $1 AND (SELECT true FROM starts WHERE workflow_id = $1 LIMIT 1) IS NULL',
         [id],
       )
-      return (runs.rowCount ?? 0) + (emptied.rowCount ?? 0)
+      return runs + (emptied.rowCount ?? 0)
     })
   }
   return deleted
