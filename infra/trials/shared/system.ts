@@ -198,33 +198,30 @@ async function startService(
   options: { command?: string; args: string[]; cwd: string; env: Readonly<Record<string, string>> },
 ): Promise<Service> {
   const metricsUrl = `http://127.0.0.1:${options.env['METRICS_PORT']}`
-  const outputs: StartedProcess[] = []
-  const launch = async (): Promise<StartedProcess> => {
+  const processes: StartedProcess[] = []
+  const launch = async (): Promise<void> => {
     const readyWhen = { url: `${metricsUrl}/readyz` }
-    const launched = await startProcess({ ...options, readyWhen, timeoutMs: BOOT_TIMEOUT_MS })
-    outputs.push(launched)
-    return launched
+    processes.push(await startProcess({ ...options, readyWhen, timeoutMs: BOOT_TIMEOUT_MS }))
   }
+  const last = (): StartedProcess => processes.at(-1)!
   const startedAt = performance.now()
-  let process = await launch()
+  await launch()
   return {
     name,
     url: `http://127.0.0.1:${options.env['PORT']}`,
     metricsUrl,
     bootMs: performance.now() - startedAt,
     get process() {
-      return process
+      return last()
     },
     async kill(signal = 'SIGKILL') {
-      process.kill(signal)
-      await process.exited
+      last().kill(signal)
+      await last().exited
     },
-    async restart() {
-      process = await launch()
-    },
-    pause: () => void process.kill('SIGSTOP'),
-    resume: () => void process.kill('SIGCONT'),
-    output: () => outputs.map(({ stdout, stderr }) => `--- ${name}\n${stdout}${stderr}`).join('\n'),
+    restart: launch,
+    pause: () => void last().kill('SIGSTOP'),
+    resume: () => void last().kill('SIGCONT'),
+    output: () => processes.map(({ stdout, stderr }) => `--- ${name}\n${stdout}${stderr}`).join('\n'),
   }
 }
 
