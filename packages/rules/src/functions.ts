@@ -71,19 +71,19 @@ function capture(text: string, pattern: string): string | undefined {
   return matcher.find() ? (matcher.group(Math.min(matcher.groupCount(), 1)) ?? undefined) : undefined
 }
 
-/** Adds decimal numbers as they are written: the sum of 0.1 and 0.2 is 0.3. */
+/** Adds decimal numbers as they are written, without an error of rounding: the sum of 0.1 and 0.2 is 0.3. */
 function sum(numbers: readonly number[]): number {
-  const digits = Math.max(0, ...numbers.map(countDecimals))
-  return shift(
-    numbers.reduce((total, number) => total + Math.round(shift(number, digits)), 0),
-    -digits,
-  )
+  const decimals = numbers.map(toDecimal)
+  const least = Math.min(0, ...decimals.map(({ exponent }) => exponent))
+  const total = decimals.reduce((all, { digits, exponent }) => all + digits * 10n ** BigInt(exponent - least), 0n)
+  return Number(`${total}e${least}`)
 }
 
-/** The digits behind the point, of a number such as 1e-7 too. */
-function countDecimals(number: number): number {
+/** The number is `digits` times ten to the power of `exponent`. */
+function toDecimal(number: number) {
   const [mantissa = '', exponent = 0] = String(number).split('e')
-  return (mantissa.split('.')[1] ?? '').length - Number(exponent)
+  const [whole = '', fraction = ''] = mantissa.split('.')
+  return { digits: BigInt(whole + fraction), exponent: Number(exponent) - fraction.length }
 }
 
 /** The characters (code points) from one position to before another, from 0. */
