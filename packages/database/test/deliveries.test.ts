@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { expect, test } from '@jest/globals'
+import { expect, jest, test } from '@jest/globals'
 import {
   claimDeliveries,
   deleteOldDeliveries,
   type DeliveryClaimRequest,
   type DeliveryResult,
   findDeliveryState,
+  listDeliveries,
   newId,
   recordOutcomes,
   removeUnsentDelivery,
@@ -77,4 +78,13 @@ test('each outcome is recorded once, with its delivery, and replaces `unknown`',
   expect(await record([first.id, 'accepted'])).toEqual([time])
   expect(await record([first.id, 'timed_out'])).toEqual([undefined])
   expect([await outcomeOf(first.id), await outcomeOf(second.id)]).toEqual(['accepted', 'rejected'])
+})
+
+test('a page of a log is read by one prepared statement, so that each entry is what its filters say', async () => {
+  await claimDeliveries(acme.db, [request()])
+  const query = jest.spyOn(acme.db.pool, 'query')
+  const page = { sourceId: acme.sourceId, outcome: 'in_flight', limit: 1 } as const
+  const { rows } = await listDeliveries(acme.db, acme.organizationId, page)
+  expect(query.mock.calls).toEqual([[expect.objectContaining({ name: 'list-deliveries-in_flight' })]])
+  expect(rows).toEqual([expect.objectContaining({ outcome: 'in_flight', rejected_answer: null })])
 })

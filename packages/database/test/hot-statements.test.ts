@@ -177,7 +177,10 @@ const hotCalls: Record<string, (on: Pooled) => Promise<unknown>> = {
     ),
   listDeliveries: (on) =>
     listDeliveries(on, organizationId, { sourceId, limit: 25, after: { createdAt: new Date(), id: newId() } }),
+  'listDeliveries with an outcome': (on) =>
+    listDeliveries(on, organizationId, { sourceId, limit: 25, outcome: 'rejected' }),
   'listDeliveries in flight': (on) => listDeliveries(on, organizationId, { sourceId, limit: 25, outcome: 'in_flight' }),
+  'listDeliveries of a kind': (on) => listDeliveries(on, organizationId, { sourceId, limit: 25, kind: 'verification' }),
   'listDeliveries of a period': (on) => {
     const since = new Date(Date.now() - 80 * 86_400_000)
     const until = new Date(since.getTime() + 40 * 86_400_000)

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
-  type DeliveryListQuery,
+  type DeliveryLogQuery,
   findWebhookSource,
   listDeliveries,
   type LoggedDelivery,
@@ -21,7 +21,7 @@ const PAGE_SIZE = 100
  */
 export async function* followDeliveries(
   ctx: OrganizationContext,
-  query: DeliveryListQuery,
+  query: DeliveryLogQuery,
   newest: readonly LoggedDelivery[],
   signal: AbortSignal,
 ): AsyncGenerator<readonly LoggedDelivery[]> {
@@ -49,9 +49,9 @@ export async function* followDeliveries(
 }
 
 /** Reads all pages of the query, newest first. */
-async function readAll({ db, organization }: OrganizationContext, query: DeliveryListQuery): Promise<LoggedDelivery[]> {
+async function readAll({ db, organization }: OrganizationContext, query: DeliveryLogQuery): Promise<LoggedDelivery[]> {
   const all: LoggedDelivery[] = []
-  let after: DeliveryListQuery['after']
+  let after: DeliveryLogQuery['after']
   do {
     const page = await listDeliveries(db, organization.id, { ...query, limit: PAGE_SIZE, after })
     all.push(...page.rows)

@@ -1,5 +1,5 @@
 import type { DeliveryKind, DeliveryOutcome } from '@workflow-service/contract'
-import { type DeliveryListQuery, listDeliveries, type LoggedDelivery } from '@workflow-service/database'
+import { type DeliveryLogQuery, listDeliveries, type LoggedDelivery } from '@workflow-service/database'
 import type { FollowOptions } from '../cli-command.ts'
 import { type CommandResult, listResult, type PrintedResult } from '../command-result.ts'
 import type { OrganizationContext } from '../cli-context.ts'
@@ -49,7 +49,7 @@ const COLUMNS: readonly Column<LoggedDelivery>[] = [
 /** Prints the newest entries and then, every second until Ctrl-C, those that finished since, oldest first. */
 async function follow(
   ctx: OrganizationContext,
-  query: DeliveryListQuery,
+  query: DeliveryLogQuery,
   newest: readonly LoggedDelivery[],
   { json: isJson, timeout }: LogsOptions,
 ): Promise<PrintedResult> {

@@ -322,7 +322,8 @@ export async function recordRunOutcomes(
   return records.map(({ id }) => recorded.get(id))
 }
 
-const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', {
+/** The columns of a `DeliveryOut`. */
+export const DELIVERY_COLUMNS = {
   id: column.uuid,
   organization_id: column.uuid,
   source_id: column.uuid,
@@ -341,8 +342,9 @@ const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', {
   finished_at: column.timestamptz.orNull,
   resend_of: column.uuid.orNull,
   sent_by: column.uuid.orNull,
-  ageMs: column.float8,
-})
+}
+
+const FIND_DELIVERY_STATE = statement('deliveries/find-delivery-state', { ...DELIVERY_COLUMNS, ageMs: column.float8 })
 
 /**
  * Finds the delivery of this id, of any organization, with its age by the database's clock. The caller compares the

@@ -6,7 +6,20 @@ import type {
   DeliveryOutcome,
 } from '@workflow-service/contract'
 import { escapeLiteral } from 'pg'
-import { addWords, type Db, matches, paging, parseSearch, queryRows, type WordSearch } from '../connection/index.ts'
+import {
+  addWords,
+  column,
+  type Connection,
+  datesToIso,
+  type Db,
+  matches,
+  paging,
+  parseSearch,
+  queryRows,
+  runStatement,
+  statement,
+  type WordSearch,
+} from '../connection/index.ts'
 import {
   type Candidates,
   type Compared,
@@ -16,21 +29,18 @@ import {
   USER_NAME,
   type Viewer,
 } from '../organizations/index.ts'
-import { NEEDS_APPROVAL } from './deliveries.ts'
+import { DELIVERY_COLUMNS, NEEDS_APPROVAL } from './deliveries.ts'
 
 /** A larger body is left out of lists: a page has up to 100 entries. */
 const LISTED_BODY_MAX_BYTES = 8_192
 const MAX_RESENT_AS = 20
 const MAX_DELIVERIES_OF_RUN = 200
 
-/** The columns of a delivery that have no name of another table, with its body if the condition holds. */
-const recordedColumns = (hasBody: string) => `delivery.id, delivery.organization_id, delivery.source_id, delivery.kind,
+/** The columns of a delivery as the page shows it, with its body if the condition holds. */
+const deliveryColumns = (hasBody: string) => `delivery.id, delivery.organization_id, delivery.source_id, delivery.kind,
   delivery.outcome, delivery.status, delivery.reason, delivery.mismatches, delivery.duration_ms, delivery.answer,
   CASE WHEN ${hasBody} THEN delivery.request_body END AS request_body, delivery.session_id, delivery.run_id,
-  delivery.request_id, delivery.created_at, delivery.finished_at, delivery.resend_of`
-
-/** The columns of a delivery as the page shows it. */
-const deliveryColumns = (hasBody: string) => `${recordedColumns(hasBody)},
+  delivery.request_id, delivery.created_at, delivery.finished_at, delivery.resend_of,
   (
     SELECT name FROM webhook_sources
     WHERE webhook_sources.organization_id = delivery.organization_id AND webhook_sources.id = delivery.source_id
@@ -102,23 +112,50 @@ export async function listVisibleDeliveries(
   return { rows: await findVisibleDeliveries(db, viewer, null, rows), next }
 }
 
+/** Which entries of a source's log to list. */
+export type DeliveryLogQuery = Pick<DeliveryListQuery, 'outcome' | 'kind' | 'since' | 'until' | 'limit' | 'after'> & {
+  readonly sourceId: string
+}
+
 /** A delivery as it is recorded, with what its endpoint answered for people: an agent must not read that. */
 export type LoggedDelivery = DeliveryOut & Pick<DeliveryDetailOut, 'rejected_answer' | 'answer_headers'>
 
-/** The same deliveries for a caller that sees all of them, each with its whole body. */
+const NO_FILTER = '/* no filter */'
+const LIST_DELIVERIES = statement(
+  'deliveries/list-deliveries',
+  {
+    ...DELIVERY_COLUMNS,
+    rejected_answer: column.text().orNull,
+    answer_headers: column.json<Record<string, string>>().orNull,
+  },
+  { FILTER: NO_FILTER },
+)
+
+/** A page of a source's log, newest first, each entry with its whole body (contract README, "Deliveries"). */
 export async function listDeliveries(
-  db: Db,
+  db: Connection,
   organizationId: string,
-  query: DeliveryListQuery,
+  query: DeliveryLogQuery,
 ): Promise<paging.ReadPage<LoggedDelivery>> {
-  const { rows: ids, next } = await listVisibleIds(db, { organizationId, memberId: null }, query)
-  const rows = await queryRows<LoggedDelivery>(
-    db,
-    `SELECT ${recordedColumns('true')}, sent_by, rejected_answer, answer_headers FROM deliveries AS delivery
-     WHERE organization_id = $1 AND id = ANY ($2::uuid[]) ORDER BY created_at DESC, id DESC`,
-    [organizationId, ids],
-  )
-  return { rows, next }
+  const { sourceId, outcome, kind, since, until, limit, after } = query
+  const filters = [
+    ...(outcome ? [`AND outcome = ${escapeLiteral(outcome)}`] : []),
+    ...(kind ? [`AND kind = ${escapeLiteral(kind)}`] : []),
+  ]
+  const filtered = {
+    ...LIST_DELIVERIES,
+    name: [LIST_DELIVERIES.name, outcome, kind].filter((part) => part !== undefined).join('-'),
+    text: LIST_DELIVERIES.text.replace(NO_FILTER, filters.join(' ')),
+  }
+  // One more than the page shows whether another page follows.
+  const values = [organizationId, sourceId, since ?? '-infinity', ...paging.positionParams(after, until), limit + 1]
+  const { rows: found } = await runStatement(db, filtered, values)
+  const rows = found.slice(0, limit)
+  const last = found.length > limit ? rows.at(-1) : undefined
+  return {
+    rows: rows.map((row) => datesToIso<LoggedDelivery>(row)),
+    next: last && { createdAt: last.created_at, id: last.id },
+  }
 }
 
 /** The ids of the deliveries that the viewer sees. */
