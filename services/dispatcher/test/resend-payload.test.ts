@@ -72,7 +72,7 @@ describe('sending a payload again', () => {
     const answers = await Promise.all([resend(id, first), resend(id, first), resend(id, first)])
     await dispatcher.db.prisma.delivery.delete({ where: { id: first } })
     answers.push(await resend(id, first))
-    expect(answers.map(({ body }) => body)).toEqual(Array(4).fill(answers[0].body))
+    expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1)
     expect(answers[0]?.body.outcome).toBe('accepted')
     expect(dispatcher.endpoint.requests).toHaveLength(1)
   })

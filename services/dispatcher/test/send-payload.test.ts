@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import { compile, DeliveriesLine, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
+import { compile, DeliveriesLine, DeliveryOut, PAYLOAD_MAX_DEPTH } from '@workflow-service/contract'
 import { newId, readSteps } from '@workflow-service/database'
 import { startRawEndpoint, waitUntil } from '@workflow-service/testkit'
 import { checkServiceSignature, checkServiceToken } from '@workflow-service/webhook-token'
@@ -450,6 +450,7 @@ describe('with the journal of a run', () => {
     const answer = await send(id, { run_id: runId, lease: { session_id: sessionId, epoch: 1 }, journal })
     expect(answer.body.outcome).toBe('accepted')
     expect(answer.headers.get('x-run-journal')).toBe('succeeded')
+    expect(Object.keys(answer.body)).toEqual(Object.keys(DeliveryOut.properties))
     const [message, result] = await readSteps(db, runId)
     expect(message?.data).toEqual({ agent: 'builtin', text: 'hello' })
     expect(result).toMatchObject({

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals'
-import type { DeliveryOut } from '@workflow-service/contract'
+import { DeliveryOut } from '@workflow-service/contract'
 import { newId } from '@workflow-service/database'
 import { checkServiceToken } from '@workflow-service/webhook-token'
 import { type Answer, invalidField, refusal, sourceIn, sourcePath } from './support/test-dispatcher.ts'
@@ -121,6 +121,9 @@ describe('a test of a source', () => {
     expect((await dispatcher.readSource(id)).body).toEqual(before)
     const log = await dispatcher.call('GET', `${dispatcher.sourcePath(id)}/deliveries?limit=1`)
     expect(log.body.data).toEqual([answer.body])
+    // Agents read these fields: a log entry has more, for people.
+    const fields = Object.keys(DeliveryOut.properties)
+    expect([answer.body, ...log.body.data].map((delivery) => Object.keys(delivery))).toEqual([fields, fields])
   })
 
   test('answers 422 and sends nothing if no key decrypts the stored secret', async () => {

@@ -7,6 +7,7 @@ import type { RecordedDelivery, RunJournal } from '../deliveries/outcome-recorde
 import { resendPayload } from '../deliveries/resend-payload.ts'
 import type { CallOf } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
+import { toDeliveryOut } from './to-delivery-out.ts'
 
 /** Sends a payload, or that of an earlier delivery again, at most once, and answers when its outcome is known. */
 export function sendPayload(ctx: DispatcherContext) {
@@ -15,7 +16,7 @@ export function sendPayload(ctx: DispatcherContext) {
     const { organization_id: organizationId, source_id: sourceId, payload, resend_of: resendOf, lease } = body
     const common = { id: params.delivery_id, organizationId, requestId, trace }
     const by = readActor(organizationId, request)
-    const { journalState, ...delivery }: RecordedDelivery =
+    const delivery: RecordedDelivery =
       sourceId === undefined || payload === undefined
         ? await resendPayload(ctx, {
             ...common,
@@ -33,8 +34,8 @@ export function sendPayload(ctx: DispatcherContext) {
             journal: toRunJournal(params.delivery_id, body),
             resend: null,
           })
-    const headers = journalState ? [RUN_JOURNAL_HEADER, journalState] : []
-    return { status: 200, body: delivery, headers }
+    const headers = delivery.journalState ? [RUN_JOURNAL_HEADER, delivery.journalState] : []
+    return { status: 200, body: toDeliveryOut(delivery), headers }
   }
 }
 

@@ -18,6 +18,7 @@ import { verifySource } from '../sources/verify-source.ts'
 import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
 import { checkSource, saveSource } from './save-webhook-source.ts'
+import { toDeliveryOut } from './to-delivery-out.ts'
 
 /** Handlers of the webhook sources and of their logs. */
 export function sourceHandlers(ctx: DispatcherContext) {
@@ -82,7 +83,7 @@ export function sourceHandlers(ctx: DispatcherContext) {
         await confirmWebhookSource(db, organizationId, sourceId, source.version)
         changeNotices.add(organizationId, 'webhook_sources')
       }
-      return { status: 200, body: delivery }
+      return { status: 200, body: toDeliveryOut(delivery) }
     },
     /** A page of the log, newest first. That of a deleted source stays readable. */
     listDeliveries: async ({ params, query }) => {
@@ -106,9 +107,8 @@ export function sourceHandlers(ctx: DispatcherContext) {
       if (rows.length === 0 && !(await hasWebhookSourceLog(db, organizationId, sourceId))) {
         throw notFound('Webhook source')
       }
-      const data = rows.map(({ rejected_answer: _forPeople, answer_headers: _forPeopleToo, ...delivery }) => delivery)
       const pagination = { has_more: next !== undefined, next_cursor: next ? encodeCursor(cursors, next) : null }
-      return { status: 200, body: { data, pagination } }
+      return { status: 200, body: { data: rows.map(toDeliveryOut), pagination } }
     },
   } satisfies Partial<InternalHandlers>
 }
