@@ -365,30 +365,40 @@ export async function findDeliveryState(
 const MAX_TIMES_SENT = 1_000
 
 /**
- * Finds the first delivery of the payload of a delivery, which is itself if it is no resend, and how often the payload
- * was sent so far, up to 1,000. Of earlier ones that the retention has deleted, the id of the latest is left. LATERAL
- * with LIMIT reads the index: a join may compare each with each.
+ * Finds the first delivery of the payload of a delivery: itself, if it is no resend. Of earlier ones that the retention
+ * has deleted, the id of the latest is left.
  */
-export async function findFirstSent(db: Db, deliveryId: string): Promise<{ id: string; timesSent: number }> {
-  const { rows } = await db.pool.query<{ id: string; timesSent: number }>(
+export async function findFirstSent(db: Db, deliveryId: string): Promise<string> {
+  const { rows } = await db.pool.query<{ id: string }>(
     `WITH RECURSIVE earlier AS (
        SELECT $1::uuid AS id, 0 AS depth
        UNION ALL
        SELECT deliveries.resend_of, depth + 1 FROM earlier JOIN deliveries ON deliveries.id = earlier.id
        WHERE deliveries.resend_of IS NOT NULL AND depth < ${MAX_TIMES_SENT}
-     ),
-     first AS MATERIALIZED (SELECT id FROM earlier ORDER BY depth DESC LIMIT 1),
-     sent AS (
-       SELECT id FROM first
+     )
+     SELECT id FROM earlier ORDER BY depth DESC LIMIT 1`,
+    [deliveryId],
+  )
+  return rows[0]!.id
+}
+
+/**
+ * Counts how often the payload of a first delivery was sent so far, that one included, up to 1,000. LATERAL with LIMIT
+ * reads the index: a join may compare each with each.
+ */
+export async function countTimesSent(db: Db, firstId: string): Promise<number> {
+  const { rows } = await db.pool.query<{ count: number }>(
+    `WITH RECURSIVE sent AS (
+       SELECT $1::uuid AS id
        UNION ALL
        SELECT resend.id FROM sent CROSS JOIN LATERAL (
          SELECT id FROM deliveries WHERE resend_of = sent.id ORDER BY created_at, id LIMIT ${MAX_TIMES_SENT}
        ) AS resend
      )
-     SELECT id, (SELECT count(*)::int FROM (SELECT FROM sent LIMIT ${MAX_TIMES_SENT}) AS read) AS "timesSent" FROM first`,
-    [deliveryId],
+     SELECT count(*)::int AS count FROM (SELECT FROM sent LIMIT ${MAX_TIMES_SENT}) AS read`,
+    [firstId],
   )
-  return rows[0]!
+  return rows[0]!.count
 }
 
 /** The reason of an `unknown` delivery. */

@@ -1,6 +1,7 @@
 import type { DeliveryOut, TraceContext } from '@workflow-service/contract'
 import {
   type AuditedBy,
+  countTimesSent,
   findDeliveryState,
   findFirstSent,
   hasApproval,
@@ -39,7 +40,7 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
     recorded?.organization_id === organizationId && recorded.resend_of === resendOf
       ? recorded
       : await findResendable(ctx, request)
-  const first = await findFirstSent(ctx.db, resendOf)
+  const firstId = await findFirstSent(ctx.db, resendOf)
   return await deliverPayload(ctx, {
     id,
     organizationId,
@@ -49,8 +50,8 @@ export async function resendPayload(ctx: DispatcherContext, request: ResendReque
     lease: null,
     resend: {
       of: resendOf,
-      firstId: first.id,
-      attempt: first.timesSent + 1,
+      firstId,
+      attempt: (await countTimesSent(ctx.db, firstId)) + 1,
       sentBy,
       sessionId: earlier.session_id,
       by,

@@ -183,7 +183,7 @@ async function readDelivery(
   const headers = {
     'Content-Type': 'application/json',
     'X-Request-Id': delivery.request_id ?? '',
-    'X-Delivery-Id': delivery.resend_of ? (await findFirstSent(db, delivery.resend_of)).id : delivery.id,
+    'X-Delivery-Id': delivery.resend_of ? await findFirstSent(db, delivery.resend_of) : delivery.id,
     ...(hadSecret && {
       'X-Service-Token': '[a new token for each request]',
       'X-Service-Signature': '[a new signature for each request]',
