@@ -83,47 +83,72 @@ export function toSentence(detail: string): string {
 export function toErrorOutcome(error: unknown, phase: OutboundPhase): UnansweredOutcome {
   const { code, syscall } = readError(error)
   if (code === 'ETIMEDOUT' || code === 'ERR_SOCKET_CONNECTION_TIMEOUT') return toTimeoutOutcome(phase)
-  // Node also uses this code for a connection that the peer closed properly, but then no system call failed.
-  const found = code === 'ECONNRESET' && syscall === undefined ? 'ERR_SOCKET_CLOSED' : code
+  if (code.startsWith('HPE_')) {
+    return unreachableOutcome('invalid_answer', `the endpoint's answer is not valid HTTP (${code})`)
+  }
   // In TLS 1.3 the peer may reject the handshake after the request was sent.
   if (phase === 'tls' || code.startsWith('ERR_SSL_')) {
-    const [, detail] = TLS_ERRORS.find(([codes]) => codes.test(code)) ?? [code, 'the TLS handshake failed']
+    const [, detail] = TLS_ERRORS.find(([codes]) => codes.includes(code)) ?? [code, otherTlsDetail(code)]
     return unreachableOutcome('tls', `${detail} (${code})`)
   }
-  const [, cause, detail] = ERRORS.find(([codes]) => codes.test(found)) ?? [code, 'other', 'the request failed (CODE)']
+  // Node also uses this code for a connection that the peer closed properly, but then no system call failed.
+  const found = code === 'ECONNRESET' && syscall === undefined ? 'ERR_SOCKET_CLOSED' : code
+  const [, cause, detail] = ERRORS.find(([codes]) => codes.includes(found)) ?? [
+    code,
+    'other',
+    'the request failed (CODE)',
+  ]
   return unreachableOutcome(cause, detail.replace('CODE', code))
 }
 
-const ERRORS: readonly (readonly [codes: RegExp, cause: UnreachableCause, detail: string])[] = [
-  [/^HPE_/, 'invalid_answer', "the endpoint's answer is not valid HTTP (CODE)"],
-  [/^ECONNREFUSED$/, 'connection_refused', 'the endpoint refuses connections'],
-  [/^(ECONNRESET|ECONNABORTED|EPIPE)$/, 'connection_reset', 'the connection was reset'],
+const ERRORS: readonly (readonly [codes: readonly string[], cause: UnreachableCause, detail: string])[] = [
+  [['ECONNREFUSED'], 'connection_refused', 'the endpoint refuses connections'],
+  [['ECONNRESET', 'ECONNABORTED', 'EPIPE'], 'connection_reset', 'the connection was reset'],
   [
-    /^ERR_(SOCKET_CLOSED|STREAM_PREMATURE_CLOSE)$/,
+    ['ERR_SOCKET_CLOSED', 'ERR_STREAM_PREMATURE_CLOSE'],
     'connection_closed',
     'the endpoint closed the connection without an answer',
   ],
-  [/^E(HOSTUNREACH|NETUNREACH|ADDRNOTAVAIL|HOSTDOWN|NETDOWN)$/, 'no_route', 'there is no route to the endpoint (CODE)'],
+  [
+    ['EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL', 'EHOSTDOWN', 'ENETDOWN'],
+    'no_route',
+    'there is no route to the endpoint (CODE)',
+  ],
 ]
 
-/** The first row that matches counts. */
-const TLS_ERRORS: readonly (readonly [codes: RegExp, detail: string])[] = [
-  [/^CERT_HAS_EXPIRED$/, 'the certificate has expired'],
-  [/^CERT_NOT_YET_VALID$/, 'the certificate is not valid yet'],
-  [/SELF_SIGNED_CERT/, 'the certificate is self-signed'],
-  [/^ERR_TLS_CERT_ALTNAME|^HOSTNAME_MISMATCH$/, 'the certificate is for another host name'],
-  [/^CERT_REVOKED$/, 'the certificate has been revoked'],
+const TLS_ERRORS: readonly (readonly [codes: readonly string[], detail: string])[] = [
+  [['CERT_HAS_EXPIRED'], 'the certificate has expired'],
+  [['CERT_NOT_YET_VALID'], 'the certificate is not valid yet'],
+  [['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN'], 'the certificate is self-signed'],
   [
-    /^(UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF)|CERT_(UNTRUSTED|REJECTED|SIGNATURE|CHAIN)|INVALID_(CA|PURPOSE)|PATH_LENGTH)/,
+    ['ERR_TLS_CERT_ALTNAME_INVALID', 'ERR_TLS_CERT_ALTNAME_FORMAT', 'HOSTNAME_MISMATCH'],
+    'the certificate is for another host name',
+  ],
+  [['CERT_REVOKED'], 'the certificate has been revoked'],
+  [
+    [
+      'UNABLE_TO_GET_ISSUER_CERT',
+      'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+      'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+      'CERT_UNTRUSTED',
+      'CERT_REJECTED',
+      'INVALID_CA',
+      'INVALID_PURPOSE',
+      'CERT_SIGNATURE_FAILURE',
+      'CERT_CHAIN_TOO_LONG',
+      'PATH_LENGTH_EXCEEDED',
+    ],
     'the certificate was not issued by a trusted authority, or an intermediate certificate is missing',
   ],
   // OpenSSL reports these two when it reads a plain HTTP answer.
-  [/WRONG_VERSION_NUMBER$|PACKET_LENGTH_TOO_LONG$/, 'the endpoint does not speak TLS on this port'],
-  [
-    /PROTOCOL|VERSION|CIPHER|HANDSHAKE_FAILURE/,
-    'no common TLS version or cipher: the endpoint must offer TLS 1.2 or newer',
-  ],
+  [['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG'], 'the endpoint does not speak TLS on this port'],
 ]
+
+function otherTlsDetail(code: string): string {
+  return /PROTOCOL|VERSION|CIPHER|HANDSHAKE_FAILURE/.test(code)
+    ? 'no common TLS version or cipher: the endpoint must offer TLS 1.2 or newer'
+    : 'the TLS handshake failed'
+}
 
 /**
  * Returns the outcome of a connection that could not be opened. A shortage of this machine counts even if another
