@@ -8,7 +8,7 @@ import { startSystem } from '../trials/shared/system.ts'
 test('runner and dispatcher in one process verify a source, run starts, send nothing twice after a kill, and record a payload before they stop', async () => {
   await using stack = new AsyncDisposableStack()
   const endpoint = stack.adopt(await startCustomerEndpoint(), (server) => server.close())
-  const broker = await createTestBroker()
+  const broker = stack.adopt(await createTestBroker(), ({ drop }) => drop())
   const env = { LOG_LEVEL: 'info' }
   const system = stack.use(await startSystem({ env, rabbitMq: { ...broker, stop: broker.drop } }))
   const compact = await system.start('compact')
@@ -49,6 +49,8 @@ test('runner and dispatcher in one process verify a source, run starts, send not
   expect(endpoint.requests).toHaveLength(1)
   expect(await readLastRun()).toEqual({ status: 'failed', attempts: 2, outcomes: ['unknown'] })
 
+  // Without a broker, the sweep finds the start.
+  await broker.drop()
   const answerWhileStopping = await start()
   const { process } = compact
   process.kill('SIGTERM')
