@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals'
-import { foldCase, foldSearch, workflowSearchText } from './fold-case.ts'
+import { foldCase } from './fold-case.ts'
 
 describe('foldCase', () => {
   test.each([
@@ -39,20 +39,5 @@ describe('foldCase', () => {
       if (inside.includes(false) || foldCase(folded) !== folded) differing.push(codePoint.toString(16))
     }
     expect(differing).toEqual([])
-  })
-})
-
-describe('workflowSearchText', () => {
-  test('contains the folded name and the folded description', () => {
-    expect(workflowSearchText('Forward ORDERS', 'To the Straße')).toContain(foldSearch('Orders'))
-    expect(workflowSearchText('Forward ORDERS', 'To the Straße')).toContain(foldSearch('STRASSE'))
-  })
-
-  test.each(['ab', 'a\nb', 'a\uffffb', '\uffff'])('is never matched across name and description by %j', (search) => {
-    expect(workflowSearchText('a', 'b').includes(foldSearch(search))).toBe(false)
-  })
-
-  test('finds U+FFFF in a name that has it', () => {
-    expect(workflowSearchText('a\uffffb', '').includes(foldSearch('a\uffff'))).toBe(true)
   })
 })
