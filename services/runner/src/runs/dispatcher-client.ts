@@ -4,16 +4,9 @@ import {
   type InternalErrorBody,
   type LookupCallIn,
   type LookupCallOut,
-  RUN_JOURNAL_HEADER,
   RUN_JOURNAL_STATES,
 } from '@workflow-service/contract'
-import {
-  backoff,
-  type Gauge,
-  type Logger,
-  type OperationCall,
-  type OperationResult,
-} from '@workflow-service/service-kit'
+import { backoff, type Gauge, type Logger, type OperationCall } from '@workflow-service/service-kit'
 import type { ApprovalRequired, DeliveryResult } from '../agent/agent.ts'
 import { createAvailabilityLog } from '../availability-log.ts'
 import { LeaseLostError, RunError, RunInterruptedError } from '../run-errors.ts'
@@ -238,34 +231,4 @@ function notSent(outcome: 'refused' | 'invalid', reason: string): DeliveryResult
 /** What does not come from a dispatcher, such as the page of a proxy, has no fields. */
 function toObject(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {}
-}
-
-/** The operations of a dispatcher in this process. */
-export type LocalDispatcher = Readonly<
-  Record<'sendPayload' | 'callLookup', (call: OperationCall) => Promise<OperationResult>>
->
-
-/** Creates the way to a dispatcher in this process. */
-export function createDispatcherInProcess({ sendPayload, callLookup }: LocalDispatcher): DispatcherTransport {
-  return {
-    async send(delivery, signal) {
-      const { status, body, headers } = await untilAborted(sendPayload(delivery), signal)
-      const index = headers.indexOf(RUN_JOURNAL_HEADER)
-      return { status, body, journal: index === -1 ? undefined : headers[index + 1] }
-    },
-    lookUp: (lookup, signal) => untilAborted(callLookup(lookup), signal),
-    close: async () => {},
-  }
-}
-
-/** The dispatcher goes on with a call that is no longer waited for. */
-export async function untilAborted<Result>(work: Promise<Result>, signal: AbortSignal): Promise<Result> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const onAbort = (): void => reject(signal.reason as Error)
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    return await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
 }

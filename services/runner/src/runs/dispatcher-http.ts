@@ -10,12 +10,8 @@ import {
 import { batchCalls, type OperationCall } from '@workflow-service/service-kit'
 import { type Dispatcher, Pool } from 'undici'
 import type { RunnerConfig } from '../config.ts'
-import {
-  type DispatcherAnswer,
-  type DispatcherTransport,
-  type OutgoingDelivery,
-  untilAborted,
-} from './dispatcher-client.ts'
+import type { DispatcherAnswer, DispatcherTransport, OutgoingDelivery } from './dispatcher-client.ts'
+import { untilAborted } from './dispatcher-in-process.ts'
 
 /** The dispatcher responds soon after the payload's deadline; later than this the connection counts as broken. */
 const RESPONSE_TIMEOUT_MS = PAYLOAD_DEADLINE_MS + 30_000
