@@ -95,7 +95,7 @@ export async function findWebhookSource(
   return (await findStoredSource(db, organizationId, sourceId))?.source
 }
 
-/** The same with its secret. */
+/** The source with its encrypted secret, unless it belongs to another organization or is deleted. */
 export async function findStoredSource(
   db: Connection,
   organizationId: string,

@@ -7,10 +7,11 @@
 --   the results, $15 positions, $16 the number of the run in its session if it ends. Rows: one for each delivery that
 --   was written.
 WITH result AS MATERIALIZED (
-  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::integer[], $7::text[], $8::text[],
-    $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::uuid[], $14::text[], $15::integer[], $16::bigint[])
-    AS result (id, organization_id, outcome, status, reason, duration_ms, answer, rejected_answer, mismatches, answer_headers,
-      session_id, epoch, run_id, data, position, number)
+  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::integer[], $7::text[],
+      $8::text[], $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::uuid[], $14::text[], $15::integer[],
+      $16::bigint[])
+    AS result (id, organization_id, outcome, status, reason, duration_ms, answer, rejected_answer, mismatches,
+      answer_headers, session_id, epoch, run_id, data, position, number)
 ),
 locked AS MATERIALIZED (
   SELECT id, lease_epoch, last_finished_number + 1 AS number, last_start_number FROM sessions
