@@ -9,7 +9,7 @@ export interface ActiveLease extends Lease {
   readonly signal: AbortSignal
   /** Aborts when the lease is lost or the runner's grace period is over: calls under way are abandoned. */
   readonly abort: AbortSignal
-  isLost: boolean
+  readonly isLost: boolean
   /**
    * A statement that may release the lease is under way: a renewal that misses the lease does not mean that it is lost.
    */

@@ -4,6 +4,7 @@ import type { ActiveLease } from '../runs/active-lease.ts'
 
 export interface LeasedSession extends ActiveLease {
   readonly organizationId: string
+  isLost: boolean
 }
 
 /** The sessions that this process has leased. Each occupies one slot. */

@@ -259,7 +259,7 @@ export function createInMemoryRun(options: InMemoryRunOptions = {}) {
     dataOf: <Kind extends JournalStep['kind']>(kind: Kind) => listData(steps, kind),
     /** Executes the run, or resumes it from its journal. */
     execute,
-    /** The same. Resolves to the error of the run; undefined if it has succeeded. */
+    /** Executes the run, or resumes it. Resolves to the error of the run; undefined if it has succeeded. */
     errorOf: (agent: Agent): Promise<RunError | undefined> =>
       execute(agent).then(
         () => undefined,
