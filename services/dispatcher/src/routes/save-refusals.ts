@@ -1,18 +1,18 @@
 import { type AuditedBy, QuotaExceededError, type QuotaKind, type SaveRefusal } from '@workflow-service/database'
 import { ApiError, notFound } from '@workflow-service/service-kit'
 
-/** The answer to a save of a thing that is refused. */
-export function refusalOf(kind: SaveRefusal, thing: string): ApiError {
+/** Returns the error of a save that is refused. */
+export function refusalOf(kind: SaveRefusal, saved: 'webhook source' | 'look-up'): ApiError {
   switch (kind) {
     case 'no_organization':
       return notFound('Organization')
     case 'id_taken':
       return new ApiError(
         kind,
-        `There is no ${thing} with this id to change, or it is deleted or of another organization. Choose a new id.`,
+        `There is no ${saved} with this id to change, or it is deleted or of another organization. Choose a new id.`,
       )
     case 'name_taken':
-      return new ApiError(kind, `Another ${thing} of the organization has this name (ignoring case). Choose another.`)
+      return new ApiError(kind, `Another ${saved} of the organization has this name (ignoring case). Choose another.`)
     default:
       return kind satisfies never
   }

@@ -19,8 +19,6 @@ import type { InternalHandlers } from './internal-handlers.ts'
 import { readActor } from './read-actor.ts'
 import { refusalOf, withinQuota, withQuota } from './save-refusals.ts'
 
-const THING = 'webhook source'
-
 /** A save under way. */
 interface Save {
   organizationId: string
@@ -84,7 +82,8 @@ async function findForSave(
   const { organizationId, sourceId, by } = save
   // Before ids and names are compared: an edit of a source that is not there does not tell whose the id is.
   const isEdit = version !== undefined && version > 0
-  if (isEdit && !(await findWebhookSource(ctx.db, organizationId, sourceId))) throw refusalOf('id_taken', THING)
+  if (isEdit && !(await findWebhookSource(ctx.db, organizationId, sourceId)))
+    throw refusalOf('id_taken', 'webhook source')
   const stored = await findStored(ctx, save)
   // The new one is not counted yet.
   const before = withQuota(by, 'webhook_sources', ctx.config.maxWebhookSources - 1)
@@ -135,7 +134,7 @@ async function write(ctx: DispatcherContext, save: Save, stored: WebhookSourceOu
       return { status: isNew ? 201 : 200, body: saved.source }
     }
     case 'name_taken':
-      throw refusalOf(saved.kind, THING)
+      throw refusalOf(saved.kind, 'webhook source')
     case 'changed_meanwhile':
       return answerToLostSave(ctx, save, await findStored(ctx, save))
     default:
@@ -180,7 +179,7 @@ function answerToLostSave(ctx: DispatcherContext, save: Save, winner: StoredWebh
 async function findStored(ctx: DispatcherContext, save: Save): Promise<StoredWebhookSource | null> {
   const { organizationId, sourceId, input } = save
   const refusal = await findSaveRefusal(ctx.db, organizationId, sourceId, input.name)
-  if (refusal) throw refusalOf(refusal, THING)
+  if (refusal) throw refusalOf(refusal, 'webhook source')
   return (await findStoredSource(ctx.db, organizationId, sourceId)) ?? null
 }
 
