@@ -616,6 +616,18 @@ describe('a version', () => {
     expect((await restore(saved!.number + 4)).error).toMatchObject({ code: 'id_taken' })
   })
 
+  test('is compared by whole texts, of which it has the beginnings', async () => {
+    const beginning = 'x'.repeat(100_000)
+    const { body } = await saveFile(acme.owner, workflow.id, newId(), { content: `${beginning}1` })
+    const { id, version } = body.files[0]!
+    await saveFile(acme.owner, workflow.id, id, { content: `${beginning}2`, version })
+    const at = { params: { ...params, version_id: (await versions())[0]!.id }, query: { with: 'previous' } }
+    const compared = await app.call(acme.owner, 'getWorkflowVersion', at)
+    expect(compared.body.changes).toEqual([
+      { field: 'file prices.md: text', old: `${beginning}…`, new: `${beginning}…` },
+    ])
+  })
+
   test('has the content that a service of the previous release has saved', async () => {
     const fileId = newId()
     await saveFile(acme.member, workflow.id, fileId, { content: 'ours' })

@@ -168,14 +168,18 @@ export async function compareVersion(
     [workflowId, isNewer ? version.number : null],
   )
   const compared = rows[0]?.document
-  const [old, next] = isNewer ? [compared, document] : [document, compared]
-  const files = [old, next].flatMap((of) => of?.files ?? [])
-  const isInBoth = ({ id, sha256 }: (typeof files)[number]) =>
-    files.filter((file) => file.id === id && file.sha256 === sha256).length === 2
-  const changed = files.flatMap((file) => (isInBoth(file) ? [] : [file.sha256]))
-  const contents = await readContents(db, workflowId, changed, MAX_COMPARED_LENGTH)
-  return { ...version, changes: compareDocuments(old, next, contents) }
+  const changes = isNewer ? compareDocuments(compared, document) : compareDocuments(document, compared)
+  const hashes = changes.flatMap((change) => [change.old, change.new].flatMap((value) => hashOf(value) ?? []))
+  const contents = await readContents(db, workflowId, hashes, MAX_COMPARED_LENGTH)
+  const withContent = (value: unknown) => contents.get(hashOf(value) ?? '') ?? value
+  return {
+    ...version,
+    changes: changes.map(({ field, old, new: next }) => ({ field, old: withContent(old), new: withContent(next) })),
+  }
 }
+
+/** The hash of a text, which `compareDocuments` has in place of the text. */
+const hashOf = (value: unknown) => (value as { readonly sha256?: string } | null)?.sha256
 
 /** The contents by their hashes, of each the first `maxLength` characters. */
 export async function readContents(
@@ -192,19 +196,15 @@ export async function readContents(
   return new Map(rows.map(({ sha256, content }) => [sha256, content]))
 }
 
-/** What differs, field by field. `contents` has those of files that differ, by their hashes. */
-function compareDocuments(
-  old: VersionDocument | undefined,
-  next: VersionDocument | undefined,
-  contents: ReadonlyMap<string, string>,
-): AuditChange[] {
+/** What differs, field by field. A text is the hash of its whole length. */
+function compareDocuments(old: VersionDocument | undefined, next: VersionDocument | undefined): AuditChange[] {
   const task = ({ name, description }: Partial<VersionDocument>) => ({ name, description })
   return [
     ...changedFields<object>(task(old ?? {}), task(next ?? {})),
     ...compareParts('trigger', old?.triggers, next?.triggers, ({ id: _id, created_at: _at, ...values }) => values),
     ...compareParts('file', old?.files, next?.files, ({ name, path, sha256 }) => ({
       name: [...path, name].join('/'),
-      ...(mediaTypeOf(name) ? { content: `SHA-256 ${sha256}` } : { text: contents.get(sha256) ?? sha256 }),
+      ...(mediaTypeOf(name) ? { content: `SHA-256 ${sha256}` } : { text: { sha256 } }),
     })),
   ]
 }
