@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { callManagementApi } from '@workflow-service/dev-servers'
-import { requestServer } from './jest/infrastructure.ts'
+import { requestServer } from './request-server.ts'
 
 /** A RabbitMQ virtual host that one test file owns. */
 export type TestBroker = Awaited<ReturnType<typeof createTestBroker>>

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client, DatabaseError } from 'pg'
-import { requestServer } from './jest/infrastructure.ts'
+import { requestServer } from './request-server.ts'
 
 /** A migrated database that one test file owns. */
 export type TestDatabase = Awaited<ReturnType<typeof createTestDatabase>>

@@ -1,4 +1,5 @@
 import { removeDeadRunFolders } from '@workflow-service/dev-servers'
+import { CONTROL_URL } from '../request-server.ts'
 import { startInfrastructure } from './infrastructure.ts'
 
 /** Stops every server that this run has started. */
@@ -9,7 +10,9 @@ export let stopInfrastructure = async (): Promise<void> => {}
  */
 export default async function globalSetup(): Promise<void> {
   await removeDeadRunFolders()
-  stopInfrastructure = await startInfrastructure()
+  const { url, stop } = await startInfrastructure()
+  process.env[CONTROL_URL] = url
+  stopInfrastructure = stop
   for (const [signal, status] of [
     ['SIGINT', 130],
     ['SIGTERM', 143],

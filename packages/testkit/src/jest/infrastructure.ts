@@ -2,21 +2,18 @@ import { createServer } from 'node:http'
 import { startPostgres, startRabbitMq } from '@workflow-service/dev-servers'
 import { close, listen } from '../loopback-server.ts'
 
-/** The variable with the URL of this Jest run's control server, for the workers. */
-const CONTROL_URL = 'WORKFLOW_SERVICE_TESTKIT_URL'
-
 /** What the control server starts. Without `stop`, which is no value of JSON, test files get it. */
 const SERVERS = { database: startDatabaseServer, broker: startBrokerServer }
-type ServerName = keyof typeof SERVERS
+export type Servers = typeof SERVERS
 
 /**
  * Starts the control server, from which test files request PostgreSQL and RabbitMQ. Each starts at its first request,
- * so a run of unit tests starts neither. Resolves to a function that stops all.
+ * so a run of unit tests starts neither. `stop` stops all.
  */
-export async function startInfrastructure(): Promise<() => Promise<void>> {
-  const started = new Map<ServerName, Promise<{ readonly stop: () => Promise<void> }>>()
+export async function startInfrastructure() {
+  const started = new Map<keyof Servers, Promise<{ readonly stop: () => Promise<void> }>>()
   const server = createServer(({ url = '' }, response) => {
-    const name = url.slice(1) as ServerName
+    const name = url.slice(1) as keyof Servers
     const starting = started.get(name) ?? SERVERS[name]()
     started.set(name, starting)
     starting.then(
@@ -25,29 +22,12 @@ export async function startInfrastructure(): Promise<() => Promise<void>> {
     )
   })
   server.requestTimeout = 0
-  process.env[CONTROL_URL] = `http://127.0.0.1:${await listen(server)}`
-  return async () => {
+  const url = `http://127.0.0.1:${await listen(server)}`
+  const stop = async () => {
     await close(server)
-    await Promise.all([...started.values()].map((starting) => starting.then(({ stop }) => stop()).catch(() => {})))
+    await Promise.all([...started.values()].map((starting) => starting.then((each) => each.stop()).catch(() => {})))
   }
-}
-
-/**
- * Gets a server of this Jest run from the control server, which starts it at the first call: RabbitMQ in about 5 s, or
- * a minute if it has to be installed.
- */
-export async function requestServer<Name extends ServerName>(
-  name: Name,
-): Promise<Omit<Awaited<ReturnType<(typeof SERVERS)[Name]>>, 'stop'>> {
-  const controlUrl = process.env[CONTROL_URL]
-  if (!controlUrl)
-    throw new Error(
-      'Test databases and brokers exist inside of Jest only: run "npm test", or jest with infra/jest.config.mjs',
-    )
-  // A worker runs many test files, and the server may be closing the connection that an earlier one left open.
-  const answer = await fetch(`${controlUrl}/${name}`, { headers: { connection: 'close' } })
-  if (!answer.ok) throw new Error(await answer.text())
-  return (await answer.json()) as Awaited<ReturnType<(typeof SERVERS)[Name]>>
+  return { url, stop }
 }
 
 /** Starts a PostgreSQL with a migrated database to clone, whose owner is no superuser. */
