@@ -69,12 +69,15 @@ export async function show({ workflows: reader }: WorkflowsContext, given: strin
   }
 }
 
+/** Folds case as the search does: ß and ẞ become SS. */
+const foldCase = (name: string) => name.toLowerCase().toUpperCase()
+
 /** Finds a workflow by its id or name; the case of a name matters only where it distinguishes two. @throws CliError */
 export async function findWorkflow(reader: WorkflowReader, given: string): Promise<Workflow> {
   if (UUID_PATTERN.test(given)) return await reader.get(given.toLowerCase())
   const found: Workflow[] = []
   for await (const workflow of reader.list({ search: given, limit: PAGE_SIZE })) {
-    if (workflow.name.toLowerCase() === given.toLowerCase()) found.push(workflow)
+    if (foldCase(workflow.name) === foldCase(given)) found.push(workflow)
   }
   const exact = found.filter(({ name }) => name === given)
   const [only, ...others] = exact.length > 0 ? exact : found

@@ -1,4 +1,4 @@
-import { deriveId, newId } from '@workflow-service/database'
+import { deriveId, newId, workflowSearchText } from '@workflow-service/database'
 import { waitUntil } from '@workflow-service/testkit'
 import { beforeAll, describe, expect, test } from '@jest/globals'
 import { useCliEnvironment } from './support/cli-environment.ts'
@@ -57,6 +57,14 @@ describe('wf workflows', () => {
 })
 
 describe('a workflow named by', () => {
+  test('its name in another case, where ß is SS, is found', async () => {
+    const rename = 'UPDATE workflows SET name = $2, search_text = $3 WHERE id = $1'
+    await update(rename, ids[0], 'Straße', workflowSearchText('Straße', ''))
+    const { json } = await run('workflows', 'show', 'STRASSE', '--json')
+    await update(rename, ids[0], 'Forward orders', workflowSearchText('Forward orders', ''))
+    expect(json()).toMatchObject({ id: ids[0], name: 'Straße' })
+  })
+
   test('an ambiguous name lists the candidates', async () => {
     expect(await run('workflows', 'show', 'report')).toMatchObject(
       failure(`Error: Several workflows are named report. Choose one by its id:\n  ${ids[1]}\n  ${ids[2]}\n`),
