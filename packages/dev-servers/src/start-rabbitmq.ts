@@ -26,7 +26,10 @@ export interface RabbitMqOptions {
   readonly erlangArguments?: string
 }
 
-const START_TIMEOUT_MS = 240_000
+/** Less than the limits of Jest's hooks, which hide the reason. */
+const START_TIMEOUT_MS = 120_000
+/** Of the nodes of a cluster, which start at once. */
+const NETWORK_START_TIMEOUT_MS = 240_000
 
 /** `distribution` is for Erlang's connections between nodes, `epmd` its name server. */
 const USUAL_PORTS = { amqp: 5672, management: 15_672, distribution: 25_672, epmd: 4369 }
@@ -61,7 +64,7 @@ export async function startRabbitMq(options: RabbitMqOptions = {}): Promise<Priv
   const start = async () => {
     const node = await spawn(programs.server)
     try {
-      await untilReady(node, ports.amqp, managementUrl)
+      await untilReady(node, ports.amqp, managementUrl, network ? NETWORK_START_TIMEOUT_MS : START_TIMEOUT_MS)
       return node
     } catch (error) {
       node.kill('SIGKILL')
@@ -139,7 +142,7 @@ async function configure(
 }
 
 /** Waits until the node accepts connections: it opens its AMQP listener last. */
-async function untilReady(node: GuardedProcess, port: number, managementUrl: string): Promise<void> {
+async function untilReady(node: GuardedProcess, port: number, managementUrl: string, timeoutMs: number): Promise<void> {
   const lastLines: string[] = []
   for (const stream of [node.stdout, node.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {
@@ -151,7 +154,7 @@ async function untilReady(node: GuardedProcess, port: number, managementUrl: str
   })
   const check = async () => await callManagementApi(managementUrl, 'GET', `/api/health/checks/port-listener/${port}`)
   const ready = waitUntil(async () => (await check()).ok, {
-    timeoutMs: START_TIMEOUT_MS,
+    timeoutMs,
     intervalMs: 100,
     message: () => `RabbitMQ to start:\n${lastLines.join('\n')}`,
   })
