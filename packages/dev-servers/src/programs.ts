@@ -20,14 +20,14 @@ const PROGRAMS = {
   iproute2: { reason: 'the cluster trial', debian: 'iproute2', homebrew: 'iproute2mac' },
 } as const
 
-export type TestProgram = keyof typeof PROGRAMS
+export type Program = keyof typeof PROGRAMS
 
 /**
  * Locates a program. On Debian, root installs it first when there is none, which takes about 20 s. Rejects, with the
  * command that installs it, if that fails.
  */
 export async function findOrInstall<Found>(
-  program: TestProgram,
+  program: Program,
   locate: () => Promise<Found | undefined>,
   log: (line: string) => void = () => {},
 ): Promise<Found> {
@@ -42,7 +42,7 @@ export async function findOrInstall<Found>(
 }
 
 /** The command that installs a program, as a person on this platform runs it. */
-export function installCommand(program: TestProgram, platform = process.platform): string {
+export function installCommand(program: Program, platform = process.platform): string {
   const { debian, homebrew, ...more } = PROGRAMS[program]
   const commands: Partial<Record<NodeJS.Platform, string>> = {
     darwin: `brew install ${homebrew}`,
